@@ -1,0 +1,37 @@
+"""The one seam to the nodes: run a command on a node, get an Answer, never an exception."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Protocol
+
+from brctl.model.answer import Answer, Command
+from brctl.model.inventory import Node
+
+
+class Transport(Protocol):
+    """A way to run commands on nodes. Every implementation passes tests/contract/transport.
+
+    `run` never raises for what a node or the network did: refused, dead, silent, babbling and
+    half-dead nodes come back as an `Answer` with the outcome that applies and the output so far.
+    `asyncio.CancelledError` passes through. Nothing a node sends is evaluated.
+    """
+
+    async def run(self, node: Node, command: Command) -> Answer:
+        """Run one command on one node within its own deadlines."""
+        ...
+
+    async def close(self) -> None:
+        """Close connections and end processes this transport started."""
+        ...
+
+
+class Gather(Protocol):
+    """Run a command on many nodes; one answer per node, in the order they arrive."""
+
+    def __call__(
+        self,
+        transport: Transport,
+        nodes: Sequence[Node],
+        command_for: Callable[[Node], Command],
+        *,
+        limit: int,
+    ) -> AsyncIterator[Answer]: ...

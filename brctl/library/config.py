@@ -1,0 +1,191 @@
+"""Which context we are in and how to reach it: flags, environment, user and system files."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from brctl.library.schema import Section, open_kind
+from brctl.library.strict_yaml import Document, load_document
+from brctl.model.errors import ConfigError, did_you_mean
+
+CONFIG_NAME = "config.yaml"
+_TOP_KEYS = ("context", "contexts", "ssh", "state_dir", "sweep", "guards", "notify")
+_CONTEXT_KEYS = ("inventory", "jobs", "scheduler", "readonly")
+_SSH_KEYS = (
+    "user", "identity_file", "known_hosts", "config_file", "fanout", "handshakes_per_jump",
+    "connect_timeout", "login_timeout", "transport", "sudo",
+)  # fmt: skip
+_SCHEDULERS = ("static", "slurm", "kubernetes")
+_TRANSPORTS = ("auto", "asyncssh", "openssh", "paramiko", "local")
+
+
+@dataclass(frozen=True, slots=True)
+class SshSettings:
+    """How nodes are reached.
+
+    Attributes:
+        fanout: Nodes in flight at once. Precedent: clush ships 64 (conf/clush.conf).
+        handshakes_per_jump: SSH handshakes at once through one jump host; sshd's default
+            MaxStartups 10:30:100 drops them at random above 10.
+        config_file: OpenSSH client configuration to honour; None reads none.
+    """
+
+    user: str = ""
+    identity_files: tuple[Path, ...] = ()
+    known_hosts: Path | None = None
+    config_file: Path | None = None
+    fanout: int = 64
+    handshakes_per_jump: int = 8
+    connect_timeout_s: float = 10.0
+    login_timeout_s: float = 10.0
+    transport: str = "auto"
+    sudo: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that files and environment decide before a command starts.
+
+    Attributes:
+        inventory: Sources in order, each a mapping with one key: file, slurm, k8s, ...
+        jobs: job.yaml files of this context.
+        state_dir: Runs, sweeps, verdicts, locks; mode 0700.
+        guard_files: guards.yaml files; limits merge by strictness.
+        library_dirs: Where site checks (`checks/`) and playbooks (`playbooks/`) are looked for,
+            besides the shipped ones.
+        config_file: The file all this came from, or None.
+    """
+
+    context: str
+    inventory: tuple[Mapping[str, object], ...]
+    jobs: tuple[Path, ...]
+    scheduler: str
+    state_dir: Path
+    ssh: SshSettings
+    guard_files: tuple[Path, ...] = ()
+    library_dirs: tuple[Path, ...] = ()
+    readonly: bool = False
+    config_file: Path | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+
+def user_config_dir(environ: Mapping[str, str]) -> Path:
+    """Where this user's files are: $XDG_CONFIG_HOME/brctl or ~/.config/brctl."""
+    home = Path(environ.get("HOME", "/"))
+    return Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "brctl"
+
+
+def user_state_dir(environ: Mapping[str, str]) -> Path:
+    """Where this user's state is: $XDG_STATE_HOME/brctl or ~/.local/state/brctl."""
+    home = Path(environ.get("HOME", "/"))
+    return Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state") / "brctl"
+
+
+def lab_dir(environ: Mapping[str, str]) -> Path:
+    """Where the embedded cluster keeps its configuration and processes' records."""
+    return Path(environ.get("BRCTL_LAB_DIR") or user_state_dir(environ) / "lab")
+
+
+def candidate_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Configuration files in the order they are tried; the first that exists is used.
+
+    No file is read from the current directory: a repository must not change what 3 am does.
+    """
+    named = environ.get("BRCTL_CONFIG")
+    if named:
+        return (Path(named),)
+    return (
+        user_config_dir(environ) / CONFIG_NAME,
+        Path("/etc/brctl") / CONFIG_NAME,
+        lab_dir(environ) / CONFIG_NAME,
+    )
+
+
+def load_settings(
+    environ: Mapping[str, str] = os.environ, context: str | None = None, config: Path | None = None
+) -> Settings:
+    """Settings of one context.
+
+    Args:
+        environ: BRCTL_CONFIG, BRCTL_CONTEXT, BRCTL_READONLY, HOME and XDG_* are read.
+        context: Context to use; None means BRCTL_CONTEXT, then the file's `context`.
+        config: File to use instead of the candidates.
+
+    Raises:
+        ConfigError: No configuration exists, it is invalid, or the context is not in it.
+    """
+    wanted = context or environ.get("BRCTL_CONTEXT")
+    files = (config,) if config else candidate_files(environ)
+    found = [path for path in files if path.is_file()]
+    if wanted == "lab" and not config and not environ.get("BRCTL_CONFIG"):
+        found = [path for path in found if path.parent == lab_dir(environ)]
+    if not found:
+        looked = ", ".join(str(path) for path in files)
+        raise ConfigError(
+            f"no configuration found; looked at {looked}",
+            hint="practise on the embedded cluster with `brctl lab up`, or see `brctl config path`",
+        )
+    return _read(load_document(found[0]), found[0], wanted, environ)
+
+
+def _read(
+    document: Document, path: Path, wanted: str | None, environ: Mapping[str, str]
+) -> Settings:
+    top = open_kind(document, "Config", _TOP_KEYS)
+    contexts = top.section("contexts")
+    name = wanted or top.take("context", str)
+    if name not in contexts.data:
+        raise top.error(f"no context {name!r}; {did_you_mean(name, contexts.data)}", "contexts")
+    here = contexts.section(name)
+    here.allow(_CONTEXT_KEYS)
+    base = path.parent
+    state = top.optional("state_dir", str)
+    return Settings(
+        context=name,
+        inventory=tuple(_sources(here, base)),
+        jobs=tuple(base / job for job in here.texts("jobs", ())),
+        scheduler=here.choice("scheduler", _SCHEDULERS, "static"),
+        state_dir=base / state if state else user_state_dir(environ),
+        ssh=_read_ssh(top.section("ssh"), base),
+        guard_files=_existing(Path("/etc/brctl/guards.yaml"), base / "guards.yaml"),
+        library_dirs=_existing(Path("/etc/brctl"), user_config_dir(environ), base),
+        readonly=here.take("readonly", bool, default=False) or bool(environ.get("BRCTL_READONLY")),
+        config_file=path,
+    )
+
+
+def _existing(*paths: Path) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(path for path in paths if path.exists()))
+
+
+def _sources(here: Section, base: Path) -> list[Mapping[str, object]]:
+    sources: list[Mapping[str, object]] = []
+    for source in here.sections("inventory"):
+        source.allow(("file", "hostlist", "slurm", "k8s", "ansible", "clustershell"))
+        sources.append(
+            {
+                key: str(base / value) if key in ("file", "hostlist", "ansible") else value
+                for key, value in source.data.items()
+            }
+        )
+    return sources
+
+
+def _read_ssh(ssh: Section, base: Path) -> SshSettings:
+    ssh.allow(_SSH_KEYS)
+    identity = ssh.optional("identity_file", str)
+    known_hosts = ssh.optional("known_hosts", str)
+    config_file = ssh.optional("config_file", str)
+    return SshSettings(
+        user=ssh.take("user", str, ""),
+        identity_files=(base / Path(identity).expanduser(),) if identity else (),
+        known_hosts=base / Path(known_hosts).expanduser() if known_hosts else None,
+        config_file=base / Path(config_file).expanduser() if config_file else None,
+        fanout=ssh.take("fanout", int, 64),
+        handshakes_per_jump=ssh.take("handshakes_per_jump", int, 8),
+        connect_timeout_s=ssh.duration_s("connect_timeout", "10s"),
+        login_timeout_s=ssh.duration_s("login_timeout", "10s"),
+        transport=ssh.choice("transport", _TRANSPORTS, "auto"),
+        sudo=ssh.take("sudo", str, ""),
+    )

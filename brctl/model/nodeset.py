@@ -1,0 +1,153 @@
+"""Folded node sets, `gpu[001-008,017]`: the one way to name nodes, in and out.
+
+Input takes ranges, padding, steps, several brackets, `,` union, `!` minus, `&` and, `^` xor, read
+from left to right, and `@group`. Output folds on one axis only and never uses steps, because
+Slurm and scripts around it read nothing else. Own code: ClusterShell folds irregular names in
+time that grows with their square (decision 0010).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, product
+
+from brctl.model.errors import UsageError
+
+EXPANSION_LIMIT = 200_000
+"""More names than any fleet has: a typing error such as `n[1-99999999]` must not eat the memory."""
+
+GroupSource = Callable[[str], Iterable[str]]
+"""Group name without `@` to node names; raises UsageError for a group nobody knows."""
+
+_LAST_NUMBER = re.compile(r"(.*?)(\d+)(\D*)\Z", re.DOTALL)
+_RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?\Z")
+_OPERATORS = {
+    ",": lambda left, right: left | right,
+    "!": lambda left, right: left - right,
+    "&": lambda left, right: left & right,
+    "^": lambda left, right: left ^ right,
+}
+
+
+def _no_groups(name: str) -> Iterable[str]:
+    raise UsageError(f"@{name}: no group is known here")
+
+
+def fold(names: Iterable[str]) -> str:
+    """Write node names as one folded set, sorted, on one axis.
+
+    Examples:
+        >>> fold(["gpu-002", "gpu-001", "gpu-017"])
+        'gpu-[001-002,017]'
+        >>> fold(["login"])
+        'login'
+    """
+    stems: dict[tuple[str, str], set[str]] = {}
+    plain: set[str] = set()
+    for name in set(names):
+        match = _LAST_NUMBER.match(name)
+        if match is None:
+            plain.add(name)
+        else:
+            stems.setdefault((match[1], match[3]), set()).add(match[2])
+    parts = [(name, "", name) for name in plain]
+    parts += [
+        (prefix, suffix, _fold_stem(prefix, numbers, suffix))
+        for (prefix, suffix), numbers in stems.items()
+    ]
+    return ",".join(text for _, _, text in sorted(parts))
+
+
+def _fold_stem(prefix: str, numbers: set[str], suffix: str) -> str:
+    if len(numbers) == 1:
+        return f"{prefix}{next(iter(numbers))}{suffix}"
+    runs = ",".join(_runs(numbers))
+    return f"{prefix}[{runs}]{suffix}"
+
+
+def _runs(numbers: set[str]) -> Iterator[str]:
+    """Consecutive numbers as `a-b`; numbers of one padded width stay together."""
+    padded = {len(n) for n in numbers if n[0] == "0" and len(n) > 1}
+    keyed = sorted((len(n) if len(n) in padded else 0, int(n)) for n in numbers)
+    for (_, width), run in groupby(
+        enumerate(keyed), lambda item: (item[1][1] - item[0], item[1][0])
+    ):
+        values = [value for _, (_, value) in run]
+        first, last = f"{values[0]:0{width}d}", f"{values[-1]:0{width}d}"
+        yield first if len(values) == 1 else f"{first}-{last}"
+
+
+def expand(text: str, groups: GroupSource = _no_groups) -> tuple[str, ...]:
+    """Node names a folded set means, each once, in natural order.
+
+    Raises:
+        UsageError: The text is malformed, too large, or names an unknown group; the message
+            quotes the faulty part.
+
+    Examples:
+        >>> expand("n[1-3]!n2")
+        ('n1', 'n3')
+    """
+    result: set[str] = set()
+    for operator, term in _terms(text):
+        members = set(groups(term[1:])) if term.startswith("@") else set(_expand_term(term, text))
+        result = _OPERATORS[operator](result, members)
+        if len(result) > EXPANSION_LIMIT:
+            raise UsageError(f"{text!r}: more than {EXPANSION_LIMIT} nodes")
+    return tuple(sorted(result, key=natural_key))
+
+
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key that puts n2 before n10."""
+    return tuple(
+        (1, int(part), part) if part.isdecimal() else (0, 0, part)
+        for part in re.split(r"(\d+)", name)
+    )
+
+
+def _terms(text: str) -> Iterator[tuple[str, str]]:
+    """Pairs of operator and term; operators inside brackets belong to the term."""
+    operator, start, depth = ",", 0, 0
+    for position, char in enumerate(text + ","):
+        if char == "[":
+            depth += 1
+        elif char == "]":
+            depth -= 1
+        if depth == 0 and char in _OPERATORS:
+            term = text[start:position].strip()
+            if not term:
+                raise UsageError(f"{text!r}: nothing stands before '{char}' at {position + 1}")
+            yield operator, term
+            operator, start = char, position + 1
+    if depth:
+        raise UsageError(f"{text!r}: brackets do not match")
+
+
+def _expand_term(term: str, whole: str) -> Iterator[str]:
+    pieces = re.split(r"\[([^\[\]]*)\]", term)
+    if any(set("[]") & set(piece) for piece in pieces[::2]):
+        raise UsageError(f"{whole!r}: brackets do not match in {term!r}")
+    bad = re.search(r"[^A-Za-z0-9._:%+@-]", "".join(pieces[::2]))
+    if bad:
+        raise UsageError(f"{whole!r}: {bad[0]!r} cannot stand in a node name")
+    choices: list[list[str]] = []
+    size = 1
+    for index, piece in enumerate(pieces):
+        choices.append([piece] if index % 2 == 0 else list(_expand_ranges(piece, whole)))
+        size *= len(choices[-1])
+        if size > EXPANSION_LIMIT:
+            raise UsageError(f"{whole!r}: more than {EXPANSION_LIMIT} nodes")
+    return ("".join(parts) for parts in product(*choices))
+
+
+def _expand_ranges(spans: str, whole: str) -> Iterator[str]:
+    for span in spans.split(","):
+        match = _RANGE.match(span.strip())
+        if match is None:
+            raise UsageError(f"{whole!r}: {span!r} is not a number or a range")
+        first, last, step = match[1], match[2] or match[1], int(match[3] or 1)
+        if int(last) < int(first):
+            raise UsageError(f"{whole!r}: range {span!r} runs backwards")
+        if step < 1 or (int(last) - int(first)) // step >= EXPANSION_LIMIT:
+            raise UsageError(f"{whole!r}: range {span!r} is too large or has step 0")
+        width = len(first) if first.startswith("0") else 0
+        yield from (f"{n:0{width}d}" for n in range(int(first), int(last) + 1, step))

@@ -1,0 +1,94 @@
+"""What we believe is broken, how sure we are, why, and what to do about it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from brctl.model.evidence import Evidence, Gap
+from brctl.model.fault import Action, FaultClass, Origin
+
+
+class Confidence(StrEnum):
+    """A probability as one word."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+# A swap at 0.9 is wrong once in ten; below 0.6 the runner-up is nearly as likely.
+_CONFIDENCE_FLOORS = ((0.9, Confidence.HIGH), (0.6, Confidence.MEDIUM), (0.0, Confidence.LOW))
+
+
+def confidence_word(probability: float) -> Confidence:
+    """The word for a probability between 0 and 1.
+
+    Examples:
+        >>> confidence_word(0.93).value
+        'high'
+    """
+    return next(word for floor, word in _CONFIDENCE_FLOORS if probability >= floor)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """One node that a verdict names, with the parts of it when they are known."""
+
+    node: str
+    devices: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A hypothesis that lost, with what is left of its probability."""
+
+    fault: FaultClass
+    nodes: tuple[str, ...]
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class RuledOut:
+    """A fault class the evidence speaks against; `by` are numbers into the evidence chain."""
+
+    fault: FaultClass
+    by: tuple[int, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A belief with its reasons; every one can be explained down to the raw line.
+
+    Attributes:
+        evidence: The chain in order of time; numbers in documents count from 1.
+        not_checked: What could not be looked at.
+        action: What to do; `playbook` does it, or is "" when a person must.
+        cost_if_wrong: One sentence: what acting on a wrong verdict costs.
+    """
+
+    id: str
+    fault: FaultClass
+    title: str
+    suspects: tuple[Suspect, ...]
+    origin: Origin
+    probability: float
+    action: Action
+    playbook: str
+    evidence: tuple[Evidence, ...]
+    alternatives: tuple[Alternative, ...]
+    ruled_out: tuple[RuledOut, ...]
+    not_checked: tuple[Gap, ...]
+    decided_at: datetime
+    job: str = ""
+    job_step: int | None = None
+    cost_if_wrong: str = ""
+
+    @property
+    def confidence(self) -> Confidence:
+        return confidence_word(self.probability)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(suspect.node for suspect in self.suspects)
