@@ -1,0 +1,91 @@
+"""job.yaml becomes a Job, or one error that names file and line."""
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from brctl.library.jobs import load_job, load_jobs, read_job
+from brctl.library.strict_yaml import parse_document
+from brctl.model.errors import ConfigError
+from brctl.model.job import Job
+
+GOOD = """\
+apiVersion: brctl.dev/v1
+kind: Job
+name: demo
+nodes: n[1-4]
+ranks_per_node: 2
+parallel: {order: [tp, pp, dp], tp: 2, pp: 2, dp: 2}
+launch: [python, -u, train.py]
+environment: {OMP_NUM_THREADS: 1}
+checkpoint: {directory: /ckpt, layout: torch-dcp}
+logs: /logs
+progress: /progress
+stall_after: 20s
+master_port: 29511
+"""
+
+
+def read(text: str) -> Job:
+    return read_job(parse_document(text.encode(), "job.yaml"))
+
+
+def test_every_key_arrives_in_the_job(tmp_path: Path) -> None:
+    """A complete file gives the job it describes."""
+    (tmp_path / "job.yaml").write_text(GOOD)
+    job = load_job(tmp_path / "job.yaml")
+    assert job.nodes == ("n1", "n2", "n3", "n4")
+    assert (job.world_size, job.axes) == (8, (("tp", 2), ("pp", 2), ("dp", 2)))
+    assert job.checkpoint_dir == PurePosixPath("/ckpt")
+    assert (job.stall_after_s, job.master_port) == (20.0, 29511)
+    assert job.environment == {"OMP_NUM_THREADS": "1"}
+    assert job.origin == f"{tmp_path}/job.yaml:3"
+
+
+def test_nodes_in_a_list_keep_their_order() -> None:
+    """Rank order is what the file says, because a swap puts a spare into the middle of it."""
+    assert read(GOOD.replace("n[1-4]", "[n3, n9, 'n[1-2]']")).nodes == ("n3", "n9", "n1", "n2")
+
+
+def test_without_parallel_sizes_every_rank_is_a_replica() -> None:
+    """A job without `parallel` is plain data parallelism."""
+    text = GOOD.replace("parallel: {order: [tp, pp, dp], tp: 2, pp: 2, dp: 2}\n", "")
+    assert read(text).axes == (("dp", 8),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("name: demo", "name: ../demo", "job.yaml:3: '../demo': a job name has"),
+        ("n[1-4]", "n[4-1]", "job.yaml:4: 'nodes'"),
+        ("n[1-4]", "[n1, n1, n2, n3]", "node 'n1' is listed twice"),
+        ("ranks_per_node: 2", "ranks_per_node: 0", "job.yaml:5: 'ranks_per_node' must be at least"),
+        ("ranks_per_node", "rank_per_node", "did you mean 'ranks_per_node'?"),
+        ("dp: 2", "dp: 3", "job.yaml:6: tp 2 x pp 2 x dp 3 is not the world size of 8 ranks"),
+        ("[tp, pp, dp]", "[tp, pp]", "'dp' is not in 'order'"),
+        ("[tp, pp, dp]", "[tp, tp, dp]", "'order': 'tp'"),
+        ("[python, -u, train.py]", "[]", "job.yaml:7: 'launch' needs a program"),
+        ("[python, -u, train.py]", "python train.py", "'launch' must be a list"),
+        ("OMP_NUM_THREADS: 1", "RANK: 1", "'RANK' is set by brctl"),
+        ("OMP_NUM_THREADS: 1", "A-B: 1", "'A-B' is not the name"),
+        ("OMP_NUM_THREADS: 1", "A: true", "'A' must be text"),
+        ("directory: /ckpt", "directory: ckpt", "must be an absolute path"),
+        ("layout: torch-dcp", "layout: torch-dpc", "did you mean 'torch-dcp'?"),
+        ("stall_after: 20s", "stall_after: 20 sec", "job.yaml:12: 'stall_after'"),
+        ("29511", "80", "'master_port' must be between"),
+        ("kind: Job", "kind: Jobs", "kind must be 'Job'"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(old: str, new: str, says: str) -> None:
+    """Every mistake is one ConfigError that quotes what is wrong."""
+    with pytest.raises(ConfigError) as caught:
+        read(GOOD.replace(old, new))
+    assert says in str(caught.value)
+
+
+def test_two_files_cannot_declare_one_job(tmp_path: Path) -> None:
+    """A name means one job; the second file is refused and names the first."""
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(GOOD)
+    with pytest.raises(ConfigError, match=r"b\.yaml: job 'demo' is already in .*a\.yaml:3"):
+        load_jobs([tmp_path / "a.yaml", tmp_path / "b.yaml"])
