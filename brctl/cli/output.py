@@ -1,0 +1,112 @@
+"""stdout is data, stderr is for people: documents, tables, errors."""
+
+import csv
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from brctl import API_VERSION, __version__
+from brctl.engine.clock import now
+from brctl.model.errors import BrctlError, UsageError
+from brctl.model.exit_codes import ExitCode
+from brctl.model.units import rfc3339
+from brctl.view.page import Json, Page
+
+_ANSI = {"CRIT": "31;1", "CRITICAL": "31;1", "FAIL": "31;1", "WARN": "33", "UNKNOWN": "35"}
+_ANSI |= {"HIGH": "31;1", "MEDIUM": "33", "OK": "32", "ok": "32"}
+_STATE_WORD = re.compile(r"\b(" + "|".join(_ANSI) + r")\b")
+
+
+def say(text: str) -> None:
+    """One line on stderr, after what stdout already holds."""
+    sys.stdout.flush()
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def envelope(page: Page, context: str) -> dict[str, Json]:
+    """The document a program reads; see `brctl schema list`."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": page.kind,
+        "brctl": __version__,
+        "context": context,
+        "generatedAt": rfc3339(now()),
+        "exit_code": int(page.exit_code),
+        **page.body,
+        "errors": page.body.get("errors", []),
+        "next": list(page.next),
+    }
+
+
+def render(page: Page, form: str, context: str) -> str:
+    """The page in one output format, ending in a newline unless it is empty."""
+    if form == "json":
+        return json.dumps(envelope(page, context), indent=2, allow_nan=False) + "\n"
+    if form == "ndjson":
+        rows = page.rows or (envelope(page, context),)
+        return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+    if form == "yaml":
+        import yaml
+
+        return yaml.safe_dump(json.loads(json.dumps(envelope(page, context))), sort_keys=False)
+    if form == "name":
+        return "".join(name + "\n" for name in page.names)
+    if form == "csv":
+        return _csv(page)
+    if form in ("table", "wide"):
+        return page.text + "\n" if page.text else ""
+    raise UsageError(f"-o {form}: `{page.kind}` has no such form", hint="use -o json")
+
+
+def _csv(page: Page) -> str:
+    if not page.rows:
+        raise UsageError(f"-o csv: `{page.kind}` is not a list", hint="use -o json")
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=list(page.rows[0]), extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(page.rows)
+    return buffer.getvalue()
+
+
+def write(page: Page, form: str, *, context: str, out: Path | None, color: str) -> None:
+    """Write the page to stdout, or to a file without colour."""
+    text = render(page, form, context)
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+        return
+    if form in ("table", "wide") and wants_colour(color, os.environ, tty=sys.stdout.isatty()):
+        text = _STATE_WORD.sub(lambda m: f"\x1b[{_ANSI[m[0]]}m{m[0]}\x1b[0m", text)
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def wants_colour(color: str, environ: Mapping[str, str], *, tty: bool) -> bool:
+    """`--color` beats NO_COLOR, NO_COLOR beats the terminal."""
+    if color != "auto":
+        return color == "always"
+    return tty and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def write_error(error: BrctlError, form: str) -> None:
+    """One error for one mistake: a document when asked for one, else three lines on stderr."""
+    if form in ("json", "ndjson", "yaml"):
+        page = Page("Error", error_body(error), "", exit_code=ExitCode(error.exit_code))
+        sys.stdout.write(render(page, form, ""))
+        sys.stdout.flush()
+        return
+    if error.cause:
+        say(f"cause: {error.cause}")
+    if error.hint:
+        say(f"try:   {error.hint}")
+    say(f"error: {error}")
+
+
+def error_body(error: BrctlError) -> dict[str, Json]:
+    """The keys of an Error document."""
+    name = type(error).__name__
+    detail = {"class": name, "message": str(error), "cause": error.cause, "try": error.hint}
+    return {"error": detail, "errors": [detail]}

@@ -1,0 +1,54 @@
+"""The texts of `brctl help TOPIC`."""
+
+from collections.abc import Mapping
+
+from brctl.model.exit_codes import ExitCode
+
+_EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
+    ExitCode.OK: "healthy; or done; or nothing to do",
+    ExitCode.WARNING: "degraded, or a low-confidence verdict",
+    ExitCode.CRITICAL: "fault found",
+    ExitCode.UNKNOWN: "cannot tell: silent nodes, a crashed check, inconclusive",
+    ExitCode.DENIED: "ssh, scheduler or cluster said no",
+    ExitCode.REFUSED: "a guard said no; nothing changed",
+    ExitCode.WAITING: "approval needed, denied or expired; `play resume` continues",
+    ExitCode.ROLLED_BACK: "failed, and everything undone",
+    ExitCode.NEEDS_HUMAN: "failed with changes left in place; the journal says which",
+    ExitCode.CANCELLED: "you answered no",
+    ExitCode.USAGE: "bad flag, no such command, 0 nodes matched",
+    ExitCode.UNAVAILABLE: "scheduler or API down",
+    ExitCode.BUG: "unexpected error; report path printed",
+    ExitCode.LOCKED: "another run holds it",
+    ExitCode.CONFIG: "config, inventory, check, job or playbook invalid",
+    ExitCode.INTERRUPTED: "stopped by Ctrl-C; runs are resumable",
+    ExitCode.TERMINATED: "stopped by SIGTERM; runs are resumable",
+}
+
+_SELECTORS = """\
+NODES is a folded set, the same everywhere: gpu[001-008,017]  gpu[1-9/2]  a,b  @standby
+  ,  union    !  minus    &  and    ^  exclusive or     read from left to right
+  @all @active @standby @rack:NAME @leaf:NAME @job:NAME and the groups of the inventory
+-x NODES is taken away last. A set that matches no node is an error (exit 64)."""
+
+_OUTPUT = """\
+stdout is data, stderr is talk; a pipe changes colour and progress, never the answer.
+  -o json    one document: apiVersion, kind, brctl, context, generatedAt, exit_code, ...
+  -o ndjson  one object a line, flushed; first line type=version, last type=end for streams
+  -o name    names only      -o csv  lists      -o yaml  the document as YAML
+Not measured is null, never 0. `brctl schema list` names every document."""
+
+_ENVIRONMENT = """\
+BRCTL_CONFIG     configuration file         BRCTL_CONTEXT   context to use
+BRCTL_READONLY   refuse every change        BRCTL_LAB_DIR   where the lab lives
+NO_COLOR         no colour                  XDG_CONFIG_HOME, XDG_STATE_HOME  as usual
+Order: flags, environment, --config FILE, user file, /etc/brctl, built in.
+Guards merge by strictness; no file is read from the current directory on its own."""
+
+TOPICS: Mapping[str, str] = {
+    "exit-codes": "\n".join(
+        f"{int(code):>3}  {code.name:<12} {_EXIT_CODE_MEANINGS[code]}" for code in ExitCode
+    ),
+    "selectors": _SELECTORS,
+    "output": _OUTPUT,
+    "environment": _ENVIRONMENT,
+}

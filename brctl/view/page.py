@@ -1,0 +1,30 @@
+"""What a finished command shows: one document for programs and the same facts as text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from brctl.model.exit_codes import ExitCode
+
+Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The answer of one command.
+
+    Attributes:
+        kind: Name of the document, `Sweep`, `Verdict`.
+        body: The document's own keys; the envelope is added when it is written.
+        text: The same for people, plain, without colour.
+        names: What `-o name` prints, one a line.
+        rows: What `-o csv` and `-o ndjson` print for lists.
+        next: Commands that make sense now, best first.
+    """
+
+    kind: str
+    body: Mapping[str, Json]
+    text: str
+    exit_code: ExitCode = ExitCode.OK
+    names: tuple[str, ...] = ()
+    rows: tuple[Mapping[str, Json], ...] = ()
+    next: tuple[str, ...] = ()
