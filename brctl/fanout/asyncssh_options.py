@@ -1,0 +1,110 @@
+"""What every asyncssh connection shares: parsed keys, parsed known_hosts, pinned algorithms.
+
+asyncssh reads keys, known_hosts and ssh_config again for each connection unless they are prepared:
+15 ms of CPU a host against 2.5 ms.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncssh
+
+from brctl.library.config import SshSettings
+from brctl.model.errors import ConfigError
+
+KEEPALIVE_S = 5.0
+"""With three missed answers a node that lost power mid-command is known after 20 s."""
+
+_GLOBAL_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
+_DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedOptions:
+    """One set of options for all nodes, and what they were made from, for `doctor ssh`."""
+
+    options: asyncssh.SSHClientConnectionOptions
+    known_hosts: tuple[Path, ...]
+    uses_agent: bool
+
+
+async def prepare_options(ssh: SshSettings, home: Path | None = None) -> PreparedOptions:
+    """Read keys and known_hosts once.
+
+    The agent is asked only when no identity file is configured: a key in an agent costs one round
+    trip to it per connection.
+
+    Raises:
+        ConfigError: An identity file or known_hosts cannot be read or parsed.
+    """
+    home = home or Path.home()
+    keys = _load_keys(ssh.identity_files, home)
+    agent = os.environ.get("SSH_AUTH_SOCK", "") if not ssh.identity_files else ""
+    files = _known_hosts_files(ssh.known_hosts, home)
+    options = await asyncssh.SSHClientConnectionOptions.construct(
+        None,
+        config=None,
+        known_hosts=_read_known_hosts(files),
+        client_keys=keys or (() if agent else None),
+        agent_path=agent or None,
+        username=ssh.user or (),
+        preferred_auth="publickey",
+        connect_timeout=None,
+        login_timeout=0,
+        keepalive_interval=KEEPALIVE_S,
+        keepalive_count_max=3,
+        # The fastest of each kind first; the rest stay as fall-back for old servers.
+        kex_algs="^curve25519-sha256",
+        encryption_algs="^aes128-gcm@openssh.com",
+        compression_algs="none",
+        gss_kex=False,
+        gss_auth=False,
+        x509_trusted_certs=None,
+        x509_trusted_cert_paths=[],
+        env=None,
+        send_env=None,
+        encoding=None,
+    )
+    return PreparedOptions(options, files, bool(agent))
+
+
+def _load_keys(configured: Sequence[Path], home: Path) -> list[asyncssh.SSHKeyPair]:
+    if not configured:
+        defaults = [home / ".ssh" / name for name in _DEFAULT_KEYS]
+        return [key for path in defaults if path.is_file() for key in _load_default_key(path)]
+    keys: list[asyncssh.SSHKeyPair] = []
+    for path in configured:
+        try:
+            keys += asyncssh.load_keypairs(str(path))
+        except (OSError, asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as exc:
+            raise ConfigError(
+                f"{path}: identity file cannot be used: {exc}",
+                hint="a key with a passphrase belongs in ssh-agent; leave identity_file out then",
+            ) from exc
+    return keys
+
+
+def _load_default_key(path: Path) -> Sequence[asyncssh.SSHKeyPair]:
+    try:
+        return asyncssh.load_keypairs(str(path))
+    except (OSError, asyncssh.KeyImportError, asyncssh.KeyEncryptionError):
+        # ssh skips a default key it cannot open; the agent may hold it.
+        return ()
+
+
+def _known_hosts_files(configured: Path | None, home: Path) -> tuple[Path, ...]:
+    if configured is not None:
+        return (configured,)
+    files = (home / ".ssh" / "known_hosts", _GLOBAL_KNOWN_HOSTS)
+    return tuple(path for path in files if path.is_file())
+
+
+def _read_known_hosts(files: Sequence[Path]) -> asyncssh.SSHKnownHosts:
+    """All entries, indexed by host; no file means no host is known, never that all are trusted."""
+    try:
+        return asyncssh.read_known_hosts([str(path) for path in files])
+    except (OSError, ValueError) as exc:
+        names = ", ".join(str(path) for path in files)
+        raise ConfigError(f"{names}: known_hosts cannot be read: {exc}") from exc

@@ -1,0 +1,54 @@
+"""A command on many nodes at once: one answer per node as it arrives, bounded, cancel-safe."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+
+from brctl.fanout.contract import Transport
+from brctl.model.answer import Answer, Command
+from brctl.model.inventory import Node
+
+
+async def gather(
+    transport: Transport,
+    nodes: Sequence[Node],
+    command_for: Callable[[Node], Command],
+    *,
+    limit: int,
+) -> AsyncGenerator[Answer, None]:
+    """Yield one answer per node in the order they arrive, at most `limit` nodes in flight.
+
+    A dead node holds one slot until its own deadline and costs the others nothing. Commands are
+    built when their turn comes, so a thousand bundles are never in memory together. Leaving the
+    loop early or cancelling it ends every command in flight.
+    """
+    if limit < 1:
+        raise ValueError(f"limit {limit}: at least one node must be in flight")
+    answers: asyncio.Queue[Answer | BaseException] = asyncio.Queue()
+    waiting = iter(nodes)
+    workers = [
+        asyncio.create_task(_work(transport, waiting, command_for, answers))
+        for _ in range(min(limit, len(nodes)))
+    ]
+    try:
+        for _ in nodes:
+            answer = await answers.get()
+            if isinstance(answer, BaseException):
+                raise answer
+            yield answer
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+
+async def _work(
+    transport: Transport,
+    waiting: Iterator[Node],
+    command_for: Callable[[Node], Command],
+    answers: asyncio.Queue[Answer | BaseException],
+) -> None:
+    try:
+        for node in waiting:
+            answers.put_nowait(await transport.run(node, command_for(node)))
+    except Exception as exc:  # noqa: BLE001 - a bug in here must end the loop above, not stall it
+        answers.put_nowait(exc)

@@ -1,0 +1,61 @@
+"""A sweep: checks on nodes, one SSH round trip per node, reports as they arrive."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import datetime
+
+from brctl.fanout.contract import Transport
+from brctl.fanout.gather import gather
+from brctl.model.answer import Command
+from brctl.model.check import Check
+from brctl.model.inventory import Node
+from brctl.model.report import NodeReport
+from brctl.sweep.bundle import pack_bundle
+from brctl.sweep.parse import parse_report
+
+ParametersFor = Callable[[Node, Check], Mapping[str, object]]
+"""What a check's probe is told on one node, beside the check's own defaults."""
+
+
+def no_parameters(_node: Node, _check: Check) -> Mapping[str, object]:
+    """The check's defaults are enough."""
+    return {}
+
+
+async def sweep(
+    transport: Transport,
+    nodes: Sequence[Node],
+    checks: Mapping[str, Check],
+    parameters_for: ParametersFor = no_parameters,
+    *,
+    limit: int,
+    sudo: str = "",
+    now: Callable[[], datetime] | None = None,
+) -> AsyncGenerator[NodeReport, None]:
+    """Yield one report per node as it arrives; a node that cannot answer yields why.
+
+    Args:
+        transport: How the nodes are reached.
+        nodes: Each is asked once.
+        checks: What is asked, by name.
+        parameters_for: Overrides the check's parameters for a node.
+        limit: Nodes in flight at once.
+        sudo: Prefix for a sweep with a check that needs root, `sudo -n`.
+        now: The engine's clock, for `received_at`; None leaves it out.
+    """
+    bundle = pack_bundle(checks)
+
+    def command_for(node: Node) -> Command:
+        parameters = {
+            name: {
+                **check.parameters,
+                **parameters_for(node, check),
+                "deadline_s": check.deadline_s,
+            }
+            for name, check in checks.items()
+        }
+        return bundle.command(node, parameters, sudo)
+
+    async with aclosing(gather(transport, nodes, command_for, limit=limit)) as answers:
+        async for answer in answers:
+            yield parse_report(answer, checks, now() if now else None)
