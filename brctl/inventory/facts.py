@@ -1,0 +1,107 @@
+"""What one source says about nodes, before sources are merged: every value knows its origin."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from brctl.model.errors import ConfigError
+from brctl.model.inventory import Inventory, Node, NodeRole
+
+Fact = str | int
+
+NODE_FIELDS = ("address", "port", "user", "role", "python", "torch_python", "via", "gpus")
+"""Facts that are fields of a Node; every other fact is a label."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What one source says about one node; what it does not say is absent."""
+
+    name: str
+    facts: Mapping[str, Fact]
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source's nodes and groups, in its own order."""
+
+    name: str
+    nodes: tuple[NodeFacts, ...]
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A value and which source it came from; `overruled` lists other sources' values."""
+
+    value: Fact
+    origin: str
+    overruled: tuple[tuple[Fact, str], ...] = ()
+
+
+def merge(sources: Iterable[Source]) -> dict[str, dict[str, Told]]:
+    """Facts by node and key; a later source overrules an earlier one, and both are remembered."""
+    merged: dict[str, dict[str, Told]] = {}
+    for source in sources:
+        for node in source.nodes:
+            known = merged.setdefault(node.name, {})
+            for key, value in node.facts.items():
+                known[key] = _tell(known.get(key), value, node.origin)
+    return merged
+
+
+def _tell(before: Told | None, value: Fact, origin: str) -> Told:
+    if before is None:
+        return Told(value, origin)
+    if before.value == value:
+        return before
+    return Told(value, origin, (*before.overruled, (before.value, before.origin)))
+
+
+def build_inventory(sources: Iterable[Source]) -> Inventory:
+    """The inventory that these sources make together."""
+    sources = tuple(sources)
+    origins: dict[str, str] = {}
+    for source in sources:
+        for told in source.nodes:
+            origins.setdefault(told.name, told.origin)
+    groups: dict[str, tuple[str, ...]] = {}
+    for source in sources:
+        for name, members in source.groups.items():
+            groups[name] = tuple(dict.fromkeys((*groups.get(name, ()), *members)))
+    nodes = {
+        name: _node(name, {key: told.value for key, told in facts.items()}, origins[name])
+        for name, facts in merge(sources).items()
+    }
+    return Inventory(nodes, groups, ", ".join(source.name for source in sources))
+
+
+def _node(name: str, facts: Mapping[str, Fact], origin: str) -> Node:
+    gpus = facts.get("gpus")
+    return Node(
+        name=name,
+        address=str(facts.get("address", name)),
+        port=int(facts.get("port", 22)),
+        user=str(facts.get("user", "")),
+        role=NodeRole(str(facts.get("role", NodeRole.ACTIVE.value))),
+        python=str(facts.get("python", "python3")),
+        torch_python=str(facts.get("torch_python", "")),
+        via=str(facts.get("via", "")),
+        gpus=None if gpus is None else int(gpus),
+        labels={key: str(value) for key, value in facts.items() if key not in NODE_FIELDS},
+        origin=origin,
+    )
+
+
+def refuse_duplicates(nodes: Iterable[NodeFacts]) -> None:
+    """One source names each node once.
+
+    Raises:
+        ConfigError: Names the node and both places.
+    """
+    seen: dict[str, str] = {}
+    for node in nodes:
+        place = node.origin.partition(":")[2]
+        if node.name in seen:
+            raise ConfigError(f"{place}: node {node.name!r} is already in {seen[node.name]}")
+        seen[node.name] = place

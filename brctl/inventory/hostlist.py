@@ -1,0 +1,54 @@
+"""Read a host list: one node set per line, `#` comments; MPI's `gpu01 slots=8` works too."""
+
+from pathlib import Path
+
+from brctl.inventory.facts import Fact, NodeFacts, Source, refuse_duplicates
+from brctl.model.errors import ConfigError, UsageError
+from brctl.model.nodeset import expand
+
+SIZE_LIMIT_BYTES = 4 << 20
+
+
+def load_hostlist(path: Path) -> Source:
+    """The nodes one file lists.
+
+    Raises:
+        ConfigError: A line is not a node set, or names a node twice; names file and line.
+    """
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(SIZE_LIMIT_BYTES + 1)
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    if len(raw) > SIZE_LIMIT_BYTES:
+        raise ConfigError.at(path, 1, f"larger than {SIZE_LIMIT_BYTES >> 20} MiB")
+    return parse_hostlist(raw, str(path))
+
+
+def parse_hostlist(raw: bytes, path: str) -> Source:
+    """The nodes of a host list's bytes; `path` names it in errors."""
+    nodes: list[NodeFacts] = []
+    for number, line in enumerate(raw.splitlines(), start=1):
+        try:
+            words = line.decode("utf-8").partition("#")[0].split()
+        except UnicodeDecodeError as exc:
+            raise ConfigError.at(path, number, "not UTF-8") from exc
+        if words:
+            nodes += _parse_words(words, path, number)
+    refuse_duplicates(nodes)
+    return Source(f"hostlist:{Path(path).name}", tuple(nodes))
+
+
+def _parse_words(words: list[str], path: str, number: int) -> list[NodeFacts]:
+    facts: dict[str, Fact] = {}
+    for word in words[1:]:
+        key, equals, value = word.partition("=")
+        if not equals or key not in ("slots", "max_slots", "max-slots"):
+            problem = f"{word[:80]!r} follows a node; only slots=N may"
+            raise ConfigError.at(path, number, problem)
+        facts[key.replace("-", "_")] = value
+    try:
+        names = expand(words[0])
+    except UsageError as exc:
+        raise ConfigError.at(path, number, str(exc)) from exc
+    return [NodeFacts(name, facts, f"hostlist:{path}:{number}") for name in names]
