@@ -38,6 +38,10 @@ class Section:
         """The line of a place below this section."""
         return self._document.line(*self.at, *path)
 
+    def origin(self, *path: str | int) -> str:
+        """`file:line` of a place below this section, for messages long after reading."""
+        return f"{self._document.path}:{self.line(*path) or 1}"
+
     def take(self, key: str, kind: type[T], default: T | None = None) -> T:
         """The value of a key; an error when it is missing without default or of another type."""
         if key not in self.data:

@@ -1,0 +1,143 @@
+"""Leases on jobs and nodes, shared by every controller of one state directory, with fencing.
+
+A lease runs out unless it is renewed, so a dead controller blocks nobody for long. Each grant has a
+higher number than the one before. A run that slept past its lease finds a higher number than its
+own, is fenced, and may not write or act any more.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from brctl.journal.store import PRIVATE_FILE, private_dir, write_private
+from brctl.model.errors import LockedError
+from brctl.model.units import parse_rfc3339, rfc3339
+
+LEASE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What a run holds; `token` is higher than that of every earlier grant."""
+
+    holder: str
+    keys: tuple[str, ...]
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Grant:
+    holder: str
+    token: int
+    until: datetime
+
+
+class Leases:
+    """The leases of one state directory."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._dir = private_dir(state_dir / "locks")
+        self._path = self._dir / "leases.json"
+
+    def acquire(
+        self, keys: Sequence[str], holder: str, now: datetime, lease_s: float = LEASE_S
+    ) -> Lease:
+        """Take all keys or none; a holder may take again what it holds.
+
+        Raises:
+            LockedError: Another run holds one of them; names key, run and until when.
+        """
+        with self._exclusive():
+            last, grants = self._read()
+            for key in keys:
+                grant = grants.get(key)
+                if grant and grant.holder != holder and grant.until > now:
+                    raise LockedError(
+                        f"{key} is held by {grant.holder} until {grant.until:%H:%M:%S} UTC",
+                        hint=f"wait, or look: `brctl play show {grant.holder}`",
+                    )
+            until = now + timedelta(seconds=lease_s)
+            grants |= {key: _Grant(holder, last + 1, until) for key in keys}
+            self._write(last + 1, grants)
+        return Lease(holder, tuple(keys), last + 1)
+
+    def renew(self, lease: Lease, now: datetime, lease_s: float = LEASE_S) -> None:
+        """Prolong a lease.
+
+        Raises:
+            LockedError: Somebody else was granted one of its keys meanwhile.
+        """
+        with self._exclusive():
+            last, grants = self._read()
+            self._refuse_fenced(lease, grants)
+            until = now + timedelta(seconds=lease_s)
+            grants |= {key: _Grant(lease.holder, lease.token, until) for key in lease.keys}
+            self._write(last, grants)
+
+    def verify(self, lease: Lease) -> None:
+        """Refuse to go on with a lease that somebody else was granted since.
+
+        Raises:
+            LockedError: It is fenced.
+        """
+        with self._exclusive():
+            self._refuse_fenced(lease, self._read()[1])
+
+    def release(self, lease: Lease) -> None:
+        """Give back what is still ours."""
+        with self._exclusive():
+            last, grants = self._read()
+            kept = {
+                key: grant
+                for key, grant in grants.items()
+                if key not in lease.keys or grant.token != lease.token
+            }
+            self._write(last, kept)
+
+    def held_by_others(self, keys: Sequence[str], holder: str, now: datetime) -> dict[str, str]:
+        """Which of these keys another run holds, with that run."""
+        with self._exclusive():
+            grants = self._read()[1]
+        return {
+            key: grants[key].holder
+            for key in keys
+            if key in grants and grants[key].holder != holder and grants[key].until > now
+        }
+
+    def _refuse_fenced(self, lease: Lease, grants: Mapping[str, _Grant]) -> None:
+        for key in lease.keys:
+            grant = grants.get(key)
+            if grant is None or grant.token != lease.token:
+                who = f"{grant.holder} holds it now" if grant else "the lease ran out"
+                raise LockedError(f"{lease.holder} lost its lease on {key}: {who}")
+
+    def _read(self) -> tuple[int, dict[str, _Grant]]:
+        if not self._path.exists():
+            return 0, {}
+        data = json.loads(self._path.read_bytes())
+        grants = {
+            key: _Grant(row["holder"], row["token"], parse_rfc3339(row["until"]))
+            for key, row in data["grants"].items()
+        }
+        return data["last_token"], grants
+
+    def _write(self, last: int, grants: Mapping[str, _Grant]) -> None:
+        rows = {
+            key: {"holder": g.holder, "token": g.token, "until": rfc3339(g.until)}
+            for key, g in sorted(grants.items())
+        }
+        write_private(self._path, json.dumps({"last_token": last, "grants": rows}, indent=1))
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        descriptor = os.open(self._dir / "leases.lock", os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,241 @@
+"""The append-only record of one run: a line per event, numbered, chained, on disk before we act.
+
+    runs/R-0001/ playbook.yaml inputs.json plan.json events.ndjson result.json stdout/ evidence/
+
+`events.ndjson` is the truth. Each line carries `prev`, the digest of the line before it, so a lost
+or altered line shows. A controller that died while writing leaves a torn last line; it is reported,
+moved to `events.torn` when the run goes on, and never guessed at.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from brctl.model.errors import LockedError, UsageError
+from brctl.model.event import Event, EventType
+from brctl.model.playbook import Json
+from brctl.model.units import parse_rfc3339, rfc3339
+
+EVENTS = "events.ndjson"
+TORN = "events.torn"
+PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
+_RUN = re.compile(r"R-(\d{4,})")
+_OWN_KEYS = ("type", "seq", "run", "ts", "prev")
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a journal holds.
+
+    Attributes:
+        torn: Bytes of a last line that was never finished.
+        damage: Sentences about gaps, altered or unreadable lines; empty for a sound journal.
+        tail: Digest the next line must carry.
+    """
+
+    events: tuple[Event, ...]
+    torn: bytes
+    damage: tuple[str, ...]
+    tail: str
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last thing recorded is the end of the run."""
+        return bool(self.events) and self.events[-1].type is EventType.END
+
+
+def private_dir(path: Path) -> Path:
+    """A folder only its owner may enter, made with its parents if need be."""
+    path.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+    return path
+
+
+def write_private(path: Path, text: str | bytes) -> None:
+    """Replace a file atomically, readable by its owner only, on disk when this returns."""
+    raw = text.encode() if isinstance(text, str) else text
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(raw)
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.rename(path)
+    _sync_dir(path.parent)
+
+
+def _sync_dir(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def new_run(state_dir: Path) -> Path:
+    """A fresh folder `runs/R-nnnn`; two controllers at once get two numbers."""
+    runs = private_dir(private_dir(state_dir) / "runs")
+    number = max((int(m[1]) for p in runs.iterdir() if (m := _RUN.fullmatch(p.name))), default=0)
+    while True:
+        number += 1
+        try:
+            (runs / f"R-{number:04d}").mkdir(mode=PRIVATE_DIR)
+        except FileExistsError:
+            continue
+        return runs / f"R-{number:04d}"
+
+
+def find_run(state_dir: Path, name: str) -> Path:
+    """The folder of a run, `R-0012` or `latest`.
+
+    Raises:
+        UsageError: There is no such run.
+    """
+    runs = run_dirs(state_dir)
+    if name == "latest" and runs:
+        return runs[-1]
+    path = state_dir / "runs" / name
+    if not _RUN.fullmatch(name) or not path.is_dir():
+        last = f"; the newest is {runs[-1].name}" if runs else "; there are none"
+        raise UsageError(f"no run {name!r}{last}")
+    return path
+
+
+def run_dirs(state_dir: Path) -> list[Path]:
+    """All runs, oldest first."""
+    runs = state_dir / "runs"
+    found = [p for p in runs.iterdir() if _RUN.fullmatch(p.name)] if runs.is_dir() else []
+    return sorted(found, key=lambda p: int(p.name[2:]))
+
+
+def encode(event: Event, prev: str) -> bytes:
+    """The line of an event, without its newline."""
+    line = {
+        "type": str(event.type),
+        "seq": event.seq,
+        "run": event.run,
+        "ts": rfc3339(event.at),
+        **event.fields,
+        "prev": prev,
+    }
+    return json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def decode(line: bytes) -> tuple[Event, str]:
+    """The event of a line and the digest it chains to.
+
+    Raises:
+        ValueError: The line is not an event.
+    """
+    data = json.loads(line)
+    try:
+        fields = {key: value for key, value in data.items() if key not in _OWN_KEYS}
+        kind, at = EventType(data["type"]), parse_rfc3339(data["ts"])
+        return Event(int(data["seq"]), kind, str(data["run"]), at, fields), str(data["prev"])
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise ValueError(f"not an event: {exc}") from exc
+
+
+def digest(line: bytes) -> str:
+    """What the following line must carry as `prev`."""
+    return hashlib.sha256(line).hexdigest()
+
+
+def read_journal(run_dir: Path) -> Recording:
+    """Everything a run recorded, with what is wrong about the file."""
+    path = run_dir / EVENTS
+    raw = path.read_bytes() if path.exists() else b""
+    *lines, torn = raw.split(b"\n")
+    events: list[Event] = []
+    damage: list[str] = []
+    tail = ""
+    for number, line in enumerate(lines, start=1):
+        try:
+            event, prev = decode(line)
+        except ValueError as exc:
+            damage.append(f"{path}:{number}: {exc}")
+        else:
+            if prev != tail:
+                damage.append(f"{path}:{number}: does not follow the line before it")
+            if event.seq != len(events):
+                damage.append(f"{path}:{number}: number {event.seq} instead of {len(events)}")
+            events.append(event)
+        tail = digest(line)
+    if torn:
+        damage.append(f"{path}: the last line was never finished ({len(torn)} bytes)")
+    return Recording(tuple(events), torn, tuple(damage), tail)
+
+
+class Journal:
+    """Appends to one run's journal; only the process that owns the run has one."""
+
+    def __init__(self, run_dir: Path) -> None:
+        recording = read_journal(run_dir)
+        self.run = run_dir.name
+        self._path = run_dir / EVENTS
+        if recording.torn:
+            self._set_aside(run_dir, recording.torn)
+        self._next = len(recording.events)
+        self._tail = recording.tail
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+        _sync_dir(run_dir)
+
+    def _set_aside(self, run_dir: Path, torn: bytes) -> None:
+        with (run_dir / TORN).open("ab") as stream:
+            stream.write(torn + b"\n")
+        os.truncate(self._path, self._path.stat().st_size - len(torn))
+
+    def append(self, kind: EventType, at: datetime, fields: Mapping[str, Json]) -> Event:
+        """Write one event; it is on disk when this returns."""
+        event = Event(self._next, kind, self.run, at, fields)
+        line = encode(event, self._tail)
+        os.write(self._descriptor, line + b"\n")
+        os.fsync(self._descriptor)
+        self._next += 1
+        self._tail = digest(line)
+        return event
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+@contextmanager
+def owning(run_dir: Path) -> Iterator[None]:
+    """Hold a run for this process; the kernel lets go when the process dies, however it dies.
+
+    Raises:
+        LockedError: Another process is running it.
+    """
+    descriptor = os.open(run_dir / "owner.lock", os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise LockedError(
+                f"{run_dir.name} is being run by another process",
+                hint=f"follow it: `brctl play show {run_dir.name}`",
+            ) from exc
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_running(run_dir: Path) -> bool:
+    """Whether a process owns this run now."""
+    try:
+        descriptor = os.open(run_dir / "owner.lock", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,84 @@
+"""Read guards.yaml: the site's limits and approval rows, and who else may change the file."""
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from brctl.library.playbooks import guards_in
+from brctl.library.schema import Section, open_kind
+from brctl.library.strict_yaml import load_document
+from brctl.model.playbook import GuardSpec, Json, Need, Policy
+from brctl.playbook.guards import GUARDS
+from brctl.playbook.validate import check_condition
+
+_KEYS = (*GUARDS, "approval")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteGuards:
+    """Every line of every guards.yaml that applies here; all of them must agree.
+
+    Attributes:
+        warnings: Files that others than root and their owner may write.
+    """
+
+    guards: tuple[GuardSpec, ...] = ()
+    approval: tuple[tuple[Policy, ...], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def load_guards(files: Iterable[Path]) -> SiteGuards:
+    """The limits in these files.
+
+    Raises:
+        ConfigError: A file is invalid; a limit that cannot be read is never left out.
+    """
+    guards: list[GuardSpec] = []
+    approval: list[tuple[Policy, ...]] = []
+    warnings: list[str] = []
+    for path in files:
+        warnings += _writable_by_others(path)
+        top = open_kind(load_document(path), "Guards", _KEYS)
+        for kind in GUARDS:
+            guards += _lines(top, kind)
+        if "approval" in top.data:
+            approval.append(tuple(_policy(row) for row in top.sections("approval")))
+    return SiteGuards(tuple(guards), tuple(approval), tuple(warnings))
+
+
+def _lines(top: Section, kind: str) -> list[GuardSpec]:
+    """One guard as a mapping, or several as a list of mappings."""
+    if kind not in top.data:
+        return []
+    if isinstance(top.data[kind], list):
+        rows = top.sections(kind)
+        return [GuardSpec(kind, _checked(row, kind), row.origin()) for row in rows]
+    return guards_in(top, (kind,))
+
+
+def _checked(row: Section, kind: str) -> dict[str, Json]:
+    row.allow(GUARDS[kind].parameters)
+    for key in GUARDS[kind].durations & set(row.data):
+        row.duration_s(key)
+    return dict(row.data)
+
+
+def _policy(row: Section) -> Policy:
+    row.allow(("when", "need"))
+    when = row.take("when", str, "")
+    problem = check_condition(when)
+    if problem:
+        raise row.error(problem, "when")
+    known = [str(need) for need in Need]
+    return Policy(need=Need(row.choice("need", known)), when=when, origin=row.origin())
+
+
+def _writable_by_others(path: Path) -> list[str]:
+    status = path.stat()
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return [f"{path}: others may write this file, so its limits protect nobody (chmod go-w)"]
+    if path.is_relative_to("/etc") and status.st_uid not in (0, os.geteuid()):
+        return [f"{path}: not owned by root"]
+    return []

@@ -1,0 +1,324 @@
+"""Find and read playbooks: the schema of a file, with every mistake named by file and line."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from brctl.library.schema import Section, open_kind
+from brctl.library.strict_yaml import Document, parse_document
+from brctl.model.errors import ConfigError, UsageError, did_you_mean
+from brctl.model.fault import FaultClass
+from brctl.model.playbook import (
+    Approval,
+    ForEach,
+    GuardSpec,
+    Hook,
+    InputSpec,
+    InputType,
+    Json,
+    Need,
+    OnExpire,
+    OnFailure,
+    Playbook,
+    Policy,
+    Retry,
+    Risk,
+    Safety,
+    Step,
+)
+from brctl.model.units import parse_duration_s
+from brctl.model.verdict import Confidence
+from brctl.playbook.guards import ANNOUNCED_GUARDS, GUARDS
+from brctl.playbook.validate import find_mistakes
+
+E = TypeVar("E", bound=StrEnum)
+
+_TOP = ("metadata", "match", "inputs", "guards", "approval", "defaults", "for_each", "steps",
+        "on_failure", "always")  # fmt: skip
+_STEP = ("id", "name", "uses", "with", "run", "env", "where", "when", "skip_if", "after", "safety",
+         "undo", "verify", "timeout", "retry", "on_failure", "expect",
+         "idempotency_key")  # fmt: skip
+_ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+RETRY_CLASSES = frozenset({"transport", "timeout", "scheduler", "any"})
+_AFTER = ("success", "failure", "always")
+
+# Keys of the schema whose meaning this version does not carry out. Ignoring them would be worse
+# than refusing the file: the author would believe in a limit that nobody keeps.
+_NOT_YET_STEP: Mapping[str, str] = {
+    "run": "scripts", "env": "scripts", "where": "scripts", "expect": "scripts",
+    "verify": "verification after a step", "idempotency_key": "idempotency keys",
+}  # fmt: skip
+
+
+def load_playbook(path: Path) -> Playbook:
+    """Read one playbook and refuse it with all its mistakes.
+
+    Raises:
+        ConfigError: One line per mistake, `file:line: problem`.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    return read_playbook(raw, str(path))
+
+
+def load_playbooks(dirs: Iterable[Path]) -> dict[str, Playbook]:
+    """Playbooks of `*.yaml` in these folders by name; a later folder replaces an earlier name."""
+    found: dict[str, Playbook] = {}
+    for folder in dirs:
+        for path in sorted(folder.glob("*.yaml")):
+            playbook = load_playbook(path)
+            found[playbook.name] = playbook
+    return found
+
+
+def pick_playbook(playbooks: Mapping[str, Playbook], name: str) -> Playbook:
+    """The playbook of a name; an unknown one names the nearest."""
+    if name not in playbooks:
+        raise UsageError(f"no playbook {name!r}; {did_you_mean(name, playbooks)}")
+    return playbooks[name]
+
+
+def read_playbook(raw: bytes, path: str) -> Playbook:
+    """The playbook in these bytes; `path` names them in errors."""
+    document = parse_document(raw, path)
+    playbook = _Reader(document, raw).read()
+    mistakes = list(find_mistakes(playbook))
+    if mistakes:
+        lines = [str(document.error(m.problem, *m.place)) for m in mistakes]
+        raise ConfigError("\n".join(lines))
+    return playbook
+
+
+class _Reader:
+    """Reads one document; the order of the methods is the order of the schema."""
+
+    def __init__(self, document: Document, raw: bytes) -> None:
+        self._document = document
+        self._raw = raw
+        self._top = open_kind(document, "Playbook", _TOP)
+        self._defaults = self._top.section("defaults")
+        self._defaults.allow(("timeout", "retry", "on_failure"))
+
+    def read(self) -> Playbook:
+        about = self._top.section("metadata")
+        about.allow(("name", "title", "owner", "risk", "runbook", "tags"))
+        match = self._top.section("match")
+        match.allow(("classes", "min_confidence"))
+        steps = self._top.sections("steps")
+        if not steps:
+            raise self._top.error("`steps` is empty", "steps")
+        return Playbook(
+            name=_word(about, "name"),
+            title=about.take("title", str),
+            owner=about.take("owner", str, ""),
+            risk=_enum(about, "risk", Risk, Risk.MEDIUM),
+            runbook=about.take("runbook", str, ""),
+            tags=about.texts("tags", ()),
+            classes=self._classes(match),
+            min_confidence=_enum(match, "min_confidence", Confidence, Confidence.HIGH),
+            inputs=self._inputs(),
+            guards=tuple(read_guards(self._top, "guards")),
+            approval=self._approval(),
+            for_each=self._for_each(),
+            steps=tuple(self._step(step) for step in steps),
+            on_failure=self._hooks("on_failure"),
+            always=self._hooks("always"),
+            text=self._raw,
+            sha256=hashlib.sha256(self._raw).hexdigest(),
+            path=self._document.path,
+        )
+
+    def _classes(self, match: Section) -> tuple[str, ...]:
+        known = [str(fault) for fault in FaultClass]
+        patterns = match.texts("classes", ())
+        for index, pattern in enumerate(patterns):
+            stem = pattern.removesuffix("*")
+            if pattern not in known and not (
+                pattern.endswith("*") and any(name.startswith(stem) for name in known)
+            ):
+                problem = f"no fault class {pattern!r}; {did_you_mean(pattern, known)}"
+                raise match.error(problem, "classes", index)
+        return patterns
+
+    def _inputs(self) -> dict[str, InputSpec]:
+        inputs = self._top.section("inputs")
+        return {name: self._input(name, inputs.section(name)) for name in inputs.data}
+
+    def _input(self, name: str, section: Section) -> InputSpec:
+        section.allow(("type", "from", "required", "default", "values", "min", "max", "help"))
+        kind = _enum(section, "type", InputType)
+        spec = InputSpec(
+            name=name,
+            type=kind,
+            required=section.take("required", bool, default=False),
+            default=_default(section, kind),
+            source=section.take("from", str, ""),
+            minimum=section.optional("min", float),
+            maximum=section.optional("max", float),
+            values=tuple(section.take("values", list, [])),
+            help=section.take("help", str, ""),
+        )
+        if kind is InputType.ENUM and not spec.values:
+            raise section.error("an enum needs `values`", "type")
+        if spec.source and spec.source not in ("verdict.suspects", "verdict.job"):
+            raise section.error("`from` is verdict.suspects or verdict.job", "from")
+        return spec
+
+    def _approval(self) -> Approval | None:
+        if "approval" not in self._top.data:
+            return None
+        section = self._top.section("approval")
+        section.allow(("gate_before", "policy", "expires", "on_expire"))
+        return Approval(
+            gate_before=section.take("gate_before", str),
+            policy=tuple(self._policy(row) for row in section.sections("policy")),
+            expires_s=section.duration_s("expires", "15m"),
+            on_expire=_enum(section, "on_expire", OnExpire, OnExpire.STOP_SAFE),
+        )
+
+    def _policy(self, row: Section) -> Policy:
+        row.allow(("when", "need", "role"))
+        if "role" in row.data:
+            raise row.error("`role` is not carried out by this version; use `need`", "role")
+        return Policy(
+            need=_enum(row, "need", Need), when=row.take("when", str, ""), origin=row.origin()
+        )
+
+    def _for_each(self) -> ForEach | None:
+        if "for_each" in self._top.data:
+            raise self._top.error("`for_each` is not carried out by this version", "for_each")
+        return None
+
+    def _step(self, section: Section) -> Step:
+        section.allow(_STEP)
+        self._refuse_what_is_missing(section)
+        safety = _enum(section, "safety", Safety)
+        return Step(
+            id=_word(section, "id", _ID),
+            name=section.take("name", str, section.take("id", str)),
+            uses=section.take("uses", str),
+            arguments=section.section("with").data,
+            when=section.take("when", str, ""),
+            skip_if=section.take("skip_if", str, ""),
+            safety=safety,
+            undo=self._undo(section),
+            timeout_s=self._timeout_s(section),
+            retry=self._retry(section, safety),
+            on_failure=self._failure(section),
+            origin=section.origin(),
+        )
+
+    def _refuse_what_is_missing(self, section: Section) -> None:
+        for key, what in _NOT_YET_STEP.items():
+            if key in section.data:
+                raise section.error(f"{key!r}: {what} is not carried out by this version", key)
+        if section.choice("after", _AFTER, "success") != "success":
+            raise section.error("`after` is not carried out by this version", "after")
+
+    def _undo(self, section: Section) -> Hook | str | None:
+        value = section.data.get("undo")
+        if value is None or value == "auto":
+            return value
+        if isinstance(value, str):
+            raise section.error("`undo` is `auto` or a verb with arguments", "undo")
+        return self._hook(section.section("undo"))
+
+    def _hook(self, section: Section) -> Hook:
+        section.allow(("uses", "with"))
+        return Hook(section.take("uses", str), section.section("with").data, section.origin())
+
+    def _hooks(self, key: str) -> tuple[Hook, ...]:
+        if key not in self._top.data:
+            return ()
+        return tuple(self._hook(section) for section in self._top.sections(key))
+
+    def _timeout_s(self, section: Section) -> float:
+        if "timeout" in section.data:
+            return section.duration_s("timeout")
+        return self._defaults.duration_s("timeout", "2m")
+
+    def _failure(self, section: Section) -> OnFailure:
+        source = section if "on_failure" in section.data else self._defaults
+        chosen = _enum(source, "on_failure", OnFailure, OnFailure.ROLLBACK)
+        if chosen is OnFailure.NEXT_NODE and "for_each" not in self._top.data:
+            raise source.error("`next_node` needs `for_each`", "on_failure")
+        return chosen
+
+    def _retry(self, section: Section, safety: Safety) -> Retry:
+        if "retry" in section.data:
+            return _read_retry(section.section("retry"))
+        # A destructive act is never repeated unless its own step says so.
+        if safety is Safety.DESTRUCTIVE or "retry" not in self._defaults.data:
+            return Retry()
+        return _read_retry(self._defaults.section("retry"))
+
+
+def _read_retry(section: Section) -> Retry:
+    section.allow(("times", "backoff", "factor", "only"))
+    only = section.texts("only", ("transport", "timeout"))
+    for index, name in enumerate(only):
+        if name not in RETRY_CLASSES:
+            problem = f"no error class {name!r}; {did_you_mean(name, RETRY_CLASSES)}"
+            raise section.error(problem, "only", index)
+    times = section.take("times", int, 0)
+    if not 0 <= times <= 10:
+        raise section.error(f"'times' must be between 0 and 10, not {times}", "times")
+    return Retry(
+        times=times,
+        backoff_s=section.duration_s("backoff", "5s"),
+        factor=section.take("factor", float, 2.0),
+        only=frozenset(only),
+    )
+
+
+def read_guards(section: Section, key: str) -> list[GuardSpec]:
+    """The guards in a list of one-key mappings; unknown kinds and parameters are refused."""
+    if key not in section.data:
+        return []
+    return [spec for row in section.sections(key) for spec in guards_in(row)]
+
+
+def guards_in(row: Section, kinds: Iterable[str] | None = None) -> list[GuardSpec]:
+    """The guards that are keys of one mapping; all its keys unless `kinds` says which."""
+    found = []
+    for kind in kinds if kinds is not None else row.data:
+        if kind in ANNOUNCED_GUARDS:
+            raise row.error(f"guard {kind!r} is not carried out by this version", kind)
+        if kind not in GUARDS:
+            raise row.error(f"unknown guard {kind!r}; {did_you_mean(kind, GUARDS)}", kind)
+        parameters = row.section(kind)
+        parameters.allow(GUARDS[kind].parameters)
+        _check_durations(parameters, GUARDS[kind].durations)
+        found.append(GuardSpec(kind, parameters.data, row.origin(kind)))
+    return found
+
+
+def _check_durations(section: Section, keys: Iterable[str]) -> None:
+    for key in keys:
+        if key in section.data:
+            section.duration_s(key)
+
+
+def _default(section: Section, kind: InputType) -> Json:
+    value: Json = section.data.get("default")
+    if kind is InputType.DURATION and value is not None:
+        text = section.take("default", str)
+        return section.read("default", lambda: parse_duration_s(text))
+    return value
+
+
+def _word(section: Section, key: str, pattern: re.Pattern[str] = _ID) -> str:
+    value = section.take(key, str)
+    if not pattern.fullmatch(value):
+        raise section.error(f"{key!r}: {value!r} has other than a-z, 0-9, dash, underscore", key)
+    return value
+
+
+def _enum(section: Section, key: str, kind: type[E], default: E | None = None) -> E:
+    known = [str(member) for member in kind]
+    return kind(section.choice(key, known, default))

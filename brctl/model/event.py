@@ -1,0 +1,46 @@
+"""One line of a run's journal."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from brctl.model.playbook import Json
+
+EVENTS_VERSION = "1.0"
+
+
+class EventType(StrEnum):
+    """What a journal line records. The first line is VERSION, the last one END."""
+
+    VERSION = "version"
+    RUN_STARTED = "run.started"
+    RUN_RESUMED = "run.resumed"
+    GUARDS_CHECKED = "guards.checked"
+    STEP_SKIPPED = "step.skipped"
+    STEP_INTENT = "step.intent"
+    STEP_RESULT = "step.result"
+    STEP_SETTLED = "step.settled"
+    UNDO_INTENT = "undo.intent"
+    UNDO_RESULT = "undo.result"
+    APPROVAL_ASKED = "approval.asked"
+    APPROVAL_GIVEN = "approval.given"
+    HOOK_RESULT = "hook.result"
+    NOTE = "note"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened, when, in which place of the run's order.
+
+    Attributes:
+        seq: 0, 1, 2, ... without gaps; a missing number is a lost line.
+        fields: Whatever else the type carries.
+    """
+
+    seq: int
+    type: EventType
+    run: str
+    at: datetime
+    fields: Mapping[str, Json]

@@ -1,0 +1,254 @@
+"""Find every mistake in a playbook before anything runs: names, order, gate, safety, verbs."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from brctl.model.errors import did_you_mean
+from brctl.model.playbook import Hook, Json, Playbook, Safety, Step
+from brctl.playbook.expressions import ExpressionError, Literal, Name, names_in, parse_expression
+from brctl.playbook.templates import OPENING, expressions_in
+from brctl.playbook.verbs import ANNOUNCED, VERBS, is_at_least
+
+Place = tuple[str | int, ...]
+
+VERDICT_NAMES = frozenset(
+    {"id", "class", "title", "confidence", "score", "suspects", "job", "job_step", "action"}
+)
+JOB_NAMES = frozenset({"name", "nodes", "ranks", "gpus"})
+RUN_NAMES = frozenset({"id"})
+FAILED_NAMES = frozenset({"step", "error"})
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong, and where in the document."""
+
+    place: Place
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What an expression may read at one place: root word to its keys, None for any key."""
+
+    roots: Mapping[str, frozenset[str]]
+    outs: Mapping[str, frozenset[str]]
+
+    def problem(self, name: Name) -> str | None:
+        """What is wrong with a name here, or None."""
+        if name.root == "steps":
+            return self._step_problem(name)
+        if name.root not in self.roots:
+            return f"`{name}`: no such name; {did_you_mean(name.root, [*self.roots, 'steps'])}"
+        known = self.roots[name.root]
+        keys = _literal_keys(name)
+        if not known:
+            return f"`{name}`: {name.root!r} has no parts" if keys else None
+        if len(keys) != 1 or keys[0] not in known:
+            word = keys[0] if keys else ""
+            return f"`{name}`: no such {name.root.rstrip('s')}; {did_you_mean(word, known)}"
+        return None
+
+    def _step_problem(self, name: Name) -> str | None:
+        keys = _literal_keys(name)
+        if not keys or keys[0] not in self.outs:
+            word = keys[0] if keys else ""
+            return f"`{name}`: no earlier step {word!r}; {did_you_mean(word, self.outs)}"
+        if len(keys) != 3 or keys[1] != "out":
+            return f"`{name}`: write steps.{keys[0]}.out.NAME"
+        if keys[2] not in self.outs[keys[0]]:
+            known = self.outs[keys[0]]
+            return f"`{name}`: step {keys[0]} gives no {keys[2]!r}; {did_you_mean(keys[2], known)}"
+        return None
+
+
+def _literal_keys(name: Name) -> list[str]:
+    return [str(key.value) if isinstance(key, Literal) else "[...]" for key in name.keys]
+
+
+def find_mistakes(playbook: Playbook) -> Iterator[Mistake]:
+    """Every mistake in a playbook that its schema alone does not catch."""
+    yield from _ids(playbook)
+    yield from _gate(playbook)
+    for index, step in enumerate(playbook.steps):
+        place: Place = ("steps", index)
+        names = _names_at(playbook, index)
+        yield from _verb(step, place)
+        yield from _danger(step, place)
+        yield from _step_names(step, place, names)
+    everything = _names_at(playbook, len(playbook.steps))
+    yield from _guard_names(playbook)
+    yield from _policy_names(playbook)
+    for key, hooks in (("on_failure", playbook.on_failure), ("always", playbook.always)):
+        for index, hook in enumerate(hooks):
+            yield from _hook(hook, (key, index), _with_failure(everything))
+
+
+def _names_at(playbook: Playbook, index: int) -> _Names:
+    earlier = playbook.steps[:index]
+    roots = {
+        "inputs": frozenset(playbook.inputs),
+        "verdict": VERDICT_NAMES,
+        "job": JOB_NAMES,
+        "run": RUN_NAMES,
+    }
+    if playbook.for_each is not None:
+        roots["node"] = frozenset()
+    outs = {
+        step.id: VERBS[step.uses].gives if step.uses in VERBS else frozenset({"exit_status"})
+        for step in earlier
+    }
+    return _Names(roots, outs)
+
+
+def _with_failure(names: _Names) -> _Names:
+    return _Names({**names.roots, "failed": FAILED_NAMES}, names.outs)
+
+
+def _ids(playbook: Playbook) -> Iterator[Mistake]:
+    seen: set[str] = set()
+    for index, step in enumerate(playbook.steps):
+        if step.id in seen:
+            yield Mistake(("steps", index, "id"), f"step id {step.id!r} is used twice")
+        seen.add(step.id)
+
+
+def _gate(playbook: Playbook) -> Iterator[Mistake]:
+    ids = [step.id for step in playbook.steps]
+    dangerous = [
+        (index, step)
+        for index, step in enumerate(playbook.steps)
+        if step.safety in (Safety.DISRUPTIVE, Safety.DESTRUCTIVE)
+    ]
+    if playbook.approval is None:
+        for index, step in dangerous:
+            if step.safety is Safety.DESTRUCTIVE:
+                problem = f"step {step.id} is destructive and there is no `approval` gate"
+                yield Mistake(("steps", index), problem)
+        return
+    gate = playbook.approval.gate_before
+    if gate not in ids:
+        problem = f"`gate_before`: no step {gate!r}; {did_you_mean(gate, ids)}"
+        yield Mistake(("approval", "gate_before"), problem)
+        return
+    for index, step in dangerous:
+        if index < ids.index(gate):
+            problem = f"step {step.id} is {step.safety} but comes before the approval gate `{gate}`"
+            yield Mistake(("steps", index), problem)
+
+
+def _verb(step: Step, place: Place) -> Iterator[Mistake]:
+    if not step.uses:
+        if OPENING in step.run:
+            problem = (
+                f"step {step.id}: `run` is never expanded, so `$(...)` in it would reach the"
+                " shell; pass the value through `env`"
+            )
+            yield Mistake((*place, "run"), problem)
+        return
+    yield from _known_verb(step.uses, step.arguments, place)
+
+
+def _known_verb(uses: str, arguments: Mapping[str, Json], place: Place) -> Iterator[Mistake]:
+    verb = VERBS.get(uses)
+    if verb is None:
+        problem = (
+            f"verb {uses!r} is part of the schema but this version cannot run it"
+            if uses in ANNOUNCED
+            else f"unknown verb {uses!r}; {did_you_mean(uses, VERBS)}"
+        )
+        yield Mistake((*place, "uses"), problem)
+        return
+    known = verb.required | verb.optional
+    for key in arguments:
+        if key not in known:
+            problem = f"{uses} takes no {key!r}; {did_you_mean(key, known)}"
+            yield Mistake((*place, "with", key), problem)
+    for key in sorted(verb.required - set(arguments)):
+        yield Mistake((*place, "uses"), f"{uses} needs `with.{key}`")
+
+
+def _danger(step: Step, place: Place) -> Iterator[Mistake]:
+    verb = VERBS.get(step.uses)
+    if verb is not None and not is_at_least(step.safety, verb.safety):
+        problem = (
+            f"step {step.id}: {step.uses} is {verb.safety}, so `safety` cannot be {step.safety}"
+        )
+        yield Mistake((*place, "safety"), problem)
+    if step.safety is Safety.REVERSIBLE and step.undo is None:
+        yield Mistake(place, f"step {step.id} is reversible, so it needs `undo` (auto or a verb)")
+    if step.undo == "auto" and (verb is None or not verb.undoable):
+        problem = f"step {step.id}: {step.uses or 'a script'} has no built-in undo; name a verb"
+        yield Mistake((*place, "undo"), problem)
+
+
+def _step_names(step: Step, place: Place, names: _Names) -> Iterator[Mistake]:
+    own = _with_failure(names) if step.after != "success" else names
+    for key in ("when", "skip_if"):
+        yield from _bare((*place, key), getattr(step, key), own)
+    yield from _templates((*place, "with"), step.arguments, own)
+    yield from _templates((*place, "env"), step.env, own)
+    yield from _templates((*place, "idempotency_key"), step.idempotency_key, own)
+    for key, hook in (("undo", step.undo), ("verify", step.verify)):
+        if isinstance(hook, Hook):
+            yield from _hook(hook, (*place, key), own)
+
+
+def _hook(hook: Hook, place: Place, names: _Names) -> Iterator[Mistake]:
+    yield from _known_verb(hook.uses, hook.arguments, place)
+    yield from _templates((*place, "with"), hook.arguments, names)
+
+
+def _guard_names(playbook: Playbook) -> Iterator[Mistake]:
+    names = _names_at(playbook, 0)
+    for index, guard in enumerate(playbook.guards):
+        yield from _templates(("guards", index, guard.kind), guard.parameters, names)
+
+
+def _policy_names(playbook: Playbook) -> Iterator[Mistake]:
+    if playbook.approval is not None:
+        for index, policy in enumerate(playbook.approval.policy):
+            place = ("approval", "policy", index, "when")
+            yield from _bare(place, policy.when, _names_at(playbook, 0))
+
+
+def _bare(place: Place, text: str, names: _Names) -> Iterator[Mistake]:
+    if not text:
+        return
+    if OPENING in text:
+        yield Mistake(place, f"`{place[-1]}` is an expression already; write it without `$(...)`")
+        return
+    yield from _expression(place, text, names)
+
+
+def _templates(place: Place, value: Json, names: _Names) -> Iterator[Mistake]:
+    try:
+        found = list(expressions_in(value))
+    except ExpressionError as exc:
+        yield Mistake(place, str(exc))
+        return
+    for inside, text in found:
+        yield from _expression((*place, *inside), text, names)
+
+
+def _expression(place: Place, text: str, names: _Names) -> Iterator[Mistake]:
+    try:
+        tree = parse_expression(text)
+    except ExpressionError as exc:
+        yield Mistake(place, str(exc))
+        return
+    for name in names_in(tree):
+        problem = names.problem(name)
+        if problem:
+            yield Mistake(place, problem)
+
+
+SITE_NAMES = _Names(
+    {"verdict": VERDICT_NAMES, "job": JOB_NAMES, "nodes": frozenset(), "playbook": frozenset()}, {}
+)
+"""What a condition in guards.yaml may read: it must fit every playbook."""
+
+
+def check_condition(text: str) -> str | None:
+    """What is wrong with a condition of guards.yaml, or None."""
+    return next((mistake.problem for mistake in _bare(("when",), text, SITE_NAMES)), None)

@@ -1,0 +1,87 @@
+"""The closed list of verbs: their arguments, what they give, and how dangerous they are.
+
+This is the pure side, so that `play validate` knows every verb without touching one; the programs
+are in `actions/`, and a test holds both lists together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from brctl.model.playbook import Safety
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What a playbook may write after `uses`.
+
+    Attributes:
+        required: Arguments `with` must have.
+        optional: Arguments it may have.
+        gives: Names under `steps.ID.out`.
+        safety: The least a step with this verb may declare.
+        undoable: It has a tested undo, so `undo: auto` means something.
+        takes_nodes: Its `nodes` count against the blast radius.
+    """
+
+    required: frozenset[str]
+    gives: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+    safety: Safety = Safety.READ
+    undoable: bool = False
+    takes_nodes: bool = False
+
+
+def _set(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+VERBS: Mapping[str, Verb] = {
+    "evidence.capture": Verb(_set("nodes"), _set("files", "directory"), _set("what", "job")),
+    "node.cordon": Verb(
+        _set("nodes", "reason"), _set("cordoned", "already"),
+        safety=Safety.REVERSIBLE, undoable=True, takes_nodes=True,
+    ),
+    "node.uncordon": Verb(
+        _set("nodes"), _set("uncordoned"), _set("note"),
+        safety=Safety.REVERSIBLE, undoable=True,
+    ),
+    "ckpt.select": Verb(
+        _set("job"), _set("path", "step"), _set("reachable_without", "max_age"),
+    ),
+    "standby.acquire": Verb(
+        _set("count"), _set("nodes", "rejected"), _set("admit", "match", "avoid", "job"),
+        safety=Safety.REVERSIBLE, undoable=True,
+    ),
+    "standby.release": Verb(
+        _set("nodes"), _set("released"), safety=Safety.REVERSIBLE, undoable=True,
+    ),
+    "job.stop": Verb(
+        _set("job"), _set("stopped", "killed", "unreachable"), _set("grace"),
+        safety=Safety.DESTRUCTIVE,
+    ),
+    "job.replace_nodes": Verb(
+        _set("job", "out", "in"), _set("nodes"), safety=Safety.REVERSIBLE, undoable=True,
+    ),
+    "job.restart": Verb(
+        _set("job"), _set("ranks", "checkpoint"), _set("checkpoint"), safety=Safety.DESTRUCTIVE,
+    ),
+    "job.wait_progress": Verb(
+        _set("job"), _set("first_step", "step"), _set("steps", "within", "beyond"),
+    ),
+    "incident.note": Verb(_set("text"), _set("file")),
+}  # fmt: skip
+
+ANNOUNCED = frozenset(
+    {"node.label", "node.drain", "node.reboot", "gpu.reset", "job.hot_update", "job.rollback_code",
+     "ckpt.verify", "check.run", "burnin.run", "nccl.test", "nccl.bisect", "stacks.dump",
+     "notify.page", "notify.chat", "incident.timeline", "ticket.create", "report.table",
+     "ansible.playbook"}
+)  # fmt: skip
+"""Verbs of the schema that this version cannot run; a playbook that uses one is refused."""
+
+SAFETY_ORDER = (Safety.READ, Safety.REVERSIBLE, Safety.DISRUPTIVE, Safety.DESTRUCTIVE)
+
+
+def is_at_least(safety: Safety, floor: Safety) -> bool:
+    """Whether a declared safety admits to all the danger a verb has."""
+    return SAFETY_ORDER.index(safety) >= SAFETY_ORDER.index(floor)
