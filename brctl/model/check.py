@@ -3,18 +3,36 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from brctl.model.evidence import Weight
+from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.report import Value
 
 
 @dataclass(frozen=True, slots=True)
 class MeasurementSpec:
-    """What a probe may report under one name."""
+    """What a probe may report under one name.
+
+    Attributes:
+        unit: `text`, `flag`, or the unit of a number; decides which values are accepted.
+        optional: Absence is normal (an exit status of a living rank), so it is not a gap.
+        reader: How the controller reads the value besides the rules: "" or a name from
+            `evidence.readers.READERS`.
+    """
 
     name: str
     unit: str
     what: str
+    optional: bool = False
+    reader: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A test of another reading of the same subject, or of the node when the subject has none."""
+
+    kind: str
+    operator: str
+    operand: Value | tuple[Value, ...] | Mapping[str, Value] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +48,8 @@ class Rule:
         say: Sentence with `{value}`, `{subject}` and `{operand}`; nothing else is replaced.
         source: Where the threshold comes from.
         otherwise: What a reading that does not match says; CLEARS, or None for nothing.
+        given: The rule speaks only where all of these hold.
+        role: Place in the chain of events; None follows from the weight.
     """
 
     kind: str
@@ -40,6 +60,8 @@ class Rule:
     say: str
     source: str
     otherwise: Weight | None = None
+    given: tuple[Condition, ...] = ()
+    role: Role | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +74,8 @@ class Check:
         tools: Programs the probe calls on the node.
         deadline_s: Seconds the probe may take before it is abandoned.
         parameters: Defaults of the JSON object the probe reads on stdin.
+        parameter_sources: Parameter -> where the controller takes it from, `node.gpus`; the
+            closed vocabulary is `library.parameters.SOURCES`.
         probe_source: The program that runs on the node.
         cross_check: A command a person can run to see the same values.
     """
@@ -73,3 +97,4 @@ class Check:
     stream: bool = False
     origin: str = ""
     profiles: frozenset[str] = field(default_factory=frozenset)
+    parameter_sources: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,80 @@
+"""`brctl check list|run|explain`: the catalogue of questions, and asking one of them."""
+
+import asyncio
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation, new_app
+from brctl.library.checks import load_checks
+from brctl.library.shipped import shipped_dir
+from brctl.model.check import Check
+from brctl.model.errors import ConfigError, UsageError, did_you_mean
+from brctl.view.check import check_list_page, check_page
+
+app = new_app()
+
+
+@app.command("list")
+def list_checks(
+    ctx: typer.Context,
+    level: Annotated[int, typer.Option("--level", min=1, max=4, help="up to this level")] = 4,
+) -> None:
+    """List checks with level, needs and deadline."""
+    invocation: Invocation = ctx.obj
+    checks = [check for check in _known(invocation).values() if check.level <= level]
+    invocation.finish(check_list_page(checks))
+
+
+@app.command()
+def explain(
+    ctx: typer.Context, name: Annotated[str, typer.Argument(help="check, e.g. gpu.ecc")]
+) -> None:
+    """What a check measures, what convicts, why, and how to look by hand."""
+    invocation: Invocation = ctx.obj
+    checks = _known(invocation)
+    if name not in checks:
+        raise UsageError(f"no check `{name}`; {did_you_mean(name, checks)}")
+    invocation.finish(check_page(checks[name]))
+
+
+@app.command()
+def run(
+    ctx: typer.Context,
+    pattern: Annotated[str, typer.Argument(help="check or pattern, gpu.*")],
+    job: Annotated[
+        str | None, typer.Option("--job", help="job whose ranks are asked about")
+    ] = None,
+) -> None:
+    """Run checks of any level on nodes now; levels above 1 are not safe beside a job."""
+    from brctl.engine.sweeping import Question, choose_nodes, sweep_nodes
+    from brctl.engine.wiring import open_world
+    from brctl.view.sweep import sweep_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+
+    async def ask() -> None:
+        async with open_world(settings) as world:
+            names = choose_nodes(world, invocation.nodes, invocation.exclude)
+            about = world.job(job) if job else next(iter(world.jobs.values()), None)
+            level = max(
+                (c.level for n, c in world.checks.items() if fnmatchcase(n, pattern)), default=4
+            )
+            result = await sweep_nodes(world, names, Question(level, pattern, about))
+        invocation.finish(sweep_page(result, settings.context), settings.context)
+
+    asyncio.run(ask())
+
+
+def _known(invocation: Invocation) -> Mapping[str, Check]:
+    """Shipped checks and the site's; the catalogue can be read without any configuration."""
+    try:
+        site = tuple(path / "checks" for path in invocation.settings().library_dirs)
+    except ConfigError:
+        if invocation.config or invocation.context:
+            raise
+        site = ()
+    return load_checks((shipped_dir("checks"), *site))

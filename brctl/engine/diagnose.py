@@ -1,0 +1,93 @@
+"""From "it stands still" to verdicts: look at every node of the job at once, then decide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from brctl.engine.sweeping import Progress, Question, sweep_nodes
+from brctl.engine.verdict_store import save_new
+from brctl.engine.wiring import World
+from brctl.evidence.job import assess_job, read_job
+from brctl.model.answer import Outcome
+from brctl.model.evidence import Evidence, Gap
+from brctl.model.job import Job
+from brctl.model.job_status import JobStatus
+from brctl.model.sweep import Sweep
+from brctl.model.verdict import Verdict
+from brctl.verdict.decide import Scene, decide
+
+SECOND_LOOK = frozenset(Outcome) - {
+    Outcome.ANSWERED,
+    Outcome.AUTHENTICATION_FAILED,
+    Outcome.HOST_KEY_MISMATCH,
+}
+"""One lost packet must not convict a node: whoever was silent is asked twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a diagnosis saw and what it concludes, likeliest verdict first."""
+
+    sweep: Sweep
+    status: JobStatus | None
+    verdicts: tuple[Verdict, ...]
+
+
+async def diagnose(
+    world: World,
+    job: Job | None,
+    names: Sequence[str],
+    on_node: Progress | None = None,
+    *,
+    level: int = 1,
+) -> Diagnosis:
+    """Look at the nodes (and the job on them) once, decide, and store the verdicts."""
+    question = Question(level=level, job=job)
+    sweep = await sweep_nodes(world, names, question, on_node)
+    sweep = await _second_look(world, sweep, question)
+    status = read_job(job, [node.report for node in sweep.nodes]) if job else None
+    verdicts = decide(*collect(sweep, status), _scene(world, status))
+    for verdict in verdicts:
+        save_new(world.state_dir, verdict)
+    return Diagnosis(sweep, status, verdicts)
+
+
+async def _second_look(world: World, sweep: Sweep, question: Question) -> Sweep:
+    silent = [n.node for n in sweep.nodes if n.report.outcome in SECOND_LOOK]
+    if not silent:
+        return sweep
+    again = await sweep_nodes(world, silent, question)
+    newer = {node.node: node for node in again.nodes}
+    return replace(
+        sweep,
+        nodes=tuple(newer.get(node.node, node) for node in sweep.nodes),
+        seconds=sweep.seconds + again.seconds,
+    )
+
+
+def collect(sweep: Sweep, status: JobStatus | None) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
+    """Everything a sweep and a job's ranks say, and everything they leave unsaid."""
+    evidence = [item for node in sweep.nodes for item in node.evidence]
+    gaps = [gap for node in sweep.nodes for gap in node.gaps]
+    if status is not None:
+        evidence += assess_job(status, [node.report for node in sweep.nodes])
+    return tuple(evidence), tuple(gaps)
+
+
+def _scene(world: World, status: JobStatus | None) -> Scene:
+    if status is None:
+        return Scene(decided_at=world.now())
+    ranks = {node: status.job.ranks_on(node) for node in status.job.nodes}
+    return Scene(world.now(), status.job.name, status.step, status.stalled, ranks)
+
+
+async def still_true(world: World, verdict: Verdict) -> bool:
+    """Look again at the suspects; whether the same fault still stands on each of them.
+
+    A guard asks this right before nodes are changed: a node may have come back.
+    """
+    job = world.jobs.get(verdict.job)
+    names = job.nodes if job else verdict.nodes
+    sweep = await sweep_nodes(world, names, Question(job=job))
+    status = read_job(job, [node.report for node in sweep.nodes]) if job else None
+    again = decide(*collect(sweep, status), _scene(world, status))
+    return any(v.fault is verdict.fault and set(verdict.nodes) <= set(v.nodes) for v in again)

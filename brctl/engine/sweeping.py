@@ -1,0 +1,119 @@
+"""Run checks on nodes and judge the answers: the one way every command looks at nodes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from brctl.engine.wiring import World
+from brctl.evidence.assess import assess
+from brctl.inventory.select import select
+from brctl.library.parameters import fill_parameters
+from brctl.model.check import Check
+from brctl.model.errors import UsageError
+from brctl.model.inventory import Node
+from brctl.model.job import Job
+from brctl.model.report import NodeReport
+from brctl.model.sweep import NodeHealth, Sweep
+from brctl.sweep.stream import sweep
+from brctl.verdict.health import judge_node
+
+Progress = Callable[[NodeHealth], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to ask: which checks, of which job the nodes are.
+
+    Attributes:
+        level: Highest level of the checks that run; 1 is safe beside a job.
+        pattern: Shell-style pattern of check names.
+        job: Its ranks and directories are asked about on its own nodes.
+    """
+
+    level: int = 1
+    pattern: str = "*"
+    job: Job | None = None
+
+
+def choose_nodes(world: World, include: str | None, exclude: str | None) -> tuple[str, ...]:
+    """Names of the nodes meant by -w and -x; all nodes of the inventory without -w."""
+    groups = {f"job:{name}": job.nodes for name, job in world.jobs.items()}
+    return select(world.inventory, include, exclude, groups)
+
+
+def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, Check]:
+    """The checks a question means: up to its level, of its pattern.
+
+    A check above level 1 runs only when its own level is asked for, so that `--level 2` does not
+    repeat level 1's questions under load.
+
+    Raises:
+        UsageError: No check matches.
+    """
+    chosen = {
+        name: check
+        for name, check in checks.items()
+        if check.level <= question.level
+        and fnmatchcase(name, question.pattern)
+        and (question.job is not None or "job" not in check.needs)
+    }
+    if not chosen:
+        known = ", ".join(sorted(checks))
+        raise UsageError(
+            f"no check matches {question.pattern!r} up to level {question.level}",
+            hint=f"known: {known}",
+        )
+    return chosen
+
+
+async def sweep_nodes(
+    world: World,
+    names: Sequence[str],
+    question: Question,
+    on_node: Progress | None = None,
+) -> Sweep:
+    """Ask nodes and judge each as it answers; every name appears in the result exactly once."""
+    started_at = world.now()
+    checks = choose_checks(world.checks, question)
+    nodes = world.inventory.pick(names)
+    judged: dict[str, NodeHealth] = {}
+    async with AsyncExitStack() as stack:
+        stream = sweep(
+            world.transport,
+            nodes,
+            checks,
+            lambda node, check: fill_parameters(check, node, _job_on(node, question.job)),
+            limit=world.settings.ssh.fanout,
+        )
+        stack.push_async_callback(stream.aclose)
+        async for report in stream:
+            judged[report.node] = judge(report, _asked(checks, report.node, question), world.now())
+            if on_node is not None:
+                on_node(judged[report.node])
+    return Sweep(
+        id=f"S-{started_at:%Y%m%dT%H%M%S%f}"[:-3],
+        level=question.level,
+        checks=tuple(sorted(checks)),
+        started_at=started_at,
+        seconds=(world.now() - started_at).total_seconds(),
+        nodes=tuple(judged[name] for name in names),
+    )
+
+
+def judge(report: NodeReport, checks: Mapping[str, Check], received_at: datetime) -> NodeHealth:
+    """One node's report as evidence, gaps and a state."""
+    assessment = assess(report, checks)
+    return judge_node(report, assessment.evidence, assessment.gaps)
+
+
+def _job_on(node: Node, job: Job | None) -> Job | None:
+    return job if job is not None and node.name in job.nodes else None
+
+
+def _asked(checks: Mapping[str, Check], node: str, question: Question) -> Mapping[str, Check]:
+    """The checks this node was asked: job checks only where the job has ranks."""
+    if question.job is not None and node in question.job.nodes:
+        return checks
+    return {name: check for name, check in checks.items() if "job" not in check.needs}

@@ -1,0 +1,111 @@
+"""Verdicts on disk: one file each, open until a person or a finished run closes it."""
+
+import os
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from brctl.model.errors import ConfigError, UsageError, did_you_mean
+from brctl.model.fault import FaultClass
+from brctl.model.verdict import Verdict
+
+_NOTHING_TO_CLOSE = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
+
+
+class VerdictState(StrEnum):
+    """Where a verdict stands in its life."""
+
+    OPEN = "open"
+    ACTED_ON = "acted-on"
+    CONFIRMED = "confirmed"
+    DISMISSED = "dismissed"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """A verdict with what became of it.
+
+    Attributes:
+        note: Why it was dismissed, which cause was confirmed, or the run that acted on it.
+    """
+
+    verdict: Verdict
+    state: VerdictState
+    note: str = ""
+
+
+def _path(state_dir: Path, verdict_id: str) -> Path:
+    return state_dir / "verdicts" / f"{verdict_id}.json"
+
+
+def save(state_dir: Path, stored: StoredVerdict) -> Path:
+    """Write one verdict so that a reader sees the old file or the new one, never a part."""
+    path = _path(state_dir, stored.verdict.id)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_bytes(msgspec.json.encode(stored))
+    part.replace(path)
+    return path
+
+
+def save_new(state_dir: Path, verdict: Verdict) -> None:
+    """Store a fresh verdict as open; older open ones on the same nodes and job give way to it."""
+    nothing = verdict.fault in _NOTHING_TO_CLOSE
+    for older in load_all(state_dir):
+        same = (older.verdict.job, older.verdict.nodes) == (verdict.job, verdict.nodes)
+        if same and older.state is VerdictState.OPEN and not nothing:
+            save(state_dir, replace(older, state=VerdictState.SUPERSEDED, note=verdict.id))
+    state = VerdictState.ACTED_ON if nothing else VerdictState.OPEN
+    save(state_dir, StoredVerdict(verdict, state, "nothing to do" if nothing else ""))
+
+
+def load(state_dir: Path, verdict_id: str) -> StoredVerdict:
+    """The verdict of this id.
+
+    Raises:
+        UsageError: There is none; names the nearest id.
+    """
+    path = _path(state_dir, verdict_id)
+    if "/" in verdict_id or not path.is_file():
+        known = [p.stem for p in path.parent.glob("V-*.json")]
+        raise UsageError(f"no verdict `{verdict_id}`; {did_you_mean(verdict_id, known)}")
+    return _read(path)
+
+
+def load_all(state_dir: Path) -> tuple[StoredVerdict, ...]:
+    """Every stored verdict, newest first."""
+    paths = (state_dir / "verdicts").glob("V-*.json")
+    found = [_read(path) for path in paths]
+    return tuple(sorted(found, key=lambda s: s.verdict.decided_at, reverse=True))
+
+
+def open_verdicts(state_dir: Path) -> tuple[StoredVerdict, ...]:
+    """The verdicts nobody has acted on yet, newest first."""
+    return tuple(s for s in load_all(state_dir) if s.state is VerdictState.OPEN)
+
+
+def the_one(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
+    """The named verdict, or the only open one.
+
+    Raises:
+        UsageError: None is open, or several are and none was named.
+    """
+    if verdict_id is not None:
+        return load(state_dir, verdict_id)
+    found = open_verdicts(state_dir)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError("no verdict is open", hint="look first: brctl dx")
+    names = ", ".join(f"{s.verdict.id} ({s.verdict.fault})" for s in found)
+    raise UsageError(f"{len(found)} verdicts are open: {names}", hint="name the one you mean")
+
+
+def _read(path: Path) -> StoredVerdict:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=StoredVerdict)
+    except (msgspec.MsgspecError, OSError) as exc:
+        raise ConfigError(f"{path}: not a stored verdict: {exc}") from exc

@@ -1,0 +1,212 @@
+"""What the ranks themselves say: who progresses, who waits, who never arrived, who is silent.
+
+The rank that everybody waits for is the one that is NOT in the collective (faults.md of the field:
+compare who joined, not who complains; ByteRobust, arXiv 2509.16293, section 5). Log lines are
+judged elsewhere; this module reads the numbers of the `job.ranks` check.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import TypeVar
+
+from brctl.model.answer import Outcome
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.job import Job
+from brctl.model.job_status import JobStatus, RankView
+from brctl.model.report import NodeReport, Value
+
+T = TypeVar("T")
+
+RANKS_CHECK = "job.ranks"
+WAITING_PHASE = "all_reduce"
+DONE_PHASE = "done"
+
+ODD_ONES_LIMIT = 0.2
+"""More absentees than this share of the ranks is a common cause, not a few bad nodes."""
+
+SLOW_WAIT_FLOOR_S = 0.5
+SLOW_WAIT_RATIO = 0.25
+"""A straggler waits under a quarter of the median; below half a second waiting is noise."""
+
+_NO_CONTACT = frozenset(Outcome) - {
+    Outcome.ANSWERED,
+    Outcome.AUTHENTICATION_FAILED,
+    Outcome.HOST_KEY_MISMATCH,
+    Outcome.OUTPUT_OVER_LIMIT,
+    Outcome.UNPARSABLE,
+}
+
+
+def read_job(job: Job, reports: Iterable[NodeReport]) -> JobStatus:
+    """Collect the job's ranks from the reports of its nodes."""
+    by_node = {report.node: report for report in reports}
+    ranks = tuple(
+        _rank_view(rank, job.node_of(rank), by_node.get(job.node_of(rank)))
+        for rank in range(job.world_size)
+    )
+    silent = tuple(
+        node for node in job.nodes if node not in by_node or by_node[node].outcome in _NO_CONTACT
+    )
+    steps = [view.step for view in ranks if view.step is not None]
+    ages = [view.progress_age_s for view in ranks if view.progress_age_s is not None]
+    return JobStatus(
+        job=job,
+        ranks=ranks,
+        step=max(steps, default=None),
+        progress_age_s=min(ages, default=None),
+        stalled=_is_stalled(job, ranks, ages),
+        silent=silent,
+    )
+
+
+def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
+    values: dict[str, Value] = {}
+    for result in report.results if report else ():
+        if result.check == RANKS_CHECK:
+            values |= {
+                m.name.removeprefix("job.rank."): m.value
+                for m in result.measurements
+                if m.subject == f"rank:{rank}"
+            }
+    return RankView(
+        rank=rank,
+        node=node,
+        alive=_typed(values, "alive", bool),
+        process_state=_typed(values, "process_state", str),
+        exit_status=_typed(values, "exit_status", int),
+        step=_typed(values, "step", int),
+        phase=_typed(values, "phase", str),
+        phase_age_s=_number(values, "phase_age_s"),
+        progress_age_s=_number(values, "progress_age_s"),
+        loss_finite=_typed(values, "loss_finite", bool),
+        wait_s=_number(values, "wait_s"),
+        last_words=_typed(values, "last_words", str) or "",
+    )
+
+
+def _typed(values: Mapping[str, Value], name: str, kind: type[T]) -> T | None:
+    value = values.get(name)
+    return value if isinstance(value, kind) else None
+
+
+def _number(values: Mapping[str, Value], name: str) -> float | None:
+    value = values.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _is_stalled(job: Job, ranks: Sequence[RankView], ages: Sequence[float]) -> bool | None:
+    known = [view for view in ranks if view.alive is not None]
+    if not known:
+        return None
+    if any(view.exit_status not in (None, 0) for view in known):
+        return True
+    if all(view.phase == DONE_PHASE or view.exit_status == 0 for view in known):
+        return False
+    return bool(ages) and min(ages) > job.stall_after_s
+
+
+def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Evidence, ...]:
+    """Evidence from the ranks' own numbers; empty while the job makes even progress."""
+    outcomes = {report.node: report for report in reports}
+    found = [*_non_finite(status), *_straggler(status)]
+    if status.stalled is not False:
+        found += [*_silent_nodes(status, outcomes), *_absent_ranks(status), *_exits(status)]
+    return tuple(found)
+
+
+def _silent_nodes(status: JobStatus, reports: Mapping[str, NodeReport]) -> Iterable[Evidence]:
+    """A silent node while its job stands still; many at once are a switch, not many nodes."""
+    many = len(status.silent) > max(1, len(status.job.nodes) // 4)
+    for node in status.silent:
+        detail = reports[node].detail if node in reports else "was not asked"
+        yield Evidence(
+            kind="job.node.silent",
+            subject=Subject(node),
+            weight=Weight.HINTS if many or status.stalled is None else Weight.CONVICTS,
+            fault=FaultClass.NETWORK_SWITCH if many else FaultClass.NODE_FAILURE,
+            role=Role.ROOT,
+            source="ssh",
+            text=f"{node} does not answer while the job stands still: {detail}",
+            raw=detail,
+        )
+
+
+def _absent_ranks(status: JobStatus) -> Iterable[Evidence]:
+    """Ranks that live but are not where the others wait."""
+    waiting = [v for v in status.ranks if v.phase == WAITING_PHASE and v.process_state != "T"]
+    absent = [v for v in status.ranks if v.alive and v not in waiting and v.phase != DONE_PHASE]
+    if not waiting or not absent:
+        return
+    few = len(absent) <= max(1, ODD_ONES_LIMIT * len(status.ranks))
+    for view in absent:
+        state = " and is stopped (state T)" if view.process_state == "T" else ""
+        yield Evidence(
+            kind="job.rank.absent",
+            subject=Subject(view.node, f"rank:{view.rank}"),
+            weight=Weight.CONVICTS if few else Weight.HINTS,
+            fault=FaultClass.HANG_MISMATCH,
+            role=Role.ROOT,
+            source=RANKS_CHECK,
+            text=f"rank {view.rank} stays in {view.phase or 'no phase'} at step {view.step}{state};"
+            f" {len(waiting)} ranks wait for it in {WAITING_PHASE}",
+            raw=f"phase={view.phase} phase_age_s={view.phase_age_s} state={view.process_state}",
+        )
+
+
+def _exits(status: JobStatus) -> Iterable[Evidence]:
+    """Ended ranks are context: an exit code alone never says why."""
+    for view in status.ranks:
+        if view.exit_status in (None, 0):
+            continue
+        victim = view.phase == WAITING_PHASE
+        yield Evidence(
+            kind="job.rank.exited",
+            subject=Subject(view.node, f"rank:{view.rank}"),
+            weight=Weight.CONTEXT,
+            fault=None,
+            role=Role.VICTIM if victim else Role.CONTEXT,
+            source=RANKS_CHECK,
+            text=f"rank {view.rank} ended with status {view.exit_status} in {view.phase}"
+            f" at step {view.step}",
+            raw=f"exit_status={view.exit_status}",
+        )
+
+
+def _non_finite(status: JobStatus) -> Iterable[Evidence]:
+    """A rank-local loss that is not finite; on one rank only it names the place."""
+    bad = [view for view in status.ranks if view.loss_finite is False]
+    for view in bad:
+        yield Evidence(
+            kind="job.rank.loss",
+            subject=Subject(view.node, f"rank:{view.rank}"),
+            weight=Weight.CONVICTS if len(bad) == 1 else Weight.HINTS,
+            fault=FaultClass.NUMERIC_NAN,
+            role=Role.ROOT,
+            source=RANKS_CHECK,
+            text=f"the local loss of rank {view.rank} is not finite at step {view.step}"
+            f" ({len(bad)} of {len(status.ranks)} ranks)",
+            raw="loss_finite=false",
+        )
+
+
+def _straggler(status: JobStatus) -> Iterable[Evidence]:
+    """The rank that waits least for the others is the one they wait for."""
+    waits = {view: view.wait_s for view in status.ranks if view.wait_s is not None and view.alive}
+    if len(waits) < 3 or status.stalled:
+        return
+    typical = median(waits.values())
+    slowest = min(waits, key=lambda view: (waits[view], view.rank))
+    if typical < SLOW_WAIT_FLOOR_S or waits[slowest] > SLOW_WAIT_RATIO * typical:
+        return
+    yield Evidence(
+        kind="job.rank.waits-least",
+        subject=Subject(slowest.node, f"rank:{slowest.rank}"),
+        weight=Weight.CONVICTS,
+        fault=FaultClass.STRAGGLER_SLOW,
+        role=Role.ROOT,
+        source=RANKS_CHECK,
+        text=f"rank {slowest.rank} waits {waits[slowest]:.2f} s for the others,"
+        f" who wait {typical:.2f} s: they wait for it",
+        raw=f"wait_s={waits[slowest]} median={typical}",
+    )

@@ -1,0 +1,189 @@
+"""Evidence in, verdicts out: the strongest explanation first, with what was not looked at."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from brctl.model.evidence import Evidence, Gap, Role, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.verdict import Alternative, RuledOut, Suspect, Verdict
+from brctl.verdict.belief import Hypothesis, hypothesis_of, roots, weigh
+from brctl.verdict.catalogue import CATALOGUE
+
+SUSPECT_FLOOR = 0.5
+"""A node is a suspect when it is likelier bad than good."""
+
+NAMED_FLOOR = 0.2
+"""Below this even the best explanation is not worth a name; the verdict is `unknown`."""
+
+CHAIN_LIMIT = 24
+_ORDER = {Weight.CONVICTS: 0, Weight.HINTS: 1, Weight.CONTEXT: 2, Weight.CLEARS: 3}
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is known besides the evidence.
+
+    Attributes:
+        job: Name of the job, "" without one.
+        job_step: Newest step any rank reported.
+        stalled: The job makes no progress; None when there is no job or it is not known.
+        decided_at: The moment of the decision, UTC.
+        ranks: Ranks each node carries.
+    """
+
+    decided_at: datetime
+    job: str = ""
+    job_step: int | None = None
+    stalled: bool | None = None
+    ranks: Mapping[str, tuple[int, ...]] | None = None
+
+
+def decide(evidence: Iterable[Evidence], gaps: Iterable[Gap], scene: Scene) -> tuple[Verdict, ...]:
+    """The verdicts that stand, likeliest first; never empty.
+
+    The order of the evidence never matters. With no root cause the single verdict is `no-fault`
+    only when nothing was left unlooked at and the job, if any, makes progress; else `unknown`.
+    """
+    chain = sorted(set(evidence), key=_chain_key)
+    missing = tuple(sorted(set(gaps), key=lambda gap: (gap.subject, gap.what, gap.why)))
+    beliefs = weigh(chain)
+    causes = roots(beliefs)
+    groups = _group(causes)
+    if not groups:
+        return (_nothing_found(chain, missing, scene),)
+    verdicts = [
+        _verdict(fault, members, chain, missing, beliefs, scene) for fault, members in groups
+    ]
+    return tuple(verdicts)
+
+
+def _group(causes: Mapping[Hypothesis, float]) -> list[tuple[FaultClass, dict[Hypothesis, float]]]:
+    """Causes of one class form one verdict; classes ordered by their best member."""
+    sure = {h: p for h, p in causes.items() if p >= SUSPECT_FLOOR}
+    if not sure:
+        best = max(causes.items(), key=lambda item: (item[1], item[0]), default=None)
+        sure = dict([best]) if best and best[1] >= NAMED_FLOOR else {}
+    by_fault: dict[FaultClass, dict[Hypothesis, float]] = {}
+    for hypothesis, belief in sure.items():
+        by_fault.setdefault(hypothesis.fault, {})[hypothesis] = belief
+    return sorted(by_fault.items(), key=lambda item: (-max(item[1].values()), item[0]))
+
+
+def _verdict(
+    fault: FaultClass,
+    members: Mapping[Hypothesis, float],
+    chain: Sequence[Evidence],
+    gaps: tuple[Gap, ...],
+    beliefs: Mapping[Hypothesis, float],
+    scene: Scene,
+) -> Verdict:
+    row = CATALOGUE[fault]
+    nodes = [hypothesis.node for hypothesis in sorted(members) if hypothesis.node]
+    kept = _relevant(chain, fault, nodes)
+    rivals = [(h, p) for h, p in beliefs.items() if h.fault is not fault]
+    rivals.sort(key=lambda item: (-item[1], item[0]))
+    return Verdict(
+        id=_name(fault, nodes, scene),
+        fault=fault,
+        title=row.title,
+        suspects=tuple(_suspect(node, kept, fault, scene) for node in nodes),
+        origin=row.origin,
+        probability=min(members.values()),
+        action=row.action,
+        playbook=row.playbook,
+        evidence=kept,
+        alternatives=tuple(
+            Alternative(h.fault, (h.node,) if h.node else (), p) for h, p in rivals[:3]
+        ),
+        ruled_out=_ruled_out(kept, fault, beliefs),
+        not_checked=gaps,
+        decided_at=scene.decided_at,
+        job=scene.job,
+        job_step=scene.job_step,
+        cost_if_wrong=row.cost_if_wrong,
+    )
+
+
+def _nothing_found(chain: Sequence[Evidence], gaps: tuple[Gap, ...], scene: Scene) -> Verdict:
+    clean = not gaps and scene.stalled is not True and bool(chain)
+    fault = FaultClass.NO_FAULT if clean else FaultClass.UNKNOWN
+    row = CATALOGUE[fault]
+    return Verdict(
+        id=_name(fault, [], scene),
+        fault=fault,
+        title=row.title,
+        suspects=(),
+        origin=row.origin,
+        probability=0.9 if clean else 0.0,
+        action=row.action,
+        playbook=row.playbook,
+        evidence=_relevant(chain, fault, []),
+        alternatives=(),
+        ruled_out=(),
+        not_checked=gaps,
+        decided_at=scene.decided_at,
+        job=scene.job,
+        job_step=scene.job_step,
+        cost_if_wrong=row.cost_if_wrong,
+    )
+
+
+def _relevant(
+    chain: Sequence[Evidence], fault: FaultClass, nodes: list[str]
+) -> tuple[Evidence, ...]:
+    """The part of the chain that speaks of this verdict: its nodes, its class, the job's words."""
+    kept = [
+        item
+        for item in chain
+        if item.weight is not Weight.CLEARS
+        and (item.subject.node in nodes or item.fault is fault or not item.subject.node)
+    ]
+    victims = [item for item in chain if item.role is Role.VICTIM and item not in kept][:4]
+    cleared = [i for i in chain if i.weight is Weight.CLEARS and i.subject.node in nodes]
+    room = max(0, CHAIN_LIMIT - len(kept) - len(victims))
+    return tuple(sorted(kept[:CHAIN_LIMIT] + victims + cleared[:room], key=_chain_key))
+
+
+def _suspect(node: str, chain: Sequence[Evidence], fault: FaultClass, scene: Scene) -> Suspect:
+    devices = {
+        item.subject.device
+        for item in chain
+        if item.subject.node == node
+        and item.subject.device
+        and item.fault is fault
+        and item.weight in (Weight.CONVICTS, Weight.HINTS)
+    }
+    ranks = (scene.ranks or {}).get(node, ())
+    return Suspect(node, tuple(sorted(d for d in devices if not d.startswith("rank:"))), ranks)
+
+
+def _ruled_out(
+    chain: Sequence[Evidence], fault: FaultClass, beliefs: Mapping[Hypothesis, float]
+) -> tuple[RuledOut, ...]:
+    """Classes that something clears on the suspects and nothing speaks for."""
+    alive = {hypothesis.fault for hypothesis, belief in beliefs.items() if belief >= NAMED_FLOOR}
+    by: dict[FaultClass, list[tuple[int, Evidence]]] = {}
+    for number, item in enumerate(chain, start=1):
+        hypothesis = hypothesis_of(item)
+        if item.weight is Weight.CLEARS and hypothesis and hypothesis.fault not in alive | {fault}:
+            by.setdefault(hypothesis.fault, []).append((number, item))
+    return tuple(
+        RuledOut(ruled, tuple(number for number, _ in items), items[0][1].text)
+        for ruled, items in sorted(by.items())
+    )
+
+
+def _chain_key(item: Evidence) -> tuple[object, ...]:
+    """In order of time where it is known, then by weight, then stable."""
+    at = item.at.timestamp() if item.at else float("inf")
+    return (at, _ORDER[item.weight], item.subject, item.kind, item.source, item.text, item.raw)
+
+
+def _name(fault: FaultClass, nodes: Sequence[str], scene: Scene) -> str:
+    """Short and stable for the same decision: `V-` and four letters."""
+    text = "|".join([fault, *nodes, scene.job, scene.decided_at.isoformat()])
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:3], "big")
+    return "V-" + "".join(_CROCKFORD[number >> shift & 31] for shift in (15, 10, 5, 0))

@@ -1,0 +1,112 @@
+"""Model values as the keys of versioned documents; names carry units, not measured is null."""
+
+from collections.abc import Iterable, Sequence
+
+from brctl.model.evidence import Evidence, Gap, Role, Weight
+from brctl.model.nodeset import fold
+from brctl.model.sweep import Health, NodeHealth, Sweep
+from brctl.model.units import rfc3339
+from brctl.model.verdict import Verdict
+from brctl.view.page import Json
+
+_SIGNS = {Weight.CONVICTS: "for", Weight.HINTS: "for", Weight.CLEARS: "against"}
+_SIGNS |= {Weight.CONTEXT: "context"}
+
+
+def node_set(names: Iterable[str]) -> dict[str, Json]:
+    """A node set both ways: expanded for programs, folded for people."""
+    listed = list(names)
+    return {"nodes": listed, "folded": fold(listed)}
+
+
+def evidence_document(number: int, item: Evidence) -> dict[str, Json]:
+    """One line of an evidence chain."""
+    return {
+        "n": number,
+        "sign": "follows" if item.role is Role.VICTIM else _SIGNS[item.weight],
+        "weight": item.weight.value,
+        "role": item.role.value,
+        "class": item.fault.value if item.fault else None,
+        "node": item.subject.node or None,
+        "device": item.subject.device or None,
+        "at": rfc3339(item.at) if item.at else None,
+        "kind": item.kind,
+        "source": item.source,
+        "text": item.text,
+        "raw": item.raw,
+    }
+
+
+def gap_document(gap: Gap) -> dict[str, Json]:
+    """One thing that could not be looked at."""
+    return {
+        "node": gap.subject.node or None,
+        "device": gap.subject.device or None,
+        "what": gap.what,
+        "why": gap.why,
+    }
+
+
+def verdict_document(verdict: Verdict) -> dict[str, Json]:
+    """The `verdict` key of a Verdict document."""
+    return {
+        "id": verdict.id,
+        "class": verdict.fault.value,
+        "title": verdict.title,
+        "origin": verdict.origin.value,
+        "confidence": verdict.confidence.value,
+        "probability": round(verdict.probability, 4),
+        "suspects": {
+            **node_set(verdict.nodes),
+            "devices": [{"node": s.node, "device": d} for s in verdict.suspects for d in s.devices],
+            "ranks": [rank for s in verdict.suspects for rank in s.ranks],
+        },
+        "job": {"name": verdict.job, "step": verdict.job_step} if verdict.job else None,
+        "action": {"do": verdict.action.value, "playbook": verdict.playbook or None},
+        "cost_if_wrong": verdict.cost_if_wrong or None,
+        "evidence": [evidence_document(n, e) for n, e in enumerate(verdict.evidence, start=1)],
+        "alternatives": [
+            {"class": a.fault.value, **node_set(a.nodes), "probability": round(a.probability, 4)}
+            for a in verdict.alternatives
+        ],
+        "ruled_out": [
+            {"class": r.fault.value, "by": list(r.by), "why": r.why} for r in verdict.ruled_out
+        ],
+        "not_checked": [gap_document(gap) for gap in verdict.not_checked],
+        "decided_at": rfc3339(verdict.decided_at),
+    }
+
+
+def node_document(node: NodeHealth) -> dict[str, Json]:
+    """One node of a sweep."""
+    return {
+        "node": node.node,
+        "state": node.health.value,
+        "outcome": node.report.outcome.value,
+        "detail": node.report.detail or None,
+        "seconds": round(node.report.seconds, 3),
+        "evidence": [evidence_document(n, e) for n, e in enumerate(node.evidence, start=1)],
+        "not_checked": [gap_document(gap) for gap in node.gaps],
+    }
+
+
+def sweep_document(sweep: Sweep) -> dict[str, Json]:
+    """The keys of a Sweep document."""
+    return {
+        "sweep": {
+            "id": sweep.id,
+            "level": sweep.level,
+            "checks": list(sweep.checks),
+            "started_at": rfc3339(sweep.started_at),
+            "seconds": round(sweep.seconds, 3),
+        },
+        "summary": {
+            health.value: node_set(node.node for node in sweep.of(health)) for health in Health
+        },
+        "nodes": [node_document(node) for node in sweep.nodes],
+    }
+
+
+def verdicts_document(verdicts: Sequence[Verdict]) -> dict[str, Json]:
+    """The keys of a document that holds several verdicts, likeliest first."""
+    return {"verdicts": [verdict_document(verdict) for verdict in verdicts]}

@@ -1,0 +1,164 @@
+"""Verdicts as people read them: what, do, if wrong; and the chain that explains it."""
+
+from collections.abc import Iterable, Sequence
+
+from brctl.model.evidence import Evidence, Role, Weight
+from brctl.model.exit_codes import ExitCode, worst
+from brctl.model.fault import FaultClass
+from brctl.model.job_status import JobStatus
+from brctl.model.nodeset import fold
+from brctl.model.verdict import Confidence, Verdict
+from brctl.view.documents import verdict_document, verdicts_document
+from brctl.view.page import Page
+from brctl.view.text import columns, printable
+
+_SIGN = {Weight.CONVICTS: "+", Weight.HINTS: "+", Weight.CLEARS: "-", Weight.CONTEXT: " "}
+_SAYS = {
+    Weight.CONVICTS: "decides",
+    Weight.HINTS: "hints",
+    Weight.CLEARS: "against",
+    Weight.CONTEXT: "context",
+}
+_CONFIDENCE_IS = {
+    Confidence.HIGH: "wrong at most once in ten",
+    Confidence.MEDIUM: "likelier right than wrong; look before you act",
+    Confidence.LOW: "a lead, not a verdict",
+}
+
+
+def verdict_exit(verdict: Verdict) -> ExitCode:
+    """0 nothing wrong, 1 low confidence, 2 fault found, 3 cannot tell."""
+    if verdict.fault is FaultClass.NO_FAULT:
+        return ExitCode.OK
+    if verdict.fault is FaultClass.UNKNOWN:
+        return ExitCode.UNKNOWN
+    return ExitCode.WARNING if verdict.confidence is Confidence.LOW else ExitCode.CRITICAL
+
+
+def diagnosis_page(
+    verdicts: Sequence[Verdict], status: JobStatus | None, nodes: Sequence[str], seconds: float
+) -> Page:
+    """The answer of `brctl dx`."""
+    body = verdicts_document(verdicts)
+    body |= {"verdict": verdict_document(verdicts[0]), "seconds": round(seconds, 3)}
+    lines = [_scene_line(status, nodes, seconds)]
+    for verdict in verdicts:
+        lines += ["", *summary_lines(verdict)]
+    main = verdicts[0]
+    return Page(
+        kind="Diagnosis",
+        body=body,
+        text="\n".join(lines),
+        exit_code=worst(map(verdict_exit, verdicts)),
+        names=main.nodes,
+        rows=tuple(verdict_document(verdict) for verdict in verdicts),
+        next=_next_steps(main),
+    )
+
+
+def _next_steps(verdict: Verdict) -> tuple[str, ...]:
+    why = f"brctl why {verdict.id}"
+    if verdict.fault is FaultClass.NO_FAULT:
+        return ()
+    if verdict.playbook and verdict.confidence is not Confidence.LOW:
+        return (f"brctl fix {verdict.id}", why)
+    return (why,)
+
+
+def _scene_line(status: JobStatus | None, nodes: Sequence[str], seconds: float) -> str:
+    if status is None:
+        return f"{len(nodes)} nodes looked at in {seconds:.1f} s: {fold(nodes)}"
+    states = {True: "stands still", False: "makes progress", None: "state not known"}
+    alive = sum(view.alive is True for view in status.ranks)
+    return (
+        f"job {status.job.name}: {states[status.stalled]}, step"
+        f" {status.step if status.step is not None else '?'}, {alive} of {len(status.ranks)} ranks"
+        f" alive; {len(nodes)} nodes looked at in {seconds:.1f} s"
+    )
+
+
+def summary_lines(verdict: Verdict) -> list[str]:
+    """A verdict in three lines."""
+    where = " ".join([fold(verdict.nodes), *_devices(verdict)]) if verdict.suspects else "-"
+    do = verdict.action.value + (f" (playbook {verdict.playbook})" if verdict.playbook else "")
+    lines = [
+        f"{verdict.id}  {verdict.confidence.value.upper()} {verdict.probability:.2f}"
+        f"  {verdict.fault.value}  {where}",
+        f"what:   {verdict.title}",
+        f"do:     {do}",
+    ]
+    if verdict.cost_if_wrong:
+        lines.append(f"wrong?  costs {verdict.cost_if_wrong}")
+    if verdict.not_checked:
+        lines.append(f"unseen: {len(verdict.not_checked)} things were not looked at; see `why`")
+    return lines
+
+
+def _devices(verdict: Verdict) -> Iterable[str]:
+    return (printable(device, 60) for suspect in verdict.suspects for device in suspect.devices)
+
+
+def why_page(verdict: Verdict, state: str, note: str) -> Page:
+    """The answer of `brctl why`: the chain, what was ruled out, what was not looked at."""
+    lines = [
+        f"{verdict.id}  {verdict.fault.value}  {fold(verdict.nodes) or '-'}: {verdict.title}",
+        "because, in order:",
+        columns([_chain_row(n, item) for n, item in enumerate(verdict.evidence, start=1)], " "),
+    ]
+    lines += [
+        f"ruled out: {out.fault.value} by {', '.join(map(str, out.by))}: {printable(out.why, 100)}"
+        for out in verdict.ruled_out
+    ]
+    lines += [
+        f"instead:   {other.fault.value} {fold(other.nodes)} {other.probability:.2f}"
+        for other in verdict.alternatives
+    ]
+    lines += _not_checked(verdict)
+    word = verdict.confidence
+    lines.append(
+        f"{word.value.upper()} = {verdict.probability:.2f}: {_CONFIDENCE_IS[word]}."
+        f" State: {state}{f' ({printable(note, 80)})' if note else ''}."
+    )
+    body = {"verdict": verdict_document(verdict), "state": state, "note": note or None}
+    return Page(
+        "Verdict", body, "\n".join(lines), ExitCode.OK, verdict.nodes, (), _next_steps(verdict)
+    )
+
+
+def _chain_row(number: int, item: Evidence) -> tuple[str, ...]:
+    at = f"{item.at:%H:%M:%S}" if item.at else "-"
+    follows = item.role in (Role.VICTIM, Role.TEARDOWN)
+    sign = "." if follows else _SIGN[item.weight]
+    says = "follows" if follows else _SAYS[item.weight]
+    text = printable(f"{item.subject.node} {item.text}".strip(), 140)
+    return (str(number), sign, at, says, item.source, text)
+
+
+def _not_checked(verdict: Verdict) -> list[str]:
+    shown = [
+        f"not seen:  {printable(str(gap.subject), 40)} {gap.what}: {printable(gap.why, 100)}"
+        for gap in verdict.not_checked[:8]
+    ]
+    more = len(verdict.not_checked) - len(shown)
+    return [*shown, f"not seen:  {more} more (-o json)"] if more > 0 else shown
+
+
+def verdict_list_page(rows: Sequence[tuple[Verdict, str]]) -> Page:
+    """The answer of `brctl verdict list`: id, state, confidence, class, nodes, time."""
+    table = [("ID", "STATE", "CONF", "CLASS", "NODES", "JOB", "DECIDED")]
+    for verdict, state in rows:
+        table.append(
+            (
+                verdict.id,
+                state,
+                verdict.confidence.value,
+                verdict.fault.value,
+                fold(verdict.nodes) or "-",
+                verdict.job or "-",
+                f"{verdict.decided_at:%Y-%m-%d %H:%M:%S}",
+            )
+        )
+    documents = tuple({**verdict_document(verdict), "state": state} for verdict, state in rows)
+    text = columns(table) if rows else "no verdicts yet"
+    names = tuple(verdict.id for verdict, _ in rows)
+    return Page("VerdictList", {"verdicts": list(documents)}, text, ExitCode.OK, names, documents)

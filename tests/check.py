@@ -1,0 +1,123 @@
+"""The one command: make an environment, format, lint, type-check, check the layers, test.
+
+    python3 tests/check.py          everything; what CI runs
+    python3 tests/check.py --fix    repair format and lint first
+    python3 tests/check.py --quick  without the tiers that start daemons or training jobs
+
+All steps run; the failed ones are named at the end. As root on Debian it installs the packages the
+real-component tests need; elsewhere it says which are missing. Under CI=true a skipped tier fails.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv-check"
+STAMP = VENV / "requirements.txt"
+
+# program that proves the package is there -> Debian package
+DEBIAN = {
+    "sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "ip": "iproute2",
+    "nft": "nftables",
+    "cc": "gcc",
+    "unshare": "util-linux",
+    "tmux": "tmux",
+    "ping": "iputils-ping",
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "sinfo": "slurm-client",
+}
+HEAVY = "ssh or netns or torch or slurm or system or gpu"
+
+
+def main(arguments: list[str]) -> int:
+    """Run every step; 0 when all of them passed."""
+    if not install_debian_packages() and os.environ.get("CI") == "true":
+        print("FAILED: packages above are missing and cannot be installed")
+        return 1
+    make_environment()
+    if "--fix" in arguments:
+        run("ruff", "format")
+        run("ruff", "check", "--fix", "--quiet")
+    pytest = ["pytest", "-n", "2", "--dist", "loadgroup", "-q"]
+    if "--quick" in arguments:
+        pytest += ["-m", f"not ({HEAVY})"]
+    steps = {
+        "format": ["ruff", "format", "--check", "--quiet"],
+        "lint": ["ruff", "check", "--quiet"],
+        "types": ["mypy"],
+        "layers": ["lint-imports", "--no-logo"],
+        "probes run on Python 3.8": ["vermin", "--quiet", "-t=3.8-", "--no-tips", "checks"],
+        "tests": pytest,
+    }
+    failed = [name for name, command in steps.items() if not timed(name, command)]
+    print(f"FAILED: {', '.join(failed)}" if failed else "all steps passed")
+    return 1 if failed else 0
+
+
+def install_debian_packages() -> bool:
+    """Install what is missing, or say it; whether everything is there."""
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    missing = sorted({p for program, p in DEBIAN.items() if not shutil.which(program, path=path)})
+    if not missing:
+        return True
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        print("missing Debian packages, their tests will be skipped:", *missing)
+        return False
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    quiet = ["apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
+    subprocess.run([*quiet, "update"], env=environment, check=False)
+    install = [*quiet, "install", "-y", "--no-install-recommends", *missing]
+    return subprocess.run(install, env=environment, check=False).returncode == 0
+
+
+def make_environment() -> None:
+    """A virtual environment with brctl editable, torch for the CPU, and the test tools."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = [*project["project"]["optional-dependencies"]["lab"]]
+    wanted += project["dependency-groups"]["test"]
+    # The console script and the metadata of the editable install follow pyproject.toml.
+    fingerprint = "\n".join([sys.version, *wanted, (ROOT / "pyproject.toml").read_text()])
+    if STAMP.exists() and STAMP.read_text() == fingerprint:
+        return
+    if not (VENV / "bin" / "python").exists():
+        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+    pip = [
+        VENV / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
+    subprocess.run([*pip, *wanted, "-e", str(ROOT)], check=True)
+    STAMP.write_text(fingerprint)
+
+
+def timed(name: str, command: list[str]) -> bool:
+    """Run one step and say how long it took."""
+    print(f"--- {name}", flush=True)
+    started = time.monotonic()
+    passed = run(*command)
+    print(f"--- {name}: {'ok' if passed else 'FAILED'} {time.monotonic() - started:.0f} s")
+    return passed
+
+
+def run(tool: str, *arguments: str) -> bool:
+    """Whether a tool of the environment exits 0."""
+    path = f"{VENV / 'bin'}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(VENV)}
+    environment.pop("PYTHONPATH", None)
+    command = [str(VENV / "bin" / tool), *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

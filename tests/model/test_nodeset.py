@@ -1,0 +1,57 @@
+"""Node sets: folding and expanding are inverse, hostile input is refused with its faulty part."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brctl.model.errors import UsageError
+from brctl.model.nodeset import expand, fold
+
+NAMES = st.from_regex(r"[a-z]{1,3}(-?[0-9]{1,4}){0,3}[a-z]{0,2}", fullmatch=True)
+
+
+@given(st.sets(NAMES, min_size=1, max_size=40))
+def test_expanding_what_was_folded_gives_the_same_names(names: set[str]) -> None:
+    """No padding, order or irregular name is lost in a folded set."""
+    assert set(expand(fold(names))) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("gpu[001-003,017]", "gpu[001-003,017]"),
+        ("n[1-10/3]", "n[1,4,7,10]"),
+        ("n[1-5]!n[2-3]", "n[1,4-5]"),
+        ("n[1-5]&n[4-9]", "n[4-5]"),
+        ("n[1-3]^n[3-4]", "n[1-2,4]"),
+        ("a,b,a", "a,b"),
+        ("r[1-2]n[01-02]", "r1n[01-02],r2n[01-02]"),
+    ],
+)
+def test_operators_are_read_from_left_to_right(text: str, folded: str) -> None:
+    assert fold(expand(text)) == folded
+
+
+def test_groups_take_part_in_arithmetic() -> None:
+    groups = {"standby": ["n9", "n10"]}
+    assert expand("n[8-9]&@standby", lambda name: groups[name]) == ("n9",)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("n[3-1]", "runs backwards"),
+        ("n[1-", "brackets"),
+        ("n]1[", "brackets"),
+        ("n[a-b]", "'a-b' is not a number"),
+        ("n[1-99999999]", "too large"),
+        ("n[1-999]x[1-999]", "more than"),
+        ("n1,,n2", "nothing stands before"),
+        ("n1;rm -rf", "';'"),
+        ("$(reboot)", "'$'"),
+        ("@nobody", "no group"),
+    ],
+)
+def test_a_set_that_cannot_be_meant_is_refused_with_its_faulty_part(text: str, part: str) -> None:
+    with pytest.raises(UsageError, match=part.replace("$", r"\$").replace("(", r"\(")):
+        expand(text)
