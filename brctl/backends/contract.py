@@ -1,0 +1,137 @@
+"""Who schedules the nodes: cordons, standbys, and the ranks of a job. One contract, every site.
+
+Every method that changes something is safe to repeat, and what it did is visible through the
+methods that look, so that a run which died in between can be settled.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from brctl.model.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Cordon:
+    """A node that takes no new work.
+
+    Attributes:
+        owner: `brctl:R-0012` for a run, `brctl:NAME` for a person through brctl, else the name the
+            scheduler gives for whoever did it outside brctl.
+        at: When; None when the scheduler does not say.
+    """
+
+    node: str
+    owner: str
+    reason: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A standby that a run has put aside."""
+
+    node: str
+    owner: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StopReport:
+    """How the ranks of a job ended.
+
+    Attributes:
+        stopped: Ranks that ended on the first signal, or were gone already.
+        killed: Ranks that had to be killed after the grace.
+        stuck: Ranks that even SIGKILL did not end (a process in uninterruptible sleep).
+        unreachable: Nodes that could not be asked, with the reason; their ranks count as lost, and
+            may still run if the node comes back.
+    """
+
+    stopped: tuple[int, ...]
+    killed: tuple[int, ...]
+    stuck: tuple[int, ...]
+    unreachable: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StartReport:
+    """Which ranks were started, and on which nodes that failed."""
+
+    started: tuple[int, ...]
+    failed: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRunState:
+    """Which ranks of a job have a process now.
+
+    Attributes:
+        incarnations: Marks of the starts whose ranks are alive; one for a sound job.
+        unreachable: Nodes that could not be asked, with the reason.
+        exits: Exit status by rank, negative for a signal, of ranks known to have ended.
+    """
+
+    alive: tuple[int, ...]
+    gone: tuple[int, ...]
+    incarnations: frozenset[str]
+    unreachable: Mapping[str, str]
+    exits: Mapping[int, int]
+
+
+class Backend(Protocol):
+    """What every scheduler must let brctl do. Every implementation passes tests/contract."""
+
+    @property
+    def name(self) -> str:
+        """`static`, `slurm` or `kubernetes`."""
+        ...
+
+    async def cordons(self) -> Mapping[str, Cordon]:
+        """Every node out of service, whoever took it out."""
+        ...
+
+    async def cordon(self, nodes: Sequence[str], owner: str, reason: str, at: datetime) -> None:
+        """Take nodes out of service; a node somebody else cordoned keeps its owner."""
+        ...
+
+    async def uncordon(self, nodes: Sequence[str]) -> None:
+        """Put nodes back into service."""
+        ...
+
+    async def reservations(self) -> Mapping[str, Reservation]:
+        """Standbys that runs have put aside."""
+        ...
+
+    async def reserve(self, node: str, owner: str, at: datetime) -> bool:
+        """Put a standby aside; False when somebody else has it already."""
+        ...
+
+    async def release(self, nodes: Sequence[str], owner: str) -> None:
+        """Give back what this owner put aside; others' reservations stay."""
+        ...
+
+    async def place(self, job: Job) -> Job:
+        """The job on the nodes it runs on now, in rank order."""
+        ...
+
+    async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
+        """Put nodes into the places of others; a swap that is done already changes nothing."""
+        ...
+
+    async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
+        """Start every rank, from a checkpoint directory or "" for the job's own choice.
+
+        Ranks of the same incarnation that already run are left alone; ranks of another one make
+        the start fail on that node.
+        """
+        ...
+
+    async def stop_job(self, job: Job, grace_s: float) -> StopReport:
+        """End every rank on every node that answers, SIGTERM first."""
+        ...
+
+    async def job_status(self, job: Job) -> JobRunState:
+        """Which ranks have a process."""
+        ...

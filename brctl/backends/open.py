@@ -1,0 +1,20 @@
+"""Choose the backend a context names."""
+
+from brctl.backends.contract import Backend
+from brctl.backends.static import StaticBackend
+from brctl.fanout.contract import Transport
+from brctl.library.config import Settings
+from brctl.model.errors import ConfigError
+from brctl.model.inventory import Inventory
+
+
+def open_backend(settings: Settings, transport: Transport, inventory: Inventory) -> Backend:
+    """The backend of a context.
+
+    Raises:
+        ConfigError: This version has no such backend.
+    """
+    if settings.scheduler != "static":
+        raise ConfigError(f"scheduler {settings.scheduler!r} is not supported by this version")
+    state_file = settings.state_dir / "static" / f"{settings.context}.json"
+    return StaticBackend(state_file, transport, inventory, settings.ssh.fanout)

@@ -1,0 +1,185 @@
+"""Bare hosts without a scheduler: brctl keeps the state itself and starts ranks over SSH.
+
+What a scheduler would know (cordons, reservations, which nodes a job is on) is one JSON file per
+context, changed under a lock. What runs is never read from that file but asked of the nodes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from brctl.backends.contract import Cordon, JobRunState, Reservation, StartReport, StopReport
+from brctl.backends.rank_commands import (
+    LOOK_DEADLINE_S,
+    START_DEADLINE_S,
+    STOP_MARGIN_S,
+    ask,
+    start_request,
+    status_request,
+    stop_request,
+)
+from brctl.backends.static_state import StaticState, change_state, read_state
+from brctl.fanout.contract import Transport
+from brctl.model.errors import UsageError
+from brctl.model.inventory import Inventory
+from brctl.model.job import Job
+from brctl.model.playbook import Json
+
+
+class StaticBackend:
+    """Nodes from the inventory, state in `static/<context>.json`; see `Backend`."""
+
+    name = "static"
+
+    def __init__(
+        self, state_file: Path, transport: Transport, inventory: Inventory, fanout: int
+    ) -> None:
+        self._file = state_file
+        self._transport = transport
+        self._inventory = inventory
+        self._fanout = fanout
+
+    async def cordons(self) -> Mapping[str, Cordon]:
+        """See `Backend.cordons`."""
+        return read_state(self._file).cordons
+
+    async def cordon(self, nodes: Sequence[str], owner: str, reason: str, at: datetime) -> None:
+        """See `Backend.cordon`."""
+        self._must_know(nodes)
+
+        def add(state: StaticState) -> StaticState:
+            fresh = {n: Cordon(n, owner, reason, at) for n in nodes if n not in state.cordons}
+            return replace(state, cordons={**state.cordons, **fresh})
+
+        change_state(self._file, add)
+
+    async def uncordon(self, nodes: Sequence[str]) -> None:
+        """See `Backend.uncordon`."""
+
+        def drop(state: StaticState) -> StaticState:
+            kept = {n: c for n, c in state.cordons.items() if n not in nodes}
+            return replace(state, cordons=kept)
+
+        change_state(self._file, drop)
+
+    async def reservations(self) -> Mapping[str, Reservation]:
+        """See `Backend.reservations`."""
+        return read_state(self._file).reservations
+
+    async def reserve(self, node: str, owner: str, at: datetime) -> bool:
+        """See `Backend.reserve`."""
+        self._must_know([node])
+
+        def add(state: StaticState) -> StaticState:
+            taken = {node: Reservation(node, owner, at), **state.reservations}
+            return replace(state, reservations=taken)
+
+        return change_state(self._file, add).reservations[node].owner == owner
+
+    async def release(self, nodes: Sequence[str], owner: str) -> None:
+        """See `Backend.release`."""
+
+        def drop(state: StaticState) -> StaticState:
+            kept = {
+                n: r for n, r in state.reservations.items() if n not in nodes or r.owner != owner
+            }
+            return replace(state, reservations=kept)
+
+        change_state(self._file, drop)
+
+    async def place(self, job: Job) -> Job:
+        """See `Backend.place`; a job nobody moved is where job.yaml says."""
+        nodes = read_state(self._file).jobs.get(job.name, job.nodes)
+        if len(nodes) != len(job.nodes):
+            return job
+        return replace(job, nodes=nodes)
+
+    async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
+        """See `Backend.replace_nodes`."""
+        self._must_know(list(swaps.values()))
+
+        def swap(state: StaticState) -> StaticState:
+            now = state.jobs.get(job.name, job.nodes)
+            after = tuple(swaps.get(node, node) for node in now)
+            if len(set(after)) < len(after):
+                raise UsageError(f"job {job.name} would have a node twice after {dict(swaps)}")
+            return replace(state, jobs={**state.jobs, job.name: after})
+
+        return replace(job, nodes=change_state(self._file, swap).jobs[job.name])
+
+    async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
+        """See `Backend.start_job`."""
+        master = self._inventory.nodes[job.nodes[0]]
+        requests = {
+            node.name: (
+                start_request(job, node, master, checkpoint, incarnation),
+                START_DEADLINE_S,
+            )
+            for node in self._inventory.pick(job.nodes)
+        }
+        said, failed = await self._ask(job.nodes, requests)
+        failed |= {node: str(value["error"]) for node, value in said.items() if "error" in value}
+        started = [rank for value in said.values() for rank in _ranks(value, "started")]
+        return StartReport(tuple(sorted(started)), failed)
+
+    async def stop_job(self, job: Job, grace_s: float) -> StopReport:
+        """See `Backend.stop_job`."""
+        requests = {
+            node.name: (stop_request(job, node, grace_s), grace_s + STOP_MARGIN_S)
+            for node in self._inventory.pick(job.nodes)
+        }
+        said, silent = await self._ask(job.nodes, requests)
+        silent |= {node: str(value["error"]) for node, value in said.items() if "error" in value}
+        ended = {
+            key: tuple(sorted(rank for value in said.values() for rank in _ranks(value, key)))
+            for key in ("stopped", "killed", "stuck")
+        }
+        return StopReport(ended["stopped"], ended["killed"], ended["stuck"], silent)
+
+    async def job_status(self, job: Job) -> JobRunState:
+        """See `Backend.job_status`."""
+        requests = {
+            node.name: (status_request(job, node), LOOK_DEADLINE_S)
+            for node in self._inventory.pick(job.nodes)
+        }
+        said, silent = await self._ask(job.nodes, requests)
+        rows = [row for value in said.values() for row in _rows(value)]
+        exits = {
+            rank: status
+            for row in rows
+            if isinstance(rank := row.get("rank"), int)
+            and isinstance(status := row.get("exit_status"), int)
+        }
+        alive = [row for row in rows if row.get("alive") is True]
+        return JobRunState(
+            alive=_numbers(alive),
+            gone=_numbers([row for row in rows if row.get("alive") is False]),
+            incarnations=frozenset(str(row.get("incarnation")) for row in alive),
+            unreachable=silent,
+            exits=exits,
+        )
+
+    async def _ask(
+        self, nodes: Sequence[str], requests: Mapping[str, tuple[Mapping[str, Json], float]]
+    ) -> tuple[dict[str, Mapping[str, Json]], dict[str, str]]:
+        return await ask(self._transport, self._inventory, nodes, requests, self._fanout)
+
+    def _must_know(self, nodes: Sequence[str]) -> None:
+        strange = [node for node in nodes if node not in self._inventory.nodes]
+        if strange:
+            raise UsageError(f"{strange[0]!r} is not in the inventory")
+
+
+def _ranks(value: Mapping[str, Json], key: str) -> list[int]:
+    found = value.get(key)
+    return [r for r in found if isinstance(r, int)] if isinstance(found, list) else []
+
+
+def _rows(value: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    found = value.get("ranks")
+    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+
+
+def _numbers(rows: Sequence[Mapping[str, Json]]) -> tuple[int, ...]:
+    return tuple(sorted(rank for row in rows if isinstance(rank := row.get("rank"), int)))

@@ -1,0 +1,95 @@
+"""The state file of a context without a scheduler: read whole, changed whole, under a lock."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from brctl.backends.contract import Cordon, Reservation
+from brctl.model.errors import ConfigError
+from brctl.model.units import parse_rfc3339, rfc3339
+
+_PRIVATE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class StaticState:
+    """What a scheduler would know."""
+
+    cordons: Mapping[str, Cordon] = field(default_factory=dict)
+    reservations: Mapping[str, Reservation] = field(default_factory=dict)
+    jobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def read_state(path: Path) -> StaticState:
+    """The state now; empty when nothing was ever changed.
+
+    Raises:
+        ConfigError: The file is damaged. It is never taken for "nothing is cordoned".
+    """
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return StaticState()
+    try:
+        return _decode(json.loads(raw))
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise ConfigError(
+            f"{path}: damaged: {exc}", hint="repair it or restore it; nothing was changed"
+        ) from exc
+
+
+def change_state(path: Path, change: Callable[[StaticState], StaticState]) -> StaticState:
+    """Apply a change while holding the lock; the new state is on disk when this returns."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, _PRIVATE)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = read_state(path)
+        after = change(before)
+        if after != before:
+            _write(path, after)
+        return after
+    finally:
+        os.close(lock)
+
+
+def _write(path: Path, state: StaticState) -> None:
+    partial = path.with_suffix(f".{os.getpid()}.part")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)
+    with os.fdopen(descriptor, "w") as stream:
+        json.dump(_encode(state), stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.rename(path)
+
+
+def _encode(state: StaticState) -> dict[str, object]:
+    return {
+        "cordons": {
+            c.node: {"owner": c.owner, "reason": c.reason, "at": rfc3339(c.at) if c.at else None}
+            for c in state.cordons.values()
+        },
+        "reservations": {
+            r.node: {"owner": r.owner, "at": rfc3339(r.at)} for r in state.reservations.values()
+        },
+        "jobs": {name: list(nodes) for name, nodes in state.jobs.items()},
+    }
+
+
+def _decode(data: Mapping[str, Mapping[str, dict[str, str]]]) -> StaticState:
+    return StaticState(
+        cordons={
+            node: Cordon(
+                node, row["owner"], row["reason"], parse_rfc3339(row["at"]) if row["at"] else None
+            )
+            for node, row in data["cordons"].items()
+        },
+        reservations={
+            node: Reservation(node, row["owner"], parse_rfc3339(row["at"]))
+            for node, row in data["reservations"].items()
+        },
+        jobs={name: tuple(nodes) for name, nodes in data["jobs"].items()},
+    )
