@@ -81,23 +81,17 @@ def install_debian_packages() -> bool:
 def make_environment() -> None:
     """A virtual environment with brctl editable, torch for the CPU, and the test tools."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    wanted = [*project["project"]["optional-dependencies"]["lab"]]
+    wanted: list[str] = [*project["project"]["optional-dependencies"]["lab"]]
     wanted += project["dependency-groups"]["test"]
     # The console script and the metadata of the editable install follow pyproject.toml.
     fingerprint = "\n".join([sys.version, *wanted, (ROOT / "pyproject.toml").read_text()])
     if STAMP.exists() and STAMP.read_text() == fingerprint:
         return
     if not (VENV / "bin" / "python").exists():
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-    pip = [
-        VENV / "bin" / "python",
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]
-    subprocess.run([*pip, *wanted, "-e", str(ROOT)], check=True)
+        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+    install = ["pip", "install", "--quiet", "--disable-pip-version-check"]
+    python = str(VENV / "bin" / "python")
+    subprocess.run([python, "-m", *install, *wanted, "-e", str(ROOT)], check=True)
     STAMP.write_text(fingerprint)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
+from brctl.engine.sweep_store import save
 from brctl.engine.wiring import World
 from brctl.evidence.assess import assess
 from brctl.inventory.select import select
@@ -86,13 +87,15 @@ async def sweep_nodes(
             checks,
             lambda node, check: fill_parameters(check, node, _job_on(node, question.job)),
             limit=world.settings.ssh.fanout,
+            sudo=world.settings.ssh.sudo,
+            now=world.now,
         )
         stack.push_async_callback(stream.aclose)
         async for report in stream:
             judged[report.node] = judge(report, _asked(checks, report.node, question), world.now())
             if on_node is not None:
                 on_node(judged[report.node])
-    return Sweep(
+    result = Sweep(
         id=f"S-{started_at:%Y%m%dT%H%M%S%f}"[:-3],
         level=question.level,
         checks=tuple(sorted(checks)),
@@ -100,6 +103,8 @@ async def sweep_nodes(
         seconds=(world.now() - started_at).total_seconds(),
         nodes=tuple(judged[name] for name in names),
     )
+    save(world.state_dir, result)
+    return result
 
 
 def judge(report: NodeReport, checks: Mapping[str, Check], received_at: datetime) -> NodeHealth:

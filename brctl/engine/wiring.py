@@ -1,7 +1,6 @@
 """Everything a command needs, opened once: who is there, how to reach them, what to run."""
 
 import os
-import resource
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -64,27 +63,15 @@ class World:
 async def open_world(settings: Settings) -> AsyncIterator[World]:
     """Open a context and close its connections whatever happens."""
     os.umask(0o077)
-    raise_descriptor_limit()
     inventory = load_inventory(settings)
     checks = load_checks(
         (shipped_dir("checks"), *(directory / "checks" for directory in settings.library_dirs))
     )
     jobs = [load_job(path) for path in settings.jobs]
-    transport = open_transport(settings.ssh)
+    transport = open_transport(settings.ssh, nodes=inventory.nodes)
     try:
         backend = open_backend(settings, transport, inventory)
         placed = {job.name: await backend.place(job) for job in jobs}
         yield World(settings, inventory, placed, checks, transport, backend)
     finally:
         await transport.close()
-
-
-def raise_descriptor_limit() -> int:
-    """Lift the soft limit of open files to the hard one; returns the limit in force.
-
-    A fan-out of a thousand connections needs more than the usual soft limit of 1024.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard

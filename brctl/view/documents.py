@@ -1,6 +1,7 @@
 """Model values as the keys of versioned documents; names carry units, not measured is null."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from brctl.model.evidence import Evidence, Gap, Role, Weight
 from brctl.model.nodeset import fold
@@ -8,18 +9,30 @@ from brctl.model.sweep import Health, NodeHealth, Sweep
 from brctl.model.units import rfc3339
 from brctl.model.verdict import Verdict
 from brctl.view.page import Json
+from brctl.view.schema import (
+    EvidenceDocument,
+    GapDocument,
+    NodeDocument,
+    NodeSetDocument,
+    VerdictBody,
+)
 
-_SIGNS = {Weight.CONVICTS: "for", Weight.HINTS: "for", Weight.CLEARS: "against"}
-_SIGNS |= {Weight.CONTEXT: "context"}
+Sign = Literal["for", "against", "follows", "context"]
+_SIGNS: Mapping[Weight, Sign] = {
+    Weight.CONVICTS: "for",
+    Weight.HINTS: "for",
+    Weight.CLEARS: "against",
+    Weight.CONTEXT: "context",
+}
 
 
-def node_set(names: Iterable[str]) -> dict[str, Json]:
+def node_set(names: Iterable[str]) -> NodeSetDocument:
     """A node set both ways: expanded for programs, folded for people."""
     listed = list(names)
     return {"nodes": listed, "folded": fold(listed)}
 
 
-def evidence_document(number: int, item: Evidence) -> dict[str, Json]:
+def evidence_document(number: int, item: Evidence) -> EvidenceDocument:
     """One line of an evidence chain."""
     return {
         "n": number,
@@ -37,7 +50,7 @@ def evidence_document(number: int, item: Evidence) -> dict[str, Json]:
     }
 
 
-def gap_document(gap: Gap) -> dict[str, Json]:
+def gap_document(gap: Gap) -> GapDocument:
     """One thing that could not be looked at."""
     return {
         "node": gap.subject.node or None,
@@ -47,7 +60,7 @@ def gap_document(gap: Gap) -> dict[str, Json]:
     }
 
 
-def verdict_document(verdict: Verdict) -> dict[str, Json]:
+def verdict_document(verdict: Verdict) -> VerdictBody:
     """The `verdict` key of a Verdict document."""
     return {
         "id": verdict.id,
@@ -77,7 +90,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Json]:
     }
 
 
-def node_document(node: NodeHealth) -> dict[str, Json]:
+def node_document(node: NodeHealth) -> NodeDocument:
     """One node of a sweep."""
     return {
         "node": node.node,

@@ -1,11 +1,12 @@
 """What a finished command shows: one document for programs and the same facts as text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from brctl.model.exit_codes import ExitCode
 
-Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+Json = object
+"""A value `json.dumps` writes; the exact shapes stand in brctl.view.schema."""
 
 
 @dataclass(frozen=True, slots=True)

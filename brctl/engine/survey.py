@@ -1,0 +1,37 @@
+"""What is known of every node without asking one: inventory, last sweep, cordons, jobs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from brctl.backends.contract import Cordon
+from brctl.engine.sweep_store import latest
+from brctl.engine.wiring import World
+from brctl.model.inventory import Node
+from brctl.model.sweep import NodeHealth
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Known facts by node name.
+
+    Attributes:
+        age_s: Age of the newest sweep; None when nothing was swept yet.
+    """
+
+    nodes: Sequence[Node]
+    health: Mapping[str, NodeHealth]
+    cordons: Mapping[str, Cordon]
+    job_of: Mapping[str, str]
+    age_s: float | None
+
+
+async def survey(world: World, names: Sequence[str]) -> Survey:
+    """Collect what is on disk and what the scheduler says."""
+    swept = latest(world.state_dir)
+    return Survey(
+        nodes=world.inventory.pick(names),
+        health={node.node: node for node in swept.nodes} if swept else {},
+        cordons=await world.backend.cordons(),
+        job_of={node: job.name for job in world.jobs.values() for node in job.nodes},
+        age_s=(world.now() - swept.started_at).total_seconds() if swept else None,
+    )

@@ -1,0 +1,46 @@
+"""Sweeps on disk: the newest one answers `brctl` and `brctl ls` without asking a node."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from brctl.model.sweep import Sweep
+
+KEPT = 200
+"""Sweeps kept; at one a minute three hours, at one in five minutes most of a day."""
+
+
+def save(state_dir: Path, sweep: Sweep) -> Path:
+    """Write one sweep whole or not at all, and forget the oldest beyond KEPT."""
+    folder = state_dir / "sweeps"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{sweep.id}.json"
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_bytes(msgspec.json.encode(sweep))
+    part.replace(path)
+    for old in sorted(folder.glob("S-*.json"))[:-KEPT]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def latest(state_dir: Path) -> Sweep | None:
+    """What is known of every node now: its newest answer in the newest sweeps.
+
+    A sweep of a few nodes renews those and leaves the others as an earlier sweep saw them.
+    Returns None when nothing was swept yet; a file that cannot be read is passed over.
+    """
+    paths = sorted((state_dir / "sweeps").glob("S-*.json"), reverse=True)[:20]
+    sweeps = [sweep for sweep in map(_read, paths) if sweep is not None]
+    if not sweeps:
+        return None
+    nodes = {node.node: node for sweep in reversed(sweeps) for node in sweep.nodes}
+    return replace(sweeps[0], nodes=tuple(nodes.values()))
+
+
+def _read(path: Path) -> Sweep | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Sweep)
+    except (msgspec.MsgspecError, OSError):
+        return None

@@ -1,0 +1,211 @@
+"""The shape of every document as types: mypy holds writers to them, `brctl schema` shows them.
+
+Within apiVersion v1 keys are only added. Node sets are always both expanded and folded, times are
+RFC 3339 UTC, names carry units, and what was not measured is null. Types with a key `class` are
+written in the functional form, because `class` is a word of Python.
+"""
+
+from typing import Literal, TypedDict
+
+
+class NodeSetDocument(TypedDict):
+    """A node set for programs and for people."""
+
+    nodes: list[str]
+    folded: str
+
+
+EvidenceDocument = TypedDict(
+    "EvidenceDocument",
+    {
+        "n": int,
+        "sign": Literal["for", "against", "follows", "context"],
+        "weight": str,
+        "role": str,
+        "class": str | None,
+        "node": str | None,
+        "device": str | None,
+        "at": str | None,
+        "kind": str,
+        "source": str,
+        "text": str,
+        "raw": str,
+    },
+)
+
+
+class GapDocument(TypedDict):
+    """One thing that could not be looked at."""
+
+    node: str | None
+    device: str | None
+    what: str
+    why: str
+
+
+class DeviceDocument(TypedDict):
+    """One part of a suspect node, `kind:id`."""
+
+    node: str
+    device: str
+
+
+class SuspectsDocument(TypedDict):
+    """The nodes a verdict names, their parts and the ranks they carry."""
+
+    nodes: list[str]
+    folded: str
+    devices: list[DeviceDocument]
+    ranks: list[int]
+
+
+class JobRefDocument(TypedDict):
+    """The job a verdict is about."""
+
+    name: str
+    step: int | None
+
+
+class ActionDocument(TypedDict):
+    """What to do, from the closed list, and the playbook that does it."""
+
+    do: str
+    playbook: str | None
+
+
+AlternativeDocument = TypedDict(
+    "AlternativeDocument",
+    {"class": str, "nodes": list[str], "folded": str, "probability": float},
+)
+
+RuledOutDocument = TypedDict("RuledOutDocument", {"class": str, "by": list[int], "why": str})
+
+VerdictBody = TypedDict(
+    "VerdictBody",
+    {
+        "id": str,
+        "class": str,
+        "title": str,
+        "origin": Literal["infra", "user", "unknown"],
+        "confidence": Literal["high", "medium", "low"],
+        "probability": float,
+        "suspects": SuspectsDocument,
+        "job": JobRefDocument | None,
+        "action": ActionDocument,
+        "cost_if_wrong": str | None,
+        "evidence": list[EvidenceDocument],
+        "alternatives": list[AlternativeDocument],
+        "ruled_out": list[RuledOutDocument],
+        "not_checked": list[GapDocument],
+        "decided_at": str,
+    },
+)
+
+
+class NodeDocument(TypedDict):
+    """One node of a sweep."""
+
+    node: str
+    state: Literal["ok", "warn", "crit", "unknown"]
+    outcome: str
+    detail: str | None
+    seconds: float
+    evidence: list[EvidenceDocument]
+    not_checked: list[GapDocument]
+
+
+class SweepHead(TypedDict):
+    """What a sweep asked and how long it took."""
+
+    id: str
+    level: int
+    checks: list[str]
+    started_at: str
+    seconds: float
+
+
+class SweepSummary(TypedDict):
+    """The nodes in each state."""
+
+    ok: NodeSetDocument
+    warn: NodeSetDocument
+    crit: NodeSetDocument
+    unknown: NodeSetDocument
+
+
+ErrorDetail = TypedDict(
+    "ErrorDetail", {"class": str, "message": str, "cause": str | None, "try": str | None}
+)
+
+
+class Envelope(TypedDict):
+    """The keys every document has besides its own."""
+
+    apiVersion: Literal["brctl.dev/v1"]
+    kind: str
+    brctl: str
+    context: str
+    generatedAt: str
+    exit_code: int
+    errors: list[ErrorDetail]
+    next: list[str]
+
+
+class SweepDocument(Envelope):
+    """`brctl sweep`, `brctl check run`."""
+
+    sweep: SweepHead
+    summary: SweepSummary
+    nodes: list[NodeDocument]
+
+
+class DiagnosisDocument(Envelope):
+    """`brctl dx`; `verdict` is the first of `verdicts`."""
+
+    verdict: VerdictBody
+    verdicts: list[VerdictBody]
+    seconds: float
+
+
+class VerdictDocument(Envelope):
+    """`brctl why`, `brctl verdict show`."""
+
+    verdict: VerdictBody
+    state: str
+    note: str | None
+
+
+class ErrorDocument(Envelope):
+    """Any command that could not do it, with `-o json`."""
+
+    error: ErrorDetail
+
+
+class NodeRow(TypedDict):
+    """One line of `brctl ls`."""
+
+    node: str
+    role: str
+    state: str
+    check: str | None
+    detail: str | None
+    cordoned_by: str | None
+    reason: str | None
+    job: str | None
+
+
+class NodesDocument(Envelope):
+    """`brctl ls`; states are those of the last sweep, `data_age_seconds` old."""
+
+    nodes: list[NodeRow]
+    data_age_seconds: float | None
+
+
+DOCUMENTS: dict[str, type] = {
+    "Sweep": SweepDocument,
+    "Diagnosis": DiagnosisDocument,
+    "Verdict": VerdictDocument,
+    "Nodes": NodesDocument,
+    "Error": ErrorDocument,
+}
+"""Document kinds by name, for `brctl schema`."""
