@@ -1,0 +1,345 @@
+"""The embedded cluster: bring it up, break it, heal it, take it down.
+
+Whatever happens in between (Ctrl-C, kill -9, a failure half way), `down` finds everything: the
+record with the lab's tag and interface names is on disk before anything exists.
+"""
+
+import fcntl
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+from brctl.lab import loopback, namespaces
+from brctl.lab.compile import build_libraries, cache_dir
+from brctl.lab.faults import FAULTS, Fault
+from brctl.lab.files import reset_node, write_files
+from brctl.lab.processes import end_tagged, tagged
+from brctl.lab.record import LabNode, Record, read_record, remove_files, write_record
+from brctl.lab.site import FaultSite
+from brctl.lab.spec import Isolation, LabPaths, LabSpec
+from brctl.model.errors import LockedError, UnavailableError, UsageError, did_you_mean
+
+_MASTER_PORTS = range(11000, 20000)
+NODES_A_LEAF = 4
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """One node as it is now."""
+
+    name: str
+    role: str
+    address: str
+    port: int
+    is_on: bool
+    answers_ssh: bool
+    process_count: int
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabStatus:
+    """A lab as it is now."""
+
+    directory: Path
+    isolation: Isolation
+    nodes: tuple[NodeStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The truth about a fault that was put in.
+
+    Attributes:
+        subject: What broke: `gpu:<uuid>`, `link:<uuid>/<n>`, `rank:local`, or "" for the node.
+        say: One sentence.
+    """
+
+    fault: str
+    node: str
+    subject: str
+    say: str
+
+
+class Lab:
+    """A lab that is up, or half up, in one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.paths = LabPaths(directory)
+
+    @property
+    def record(self) -> Record:
+        """What the lab consists of, as on disk now."""
+        record = read_record(self.paths)
+        if record is None:
+            raise UsageError(
+                f"no lab is up in {self.paths.root}", hint="bring one up: brctl lab up"
+            )
+        return record
+
+    @property
+    def nodes(self) -> Mapping[str, LabNode]:
+        return {node.name: node for node in self.record.nodes}
+
+    def status(self) -> LabStatus:
+        """Which nodes run, answer and are broken."""
+        record = self.record
+        return LabStatus(
+            self.paths.root,
+            record.isolation,
+            tuple(self._node_status(record, node) for node in record.nodes),
+        )
+
+    def break_node(self, fault: str, node: str, *, gpu: int | None = None) -> Broken:
+        """Put a fault in force, now.
+
+        Args:
+            fault: A name of `faults.FAULTS`.
+            node: The node to break.
+            gpu: GPU slot for GPU faults; None takes one that depends on the node's name.
+
+        Raises:
+            UsageError: There is no such fault or node, or this isolation cannot do it.
+        """
+        with locked(self.paths):
+            record = self.record
+            chosen = self._fault(record, fault)
+            site = self._site(record, node, gpu)
+            now = (*(f for f in record.faults.get(node, ()) if f != fault), fault)
+            write_record(self.paths, record.with_faults(node, now))
+            chosen.apply(site)
+            return Broken(fault, node, chosen.subject(site), chosen.say.format(node=node))
+
+    def heal(self, node: str | None = None) -> tuple[str, ...]:
+        """Undo all faults of a node, or of all nodes; the names of the nodes that were broken."""
+        with locked(self.paths):
+            record = self.record
+            broken = tuple(name for name in record.faults if node in (None, name))
+            if node is not None:
+                self._site(record, node, None)
+            for name in broken:
+                self._heal_node(self.record, name)
+            return broken
+
+    def down(self) -> None:
+        """End and remove everything; nothing happens if there is nothing."""
+        take_down(self.paths)
+
+    def _heal_node(self, record: Record, name: str) -> None:
+        site = self._site(record, name, None)
+        for fault in reversed(record.faults[name]):
+            FAULTS[fault].heal(site)
+        if not site.is_on():
+            boot(record, self.paths, (record.node(name),))
+        reset_node(record, self.paths, name)
+        write_record(self.paths, record.with_faults(name, ()))
+
+    def _fault(self, record: Record, name: str) -> Fault:
+        if name not in FAULTS:
+            raise UsageError(f"no fault {name!r}; {did_you_mean(name, FAULTS)}")
+        fault = FAULTS[name]
+        if fault.needs_netns and record.isolation is not Isolation.NETNS:
+            raise UsageError(
+                f"{name} needs nodes with network namespaces of their own",
+                hint="as root: brctl lab down; brctl lab up --isolation netns",
+            )
+        return fault
+
+    def _site(self, record: Record, node: str, gpu: int | None) -> FaultSite:
+        if node not in self.nodes:
+            raise UsageError(f"no node {node!r}; {did_you_mean(node, self.nodes)}")
+        if gpu is not None and not 0 <= gpu < record.spec.gpus:
+            raise UsageError(f"{node} has GPUs 0 to {record.spec.gpus - 1}, not {gpu}")
+        return FaultSite(record, self.paths, node, gpu)
+
+    def _node_status(self, record: Record, node: LabNode) -> NodeStatus:
+        pids = processes(record, self.paths, node.name)
+        return NodeStatus(
+            node.name,
+            node.role,
+            node.address,
+            node.port,
+            is_on=bool(pids),
+            answers_ssh=namespaces.answers_ssh(node, 0.5),
+            process_count=len(pids),
+            faults=record.faults.get(node.name, ()),
+        )
+
+
+def load(directory: Path) -> Lab:
+    """The lab of a directory.
+
+    Raises:
+        UsageError: None is up there.
+    """
+    lab = Lab(directory)
+    _ = lab.record
+    return lab
+
+
+def up(spec: LabSpec, directory: Path) -> Lab:
+    """Bring a lab up; all nodes answer SSH when it returns. If it fails, nothing is left.
+
+    Raises:
+        UsageError: A lab is up in that directory, or the sizes make no sense.
+        UnavailableError: A tool is missing, or a node does not start.
+    """
+    spec.check()
+    paths = LabPaths(directory.absolute())
+    paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with locked(paths):
+        if read_record(paths) is not None:
+            raise UsageError(f"a lab is up in {paths.root}", hint="brctl lab down, then up again")
+        with _signals_as_exceptions():
+            try:
+                _build(spec, paths)
+            except BaseException:
+                _remove_everything(paths)
+                raise
+    return Lab(paths.root)
+
+
+def take_down(paths: LabPaths) -> None:
+    """End and remove the lab of a directory, whatever state it is in."""
+    if not paths.root.is_dir():
+        return
+    with locked(paths):
+        _remove_everything(paths)
+
+
+def _build(spec: LabSpec, paths: LabPaths) -> None:
+    build_libraries(cache_dir(os.environ))
+    record = _plan(spec)
+    write_record(paths, record)
+    write_files(record, paths, _master_port(record.tag))
+    boot(record, paths, record.nodes)
+    write_record(paths, replace(record, state="up"))
+
+
+def _plan(spec: LabSpec) -> Record:
+    tag = secrets.token_hex(8)
+    isolation = _choose_isolation(spec.isolation)
+    count = len(spec.names())
+    if isolation is Isolation.NETNS:
+        net = namespaces.subnet(tag)
+        places = [(f"{net}.{i}", namespaces.SSH_PORT) for i in range(1, count + 1)]
+        bridge, controller = f"bl{tag[:6]}", f"{net}.254"
+    else:
+        places, bridge, controller = loopback.addresses(tag, count), "", ""
+    nodes = tuple(
+        _plan_node(spec, index, name, place)
+        for index, (name, place) in enumerate(zip(spec.names(), places, strict=True))
+    )
+    return Record(tag, isolation, spec, nodes, bridge=bridge, controller_address=controller)
+
+
+def _plan_node(spec: LabSpec, index: int, name: str, place: tuple[str, int]) -> LabNode:
+    role = "active" if index < spec.nodes else "standby"
+    leaf = index // NODES_A_LEAF + 1
+    return LabNode(name, role, *place, rack=f"r{leaf:02d}", leaf=f"leaf{leaf}")
+
+
+def _choose_isolation(wanted: Isolation) -> Isolation:
+    if wanted is Isolation.NONE:
+        return wanted
+    why_not = namespaces.missing()
+    if why_not is None:
+        return Isolation.NETNS
+    if wanted is Isolation.NETNS:
+        raise UnavailableError(
+            f"--isolation netns is not possible here: {why_not}",
+            hint="--isolation none needs no privileges",
+        )
+    return Isolation.NONE
+
+
+def _master_port(tag: str) -> int:
+    """The training job's rendezvous port; rank 0 listens on all addresses, so labs must differ."""
+    return _MASTER_PORTS[int(tag[:8], 16) % len(_MASTER_PORTS)]
+
+
+def boot(record: Record, paths: LabPaths, nodes: tuple[LabNode, ...]) -> None:
+    """Start nodes; returns when all answer."""
+    build = namespaces.boot if record.isolation is Isolation.NETNS else loopback.boot
+    build(record, paths, nodes)
+
+
+def processes(record: Record, paths: LabPaths, name: str) -> tuple[int, ...]:
+    """Everything that runs on a node."""
+    if record.isolation is Isolation.NETNS:
+        return namespaces.processes(paths, name)
+    return loopback.processes(record, paths, name)
+
+
+def leftovers(record: Record) -> tuple[int, ...]:
+    """Living processes of a lab; for tests and `lab down`."""
+    return tagged(record.tag)
+
+
+def _remove_everything(paths: LabPaths) -> None:
+    with _signals_ignored():
+        record = read_record(paths)
+        if record is not None:
+            write_record(paths, replace(record, state="stopping"))
+            end_tagged(record.tag)
+            if record.isolation is Isolation.NETNS:
+                namespaces.remove_network(record)
+            remove_files(paths)
+        elif paths.root.is_dir() and not any(paths.root.iterdir()):
+            paths.root.rmdir()
+
+
+@contextmanager
+def locked(paths: LabPaths) -> Iterator[None]:
+    """Hold the lab's directory, so that two commands never change one lab at once."""
+    try:
+        handle = os.open(paths.root, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError as exc:
+        raise UsageError(f"no lab is up in {paths.root}", hint="brctl lab up") from exc
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as exc:
+        raise LockedError(f"another command is changing the lab in {paths.root}") from exc
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _signals_as_exceptions() -> Iterator[None]:
+    """Let a polite kill end `up` the way Ctrl-C does, so that it cleans up."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    with _signal_handlers({signal.SIGTERM: stop, signal.SIGHUP: stop}):
+        yield
+
+
+@contextmanager
+def _signals_ignored() -> Iterator[None]:
+    """A second Ctrl-C must not leave half a lab behind; ending one takes a second at most."""
+    ignore = signal.SIG_IGN
+    with _signal_handlers({number: ignore for number in (signal.SIGINT, signal.SIGTERM)}):
+        yield
+
+
+@contextmanager
+def _signal_handlers(wanted: Mapping[signal.Signals, object]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in wanted}
+    for number, handler in wanted.items():
+        signal.signal(number, handler)  # type: ignore[arg-type]  # a handler or SIG_IGN
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

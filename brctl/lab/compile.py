@@ -1,0 +1,80 @@
+"""Build the lab's two small C libraries with the system compiler, once per content."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from brctl.model.errors import UnavailableError
+
+HERE = Path(__file__).parent
+_FLAGS = ("-shared", "-fPIC", "-O1", "-fvisibility=default", "-pthread", "-D_GNU_SOURCE", "-w")
+COMPILE_DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """The built libraries.
+
+    Attributes:
+        nvml_dir: Directory for LD_LIBRARY_PATH; it holds `libnvidia-ml.so.1`.
+        clock: Library for LD_PRELOAD that shifts a node's wall clock.
+    """
+
+    nvml_dir: Path
+    clock: Path
+
+
+def cache_dir(environ: Mapping[str, str]) -> Path:
+    """Where built libraries are kept between labs: $XDG_CACHE_HOME/brctl or ~/.cache/brctl."""
+    home = Path(environ.get("HOME", "/"))
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "brctl"
+
+
+def build_libraries(into: Path) -> Libraries:
+    """Build what is not there yet and say where it is.
+
+    Raises:
+        UnavailableError: There is no C compiler, or it fails.
+    """
+    nvml = _build(HERE / "nvml" / "fake_nvml.c", into, "libnvidia-ml.so.1", ("-ldl",))
+    return Libraries(
+        nvml.parent, _build(HERE / "fake_clock.c", into, "libbrctl-clock.so", ("-ldl",))
+    )
+
+
+def _build(source: Path, into: Path, name: str, libraries: tuple[str, ...]) -> Path:
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    target = into / f"{source.stem}-{digest}" / name
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(f".{os.getpid()}")
+    _compile(source, partial, libraries)
+    partial.replace(target)
+    return target
+
+
+def _compile(source: Path, target: Path, libraries: tuple[str, ...]) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise UnavailableError(
+            "the lab needs a C compiler to build its fake NVML library; found neither cc nor gcc",
+            hint="apt-get install gcc libc6-dev",
+        )
+    done = subprocess.run(
+        [compiler, *_FLAGS, "-o", str(target), str(source), *libraries],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=COMPILE_DEADLINE_S,
+    )
+    if done.returncode != 0:
+        raise UnavailableError(
+            f"{compiler} could not build {source.name}",
+            cause=done.stderr.strip()[:2000],
+            hint="apt-get install gcc libc6-dev",
+        )

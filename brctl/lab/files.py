@@ -1,0 +1,164 @@
+"""Write a lab's files: keys, configuration, inventory, job and the state of each node."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import asyncssh
+import yaml
+
+from brctl.lab.environment import kernel_log, user_name
+from brctl.lab.kernel_log import boot_messages
+from brctl.lab.nvml.state import healthy, write_state
+from brctl.lab.record import LabNode, Record
+from brctl.lab.site import write_clock, write_faults
+from brctl.lab.spec import Isolation, LabPaths, LabSpec
+from brctl.model import API_VERSION
+
+JOB_NAME = "lab-train"
+STALL_AFTER_S = 15
+"""Longer than any step of the lab's job takes on two busy cores, shorter than patience."""
+
+
+def write_files(record: Record, paths: LabPaths, master_port: int) -> None:
+    """Write everything that must be there before the first node starts."""
+    for directory in (paths.keys, paths.state, paths.scratch, *_work(paths).values()):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for node in record.nodes:
+        _write_node(record, paths, node)
+    _write_keys(record, paths)
+    _write_yaml(paths.config, "Config", _config())
+    _write_yaml(paths.inventory, "Inventory", _inventory(record, paths))
+    _write_yaml(paths.job, "Job", _job(record, paths, master_port))
+
+
+def _work(paths: LabPaths) -> dict[str, Path]:
+    return {name: paths.work / name for name in ("checkpoints", "logs", "progress")}
+
+
+def _write_yaml(path: Path, kind: str, content: Mapping[str, object]) -> None:
+    document = {"apiVersion": API_VERSION, "kind": kind, **content}
+    path.write_text(yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=100))
+
+
+def _write_node(record: Record, paths: LabPaths, node: LabNode) -> None:
+    mine = paths.node(node.name)
+    mine.home.mkdir(parents=True, exist_ok=True)
+    reset_node(record, paths, node.name)
+
+
+def reset_node(record: Record, paths: LabPaths, name: str) -> None:
+    """Give a node the state of a healthy machine that just booted."""
+    mine = paths.node(name)
+    write_state(mine.nvml, healthy(name, record.spec.gpus))
+    write_faults(mine.faults, {})
+    write_clock(mine.clock, 0.0)
+    # Written in place, never replaced: in a netns lab the file is bound over /dev/kmsg.
+    mine.kernel_log.write_text(boot_messages(record.spec.gpus))
+
+
+def _write_keys(record: Record, paths: LabPaths) -> None:
+    client = asyncssh.generate_private_key("ssh-ed25519", comment="brctl lab")
+    client.write_private_key(str(paths.client_key))
+    client.write_public_key(f"{paths.client_key}.pub")
+    lines = []
+    for node in record.nodes:
+        key = asyncssh.generate_private_key("ssh-ed25519", comment=f"brctl lab {node.name}")
+        private = paths.node(node.name).host_key
+        key.write_private_key(str(private))
+        private.chmod(0o600)
+        place = node.address if node.port == 22 else f"[{node.address}]:{node.port}"
+        kind, public = key.export_public_key().decode().split()[:2]
+        lines.append(f"{place} {kind} {public}\n")
+    paths.client_key.chmod(0o600)
+    paths.known_hosts.write_text("".join(lines))
+
+
+def _config() -> dict[str, object]:
+    return {
+        "context": "lab",
+        "state_dir": "state",
+        "ssh": {
+            "user": user_name(),
+            "identity_file": "keys/client",
+            "known_hosts": "keys/known_hosts",
+            "connect_timeout": "3s",
+            "login_timeout": "3s",
+        },
+        "contexts": {
+            "lab": {
+                "inventory": [{"file": "inventory.yaml"}],
+                "jobs": ["job.yaml"],
+                "scheduler": "static",
+            }
+        },
+    }
+
+
+def _inventory(record: Record, paths: LabPaths) -> dict[str, object]:
+    python = record.spec.python
+    return {
+        "defaults": {
+            "gpus": record.spec.gpus,
+            "python": python,
+            "torch_python": python,
+            "gpu_model": "H100",
+        },
+        "nodes": {node.name: _node(record, paths, node) for node in record.nodes},
+    }
+
+
+def _node(record: Record, paths: LabPaths, node: LabNode) -> dict[str, object]:
+    labels = {"kernel_log": str(kernel_log(record, paths, node.name))}
+    if record.isolation is Isolation.NETNS:
+        labels["scratch"] = str(paths.scratch)
+    return {
+        "address": node.address,
+        "port": node.port,
+        "role": node.role,
+        "rack": node.rack,
+        "leaf": node.leaf,
+        "labels": labels,
+    }
+
+
+def _job(record: Record, paths: LabPaths, master_port: int) -> dict[str, object]:
+    spec, work = record.spec, _work(paths)
+    parallel = spec.parallel()
+    return {
+        "name": JOB_NAME,
+        "nodes": [node.name for node in record.nodes if node.role == "active"],
+        "ranks_per_node": spec.ranks_per_node,
+        "parallel": {"order": list(parallel), **parallel},
+        "launch": [spec.python, "-m", "brctl.training.trainer", *_trainer_flags(spec)],
+        "workdir": str(paths.work),
+        "environment": _job_environment(record),
+        "checkpoint": {"directory": str(work["checkpoints"]), "layout": "torch-dcp"},
+        "logs": str(work["logs"]),
+        "progress": str(work["progress"]),
+        "stall_after": f"{STALL_AFTER_S}s",
+        "master_port": master_port,
+    }
+
+
+def _trainer_flags(spec: LabSpec) -> list[str]:
+    return [
+        f"--steps={spec.steps}",
+        f"--checkpoint-every={spec.checkpoint_every}",
+        f"--collective-timeout={spec.collective_timeout_s:g}",
+    ]
+
+
+def _job_environment(record: Record) -> dict[str, str]:
+    interface = "eth0" if record.isolation is Isolation.NETNS else "lo"
+    return {
+        "GLOO_SOCKET_IFNAME": interface,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": os.pathsep.join(_import_path()),
+    }
+
+
+def _import_path() -> list[str]:
+    """Where brctl itself is, for ranks that start in another directory."""
+    return [str(Path(__file__).resolve().parents[2])]

@@ -1,0 +1,137 @@
+"""Where a fault strikes: one node of one lab, and the levers that reach it."""
+
+import hashlib
+import json
+import os
+import signal
+import struct
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from brctl.lab import kernel_log, loopback, namespaces
+from brctl.lab.nvml.state import change_state, gpu_pci, gpu_uuid
+from brctl.lab.processes import is_stopped, send
+from brctl.lab.record import Record
+from brctl.lab.spec import Isolation, LabPaths, NodePaths
+
+FREEZE_DEADLINE_S = 5.0
+
+
+def write_faults(path: Path, faults: Mapping[str, object]) -> None:
+    """Replace what the trainer reads at every step; see brctl/training/faults.py for the keys."""
+    partial = path.with_suffix(".new")
+    partial.write_text(json.dumps(dict(faults)))
+    partial.replace(path)
+
+
+def write_clock(path: Path, offset_s: float) -> None:
+    """Set a node's clock offset in place: programs have the file mapped, so it never shrinks."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.pwrite(handle, struct.pack("q", round(offset_s * 1e9)), 0)
+    finally:
+        os.close(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSite:
+    """One node of one lab.
+
+    Attributes:
+        chosen_gpu: GPU slot for GPU faults; None takes one that depends on the node's name.
+    """
+
+    record: Record
+    paths: LabPaths
+    name: str
+    chosen_gpu: int | None = None
+
+    @property
+    def files(self) -> NodePaths:
+        return self.paths.node(self.name)
+
+    @property
+    def gpu(self) -> int:
+        if self.chosen_gpu is not None:
+            return self.chosen_gpu
+        return hashlib.sha256(self.name.encode()).digest()[0] % self.record.spec.gpus
+
+    @property
+    def gpu_uuid(self) -> str:
+        return gpu_uuid(self.name, self.gpu)
+
+    @property
+    def pci(self) -> str:
+        """The GPU's address as the driver logs it, `0000:9a:00`."""
+        return gpu_pci(self.gpu).rpartition(".")[0]
+
+    @property
+    def interface(self) -> str:
+        """Our end of the node's cable."""
+        return self.record.interface(self.name)
+
+    @property
+    def has_namespaces(self) -> bool:
+        return self.record.isolation is Isolation.NETNS
+
+    def processes(self) -> tuple[int, ...]:
+        if self.has_namespaces:
+            return namespaces.processes(self.paths, self.name)
+        return loopback.processes(self.record, self.paths, self.name)
+
+    def is_on(self) -> bool:
+        return bool(self.processes())
+
+    def set_gpu(self, **values: str) -> None:
+        """Change what NVML says of the GPU: `__` in a name is a dot, `all` is every key."""
+        prefix = f"gpu{self.gpu}"
+        change_state(
+            self.files.nvml,
+            {
+                f"{prefix}.{'*' if k == 'all' else k.replace('__', '.')}": v
+                for k, v in values.items()
+            },
+        )
+
+    def set_link(self, link: int, **values: str) -> None:
+        """Change what NVML says of one NVLink of the GPU."""
+        self.set_gpu(**{f"nvlink{link}__{key}": value for key, value in values.items()})
+
+    def log_kernel(self, *texts: str) -> None:
+        kernel_log.append(self.files.kernel_log, texts)
+
+    def trouble_rank(self, **faults: object) -> None:
+        """Make the rank that uses the GPU, or the node's first rank, show something."""
+        local_rank = self.gpu % self.record.spec.ranks_per_node
+        write_faults(self.files.faults, {"local_rank": local_rank, **faults})
+
+    def power_off(self) -> None:
+        if self.has_namespaces:
+            namespaces.power_off(self.record, self.paths, self.name)
+        else:
+            loopback.power_off(self.record, self.paths, self.name)
+
+    def freeze(self) -> None:
+        """Stop every process; repeated until no fork has slipped through."""
+        limit_s = time.monotonic() + FREEZE_DEADLINE_S
+        while time.monotonic() < limit_s:
+            running = [pid for pid in self.processes() if not is_stopped(pid)]
+            if not running:
+                return
+            send(running, signal.SIGSTOP)
+            time.sleep(0.01)
+
+    def thaw(self) -> None:
+        send(self.processes(), signal.SIGCONT)
+
+    def refuse_ssh(self, *, refuse: bool) -> None:
+        if self.has_namespaces:
+            namespaces.refuse_ssh(self.paths, self.name, refuse=refuse)
+        else:
+            loopback.refuse_ssh(self.paths, self.name, refuse=refuse)
+
+    def run_inside(self, script: str) -> None:
+        """Run a shell script in the node's namespaces."""
+        namespaces.enter(self.paths, self.name, ["sh", "-c", script])
