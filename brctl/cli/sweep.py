@@ -19,6 +19,7 @@ def sweep(
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="findings exit 0")] = False,
 ) -> None:
     """Sweep nodes; exit 0 all well, 1 warnings, 2 a fault, 3 cannot tell."""
+    from brctl.engine.name_cache import write_names
     from brctl.engine.sweeping import Question, choose_nodes, sweep_nodes
     from brctl.engine.wiring import open_world
     from brctl.model.exit_codes import ExitCode
@@ -32,6 +33,7 @@ def sweep(
             names = choose_nodes(world, invocation.nodes, invocation.exclude)
             about = world.job(job) if job is not None else None
             result = await sweep_nodes(world, names, Question(level, checks, about))
+            write_names(world)
         page = sweep_page(result, settings.context)
         if exit_zero and page.exit_code in (ExitCode.WARNING, ExitCode.CRITICAL):
             from dataclasses import replace

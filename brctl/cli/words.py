@@ -42,6 +42,7 @@ WORDS: Mapping[str, Word] = {
     "ckpt": Word("brctl.cli.ckpt", "newest complete and undamaged checkpoint"),
     "job": Word("brctl.cli.job", "show, start, stop, watch a training job"),
     "lab": Word("brctl.cli.lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
+    "tui": Word("brctl.cli.tui", "fleet triage in the terminal"),
     "doctor": Word("brctl.cli.doctor", "is this controller able to work: ssh, tools, permissions"),
     "schema": Word("brctl.cli.schema", "JSON Schemas of documents and files"),
     "config": Word("brctl.cli.config", "where configuration comes from"),
@@ -54,8 +55,17 @@ ALIASES: Mapping[str, str] = {
 }  # fmt: skip
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Every day": ("ls", "sweep", "dx", "why", "fix", "cordon", "uncordon", "swap"),
-    "Look closer": ("verdict", "check", "logs", "stacks", "flight-recorder", "nccl", "replay"),
+    "Every day": ("status", "ls", "sweep", "dx", "why", "fix", "cordon", "uncordon", "swap"),
+    "Look closer": (
+        "tui",
+        "verdict",
+        "check",
+        "logs",
+        "stacks",
+        "flight-recorder",
+        "nccl",
+        "replay",
+    ),
     "Act": ("play", "ckpt", "job"),
     "Practise and set up": ("lab", "doctor", "config", "schema", "completions", "help"),
 }

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from brctl.engine.name_cache import write_names
 from brctl.engine.sweeping import Progress, Question, sweep_nodes
 from brctl.engine.verdict_store import save_new
 from brctl.engine.wiring import World
@@ -48,6 +49,7 @@ async def diagnose(
     verdicts = decide(*collect(sweep, status), _scene(world, status))
     for verdict in verdicts:
         save_new(world.state_dir, verdict)
+    write_names(world)
     return Diagnosis(sweep, status, verdicts)
 
 

@@ -82,6 +82,12 @@ def user_state_dir(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state") / "brctl"
 
 
+def user_cache_dir(environ: Mapping[str, str]) -> Path:
+    """What can be lost without loss: $XDG_CACHE_HOME/brctl or ~/.cache/brctl."""
+    home = Path(environ.get("HOME", "/"))
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "brctl"
+
+
 def lab_dir(environ: Mapping[str, str]) -> Path:
     """Where the embedded cluster keeps its configuration and processes' records."""
     return Path(environ.get("BRCTL_LAB_DIR") or user_state_dir(environ) / "lab")

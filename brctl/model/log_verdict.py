@@ -1,0 +1,56 @@
+"""What logs say went wrong: one verdict an input, one over all of them."""
+
+from dataclasses import dataclass
+
+from brctl.model.evidence import Role
+from brctl.model.fault import Action, FaultClass, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvidence:
+    """One line a log verdict rests on.
+
+    Attributes:
+        count: Lines of the same family in that file.
+        signature: Name of the rule that read it.
+    """
+
+    role: Role
+    file: str
+    line: int
+    text: str
+    signature: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogVerdict:
+    """What one input, or all together, say.
+
+    Attributes:
+        name: The input's name, or "" for the verdict over all.
+        culprit: Rank, host, GPU or peer address in words; None when no line names one.
+        probability: Calibrated chance that `fault` is right.
+        alternatives: Other classes with what is left of the probability, likeliest first.
+        notes: What could not be read, and why; silence is said aloud.
+    """
+
+    name: str
+    fault: FaultClass
+    origin: Origin
+    culprit: str | None
+    probability: float
+    action: Action
+    evidence: tuple[LogEvidence, ...] = ()
+    alternatives: tuple[tuple[FaultClass, float], ...] = ()
+    notes: tuple[str, ...] = ()
+    culprit_ranks: tuple[int, ...] = ()
+    culprit_host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogClassification:
+    """The answer of `brctl logs classify`."""
+
+    items: tuple[LogVerdict, ...]
+    overall: LogVerdict
