@@ -1,0 +1,249 @@
+"""Kernel lines from a node, parsed and judged: Xids, SXids, and the host's own troubles.
+
+Traps handled here: the first number after `Xid` is the PCI domain, not the code; some drivers print
+only "fallen off the bus" without an Xid; long messages wrap (the probe joins them); one event comes
+thousands of times (grouped); an event of last week is history, not the cause of today's stop.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from brctl.evidence.kernel_line import KernelLine, parse_kernel_line
+from brctl.evidence.kernel_signatures import (
+    GPU_SIGNATURES,
+    SIGNATURES,
+    Signature,
+    find_signature,
+)
+from brctl.evidence.operators import is_number
+from brctl.evidence.reading import RAW_LIMIT, Reading
+from brctl.evidence.sxid import FOLLOWS_A_LOST_GPU, Severity, find_sxid
+from brctl.evidence.xid import (
+    FALLEN_OFF_THE_BUS,
+    RECOVERY_ACTION,
+    RECOVERY_ACTIONS,
+    find_xid,
+)
+from brctl.model.check import MeasurementSpec
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.report import CheckResult, NodeReport
+
+FRESH = timedelta(hours=24)
+"""An older event is history: the machine has run since, or was repaired (own judgement)."""
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+_PCI = r"(?P<domain>[0-9a-fA-F]{4,8}):(?P<bus>[0-9a-fA-F]{2}):(?P<device>[0-9a-fA-F]{2})"
+_XID = re.compile(rf"NVRM: Xid \((?:PCI:)?{_PCI}(?:\.[0-7])?\):\s{{0,4}}(?P<code>\d{{1,4}})\b")
+_SXID = re.compile(
+    rf"nvidia-nvswitch\d{{1,3}}: SXid \((?:PCI:)?{_PCI}(?:\.[0-7])?\):"
+    r"\s{0,4}(?P<code>\d{5})\b"
+)
+_ADDRESS = re.compile(rf"\b{_PCI}(?:\.(?P<function>[0-7]))?\b")
+_OFF_THE_BUS = re.compile(r"fallen off the bus")
+_RECOVERY = re.compile(
+    r"recovery action changed from 0x[0-9a-fA-F]{1,4}[^0]{0,40}to 0x(?P<to>[0-9a-fA-F]{1,4})"
+)
+_FATAL = re.compile(r"(?<![-\w])Fatal\b")
+_NVLINK5 = range(144, 151)
+_FOLLOW_A_LOST_GPU = {f"gpu.sxid.{FOLLOWS_A_LOST_GPU}", "gpu.xid.74", "gpu.xid.45"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """One judged line before grouping."""
+
+    kind: str
+    device: str
+    fault: FaultClass | None
+    weight: Weight
+    role: Role
+    text: str
+    line: KernelLine
+
+
+def judge_xid_lines(report: NodeReport, result: CheckResult, spec: MeasurementSpec) -> Reading:
+    """Evidence from the GPU driver's kernel lines."""
+    return _judge(report, result, spec, _gpu_event, FaultClass.GPU_LOST)
+
+
+def judge_kernel_lines(report: NodeReport, result: CheckResult, spec: MeasurementSpec) -> Reading:
+    """Evidence from all other kernel lines."""
+    return _judge(report, result, spec, _host_event, FaultClass.HOST_KERNEL)
+
+
+def _judge(
+    report: NodeReport,
+    result: CheckResult,
+    spec: MeasurementSpec,
+    event_of: Callable[[KernelLine], _Event | None],
+    cleared: FaultClass,
+) -> Reading:
+    boot_at = _boot_at(report, result)
+    texts = [m.value for m in result.measurements if m.name == spec.name]
+    lines = [parse_kernel_line(text, boot_at) for text in texts if isinstance(text, str)]
+    events = [event for line in lines if (event := event_of(line)) is not None]
+    uuids = _uuid_by_pci(report)
+    judged = [_evidence(report, result, uuids, group) for group in _grouped(events)]
+    found = tuple(_with_victims(judged))
+    if not any(e.weight in (Weight.HINTS, Weight.CONVICTS) for e in found):
+        found += tuple(_all_quiet(report, result, cleared))
+    return Reading(evidence=found)
+
+
+def _all_quiet(report: NodeReport, result: CheckResult, cleared: FaultClass) -> Iterator[Evidence]:
+    """The log was read and nothing in it speaks against the node; an unread log clears nothing."""
+    for measurement in result.measurements:
+        if measurement.name.endswith(".lines_read") and is_number(measurement.value):
+            text = f"{measurement.value} kernel lines read, no trouble in them"
+            yield Evidence(
+                kind=measurement.name,
+                subject=Subject(report.node),
+                weight=Weight.CLEARS,
+                fault=cleared,
+                role=Role.CONTEXT,
+                source=result.check,
+                text=text,
+                at=report.received_at,
+            )
+
+
+def _boot_at(report: NodeReport, result: CheckResult) -> datetime | None:
+    """When the node booted, from the uptime the probe read and the moment its answer came."""
+    uptimes = [m.value for m in result.measurements if m.name.endswith(".uptime_s")]
+    if not uptimes or not is_number(uptimes[0]) or report.received_at is None:
+        return None
+    try:
+        return report.received_at - timedelta(seconds=uptimes[0])
+    except OverflowError:
+        return None
+
+
+def _uuid_by_pci(report: NodeReport) -> Mapping[str, str]:
+    """GPU subjects by PCI address, where gpu.devices could still read them."""
+    return {
+        str(m.value).lower(): m.subject
+        for result in report.results
+        for m in result.measurements
+        if m.name == "gpu.device.pci"
+    }
+
+
+def _xid_event(line: KernelLine) -> _Event | None:
+    match = _XID.search(line.message)
+    if match is None:
+        return None
+    xid = find_xid(int(match["code"]))
+    parts = [f"Xid {xid.code}: {xid.meaning}", f"NVIDIA: {xid.immediate}", xid.disagreement]
+    weight = xid.weight
+    if xid.code == RECOVERY_ACTION and (found := _RECOVERY.search(line.message)):
+        action = RECOVERY_ACTIONS.get(int(found["to"], 16), f"unknown action {found['to']}")
+        parts[1] = f"the driver asks to: {action}"
+    if xid.code in _NVLINK5 and _FATAL.search(line.message):
+        weight = Weight.CONVICTS
+    text = "; ".join(part for part in parts if part)
+    return _Event(f"gpu.xid.{xid.code}", _pci(match), xid.fault, weight, xid.role, text, line)
+
+
+def _sxid_event(line: KernelLine) -> _Event | None:
+    match = _SXID.search(line.message)
+    if match is None:
+        return None
+    code = int(match["code"])
+    severity, meaning = find_sxid(code)
+    fatal = bool(_FATAL.search(line.message))
+    weight = Weight.HINTS if severity is not Severity.NON_FATAL else Weight.CONTEXT
+    if severity is Severity.ALWAYS_FATAL or (severity is Severity.POTENTIALLY_FATAL and fatal):
+        weight = Weight.CONVICTS
+    role = Role.CONTEXT if weight is Weight.CONTEXT else Role.ROOT
+    text = f"SXid {code} ({severity.value}): {meaning}"
+    return _Event(f"gpu.sxid.{code}", _pci(match), FaultClass.NVLINK, weight, role, text, line)
+
+
+def _off_the_bus_event(line: KernelLine) -> _Event | None:
+    """Some drivers say it without an Xid; it is an Xid 79 all the same."""
+    if not _OFF_THE_BUS.search(line.message) or "NV" not in line.message:
+        return None
+    xid = find_xid(FALLEN_OFF_THE_BUS)
+    text = f"{xid.meaning} (no Xid printed; the same as Xid 79); NVIDIA: {xid.immediate}"
+    device = _pci(match) if (match := _ADDRESS.search(line.message)) else ""
+    return _Event("gpu.xid.79", device, xid.fault, xid.weight, Role.ROOT, text, line)
+
+
+def _gpu_event(line: KernelLine) -> _Event | None:
+    for event_of in (_xid_event, _sxid_event, _off_the_bus_event):
+        event = event_of(line)
+        if event is not None:
+            return event
+    return _signature_event(line, GPU_SIGNATURES)
+
+
+def _host_event(line: KernelLine) -> _Event | None:
+    if _gpu_event(line) is not None:
+        return None
+    return _signature_event(line, SIGNATURES)
+
+
+def _signature_event(line: KernelLine, rows: tuple[Signature, ...]) -> _Event | None:
+    row = find_signature(line.message, rows)
+    if row is None or not row.kind:
+        return None
+    role = Role.CONTEXT if row.weight is Weight.CONTEXT else Role.ROOT
+    match = _ADDRESS.search(line.message)
+    return _Event(
+        row.kind, _pci(match) if match else "", row.fault, row.weight, role, row.say, line
+    )
+
+
+def _pci(match: re.Match[str]) -> str:
+    function = match.groupdict().get("function") or "0"
+    return f"pci:{match['domain'][-4:]}:{match['bus']}:{match['device']}.{function}".lower()
+
+
+def _grouped(events: Iterable[_Event]) -> Iterable[list[_Event]]:
+    """Events of one kind on one device together, in the order of their first line."""
+    groups: dict[tuple[str, str], list[_Event]] = {}
+    for event in events:
+        groups.setdefault((event.kind, event.device), []).append(event)
+    return groups.values()
+
+
+def _evidence(
+    report: NodeReport, result: CheckResult, uuids: Mapping[str, str], group: list[_Event]
+) -> Evidence:
+    """One group as evidence: judged by its latest line, dated by it."""
+    latest = max(group, key=lambda e: (e.line.at is not None, e.line.at or _LONG_AGO))
+    worst = max(group, key=lambda e: list(Weight).index(e.weight))
+    device = uuids.get(latest.device.removeprefix("pci:"), latest.device)
+    old = _is_old(report, latest.line.at)
+    times = f" ({len(group)} times)" if len(group) > 1 else ""
+    age = "; older than a day, so history" if old else ""
+    return Evidence(
+        kind=latest.kind,
+        subject=Subject(report.node, device),
+        weight=Weight.CONTEXT if old else worst.weight,
+        fault=worst.fault,
+        role=Role.CONTEXT if old else worst.role,
+        source=result.check,
+        text=f"{worst.text}{times}{age}"[:RAW_LIMIT],
+        raw=worst.line.raw[:RAW_LIMIT],
+        at=latest.line.at,
+    )
+
+
+def _is_old(report: NodeReport, at: datetime | None) -> bool:
+    """Whether an event is history; one without a time counts as fresh."""
+    return at is not None and report.received_at is not None and report.received_at - at > FRESH
+
+
+def _with_victims(judged: list[Evidence]) -> Iterator[Evidence]:
+    """A lost GPU makes its switches and its peers report link errors: those are victims."""
+    lost = any(e.kind == "gpu.xid.79" and e.weight is Weight.CONVICTS for e in judged)
+    for item in judged:
+        if lost and item.kind in _FOLLOW_A_LOST_GPU:
+            yield replace(item, role=Role.VICTIM, weight=Weight.CONTEXT)
+        else:
+            yield item

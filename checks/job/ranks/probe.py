@@ -1,0 +1,154 @@
+"""RUNS ON THE NODE. Reads state, processes and last words of the job's ranks; changes nothing."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+
+# Every probe is one file, so this block is the same in all of them; a test compares.
+class Readings(object):
+    """Values read so far, and why others are missing."""
+
+    def __init__(self):
+        self.rows = []
+        self.notes = []
+
+    def add(self, name, subject, value):
+        self.rows.append({"name": name, "subject": subject, "value": value})
+
+    def note(self, text):
+        self.notes.append(str(text)[:400])
+
+    def take(self, name, subject, call, *arguments):
+        """Add what the call returns and return it; a failure becomes a note, never a number."""
+        try:
+            value = call(*arguments)
+        except Exception as exc:
+            unsupported = getattr(exc, "value", None) == 3  # NVML_ERROR_NOT_SUPPORTED
+            shape = "not supported: %s %s" if unsupported else "%s %s: %s"
+            self.note(shape % ((name, subject) if unsupported else (name, subject, exc)))
+            return None
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        self.add(name, subject, value)
+        return value
+
+
+def out_of_time(signum, frame):
+    raise TimeoutError("deadline_s reached")
+
+
+def main(measure):
+    """Read parameters, measure within the deadline, print what was read so far whatever happens."""
+    parameters = json.loads(sys.stdin.read() or "{}")
+    readings = Readings()
+    status = 0
+    signal.signal(signal.SIGALRM, out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, max(0.1, float(parameters.get("deadline_s", 10)) * 0.9))
+    try:
+        status = measure(readings, parameters) or 0
+    except Exception as exc:
+        readings.note("%s: %s" % (type(exc).__name__, exc))
+        status = 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    return status
+
+
+WORDS_LIMIT = 4096
+
+
+def load(path):
+    """A JSON object from a file, or None when there is no such file."""
+    try:
+        with open(path) as stream:
+            value = json.loads(stream.read(65536))
+    except FileNotFoundError:
+        return None
+    if not isinstance(value, dict):
+        raise TypeError("%s: not an object" % path)
+    return value
+
+
+def process_state(pid, start_ticks):
+    """The one-letter state of exactly this process, or None: a reused pid is another process."""
+    try:
+        with open("/proc/%d/stat" % pid) as stream:
+            fields = stream.read().rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    if start_ticks is not None and int(fields[19]) != int(start_ticks):
+        return None
+    return fields[0]
+
+
+def measure(readings, parameters):
+    ranks = parameters.get("ranks") or []
+    if not ranks:
+        readings.note("not supported: everything, no rank of the job runs here")
+        return 0
+    for name in ("log_dir", "progress_dir"):
+        if not parameters.get(name):
+            readings.note("%s is not known" % name)
+            return 1
+    for rank in ranks:
+        for part in (measure_process, measure_progress, measure_words):
+            try:
+                part(readings, parameters, int(rank))
+            except (OSError, ValueError, TypeError, KeyError, IndexError) as exc:
+                readings.note("rank %s: %s: %s" % (rank, type(exc).__name__, exc))
+    return 0
+
+
+def measure_process(readings, parameters, rank):
+    subject = "rank:%d" % rank
+    base = os.path.join(parameters["log_dir"], "rank-%05d" % rank)
+    process = load(base + ".process.json")
+    if process is None:
+        readings.note("rank %d: it was never started here (no %s.process.json)" % (rank, base))
+        return
+    state = process_state(int(process["pid"]), process.get("start_ticks"))
+    exited = load(base + ".exit.json")
+    readings.add("job.rank.alive", subject, state not in (None, "Z", "X"))
+    if state is not None:
+        readings.add("job.rank.process_state", subject, state)
+    if exited is not None:
+        readings.add("job.rank.exit_status", subject, int(exited["exit_status"]))
+
+
+def measure_progress(readings, parameters, rank):
+    subject = "rank:%d" % rank
+    path = os.path.join(parameters["progress_dir"], "rank-%05d.json" % rank)
+    progress = load(path)
+    if progress is None:
+        readings.note("rank %d: no progress file yet (%s)" % (rank, path))
+        return
+    now = time.time()
+    for key, name, kind in (
+        ("step", "job.rank.step", int),
+        ("phase", "job.rank.phase", str),
+        ("loss_finite", "job.rank.loss_finite", bool),
+        ("wait_seconds", "job.rank.wait_s", float),
+        ("step_seconds", "job.rank.step_s", float),
+    ):
+        if progress.get(key) is not None:
+            readings.add(name, subject, kind(progress[key]))
+    for key, name in (("phase_since", "job.rank.phase_age_s"), ("at", "job.rank.progress_age_s")):
+        if progress.get(key) is not None:
+            readings.add(name, subject, max(0.0, now - float(progress[key])))
+
+
+def measure_words(readings, parameters, rank):
+    """The end of the rank's log: what it said last, verbatim."""
+    path = os.path.join(parameters["log_dir"], "rank-%05d.log" % rank)
+    with open(path, "rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, stream.tell() - WORDS_LIMIT))
+        words = stream.read(WORDS_LIMIT).decode("utf-8", "replace")
+    readings.add("job.rank.last_words", "rank:%d" % rank, words[-WORDS_LIMIT:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(measure))
