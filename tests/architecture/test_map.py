@@ -1,0 +1,89 @@
+"""The map is the territory: paths in documents exist, rows match files, files stay readable."""
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from brctl.cli.complete import CACHE_FILE as COMPLETE_CACHE_FILE
+from brctl.cli.complete import cache_path
+from brctl.cli.complete_words import tree
+from brctl.cli.words import ALIASES, GROUPS, WORDS
+from brctl.engine.name_cache import CACHE_FILE
+from brctl.library.config import user_cache_dir
+from brctl.model.exit_codes import ExitCode
+from brctl.view.help import TOPICS
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "brctl"
+LINE_LIMIT = 500
+
+
+def test_every_path_in_the_architecture_page_exists() -> None:
+    text = (PACKAGE / "ARCHITECTURE.md").read_text()
+    named = set(re.findall(r"`((?:brctl|checks|playbooks|tests|completions)/[\w./*-]*)`", text))
+    assert named, "the index names no path"
+    missing = sorted(path for path in named if not list(ROOT.glob(path.rstrip("/"))))
+    assert missing == []
+
+
+def test_every_command_is_a_row_a_module_and_a_line_of_help() -> None:
+    listed = {word for words in GROUPS.values() for word in words}
+    assert listed == set(WORDS)
+    assert set(ALIASES.values()) <= set(WORDS)
+    for word, entry in WORDS.items():
+        assert importlib.import_module(entry.module).app is not None, word
+
+
+def test_every_command_is_named_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    missing = [word for word in WORDS if f"brctl {word}" not in text and f"`{word}`" not in text]
+    assert missing == []
+
+
+def test_completion_words_are_those_of_the_commands() -> None:
+    """After a change: `python -m brctl.cli.complete_words > completions/words.json`."""
+    assert json.loads((ROOT / "completions" / "words.json").read_text()) == tree()
+
+
+def test_the_completer_reads_the_file_that_the_engine_writes(clean_environment: Path) -> None:
+    import os
+
+    assert COMPLETE_CACHE_FILE == CACHE_FILE
+    assert Path(cache_path()) == user_cache_dir(os.environ) / CACHE_FILE
+
+
+def test_every_exit_code_is_explained() -> None:
+    text = TOPICS["exit-codes"]
+    assert all(re.search(rf"^ *{int(code)} ", text, re.MULTILINE) for code in ExitCode)
+
+
+def test_decisions_are_numbered_once_and_have_their_headings() -> None:
+    pages = sorted((PACKAGE / "decisions").glob("*.md"))
+    numbers = [page.name[:4] for page in pages]
+    assert len(set(numbers)) == len(numbers)
+    for page in pages:
+        text = page.read_text()
+        for heading in ("Context", "Decision", "Rejected", "Consequence", "Revisit when"):
+            assert f"**{heading}" in text, f"{page.name} lacks {heading}"
+
+
+@pytest.mark.parametrize("folder", ["brctl", "checks", "tests"])
+def test_no_source_file_grows_beyond_reading(folder: str) -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in (ROOT / folder).rglob("*.py")
+        if (lines := len(path.read_text().splitlines())) > LINE_LIMIT
+    }
+    assert long == {}
+
+
+def test_layers_import_only_downwards() -> None:
+    """The contracts of pyproject.toml hold; plain `pytest` is enough to see it."""
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-logo"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]

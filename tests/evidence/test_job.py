@@ -1,0 +1,108 @@
+"""What ranks say: the one that is absent is the cause, the ones that wait are not."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from brctl.evidence.job import assess_job, read_job
+from brctl.model.answer import Outcome
+from brctl.model.evidence import Role, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.job import example_job
+from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
+
+JOB = example_job()
+WAITING: dict[str, Value] = {"alive": True, "step": 40, "phase": "all_reduce", "phase_age_s": 90.0}
+WAITING |= {"progress_age_s": 90.0, "process_state": "S"}
+
+
+def report(rank: int, **values: Value) -> NodeReport:
+    rows = tuple(
+        Measurement(f"job.rank.{name}", f"rank:{rank}", value)
+        for name, value in (WAITING | values).items()
+    )
+    return NodeReport(
+        JOB.node_of(rank), Outcome.ANSWERED, (CheckResult("job.ranks", ProbeStatus.MEASURED, rows),)
+    )
+
+
+def reports(odd: Mapping[int, Mapping[str, Value]] | None = None) -> list[NodeReport]:
+    return [report(rank, **(odd or {}).get(rank, {})) for rank in range(8)]
+
+
+def test_the_rank_that_never_joined_is_named_and_no_other() -> None:
+    answers = reports({5: {"phase": "forward"}})
+    status = read_job(JOB, answers)
+    (item,) = [e for e in assess_job(status, answers) if e.weight is Weight.CONVICTS]
+    assert status.stalled is True
+    assert (item.subject.node, item.subject.device) == ("n6", "rank:5")
+    assert item.fault is FaultClass.HANG_MISMATCH
+
+
+def test_a_stopped_process_is_absent_even_where_the_others_wait() -> None:
+    answers = reports({2: {"process_state": "T"}})
+    found = assess_job(read_job(JOB, answers), answers)
+    assert {e.subject.node for e in found if e.weight is Weight.CONVICTS} == {"n3"}
+
+
+def test_half_of_the_ranks_absent_convicts_none_of_them() -> None:
+    """A common cause, a data stall say, is not four bad nodes."""
+    answers = reports({rank: {"phase": "load"} for rank in range(4)})
+    found = assess_job(read_job(JOB, answers), answers)
+    assert [e for e in found if e.weight is Weight.CONVICTS] == []
+
+
+def test_a_silent_node_is_convicted_only_while_the_job_stands_still() -> None:
+    silent = NodeReport("n4", Outcome.CONNECT_TIMED_OUT, detail="no TCP connection in 5 s")
+    stalled = [r if r.node != "n4" else silent for r in reports()]
+    (item,) = assess_job(read_job(JOB, stalled), stalled)
+    assert (item.subject.node, item.fault) == ("n4", FaultClass.NODE_FAILURE)
+    moving = [
+        r if r.node != "n4" else silent
+        for r in (report(rank, progress_age_s=0.2, phase="forward") for rank in range(8))
+    ]
+    assert assess_job(read_job(JOB, moving), moving) == ()
+
+
+def test_many_silent_nodes_are_a_switch() -> None:
+    answers = [
+        NodeReport(r.node, Outcome.UNREACHABLE) if r.node in ("n1", "n2", "n3") else r
+        for r in reports()
+    ]
+    found = assess_job(read_job(JOB, answers), answers)
+    assert {e.fault for e in found} == {FaultClass.NETWORK_SWITCH}
+    assert all(e.weight is Weight.HINTS for e in found)
+
+
+def test_a_refused_key_is_our_problem_and_not_the_nodes() -> None:
+    answers = [
+        replace(r, outcome=Outcome.AUTHENTICATION_FAILED, results=()) if r.node == "n2" else r
+        for r in reports()
+    ]
+    found = assess_job(read_job(JOB, answers), answers)
+    assert "n2" not in {e.subject.node for e in found}
+
+
+def test_the_one_rank_with_a_bad_local_loss_is_named() -> None:
+    answers = reports({6: {"loss_finite": False, "progress_age_s": 1.0}})
+    found = assess_job(read_job(JOB, answers), answers)
+    assert [(e.subject.node, e.fault) for e in found if e.weight is Weight.CONVICTS] == [
+        ("n7", FaultClass.NUMERIC_NAN)
+    ]
+
+
+def test_the_straggler_is_the_one_that_waits_least() -> None:
+    moving: dict[str, Value] = {"progress_age_s": 0.1, "phase": "forward"}
+    answers = [report(r, **(moving | {"wait_s": 0.01 if r == 3 else 2.0})) for r in range(8)]
+    (item,) = assess_job(read_job(JOB, answers), answers)
+    assert (item.subject.node, item.fault) == ("n4", FaultClass.STRAGGLER_SLOW)
+
+
+def test_ranks_that_died_waiting_are_victims() -> None:
+    answers = reports({rank: {"alive": False, "exit_status": -6} for rank in range(7)})
+    found = assess_job(read_job(JOB, answers), answers)
+    assert {e.role for e in found if e.kind == "job.rank.exited"} == {Role.VICTIM}
+
+
+def test_a_job_nobody_could_read_is_not_called_healthy() -> None:
+    answers = [NodeReport(node, Outcome.UNREACHABLE) for node in JOB.nodes]
+    assert read_job(JOB, answers).stalled is None
