@@ -1,0 +1,30 @@
+"""The table of verbs: what `uses:` in a playbook runs. Add a row to add a verb."""
+
+from collections.abc import Mapping
+
+from brctl.actions.ckpt_select import CkptSelect
+from brctl.actions.contract import Action
+from brctl.actions.evidence_capture import EvidenceCapture
+from brctl.actions.incident_note import IncidentNote
+from brctl.actions.job_replace_nodes import JobReplaceNodes
+from brctl.actions.job_restart import JobRestart
+from brctl.actions.job_stop import JobStop
+from brctl.actions.job_wait_progress import JobWaitProgress
+from brctl.actions.node_cordon import NodeCordon
+from brctl.actions.node_uncordon import NodeUncordon
+from brctl.actions.standby_acquire import StandbyAcquire
+from brctl.actions.standby_release import StandbyRelease
+
+ACTIONS: Mapping[str, Action] = {
+    "ckpt.select": CkptSelect(),
+    "evidence.capture": EvidenceCapture(),
+    "incident.note": IncidentNote(),
+    "job.replace_nodes": JobReplaceNodes(),
+    "job.restart": JobRestart(),
+    "job.stop": JobStop(),
+    "job.wait_progress": JobWaitProgress(),
+    "node.cordon": NodeCordon(),
+    "node.uncordon": NodeUncordon(),
+    "standby.acquire": StandbyAcquire(),
+    "standby.release": StandbyRelease(),
+}

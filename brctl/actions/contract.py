@@ -1,0 +1,167 @@
+"""What a verb is: look, say what would change, change it, undo it, look again.
+
+A verb knows what it did by marks in the world (the owner of a cordon, the incarnation of a rank),
+never by its own memory: the process that changed something may be gone when somebody asks. So
+`apply` and `undo` are safe to repeat, and `undo` touches only what carries this run's mark.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from brctl.backends.contract import Backend
+from brctl.model.inventory import Inventory
+from brctl.model.job import Job
+from brctl.model.job_status import JobStatus
+from brctl.model.plan import Change
+from brctl.model.playbook import Arguments
+from brctl.model.report import NodeReport
+from brctl.model.sweep import NodeHealth
+
+
+class FailureKind(StrEnum):
+    """What `retry.only` can name."""
+
+    TRANSPORT = "transport"
+    TIMEOUT = "timeout"
+    SCHEDULER = "scheduler"
+    OTHER = "other"
+
+
+class ActionFailed(Exception):  # noqa: N818 - a result of the world, not a mistake in the program
+    """A verb could not do what it was asked; the world may be partly changed."""
+
+    def __init__(self, message: str, kind: FailureKind = FailureKind.OTHER) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a look at the world says about a verb.
+
+    Attributes:
+        done: The world is as the verb would leave it; None when that cannot be told.
+        out: What `steps.ID.out` holds when it is done.
+        say: One sentence for people.
+    """
+
+    done: bool | None
+    out: Arguments = field(default_factory=dict)
+    say: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a verb did."""
+
+    out: Arguments = field(default_factory=dict)
+    changed: bool = True
+    say: str = ""
+
+
+class Site(Protocol):
+    """The part of the world a verb may use, bound to one run."""
+
+    @property
+    def run(self) -> str:
+        """The run's name, `R-0012`."""
+        ...
+
+    @property
+    def run_dir(self) -> Path:
+        """The run's journal folder."""
+        ...
+
+    @property
+    def backend(self) -> Backend:
+        """Who schedules the nodes."""
+        ...
+
+    @property
+    def inventory(self) -> Inventory:
+        """Who is there."""
+        ...
+
+    def now(self) -> datetime:
+        """This moment, UTC."""
+        ...
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
+    async def job(self, name: str) -> Job:
+        """A job on the nodes it runs on now."""
+        ...
+
+    async def jobs(self) -> Sequence[Job]:
+        """Every job of this context, on the nodes it runs on now."""
+        ...
+
+    async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
+        """Run the checks up to a level on nodes and judge each."""
+        ...
+
+    async def ask(
+        self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
+    ) -> NodeReport:
+        """Run one check on one node with parameters of its own."""
+        ...
+
+    async def progress(self, job: Job) -> JobStatus:
+        """What the ranks of a job say about themselves."""
+        ...
+
+
+def owner_mark(site: Site) -> str:
+    """The name under which a run cordons and reserves."""
+    return f"brctl:{site.run}"
+
+
+class Action(Protocol):
+    """One verb; see the head of this file."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        """Look whether the world already is as asked."""
+        ...
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        """What `apply` would change now; arguments may be unknown until the run."""
+        ...
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        """Make it so.
+
+        Raises:
+            ActionFailed: It could not be done; what was changed carries this run's mark.
+        """
+        ...
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        """Take back what this run did, and nothing anybody else did."""
+        ...
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        """Look again after acting: what the world says, not what was sent."""
+        ...
+
+
+class ReadOnly:
+    """The halves of a verb that only looks: nothing is planned, nothing can be undone."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        """A look is never done already: the world may have moved."""
+        return Seen(done=False)
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        return ()
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        return Done(changed=False, say="nothing to undo")
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return Seen(done=True)

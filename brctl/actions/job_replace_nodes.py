@@ -1,0 +1,66 @@
+"""job.replace_nodes: put standbys into the places of suspects, rank by rank."""
+
+from collections.abc import Mapping, Sequence
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, Seen, Site
+from brctl.model.job import Job
+from brctl.model.plan import Change, Sign
+from brctl.model.playbook import Arguments
+
+
+class JobReplaceNodes:
+    """See the head of this file."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        job, swaps = await self._read(site, given)
+        done = not set(swaps) & set(job.nodes) and set(swaps.values()) <= set(job.nodes)
+        return Seen(done, {"nodes": list(job.nodes)}, _say(swaps))
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        job = await site.job(arguments.text(given, "job"))
+        leaving = arguments.nodes(given, "out")
+        coming: Sequence[str] = (
+            arguments.nodes(given, "in")
+            if arguments.is_known(given, "in")
+            else [arguments.UNKNOWN_TEXT] * len(leaving)
+        )
+        return tuple(
+            Change(Sign.ALTER, f"job {job.name} {_ranks(job, out)}", f"{out} -> {new}")
+            for out, new in zip(leaving, coming, strict=False)
+        )
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        job, swaps = await self._read(site, given)
+        absent = [n for n in swaps if n not in job.nodes and swaps[n] not in job.nodes]
+        if absent:
+            raise ActionFailed(f"{absent[0]} is not in job {job.name}; somebody moved it")
+        after = await site.backend.replace_nodes(job, swaps)
+        return Done({"nodes": list(after.nodes)}, changed=after != job, say=_say(swaps))
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        job, swaps = await self._read(site, given)
+        back = {new: old for old, new in swaps.items() if new in job.nodes}
+        after = await site.backend.replace_nodes(job, back)
+        return Done({"nodes": list(after.nodes)}, changed=bool(back), say=_say(back))
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return await self.observe(site, given)
+
+    async def _read(self, site: Site, given: Arguments) -> tuple[Job, Mapping[str, str]]:
+        leaving, coming = arguments.nodes(given, "out"), arguments.nodes(given, "in")
+        if len(leaving) != len(coming):
+            raise ActionFailed(f"{len(leaving)} nodes out but {len(coming)} in")
+        swaps = dict(zip(leaving, coming, strict=True))
+        return await site.job(arguments.text(given, "job")), swaps
+
+
+def _say(swaps: Mapping[str, str]) -> str:
+    return ", ".join(f"{old} -> {new}" for old, new in swaps.items())
+
+
+def _ranks(job: Job, node: str) -> str:
+    ranks = job.ranks_on(node)
+    if not ranks:
+        return f"without {node}"
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]}-{ranks[-1]}"

@@ -1,0 +1,58 @@
+"""job.restart: start every rank from a checkpoint, marked with this run's name."""
+
+from collections.abc import Sequence
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, FailureKind, ReadOnly, Seen, Site
+from brctl.backends.contract import JobRunState
+from brctl.model.job import Job
+from brctl.model.nodeset import fold
+from brctl.model.plan import Change, Sign
+from brctl.model.playbook import Arguments
+
+CLEAN_UP_GRACE_S = 5.0
+
+
+class JobRestart(ReadOnly):
+    """See the head of this file. There is no undo: stopping is a step of its own."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        job = await site.job(arguments.text(given, "job"))
+        state = await site.backend.job_status(job)
+        asked = arguments.text(given, "checkpoint", "")
+        out: Arguments = {"ranks": len(state.alive), "checkpoint": asked}
+        if state.unreachable:
+            return Seen(None, say=f"{fold(state.unreachable)} does not answer")
+        return Seen(_is_whole(job, state, site.run), out, f"{len(state.alive)} ranks alive")
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        checkpoint = arguments.text(given, "checkpoint", "") or "the job's own choice"
+        job = arguments.text(given, "job")
+        return (Change(Sign.ADD, f"job {job}", f"restarted from {checkpoint}"),)
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        job = await site.job(arguments.text(given, "job"))
+        checkpoint = arguments.text(given, "checkpoint", "")
+        await self._clear(site, job)
+        report = await site.backend.start_job(job, checkpoint, site.run)
+        if report.failed:
+            failed = "; ".join(f"{node}: {why}" for node, why in sorted(report.failed.items()))
+            raise ActionFailed(f"not every rank was started: {failed}", FailureKind.SCHEDULER)
+        say = f"{len(report.started)} ranks started from {checkpoint or 'their own choice'}"
+        return Done({"ranks": len(report.started), "checkpoint": checkpoint}, say=say)
+
+    async def _clear(self, site: Site, job: Job) -> None:
+        """Half a start cannot be completed: its ranks wait for partners that will never come."""
+        state = await site.backend.job_status(job)
+        strangers = state.incarnations - {site.run}
+        if strangers:
+            raise ActionFailed(f"job {job.name} runs already, started by {sorted(strangers)[0]}")
+        if state.alive:
+            await site.backend.stop_job(job, CLEAN_UP_GRACE_S)
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return await self.observe(site, given)
+
+
+def _is_whole(job: Job, state: JobRunState, run: str) -> bool:
+    return len(state.alive) == job.world_size and state.incarnations == {run}
