@@ -1,0 +1,183 @@
+"""Which groups to test next, and when to stop: pairs, verified-good references, Bayes."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from brctl.localise.beliefs import believe
+from brctl.localise.causes import Causes, index_causes
+from brctl.localise.isolate import References, isolate_nodes, isolate_paths
+from brctl.localise.joint_search import JointSearch
+from brctl.localise.ledger import Ledger
+from brctl.localise.mixture import Belief, settle_both
+from brctl.localise.pairing import screen
+from brctl.localise.problem import FaultKind, Group, GroupResult, Plan, Problem, Round, Stage
+from brctl.localise.slowness import believe_slow
+
+_SUSPECT = 0.01
+_GOOD = 0.005
+_DOUBTFUL_PATHS = 12
+_COVERED = 0.95
+_MOST_SCREENS_FOR_COVER = 3
+_STALL_ROUNDS = 2
+_STALL_CHANGE = 0.01
+
+
+@dataclass(slots=True)
+class Localiser:
+    """The search: results in, next groups out. No clock, no randomness but the problem's seed.
+
+    Attributes:
+        ended: Why the search ended, "" while it goes on.
+    """
+
+    problem: Problem
+    causes: Causes = field(init=False)
+    ledger: Ledger = field(init=False)
+    rounds: list[Round] = field(default_factory=list)
+    failing: Belief | None = None
+    slow: Belief | None = None
+    joint: JointSearch | None = None
+    ended: str = ""
+    stalled: int = 0
+
+    def __post_init__(self) -> None:
+        self.causes = index_causes(self.problem)
+        self.ledger = Ledger(self.causes)
+
+    def absorb(self, plan: Plan, results: tuple[GroupResult, ...]) -> None:
+        """Take the results of a plan, in its order, and update what is believed."""
+        tested = Round(plan, results)
+        self.rounds.append(tested)
+        self.ledger.record(tested)
+        if plan.stage is Stage.JOINT and self.joint is not None:
+            self.joint.absorb(tested)
+        before = self.failing, self.slow
+        self.failing, self.slow = settle_both(
+            believe(self.problem, self.ledger),
+            believe_slow(self.problem, self.ledger),
+            self.problem.nothing_wrong,
+            self.problem.convict_at,
+        )
+        self._note_stall(before)
+
+    def _note_stall(self, before: tuple[Belief | None, Belief | None]) -> None:
+        change = max(
+            float(np.abs(new.probability - old.probability).max()) if old and new else 1.0
+            for old, new in zip(before, (self.failing, self.slow), strict=True)
+            if new is not None
+        )
+        self.stalled = self.stalled + 1 if change < _STALL_CHANGE else 0
+
+    def plan(self) -> Plan | None:
+        """The next round, or None when another one is not worth its time."""
+        if len(self.problem.nodes) < 2 or len(self.rounds) >= self.problem.max_rounds:
+            return None
+        if self.failing is None:
+            return self._plan(Stage.SCREEN, self._screen(range(len(self.problem.nodes))))
+        if self.joint is None and self._wants_full():
+            return self._plan(Stage.FULL, [tuple(range(len(self.problem.nodes)))])
+        if self.joint is None and self._reproduced_only_at_size():
+            self.joint = JointSearch(self.problem, tuple(self.rounds))
+        if self.joint is not None:
+            stage, groups = self.joint.plan(len(self.rounds) + 1)
+            return self._plan(stage, groups) if groups else None
+        if self._gain() <= self.problem.round_cost or self._is_stuck():
+            return None
+        return self._plan(Stage.ISOLATE, self._isolate())
+
+    def _plan(self, stage: Stage, groups: list[Group]) -> Plan | None:
+        if not groups:
+            return None
+        return Plan(len(self.rounds) + 1, stage, self.problem.reps, tuple(groups))
+
+    def convicted(self) -> dict[int, float]:
+        """Causes whose posterior is high enough to name, failing ones first."""
+        found: dict[int, float] = {}
+        for belief in (self.failing, self.slow):
+            if belief is not None:
+                for cause in np.nonzero(belief.probability >= self.problem.convict_at)[0]:
+                    found.setdefault(int(cause), float(belief.probability[cause]))
+        return found
+
+    def suspicion(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Per cause, the larger of the two posteriors."""
+        assert self.failing is not None  # noqa: S101  # plan() is only past the first round here
+        if self.slow is None:
+            return self.failing.probability
+        return np.maximum(self.failing.probability, self.slow.probability)
+
+    def _gain(self) -> float:
+        return sum(belief.gain for belief in (self.failing, self.slow) if belief is not None)
+
+    def _is_stuck(self) -> bool:
+        return self.stalled >= _STALL_ROUNDS
+
+    def _wants_full(self) -> bool:
+        """Small groups look clean: does the whole job still fail?"""
+        if self.failing is None or self.convicted() or len(self.problem.nodes) < 3:
+            return False
+        if self.ledger.full_failed or self.ledger.full_passed_reps:
+            return False
+        if self.slow is not None and self.slow.gain > self.problem.round_cost * 5:
+            return False
+        return self.failing.nothing > 0.3 and self._covered()
+
+    def _covered(self) -> bool:
+        """Enough paths between leaves were crossed that a bad one would have shown."""
+        if not self.causes.leaf_count or len(self.rounds) >= _MOST_SCREENS_FOR_COVER:
+            return True
+        network = self.ledger.clean_sessions[self.causes.node_count :]
+        return float((network > 0).mean()) >= _COVERED
+
+    def _reproduced_only_at_size(self) -> bool:
+        return self.ledger.full_failed and not self.convicted()
+
+    def _screen(self, pool: "range | list[int]", room: int | None = None) -> list[Group]:
+        problem = self.problem
+        size = problem.group_size
+        if room is not None:
+            size = max(size, -(-len(pool) // max(1, room)))
+        return screen(self.causes, list(pool), size, len(self.rounds), problem.seed)
+
+    def _isolate(self) -> list[Group]:
+        """Suspects with references, doubtful paths afresh, and everybody else screened again."""
+        problem, causes = self.problem, self.causes
+        suspicion = self.suspicion()
+        convicted = self.convicted()
+        order = np.argsort(-suspicion, kind="stable")
+        doubtful = [int(c) for c in order if suspicion[c] > _SUSPECT and int(c) not in convicted]
+        suspects = {c: float(suspicion[c]) for c in doubtful if c < causes.node_count}
+        paths = [c for c in doubtful if c >= causes.node_count][:_DOUBTFUL_PATHS]
+        references = self._references(suspicion, set(suspects) | set(convicted), paths, convicted)
+        room = problem.max_groups or len(problem.nodes)
+        size = max(2, problem.span)
+        groups = isolate_nodes(suspects, references, self.ledger, size, room)
+        groups += isolate_paths(paths, causes, references, size, room - len(groups))
+        busy = {node for group in groups for node in group}
+        pool = [v for v in range(causes.node_count) if v not in busy and v not in convicted]
+        if suspects and not groups:
+            pool = [v for v in range(causes.node_count) if v not in convicted]
+        left = room - len(groups)
+        return groups + (self._screen(pool, left if problem.max_groups else None) if left else [])
+
+    def _references(
+        self,
+        suspicion: np.ndarray[tuple[int], np.dtype[np.float64]],
+        excluded: set[int],
+        paths: list[int],
+        convicted: dict[int, float],
+    ) -> References:
+        causes, problem = self.causes, self.problem
+        clean = self.ledger.clean_sessions
+        good = [
+            v
+            for v in range(causes.node_count)
+            if v not in excluded and suspicion[v] < _GOOD and clean[v] > 0
+        ]
+        golden = problem.golden
+        good.sort(key=lambda v: (problem.nodes[v] not in golden, suspicion[v], -clean[v]))
+        shunned = frozenset(
+            c - causes.node_count for c in [*paths, *convicted] if causes.kind(c) is FaultKind.LEAF
+        )
+        return References(causes, self.ledger.met, dict.fromkeys(good), shunned)
