@@ -12,6 +12,7 @@ from brctl.view.documents import verdict_document, verdicts_document
 from brctl.view.page import Page
 from brctl.view.text import columns, printable
 
+CONTEXT_SHOWN = 3
 _SIGN = {Weight.CONVICTS: "+", Weight.HINTS: "+", Weight.CLEARS: "-", Weight.CONTEXT: " "}
 _SAYS = {
     Weight.CONVICTS: "decides",
@@ -103,11 +104,10 @@ def why_page(verdict: Verdict, state: str, note: str) -> Page:
     lines = [
         f"{verdict.id}  {verdict.fault.value}  {fold(verdict.nodes) or '-'}: {verdict.title}",
         "because, in order:",
-        columns([_chain_row(n, item) for n, item in enumerate(verdict.evidence, start=1)], " "),
+        columns(list(_chain_rows(verdict.evidence)), " "),
     ]
     lines += [
-        f"ruled out: {out.fault.value} by {', '.join(map(str, out.by))}: {printable(out.why, 100)}"
-        for out in verdict.ruled_out
+        f"ruled out: {out.fault.value}, {printable(out.why, 100)}" for out in verdict.ruled_out
     ]
     lines += [
         f"instead:   {other.fault.value} {fold(other.nodes)} {other.probability:.2f}"
@@ -123,6 +123,16 @@ def why_page(verdict: Verdict, state: str, note: str) -> Page:
     return Page(
         "Verdict", body, "\n".join(lines), ExitCode.OK, verdict.nodes, (), _next_steps(verdict)
     )
+
+
+def _chain_rows(chain: Sequence[Evidence]) -> Iterable[tuple[str, ...]]:
+    """The chain without what only clears (it is summed up as ruled out) and with little context."""
+    context = 0
+    for number, item in enumerate(chain, start=1):
+        plain = item.weight is Weight.CONTEXT and item.role is Role.CONTEXT
+        context += plain
+        if item.weight is not Weight.CLEARS and not (plain and context > CONTEXT_SHOWN):
+            yield _chain_row(number, item)
 
 
 def _chain_row(number: int, item: Evidence) -> tuple[str, ...]:
