@@ -1,9 +1,9 @@
 """What NVSwitch's SXid numbers mean, by NVIDIA's three classes.
 
 Source: Fabric Manager guide as encoded by gpud (leptonai/gpud 4a8de33a, read 2025-10-29). Field
-practice is softer: Imbue's whitelist passes every "Non-fatal" line. So only the always-fatal numbers
-convict; a potentially fatal one convicts when the line itself says Fatal. A GPU that fell off the bus
-makes every switch print 20034 seconds later: the GPU is to blame, not the switch.
+practice is softer: Imbue's whitelist passes every "Non-fatal" line. So only the always-fatal
+numbers convict; a potentially fatal one convicts when the line itself says Fatal. A GPU that fell
+off the bus makes every switch print 20034 seconds later: the GPU is to blame, not the switch.
 """
 
 from collections.abc import Mapping

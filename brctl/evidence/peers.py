@@ -1,0 +1,210 @@
+"""Who differs from the fleet: readings of equal hardware compared with each other.
+
+Rule 1: only equal things are compared; the caller's group key says what is equal.
+Rule 2: median and median absolute deviation, so that the odd one cannot move its own yardstick.
+Rule 3: two cannot outvote each other. Where they differ, a gap says so and nobody is blamed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+from brctl.evidence.assess import Assessment
+from brctl.evidence.operators import is_number
+from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.report import NodeReport, Value
+
+QUORUM = 3
+"""With fewer readings there is no majority."""
+
+_MAD_TO_SIGMA = 1.4826
+"""Makes the median absolute deviation of a normal distribution its standard deviation."""
+
+
+class Side(StrEnum):
+    """Which side of the median is bad."""
+
+    LOW = "low"
+    HIGH = "high"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRule:
+    """One comparison over the fleet.
+
+    Attributes:
+        sigmas: Robust standard deviations from the median that make an outlier.
+        least_pct: And at least this far from the median, in percent of it; where all agree almost
+            exactly the deviation is so small that noise would be an outlier.
+    """
+
+    kind: str
+    side: Side
+    fault: FaultClass
+    say: str
+    sigmas: float = 5.0
+    least_pct: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    subject: Subject
+    value: Value
+
+
+NUMERIC: tuple[PeerRule, ...] = (
+    PeerRule(
+        "gpu.gemm.tflop_per_s", Side.LOW, FaultClass.GPU_SLOW, "multiplies slower than its peers"
+    ),
+    PeerRule(
+        "fabric.allreduce.bus_gb_per_s",
+        Side.LOW,
+        FaultClass.NVLINK,
+        "reduces slower inside the node",
+    ),
+    PeerRule(
+        "gpu.clocks.sm_mhz",
+        Side.LOW,
+        FaultClass.THERMAL_POWER,
+        "clocks lower than its peers",
+        least_pct=15.0,
+    ),
+    PeerRule(
+        "gpu.clocks.temperature_c",
+        Side.HIGH,
+        FaultClass.THERMAL_POWER,
+        "is hotter than its peers",
+        least_pct=20.0,
+    ),
+)
+"""Thresholds no document gives; the fleet decides (own)."""
+
+EQUAL: Mapping[str, tuple[FaultClass, Weight]] = {
+    "gpu.gemm.digest": (FaultClass.SILENT_CORRUPTION, Weight.CONVICTS),
+    "gpu.devices.driver_version": (FaultClass.ENVIRONMENT_MISMATCH, Weight.HINTS),
+}
+"""Readings that must be the same everywhere; the minority is the odd one."""
+
+
+def assess_peers(
+    reports: Sequence[NodeReport],
+    group_of: Callable[[str], str] = lambda node: "",
+    numeric: Iterable[PeerRule] = NUMERIC,
+    equal: Mapping[str, tuple[FaultClass, Weight]] = EQUAL,
+) -> Assessment:
+    """Evidence from comparing nodes with each other.
+
+    Args:
+        reports: All reports of one sweep; order does not matter.
+        group_of: Node name -> what hardware it is; only equal groups are compared.
+        numeric: Readings compared by their distance from the median.
+        equal: Readings that must be the same everywhere.
+    """
+    evidence: list[Evidence] = []
+    gaps: list[Gap] = []
+    for rule in numeric:
+        for samples in _groups(reports, rule.kind, group_of):
+            evidence.extend(_outliers(rule, samples))
+            gaps.extend(_too_few(rule.kind, samples, differ=_far_apart(rule, samples)))
+    for kind, (fault, weight) in equal.items():
+        for samples in _groups(reports, kind, group_of):
+            evidence.extend(_minority(kind, fault, weight, samples))
+            gaps.extend(_undecided(kind, samples))
+    return Assessment(tuple(evidence), tuple(gaps))
+
+
+def _groups(
+    reports: Sequence[NodeReport], kind: str, group_of: Callable[[str], str]
+) -> Iterable[list[_Sample]]:
+    groups: dict[str, list[_Sample]] = {}
+    for report in sorted(reports, key=lambda r: r.node):
+        for result in report.results:
+            for m in result.measurements:
+                if m.name == kind:
+                    sample = _Sample(Subject(report.node, m.subject), m.value)
+                    groups.setdefault(group_of(report.node), []).append(sample)
+    return groups.values()
+
+
+def _numbers(samples: Sequence[_Sample]) -> list[float]:
+    return [float(s.value) for s in samples if is_number(s.value)]
+
+
+def _threshold(rule: PeerRule, values: Sequence[float]) -> tuple[float, float]:
+    """Median, and the distance from it beyond which a value is an outlier."""
+    middle = median(values)
+    deviation = median(abs(value - middle) for value in values) * _MAD_TO_SIGMA
+    return middle, max(rule.sigmas * deviation, abs(middle) * rule.least_pct / 100)
+
+
+def _outliers(rule: PeerRule, samples: Sequence[_Sample]) -> Iterable[Evidence]:
+    values = _numbers(samples)
+    if len(values) < QUORUM:
+        return
+    middle, limit = _threshold(rule, values)
+    for sample in samples:
+        if not is_number(sample.value):
+            continue
+        below = middle - sample.value
+        distance = {Side.LOW: below, Side.HIGH: -below, Side.BOTH: abs(below)}[rule.side]
+        text = f"{rule.kind} is {sample.value:.6g}, the median of {len(values)} is {middle:.6g}"
+        if distance > limit:
+            text = f"{sample.subject} {rule.say}: {text}"
+        yield _evidence(
+            rule.kind, sample, rule.fault, Weight.HINTS if distance > limit else Weight.CLEARS, text
+        )
+
+
+def _far_apart(rule: PeerRule, samples: Sequence[_Sample]) -> bool:
+    values = _numbers(samples)
+    return len(values) > 1 and max(values) - min(values) > abs(max(values)) * rule.least_pct / 100
+
+
+def _too_few(kind: str, samples: Sequence[_Sample], *, differ: bool) -> Iterable[Gap]:
+    count = len(_numbers(samples))
+    if 0 < count < QUORUM and differ:
+        why = f"{count} readings differ; with fewer than {QUORUM} nobody can be outvoted"
+        yield Gap(Subject(""), kind, why)
+
+
+def _minority(
+    kind: str, fault: FaultClass, weight: Weight, samples: Sequence[_Sample]
+) -> Iterable[Evidence]:
+    counts = Counter(sample.value for sample in samples)
+    if len(samples) < QUORUM or not counts:
+        return
+    usual, votes = counts.most_common(1)[0]
+    if votes * 2 <= len(samples):
+        return
+    for sample in samples:
+        same = sample.value == usual
+        text = f"{kind} is {sample.value!s:.80}, {votes} of {len(samples)} have {usual!s:.80}"
+        yield _evidence(kind, sample, fault, Weight.CLEARS if same else weight, text)
+
+
+def _undecided(kind: str, samples: Sequence[_Sample]) -> Iterable[Gap]:
+    counts = Counter(sample.value for sample in samples)
+    if len(counts) < 2:
+        return
+    votes = counts.most_common(1)[0][1]
+    if len(samples) < QUORUM or votes * 2 <= len(samples):
+        nodes = ", ".join(sorted({s.subject.node for s in samples})[:8])
+        why = f"{len(counts)} different values on {nodes} and no majority; one of them is wrong"
+        yield Gap(Subject(""), kind, why)
+
+
+def _evidence(kind: str, sample: _Sample, fault: FaultClass, weight: Weight, text: str) -> Evidence:
+    return Evidence(
+        kind=kind,
+        subject=sample.subject,
+        weight=weight,
+        fault=fault,
+        role=Role.CONTEXT if weight is Weight.CLEARS else Role.ROOT,
+        source="fleet",
+        text=text,
+        raw=f"{kind} {sample.value!s:.200}",
+    )

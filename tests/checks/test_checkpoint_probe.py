@@ -1,0 +1,133 @@
+"""A checkpoint is whole when every part its metadata names is there; metadata never runs code."""
+
+import os
+import pickle
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.checks.probes import Read, load_probe, read
+
+torch = pytest.importorskip("torch")
+SUBJECT = "ckpt:step-00000020"
+
+pytestmark = [
+    pytest.mark.torch,
+    # One process saves here; torch says so as a warning.
+    pytest.mark.filterwarnings("ignore:torch.distributed is disabled:UserWarning"),
+]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A real checkpoint written by torch itself."""
+    import torch.distributed.checkpoint as dcp
+
+    state = {
+        "model": {"w": torch.arange(4096, dtype=torch.float32).reshape(64, 64), "b": torch.ones(7)},
+        "optimizer": {"step": 20, "name": "adam"},
+    }
+    folder = tmp_path / "step-00000020"
+    dcp.save(state, checkpoint_id=folder, no_dist=True)
+    return folder
+
+
+def look(folder: Path, **parameters: object) -> Read:
+    return read("job.checkpoint", {"checkpoint_dir": str(folder.parent), **parameters})
+
+
+def value(found: Read, name: str) -> object:
+    return found.values[f"job.checkpoint.{name}", SUBJECT]
+
+
+def part(folder: Path) -> Path:
+    return next(folder.glob("*.distcp"))
+
+
+def test_what_torch_saved_is_whole(saved: Path) -> None:
+    """Every part is found and every checksum holds."""
+    found = look(saved, verify=True)
+    assert value(found, "complete") is True
+    assert value(found, "bad_items") == 0
+    assert value(found, "bytes") == sum(f.stat().st_size for f in saved.glob("*.distcp"))
+
+
+def test_a_truncated_part_is_found_though_metadata_is_there(saved: Path) -> None:
+    """The metadata proves nothing about the data."""
+    os.truncate(part(saved), part(saved).stat().st_size - 1)
+    found = look(saved)
+    assert (value(found, "complete"), value(found, "short_files")) == (False, 1)
+
+
+def test_a_missing_part_is_found(saved: Path) -> None:
+    """A part that was never written, or was removed, is named."""
+    part(saved).unlink()
+    found = look(saved)
+    assert (value(found, "complete"), value(found, "missing_files")) == (False, 1)
+    assert value(found, "problem") == "__0_0.distcp"
+
+
+def test_a_directory_without_metadata_is_not_complete(saved: Path) -> None:
+    """A kill leaves all parts and no metadata."""
+    (saved / ".metadata").unlink()
+    found = look(saved)
+    assert value(found, "complete") is False
+
+
+def test_a_flipped_bit_in_a_tensor_is_found_when_asked(saved: Path) -> None:
+    """One bit of tensor data breaks the checksum of its item, and the item is named."""
+    data = bytearray(part(saved).read_bytes())
+    place = data.index(torch.tensor([100.0, 101.0]).numpy().tobytes())
+    data[place] ^= 1
+    part(saved).write_bytes(data)
+    assert value(look(saved), "complete") is True
+    found = look(saved, verify=True)
+    assert (value(found, "complete"), value(found, "bad_items")) == (False, 1)
+    assert value(found, "problem") == "model.w"
+
+
+class Evil:
+    """Pickles as a call of os.system."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch /tmp/brctl-metadata-ran-code",)
+
+
+def test_metadata_that_wants_to_run_code_does_not(saved: Path) -> None:
+    """A hostile pickle makes the checkpoint unusable and runs nothing."""
+    (saved / ".metadata").write_bytes(pickle.dumps(Evil()))
+    found = look(saved)
+    assert value(found, "complete") is False
+    assert "posix.system" in cast(str, value(found, "problem"))
+    assert not Path("/tmp/brctl-metadata-ran-code").exists()
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"\x80", b"junk", pickle.dumps({"storage_data": {}}), b"\x80\x02]" + b"(" * 5000]
+)
+def test_junk_metadata_is_a_broken_checkpoint(saved: Path, junk: bytes) -> None:
+    """Whatever stands in the file, the answer is `not complete`, never a crash."""
+    (saved / ".metadata").write_bytes(junk)
+    assert value(look(saved), "complete") is False
+
+
+def test_a_part_outside_the_checkpoint_is_refused(saved: Path) -> None:
+    """A path with a slash in the metadata is not followed."""
+    raw = (saved / ".metadata").read_bytes()
+    (saved / ".metadata").write_bytes(raw.replace(b"__0_0.distcp", b"/etc/passwd\0"))
+    assert value(look(saved), "complete") is False
+
+
+def test_only_the_newest_are_looked_at(saved: Path) -> None:
+    """A directory of thousands of checkpoints costs what the newest few cost."""
+    for step in range(21, 40):
+        (saved.parent / f"step-{step:08d}").mkdir()
+    found = look(saved, newest=3)
+    assert sum(name == "job.checkpoint.step" for name, _ in found.values) == 3
+    assert found.values["job.checkpoint.count", ""] == 20
+
+
+def test_nothing_of_torch_is_imported_by_the_probe() -> None:
+    """The probe reads torch's files with the standard library alone."""
+    assert "torch" not in load_probe("job.checkpoint").__dict__

@@ -1,0 +1,78 @@
+"""The fleet convicts its odd one, and never when it has no majority."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brctl.evidence.assess import Assessment
+from brctl.evidence.peers import assess_peers
+from brctl.model.answer import Outcome
+from brctl.model.evidence import Weight
+from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
+
+RATE = "gpu.gemm.tflop_per_s"
+DIGEST = "gpu.gemm.digest"
+
+
+def fleet(kind: str, values: list[Value]) -> list[NodeReport]:
+    return [
+        NodeReport(
+            f"n{i}",
+            Outcome.ANSWERED,
+            (CheckResult("gpu.gemm", ProbeStatus.MEASURED, (Measurement(kind, "gpu:0", v),)),),
+        )
+        for i, v in enumerate(values)
+    ]
+
+
+def blamed(found: Assessment) -> list[str]:
+    return [e.subject.node for e in found.evidence if e.weight is not Weight.CLEARS]
+
+
+@given(st.lists(st.floats(640, 660), min_size=4, max_size=40), st.data())
+def test_one_straggler_is_the_only_one_blamed(rates: list[float], data: st.DataObject) -> None:
+    """A GPU at half speed is found among any healthy fleet, and no healthy one beside it."""
+    slow = data.draw(st.integers(0, len(rates) - 1))
+    values: list[Value] = [320.0 if i == slow else rate for i, rate in enumerate(rates)]
+    assert blamed(assess_peers(fleet(RATE, values))) == [f"n{slow}"]
+
+
+@given(st.lists(st.floats(640, 660), min_size=3, max_size=40))
+def test_a_healthy_fleet_blames_nobody(rates: list[float]) -> None:
+    """Noise of three percent makes no outlier."""
+    assert blamed(assess_peers(fleet(RATE, list(rates)))) == []
+
+
+def test_two_cannot_outvote_each_other() -> None:
+    """Two that differ give a gap, not a suspect."""
+    for kind, values in ((RATE, [650.0, 320.0]), (DIGEST, ["aa", "bb"])):
+        found = assess_peers(fleet(kind, list(values)))
+        assert found.evidence == ()
+        assert len(found.gaps) == 1
+
+
+def test_an_even_split_convicts_nobody() -> None:
+    """Two against two is no majority."""
+    found = assess_peers(fleet(DIGEST, ["aa", "aa", "bb", "bb"]))
+    assert found.evidence == ()
+    assert "no majority" in found.gaps[0].why
+
+
+def test_the_minority_digest_is_convicted() -> None:
+    """Five GPUs agree bit for bit, the sixth does not."""
+    found = assess_peers(fleet(DIGEST, ["aa", "aa", "bb", "aa", "aa", "aa"]))
+    assert blamed(found) == ["n2"]
+    assert {e.weight for e in found.evidence if e.subject.node == "n2"} == {Weight.CONVICTS}
+
+
+def test_only_equal_hardware_is_compared() -> None:
+    """An older part is slower and not at fault."""
+    reports = fleet(RATE, [650.0, 651.0, 649.0, 310.0, 312.0, 311.0])
+    old = {"n3", "n4", "n5"}
+    assert blamed(assess_peers(reports, lambda node: "a100" if node in old else "h100")) == []
+
+
+@pytest.mark.parametrize("junk", [True, "fast", float("nan")])
+def test_junk_is_no_reading(junk: Value) -> None:
+    """A value of another type neither counts as a vote nor is blamed."""
+    assert blamed(assess_peers(fleet(RATE, [650.0, 650.0, 650.0, junk]))) == []
