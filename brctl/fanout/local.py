@@ -5,122 +5,108 @@ import contextlib
 import os
 import signal
 import time
-from asyncio.subprocess import PIPE, Process
 
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
 
-_CHUNK_BYTES = 1 << 16
+_REAP_S = 2.0
+"""SIGKILL acts at once unless the process hangs in the kernel; then it is left to init."""
 
 
-class _Bounded:
-    """One output stream, kept up to a limit."""
+class _Child(asyncio.SubprocessProtocol):
+    """One process's bounded output; `ended` is set when nothing more comes."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self.kept = bytearray()
-        self.over = False
+        self.kept = {1: bytearray(), 2: bytearray()}
+        self.over_limit = False
+        self.ended = asyncio.Event()
+        self.exited = asyncio.Event()
 
-    async def follow(self, stream: asyncio.StreamReader) -> None:
-        """Read until the end, or until there is more than may be kept."""
-        while not self.over and (chunk := await stream.read(_CHUNK_BYTES)):
-            room = self._limit_bytes - len(self.kept)
-            self.kept += chunk[:room]
-            self.over = len(chunk) > room
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        room = self._limit_bytes - len(self.kept[fd])
+        self.kept[fd] += data[:room]
+        if len(data) > room:
+            self.over_limit = True
+            self.ended.set()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
 
 
 class LocalTransport:
     """Every node is this machine; the command runs without a shell in its own process group."""
 
     def __init__(self) -> None:
-        self._running: set[Process] = set()
+        self._running: dict[asyncio.SubprocessTransport, _Child] = {}
 
     async def run(self, node: Node, command: Command) -> Answer:
         """Run one command here; see `Transport.run`."""
         started = time.perf_counter()
-        out, err = _Bounded(command.output_limit_bytes), _Bounded(command.output_limit_bytes)
-        exit_status, outcome, detail = await self._run(command, out, err)
+        child = _Child(command.output_limit_bytes)
+        exit_status, outcome, detail = await self._run(command, child)
         return Answer(
             node=node.name,
             outcome=outcome,
             exit_status=exit_status,
-            stdout=bytes(out.kept),
-            stderr=bytes(err.kept),
+            stdout=bytes(child.kept[1]),
+            stderr=bytes(child.kept[2]),
             seconds=time.perf_counter() - started,
             detail=detail,
         )
 
     async def close(self) -> None:
         """End the process groups of commands that still run."""
-        for process in list(self._running):
-            await self._end(process)
+        for transport in list(self._running):
+            await self._end(transport)
 
-    async def _run(
-        self, command: Command, out: _Bounded, err: _Bounded
-    ) -> tuple[int | None, Outcome, str]:
+    async def _run(self, command: Command, child: _Child) -> tuple[int | None, Outcome, str]:
+        loop = asyncio.get_running_loop()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command.argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+            transport, _ = await loop.subprocess_exec(
+                lambda: child, *command.argv, start_new_session=True
             )
         except OSError as exc:
             # What a login shell answers for a command it cannot start.
-            err.kept += f"{command.argv[0]}: {exc.strerror}\n".encode()
+            child.kept[2] += f"{command.argv[0]}: {exc.strerror}\n".encode()
             return 127, Outcome.ANSWERED, ""
-        self._running.add(process)
+        self._running[transport] = child
         try:
-            async with asyncio.timeout(command.deadline_s):
-                ending = await self._follow(process, command, out, err)
-        except TimeoutError:
-            return None, Outcome.COMMAND_TIMED_OUT, f"no end within {command.deadline_s:g} s"
-        else:
-            if ending[1] is Outcome.ANSWERED:
-                # What the command left in the background stays, as after a remote login.
-                self._running.discard(process)
-            return ending
+            return await self._follow(transport, command, child)
         finally:
-            if process in self._running:
-                await self._end(process)
+            await self._end(transport)
 
     async def _follow(
-        self, process: Process, command: Command, out: _Bounded, err: _Bounded
+        self, transport: asyncio.SubprocessTransport, command: Command, child: _Child
     ) -> tuple[int | None, Outcome, str]:
-        stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
-        if stdin is None or stdout is None or stderr is None:
-            raise AssertionError("pipes were asked for")
-        feed = asyncio.create_task(_feed(stdin, command.stdin))
-        readers = [
-            asyncio.create_task(out.follow(stdout)),
-            asyncio.create_task(err.follow(stderr)),
-        ]
+        stdin = transport.get_pipe_transport(0)
+        if isinstance(stdin, asyncio.WriteTransport):
+            stdin.write(command.stdin)
+            stdin.close()
         try:
-            await _until_ended(readers, out, err)
-            if out.over or err.over:
-                limit = command.output_limit_bytes
-                return None, Outcome.OUTPUT_OVER_LIMIT, f"more than {limit} bytes of output"
-            return _shell_status(await process.wait()), Outcome.ANSWERED, ""
-        finally:
-            for task in (feed, *readers):
-                task.cancel()
-            await asyncio.gather(feed, *readers, return_exceptions=True)
+            async with asyncio.timeout(command.deadline_s):
+                await child.ended.wait()
+        except TimeoutError:
+            return None, Outcome.COMMAND_TIMED_OUT, f"no end within {command.deadline_s:g} s"
+        if child.over_limit:
+            limit = command.output_limit_bytes
+            return None, Outcome.OUTPUT_OVER_LIMIT, f"more than {limit} bytes of output"
+        # What the command left in the background stays, as after a remote login.
+        del self._running[transport]
+        return _shell_status(transport.get_returncode() or 0), Outcome.ANSWERED, ""
 
-    async def _end(self, process: Process) -> None:
-        self._running.discard(process)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-
-
-async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        stdin.write(data)
-        await stdin.drain()
-        stdin.close()
-
-
-async def _until_ended(readers: list[asyncio.Task[None]], out: _Bounded, err: _Bounded) -> None:
-    waiting: set[asyncio.Task[None]] = set(readers)
-    while waiting and not (out.over or err.over):
-        _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    async def _end(self, transport: asyncio.SubprocessTransport) -> None:
+        child = self._running.pop(transport, None)
+        if child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(transport.get_pid(), signal.SIGKILL)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_REAP_S):
+                    await child.exited.wait()
+        transport.close()
 
 
 def _shell_status(returncode: int) -> int:

@@ -1,0 +1,224 @@
+"""Places a transport is tried against: SSH servers, healthy and sick, on loopback only."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncssh
+
+from brctl.library.config import SshSettings
+from brctl.model.inventory import Node
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:" + os.environ.get("PATH", ""))
+DIE_WORD = "brctl-test-die"
+
+Reader = asyncio.StreamReader | asyncssh.SSHReader[bytes]
+Writer = asyncio.StreamWriter | asyncssh.SSHWriter[bytes]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Nodes of every kind; `ssh` is how to reach them.
+
+    Attributes:
+        good: Runs commands in a real shell.
+        dying: Ends the connection after the first output of a command, without a status.
+        refusing: Nothing listens.
+        unreachable: The kernel knows no way there.
+        deaf: Takes no connection and answers nothing (full accept queue).
+        mute: Takes the connection and never says a word.
+        stranger: Does not accept our key.
+        changed: Shows another host key than known_hosts has.
+    """
+
+    ssh: SshSettings
+    good: Node
+    dying: Node
+    refusing: Node
+    unreachable: Node
+    deaf: Node
+    mute: Node
+    stranger: Node
+    changed: Node
+    unknown: Node
+
+
+async def _serve_command(process: asyncssh.SSHServerProcess[bytes]) -> None:
+    command = process.command or ""
+    if DIE_WORD in command:
+        process.stdout.write(b"half an ans")
+        await process.stdout.drain()
+        await asyncio.sleep(0.05)
+        process.channel.get_connection().abort()
+        return
+    shell = await asyncio.create_subprocess_exec(
+        "/bin/sh", "-c", command, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    assert shell.stdin
+    assert shell.stdout
+    assert shell.stderr
+    feed = asyncio.create_task(_pump(process.stdin, shell.stdin))
+    try:
+        await asyncio.gather(
+            _pump(shell.stdout, process.stdout), _pump(shell.stderr, process.stderr)
+        )
+        process.exit(await shell.wait())
+    finally:
+        feed.cancel()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, 9)
+        await shell.wait()
+
+
+async def _pump(source: Reader, sink: Writer) -> None:
+    with contextlib.suppress(OSError, asyncssh.Error):
+        while data := await source.read(1 << 16):
+            sink.write(data)
+            await sink.drain()
+        if isinstance(sink, asyncio.StreamWriter):  # a channel's end follows from the exit status
+            sink.write_eof()
+
+
+async def listen(
+    host_key: asyncssh.SSHKey, authorized: Path, address: str = "127.0.0.1"
+) -> asyncssh.SSHAcceptor:
+    """An in-process SSH server on a free port that runs commands in a real shell."""
+    return await asyncssh.listen(
+        address,
+        0,
+        server_host_keys=[host_key],
+        authorized_client_keys=str(authorized),
+        process_factory=_serve_command,
+        encoding=None,
+    )
+
+
+@asynccontextmanager
+async def open_site(folder: Path, *, real_sshd: bool) -> AsyncIterator[Site]:
+    """Start every kind of node and stop them all again."""
+    host_key, user_key = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+    user_key.write_private_key(str(folder / "id"))
+    (folder / "authorized").write_bytes(user_key.export_public_key())
+    (folder / "nobody").write_bytes(
+        asyncssh.generate_private_key("ssh-ed25519").export_public_key()
+    )
+    async with contextlib.AsyncExitStack() as stack:
+        ports = {}
+        for name, allowed in (("good", "authorized"), ("stranger", "nobody")):
+            server = await listen(host_key, folder / allowed)
+            stack.push_async_callback(server.wait_closed)
+            stack.callback(server.close)
+            ports[name] = server.get_port()
+        ports["dying"] = ports["good"]
+        if real_sshd:
+            ports["good"] = stack.enter_context(_run_sshd(folder, host_key))
+        other = await listen(asyncssh.generate_private_key("ssh-ed25519"), folder / "authorized")
+        stack.callback(other.close)
+        ports["changed"] = other.get_port()
+        unknown = await listen(host_key, folder / "authorized", "127.0.0.2")
+        stack.callback(unknown.close)
+        ports["unknown"] = unknown.get_port()
+        ports["refusing"] = _free_port()
+        ports["deaf"] = stack.enter_context(_deaf_port())
+        ports["mute"] = await stack.enter_async_context(_mute_port())
+        known = host_key.export_public_key().decode()
+        entries = [f"[127.0.0.1]:{port} {known}" for port in sorted(set(ports.values()))]
+        (folder / "known_hosts").write_text("".join(entries))
+        yield _site(folder, ports)
+
+
+def _site(folder: Path, ports: dict[str, int]) -> Site:
+    nodes = {name: Node(name, "127.0.0.1", port) for name, port in ports.items()}
+    nodes["unknown"] = Node("unknown", "127.0.0.2", ports["unknown"])
+    # TCP cannot be sent to the broadcast address: the kernel says so at once.
+    nodes["unreachable"] = Node("unreachable", "255.255.255.255", 22)
+    ssh = SshSettings(
+        user="root",
+        identity_files=(folder / "id",),
+        known_hosts=folder / "known_hosts",
+        connect_timeout_s=1.0,
+        login_timeout_s=3.0,
+    )
+    return Site(ssh=ssh, **nodes)
+
+
+@contextlib.contextmanager
+def _run_sshd(folder: Path, host_key: asyncssh.SSHKey) -> Iterator[int]:
+    """A real OpenSSH server that lives as long as the block."""
+    if SSHD is None:
+        raise AssertionError("no sshd")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    host_key.write_private_key(str(folder / "host_key"))
+    (folder / "host_key").chmod(0o600)
+    port = _free_port()
+    (folder / "sshd_config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
+        f"AuthorizedKeysFile {folder}/authorized\nStrictModes no\nUsePAM no\n"
+        "PermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\n"
+    )
+    process = subprocess.Popen(
+        [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=subprocess.DEVNULL
+    )
+    try:
+        _wait_until_open(port)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _wait_until_open(port: int) -> None:
+    for _ in range(500):
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+    raise AssertionError("sshd did not start within 10 s")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def _deaf_port() -> Iterator[int]:
+    """A port whose accept queue is full, so that the kernel drops every further SYN."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield int(listener.getsockname()[1])
+
+
+@asynccontextmanager
+async def _mute_port() -> AsyncIterator[int]:
+    """A port that takes connections and stays silent."""
+    ended = asyncio.Event()
+
+    async def say_nothing(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await ended.wait()
+        writer.close()
+
+    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    try:
+        yield int(server.sockets[0].getsockname()[1])
+    finally:
+        ended.set()
+        server.close()
