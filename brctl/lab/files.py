@@ -130,7 +130,7 @@ def _job(record: Record, paths: LabPaths, master_port: int) -> dict[str, object]
         "nodes": [node.name for node in record.nodes if node.role == "active"],
         "ranks_per_node": spec.ranks_per_node,
         "parallel": {"order": list(parallel), **parallel},
-        "launch": [spec.python, "-m", "brctl.training.trainer", *_trainer_flags(spec)],
+        "launch": [spec.python, "-m", "brctl.training", *_trainer_flags(spec)],
         "workdir": str(paths.work),
         "environment": _job_environment(record),
         "checkpoint": {"directory": str(work["checkpoints"]), "layout": "torch-dcp"},

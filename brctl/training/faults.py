@@ -1,0 +1,88 @@
+"""Faults inside a rank of the lab's job, read live from the file BRCTL_LAB_FAULTS names.
+
+The file is one JSON object. `local_rank` says whom it means (default 0); then any of
+
+    hang          true: sleep for ever before the next all-reduce
+    slow_s        seconds to lose in every forward pass
+    nan           true: this rank's loss becomes NaN
+    crash         true: the next batch holds a token the model does not know, once
+    cuda_error    text: fail as PyTorch does when CUDA reports that error
+
+Outside the lab the variable is not set and nothing here does anything.
+"""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+_CUDA_TEXT = """\
+CUDA error: {what}
+CUDA kernel errors might be asynchronously reported at some other API call, \
+so the stacktrace below might be incorrect.
+For debugging consider passing CUDA_LAUNCH_BLOCKING=1
+Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
+"""
+
+
+class Faults:
+    """The faults of one rank, as the file says now."""
+
+    def __init__(self, path: Path | None, local_rank: int) -> None:
+        self._path = path
+        self._local_rank = local_rank
+        self._seen: tuple[int, int, int] | None = None
+        self._now: Mapping[str, object] = {}
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> "Faults":
+        path = environ.get("BRCTL_LAB_FAULTS")
+        return cls(Path(path) if path else None, int(environ.get("LOCAL_RANK", "0")))
+
+    def refresh(self) -> None:
+        """Read the file again if it changed."""
+        if self._path is None:
+            return
+        try:
+            status = self._path.stat()
+            seen = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if seen != self._seen:
+                self._now = json.loads(self._path.read_text())
+                self._seen = seen
+        except (OSError, ValueError):
+            return
+
+    def strike_forward(self) -> None:
+        """Fail or lose time where a broken GPU would."""
+        what = self._value("cuda_error")
+        if what is not None:
+            raise RuntimeError(_CUDA_TEXT.format(what=what))
+        slow_s = self._value("slow_s")
+        if isinstance(slow_s, int | float):
+            time.sleep(slow_s)
+
+    def poisons_loss(self) -> bool:
+        return self._value("nan") is True
+
+    def breaks_batch(self) -> bool:
+        """Whether this batch is to hold nonsense; true once, so that a restart gets past it."""
+        if self._value("crash") is not True:
+            return False
+        self._forget("crash")
+        return True
+
+    def strike_before_all_reduce(self) -> None:
+        while self._value("hang") is True:
+            time.sleep(3600)
+
+    def _value(self, name: str) -> object:
+        if self._now.get("local_rank", 0) != self._local_rank:
+            return None
+        return self._now.get(name)
+
+    def _forget(self, name: str) -> None:
+        if self._path is not None:
+            partial = self._path.with_suffix(".new")
+            partial.write_text(json.dumps({k: v for k, v in self._now.items() if k != name}))
+            partial.replace(self._path)

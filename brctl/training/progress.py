@@ -1,0 +1,130 @@
+"""Tell brctl how far a rank is: one small JSON file a rank, replaced at every phase change.
+
+For use in any training job. Standard library only; nothing here slows a step that takes more than
+a few milliseconds, and nothing here can stop training: a full disk is reported once on stderr.
+
+    progress = Progress.from_environment()
+    for step in range(first, last + 1):
+        progress.enter("forward", step)
+        ...
+        progress.enter("all_reduce", step)
+        ...
+        progress.finish_step(step, loss=loss, grad_norm=norm, seconds=..., wait_seconds=...)
+
+brctl reads `phase` and `phase_since` to see who hangs where, `loss_finite` and
+`first_nonfinite_step` to see who computed the first NaN, and `wait_seconds` to see who is waited
+for. A value that was not measured is null, never zero.
+"""
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+PHASES = ("load", "forward", "backward", "all_reduce", "optimizer", "checkpoint", "done")
+
+
+class Progress:
+    """The progress file of one rank."""
+
+    def __init__(self, directory: Path | None, rank: int, node: str) -> None:
+        self._directory = directory
+        self._warned = False
+        self._state: dict[str, object] = {
+            "rank": rank,
+            "pid": os.getpid(),
+            "node": node,
+            "step": 0,
+            "phase": "load",
+            "phase_since": None,
+            "loss": None,
+            "loss_finite": None,
+            "first_nonfinite_step": None,
+            "grad_norm": None,
+            "step_seconds": None,
+            "wait_seconds": None,
+            "at": None,
+        }
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> "Progress":
+        """Progress of this rank as brctl started it; without BRCTL_PROGRESS_DIR it is silent."""
+        directory = environ.get("BRCTL_PROGRESS_DIR")
+        return cls(
+            Path(directory) if directory else None,
+            int(environ.get("RANK", "0")),
+            environ.get("BRCTL_NODE", ""),
+        )
+
+    def enter(self, phase: str, step: int) -> None:
+        """Say what the rank begins to do now."""
+        if phase not in PHASES:
+            raise ValueError(f"{phase!r} is not one of {', '.join(PHASES)}")
+        now = time.time()
+        self._state.update(phase=phase, phase_since=now, step=step, at=now)
+        self._write()
+
+    def saw_loss(self, step: int, loss: float) -> None:
+        """Note this rank's own loss, before any exchange with other ranks."""
+        finite = math.isfinite(loss)
+        self._state.update(loss=loss if finite else None, loss_finite=finite)
+        if not finite and self._state["first_nonfinite_step"] is None:
+            self._state["first_nonfinite_step"] = step
+
+    def finish_step(
+        self,
+        step: int,
+        *,
+        loss: float | None,
+        grad_norm: float | None,
+        seconds: float,
+        wait_seconds: float | None,
+    ) -> None:
+        """Note a finished step.
+
+        Args:
+            step: Number of the step.
+            loss: Loss of all ranks together.
+            grad_norm: Norm of the gradient of all ranks together.
+            seconds: Wall time of the whole step.
+            wait_seconds: Wall time inside collectives; what peers spend waiting for a slow rank.
+        """
+        now = time.time()
+        norm = _finite(grad_norm)
+        self._state.update(step_seconds=seconds, wait_seconds=wait_seconds, grad_norm=norm, at=now)
+        if self._state["rank"] == 0:
+            self._append({"step": step, "loss": _finite(loss), "grad_norm": norm,
+                          "seconds": seconds, "at": now})  # fmt: skip
+
+    def _write(self) -> None:
+        if self._directory is None:
+            return
+        target = self._directory / f"rank-{self._state['rank']:05d}.json"
+        partial = target.with_suffix(".new")
+        try:
+            partial.write_text(json.dumps(self._state))
+            partial.replace(target)
+        except OSError as exc:
+            self._warn(exc)
+
+    def _append(self, line: Mapping[str, object]) -> None:
+        if self._directory is None:
+            return
+        try:
+            with (self._directory / "steps.ndjson").open("a") as stream:
+                stream.write(json.dumps(line) + "\n")
+        except OSError as exc:
+            self._warn(exc)
+
+    def _warn(self, problem: OSError) -> None:
+        if not self._warned:
+            self._warned = True
+            sys.stderr.write(f"brctl: progress is not written: {problem}\n")
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no NaN; a loss that is not a number is null here and false in `loss_finite`."""
+    return value if value is not None and math.isfinite(value) else None

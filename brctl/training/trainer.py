@@ -1,0 +1,237 @@
+"""The lab's training job: one rank of a small transformer, data parallel over gloo, on a CPU.
+
+Real torch.distributed training that learns and whose losses are bit-identical after a restart from
+a checkpoint, whatever node a rank is on. What it is not: tensor and pipeline parallelism. The tp
+and pp sizes that job.yaml declares are labels here, so that grouping by them can be practised;
+every rank holds the whole model and all ranks average their gradients.
+
+Run by `python -m brctl.training` with the environment brctl starts every rank with.
+"""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from brctl.training import checkpoint
+from brctl.training.faults import Faults
+from brctl.training.model import VOCABULARY, batch_of, build_model
+from brctl.training.progress import Progress
+
+LEARNING_RATE = 3e-3
+BETA1, BETA2, EPSILON = 0.9, 0.95, 1e-8
+SHARDS = 16
+START_DEADLINE_S = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How long to train and how.
+
+    Attributes:
+        pace_s: A step takes at least this long, so that a lab of many ranks leaves the machine
+            some time for brctl.
+        collective_timeout_s: A rank that waits longer in one all-reduce ends with gloo's error.
+    """
+
+    steps: int
+    checkpoint_every: int
+    keep: int
+    seed: int
+    pace_s: float
+    collective_timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where this rank is, as its environment says."""
+
+    rank: int
+    world_size: int
+    address: str
+    port: int
+    checkpoints: Path | None
+    resume_from: Path | None
+    scratch: Path | None
+
+    @classmethod
+    def from_environment(cls) -> "Place":
+        def path(name: str) -> Path | None:
+            return Path(os.environ[name]) if os.environ.get(name) else None
+
+        return cls(
+            int(os.environ.get("RANK", "0")),
+            int(os.environ.get("WORLD_SIZE", "1")),
+            os.environ.get("MASTER_ADDR", "127.0.0.1"),
+            int(os.environ.get("MASTER_PORT", "29500")),
+            path("BRCTL_CHECKPOINT_DIR"),
+            path("BRCTL_RESUME_FROM"),
+            path("BRCTL_LAB_SCRATCH"),
+        )
+
+
+class Trainer:
+    """One rank."""
+
+    def __init__(self, options: Options, place: Place) -> None:
+        self._options = options
+        self._place = place
+        self._progress = Progress.from_environment()
+        self._faults = Faults.from_environment()
+        self._model = build_model(options.seed)
+        self._weights = parameters_to_vector(self._model.parameters()).detach().clone()
+        self._mean = torch.zeros_like(self._weights)
+        self._variance = torch.zeros_like(self._weights)
+        self._step = torch.zeros(1, dtype=torch.int64)
+
+    def run(self) -> None:
+        """Join the other ranks, resume if told to, and train."""
+        self._progress.enter("load", 0)
+        self._join()
+        if self._place.resume_from is not None:
+            checkpoint.load(self._place.resume_from, self._state())
+            self._show_weights()
+            self._say(f"resumed from {self._place.resume_from.name}")
+        first = int(self._step.item()) + 1
+        for step in range(first, self._options.steps + 1):
+            self._train_step(step)
+        self._progress.enter("done", self._options.steps)
+        dist.destroy_process_group()
+
+    def _join(self) -> None:
+        """Meet the other ranks.
+
+        The start may take minutes on a busy machine while one all-reduce may not, so the ranks
+        meet in the store under a deadline of its own before gloo's begins to count.
+        """
+        place = self._place
+        store = dist.TCPStore(
+            place.address, place.port, place.world_size, is_master=place.rank == 0,
+            timeout=timedelta(seconds=START_DEADLINE_S), wait_for_workers=False,
+        )  # fmt: skip
+        store.set(f"arrived/{place.rank}", "")
+        store.wait([f"arrived/{rank}" for rank in range(place.world_size)])
+        dist.init_process_group(
+            "gloo", store=store, rank=place.rank, world_size=place.world_size,
+            timeout=timedelta(seconds=self._options.collective_timeout_s),
+        )  # fmt: skip
+
+    def _train_step(self, step: int) -> None:
+        began = time.monotonic()
+        self._faults.refresh()
+        self._progress.enter("load", step)
+        tokens = self._load_batch(step)
+        self._progress.enter("forward", step)
+        loss = self._forward(step, tokens)
+        self._progress.enter("backward", step)
+        gradient = self._backward(loss)
+        self._faults.strike_before_all_reduce()
+        self._progress.enter("all_reduce", step)
+        total, wait_s = self._all_reduce(gradient)
+        self._progress.enter("optimizer", step)
+        mean_loss, norm = float(total[-1]), float(total[:-1].norm())
+        self._update(total[:-1], step)
+        self._keep_pace(began)
+        self._progress.finish_step(
+            step, loss=mean_loss, grad_norm=norm, seconds=time.monotonic() - began,
+            wait_seconds=wait_s,
+        )  # fmt: skip
+        if step % self._options.checkpoint_every == 0:
+            self._save(step, mean_loss)
+
+    def _load_batch(self, step: int) -> Tensor:
+        tokens = batch_of(self._options.seed, step, self._place.rank)
+        if self._faults.breaks_batch():
+            tokens[0, 0] = VOCABULARY
+        return tokens
+
+    def _forward(self, step: int, tokens: Tensor) -> Tensor:
+        self._faults.strike_forward()
+        logits = self._model(tokens[:, :-1])
+        loss = functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        if self._faults.poisons_loss():
+            loss = loss * float("nan")
+        self._progress.saw_loss(step, float(loss.detach()))
+        return loss
+
+    def _backward(self, loss: Tensor) -> Tensor:
+        """Gradient of this rank as one vector, with its loss as last element."""
+        self._model.zero_grad(set_to_none=True)
+        loss.backward()
+        parts = [p.grad.flatten() for p in self._model.parameters() if p.grad is not None]
+        return torch.cat([*parts, loss.detach().reshape(1)])
+
+    def _all_reduce(self, gradient: Tensor) -> tuple[Tensor, float]:
+        """The mean over all ranks, and the seconds it took: long for those who wait for a peer."""
+        began = time.monotonic()
+        dist.all_reduce(gradient)
+        return gradient / self._place.world_size, time.monotonic() - began
+
+    def _update(self, gradient: Tensor, step: int) -> None:
+        """One step of Adam on the flat vector, which is what the checkpoint holds."""
+        self._mean.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
+        self._variance.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+        mean = self._mean / (1 - BETA1**step)
+        variance = self._variance / (1 - BETA2**step)
+        self._weights.sub_(LEARNING_RATE * mean / (variance.sqrt() + EPSILON))
+        self._step.fill_(step)
+        self._show_weights()
+
+    def _show_weights(self) -> None:
+        with torch.no_grad():
+            vector_to_parameters(self._weights, self._model.parameters())
+
+    def _keep_pace(self, began: float) -> None:
+        left_s = self._options.pace_s - (time.monotonic() - began)
+        if left_s > 0:
+            time.sleep(left_s)
+
+    def _state(self) -> dict[str, Tensor]:
+        """What a checkpoint holds: views, so that loading fills them in place.
+
+        In shards of fixed count, which torch.distributed.checkpoint spreads over the ranks,
+        however many there are.
+        """
+        state = {"step": self._step}
+        vectors = {"weights": self._weights, "mean": self._mean, "variance": self._variance}
+        for name, vector in vectors.items():
+            for index, shard in enumerate(vector.chunk(SHARDS)):
+                state[f"{name}.{index:02d}"] = shard
+        return state
+
+    def _save(self, step: int, loss: float) -> None:
+        if self._place.checkpoints is None:
+            return
+        if loss != loss:
+            self._say(f"step {step}: loss is nan; no checkpoint")
+            return
+        self._progress.enter("checkpoint", step)
+        self._stage(step)
+        checkpoint.save(self._place.checkpoints, step, self._state())
+        if self._place.rank == 0:
+            checkpoint.remove_old(self._place.checkpoints, self._options.keep)
+            self._say(f"step {step}: loss {loss:.4f}, checkpoint saved")
+
+    def _stage(self, step: int) -> None:
+        """Write this rank's copy to the node's own disk first, as large jobs do."""
+        if self._place.scratch is not None:
+            staged = self._place.scratch / f"stage-{self._place.rank:05d}.pt"
+            torch.save(self._weights, staged)
+
+    def _say(self, text: str) -> None:
+        sys.stdout.write(f"[rank {self._place.rank}] {text}\n")
+        sys.stdout.flush()
+
+
+def train(options: Options) -> None:
+    """Train as the rank that the environment says this process is."""
+    torch.set_num_threads(1)
+    Trainer(options, Place.from_environment()).run()
