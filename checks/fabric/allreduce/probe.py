@@ -77,6 +77,7 @@ def reduce_once(rank, count, parameters):
     import torch
     import torch.distributed as dist
 
+    torch.set_num_threads(1)
     cuda = torch.cuda.is_available() and parameters.get("backend") != "gloo"
     device = torch.device("cuda", rank) if cuda else torch.device("cpu")
     if cuda:
@@ -123,6 +124,30 @@ def measure(readings, parameters):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def gather(readings, parameters, results, count):
+    """(status, wrong elements of all, seconds of the slowest) from every member."""
+    status, wrong, slowest = 0, 0, 0.0
+    limit_s = float(parameters.get("deadline_s", 60)) * 0.8
+    for _ in range(count):
+        rank, found, spent = results.get(timeout=limit_s)
+        if isinstance(found, str):
+            readings.note("member %d: %s" % (rank, found))
+            status = 1
+            continue
+        wrong += found
+        slowest = max(slowest, spent)
+    return status, wrong, slowest
+
+
+def end(members):
+    """No member outlives the probe."""
+    for member in members:
+        member.join(2)
+        if member.is_alive():
+            member.kill()
+            member.join(2)
+
+
 def collect(readings, parameters, multiprocessing, count):
     context = multiprocessing.get_context(
         "fork" if parameters.get("backend") == "gloo" else "spawn"
@@ -134,19 +159,10 @@ def collect(readings, parameters, multiprocessing, count):
     ]
     for member in members:
         member.start()
-    status, slowest, wrong = 0, 0.0, 0
-    for _ in members:
-        rank, found, spent = results.get(timeout=float(parameters.get("deadline_s", 60)) * 0.8)
-        if isinstance(found, str):
-            readings.note("member %d: %s" % (rank, found))
-            status = 1
-            continue
-        wrong += found
-        slowest = max(slowest, spent)
-    for member in members:
-        member.join(5)
-        if member.is_alive():
-            member.kill()
+    try:
+        status, wrong, slowest = gather(readings, parameters, results, count)
+    finally:
+        end(members)
     if status == 0:
         size = int(parameters.get("elements", 1 << 20)) * 4
         readings.add("fabric.allreduce.wrong_elements", "", wrong)

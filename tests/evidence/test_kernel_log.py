@@ -1,0 +1,146 @@
+"""Kernel lines are understood whatever printed them, and never hurt who reads them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brctl.evidence.kernel_line import parse_kernel_line
+from brctl.evidence.kernel_log import judge_kernel_lines, judge_xid_lines
+from brctl.evidence.kernel_signatures import GPU_SIGNATURES, SIGNATURES
+from brctl.evidence.reading import Reading
+from brctl.evidence.sxid import SXIDS, Severity
+from brctl.evidence.xid import XIDS, find_xid
+from brctl.model.answer import Outcome
+from brctl.model.check import MeasurementSpec
+from brctl.model.evidence import Role, Weight
+from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
+
+NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
+MESSAGE = "NVRM: Xid (PCI:0000:4b:00): 79, GPU has fallen off the bus."
+
+
+def judge(*lines: str, uuids: tuple[tuple[str, str], ...] = ()) -> Reading:
+    result = CheckResult(
+        "gpu.xid",
+        ProbeStatus.MEASURED,
+        (
+            Measurement("gpu.xid.uptime_s", "", 4000.0),
+            *(Measurement("gpu.xid.line", "", line) for line in lines),
+        ),
+    )
+    devices = CheckResult(
+        "gpu.devices",
+        ProbeStatus.MEASURED,
+        tuple(Measurement("gpu.device.pci", subject, pci) for subject, pci in uuids),
+    )
+    report = NodeReport("n1", Outcome.ANSWERED, (devices, result), received_at=NOW)
+    return judge_xid_lines(report, result, MeasurementSpec("gpu.xid.line", "text", "line"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        MESSAGE,
+        f"3,1234,3990000000,-;{MESSAGE}",
+        f"<3>[ 3990.000000] {MESSAGE}",
+        f"[ 3990.000000] {MESSAGE}",
+        f"[Sat Jan 10 11:59:50 2026] {MESSAGE}",
+        f"kern  :err   : [ 3990.000000] {MESSAGE}",
+        f"kern  :warn  : 2026-01-10T11:59:50,123456+00:00 {MESSAGE}",
+        f"2026-01-10T11:59:50.123456+00:00 gpu017 kernel: {MESSAGE}",
+        f"Jan 10 11:59:50 gpu017 kernel: [ 3990.000000] {MESSAGE}",
+    ],
+)
+def test_every_printer_of_a_line_is_understood(line: str) -> None:
+    """The message is the same behind every prefix, and so is the judgement."""
+    assert parse_kernel_line(line).message == MESSAGE
+    (found,) = judge(line).evidence
+    assert (found.kind, found.subject.device) == ("gpu.xid.79", "pci:0000:4b:00.0")
+    assert found.weight is Weight.CONVICTS
+
+
+def test_a_kernel_time_becomes_a_moment() -> None:
+    """Ten seconds before the answer, by the node's uptime."""
+    (found,) = judge(f"[ 3990.000000] {MESSAGE}").evidence
+    assert found.at == NOW - timedelta(seconds=10)
+
+
+def test_the_pci_domain_is_not_the_code() -> None:
+    """The first number after Xid is an address."""
+    (found,) = judge("NVRM: Xid (0079:4b:00): 31, pid=1").evidence
+    assert found.kind == "gpu.xid.31"
+
+
+def test_a_gpu_that_nvml_knows_is_named_by_uuid() -> None:
+    """Addresses become uuids where gpu.devices could read them."""
+    (found,) = judge(MESSAGE, uuids=(("gpu:GPU-7", "0000:4B:00.0"),)).evidence
+    assert found.subject.device == "gpu:GPU-7"
+
+
+def test_a_thousand_repeats_are_one_judgement() -> None:
+    """The same event on the same device is said once, with its count."""
+    (found,) = judge(*[MESSAGE] * 1000).evidence
+    assert "1000 times" in found.text
+
+
+def test_peers_of_a_lost_gpu_are_victims() -> None:
+    """Link errors beside a lost GPU blame nobody else."""
+    found = judge(MESSAGE, "NVRM: Xid (PCI:0000:5b:00): 74, pid=1, NVLink: fatal error").evidence
+    peer = next(e for e in found if e.kind == "gpu.xid.74")
+    assert (peer.role, peer.weight) == (Role.VICTIM, Weight.CONTEXT)
+
+
+def test_the_drivers_recovery_action_is_quoted() -> None:
+    """Xid 154 says what the driver wants done."""
+    change = "GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)"
+    line = f"NVRM: Xid (PCI:0000:4b:00): 154, {change}"
+    (found,) = judge(line).evidence
+    assert "the driver asks to: drain and reset" in found.text
+
+
+def test_disagreeing_sources_are_shown() -> None:
+    """63, 68 and 92 are not smoothed over."""
+    assert "disagree" in find_xid(63).disagreement
+    assert "disagree" in find_xid(92).disagreement
+    assert find_xid(79).disagreement == ""
+
+
+def test_an_unknown_xid_is_suspect() -> None:
+    """A number newer than the table hints; it is not ignored."""
+    assert find_xid(999).weight is Weight.HINTS
+
+
+def test_the_tables_agree_with_themselves() -> None:
+    """Every row that blames has a class, and the counts are NVIDIA's."""
+    assert all(x.fault is not None for x in XIDS.values() if x.weight is not Weight.CONTEXT)
+    by_class = [severity for severity, _ in SXIDS.values()]
+    assert by_class.count(Severity.ALWAYS_FATAL) == 21
+    assert by_class.count(Severity.POTENTIALLY_FATAL) == 46
+    assert by_class.count(Severity.NON_FATAL) == 26
+    assert all(s.fault for s in (*SIGNATURES, *GPU_SIGNATURES) if s.weight is not Weight.CONTEXT)
+
+
+@given(st.text(max_size=3000))
+def test_no_line_can_break_the_reader(text: str) -> None:
+    """Any text is read in bounded time and gives bounded evidence."""
+    result = CheckResult("x", ProbeStatus.MEASURED, (Measurement("line", "", text),))
+    report = NodeReport("n1", Outcome.ANSWERED, (result,), received_at=NOW)
+    spec = MeasurementSpec("line", "text", "line")
+    for reading in (
+        judge_xid_lines(report, result, spec),
+        judge_kernel_lines(report, result, spec),
+    ):
+        assert all(len(e.raw) <= 1024 and len(e.text) <= 1024 for e in reading.evidence)
+
+
+UNITS = ["[", "1,", "NVRM: Xid (", "task ", "mlx5_", "Jan 10 ", "<1>", "kernel: "]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_repetition_makes_no_pattern_backtrack(unit: str) -> None:
+    """A line made of one prefix over and over is read at once."""
+    parse_kernel_line(unit * 2000)
+    for row in (*SIGNATURES, *GPU_SIGNATURES):
+        row.pattern.search(unit * 300)
