@@ -1,0 +1,100 @@
+"""Classify logs: stream candidate lines into readers, judge each input and all together."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from brctl.engine.anchor_scan import AnchorEngine, AnchorScan, open_engine
+from brctl.engine.log_sources import list_inputs, read_blocks
+from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
+from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.judge import judge
+from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.signature import Signature
+from brctl.model.log_verdict import LogClassification, LogVerdict
+
+
+@dataclass(slots=True)
+class Classifier:
+    """Signatures compiled once; each input is read in one pass.
+
+    Attributes:
+        signatures: The shipped ones and the site's own.
+        clock_offsets_s: Seconds to add to an input's clock, by input name.
+    """
+
+    signatures: Sequence[Signature] = SHIPPED
+    clock_offsets_s: Mapping[str, float] = field(default_factory=dict)
+    engine: AnchorEngine = field(init=False)
+    _index: LineIndex = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.engine = open_engine(anchors_of(self.signatures))
+        self._index = LineIndex(self.signatures)
+
+    def classify_paths(self, paths: Iterable[Path]) -> LogClassification:
+        """Files and directories; `-` is standard input."""
+        notes: list[str] = []
+        files = [
+            f for path in paths for f in ([path] if str(path) == "-" else list_inputs(path, notes))
+        ]
+        return self.classify_inputs((str(f), self._blocks(f)) for f in files)
+
+    def classify_inputs(
+        self, inputs: Iterable[tuple[str, "Blocks"]], notes: Sequence[str] = ()
+    ) -> LogClassification:
+        """Named inputs, each a source of blocks."""
+        items: list[LogVerdict] = []
+        everything: list[LogEvent] = []
+        unread = list(notes)
+        readable = True
+        for name, blocks in inputs:
+            events, said, seen = self.read_events(name, blocks)
+            items.append(judge(name, events, said, readable=seen))
+            everything += events
+            unread += said
+            readable = readable and seen
+        items.sort(key=lambda item: item.name)
+        overall = judge("", everything, unread, readable=readable and bool(items))
+        return LogClassification(tuple(items), overall)
+
+    def read_events(self, name: str, blocks: "Blocks") -> tuple[list[LogEvent], list[str], bool]:
+        """Events of one input, notes on what could not be read, and whether anything was."""
+        scan = AnchorScan(self.engine)
+        reader = LineReader(name, self._index, self.clock_offsets_s.get(name, 0.0))
+        size = zeros = 0
+        for block in blocks:
+            size += len(block)
+            zeros += block.count(0)
+            for line in scan.feed(block):
+                reader.read(line.number, line.raw, line.anchors)
+        for line in scan.finish():
+            reader.read(line.number, line.raw, line.anchors)
+        notes = list(blocks.notes)
+        if not size:
+            notes.append(f"{name}: empty")
+        if zeros:
+            notes.append(f"{name}: {zeros} NUL bytes; binary or a sparse file after a crash")
+        if scan.long_lines:
+            notes.append(f"{name}: a line longer than 1 MiB was read in pieces")
+        return reader.events(), notes, bool(size) and zeros * 10 < size and not blocks.failed
+
+    def _blocks(self, path: Path) -> "Blocks":
+        notes: list[str] = []
+        return Blocks(read_blocks(path, notes), notes)
+
+
+@dataclass(slots=True)
+class Blocks:
+    """The blocks of one input and what went wrong while reading them."""
+
+    source: Iterable[bytes]
+    notes: list[str] = field(default_factory=list)
+    failed: bool = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self.source
+        except OSError as exc:
+            self.failed = True
+            self.notes.append(f"cannot be read: {exc.strerror or exc}")

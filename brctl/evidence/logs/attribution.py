@@ -1,0 +1,167 @@
+"""Who failed first: demotes victims, teardown and symptoms until root candidates are left.
+
+The rules, from the attribution chapter of the fault sheet:
+
+1. Roots first; a victim's line never carries a class.
+2. What a program says after its scheduler stopped it proves nothing; the kernel still does.
+3. A cause explains its symptoms: what it is known to produce is demoted when it is near in time.
+4. Of two unrelated candidates the earlier wins, unless it is much the weaker.
+5. A stop order is the cause only when nothing failed before it.
+"""
+
+# ruff: noqa: E501 - tables and patterns are read whole
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.order import is_before, seconds_between, sort_key
+from brctl.evidence.logs.signature import Part
+from brctl.model.evidence import Role
+from brctl.model.fault import FaultClass as F
+
+COLLECTIVE_TIMEOUT_S = 1800.0
+"""PyTorch's longest default: a cause may stand this long before its victims speak."""
+
+CREDIBLE = 0.5
+"""A candidate weaker than this neither explains nor outranks another."""
+
+_NETWORKS = frozenset({F.NETWORK_IB, F.NETWORK_ETH, F.NETWORK_LINK})
+_SYMPTOMS_OF_DEATH = _NETWORKS | {F.HANG_MISMATCH, F.UNKNOWN, F.PREEMPTION_SIGTERM}
+
+EXPLAINS: dict[F, frozenset[F]] = {
+    F.GPU_LOST: _SYMPTOMS_OF_DEATH | {F.NVLINK, F.PCIE, F.USER_CODE, F.DRIVER_FIRMWARE, F.GPU_OOM, F.ENVIRONMENT_MISMATCH},
+    F.GPU_MEMORY_ECC: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.NVLINK, F.NUMERIC_NAN},
+    F.NVLINK: _SYMPTOMS_OF_DEATH | {F.USER_CODE},
+    F.PCIE: _SYMPTOMS_OF_DEATH,
+    F.DRIVER_FIRMWARE: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.ENVIRONMENT_MISMATCH, F.PCIE},
+    F.THERMAL_POWER: frozenset({F.GPU_SLOW, F.STRAGGLER_SLOW, F.NODE_FAILURE}),
+    F.NODE_FAILURE: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.STRAGGLER_SLOW},
+    F.HOST_KERNEL: _SYMPTOMS_OF_DEATH | {F.NODE_FAILURE},
+    F.CPU_OOM: _SYMPTOMS_OF_DEATH | {F.DATA_LOADER, F.USER_CODE, F.NODE_FAILURE},
+    F.DISK_FULL: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.DATA_LOADER},
+    F.STORAGE_CHECKPOINT: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.DATA_LOADER, F.HOST_KERNEL, F.DISK_FULL},
+    F.NETWORK_LINK: frozenset({F.NETWORK_IB, F.NETWORK_ETH, F.UNKNOWN}),
+    F.NETWORK_SWITCH: _SYMPTOMS_OF_DEATH,
+    F.NETWORK_IB: frozenset({F.UNKNOWN, F.PREEMPTION_SIGTERM, F.NETWORK_ETH}),
+    F.GPU_OOM: _SYMPTOMS_OF_DEATH | {F.USER_CODE},
+    F.USER_CODE: frozenset({F.NETWORK_ETH, F.NETWORK_IB, F.UNKNOWN, F.PREEMPTION_SIGTERM}),
+    F.DATA_LOADER: _SYMPTOMS_OF_DEATH | {F.USER_CODE},
+    F.NCCL_CONFIG: _SYMPTOMS_OF_DEATH | {F.DISK_FULL, F.USER_CODE},
+    F.ENVIRONMENT_MISMATCH: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.GPU_LOST, F.NCCL_CONFIG, F.DRIVER_FIRMWARE},
+    F.HANG_MISMATCH: frozenset({F.UNKNOWN, F.USER_CODE, F.NETWORK_ETH, F.NETWORK_IB, F.PREEMPTION_SIGTERM}),
+    F.NUMERIC_NAN: frozenset({F.UNKNOWN, F.USER_CODE, F.PREEMPTION_SIGTERM}),
+    F.STRAGGLER_SLOW: frozenset({F.UNKNOWN, F.USER_CODE}),
+}  # fmt: skip
+"""What each class is known to produce; the specific error behind a generic one stands here too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """An event with the role and weight that attribution left it."""
+
+    event: LogEvent
+    role: Role
+    weight: float
+
+    @property
+    def fault(self) -> F:
+        return self.event.signature.fault or F.UNKNOWN
+
+
+def attribute(
+    events: Iterable[LogEvent], window_s: float = COLLECTIVE_TIMEOUT_S
+) -> tuple[Weighed, ...]:
+    """Every event with its role; weights of root candidates say how far each still speaks.
+
+    One representative a signature (the earliest) takes part in the pairwise rules, so that the cost
+    depends on the catalogue, not on how many ranks say the same.
+    """
+    ordered = sorted(events, key=sort_key)
+    weighed = [_initial(event) for event in _representatives(ordered)]
+    weighed = _after_teardown(weighed, [e for e in ordered if e.signature.name in HARD_STOPS])
+    weighed = [_explained(item, weighed, window_s) for item in weighed]
+    weighed = [_stopped(item, weighed) for item in weighed]
+    return tuple(_outranked(item, weighed) for item in weighed)
+
+
+HARD_STOPS = frozenset({"slurm.cancelled-why", "slurm.cancelled", "slurm.step-aborted"})
+"""After these the processes are being killed; before the signal arrives they may still speak."""
+
+_ROLE_OF = {
+    Part.ROOT: Role.ROOT,
+    Part.GENERIC: Role.ROOT,
+    Part.STOPPED: Role.ROOT,
+    Part.VICTIM: Role.VICTIM,
+    Part.TEARDOWN: Role.TEARDOWN,
+    Part.CONTEXT: Role.CONTEXT,
+    Part.BENIGN: Role.CONTEXT,
+    Part.HINT: Role.CONTEXT,
+}
+
+
+def _initial(event: LogEvent) -> Weighed:
+    return Weighed(event, _ROLE_OF[event.signature.part], event.signature.strength)
+
+
+def _representatives(ordered: Sequence[LogEvent]) -> list[LogEvent]:
+    first: dict[str, LogEvent] = {}
+    for event in ordered:
+        first.setdefault(event.signature.name, event)
+    return list(first.values())
+
+
+def _after_teardown(weighed: list[Weighed], stops: list[LogEvent]) -> list[Weighed]:
+    def judge(item: Weighed) -> Weighed:
+        signature = item.event.signature
+        if item.role is not Role.ROOT or signature.physical or signature.part is Part.STOPPED:
+            return item
+        if signature.name in ("slurm.node-failure", "kernel.oom"):
+            return item
+        if any(is_before(stop, item.event) for stop in stops):
+            return replace(item, role=Role.TEARDOWN, weight=item.weight * 0.3)
+        return item
+
+    return [judge(item) for item in weighed]
+
+
+def _explained(item: Weighed, all_items: Sequence[Weighed], window_s: float) -> Weighed:
+    if item.role is not Role.ROOT:
+        return item
+    for other in all_items:
+        if other.role is not Role.ROOT or other.weight < CREDIBLE or other is item:
+            continue
+        if item.fault not in EXPLAINS.get(other.fault, frozenset()):
+            continue
+        if (
+            item.fault in EXPLAINS
+            and other.fault in EXPLAINS[item.fault]
+            and item.weight >= other.weight
+        ):
+            continue
+        gap = seconds_between(other.event, item.event)
+        if gap is None or abs(gap) <= window_s:
+            return replace(item, role=Role.VICTIM, weight=item.weight * 0.3)
+    return item
+
+
+def _stopped(item: Weighed, all_items: Sequence[Weighed]) -> Weighed:
+    if item.event.signature.part is not Part.STOPPED or item.role is not Role.ROOT:
+        return item
+    for other in all_items:
+        if other.role is not Role.ROOT or other.event.signature.part is Part.STOPPED:
+            continue
+        if other.weight >= CREDIBLE and not is_before(item.event, other.event):
+            return replace(item, role=Role.TEARDOWN, weight=item.weight * 0.25)
+    return item
+
+
+def _outranked(item: Weighed, all_items: Sequence[Weighed]) -> Weighed:
+    if item.role is not Role.ROOT:
+        return item
+    for other in all_items:
+        if other.role is not Role.ROOT or other.fault is item.fault or other.weight < CREDIBLE:
+            continue
+        if is_before(other.event, item.event) and other.weight > item.weight - 0.25:
+            return replace(item, weight=item.weight * 0.6)
+    return item

@@ -1,0 +1,48 @@
+"""Every shipped signature, and the anchors the streaming engine looks for."""
+
+from collections.abc import Iterable
+
+from brctl.evidence.logs import (
+    cuda_signatures,
+    gpu_signatures,
+    harmless_signatures,
+    host_signatures,
+    launcher_signatures,
+    nccl_signatures,
+    program_signatures,
+)
+from brctl.evidence.logs.signature import Part, Signature
+
+SHIPPED: tuple[Signature, ...] = (
+    *gpu_signatures.SIGNATURES,
+    *cuda_signatures.SIGNATURES,
+    *nccl_signatures.SIGNATURES,
+    *host_signatures.SIGNATURES,
+    *launcher_signatures.SIGNATURES,
+    *program_signatures.SIGNATURES,
+    *harmless_signatures.SIGNATURES,
+)
+"""Order is meaning only between rows on one line: the first of equal strength is quoted."""
+
+READER_ANCHORS: tuple[str, ...] = (
+    "traceback (most recent call last)",
+    'file "',
+    "error:",
+    "exception:",
+    "assertionerror",
+    "stopiteration",
+    "loss",
+    "grad norm",
+    "grad_norm",
+)
+"""Texts the readers of tracebacks and of training progress need besides the signatures' own."""
+
+
+def anchors_of(signatures: Iterable[Signature]) -> tuple[str, ...]:
+    """Every text the streaming engine must find, once, in order.
+
+    Harmless lines need none: they only silence what something else matched.
+    """
+    speaking = (s for s in signatures if s.part is not Part.BENIGN)
+    own = (anchor for signature in speaking for anchor in signature.anchors)
+    return tuple(dict.fromkeys((*READER_ANCHORS, *own)))

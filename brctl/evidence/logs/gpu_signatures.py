@@ -1,0 +1,199 @@
+"""The GPU as its driver tells it: Xid and SXid lines, NVRM texts, nvidia-smi, NVLink, fabric manager.
+
+Source of the classes: NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors, read 2025-10-29) and
+its Fabric Manager guide, as collected in the fault sheet of this project.
+"""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+from brctl.evidence.logs.signature import Part, Signature, aside, root
+from brctl.model.fault import Action, FaultClass, Origin
+
+_XID = "NVIDIA Xid catalogue, 2025-10-29"
+_SMI = "nvidia-smi and NVML texts"
+_NVRM = "NVIDIA kernel driver texts"
+_GUIDE = "NVIDIA memory error management guide"
+_BUS = r"(?:PCI:)?(?P<gpu>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.\d)?)"
+
+
+def _xid(codes: str, tail: str = "") -> str:
+    return rf"Xid\b[^(\n]{{0,20}}\({_BUS}\)\s*:\s*(?P<code>{codes})\b{tail}"
+
+
+_XIDS: tuple[tuple[str, str, FaultClass, float, Action | None], ...] = (
+    ("ecc", "48|94|95|140|171|172", FaultClass.GPU_MEMORY_ECC, 0.95, Action.SWAP),
+    ("remap-failed", "64|157", FaultClass.GPU_MEMORY_ECC, 0.95, Action.SWAP),
+    ("remap", "63|92|156", FaultClass.GPU_MEMORY_ECC, 0.85, Action.RESET_GPU),
+    ("lost", "79", FaultClass.GPU_LOST, 0.96, Action.SWAP),
+    ("nvlink", "74|121|136|137|144|145|146|147|148|149|150|155", FaultClass.NVLINK, 0.9, None),
+    ("firmware", "37|38|62|66|67|109|110|119|120|141|143|158|168|169", FaultClass.DRIVER_FIRMWARE,
+     0.88, Action.RESET_GPU),
+    ("infoROM", "93", FaultClass.DRIVER_FIRMWARE, 0.7, Action.WATCH),
+    ("vgpu", "78", FaultClass.DRIVER_FIRMWARE, 0.7, None),
+    ("pcie", "32|80|167", FaultClass.PCIE, 0.75, None),
+    ("power", "54", FaultClass.THERMAL_POWER, 0.9, None),
+    ("application", "8|11|13|25|31|43|44|46|69", FaultClass.USER_CODE, 0.7, Action.RESTART),
+    ("engine", "39|40|41|60|68|70|71|72|75|76|77|8[2-689]|9[6-9]|10[0-5]|12[6-9]|13[0-59]",
+     FaultClass.USER_CODE, 0.5, Action.RESTART),
+)  # fmt: skip
+
+_XID_ROWS = tuple(
+    root(fault, f"xid.{name}", "xid", strength, _XID, _xid(codes), action=action, physical=True)
+    for name, codes, fault, strength, action in _XIDS
+)
+
+_SXIDS = r"SXid\b[^(\n]{0,20}\(" + _BUS + r"\)\s*:\s*(?P<code>\d+)\s*,\s*"
+
+_DRIVER = (
+    aside(Part.CONTEXT, "xid.cleanup", "xid", _XID, _xid("45|106|107|152|153|160|161")),
+    aside(Part.CONTEXT, "xid.recovery-action", "recovery action changed", _XID),
+    aside(Part.BENIGN, "sxid.harmless", "sxid", "Imbue health checks",
+          r"SXid\b.{0,80}(?:Non-fatal|Severity 0|\bData \{)"),
+    root(FaultClass.NVLINK, "sxid.fatal", "sxid", 0.85, "Fabric Manager guide",
+         _SXIDS + r"(?:Fatal|.*LTSSM Fault)", physical=True),
+    root(FaultClass.NVLINK, "sxid.other", "sxid", 0.6, "Fabric Manager guide",
+         _SXIDS + r"(?!Non-fatal|Data|Severity)", physical=True),
+    root(FaultClass.GPU_LOST, "nvrm.off-bus", ("fallen off the bus", "fell off the bus"), 0.95, _NVRM,
+         rf"(?:{_BUS})?.*f[ae]ll(?:en)? off the bus", action=Action.SWAP, physical=True),
+    root(FaultClass.GPU_LOST, "nvrm.lost", ("gpu is lost", "gpu_is_lost", "gpu has been lost"), 0.93, _SMI,
+         rf"(?:{_BUS})?.*GPU(?:_| )(?:is|has been)(?:_| )lost", action=Action.SWAP, physical=True),
+    root(FaultClass.GPU_LOST, "smi.no-handle", "unable to determine the device handle", 0.9, _SMI,
+         r"device handle for (?:GPU)?\s*(?P<gpu>[0-9a-f:.]+)?", action=Action.SWAP, physical=True),
+    root(FaultClass.GPU_LOST, "lspci.rev-ff", "(rev ff)", 0.88, "lspci(8): all bits read as one",
+         r"(?P<gpu>[0-9a-f]{2,4}:[0-9a-f:.]+).*(?:NVIDIA|3D controller|VGA).*\(rev ff\)",
+         action=Action.SWAP, physical=True),
+    root(FaultClass.GPU_LOST, "smi.err-column", ("err!", "unknown error"), 0.7, _SMI,
+         r"\|\s*ERR!|^\s*(?:Unknown Error|GPU .{0,40}Unknown Error)\s*$", physical=True),
+    root(FaultClass.GPU_LOST, "health.gpu-count",
+         ("gpus found", "gpu count", "gpus detected", "missing gpu", "expected 8 gpu"), 0.7,
+         "health checks: device count below expectation",
+         r"(?:GPU count (?:mismatch|check.*fail)|expected \d+ GPUs?.*(?:found|got|only)|missing GPU|"
+         r"(?:only|found) \d+ (?:of \d+ )?GPUs?.*expected|(?<!\d)[0-7] GPUs (?:found|detected).*expect)"),
+    root(FaultClass.DRIVER_FIRMWARE, "nvrm.rminit",
+         ("rminitadapter", "rm_init_adapter", "cannot initialize gsp", "wpr2 already up",
+          "kgspbootgsprm", "gsp rpc", "rpc response from gpu", "kgsphealthcheck", "gsp crash",
+          "rminit failed", "gsp-rm"), 0.82, _NVRM,
+         r"RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|Cannot initialize GSP|WPR2 already up|"
+         r"kgspBootGspRm.*(?:fail|unexpected|cannot)|RPC response from GPU\d* GSP|GSP RPC.*(?:timeout|fail)|"
+         r"kgspHealthCheck|GSP(?:-RM)? (?:has )?(?:crash|fail|halt|timeout)",
+         action=Action.RESET_GPU, physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "nvrm.inforom", "inforom", 0.85, _SMI,
+         r"infoROM is corrupted(?: at gpu (?P<gpu>[0-9a-f:.]+))?|infoROM.*(?:invalid|checksum)",
+         physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "cuda.fabric-not-ready",
+         ("system not yet initialized", "cudaerrorsystemnotready", "fabric manager", "fabricmanager",
+          "nvidia-fabricmanager"), 0.85, "CUDA error 802; Fabric Manager guide",
+         r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|"
+         r"fabric ?manager.{0,60}(?:fail|error|not running|inactive|mismatch|abort|exited|timed? ?out)|"
+         r"(?:fail|error|mismatch|not running).{0,60}fabric ?manager"),
+    root(FaultClass.DRIVER_FIRMWARE, "smi.driver-unreachable",
+         ("couldn't communicate with the nvidia driver", "could not communicate with the nvidia driver",
+          "failed to initialize nvml: unknown error", "driver not loaded"), 0.75, _SMI,
+         r"communicate with the NVIDIA driver|Failed to initialize NVML: (?:Unknown Error|Driver Not Loaded)|"
+         r"NVML: Driver Not Loaded"),
+    root(FaultClass.ENVIRONMENT_MISMATCH, "nvrm.api-mismatch",
+         ("api mismatch", "driver/library version mismatch", "nvml_error_lib_rm_version_mismatch"), 0.93,
+         _NVRM, r"API mismatch|Driver/library version mismatch|LIB_RM_VERSION_MISMATCH",
+         origin=Origin.INFRA, action=Action.CORDON),
+    root(FaultClass.DRIVER_FIRMWARE, "nvrm.assert",
+         ("nvrm: nvassertokfailed", "nvrm: nvassertfailed", "nvrm: nvcheckokfailed"), 0.4, _NVRM,
+         physical=True),
+    root(FaultClass.NVLINK, "nvrm.knvlink", ("nvlink",), 0.82, _NVRM,
+         r"NVRM:.*k?nvlink\w*.{0,80}(?:fail|error|timed? ?out|degraded)|"
+         r"NVLink.{0,60}(?:link (?:is )?down|training (?:failed|error)|fatal|"
+         r"(?:crc|replay|recovery|ecc)\D{0,20}(?:error|count)\w*\D{0,12}[1-9])|"
+         r"NVLink (?:is )?(?:inactive|disabled|down|degraded)", physical=True),
+    root(FaultClass.NVLINK, "smi.nvlink-inactive", "<inactive>", 0.82, _SMI,
+         r"Link (?P<device>\d+):\s*<inactive>", physical=True),
+    root(FaultClass.NVLINK, "smi.nvlink-counters",
+         ("replay errors:", "recovery errors:", "crc errors:", "crc error"), 0.7, _SMI,
+         r"Link \d+:\s*(?:Replay|Recovery|CRC)(?: FLIT| Data)? Errors?:\s*[1-9]", physical=True),
+    root(FaultClass.NVLINK, "cuda.nvlink", ("uncorrectable nvlink error", "cudaerrornvlinkuncorrectable"),
+         0.93, "CUDA error 220", physical=True),
+    root(FaultClass.PCIE, "nvrm.bar", ("bar1 is 0m", "pci i/o region assigned"), 0.35, _NVRM,
+         physical=True),
+    root(FaultClass.THERMAL_POWER, "nvrm.power-cable",
+         ("power cables", "auxiliary power", "gpu power is not", "requires external power"), 0.85, _NVRM,
+         physical=True),
+    root(FaultClass.PCIE, "smi.pcie-degraded", ("pcie link", "pcie bandwidth", "pcie gen", "pcie speed", "link width"), 0.65, _SMI,
+         r"PCIe.{0,40}(?:degraded|downgraded|below expected)|link width.{0,40}(?:x[1248]\b.{0,30}expected|"
+         r"degraded|downgraded)", physical=True),
+)  # fmt: skip
+
+_MEMORY = (
+    aside(Part.CONTEXT, "smi.gpu", ("gpu 0", "gpu 1", "gpu 2", "gpu 3", "gpu 4", "gpu 5", "gpu 6", "gpu 7"), _SMI,
+          r"^\s*GPU (?P<value>[0-9a-fA-F]{8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d|\d+:)", sets="gpu"),
+    aside(Part.CONTEXT, "smi.volatile", "volatile", _SMI, r"^\s*(?P<value>Volatile)\s*$", sets="ecc"),
+    aside(Part.CONTEXT, "smi.aggregate", "aggregate", _SMI, r"^\s*(?P<value>Aggregate)\s*$", sets="ecc"),
+    root(FaultClass.GPU_MEMORY_ECC, "smi.volatile-uncorrectable", ("uncorrectable", "double bit"), 0.9,
+         _GUIDE, r"^\s*(?:(?:SRAM|DRAM)? ?Uncorrectable(?: Parity| SEC-DED)?|Double Bit ECC Errors?)\s*:\s*[1-9]",
+         when=(("ecc", "volatile"),), action=Action.SWAP, physical=True),
+    root(FaultClass.GPU_MEMORY_ECC, "smi.aggregate-uncorrectable", "uncorrectable", 0.6, _GUIDE,
+         r"^\s*(?:SRAM|DRAM) Uncorrectable(?: Parity| SEC-DED)?\s*:\s*[1-9]",
+         when=(("ecc", "aggregate"),), physical=True),
+    root(FaultClass.GPU_MEMORY_ECC, "smi.pending", "pending", 0.88, _GUIDE,
+         r"^\s*(?:Pending(?: Page Blacklist)?|Remapping Failure Occurred)\s*:\s*Yes",
+         action=Action.RESET_GPU, physical=True),
+    root(FaultClass.GPU_MEMORY_ECC, "smi.remap-failed",
+         ("remapping failure occurred", "row remap fail", "remapped rows failed"), 0.93, _GUIDE,
+         r"Remapping Failure Occurred\s*:\s*Yes|row remap\w* (?:has )?fail|Remapped rows failed\D+[1-9]",
+         action=Action.SWAP, physical=True),
+    root(FaultClass.GPU_MEMORY_ECC, "smi.sram-threshold", "sram threshold exceeded", 0.93, _GUIDE,
+         r"SRAM Threshold Exceeded\s*:\s*Yes", action=Action.SWAP, physical=True),
+    root(FaultClass.GPU_MEMORY_ECC, "ecc.uncorrectable",
+         ("uncorrectable ecc", "uncorrectable memory", "ecc error", "ecc uncorrectable", "double bit ecc",
+          "double-bit ecc", "cudaerroreccuncorrectable", "cuda_error_ecc_uncorrectable", "dbe detected", "dbe error",
+          "uncorrected ecc"), 0.92, "CUDA error 214; DCGM texts",
+         r"(?:GPU (?P<gpu>\d+).*)?(?:uncorrect(?:able|ed) (?:ECC|memory)|ECC (?:error|uncorrectable)\w* (?:en|det)|"
+         r"cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|double[- ]bit ECC|DBE (?:error|detected))"
+         r"(?!\s*(?:errors?|count)?\s*[:=]\s*(?:0\b|N/A))", action=Action.SWAP, physical=True),
+    root(FaultClass.GPU_MEMORY_ECC, "ecc.remap-words",
+         ("row remap", "row-remap", "remappings are pending", "page retirement", "retired pages",
+          "pages pending", "remapped rows"), 0.85, "DCGM texts",
+         r"(?:GPU (?P<gpu>\d+).*)?(?:row[- ]remap\w*.{0,40}(?:pending|fail|error)|remappings are pending|"
+         r"(?:page retirement|retired pages?).{0,40}(?:pending|limit|fail)|pages pending retirement)"
+         r"(?!\s*:\s*(?:No|0|N/A))",
+         action=Action.RESET_GPU, physical=True),
+    root(FaultClass.GPU_MEMORY_ECC, "dcgm.memory-test",
+         ("gpu memory", "memory test failed", "memtest"), 0.55, "dcgmi diag output",
+         r"(?:GPU Memory|memtest|memory test)\b.{0,30}\bFail", physical=True),
+)  # fmt: skip
+
+_DCGM = (
+    aside(Part.CONTEXT, "dcgm.gpu", ("fail - gpu", "gpu "), "dcgmi diag output",
+          r"Fail - GPUs?: (?P<value>[\d, ]+)|\bGPU (?P<gpu>\d+) ", sets="dcgm-gpu"),
+    root(FaultClass.THERMAL_POWER, "dcgm.thermal",
+         ("thermal violation", "thermal slowdown", "power violation", "power brake", "hw slowdown",
+          "thermal throttl", "overheat", "temperature limit", "shutdown temperature",
+          "slowdown temperature", "hw thermal", "too hot", "high temperature"), 0.86,
+         "dcgmi diag; NVML clocks event reasons",
+         r"(?:GPU (?P<gpu>\d+).*)?(?:thermal violation|(?:HW|hardware) (?:thermal )?slowdown\s*:?\s*(?:Active|detect|engag)|"
+         r"(?:HW )?thermal (?:slowdown|throttl)\w*(?!\s*:\s*Not Active)|power (?:violation|brake)(?!\s*\w*\s*:\s*Not)|"
+         r"overheat(?:ed|ing)|(?:exceed\w*|above|over|reached).{0,30}(?:shutdown|slowdown|temperature) (?:limit|threshold|temp)|"
+         r"running too hot|high temperature)(?!.{0,24}(?:Not Active|: 0\b))", physical=True),
+    root(FaultClass.THERMAL_POWER, "smi.slowdown-active",
+         ("hw slowdown", "hw thermal", "hw power brake", "sw thermal"), 0.86,
+         "nvidia-smi -q -d PERFORMANCE",
+         r"^\s*(?:HW (?:Thermal )?Slowdown|HW Power Brake(?: Slowdown)?|SW Thermal Slowdown)\s*:\s*Active",
+         physical=True),
+    root(FaultClass.GPU_SLOW, "dcgm.perf",
+         ("targeted stress", "targeted power", "sm stress", "gflops", "below the minimum", "clocks dropped",
+          "clock dropped", "performance below"), 0.7, "dcgmi diag output",
+         r"(?:Targeted (?:Stress|Power)|SM Stress|Diagnostic)\b.{0,20}\bFail|stress level.{0,60}below|"
+         r"(?:gflops|tflops|performance|bandwidth).{0,80}(?:below|lower than|less than).{0,40}(?:minimum|expected|"
+         r"threshold|baseline)", physical=True),
+    root(FaultClass.PCIE, "dcgm.pcie", ("pcie", "pci-e"), 0.75, "dcgmi diag output",
+         r"\bPCIe?\b.{0,20}\bFail|PCIe.{0,60}(?:replay|bandwidth).{0,40}(?:exceed|below|lower|less|too)",
+         physical=True),
+    root(FaultClass.SILENT_CORRUPTION, "sdc.words",
+         ("silent data corruption", "sdc ", "miscompare", "bit-wise mismatch", "bitwise mismatch",
+          "checksum mismatch", "data corruption", "corrupted result", "wrong results",
+          "computation error", "mismatch between devices", "memory errors!!"), 0.8,
+         "burn-in tools and field reports of silent corruption",
+         r"silent data corruption|\bSDC\b.{0,40}(?:detect|found|suspect)|miscompar\w+|bit-?wise (?:mis-?match|differ)|"
+         r"(?:GPU|device|rank) ?(?P<gpu>\d+)?.{0,40}(?:wrong result|corrupted result|computation error)|"
+         r"(?:errors: [1-9]\d*.*WARNING)|results? (?:differ|mismatch) (?:between|across) (?:devices|gpus|ranks)|"
+         r"GPU \d+: FAULTY", physical=True),
+)  # fmt: skip
+
+SIGNATURES: tuple[Signature, ...] = (*_XID_ROWS, *_DRIVER, *_MEMORY, *_DCGM)

@@ -1,0 +1,58 @@
+"""Lines that look alarming and are not: they silence every other family on their line.
+
+A cluster prints these all day; a classifier without this table cries wolf (Imbue keeps a list of
+several hundred harmless kernel lines for the same reason).
+"""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+from brctl.evidence.logs.signature import Part, Signature, aside
+
+_BOOT = "boot noise of healthy nodes"
+_TORCH = "PyTorch and TensorFlow start-up warnings"
+_RETRY = "clients that retry by themselves"
+
+SIGNATURES: tuple[Signature, ...] = (
+    aside(Part.BENIGN, "harmless.boot",
+          ("failed to assign", "module verification failed", "tainting kernel", "acpi bios error", "acpi error",
+           "firmware bug", "couldn't get size", "edac mc: ver", "edac mc0: giving out", "mce: cpu supports",
+           "machine check monitoring", "mce: cmci", "unable to read current time", "lowering kernel.perf_event",
+           "aer: enabled", "aer enabled", "pcie aer", "_osc", "hest:", "ghes: apei", "mounting with", "unmounting filesystem",
+           "mounted filesystem", "starting recovery", "ending clean mount", "re-mounted", "edac skx", "edac i10nm", "edac amd64",
+           "registered pci", "rasdaemon", "mcelog: mcelog", "thermal zone", "thermal_sys", "registered thermal", "mce: using"), _BOOT),
+    aside(Part.BENIGN, "harmless.driver-load",
+          ("using msi", "loading nvidia", "nvidia-persistenced", "probing device", "nvidia-modeset: loading", "nvidia-nvlink: nvlink core",
+           "nvlink core is being initialized", "persistence mode is", "nvidia-nvlink: unregistered", "nvidia-uvm: loaded", "nvidia-uvm: unloaded",
+           "nv_get_p2p_free_callback", "detected insufficient power on the pcie slot", "vgaarb"), _BOOT),
+    aside(Part.BENIGN, "harmless.nccl-info",
+          ("nccl info net/plugin", "nccl info net/ib", "nccl info using", "nccl info channel", "nccl info could not enable p2p",
+           "nccl info p2p", "nccl info failed to open libibverbs", "nccl info bootstrap", "nccl info dma-buf", "nccl info nvls",
+           "nccl info connected", "nccl info comm", "nccl info nccl_", "nccl info ring", "nccl info trees", "nccl info cudadriver",
+           "nccl info cuda driver", "nccl info rocm", "nccl info tuner", "nccl info plugin", "nccl info setting affinity", "nccl info new proxy",
+           "nccl info [service thread]", "nccl info proxyservice", "nccl info allreduce:", "nccl info initialized net", "nccl info load",
+           "nccl info enabled nccl", "nccl info ras", "nccl info gpu direct", "nccl info === system"),
+          "NCCL INFO start-up lines",
+          r"NCCL INFO (?!.*(?:-> [1-7]\b|Connection refused|exceeded|error|fail|Abort|closed))(?!NET/IB ?: Using .*mlx5_bond)"),
+    aside(Part.BENIGN, "harmless.torch",
+          ("find_unused_parameters", "destroy_process_group() was not called", "omp_num_threads", "torch_nccl_async_error_handling",
+           "unable to register cu", "tf-trt warning", "cudnn factory", "cublas factory", "futurewarning", "userwarning",
+           "deprecationwarning", "resourcewarning", "w socket.cpp", "nccl_async_error_handling is deprecated", "tf32", "could not find tensorrt",
+           "process group has not been destroyed", "was deprecated", "is deprecated", "using a non-full backward hook",
+           "guessing device id", "device_id", "barrier() using the device", "could not load dynamic library 'libnvinfer"),
+          _TORCH),
+    aside(Part.BENIGN, "harmless.retry",
+          ("entering retry loop", "retrying in", "will retry", "retry #", "wandb: network error", "reconnected", "server ok", " ok after",
+           "falling back to", "mlflow", "tensorboard"), _RETRY,
+          r"entering retry loop|[Rr]etry(?:ing)? in \d|will retry|wandb: Network error|nfs: server \S+ OK"),
+    aside(Part.BENIGN, "harmless.zero-count",
+          ("error", "xid", "nan", "skipped iterations", "failures", "uncorrectable", "violation"),
+          "counters that say zero",
+          r"number of (?:skipped|nan) iterations:\s+\d+\s*\|(?!.*(?:loss|norm): *-?(?:nan|inf))|\b(?:errors?|failures?|violations?|uncorrectable\w*)\s*[:=]\s*(?:0|none|N/A)\b\s*(?:$|[,|;])|\b0 (?:errors|failures|warnings)\b|"
+          r"Out of bounds values : 0 OK|no errors? (?:found|detected|occurred)|Xid\s*:\s*None"),
+    aside(Part.BENIGN, "harmless.options",
+          ("[default=", "........", "--", "=true", "=false", "namespace(", "arguments:"), "option listings",
+          r"\.{6,}\s*\S+\s*$|^\s*\"?[\w.\-]+\"?\s*[:=]\s*(?:True|False|None|null|true|false|\d+)\s*,?\s*$|[Nn]amespace\(|^\s*--\w"),
+    aside(Part.BENIGN, "harmless.checkpoint-done",
+          ("successfully saved checkpoint", "saved checkpoint", "checkpoint saved", "loaded checkpoint", "successfully loaded"),
+          "checkpoint success lines"),
+)  # fmt: skip

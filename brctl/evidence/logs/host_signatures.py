@@ -1,0 +1,196 @@
+"""The node as its kernel tells it: panics, lock-ups, memory, machine checks, PCIe, heat, storage."""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+from brctl.evidence.logs.signature import Part, Signature, aside, root
+from brctl.model.fault import Action, FaultClass, Origin
+
+_LINUX = "Linux kernel texts, 3.x to 6.x"
+_AER = "Linux PCIe AER driver"
+_EDAC = "Linux EDAC and machine check texts"
+_ERRNO = "errno texts"
+_FS = r"(?:mmfs|gpfs|lustre|ldlm|ptlrpc|osc_|mdc_|llite|nfs4?_|rpc_wait|rpciod|fuse_|ceph_|beegfs|weka|cxiWait|jbd2|xfs_|ext4_|wb_wait|io_schedule|submit_bio|blk_mq)"
+
+_KERNEL = (
+    root(FaultClass.HOST_KERNEL, "kernel.panic",
+         ("kernel panic", "kernel bug at", "unable to handle kernel", "unable to handle page fault",
+          "general protection fault", "oops:", "null pointer dereference", "bad page state",
+          "kernel paging request", "stack-protector", "double fault", "kernel oops", "bug: ", "fatal exception",
+          "page fault in kernel", "slab-out-of-bounds", "use-after-free"), 0.9, _LINUX,
+         r"Kernel panic|kernel BUG at|BUG: (?:unable|kernel|Bad|scheduling|workqueue|KASAN|sleeping|spinlock|stack|"
+         r"TASK|non-zero|using)|[Uu]nable to handle (?:kernel|page fault)|(?:^|\W)general protection fault|Oops: |"
+         r"NULL pointer dereference|kernel paging request|[Bb]ad page state|double fault|"
+         r"use-after-free in|slab-out-of-bounds", physical=True, action=Action.SWAP),
+    root(FaultClass.HOST_KERNEL, "kernel.lockup",
+         ("soft lockup", "hard lockup", "rcu_sched", "rcu_preempt", "self-detected stall", "detected stalls",
+          "rcu: info", "hung_task: blocked", "watchdog: bug", "nmi watchdog", "stuck for", "clocksource:"), 0.88,
+         _LINUX,
+         r"soft lockup|[Hh]ard LOCKUP|rcu_?\w* (?:self-)?detect\w+ (?:stall|expedited)|detected stalls on CPUs|"
+         r"hung_task: blocked tasks|watchdog: BUG|CPU#?\d+ stuck for",
+         physical=True, action=Action.SWAP),
+    root(FaultClass.HOST_KERNEL, "kernel.hung-task", "blocked for more than", 0.75, _LINUX,
+         r"task (?P<task>[\w\-/:.]+):(?P<pid>\d+) blocked for more than \d+ seconds",
+         physical=True, sets="hung-task"),
+    root(FaultClass.STORAGE_CHECKPOINT, "kernel.hung-in-filesystem",
+         ("mmfs", "gpfs", "lustre", "ptlrpc", "ldlm", "nfs_", "nfs4_", "rpc_wait", "fuse_", "ceph_", "beegfs",
+          "jbd2", "xfs_", "ext4_", "wb_wait", "weka", "cl_sync", "osc_", "ll_file"), 0.9, _LINUX,
+         r"\b\w*" + _FS + r"\w*\+0x[0-9a-f]+", when=(("hung-task", "*"),), physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "kernel.hung-in-nvidia",
+         ("os_acquire", "nv_", "rm_ioctl", "uvm_", "nvidia_ioctl", "[nvidia"), 0.85, _LINUX,
+         r"\b(?:os_acquire_\w+|nvidia_\w+|nv_\w+|rm_ioctl|uvm_\w+|_nv\d+rm)\+0x|\+0x\w+/0x\w+ \[nvidia",
+         when=(("hung-task", "*"),), physical=True),
+    root(FaultClass.UNKNOWN, "kernel.segfault", ("segfault at", "traps:", "trap invalid opcode"), 0.5, _LINUX,
+         r"(?P<task>\S+)\[(?P<pid>\d+)\]:? segfault at|traps: (?P<task2>\S+)\[\d+\]|trap invalid opcode",
+         action=Action.COLLECT_MORE),
+    root(FaultClass.NODE_FAILURE, "node.rebooted",
+         ("system is going down", "unexpected reboot", "node unexpectedly rebooted", "watchdog did not stop",
+          "power-on reset", "power loss", "chassis power", "system reboot", "node rebooted",
+          "unexpectedly rebooted", "powered off", "machine rebooted"), 0.75, "systemd, slurmctld and IPMI texts",
+         r"unexpected(?:ly)? reboot|power[- ](?:loss|failure|supply fail)|chassis power (?:down|off)|"
+         r"(?:node|machine) (?:was )?rebooted|system is going down|powered off unexpectedly"),
+    root(FaultClass.CPU_OOM, "kernel.oom",
+         ("out of memory: kill", "oom-kill", "oom_kill", "memory cgroup out of memory", "oom_reaper",
+          "invoked oom-killer", "killed process", "out-of-memory", "out of memory (oom)", "oomkilled",
+          "memory limit", "killed due to memory pressure", "oom killer", "oom-killed", "oom killed",
+          "cgroup out-of-memory", "outofmemory", "out_of_memory"), 0.93, _LINUX,
+         r"Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<task>[^)]*)\)|oom-kill(?::|er)|"
+         r"Memory cgroup out of memory|invoked oom-killer|Killed process (?P<pid2>\d+)|"
+         r"[Dd]etected \d+ oom[_-]kill|OOMKilled|[Oo]ut[- ][Oo]f[- ][Mm]emory \(OOM\)|oom[- _]kill(?:ed|er)|"
+         r"killed due to memory pressure|OUT_OF_MEMORY|cgroup out-of-memory|"
+         r"(?:exceeded|over) (?:the )?(?:job |step |pod |container )?memory limit|oom_reaper: reaped",
+         action=Action.RESTART),
+    root(FaultClass.CPU_OOM, "errno.enomem",
+         ("memoryerror", "cannot allocate memory", "std::bad_alloc", "defaultcpuallocator",
+          "can't allocate memory", "unable to allocate", "not enough memory", "[errno 12]"), 0.8, _ERRNO,
+         r"^.{0,40}MemoryError\b|[Cc]annot allocate memory|std::bad_alloc|DefaultCPUAllocator|"
+         r"can't allocate memory|Unable to allocate [\d.]+ [KMGT]i?B|Errno 12\b"),
+    aside(Part.CONTEXT, "kernel.mce-logged", "machine check events logged", _EDAC),
+    root(FaultClass.NODE_FAILURE, "kernel.mce",
+         ("machine check", "mce:", "edac", "hardware error", "uncorrected error", "uncorrectable error",
+          "memory failure:", "ghes", "cper", "mcelog", "mca:"), 0.8, _EDAC,
+         r"[Mm]achine [Cc]heck(?: [Ee]xception|: Processor context corrupt|.{0,30}(?:Uncorrected|fatal))|"
+         r"mce: \[Hardware Error\]: (?!Machine check events logged)|EDAC .{0,60}\bUE\b|EDAC.{0,40}[Uu]ncorrect|"
+         r"(?:GHES|\{\d+\}\[Hardware Error\]).{0,80}(?:fatal|uncorrect|recoverable)|Memory failure: 0x|"
+         r"CPU \d+: Machine Check|[Uu]ncorrect(?:ed|able) (?:memory|DIMM|hardware) error(?! count: 0)",
+         physical=True, action=Action.SWAP),
+    root(FaultClass.NODE_FAILURE, "kernel.edac-ce", "edac", 0.5, _EDAC, r"EDAC .{0,60}\b[1-9]\d* CE\b",
+         physical=True, action=Action.WATCH),
+    root(FaultClass.THERMAL_POWER, "kernel.thermal",
+         ("temperature above threshold", "cpu clock throttled", "thermal throttl", "critical temperature",
+          "temperature/speed", "thermal shutdown", "power supply", "fan failure", "psu ", "over-temperature",
+          "overtemperature", "power unit", "upper critical", "upper non-recoverable", "prochot", "package power limit",
+          "thermal trip"), 0.84, "Linux thermal driver; IPMI SEL",
+         r"temperature above threshold|cpu clock throttled|critical temperature reached|thermal (?:shutdown|trip)|"
+         r"(?:PSU|[Pp]ower [Ss]upply|[Pp]ower [Uu]nit).{0,60}(?:fail|lost|fault|deassert|AC lost|redundancy lost)|"
+         r"[Ff]an.{0,40}(?:fail|below|lower critical|stopped)|[Oo]ver-?[Tt]emp\w*|[Uu]pper (?:critical|non-recoverable).{0,20}going high|"
+         r"PROCHOT|thermal throttl", physical=True),
+)  # fmt: skip
+
+_PCIE = (
+    root(FaultClass.PCIE, "aer.fatal", ("aer", "pcie bus error"), 0.88, _AER,
+         r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:severity=Uncorrect\w+|Uncorrected \((?:Non-)?Fatal\)|"
+         r"Multiple Uncorrected|Uncorrectable .{0,20}error received)", physical=True, action=Action.SWAP),
+    root(FaultClass.PCIE, "aer.corrected", ("aer", "pcie bus error"), 0.5, _AER,
+         r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:severity=Corrected|Corrected error (?:message )?received)",
+         physical=True, action=Action.WATCH),
+    root(FaultClass.PCIE, "pcie.link",
+         ("pcieport", "pciehp", "dpc:", "available pcie bandwidth", "link down", "card not present",
+          "surprise down", "config space", "pci device was removed", "failed to retrain", "pcie link"), 0.85,
+         "Linux PCI core and pciehp",
+         r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:Gb/s available PCIe bandwidth, limited by|"
+         r"pciehp.{0,60}(?:Link Down|Card not present|Slot.*removed)|DPC: (?:containment|unmasked uncorrect)|[Ss]urprise [Dd]own|"
+         r"PCIe link (?:is )?(?:lost|down|training fail)|can't change power state from D3cold|[Ff]ailed to retrain)",
+         physical=True, action=Action.SWAP),
+)  # fmt: skip
+
+_STORAGE = (
+    root(FaultClass.STORAGE_CHECKPOINT, "block.error",
+         ("i/o error", "nvme nvme", "no available path", "reset controller", "disabling device after reset",
+          "remounting filesystem read-only", "remounting read-only", "disk failure", "blk_update_request",
+          "ext4-fs error", "xfs (", "metadata corruption", "failing array", "md/raid", "medium error",
+          "unrecovered read error", "controller is down", "exception emask", "failed command:", "hard resetting", "critical medium", "journal has aborted",
+          "filesystem has been shut", "smart error", "btrfs"), 0.88, _LINUX,
+         r"(?:Buffer )?I/O error(?: on dev(?:ice)? (?P<disk>[\w\-]+)|, dev (?P<disk2>\w+))|"
+         r"(?P<disk3>nvme\d+(?:n\d+)?).{0,80}(?:timeout|reset controller|[Dd]isabling|controller is down|removing|not ready|failed)|"
+         r"no available path|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
+         r"EXT4-fs (?:error|warning.*error|\([^)]*\): .*error)|XFS \([^)]*\): .*(?:[Ss]hutting down|[Cc]orruption|log I/O error|force_shutdown|metadata I/O)|"
+         r"(?:critical )?[Mm]edium [Ee]rror|[Uu]nrecovered read error|Aborting journal|journal has aborted|"
+         r"ata\d+(?:\.\d+)?: (?:failed command|exception Emask|hard resetting)|BTRFS.{0,40}(?:error|critical)|"
+         r"md/raid\S*: .*fail|SMART.{0,40}(?:fail|FAILING)", physical=True, action=Action.SWAP),
+    root(FaultClass.STORAGE_CHECKPOINT, "netfs.stall",
+         ("not responding", "lustreerror", "lustre:", "gpfs", "mmfs", "beegfs", "nfs:", "nfs4", "ceph:",
+          "libceph", "stale file handle", "stale nfs", "transport endpoint is not connected",
+          "s3fs", "gcsfuse", "juicefs"), 0.85, "network file system clients",
+         r"nfs4?:? .{0,40}(?:server (?P<peer>\S+) )?not responding|LustreError|Lustre: .{0,100}(?:lost|evicted|timed out|connection)|"
+         r"(?:GPFS|mmfs)\S* .{0,100}(?:unmount|lost|stale|panic|expel|error)|Stale (?:NFS )?file handle|"
+         r"Transport endpoint is not connected|libceph.{0,80}(?:socket closed|session lost|down)|ceph: .{0,60}(?:error|hung|lost)|"
+         r"(?:BeeGFS|beegfs).{0,80}(?:error|timeout|unreachable)|(?:gcsfuse|s3fs|juicefs).{0,80}(?:error|fail)",
+         action=Action.LOCALISE),
+    root(FaultClass.STORAGE_CHECKPOINT, "errno.io",
+         ("[errno 5]", "input/output error", "read-only file system", "[errno 30]", "[errno 116]",
+          "remote i/o error", "[errno 121]", "[errno 107]"), 0.85, _ERRNO,
+         r"Input/output error|Errno 5\b|Read-only file system|Errno 30\b|Errno 116\b|Remote I/O error|Errno 121\b|Errno 107\b"),
+    root(FaultClass.STORAGE_CHECKPOINT, "errno.quota", ("disk quota exceeded", "[errno 122]", "edquot"), 0.88,
+         _ERRNO, origin=Origin.USER, action=Action.FREE_SPACE),
+    root(FaultClass.STORAGE_CHECKPOINT, "errno.no-space-checkpoint",
+         ("no space left on device", "enospc", "[errno 28]", "disk full"), 0.9, _ERRNO,
+         r"(?:checkpoint|ckpt|save|torch|serializ|shard|distcp|safetensors|writer).{0,160}(?:No space left on device|ENOSPC|Errno 28)|"
+         r"(?:No space left on device|ENOSPC|Errno 28).{0,160}(?:checkpoint|ckpt|\.pt\b|\.pth|\.bin|shard|distcp|safetensors)",
+         action=Action.FREE_SPACE),
+    root(FaultClass.DISK_FULL, "errno.no-space",
+         ("no space left on device", "enospc", "[errno 28]", "disk full", "disk is full",
+          "diskpressure", "filesystem full", "no free space", "file system is full", "insufficient disk"), 0.75,
+         _ERRNO,
+         r"No space left on device|ENOSPC|Errno 28\b|[Dd]isk (?:is )?full|DiskPressure|[Ff]ile ?system (?:is )?full|"
+         r"no free space|[Ii]nsufficient disk", part=Part.GENERIC, action=Action.FREE_SPACE),
+    root(FaultClass.DISK_FULL, "df.full", ("100%",), 0.5, "df(1)",
+         r"^\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/", action=Action.FREE_SPACE),
+    root(FaultClass.STORAGE_CHECKPOINT, "checkpoint.broken",
+         ("pytorchstreamwriter", "pytorchstreamreader", "inline_container", "unexpected pos",
+          "failed finding central directory", "checkpointexception", "corrupt", "failed to save checkpoint",
+          "failed to load checkpoint", "checkpoint save failed", "error saving checkpoint", "checkpoint write",
+          "failed to write checkpoint", "invalid header or archive", "file in archive is not", "unpicklingerror",
+          "unexpected eof", "eoferror", "headertoolarge", "metadataincompletebuffer", "incomplete metadata",
+          "checkpoint is corrupt", "error while saving", "failed saving", "could not save", "unable to save", "checkpoint upload", "truncat", "incomplete",
+          "failed to upload", "failed to flush", "checkpoint saving failed", "could not load", "unable to load"), 0.8, "torch serialization and checkpoint texts",
+         r"PytorchStream(?:Writer|Reader) failed|inline_container|unexpected pos \d+|[Ff]ailed finding central directory|"
+         r"CheckpointException|(?:checkpoint|ckpt|shard|safetensors?).{0,80}(?:corrupt|truncat|incomplete)|"
+         r"(?:corrupt|truncat)\w*.{0,60}(?:checkpoint|ckpt)|"
+         r"(?:[Ff]ailed|[Ee]rror|[Uu]nable|[Cc]ould not) (?:to |while |when |during )?(?:sav|writ|load|read|upload|flush)\w* (?:the )?(?:async )?(?:model |optimizer |global )?(?:checkpoint|ckpt|shard|state)|"
+         r"checkpoint (?:save|write|load|upload|saving)\w* (?:has )?(?:fail|error|timed? ?out|abort)|"
+         r"invalid header or archive|[Ff]ile in archive is not|HeaderTooLarge|IncompleteBuffer|InvalidHeaderDeserialization"),
+)  # fmt: skip
+
+_FABRIC = (
+    root(FaultClass.NETWORK_IB, "mlx5.dead",
+         ("mlx5_core", "mlx5_ib", "mlx4_core", "bnxt_en", "irdma", "hfi1"), 0.86, "mlx5 driver texts",
+         r"(?:mlx[45]_(?:core|ib)|hfi1|irdma)(?: (?P<device>[0-9a-f]{4}:[0-9a-f:.]+))?.{0,100}"
+         r"(?:health compromised|unrecoverable|synd(?:rome)? 0x|timeout\. Will cause a leak|"
+         r"device is in (?:error|internal)|fatal|assert_var|poll_health|reset requested|"
+         r"High Temperature|CQE.{0,20}error|dump_cqe|Bad cable|Cable unplugged|"
+         r"port module event\[error\]|failed to (?:recover|reset)|command failed)",
+         physical=True, action=Action.SWAP),
+    root(FaultClass.NETWORK_LINK, "link.down",
+         ("link down", "link is down", "link_downed", "link flap", "lost carrier", "carrier lost",
+          "port down", "port state changed", "linkerrorrecovery", "symbol error", "symbolerror", "linkdowned",
+          "phy_state", "physical link", "port error", "link_error_recovery", "link failure", "nic link",
+          "flapping", "state: down", "state: initializing", "physical state:", "no-carrier", "port_rcv_errors", "portrcverrors"), 0.82,
+         "Linux net core; perfquery; ibstat",
+         r"(?:(?P<device>ib\d+|mlx5_\d+|en[ops]\w+|eth\d+|bond\w*|hsn\d+|roce\w*|rdma\d+)\b.{0,60})?"
+         r"(?:Link (?:is )?[Dd]own|(?:lost|Lost) carrier|link flap\w*|NO-CARRIER|port (?:went |is )?down|Link DOWN)|"
+         r"(?:link_downed|LinkDowned(?:Counter)?|link_error_recovery|LinkErrorRecovery(?:Counter)?|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)"
+         r"[\s.:=]*[1-9]|Physical state:\s*(?:Polling|Disabled|LinkErrorRecovery)|State:\s*(?:Down|Initializing)\s*$|"
+         r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True, action=Action.PAGE_NETWORK),
+    root(FaultClass.NETWORK_ETH, "net.watchdog",
+         ("netdev watchdog", "transmit queue", "tx timeout", "adapter reset", "tx hang"), 0.84, "Linux net core",
+         r"NETDEV WATCHDOG(?:: (?P<device>\S+))?|transmit queue \d+ timed out|[Tt]x [Hh]ang|tx timeout",
+         physical=True),
+    root(FaultClass.NETWORK_SWITCH, "switch.words",
+         ("switch", "opensm", "subnet manager", "ufm "), 0.7, "switch and subnet manager texts",
+         r"(?:leaf|spine|tor|ib|infiniband|ethernet|network) ?switch\b.{0,60}(?:down|fail|reboot|unreachable|error|crash|offline)|"
+         r"switch \S+ (?:is |went )?(?:down|unreachable|offline|rebooted)|"
+         r"(?:OpenSM|subnet manager|SM).{0,40}(?:lost|not running|unresponsive|no SM)|"
+         r"(?:UFM|opensm).{0,80}(?:switch|isolated|unhealthy port)", physical=True, action=Action.PAGE_NETWORK),
+)  # fmt: skip
+
+SIGNATURES: tuple[Signature, ...] = (*_KERNEL, *_PCIE, *_STORAGE, *_FABRIC)

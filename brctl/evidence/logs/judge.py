@@ -1,0 +1,187 @@
+"""From attributed events to one verdict with a calibrated probability."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from brctl.evidence.logs.attribution import Weighed, attribute
+from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
+from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.signature import ORIGIN_OF, Part
+from brctl.model.evidence import Role
+from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.log_verdict import LogEvidence, LogVerdict
+
+ACTION_OF: dict[FaultClass, Action] = {
+    FaultClass.GPU_MEMORY_ECC: Action.SWAP,
+    FaultClass.GPU_LOST: Action.SWAP,
+    FaultClass.NVLINK: Action.SWAP,
+    FaultClass.PCIE: Action.SWAP,
+    FaultClass.THERMAL_POWER: Action.CORDON,
+    FaultClass.DRIVER_FIRMWARE: Action.RESET_GPU,
+    FaultClass.SILENT_CORRUPTION: Action.STOP_TIME_CHECKS,
+    FaultClass.GPU_SLOW: Action.SWAP,
+    FaultClass.NETWORK_IB: Action.LOCALISE,
+    FaultClass.NETWORK_ETH: Action.LOCALISE,
+    FaultClass.NETWORK_LINK: Action.PAGE_NETWORK,
+    FaultClass.NETWORK_SWITCH: Action.PAGE_NETWORK,
+    FaultClass.NODE_FAILURE: Action.SWAP,
+    FaultClass.HOST_KERNEL: Action.SWAP,
+    FaultClass.CPU_OOM: Action.RESTART,
+    FaultClass.DISK_FULL: Action.FREE_SPACE,
+    FaultClass.STORAGE_CHECKPOINT: Action.LOCALISE,
+    FaultClass.STRAGGLER_SLOW: Action.SWAP,
+    FaultClass.GPU_OOM: Action.FIX_CONFIG,
+    FaultClass.USER_CODE: Action.ROLLBACK_CODE,
+    FaultClass.HANG_MISMATCH: Action.ROLLBACK_CODE,
+    FaultClass.NUMERIC_NAN: Action.STOP_TIME_CHECKS,
+    FaultClass.DATA_LOADER: Action.FIX_CONFIG,
+    FaultClass.NCCL_CONFIG: Action.FIX_CONFIG,
+    FaultClass.ENVIRONMENT_MISMATCH: Action.FIX_CONFIG,
+    FaultClass.PREEMPTION_SIGTERM: Action.RESTART,
+    FaultClass.NO_FAULT: Action.NONE,
+    FaultClass.UNKNOWN: Action.COLLECT_MORE,
+}
+
+MIN_STRENGTH = 0.25
+"""A root candidate weaker than this is mentioned, never claimed."""
+
+_FURTHER = 0.35
+"""How much a second family of the same class adds; families are seldom independent."""
+
+_SPEAKING = frozenset({Part.ROOT, Part.GENERIC, Part.STOPPED, Part.HINT})
+_CEILING = 0.97
+_UNKNOWN_ODDS = {True: 0.3, False: 0.1}
+_CLEAN_ODDS = {True: 0.02, False: 0.45}
+_SHOWN = {Role.ROOT: 6, Role.VICTIM: 4, Role.TEARDOWN: 2, Role.CONTEXT: 2}
+
+
+def judge(
+    name: str, events: Iterable[LogEvent], notes: Sequence[str] = (), *, readable: bool = True
+) -> LogVerdict:
+    """The verdict on a set of events.
+
+    Args:
+        name: The input's name, "" for all inputs together.
+        events: What the readers kept, in any order.
+        notes: What could not be read.
+        readable: False when something stayed unread: then nothing found is unknown, not no-fault.
+    """
+    kept = list(events)
+    weighed = attribute(kept)
+    odds = _odds(weighed, readable=readable)
+    total = sum(odds.values())
+    ranked = sorted(odds.items(), key=lambda item: (-item[1], item[0].value))
+    winner = ranked[0][0]
+    deciding = _deciding(winner, weighed)
+    culprit = _culprit(winner, deciding, weighed, kept)
+    return LogVerdict(
+        name=name,
+        fault=winner,
+        origin=_origin(winner, deciding, odds),
+        culprit=culprit.describe(),
+        probability=round(calibrate(odds[winner] / total), 3),
+        action=_action(winner, deciding),
+        evidence=_lines(winner, weighed, kept),
+        alternatives=tuple(
+            (fault, round(o / total, 3)) for fault, o in ranked[1:4] if o / total >= 0.02
+        ),
+        notes=tuple(notes),
+        culprit_ranks=culprit.ranks,
+        culprit_host=culprit.host,
+    )
+
+
+def calibrate(raw: float) -> float:
+    """The stated probability for a raw one; the bench prints how well it holds."""
+    return min(0.97, max(0.05, raw))
+
+
+def _odds(weighed: Sequence[Weighed], *, readable: bool) -> dict[FaultClass, float]:
+    by_class: dict[FaultClass, list[float]] = {}
+    failed = not readable
+    for item in weighed:
+        part = item.event.signature.part
+        failed = failed or part in (Part.VICTIM, Part.TEARDOWN, Part.STOPPED)
+        if part in _SPEAKING:
+            by_class.setdefault(item.fault, []).append(item.weight)
+    odds = {
+        fault: _class_odds(weights)
+        for fault, weights in by_class.items()
+        if max(weights) >= MIN_STRENGTH
+    }
+    odds[FaultClass.UNKNOWN] = odds.get(FaultClass.UNKNOWN, 0.0) + _UNKNOWN_ODDS[failed]
+    odds[FaultClass.NO_FAULT] = _CLEAN_ODDS[failed]
+    return odds
+
+
+def _class_odds(weights: list[float]) -> float:
+    first, *rest = sorted(weights, reverse=True)
+    missing = 1.0 - first
+    for weight in rest:
+        missing *= 1.0 - _FURTHER * weight
+    chance = min(1.0 - missing, _CEILING)
+    return chance / (1.0 - chance)
+
+
+def _deciding(winner: FaultClass, weighed: Sequence[Weighed]) -> list[Weighed]:
+    mine = [w for w in weighed if w.role is Role.ROOT and w.fault is winner]
+    return sorted(mine, key=lambda w: -w.weight)
+
+
+SURE_OF_ORIGIN = 0.62
+"""Whose fault it is is claimed only when classes of that side hold this much of the probability."""
+
+
+def _origin(
+    winner: FaultClass, deciding: Sequence[Weighed], odds: Mapping[FaultClass, float]
+) -> Origin:
+    side = deciding[0].event.signature.side if deciding else ORIGIN_OF[winner]
+    same = sum(o for fault, o in odds.items() if fault is winner or ORIGIN_OF[fault] is side)
+    return side if same / sum(odds.values()) >= SURE_OF_ORIGIN else Origin.UNKNOWN
+
+
+def _action(winner: FaultClass, deciding: Sequence[Weighed]) -> Action:
+    chosen = deciding[0].event.signature.action if deciding else None
+    return chosen or ACTION_OF[winner]
+
+
+def _culprit(
+    winner: FaultClass,
+    deciding: Sequence[Weighed],
+    weighed: Sequence[Weighed],
+    kept: Sequence[LogEvent],
+) -> Culprit:
+    if winner is FaultClass.NO_FAULT:
+        return Culprit()
+    names = {w.event.signature.name for w in deciding}
+    lines = [event for event in kept if event.signature.name in names]
+    blocks = [event for event in kept if event.signature.name in ("torchrun.rank", "torchrun.host")]
+    culprit = name_culprit(lines, blocks)
+    if winner is FaultClass.UNKNOWN and (not deciding or not culprit.describe()):
+        return named_peers(e for e in kept if e.signature.part is Part.VICTIM)
+    return culprit
+
+
+def _lines(
+    winner: FaultClass, weighed: Sequence[Weighed], kept: Sequence[LogEvent]
+) -> tuple[LogEvidence, ...]:
+    """The deciding lines first, then some of each other role."""
+    ranked = sorted(
+        weighed, key=lambda w: (w.fault is not winner, -w.weight, w.event.source, w.event.line)
+    )
+    shown = {role: [w for w in ranked if w.role is role][:limit] for role, limit in _SHOWN.items()}
+    return tuple(
+        LogEvidence(
+            role,
+            w.event.source,
+            w.event.line,
+            w.event.text[:400],
+            w.event.signature.name,
+            _count(w, kept),
+        )
+        for role, items in shown.items()
+        for w in items
+    )
+
+
+def _count(item: Weighed, kept: Sequence[LogEvent]) -> int:
+    return sum(e.count for e in kept if e.signature.name == item.event.signature.name)

@@ -1,0 +1,138 @@
+"""Evidence from what each rank of a job said last: the bridge from logs to the joined verdict.
+
+Silence counts: when every rank that speaks is a victim, the rank without last words is the
+likeliest cause. Survivors of a killed rank name a ring neighbour or themselves, never the dead one.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from brctl.evidence.logs.attribution import Weighed, attribute
+from brctl.evidence.logs.catalogue import SHIPPED
+from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.signature import Part, Signature
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+
+CONVICTING = 0.85
+"""A root line at least this strong convicts; a weaker one hints."""
+
+_CODE = frozenset(
+    {
+        FaultClass.USER_CODE,
+        FaultClass.ENVIRONMENT_MISMATCH,
+        FaultClass.NCCL_CONFIG,
+        FaultClass.GPU_OOM,
+    }
+)
+"""Classes that speak about the program: no node is named for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankWords:
+    """What is known of one rank's end.
+
+    Attributes:
+        text: Its last lines, at most a few KiB; "" when it said nothing.
+        exit_status: Its status, negative for a signal; None when not known or still running.
+        alive: Whether the process runs; None when that could not be read.
+        at: When the words were read or the rank ended, UTC.
+    """
+
+    rank: int
+    node: str
+    text: str
+    exit_status: int | None = None
+    alive: bool | None = None
+    source: str = ""
+    at: datetime | None = None
+
+
+def assess_log_lines(
+    words: Iterable[RankWords], signatures: Sequence[Signature] = SHIPPED
+) -> tuple[Evidence, ...]:
+    """Evidence of all ranks together, deciding lines first.
+
+    Give every rank of the job, the silent ones too. Inputs in any order give the same evidence.
+    """
+    ranks = sorted(words, key=lambda w: w.rank)
+    index = LineIndex(signatures)
+    read = {w.rank: _events(w, index) for w in ranks}
+    weighed = attribute(event for events in read.values() for event in events)
+    by_source = {_source(w): w for w in ranks}
+    ranked = sorted(weighed, key=lambda w: (w.role is not Role.ROOT, -w.weight, w.event.source))
+    shown = [item for item in ranked if item.event.signature.part not in (Part.CONTEXT, Part.HINT)]
+    evidence = [_evidence(item, by_source[item.event.source], read) for item in shown]
+    return (*evidence, *_silent(ranks, read, weighed))
+
+
+def _source(words: RankWords) -> str:
+    return words.source or f"rank-{words.rank:05d}.log"
+
+
+def _events(words: RankWords, index: LineIndex) -> list[LogEvent]:
+    reader = LineReader(_source(words), index)
+    for number, line in enumerate(words.text.splitlines(), 1):
+        reader.read(number, line.encode("utf-8", "replace"))
+    return reader.events()
+
+
+def _evidence(item: Weighed, words: RankWords, read: dict[int, list[LogEvent]]) -> Evidence:
+    signature = item.event.signature
+    fault = signature.fault if item.role is Role.ROOT else None
+    name = signature.name
+    same = [rank for rank, events in read.items() if any(e.signature.name == name for e in events)]
+    more = f", and {len(same) - 1} more ranks" if len(same) > 1 else ""
+    return Evidence(
+        kind=f"log.{name}",
+        subject=_subject(signature, words),
+        weight=_weight(item),
+        fault=fault,
+        role=item.role,
+        source=item.event.source,
+        text=f"rank {words.rank} said{more}: {item.event.text.strip()[:200]}",
+        raw=item.event.text,
+        at=words.at,
+    )
+
+
+def _subject(signature: Signature, words: RankWords) -> Subject:
+    if signature.fault in _CODE and not signature.physical:
+        return Subject("", "code:job")
+    return Subject(words.node, f"rank:{words.rank}")
+
+
+def _weight(item: Weighed) -> Weight:
+    if item.role is not Role.ROOT or item.event.signature.fault is FaultClass.UNKNOWN:
+        return Weight.CONTEXT
+    return Weight.CONVICTS if item.weight >= CONVICTING else Weight.HINTS
+
+
+def _silent(
+    ranks: Sequence[RankWords], read: dict[int, list[LogEvent]], weighed: Sequence[Weighed]
+) -> list[Evidence]:
+    """Hints at ranks that ended without a word while every other one reports a lost peer."""
+    if any(w.role is Role.ROOT and w.fault is not FaultClass.UNKNOWN for w in weighed):
+        return []
+    victims = {
+        r for r, events in read.items() if any(e.signature.part is Part.VICTIM for e in events)
+    }
+    quiet = [w for w in ranks if w.rank not in victims and w.alive is not True and not read[w.rank]]
+    if not victims or not quiet or len(quiet) * 2 > len(ranks):
+        return []
+    return [_silence(w, len(victims)) for w in quiet]
+
+
+def _silence(words: RankWords, victims: int) -> Evidence:
+    how = f"ended with status {words.exit_status}" if words.exit_status is not None else "is gone"
+    text = (
+        f"rank {words.rank} {how} without a word; {victims} ranks that lost a peer did report it,"
+        " so it stopped first"
+    )
+    subject = Subject(words.node, f"rank:{words.rank}")
+    return Evidence(
+        "log.silent-rank", subject, Weight.HINTS, FaultClass.UNKNOWN, Role.ROOT,
+        _source(words), text, at=words.at,
+    )  # fmt: skip

@@ -1,0 +1,199 @@
+"""Turns the candidate lines of one input into events: signatures, tracebacks, progress, context."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from brctl.evidence.logs.event import LogEvent, clean
+from brctl.evidence.logs.signature import Part, Signature, root
+from brctl.evidence.logs.timestamps import seconds_of_year
+from brctl.evidence.logs.tracebacks import FINAL, FRAME, classify_final
+from brctl.evidence.numeric import NumericWatch, parse_progress
+from brctl.model.fault import FaultClass
+
+KEPT_PER_FAMILY = 8
+"""Lines of one signature that one input keeps; the rest are counted. Bounds memory for any size."""
+
+QUOTED = 1000
+"""Characters of a line that an event keeps."""
+
+TRACEBACK_LINES = 400
+"""A final line further than this from its `Traceback` head belongs to something else."""
+
+_RANK = re.compile(
+    r"\[(?:default|rank|Rank )(?P<rank>\d+)\]|\brank[ =:](?P<rank2>\d+)\b", re.IGNORECASE
+)
+_NCCL_HOST = re.compile(r"(?:^|\]\s?)(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\]")
+_SYSLOG_HOST = re.compile(r"^\S{3,6} +\d{1,2} \d\d:\d\d:\d\d (?P<host>[\w.-]+) \S*:")
+_JUMP = root(
+    FaultClass.NUMERIC_NAN, "progress.jump", "loss", 0.74, "ByteRobust section 4.1: the 5x rule"
+)
+_NAN = root(FaultClass.NUMERIC_NAN, "progress.nan", "loss", 0.88, "ByteRobust section 4.1: NaN")
+
+
+class LineIndex:
+    """Signatures by the anchors that can lead to them."""
+
+    def __init__(self, signatures: Sequence[Signature]) -> None:
+        self.signatures = tuple(signatures)
+        self._by_anchor: dict[str, list[int]] = {}
+        self._benign = [s for s in self.signatures if s.part is Part.BENIGN]
+        for number, signature in enumerate(self.signatures):
+            for anchor in signature.anchors if signature.part is not Part.BENIGN else ():
+                self._by_anchor.setdefault(anchor, []).append(number)
+
+    def possible(self, text: str, anchors: Iterable[str] | None = None) -> list[Signature]:
+        """Signatures with an anchor on the line, in catalogue order."""
+        lowered = text.lower()
+        found = anchors if anchors is not None else (a for a in self._by_anchor if a in lowered)
+        numbers = {number for anchor in found for number in self._by_anchor.get(anchor, ())}
+        return [self.signatures[number] for number in sorted(numbers)]
+
+    def is_harmless(self, text: str) -> bool:
+        """True when a benign signature matches."""
+        lowered = text.lower()
+        return any(
+            any(anchor in lowered for anchor in signature.anchors)
+            and signature.compiled.search(text)
+            for signature in self._benign
+        )
+
+
+@dataclass(slots=True)
+class LineReader:
+    """Reads the candidate lines of one input in order; everything it keeps is bounded.
+
+    Attributes:
+        source: Name of the input.
+        offset_s: Seconds to add to this input's clock.
+    """
+
+    source: str
+    index: LineIndex
+    offset_s: float = 0.0
+    _context: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _frames: list[str] = field(default_factory=list)
+    _traceback_at: int = -TRACEBACK_LINES
+    _at_s: float | None = None
+    _watch: NumericWatch = field(default_factory=NumericWatch)
+    _events: dict[str, list[LogEvent]] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    def read(self, number: int, raw: bytes, anchors: Iterable[str] | None = None) -> None:
+        """Take one line; `anchors` are the texts known to stand on it, None to search."""
+        text = clean(raw)
+        if not text:
+            return
+        at_s = seconds_of_year(text)
+        if at_s is not None:
+            self._at_s = at_s + self.offset_s
+        self._follow_traceback(number, text)
+        matched = self._match(text, number, anchors)
+        for signature, fields in matched:
+            self._keep(signature, number, text, fields)
+        speaking = any(s.part not in (Part.CONTEXT, Part.GENERIC) for s, _ in matched)
+        if not speaking:
+            self._read_exception(number, text)
+        self._read_progress(number, text)
+
+    def events(self) -> list[LogEvent]:
+        """What was kept, in line order, each with the number of lines of its family."""
+        kept = (
+            replace(event, count=self._counts[name] if event is events[0] else 0)
+            for name, events in self._events.items()
+            for event in events
+        )
+        return sorted(kept, key=lambda event: (event.line, event.signature.name))
+
+    def _match(
+        self, text: str, number: int, anchors: Iterable[str] | None
+    ) -> list[tuple[Signature, Mapping[str, str]]]:
+        found: list[tuple[Signature, Mapping[str, str]]] = []
+        for signature in self.index.possible(text, anchors):
+            if not self._holds(signature):
+                continue
+            match = signature.compiled.search(text)
+            if match is None:
+                continue
+            fields = {key: value for key, value in match.groupdict().items() if value}
+            if signature.sets:
+                self._context[signature.sets] = (
+                    fields.get("value", match[0]).strip().lower(),
+                    number,
+                )
+            found.append((signature, fields))
+        if found and self.index.is_harmless(text):
+            return []
+        return _without_weaker(found)
+
+    def _holds(self, signature: Signature) -> bool:
+        for key, wanted in signature.when:
+            have = self._context.get(key)
+            if have is None or (wanted != "*" and have[0] != wanted):
+                return False
+        return True
+
+    def _keep(
+        self, signature: Signature, number: int, text: str, fields: Mapping[str, str]
+    ) -> None:
+        self._counts[signature.name] = self._counts.get(signature.name, 0) + 1
+        events = self._events.setdefault(signature.name, [])
+        if len(events) >= KEPT_PER_FAMILY:
+            return
+        known = {**self._known(text), **fields}
+        events.append(LogEvent(signature, self.source, number, text[:QUOTED], self._at_s, known))
+
+    def _known(self, text: str) -> dict[str, str]:
+        known: dict[str, str] = {}
+        for pattern in (_RANK, _NCCL_HOST, _SYSLOG_HOST):
+            match = pattern.search(text)
+            if match:
+                known |= {
+                    key.rstrip("2"): value for key, value in match.groupdict().items() if value
+                }
+        if "gpu" in self._context:
+            known.setdefault("section_gpu", self._context["gpu"][0].rstrip(":"))
+        return known
+
+    def _follow_traceback(self, number: int, text: str) -> None:
+        if "Traceback (most recent call last)" in text:
+            self._traceback_at = number
+            self._frames.clear()
+            return
+        frame = FRAME.match(text)
+        if frame and len(self._frames) < TRACEBACK_LINES:
+            self._frames.append(frame["path"])
+
+    def _read_exception(self, number: int, text: str) -> None:
+        final = FINAL.match(text)
+        if final is None or "Warning" in final["type"]:
+            return
+        inside = number - self._traceback_at < TRACEBACK_LINES
+        signature = classify_final(final["type"], tuple(self._frames), in_traceback=inside)
+        self._keep(signature, number, text, {"exception": final["type"]})
+
+    def _read_progress(self, number: int, text: str) -> None:
+        if "loss" not in text.lower() and "grad" not in text.lower():
+            return
+        row = parse_progress(text)
+        trouble = self._watch.see(row) if row else None
+        if trouble:
+            self._keep(_NAN if trouble.kind == "nan" else _JUMP, number, text, {})
+
+
+def _without_weaker(
+    found: list[tuple[Signature, Mapping[str, str]]],
+) -> list[tuple[Signature, Mapping[str, str]]]:
+    """One cause a line: the strongest; generic rows speak only when nothing else does."""
+    roots = [pair for pair in found if pair[0].part in (Part.ROOT, Part.STOPPED)]
+    if not roots:
+        roots = [pair for pair in found if pair[0].part is Part.GENERIC]
+    rest = [
+        pair
+        for pair in found
+        if pair[0].part in (Part.VICTIM, Part.TEARDOWN, Part.CONTEXT, Part.HINT)
+    ]
+    if not roots:
+        return rest
+    best = max(roots, key=lambda pair: pair[0].strength)
+    return [best, *(pair for pair in rest if pair[0].part is not Part.VICTIM)]

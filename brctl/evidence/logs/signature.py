@@ -1,0 +1,143 @@
+"""A signature: one family of log lines, what it speaks for, and how far it does so alone.
+
+The constitution of the tables beside this file:
+
+1. A match is an observation, not a verdict. `strength` is the chance that the class is right when
+   this family is the only thing seen; attribution weighs families against each other.
+2. A victim's line never carries a class: the reporter of a broken connection did not break it.
+3. Every row says where it comes from.
+4. `anchors` are lower-case texts of which one must stand on the line. The streaming engine searches
+   for anchors only; the pattern then decides. Short or common anchors cost speed, never accuracy.
+"""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from brctl.model.fault import Action, FaultClass, Origin
+
+
+class Part(StrEnum):
+    """What a line's family is in the chain of events."""
+
+    ROOT = "root"
+    """May be the first cause."""
+    GENERIC = "generic"
+    """May be the first cause when nothing more specific stands on the same line."""
+    HINT = "hint"
+    """Makes a class a little likelier beside what the line itself says."""
+    VICTIM = "victim"
+    """Reports that somebody else stopped."""
+    TEARDOWN = "teardown"
+    """Belongs to being shut down; what comes later proves nothing."""
+    STOPPED = "stopped"
+    """A scheduler or person ended the job: the cause when nothing failed before."""
+    CONTEXT = "context"
+    """Says where we are (host, GPU, rank, section); accuses nobody."""
+    BENIGN = "benign"
+    """Looks alarming and is not; silences other families on its line."""
+
+
+ORIGIN_OF: dict[FaultClass, Origin] = dict.fromkeys(FaultClass, Origin.INFRA) | {
+    FaultClass.CPU_OOM: Origin.USER,
+    FaultClass.GPU_OOM: Origin.USER,
+    FaultClass.USER_CODE: Origin.USER,
+    FaultClass.HANG_MISMATCH: Origin.USER,
+    FaultClass.NUMERIC_NAN: Origin.USER,
+    FaultClass.DATA_LOADER: Origin.USER,
+    FaultClass.NCCL_CONFIG: Origin.USER,
+    FaultClass.ENVIRONMENT_MISMATCH: Origin.USER,
+    FaultClass.PREEMPTION_SIGTERM: Origin.USER,
+    FaultClass.NO_FAULT: Origin.UNKNOWN,
+    FaultClass.UNKNOWN: Origin.UNKNOWN,
+}
+"""Whose side a class is on unless a signature knows better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One family of lines.
+
+    Attributes:
+        name: Dotted and unique, `nccl.ib.retry-exceeded`.
+        anchors: Lower-case texts; a line without any of them cannot match.
+        part: Its place in the chain of events.
+        fault: The class it speaks for; None for victims, teardown, context and benign lines.
+        strength: Chance in 0 to 1 that the class is right when this is all there is.
+        source: Where the meaning comes from.
+        pattern: Regular expression on the cleaned line, case ignored; None means the anchors
+            suffice. Named groups `rank`, `host`, `gpu`, `peer`, `pid`, `device`, `disk` name
+            culprits; any other group is kept as a field.
+        origin: Overrides the class's usual side.
+        action: Overrides the class's usual advice.
+        sets: Context key that a match sets to its `value` group, or to the whole match.
+        when: Context keys and values that must hold, as left by earlier `sets` in the same input.
+        physical: Speaks of hardware or the kernel: stays evidence after the job is torn down.
+    """
+
+    name: str
+    anchors: tuple[str, ...]
+    part: Part
+    fault: FaultClass | None
+    strength: float
+    source: str
+    pattern: str | None = None
+    origin: Origin | None = None
+    action: Action | None = None
+    sets: str = ""
+    when: tuple[tuple[str, str], ...] = ()
+    physical: bool = False
+    compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        pattern = self.pattern or "|".join(re.escape(anchor) for anchor in self.anchors)
+        object.__setattr__(self, "compiled", re.compile(pattern, re.IGNORECASE))
+
+    @property
+    def side(self) -> Origin:
+        """Whose side the fault is on when this signature decides."""
+        if self.origin is not None:
+            return self.origin
+        return ORIGIN_OF[self.fault] if self.fault else Origin.UNKNOWN
+
+
+def root(
+    fault: FaultClass,
+    name: str,
+    anchors: str | tuple[str, ...],
+    strength: float,
+    source: str,
+    pattern: str | None = None,
+    *,
+    part: Part = Part.ROOT,
+    origin: Origin | None = None,
+    action: Action | None = None,
+    sets: str = "",
+    when: tuple[tuple[str, str], ...] = (),
+    physical: bool = False,
+) -> Signature:
+    """A row that speaks for a class."""
+    return Signature(
+        name, _texts(anchors), part, fault, strength, source, pattern,
+        origin, action, sets, when, physical,
+    )  # fmt: skip
+
+
+def aside(
+    part: Part,
+    name: str,
+    anchors: str | tuple[str, ...],
+    source: str,
+    pattern: str | None = None,
+    *,
+    sets: str = "",
+    when: tuple[tuple[str, str], ...] = (),
+) -> Signature:
+    """A row that speaks for no class: a victim, teardown, context or harmless line."""
+    return Signature(
+        name, _texts(anchors), part, None, 0.0, source, pattern, sets=sets, when=when
+    )  # fmt: skip
+
+
+def _texts(anchors: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (anchors,) if isinstance(anchors, str) else anchors

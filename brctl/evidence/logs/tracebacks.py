@@ -1,0 +1,91 @@
+"""What the last line of a Python traceback says, given the frames above it."""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+import re
+
+from brctl.evidence.logs.signature import Part, Signature, aside, root
+from brctl.model.fault import Action, FaultClass
+
+FINAL = re.compile(
+    r"^(?:\W{0,3}\[[^\]]{1,40}\]:?\s*|\(\w+ pid=\d+[^)]*\)\s*|\d+: |[\w.-]+: (?=\w+Error))*"
+    r"(?P<type>(?:[a-zA-Z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Failure|Exit|Timeout|Iteration))(?::\s*(?P<words>.*)|\s*)$"
+)
+"""`pkg.SomeError: words`, behind the rank prefixes of torchrun, Ray and Megatron."""
+
+FRAME = re.compile(r'^\W*(?:\[[^\]]{1,40}\]:?\s*)*\W*File "(?P<path>[^"]+)", line \d+')
+
+_SOURCE = "Python exception hierarchy"
+_USER = (
+    "SyntaxError|IndentationError|NameError|UnboundLocalError|TypeError|AttributeError|KeyError|IndexError|ValueError|"
+    "AssertionError|ZeroDivisionError|NotImplementedError|RecursionError|LookupError|ArithmeticError|StopIteration|"
+    r"ConfigAttributeError|ConfigKeyError|\w*ConfigError|ValidationError|PicklingError|FileExistsError|TabError"
+)
+
+_VICTIM = aside(Part.VICTIM, "python.distributed-exception", "error", _SOURCE)
+_LOADER = root(FaultClass.DATA_LOADER, "python.in-data-loading", "error", 0.82, _SOURCE)
+_STORAGE = root(FaultClass.STORAGE_CHECKPOINT, "python.in-checkpoint", "error", 0.6, _SOURCE)
+_TABLE: tuple[tuple[re.Pattern[str], Signature], ...] = (
+    (re.compile(r"(?:.*\.)?(?:Dist\w*Error|ChildFailedError|Ray\w*Error|Actor\w*Error|CalledProcessError|BrokenPipeError|"
+                r"Connection\w*Error|TimeoutError|GetTimeoutError|EOFError|ProcessRaisedException|ProcessExitedException|"
+                r"BrokenProcessPool|SystemExit|GeneratorExit|RendezvousTimeoutError|RendezvousConnectionError|"
+                r"CancelledError|Empty|WorkerCrashedError|TaskCancelledError)"), _VICTIM),
+    (re.compile(r"(?:.*\.)?KeyboardInterrupt"),
+     root(FaultClass.PREEMPTION_SIGTERM, "python.interrupted", "interrupt", 0.6, _SOURCE, part=Part.STOPPED, action=Action.NONE)),
+    (re.compile(r"(?:.*\.)?(?:ModuleNotFoundError|ImportError|PackageNotFoundError)"),
+     root(FaultClass.ENVIRONMENT_MISMATCH, "python.import", "error", 0.85, _SOURCE)),
+    (re.compile(r"(?:.*\.)?MemoryError"), root(FaultClass.CPU_OOM, "python.memory", "error", 0.85, _SOURCE)),
+    (re.compile(r"(?:.*\.)?(?:OutOfMemoryError)"), root(FaultClass.GPU_OOM, "python.gpu-memory", "error", 0.85, _SOURCE)),
+    (re.compile(r"(?:.*\.)?(?:UnpicklingError|SafetensorError|CheckpointException|BadZipFile)"),
+     root(FaultClass.STORAGE_CHECKPOINT, "python.broken-file", "error", 0.72, _SOURCE)),
+    (re.compile(r"(?:.*\.)?(?:UnicodeDecodeError|JSONDecodeError|ArrowInvalid|ReadError|UnidentifiedImageError)"),
+     root(FaultClass.DATA_LOADER, "python.bad-data", "error", 0.65, _SOURCE)),
+    (re.compile(r"(?:.*\.)?(?:FileNotFoundError|IsADirectoryError|NotADirectoryError|PermissionError)"),
+     root(FaultClass.USER_CODE, "python.file", "error", 0.62, _SOURCE, action=Action.FIX_CONFIG)),
+    (re.compile(rf"(?:.*\.)?(?:{_USER})"),
+     root(FaultClass.USER_CODE, "python.exception", "error", 0.82, _SOURCE, action=Action.ROLLBACK_CODE)),
+    (re.compile(r".*"), root(FaultClass.USER_CODE, "python.other-exception", "error", 0.55, _SOURCE, action=Action.ROLLBACK_CODE)),
+)  # fmt: skip
+_CARRIERS = re.compile(r"(?:.*\.)?(?:RuntimeError|OSError|IOError|Exception|Error)")
+"""Types that carry somebody else's message; what they say decides, not what they are."""
+
+_DATA_FRAME = re.compile(
+    r"data ?loader|dataset|data_utils|collat|tokeniz|utils/data|/data/", re.IGNORECASE
+)
+_SAVE_FRAME = re.compile(
+    r"serialization\.py|distributed/checkpoint|checkpointing\.py|save_checkpoint|checkpoint_engine|safetensors",
+    re.IGNORECASE,
+)
+_FRAMEWORK = re.compile(
+    r"site-packages/torch/(?:distributed|nn/parallel|utils/data/dataloader)|c10d|torchrun"
+)
+
+
+def classify_final(type_name: str, frames: tuple[str, ...], *, in_traceback: bool) -> Signature:
+    """The signature an exception stands for.
+
+    Args:
+        type_name: Dotted exception type.
+        frames: Paths of the frames above it, outermost first, as far as they were seen.
+        in_traceback: A traceback head was seen; without one a bare `SomeError:` counts less.
+    """
+    signature = next(row for pattern, row in _TABLE if pattern.fullmatch(type_name))
+    if signature.fault is FaultClass.USER_CODE:
+        inner = frames[-4:]
+        if any(_DATA_FRAME.search(path) for path in inner):
+            return _LOADER
+        if _CARRIERS.fullmatch(type_name) and any(_SAVE_FRAME.search(path) for path in inner):
+            return _STORAGE
+    if not in_traceback and signature.fault is FaultClass.USER_CODE:
+        return _BARE
+    return signature
+
+
+_BARE = root(
+    FaultClass.USER_CODE,
+    "python.bare-exception",
+    "error",
+    0.5,
+    _SOURCE,
+    action=Action.ROLLBACK_CODE,
+)

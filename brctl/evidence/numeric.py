@@ -1,0 +1,147 @@
+"""NaN and jumps in loss and gradient norm: the paper's 5x rule, applied to logs or progress rows.
+
+Source: ByteRobust (arXiv 2509.16293) section 4.1: NaN, or a 5x rise of loss or gradient norm. The
+paper leaves the reference window open; here it is the median of the last rows. A language-model
+loss rarely rises 5x (it starts near ten nats), so a rise of 1.6x and two nats counts as a jump too.
+"""
+
+# ruff: noqa: E501 - tables and patterns are read whole
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import median
+
+JUMP_RATIO = 5.0
+LOSS_RATIO = 1.6
+LOSS_RISE_NATS = 2.0
+WINDOW_ROWS = 32
+GRADIENT_ROWS_NEEDED = 5
+"""Gradient norms of the first steps differ by orders of magnitude in healthy runs."""
+
+WARM_UP_STEPS = 200
+"""While the learning rate ramps up, losses rise by nats and come back in healthy runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRow:
+    """One optimiser step as the job reports it; None means not reported, NaN is a reading."""
+
+    step: int | None
+    loss: float | None
+    grad_norm: float | None = None
+    rank: int | None = None
+    local_loss_finite: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumericTrouble:
+    """The first bad value of one row.
+
+    Attributes:
+        kind: `nan`, `loss-jump` or `grad-jump`.
+        ratio: Value over the median before it; None for NaN.
+    """
+
+    kind: str
+    row: ProgressRow
+    ratio: float | None = None
+
+    def describe(self) -> str:
+        """One sentence."""
+        place = f"step {self.row.step}" if self.row.step is not None else "a step"
+        if self.kind == "nan":
+            return f"loss or gradient norm is not finite at {place}"
+        word = "loss" if self.kind == "loss-jump" else "gradient norm"
+        return f"{word} is {self.ratio:.1f} times its recent median at {place}"
+
+
+@dataclass(slots=True)
+class NumericWatch:
+    """Follows rows in order and says when one breaks the rule."""
+
+    _losses: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW_ROWS))
+    _norms: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW_ROWS))
+
+    def see(self, row: ProgressRow) -> NumericTrouble | None:
+        """The trouble this row shows, or None; the row then joins the window."""
+        trouble = self._judge(row)
+        if row.loss is not None and math.isfinite(row.loss):
+            self._losses.append(row.loss)
+        if row.grad_norm is not None and math.isfinite(row.grad_norm):
+            self._norms.append(row.grad_norm)
+        return trouble
+
+    def _judge(self, row: ProgressRow) -> NumericTrouble | None:
+        values = [value for value in (row.loss, row.grad_norm) if value is not None]
+        if row.local_loss_finite is False or not all(map(math.isfinite, values)):
+            return NumericTrouble("nan", row)
+        if row.step is not None and row.step < WARM_UP_STEPS:
+            return None
+        if row.loss is not None and self._losses:
+            usual = median(self._losses)
+            if usual > 0 and _jumped(row.loss, usual):
+                return NumericTrouble("loss-jump", row, row.loss / usual)
+        if row.grad_norm is not None and len(self._norms) >= GRADIENT_ROWS_NEEDED:
+            usual = median(self._norms)
+            if usual > 0 and row.grad_norm > max(JUMP_RATIO * usual, 1.0):
+                return NumericTrouble("grad-jump", row, row.grad_norm / usual)
+        return None
+
+
+def _jumped(loss: float, usual: float) -> bool:
+    if loss > JUMP_RATIO * usual and loss - usual > 1.0:
+        return True
+    return usual >= 1.0 and loss > LOSS_RATIO * usual and loss - usual > LOSS_RISE_NATS
+
+
+def first_trouble(rows: Iterable[ProgressRow]) -> NumericTrouble | None:
+    """The first row that breaks the rule."""
+    watch = NumericWatch()
+    return next((trouble for trouble in map(watch.see, rows) if trouble), None)
+
+
+def culprit_ranks(rows: Iterable[ProgressRow]) -> tuple[int, ...]:
+    """Ranks whose own loss was the first to go bad.
+
+    After the first gradient reduction every rank is NaN; only the rank-local loss before it, at the
+    earliest bad step, tells where it began. All ranks bad at that step locates nobody.
+    """
+    seen = [row for row in rows if row.rank is not None and row.step is not None]
+    bad = [row for row in seen if row.local_loss_finite is False]
+    if not bad:
+        return ()
+    first = min(row.step for row in bad if row.step is not None)
+    culprits = {row.rank for row in bad if row.step == first and row.rank is not None}
+    everyone = {row.rank for row in seen}
+    return tuple(sorted(culprits)) if culprits < everyone else ()
+
+
+_NUMBER = r"(?P<{}>[+-]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[+-]?\d+)?))(?![\w.])"
+_LOSS = re.compile(
+    r"(?<![\w-])(?:lm[ _-]?loss|train(?:ing)?[ _/-]?loss|total[ _]loss|loss|per_token_loss)['\"]?\s*(?:value)?\s*[:=|]\s*['\"]?(?:tensor\()?"
+    + _NUMBER.format("loss"), re.IGNORECASE,
+)  # fmt: skip
+_NORM = re.compile(
+    r"grad(?:ient)?[ _-]?norm['\"]?\s*[:=|]\s*['\"]?(?:tensor\()?" + _NUMBER.format("norm"),
+    re.IGNORECASE,
+)
+_STEP = re.compile(
+    r"(?:iteration|iter|global_?step|step)\W{0,14}(?P<step>\d{1,12})\b", re.IGNORECASE
+)
+
+
+def parse_progress(text: str) -> ProgressRow | None:
+    """The row a log line of Megatron, DeepSpeed, Hugging Face, Lightning or plain shape reports."""
+    loss = _LOSS.search(text)
+    norm = _NORM.search(text)
+    if loss is None and norm is None:
+        return None
+    step = _STEP.search(text)
+    return ProgressRow(
+        step=int(step["step"]) if step else None,
+        loss=float(loss["loss"]) if loss else None,
+        grad_norm=float(norm["norm"]) if norm else None,
+    )

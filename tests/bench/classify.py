@@ -1,0 +1,139 @@
+"""Accuracy, calibration and speed of `brctl logs classify`.
+
+    python3 tests/bench/classify.py [--corpus DIR] [--speed [MIB]] [--wrong] [-o json]
+
+The corpus is a folder with cases.jsonl (file, fault_class, origin, culprit) and logs/.
+"""
+
+# ruff: noqa: E501 - tables and patterns are read whole
+
+import argparse
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from brctl.engine.classify import Classifier  # noqa: E402
+from brctl.model.log_verdict import LogVerdict  # noqa: E402
+
+DEFAULT_CORPUS = ROOT.parent / "shared" / "corpus"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A labelled log and what was said about it."""
+
+    row: dict[str, str]
+    said: LogVerdict
+
+    @property
+    def class_right(self) -> bool:
+        return self.said.fault.value == self.row["fault_class"]
+
+    @property
+    def origin_right(self) -> bool:
+        return self.said.origin.value == self.row["origin"]
+
+    @property
+    def is_clean(self) -> bool:
+        return self.row["fault_class"] == "no-fault"
+
+
+def run_cases(corpus: Path) -> list[Case]:
+    classifier = Classifier()
+    rows = [json.loads(line) for line in (corpus / "cases.jsonl").read_text().splitlines() if line]
+    return [
+        Case(row, classifier.classify_paths([corpus / "logs" / row["file"]]).overall)
+        for row in rows
+    ]
+
+
+def confusion(cases: list[Case]) -> list[str]:
+    counts = Counter((c.row["fault_class"], c.said.fault.value) for c in cases)
+    labels = sorted({label for pair in counts for label in pair})
+    lines = ["label -> said (count)"]
+    for label in labels:
+        said = [(n, s) for (labelled, s), n in counts.items() if labelled == label]
+        if said:
+            parts = ", ".join(
+                f"{'' if s == label else '!'}{s} {n}" for n, s in sorted(said, reverse=True)
+            )
+            lines.append(f"  {label:<22}{parts}")
+    return lines
+
+
+def reliability(cases: list[Case]) -> list[str]:
+    lines = ["stated probability   cases   said on average   right"]
+    for low in (0.0, 0.5, 0.6, 0.7, 0.8, 0.9):
+        high = {0.0: 0.5, 0.9: 1.01}.get(low, low + 0.1)
+        inside = [c for c in cases if low <= c.said.probability < high]
+        if inside:
+            said = sum(c.said.probability for c in inside) / len(inside)
+            right = sum(c.class_right for c in inside) / len(inside)
+            lines.append(
+                f"  {low:.1f} to {min(high, 1.0):.1f}         {len(inside):>5}   {said:>15.2f}   {right:>5.2f}"
+            )
+    return lines
+
+
+def scores(cases: list[Case]) -> dict[str, float]:
+    clean = [c for c in cases if c.is_clean]
+    faulty = [c for c in cases if not c.is_clean]
+    alarms = sum(c.said.fault.value not in ("no-fault", "unknown") for c in clean)
+    return {
+        "cases": len(cases),
+        "class_right_ratio": sum(c.class_right for c in cases) / len(cases),
+        "class_right_faulty_ratio": sum(c.class_right for c in faulty) / max(1, len(faulty)),
+        "origin_right_ratio": sum(c.origin_right for c in cases) / len(cases),
+        "clean_alarm_ratio": alarms / max(1, len(clean)),
+        "brier": sum((c.said.probability - c.class_right) ** 2 for c in cases) / len(cases),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, default=DEFAULT_CORPUS)
+    parser.add_argument("--speed", type=int, nargs="?", const=256, metavar="MIB")
+    parser.add_argument("--wrong", action="store_true", help="print the cases that came out wrong")
+    parser.add_argument("-o", choices=["text", "json"], default="text")
+    options = parser.parse_args()
+    if options.speed:
+        from tests.bench.classify_speed import print_speed
+
+        return print_speed(options.speed)
+    if not (options.corpus / "cases.jsonl").is_file():
+        print(
+            f"no labelled cases at {options.corpus}: give a folder with cases.jsonl and logs/ as --corpus"
+        )
+        return 3
+    cases = run_cases(options.corpus)
+    result = scores(cases)
+    if options.o == "json":
+        print(json.dumps(result, indent=2))
+        return 0
+    print("\n".join([*confusion(cases), "", *reliability(cases), ""]))
+    for name, value in result.items():
+        print(f"{name:<28}{value:.3f}" if isinstance(value, float) else f"{name:<28}{value}")
+    if options.wrong:
+        print_wrong(cases)
+    return 0
+
+
+def print_wrong(cases: list[Case]) -> None:
+    for case in cases:
+        if case.class_right and case.origin_right:
+            continue
+        said = case.said
+        print(
+            f"\n{case.row['id']}: label {case.row['fault_class']}/{case.row['origin']}, said {said.fault}/{said.origin} {said.probability}"
+        )
+        for line in said.evidence[:6]:
+            print(f"    {line.role} {line.signature}: {line.text[:140]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
