@@ -15,6 +15,7 @@ def sweep(
     ctx: typer.Context,
     level: Annotated[int, typer.Option("--level", min=1, max=4, help="1 safe beside jobs")] = 1,
     checks: Annotated[str, typer.Option("--checks", help="only checks of this pattern")] = "*",
+    profile: Annotated[str, typer.Option("--profile", help="sweep, preflight, storage")] = "sweep",
     job: Annotated[str | None, typer.Option("--job", help="also ask about this job")] = None,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="findings exit 0")] = False,
 ) -> None:
@@ -32,7 +33,7 @@ def sweep(
         async with open_world(settings) as world:
             names = choose_nodes(world, invocation.nodes, invocation.exclude)
             about = world.job(job) if job is not None else None
-            result = await sweep_nodes(world, names, Question(level, checks, about))
+            result = await sweep_nodes(world, names, Question(level, checks, profile, about))
             write_names(world)
         page = sweep_page(result, settings.context)
         if exit_zero and page.exit_code in (ExitCode.WARNING, ExitCode.CRITICAL):

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from brctl.engine.sweep_store import save
+from brctl.engine.sweep_store import latest, save
 from brctl.engine.wiring import World
 from brctl.evidence.assess import assess
 from brctl.inventory.select import select
@@ -29,12 +28,15 @@ class Question:
 
     Attributes:
         level: Highest level of the checks that run; 1 is safe beside a job.
-        pattern: Shell-style pattern of check names.
+        pattern: Shell-style pattern of check names; a check named exactly runs whatever its
+            profile.
+        profile: Only checks of this profile; a level above 1 adds the heavier ones of any.
         job: Its ranks and directories are asked about on its own nodes.
     """
 
     level: int = 1
     pattern: str = "*"
+    profile: str = "sweep"
     job: Job | None = None
 
 
@@ -47,9 +49,6 @@ def choose_nodes(world: World, include: str | None, exclude: str | None) -> tupl
 def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, Check]:
     """The checks a question means: up to its level, of its pattern.
 
-    A check above level 1 runs only when its own level is asked for, so that `--level 2` does not
-    repeat level 1's questions under load.
-
     Raises:
         UsageError: No check matches.
     """
@@ -58,6 +57,7 @@ def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, 
         for name, check in checks.items()
         if check.level <= question.level
         and fnmatchcase(name, question.pattern)
+        and (check.level > 1 or name == question.pattern or question.profile in check.profiles)
         and (question.job is not None or "job" not in check.needs)
     }
     if not chosen:
@@ -80,6 +80,8 @@ async def sweep_nodes(
     checks = choose_checks(world.checks, question)
     nodes = world.inventory.pick(names)
     judged: dict[str, NodeHealth] = {}
+    earlier = latest(world.state_dir)
+    before = {node.node: node.report for node in earlier.nodes} if earlier else {}
     async with AsyncExitStack() as stack:
         stream = sweep(
             world.transport,
@@ -92,7 +94,8 @@ async def sweep_nodes(
         )
         stack.push_async_callback(stream.aclose)
         async for report in stream:
-            judged[report.node] = judge(report, _asked(checks, report.node, question), world.now())
+            asked = _asked(checks, report.node, question)
+            judged[report.node] = judge(report, asked, before.get(report.node))
             if on_node is not None:
                 on_node(judged[report.node])
     result = Sweep(
@@ -107,9 +110,13 @@ async def sweep_nodes(
     return result
 
 
-def judge(report: NodeReport, checks: Mapping[str, Check], received_at: datetime) -> NodeHealth:
-    """One node's report as evidence, gaps and a state."""
-    assessment = assess(report, checks)
+def judge(
+    report: NodeReport, checks: Mapping[str, Check], previous: NodeReport | None
+) -> NodeHealth:
+    """One node's report as evidence, gaps and a state; counters grow since the previous one."""
+    answers = tuple(result for result in report.results if result.check in checks)
+    report = replace(report, results=answers)
+    assessment = assess(report, checks, previous)
     return judge_node(report, assessment.evidence, assessment.gaps)
 
 

@@ -40,3 +40,9 @@ class JobStatus:
     progress_age_s: float | None
     stalled: bool | None
     silent: tuple[str, ...]
+
+    @property
+    def ended(self) -> bool:
+        """Every rank that could be read has ended without an error."""
+        known = [view for view in self.ranks if view.alive is not None]
+        return bool(known) and all(view.exit_status == 0 for view in known)

@@ -72,7 +72,7 @@ def _scene_line(status: JobStatus | None, nodes: Sequence[str], seconds: float) 
     states = {True: "stands still", False: "makes progress", None: "state not known"}
     alive = sum(view.alive is True for view in status.ranks)
     return (
-        f"job {status.job.name}: {states[status.stalled]}, step"
+        f"job {status.job.name}: {'has ended' if status.ended else states[status.stalled]}, step"
         f" {status.step if status.step is not None else '?'}, {alive} of {len(status.ranks)} ranks"
         f" alive; {len(nodes)} nodes looked at in {seconds:.1f} s"
     )
