@@ -106,8 +106,10 @@ class AsyncsshTransport:
                     encoding=None,
                     request_pty=False,
                 )
-            channel.write(command.stdin)
-            channel.write_eof()
+            # A command may end without reading its input; its own status tells how.
+            with contextlib.suppress(BrokenPipeError):
+                channel.write(command.stdin)
+                channel.write_eof()
         except TimeoutError as exc:
             detail = f"no session within {limit_s:g} s after login"
             raise LoginFailedError(Outcome.LOGIN_TIMED_OUT, detail) from exc
