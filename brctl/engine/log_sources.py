@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 import zstandard
 
@@ -121,7 +121,8 @@ def _unzstd(head: bytes, stream: BinaryIO, name: str, notes: Notes) -> Iterator[
     declared = zstandard.frame_content_size(head)
     total = 0
     try:
-        reader = machine.stream_reader(_Joined(head, stream), read_across_frames=True)
+        source = cast("BinaryIO", _Joined(head, stream))  # raw file, but IO[bytes] to the stubs
+        reader = machine.stream_reader(source, read_across_frames=True)
         while block := reader.read(BLOCK_BYTES):
             total += len(block)
             yield block

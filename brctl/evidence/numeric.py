@@ -21,6 +21,9 @@ WINDOW_ROWS = 32
 GRADIENT_ROWS_NEEDED = 5
 """Gradient norms of the first steps differ by orders of magnitude in healthy runs."""
 
+_REFRESH_ROWS = 8
+"""Rows between two looks at the median: a log of a month has millions of rows."""
+
 WARM_UP_STEPS = 200
 """While the learning rate ramps up, losses rise by nats and come back in healthy runs."""
 
@@ -64,6 +67,9 @@ class NumericWatch:
 
     _losses: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW_ROWS))
     _norms: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW_ROWS))
+    _seen: int = 0
+    _usual_loss: float = 0.0
+    _usual_norm: float = 0.0
 
     def see(self, row: ProgressRow) -> NumericTrouble | None:
         """The trouble this row shows, or None; the row then joins the window."""
@@ -72,6 +78,10 @@ class NumericWatch:
             self._losses.append(row.loss)
         if row.grad_norm is not None and math.isfinite(row.grad_norm):
             self._norms.append(row.grad_norm)
+        self._seen += 1
+        if self._seen % _REFRESH_ROWS == 0 or self._seen < _REFRESH_ROWS:
+            self._usual_loss = median(self._losses) if self._losses else 0.0
+            self._usual_norm = median(self._norms) if self._norms else 0.0
         return trouble
 
     def _judge(self, row: ProgressRow) -> NumericTrouble | None:
@@ -80,12 +90,11 @@ class NumericWatch:
             return NumericTrouble("nan", row)
         if row.step is not None and row.step < WARM_UP_STEPS:
             return None
-        if row.loss is not None and self._losses:
-            usual = median(self._losses)
-            if usual > 0 and _jumped(row.loss, usual):
-                return NumericTrouble("loss-jump", row, row.loss / usual)
+        usual = self._usual_loss
+        if row.loss is not None and usual > 0 and _jumped(row.loss, usual):
+            return NumericTrouble("loss-jump", row, row.loss / usual)
         if row.grad_norm is not None and len(self._norms) >= GRADIENT_ROWS_NEEDED:
-            usual = median(self._norms)
+            usual = self._usual_norm
             if usual > 0 and row.grad_norm > max(JUMP_RATIO * usual, 1.0):
                 return NumericTrouble("grad-jump", row, row.grad_norm / usual)
         return None

@@ -24,6 +24,9 @@ SHIPPED: tuple[Signature, ...] = (
 )
 """Order is meaning only between rows on one line: the first of equal strength is quoted."""
 
+PROGRESS_ANCHORS = frozenset({"loss", "grad norm", "grad_norm", "gradient norm"})
+"""Texts of training progress; a line with these alone is read for its numbers only."""
+
 READER_ANCHORS: tuple[str, ...] = (
     "traceback (most recent call last)",
     'file "',
@@ -31,9 +34,7 @@ READER_ANCHORS: tuple[str, ...] = (
     "exception:",
     "assertionerror",
     "stopiteration",
-    "loss",
-    "grad norm",
-    "grad_norm",
+    *sorted(PROGRESS_ANCHORS),
 )
 """Texts the readers of tracebacks and of training progress need besides the signatures' own."""
 

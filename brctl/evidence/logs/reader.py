@@ -1,9 +1,10 @@
 """Turns the candidate lines of one input into events: signatures, tracebacks, progress, context."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from brctl.evidence.logs.catalogue import PROGRESS_ANCHORS, anchors_of
 from brctl.evidence.logs.event import LogEvent, clean
 from brctl.evidence.logs.signature import Part, Signature, root
 from brctl.evidence.logs.timestamps import seconds_of_year
@@ -37,16 +38,20 @@ class LineIndex:
     def __init__(self, signatures: Sequence[Signature]) -> None:
         self.signatures = tuple(signatures)
         self._by_anchor: dict[str, list[int]] = {}
+        self._anchors = anchors_of(self.signatures)
         self._benign = [s for s in self.signatures if s.part is Part.BENIGN]
         for number, signature in enumerate(self.signatures):
             for anchor in signature.anchors if signature.part is not Part.BENIGN else ():
                 self._by_anchor.setdefault(anchor, []).append(number)
 
-    def possible(self, text: str, anchors: Iterable[str] | None = None) -> list[Signature]:
-        """Signatures with an anchor on the line, in catalogue order."""
+    def anchors_on(self, text: str) -> tuple[str, ...]:
+        """Every anchor on the line, for callers without a streaming engine."""
         lowered = text.lower()
-        found = anchors if anchors is not None else (a for a in self._by_anchor if a in lowered)
-        numbers = {number for anchor in found for number in self._by_anchor.get(anchor, ())}
+        return tuple(anchor for anchor in self._anchors if anchor in lowered)
+
+    def possible(self, anchors: Iterable[str]) -> list[Signature]:
+        """Signatures that one of the anchors can lead to, in catalogue order."""
+        numbers = {number for anchor in anchors for number in self._by_anchor.get(anchor, ())}
         return [self.signatures[number] for number in sorted(numbers)]
 
     def is_harmless(self, text: str) -> bool:
@@ -79,10 +84,13 @@ class LineReader:
     _events: dict[str, list[LogEvent]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
 
-    def read(self, number: int, raw: bytes, anchors: Iterable[str] | None = None) -> None:
+    def read(self, number: int, raw: bytes, anchors: Collection[str] | None = None) -> None:
         """Take one line; `anchors` are the texts known to stand on it, None to search."""
         text = clean(raw)
-        if not text:
+        if anchors is None:
+            anchors = self.index.anchors_on(text)
+        if PROGRESS_ANCHORS.issuperset(anchors):
+            self._read_progress(number, text)
             return
         at_s = seconds_of_year(text)
         if at_s is not None:
@@ -94,7 +102,8 @@ class LineReader:
         speaking = any(s.part not in (Part.CONTEXT, Part.GENERIC) for s, _ in matched)
         if not speaking:
             self._read_exception(number, text)
-        self._read_progress(number, text)
+        if not PROGRESS_ANCHORS.isdisjoint(anchors):
+            self._read_progress(number, text)
 
     def events(self) -> list[LogEvent]:
         """What was kept, in line order, each with the number of lines of its family."""
@@ -106,10 +115,10 @@ class LineReader:
         return sorted(kept, key=lambda event: (event.line, event.signature.name))
 
     def _match(
-        self, text: str, number: int, anchors: Iterable[str] | None
+        self, text: str, number: int, anchors: Iterable[str]
     ) -> list[tuple[Signature, Mapping[str, str]]]:
         found: list[tuple[Signature, Mapping[str, str]]] = []
-        for signature in self.index.possible(text, anchors):
+        for signature in self.index.possible(anchors):
             if not self._holds(signature):
                 continue
             match = signature.compiled.search(text)
@@ -173,11 +182,11 @@ class LineReader:
         self._keep(signature, number, text, {"exception": final["type"]})
 
     def _read_progress(self, number: int, text: str) -> None:
-        if "loss" not in text.lower() and "grad" not in text.lower():
-            return
         row = parse_progress(text)
         trouble = self._watch.see(row) if row else None
         if trouble:
+            at_s = seconds_of_year(text)
+            self._at_s = at_s + self.offset_s if at_s is not None else self._at_s
             self._keep(_NAN if trouble.kind == "nan" else _JUMP, number, text, {})
 
 
