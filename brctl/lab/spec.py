@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from brctl.model.errors import UsageError
+from brctl.model.errors import UsageError, did_you_mean
 
 MAX_NODES = 64
 
@@ -20,6 +20,15 @@ class Isolation(StrEnum):
     """Real SSH servers on loopback addresses; no privileges needed."""
     NETNS = "netns"
     """Own network, PID and mount namespace, hostname and OpenSSH server; needs root."""
+
+
+def parse_isolation(word: str) -> Isolation:
+    """The isolation a person named."""
+    try:
+        return Isolation(word)
+    except ValueError as exc:
+        near = did_you_mean(word, [each.value for each in Isolation])
+        raise UsageError(f"no isolation {word!r}; {near}") from exc
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,11 @@ def write_sshd_files(record: Record, paths: LabPaths, node: LabNode) -> None:
         )
     )
     (mine.root / "passwd").write_text(_passwd(mine))
-    names = "".join(f"{other.address} {other.name}\n" for other in record.nodes)
+    # torch asks for peers by IPv4 addresses written as IPv6; what is not here goes to DNS.
+    names = "".join(
+        f"{other.address} {other.name}\n::ffff:{other.address} {other.name}\n"
+        for other in record.nodes
+    )
     (mine.root / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
 
 
