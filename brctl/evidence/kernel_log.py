@@ -43,6 +43,7 @@ _SXID = re.compile(
     r"\s{0,4}(?P<code>\d{5})\b"
 )
 _ADDRESS = re.compile(rf"\b{_PCI}(?:\.(?P<function>[0-7]))?\b")
+_IDENTITY = re.compile(rf"GPU at PCI:{_PCI}(?:\.[0-7])?: (?P<uuid>GPU-[0-9a-fA-F-]{{8,40}})")
 _OFF_THE_BUS = re.compile(r"fallen off the bus")
 _RECOVERY = re.compile(
     r"recovery action changed from 0x[0-9a-fA-F]{1,4}[^0]{0,40}to 0x(?P<to>[0-9a-fA-F]{1,4})"
@@ -86,7 +87,7 @@ def _judge(
     texts = [m.value for m in result.measurements if m.name == spec.name]
     lines = [parse_kernel_line(text, boot_at) for text in texts if isinstance(text, str)]
     events = [event for line in lines if (event := event_of(line)) is not None]
-    uuids = _uuid_by_pci(report)
+    uuids = {**_uuids_in(lines), **_uuid_by_pci(report)}
     judged = [_evidence(report, result, uuids, group) for group in _grouped(events)]
     found = tuple(_with_victims(judged))
     if not any(e.weight in (Weight.HINTS, Weight.CONVICTS) for e in found):
@@ -130,6 +131,12 @@ def _uuid_by_pci(report: NodeReport) -> Mapping[str, str]:
         for m in result.measurements
         if m.name == "gpu.device.pci"
     }
+
+
+def _uuids_in(lines: Iterable[KernelLine]) -> Mapping[str, str]:
+    """GPU subjects by PCI address, where the driver wrote both; NVML cannot name a lost GPU."""
+    found = (_IDENTITY.search(line.message) for line in lines)
+    return {_pci(m).removeprefix("pci:"): f"gpu:{m['uuid']}" for m in found if m}
 
 
 def _xid_event(line: KernelLine) -> _Event | None:

@@ -79,6 +79,12 @@ def test_a_gpu_that_nvml_knows_is_named_by_uuid() -> None:
     assert found.subject.device == "gpu:GPU-7"
 
 
+def test_a_lost_gpu_is_named_by_the_driver_itself() -> None:
+    """NVML cannot give the uuid of a lost GPU; the line before the Xid can."""
+    (found,) = judge("NVRM: GPU at PCI:0000:4b:00: GPU-5d3a1c42-0000", MESSAGE).evidence
+    assert found.subject.device == "gpu:GPU-5d3a1c42-0000"
+
+
 def test_a_thousand_repeats_are_one_judgement() -> None:
     """The same event on the same device is said once, with its count."""
     (found,) = judge(*[MESSAGE] * 1000).evidence

@@ -25,7 +25,7 @@ class Readings(object):
         try:
             value = call(*arguments)
         except Exception as exc:
-            unsupported = getattr(exc, "value", None) == 3  # NVML_ERROR_NOT_SUPPORTED
+            unsupported = getattr(exc, "value", None) in (3, 13)  # not supported by part, by driver
             shape = "not supported: %s %s" if unsupported else "%s %s: %s"
             self.note(shape % ((name, subject) if unsupported else (name, subject, exc)))
             return None
@@ -138,7 +138,7 @@ def measure_repairs(readings, nvml, subject, handle):
     try:
         corrected, uncorrected, pending, failed = nvml.nvmlDeviceGetRemappedRows(handle)
     except Exception as exc:
-        unsupported = getattr(exc, "value", None) == 3
+        unsupported = getattr(exc, "value", None) in (3, 13)
         shape = "not supported: gpu.remap %s" if unsupported else "gpu.remap %s: %s"
         readings.note(shape % (subject if unsupported else (subject, exc)))
     else:

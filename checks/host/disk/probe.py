@@ -29,7 +29,7 @@ class Readings(object):
         try:
             value = call(*arguments)
         except Exception as exc:
-            unsupported = getattr(exc, "value", None) == 3  # NVML_ERROR_NOT_SUPPORTED
+            unsupported = getattr(exc, "value", None) in (3, 13)  # not supported by part, by driver
             shape = "not supported: %s %s" if unsupported else "%s %s: %s"
             self.note(shape % ((name, subject) if unsupported else (name, subject, exc)))
             return None
@@ -101,7 +101,9 @@ def ask_child(path, limit_s):
 
 
 def measure(readings, parameters):
-    paths = [parameters.get(name) for name in ("checkpoint_dir", "log_dir", "progress_dir")]
+    paths = [
+        parameters.get(name) for name in ("checkpoint_dir", "log_dir", "progress_dir", "scratch")
+    ]
     wanted = [path for path in paths if path] + list(parameters.get("paths") or [])
     if not wanted:
         readings.note("no path was named to look at")

@@ -36,7 +36,7 @@ class Readings(object):
         try:
             value = call(*arguments)
         except Exception as exc:
-            unsupported = getattr(exc, "value", None) == 3  # NVML_ERROR_NOT_SUPPORTED
+            unsupported = getattr(exc, "value", None) in (3, 13)  # not supported by part, by driver
             shape = "not supported: %s %s" if unsupported else "%s %s: %s"
             self.note(shape % ((name, subject) if unsupported else (name, subject, exc)))
             return None
