@@ -81,7 +81,7 @@ async def test_nodes_share_one_connection_to_their_jump_host(
     transport = AsyncsshTransport(ssh, nodes)
     answers = [a async for a in gather(transport, many, lambda _: ECHO, limit=20)]
     await transport.close()
-        assert {(a.outcome, a.stdout) for a in answers} == {(Outcome.ANSWERED, b"hello\n")}
+    assert {(a.outcome, a.stdout) for a in answers} == {(Outcome.ANSWERED, b"hello\n")}
     assert Gateway.logins == 1
     assert 1 <= Inner.most <= 3
 

@@ -1,0 +1,179 @@
+"""The runner on a node: probes are kept apart, ended on time, and all accounted for."""
+
+import contextlib
+import glob
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from brctl.fanout.local import LocalTransport
+from brctl.model.answer import Outcome
+from brctl.model.check import Check
+from brctl.model.inventory import Node
+from brctl.model.report import CheckResult, NodeReport, ProbeStatus
+from brctl.sweep.bundle import pack_bundle, total_seconds
+from brctl.sweep.stream import sweep
+from tests.fakes.transport import FakeTransport
+from tests.sweep.answers import check
+
+
+def find_old_python() -> str | None:
+    """The oldest interpreter that nodes may have, as Debian or pyenv installs it."""
+    for version in ("3.8", "3.9"):
+        places = (f"/usr/bin/python{version}", f"~/.pyenv/versions/{version}.*/bin/python3")
+        for found in [p for place in places for p in glob.glob(os.path.expanduser(place))]:
+            return found
+    return None
+
+
+OLD_PYTHON = find_old_python()
+NEEDS_OLD = pytest.mark.skipif(OLD_PYTHON is None, reason="no Python 3.8 or 3.9 here")
+PYTHONS = [
+    pytest.param(sys.executable, id="this-python"),
+    pytest.param(OLD_PYTHON, id="oldest-python", marks=NEEDS_OLD),
+]
+
+HANG = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
+PID = """
+import json, os, sys, time
+if os.fork() == 0:
+    time.sleep(600)
+print(json.dumps({"measurements": [{"name": "m", "subject": "", "value": os.getpid()}]}))
+"""
+NVML = """
+import json
+import pynvml
+known = issubclass(pynvml.NVMLError_LibraryNotFound, pynvml.NVMLError)
+print(json.dumps({"measurements": [{"name": "m", "subject": "", "value": known}]}))
+"""
+
+
+async def run(*checks: Check, python: str = sys.executable, torch: str = "") -> NodeReport:
+    transport = LocalTransport()
+    node = Node("here", "localhost", python=python, torch_python=torch)
+    try:
+        named = {each.name: each for each in checks}
+        reports = [report async for report in sweep(transport, [node], named, limit=1)]
+        return reports[0]
+    finally:
+        await transport.close()
+
+
+async def run_one(each: Check, **how: str) -> CheckResult:
+    return (await run(each, **how)).results[0]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+async def test_probes_answer_side_by_side(python: str) -> None:
+    """A hanging, a crashing, a babbling and a killed probe cost the healthy ones nothing."""
+    report = await run(
+        check("good"), check("hang", HANG, deadline_s=0.5), check("crash", "1/0"),
+        check("babble", "while True: print('x' * 1000)"),
+        check("killed", "import os\nos.kill(os.getpid(), 9)"),
+        check("exit", "raise SystemExit('no')"),
+        check("also", level=2),
+        python=python,
+    )  # fmt: skip
+    statuses = {r.check: r.status for r in report.results}
+    assert report.outcome is Outcome.ANSWERED
+    assert statuses == {
+        "good": ProbeStatus.MEASURED, "also": ProbeStatus.MEASURED,
+        "hang": ProbeStatus.TIMED_OUT, "crash": ProbeStatus.PROBE_ERROR,
+        "babble": ProbeStatus.PROBE_ERROR, "killed": ProbeStatus.PROBE_ERROR,
+        "exit": ProbeStatus.PROBE_ERROR,
+    }  # fmt: skip
+
+
+async def test_a_crash_keeps_its_traceback() -> None:
+    """A traceback exits 70: exit 1 would claim that the probe could not measure."""
+    result = await run_one(check("crash", "1/0"))
+    assert "ZeroDivisionError" in result.stderr
+
+
+async def test_nothing_a_probe_started_outlives_it() -> None:
+    """Children in the probe's group are ended when it ends, not when they please."""
+    started = time.monotonic()
+    result = await run_one(check("pid", PID))
+    assert result.status is ProbeStatus.MEASURED
+    assert time.monotonic() - started < 10
+    assert living_members(int(result.measurements[0].value)) == []
+
+
+def living_members(group: int) -> list[str]:
+    """Processes of a group that are more than a line in the process table."""
+    living = []
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, process_group = Path(path).read_text().rpartition(")")[2].split()[:3]
+            if int(process_group) == group and state != "Z":
+                living.append(path)
+    return living
+
+
+async def test_a_probe_is_not_importable_by_another() -> None:
+    """What one probe does to its interpreter stays in it."""
+    spoil = "import json\njson.dumps = None\nraise SystemExit(1)"
+    report = await run(check("a", spoil), check("b"))
+    assert {r.check: r.status for r in report.results}["b"] is ProbeStatus.MEASURED
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+async def test_pynvml_travels_along(python: str) -> None:
+    """A node without nvidia-ml-py can still be asked, with pynvml's own exception classes."""
+    result = await run_one(check("nvml", NVML, needs=("nvml",)), python=python)
+    assert result.status is ProbeStatus.MEASURED, result
+    assert result.measurements[0].value is True
+
+
+async def test_only_the_used_part_of_pynvml_travels() -> None:
+    """A level-1 sweep must not compile 6,000 lines on every node every minute."""
+    bundle = pack_bundle({"nvml": check("nvml", NVML, needs=("nvml",))})
+    assert len(bundle.packed) < 12_000
+
+
+async def test_a_torch_check_without_torch_says_so() -> None:
+    """No interpreter with torch is a reason, not a failure and not a pass."""
+    result = await run_one(check("gemm", needs=("torch",)))
+    assert result.status is ProbeStatus.COULD_NOT_MEASURE
+    assert "torch_python" in " ".join(result.notes)
+
+
+async def test_a_torch_check_runs_in_its_own_interpreter() -> None:
+    """The probe's source and its parameters both arrive on its stdin."""
+    result = await run_one(check("gemm", needs=("torch",)), torch=sys.executable)
+    assert result.status is ProbeStatus.MEASURED, result
+
+
+async def test_parameters_reach_only_their_own_node_and_check() -> None:
+    """`parameters_for` overrides defaults, and deadline_s is always told."""
+    transport = LocalTransport()
+    nodes = [Node("a", "localhost"), Node("b", "localhost")]
+    checks = {"c": check("c")}
+    reports = [
+        r async for r in sweep(
+            transport, nodes, checks, lambda node, _: {"value": node.name}, limit=2
+        )
+    ]  # fmt: skip
+    await transport.close()
+    told = {r.node: r.results[0].measurements[0].value for r in reports}
+    assert told == {"a": "a", "b": "b"}
+
+
+async def test_the_runner_starts_as_root_only_when_a_check_needs_it() -> None:
+    """`sudo -n` stands before the interpreter for a sweep with a root check, else not."""
+    for needs, first in (((), "python3"), (("root",), "sudo")):
+        transport = FakeTransport()
+        checks = {"c": check("c", needs=needs)}
+        node = Node("n", "localhost")
+        [_ async for _ in sweep(transport, [node], checks, limit=1, sudo="sudo -n")]
+        assert transport.commands[0][1].argv[0] == first
+
+
+def test_the_total_deadline_counts_lonely_probes_in_sequence() -> None:
+    """Eight shared probes of 2 s run in two batches; two lonely ones add up."""
+    shared = [check(f"s{i}") for i in range(8)]
+    alone = [check(f"a{i}", level=3, deadline_s=10) for i in range(2)]
+    assert total_seconds([*shared, *alone]) == 2 + 2 + 10 + 10 + 5
