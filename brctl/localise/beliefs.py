@@ -31,6 +31,7 @@ PATH_SHARE = 0.05
 # In a bad session nearly every repetition fails; one that passes must not rule the session out.
 _IN_BAD_SESSION = 0.95
 _DEPTH = 6
+_EXCLUDED = -60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,24 @@ def prior_log_odds(problem: Problem, ledger: Ledger, expected: float) -> Floats:
     return np.asarray(log_odds)
 
 
-def believe(problem: Problem, ledger: Ledger) -> Conditional:
-    """The posterior after all tests in the ledger."""
+def believe(
+    problem: Problem, ledger: Ledger, convicted: frozenset[int] = frozenset()
+) -> Conditional:
+    """The posterior after all tests in the ledger.
+
+    With convicted causes it is the posterior of the rest: their failures are explained, and what
+    is left may fail at another rate, which one incident-wide rate would hide.
+    """
     base = {k: prior_log_odds(problem, ledger, k) for k, _ in EXPECTED}
     prior = np.stack([base[latent.expected] for latent in LATENTS])
+    prior[:, sorted(convicted)] = _EXCLUDED
     odds = prior + _clean_evidence(ledger)
-    factors = [_factor(failure) for failure in ledger.failures]
+    failures = [f for f in ledger.failures if not convicted.intersection(f.causes.tolist())]
+    factors = [_factor(failure) for failure in failures]
     posterior = infer(odds, factors)
     detect = np.array([_detection(latent, problem.reps) for latent in LATENTS])
     weights = np.array([latent.log_weight for latent in LATENTS])
-    model = Model(prior, weights, _null_evidence(ledger), detect)
+    model = Model(prior, weights, _null_evidence(ledger, failures), detect)
     return condition(model, posterior)
 
 
@@ -131,7 +140,7 @@ def _detection(latent: Latent, reps: int) -> float:
     return float(1.0 - (1.0 - latent.fail_rate) ** reps)
 
 
-def _null_evidence(ledger: Ledger) -> Floats:
+def _null_evidence(ledger: Ledger, failures: list[Failure]) -> Floats:
     """Log chance of all results when nothing is broken, per class."""
     total = np.empty(len(LATENTS))
     for row, latent in enumerate(LATENTS):
@@ -139,7 +148,7 @@ def _null_evidence(ledger: Ledger) -> Floats:
         total[row] = ledger.passed_reps * quiet
         if latent.session:
             total[row] += ledger.passed_sessions * quiet
-    counts = Counter((failure.reps, failure.failed) for failure in ledger.failures)
+    counts = Counter((failure.reps, failure.failed) for failure in failures)
     for (reps, failed), times in counts.items():
         total += times * np.log(np.maximum(likelihoods(reps, failed)[:, 0], 1e-300))
     return total

@@ -76,9 +76,9 @@ def isolate_nodes(
         size: Smallest admissible group.
         room: Most groups this may use.
     """
-    if not suspects or room < 1:
-        return []
     available = len(references.free)
+    if not suspects or room < 1 or not available:
+        return []
     if len(suspects) <= room and len(suspects) * (size - 1) <= available:
         return [_group([s], references.near(s, size - 1)) for s in suspects]
     number = min(room, (len(suspects) + available) // size)
@@ -113,7 +113,7 @@ def _packed(
     for seat in seats:
         wanted = max(size - len(seat), 1)
         group = _group(seat, references.near(seat[0], wanted))
-        if len(group) >= size:
+        if len(group) > len(seat) and len(group) >= size:
             groups.append(group)
         else:
             references.give_back(set(group) - set(seat))

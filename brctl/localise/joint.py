@@ -19,8 +19,10 @@ Ints = NDArray[np.int64]
 
 NOISE = 0.01
 # Fail rate, whether a set-up fails as a whole, weight.
-CLASSES = ((0.98, False, 0.5), (0.6, False, 0.25), (0.3, False, 0.15), (0.6, True, 0.1))
-NODE_SHARE, PAIR_SHARE, SCALE_SHARE, NULL_SHARE = 0.55, 0.3, 0.12, 0.03
+CLASSES = ((0.98, False, 0.55), (0.6, False, 0.22), (0.3, False, 0.16), (0.6, True, 0.07))
+NODE_SHARE, PAIR_SHARE, SCALE_SHARE, NULL_SHARE = 0.65, 0.2, 0.12, 0.03
+_TESTABLE = 0.8
+"""A node that fails only in nearly the whole fleet cannot be told from sheer scale."""
 _FORGET = -16.0
 """Log odds against the best hypothesis below which a pair is dropped."""
 
@@ -64,14 +66,15 @@ class Joint:
         self.sizes = sizes_for(count)
         weight = np.log([w for _, _, w in CLASSES])
         kinds = len(self.sizes)
+        testable = self.sizes <= count * _TESTABLE
+        start = np.where(testable, math.log(NODE_SHARE / (count * testable.sum())), -np.inf)
         self.node = np.broadcast_to(
-            weight[:, None, None] + math.log(NODE_SHARE / (count * kinds)),
-            (len(CLASSES), count, kinds),
+            weight[:, None, None] + start[None, None, :], (len(CLASSES), count, kinds)
         ).copy()
         low, high = np.triu_indices(count, 1)
         self.low, self.high = low.astype(np.int32), high.astype(np.int32)
-        start = weight[:, None] + math.log(PAIR_SHARE / len(low))
-        self.pair = np.broadcast_to(start, (len(CLASSES), len(low))).astype(np.float32)
+        alone = weight[:, None] + math.log(PAIR_SHARE / len(low))
+        self.pair = np.broadcast_to(alone, (len(CLASSES), len(low))).astype(np.float32)
         self.scale = np.broadcast_to(
             weight[:, None] + math.log(SCALE_SHARE / kinds), (len(CLASSES), kinds)
         ).copy()

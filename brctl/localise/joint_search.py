@@ -9,6 +9,8 @@ from brctl.localise.partition import Standing, likely_size, next_partition, stan
 from brctl.localise.problem import FaultKind, Finding, Group, Problem, Round, Stage
 
 _MOST_ROUNDS = 30
+_PAIR_CAUTION = 1.0
+"""There are so many pairs that one fits any run of luck of a flaky node; ask for more."""
 
 
 @dataclass(slots=True)
@@ -73,7 +75,7 @@ class JointSearch:
             name = names[int(self.joint.fleet[node])]
             why = f"fails only in groups of about {size} nodes or more" if size > 2 else ""
             return Finding(FaultKind.NODE, (name,), float(now.node[node]), (), size, why)
-        if now.best_pair_probability >= bar:
+        if now.best_pair_probability >= 1.0 - (1.0 - bar) * _PAIR_CAUTION:
             pair = tuple(names[int(self.joint.fleet[end])] for end in now.best_pair)
             why = "each works with others; they fail in one group together"
             return Finding(FaultKind.PAIR, pair, now.best_pair_probability, (), 2, why)

@@ -14,6 +14,10 @@ Ints = NDArray[np.int64]
 
 _SAMPLES = 3000
 _DEALS = 3
+_TIE_BITS = 0.1
+"""More and smaller groups must be this much better: they risk showing nothing at all."""
+_LEAST_BITS = 0.002
+"""A round expected to tell less is not run: what is left cannot be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,10 @@ def next_partition(joint: Joint, reps: int, cap: int | None, seed: int) -> list[
     rng = np.random.default_rng(seed)
     sample, mass = _draw(joint, reps, rng)
     best: list[Group] = []
-    best_information = -1.0
+    best_information = _LEAST_BITS - _TIE_BITS
     for candidate in _candidates(joint, sample, mass, cap, rng):
         information = _information(candidate, sample, len(joint.fleet))
-        if information > best_information + 1e-9:
+        if information > best_information + _TIE_BITS:
             best, best_information = candidate, information
     return best
 
@@ -112,7 +116,10 @@ def _draw(joint: Joint, reps: int, rng: np.random.Generator) -> tuple[Sample, Fl
             np.zeros(counts[3], np.int64),
         ]
     )
-    seen = np.concatenate([detect[cls_n], detect[cls_p], detect[cls_s], np.zeros(counts[3])])
+    # One chance for all: a test must not look useful because it tells how often a fault shows.
+    rates = np.concatenate([detect[cls_n], detect[cls_p], detect[cls_s]])
+    usual = float(rates.mean()) if len(rates) else 0.0
+    seen = np.where(kind == 3, 0.0, usual)
     mass = node.sum(axis=(0, 2))
     np.add.at(mass, joint.low[chosen], shares[1] / max(1, counts[1]) / 2)
     np.add.at(mass, joint.high[chosen], shares[1] / max(1, counts[1]) / 2)
@@ -142,7 +149,16 @@ def _candidates(
         for number in numbers
         for deal in range(_DEALS if number <= 8 else 1)
     ]
+    found += [_merged(_deal(joint, mass, parts, rng, by_mass=True)) for parts in (3, 4, 8)]
+    found += [_merged(_deal(joint, mass, parts, rng, by_mass=False)) for parts in (3, 4, 8)]
     return [*found, _end_game(joint, sample, cap or count // 2)]
+
+
+def _merged(groups: list[Group]) -> list[Group]:
+    """All but one part as one large group: the only test for what needs most of the fleet."""
+    if len(groups) < 2:
+        return groups
+    return [tuple(sorted(node for group in groups[:-1] for node in group)), groups[-1]]
 
 
 def _powers(step: int, most: int) -> list[int]:

@@ -20,6 +20,9 @@ _DOUBTFUL_PATHS = 12
 _COVERED = 0.95
 _MOST_SCREENS_FOR_COVER = 3
 _STALL_ROUNDS = 2
+_MOST_PEELS = 4
+_NOTHING_MORE = 0.8
+"""Four of five incidents have one cause."""
 _STALL_CHANGE = 0.01
 
 
@@ -59,7 +62,33 @@ class Localiser:
             self.problem.nothing_wrong,
             self.problem.convict_at,
         )
+        self._look_behind_convicted()
         self._note_stall(before)
+
+    def _look_behind_convicted(self) -> None:
+        """Faults of another rate than the convicted ones: believe the rest by itself."""
+        bar = self.problem.convict_at
+        for _ in range(_MOST_PEELS):
+            if self.failing is None:
+                return
+            found = frozenset(np.nonzero(self.failing.probability >= bar)[0].tolist())
+            if not found or not self._unexplained(found):
+                return
+            rest = believe(self.problem, self.ledger, found)
+            behind, _ = settle_both(rest, None, _NOTHING_MORE, bar)
+            together = np.maximum(self.failing.probability, behind.probability)
+            gain = max(self.failing.gain, behind.gain)
+            fresh = bool((behind.probability >= bar).any())
+            self.failing = Belief(together, self.failing.nothing, gain)
+            if not fresh:
+                return
+
+    def _unexplained(self, found: frozenset[int]) -> bool:
+        """A failure of two repetitions or more without a convicted cause."""
+        return any(
+            failure.failed > 1 and not found.intersection(failure.causes.tolist())
+            for failure in self.ledger.failures
+        )
 
     def _note_stall(self, before: tuple[Belief | None, Belief | None]) -> None:
         change = max(
@@ -120,6 +149,8 @@ class Localiser:
         if self.ledger.full_failed or self.ledger.full_passed_reps:
             return False
         if self.slow is not None and self.slow.gain > self.problem.round_cost * 5:
+            return False
+        if not self.ledger.clean_sessions[: self.causes.node_count].all():
             return False
         return self.failing.nothing > 0.3 and self._covered()
 
