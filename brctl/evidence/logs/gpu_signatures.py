@@ -7,6 +7,8 @@ its Fabric Manager guide, as collected in the fault sheet of this project.
 # ruff: noqa: E501 - a pattern is read whole
 
 from brctl.evidence.logs.signature import Part, Signature, aside, root
+from brctl.evidence.xid import XIDS
+from brctl.model.evidence import Weight
 from brctl.model.fault import Action, FaultClass, Origin
 
 _XID = "NVIDIA Xid catalogue, 2025-10-29"
@@ -20,32 +22,39 @@ def _xid(codes: str, tail: str = "") -> str:
     return rf"Xid\b[^(\n]{{0,20}}\({_BUS}\)\s*:\s*(?P<code>{codes})\b{tail}"
 
 
-_XIDS: tuple[tuple[str, str, FaultClass, float, Action | None], ...] = (
-    ("ecc", "48|94|95|140|171|172", FaultClass.GPU_MEMORY_ECC, 0.95, Action.SWAP),
-    ("remap-failed", "64|157", FaultClass.GPU_MEMORY_ECC, 0.95, Action.SWAP),
-    ("remap", "63|92|156", FaultClass.GPU_MEMORY_ECC, 0.85, Action.RESET_GPU),
-    ("lost", "79", FaultClass.GPU_LOST, 0.96, Action.SWAP),
-    ("nvlink", "74|121|136|137|144|145|146|147|148|149|150|155", FaultClass.NVLINK, 0.9, None),
-    ("firmware", "37|38|62|66|67|109|110|119|120|141|143|158|168|169", FaultClass.DRIVER_FIRMWARE,
-     0.88, Action.RESET_GPU),
-    ("infoROM", "93", FaultClass.DRIVER_FIRMWARE, 0.7, Action.WATCH),
-    ("vgpu", "78", FaultClass.DRIVER_FIRMWARE, 0.7, None),
-    ("pcie", "32|80|167", FaultClass.PCIE, 0.75, None),
-    ("power", "54", FaultClass.THERMAL_POWER, 0.9, None),
-    ("application", "8|11|13|25|31|43|44|46|69", FaultClass.USER_CODE, 0.7, Action.RESTART),
-    ("engine", "39|40|41|60|68|70|71|72|75|76|77|8[2-689]|9[6-9]|10[0-5]|12[6-9]|13[0-59]",
-     FaultClass.USER_CODE, 0.5, Action.RESTART),
-)  # fmt: skip
+_XID_STRENGTH = {Weight.CONVICTS: 0.94, Weight.HINTS: 0.72, Weight.CONTEXT: 0.45}
+"""How far one Xid line alone supports its class, by the weight the Xid table gives it."""
 
-_XID_ROWS = tuple(
-    root(fault, f"xid.{name}", "xid", strength, _XID, _xid(codes), action=action, physical=True)
-    for name, codes, fault, strength, action in _XIDS
-)
+_XID_ACTION = {FaultClass.USER_CODE: Action.RESTART, FaultClass.DRIVER_FIRMWARE: Action.RESET_GPU}
+
+
+def _xid_rows() -> tuple[Signature, ...]:
+    groups: dict[tuple[FaultClass | None, Weight], list[int]] = {}
+    for code, xid in XIDS.items():
+        groups.setdefault((xid.fault, xid.weight), []).append(code)
+    return tuple(_xid_row(fault, weight, codes) for (fault, weight), codes in groups.items())
+
+
+def _xid_row(fault: FaultClass | None, weight: Weight, codes: list[int]) -> Signature:
+    pattern = _xid("|".join(map(str, codes)))
+    if fault is None:
+        return aside(Part.CONTEXT, "xid.follows-another", "xid", _XID, pattern)
+    name = f"xid.{fault}.{weight}"
+    action = _XID_ACTION.get(fault)
+    return root(
+        fault, name, "xid", _XID_STRENGTH[weight], _XID, pattern, action=action, physical=True
+    )
+
+
+_XID_ROWS = (
+    *_xid_rows(),
+    root(FaultClass.DRIVER_FIRMWARE, "xid.unlisted", "xid", 0.5, _XID,
+         _xid(rf"(?!(?:{'|'.join(map(str, XIDS))})\b)\d+"), physical=True),
+)  # fmt: skip
 
 _SXIDS = r"SXid\b[^(\n]{0,20}\(" + _BUS + r"\)\s*:\s*(?P<code>\d+)\s*,\s*"
 
 _DRIVER = (
-    aside(Part.CONTEXT, "xid.cleanup", "xid", _XID, _xid("45|106|107|152|153|160|161")),
     aside(Part.CONTEXT, "xid.recovery-action", "recovery action changed", _XID),
     aside(Part.BENIGN, "sxid.harmless", "sxid", "Imbue health checks",
           r"SXid\b.{0,80}(?:Non-fatal|Severity 0|\bData \{)"),

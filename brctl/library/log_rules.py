@@ -1,0 +1,146 @@
+"""A site's own log rules: `rules.d/*.yaml`, read strictly and tried on their own examples."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from brctl.evidence.logs.catalogue import SHIPPED
+from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.signature import Part, Signature
+from brctl.library.schema import Section, open_kind
+from brctl.library.strict_yaml import load_document
+from brctl.model.fault import Action, FaultClass, Origin
+
+RULES_DIR = "rules.d"
+_KEYS = (
+    "name",
+    "contains",
+    "pattern",
+    "part",
+    "class",
+    "probability",
+    "origin",
+    "action",
+    "why",
+    "examples",
+)
+_NAME = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
+_PARTS = {"root": Part.ROOT, "victim": Part.VICTIM, "teardown": Part.TEARDOWN,
+          "context": Part.CONTEXT, "harmless": Part.BENIGN}  # fmt: skip
+_SHORTEST_TEXT = 3
+T = TypeVar("T", Origin, Action)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRule:
+    """One rule of a site, with the lines it must match.
+
+    Attributes:
+        place: `file:line` where it stands.
+    """
+
+    signature: Signature
+    examples: tuple[str, ...]
+    place: str
+
+
+def load_log_rules(directories: Iterable[Path]) -> tuple[SiteRule, ...]:
+    """Rules of every `rules.d` folder in these directories, sorted by file name.
+
+    Raises:
+        ConfigError: A file is not a valid rule file; names file, line and the nearest known key.
+    """
+    files = [path for d in directories for path in sorted((d / RULES_DIR).glob("*.yaml"))]
+    return tuple(rule for path in files for rule in read_rule_file(path))
+
+
+def signatures_with(rules: Iterable[SiteRule]) -> tuple[Signature, ...]:
+    """The shipped catalogue with the site's rules first: of equals on one line they are quoted."""
+    return (*(rule.signature for rule in rules), *SHIPPED)
+
+
+def read_rule_file(path: Path) -> tuple[SiteRule, ...]:
+    """The rules of one file."""
+    document = load_document(path)
+    top = open_kind(document, "LogRules", ("rules",))
+    shipped = {signature.name for signature in SHIPPED}
+    rules = []
+    for section in top.sections("rules"):
+        rule = _read_rule(section, path)
+        if rule.signature.name in shipped:
+            raise section.error(f"{rule.signature.name!r} is a shipped rule's name", "name")
+        rules.append(rule)
+    return tuple(rules)
+
+
+def failing_examples(rule: SiteRule) -> tuple[str, ...]:
+    """Examples the rule does not match when all rules read them."""
+    return tuple(
+        line for line in rule.examples if rule.signature.name not in matches(line, (rule,))
+    )
+
+
+def matches(line: str, rules: Iterable[SiteRule] = ()) -> tuple[str, ...]:
+    """Names of the signatures that speak on one line."""
+    reader = LineReader("line", LineIndex(signatures_with(rules)))
+    reader.read(1, line.encode("utf-8", "replace"))
+    return tuple(event.signature.name for event in reader.events())
+
+
+def _read_rule(section: Section, path: Path) -> SiteRule:
+    section.allow(_KEYS)
+    name = section.take("name", str)
+    if not _NAME.fullmatch(name):
+        raise section.error("use lower-case words joined by . or -", "name")
+    contains = section.texts("contains")
+    if not contains or any(len(text) < _SHORTEST_TEXT for text in contains):
+        raise section.error(f"needs texts of at least {_SHORTEST_TEXT} characters", "contains")
+    part = _PARTS[section.choice("part", list(_PARTS), "root")]
+    return SiteRule(
+        signature=Signature(
+            name=name,
+            anchors=tuple(text.lower() for text in contains),
+            part=part,
+            fault=_fault(section, part),
+            strength=_probability(section, part),
+            source=section.take("why", str),
+            pattern=_pattern(section),
+            origin=_optional_choice(section, "origin", Origin),
+            action=_optional_choice(section, "action", Action),
+        ),
+        examples=section.texts("examples", ()),
+        place=f"{path}:{section.line('name')}",
+    )
+
+
+def _fault(section: Section, part: Part) -> FaultClass | None:
+    if part is not Part.ROOT:
+        if "class" in section.data:
+            raise section.error("only a rule with `part: root` speaks for a class", "class")
+        return None
+    return FaultClass(section.choice("class", [fault.value for fault in FaultClass]))
+
+
+def _probability(section: Section, part: Part) -> float:
+    value = section.take("probability", float, 0.8 if part is Part.ROOT else 0.0)
+    if not 0.0 <= value <= 1.0:
+        raise section.error("must lie between 0 and 1", "probability")
+    return value
+
+
+def _pattern(section: Section) -> str | None:
+    text = section.optional("pattern", str)
+    if text is not None:
+        try:
+            re.compile(text)
+        except re.error as exc:
+            raise section.error(f"not a regular expression: {exc}", "pattern") from exc
+    return text
+
+
+def _optional_choice(section: Section, key: str, kind: type[T]) -> T | None:
+    if key not in section.data:
+        return None
+    return kind(section.choice(key, [member.value for member in kind]))
