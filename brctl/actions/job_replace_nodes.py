@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, Seen, Site
+from brctl.actions.contract import ActionFailed, Done, Seen, Site, owner_mark
 from brctl.model.job import Job
 from brctl.model.plan import Change, Sign
 from brctl.model.playbook import Arguments
@@ -36,6 +36,8 @@ class JobReplaceNodes:
         if absent:
             raise ActionFailed(f"{absent[0]} is not in job {job.name}; somebody moved it")
         after = await site.backend.replace_nodes(job, swaps)
+        # In the job it is no standby any more, so nothing is left to reserve.
+        await site.backend.release(list(swaps.values()), owner_mark(site))
         return Done({"nodes": list(after.nodes)}, changed=after != job, say=_say(swaps))
 
     async def undo(self, site: Site, given: Arguments) -> Done:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, Seen, Site, owner_mark
+from brctl.model.answer import Outcome
 from brctl.model.inventory import NodeRole
 from brctl.model.nodeset import fold
 from brctl.model.plan import Change, Sign
@@ -47,19 +48,38 @@ class StandbyAcquire:
     async def apply(self, site: Site, given: Arguments) -> Done:
         wanted = arguments.count(given, "count")
         admitted: list[str] = []
+        doubtful: list[str] = []
         rejected: list[str] = []
         while len(admitted) < wanted:
-            free = [n for n in await free_standbys(site) if n not in [*admitted, *rejected]]
+            looked_at = {*admitted, *doubtful, *rejected}
+            free = [n for n in await free_standbys(site) if n not in looked_at]
             if not free:
-                raise ActionFailed(_shortfall(wanted, admitted, rejected))
+                break
             for health in await self._examine(site, free[: wanted - len(admitted)]):
                 if health.health is Health.OK:
                     admitted.append(health.node)
+                elif _only_gaps(health):
+                    doubtful.append(health.node)
                 else:
                     rejected.append(health.node)
                     await self._reject(site, health)
-        say = f"{fold(admitted)} reserved" + (f", {fold(rejected)} rejected" if rejected else "")
-        return Done({"nodes": admitted, "rejected": rejected}, say=say)
+        return await self._choose(site, wanted, admitted, doubtful, rejected)
+
+    async def _choose(
+        self, site: Site, wanted: int, admitted: list[str], doubtful: list[str], rejected: list[str]
+    ) -> Done:
+        """Fill up with standbys that could not be measured fully: said aloud, and only then."""
+        needed = wanted - len(admitted)
+        taken, spare = doubtful[:needed], doubtful[needed:]
+        await site.backend.release(spare, owner_mark(site))
+        if len(taken) < needed:
+            raise ActionFailed(_shortfall(wanted, [*admitted, *taken], rejected))
+        nodes = [*admitted, *taken]
+        say = f"{fold(nodes)} reserved"
+        say += f", {fold(rejected)} rejected" if rejected else ""
+        say += f"; not every check of {fold(taken)} gave an answer" if taken else ""
+        out: Arguments = {"nodes": nodes, "rejected": rejected, "doubtful": taken}
+        return Done(out, say=say)
 
     async def _examine(self, site: Site, names: Sequence[str]) -> Sequence[NodeHealth]:
         reserved = [n for n in names if await site.backend.reserve(n, owner_mark(site), site.now())]
@@ -82,6 +102,12 @@ class StandbyAcquire:
         reservations = await site.backend.reservations()
         mine = [name for name, r in reservations.items() if r.owner == owner_mark(site)]
         return Seen(len(mine) >= arguments.count(given, "count"), say=f"{fold(mine)} reserved")
+
+
+def _only_gaps(health: NodeHealth) -> bool:
+    """It answered and nothing speaks against it, but some check gave no answer."""
+    answered = health.report.outcome is Outcome.ANSWERED
+    return answered and health.health is Health.UNKNOWN and bool(health.evidence)
 
 
 def _shortfall(wanted: int, admitted: Sequence[str], rejected: Sequence[str]) -> str:

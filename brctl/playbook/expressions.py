@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from brctl.model.playbook import Json
 
@@ -35,7 +36,7 @@ class _KnownAfterRun:
 
 
 KNOWN_AFTER_RUN = _KnownAfterRun()
-Value = Json | _KnownAfterRun
+Value: TypeAlias = "Json | _KnownAfterRun"
 
 
 @dataclass(frozen=True, slots=True)

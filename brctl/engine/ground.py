@@ -1,0 +1,142 @@
+"""The part of the world a run needs, as one narrow door; fakes stand behind it in tests."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from brctl.backends.contract import Backend
+from brctl.engine.diagnose import still_true
+from brctl.engine.sweeping import Question, judge
+from brctl.engine.verdict_store import load
+from brctl.engine.wiring import World
+from brctl.evidence.job import RANKS_CHECK, read_job
+from brctl.library.guards import SiteGuards, load_guards
+from brctl.library.parameters import fill_parameters
+from brctl.model.answer import Outcome
+from brctl.model.errors import UsageError
+from brctl.model.inventory import Inventory
+from brctl.model.job import Job
+from brctl.model.job_status import JobStatus
+from brctl.model.report import NodeReport
+from brctl.model.sweep import NodeHealth
+from brctl.model.verdict import Verdict
+from brctl.sweep.stream import sweep
+
+
+class Ground(Protocol):
+    """What `actions.contract.Site` offers, before it is bound to one run, and what guards ask."""
+
+    @property
+    def state_dir(self) -> Path: ...
+
+    @property
+    def guards(self) -> SiteGuards: ...
+
+    @property
+    def backend(self) -> Backend: ...
+
+    @property
+    def inventory(self) -> Inventory: ...
+
+    def now(self) -> datetime: ...
+
+    async def pause(self, seconds: float) -> None: ...
+
+    async def job(self, name: str) -> Job: ...
+
+    async def jobs(self) -> Sequence[Job]: ...
+
+    async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]: ...
+
+    async def ask(
+        self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
+    ) -> NodeReport: ...
+
+    async def progress(self, job: Job) -> JobStatus: ...
+
+    def verdict(self, verdict_id: str) -> Verdict: ...
+
+    async def still_true(self, verdict: Verdict) -> bool | None: ...
+
+
+class WorldGround:
+    """The opened context behind that door."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.guards = load_guards(world.settings.guard_files)
+
+    @property
+    def state_dir(self) -> Path:
+        return self._world.state_dir
+
+    @property
+    def backend(self) -> Backend:
+        return self._world.backend
+
+    @property
+    def inventory(self) -> Inventory:
+        return self._world.inventory
+
+    def now(self) -> datetime:
+        return self._world.now()
+
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def job(self, name: str) -> Job:
+        """The job where the backend says it is now; it may have moved since we opened."""
+        return await self.backend.place(self._world.job(name))
+
+    async def jobs(self) -> Sequence[Job]:
+        return [await self.backend.place(job) for job in self._world.jobs.values()]
+
+    async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
+        """Checks that need a job are left out: a standby has none."""
+        checks = {
+            name: check
+            for name, check in self._world.checks.items()
+            if check.level <= level and "job" not in check.needs
+        }
+        reports = await self._sweep(nodes, tuple(checks), None, {})
+        return [judge(report, checks, None) for report in reports]
+
+    async def ask(
+        self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
+    ) -> NodeReport:
+        if node not in self.inventory.nodes:
+            return NodeReport(node, Outcome.UNREACHABLE, detail="not in the inventory")
+        return (await self._sweep([node], (check,), job, parameters))[0]
+
+    async def progress(self, job: Job) -> JobStatus:
+        return read_job(job, await self._sweep(job.nodes, (RANKS_CHECK,), job, {}))
+
+    def verdict(self, verdict_id: str) -> Verdict:
+        return load(self.state_dir, verdict_id).verdict
+
+    async def still_true(self, verdict: Verdict) -> bool | None:
+        return await still_true(self._world, verdict)
+
+    async def _sweep(
+        self,
+        nodes: Sequence[str],
+        names: Sequence[str],
+        job: Job | None,
+        parameters: Mapping[str, object],
+    ) -> list[NodeReport]:
+        missing = [name for name in names if name not in self._world.checks]
+        if missing:
+            raise UsageError(f"no check {missing[0]!r} is installed")
+        question = Question(job=job)
+        checks = {name: self._world.checks[name] for name in names}
+        stream = sweep(
+            self._world.transport,
+            self.inventory.pick(nodes),
+            checks,
+            lambda node, check: {**fill_parameters(check, node, question.job), **parameters},
+            limit=self._world.settings.ssh.fanout,
+            sudo=self._world.settings.ssh.sudo,
+        )
+        return [report async for report in stream]

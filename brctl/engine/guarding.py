@@ -1,0 +1,123 @@
+"""Find out what the guards ask, then let them decide."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from brctl.actions.standby_acquire import free_standbys
+from brctl.engine.ground import Ground
+from brctl.engine.run_files import RunInputs, load_result
+from brctl.engine.run_site import RunSite
+from brctl.journal.locks import Leases
+from brctl.journal.store import run_dirs
+from brctl.model.nodeset import fold
+from brctl.model.plan import GuardResult
+from brctl.model.playbook import GuardSpec, Playbook
+from brctl.playbook.expressions import Scope
+from brctl.playbook.guards import (
+    GuardFacts,
+    PastRun,
+    Taken,
+    check_guards,
+    guards_for,
+    lock_keys,
+)
+from brctl.playbook.plan import nodes_named, nodes_taken
+from brctl.playbook.templates import expand
+
+LOOK_BACK = timedelta(days=7)
+STILL_TRUE_S = 30.0
+"""Looking again costs a sweep of the whole job; within this time one look counts."""
+
+FORWARD_ONLY = frozenset({"lock"})
+"""Guards that still count once the job was stopped: refusing then would leave it stopped."""
+
+_TAKING_RESULTS = frozenset({"ok", "needs_human", "waiting"})
+
+
+class Guarding:
+    """The guards of one playbook for one run."""
+
+    def __init__(self, ground: Ground, playbook: Playbook, site: RunSite) -> None:
+        self._ground = ground
+        self._playbook = playbook
+        self._site = site
+        self._seen: tuple[datetime, bool | None] | None = None
+
+    async def check(
+        self, inputs: RunInputs, scope: Scope, *, forward_only: bool = False
+    ) -> tuple[GuardResult, ...]:
+        """What every guard that counts now says."""
+        specs = [
+            replace(spec, parameters=expand(spec.parameters, scope))  # type: ignore[arg-type]  # a mapping stays one
+            for spec in guards_for(self._playbook, self._ground.guards.guards)
+            if not forward_only or spec.kind in FORWARD_ONLY
+        ]
+        return check_guards(specs, await self._facts(inputs, scope, specs))
+
+    async def _facts(
+        self, inputs: RunInputs, scope: Scope, specs: Sequence[GuardSpec]
+    ) -> GuardFacts:
+        ground, now = self._ground, self._ground.now()
+        cordons = await ground.backend.cordons()
+        jobs = await ground.jobs()
+        job_name = str(inputs.job.get("name", ""))
+        fleet = tuple(n.name for n in ground.inventory.nodes.values() if n.gpus != 0)
+        keys = lock_keys(self._playbook, inputs.inputs)
+        past = self._past_runs(now)
+        wants_again = any(s.kind == "verdict" and s.parameters.get("still_true") for s in specs)
+        verdict = ground.verdict(inputs.verdict_id) if inputs.verdict_id else None
+        return GuardFacts(
+            now_at=now,
+            run=self._site.run,
+            nodes=nodes_taken(self._playbook, scope),
+            named=nodes_named(self._playbook, inputs.inputs),
+            job=job_name,
+            fleet=fleet,
+            taken=(
+                *(Taken(c.node, c.owner, c.at or now) for c in cordons.values()),
+                *(Taken(node, r.run, r.at) for r in past for node in r.nodes),
+            ),
+            healthy=frozenset(fleet) - frozenset(cordons),
+            standbys=await free_standbys(self._site),
+            job_nodes=next((job.nodes for job in jobs if job.name == job_name), ()),
+            cordon_owners={name: cordon.owner for name, cordon in cordons.items()},
+            busy={node: job.name for job in jobs for node in job.nodes},
+            held=Leases(ground.state_dir).held_by_others(keys, self._site.run, now),
+            verdict=inputs.verdict_id,
+            verdict_at=verdict.decided_at if verdict else None,
+            still_true=await self._still_true(inputs, now) if wants_again and verdict else None,
+            past_runs=past,
+        )
+
+    def _past_runs(self, now: datetime) -> tuple[PastRun, ...]:
+        found = []
+        for run_dir in run_dirs(self._ground.state_dir):
+            result = load_result(run_dir)
+            if result is None or result.run == self._site.run:
+                continue
+            if now - result.ended_at < LOOK_BACK and result.result in _TAKING_RESULTS:
+                found.append(PastRun(result.run, result.taken, result.job, result.ended_at))
+        return tuple(found)
+
+    async def _still_true(self, inputs: RunInputs, now: datetime) -> bool | None:
+        if self._seen is None or (now - self._seen[0]).total_seconds() > STILL_TRUE_S:
+            verdict = self._ground.verdict(inputs.verdict_id)
+            self._seen = (now, await self._ground.still_true(verdict))
+        return self._seen[1]
+
+
+def refusal(results: Sequence[GuardResult]) -> str | None:
+    """One sentence per guard that says no, or None."""
+    said = [f"{r.kind}: {r.sentence}   {r.origin}" for r in results if not r.ok]
+    return "; ".join(said) if said else None
+
+
+def way_out(results: Sequence[GuardResult]) -> str:
+    """What the person can do about it."""
+    return "; ".join(dict.fromkeys(r.way_out for r in results if not r.ok and r.way_out))
+
+
+def describe_nodes(nodes: Sequence[str]) -> str:
+    """`1 node n3` or `4 nodes n[1-4]`."""
+    return f"{len(nodes)} node{'s' if len(nodes) != 1 else ''} {fold(nodes)}"

@@ -1,0 +1,193 @@
+"""Observe and plan for real: what a playbook would do now, what the guards say, who must agree."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from brctl.actions.base import ACTIONS
+from brctl.actions.contract import ActionFailed
+from brctl.engine.ground import Ground
+from brctl.engine.guarding import Guarding, refusal, way_out
+from brctl.engine.run_files import RunInputs
+from brctl.engine.run_site import RunSite
+from brctl.model.errors import GuardError, UsageError, did_you_mean
+from brctl.model.job import Job
+from brctl.model.plan import Change, Plan, PlannedStep, Sign
+from brctl.model.playbook import InputType, Json, Need, Playbook, Policy, Step
+from brctl.model.verdict import Verdict
+from brctl.playbook.approvals import STRICTNESS, people_needed
+from brctl.playbook.expressions import ExpressionError, Scope, is_true
+from brctl.playbook.plan import (
+    arguments_of,
+    digest_of,
+    job_scope,
+    longest_path_s,
+    nodes_named,
+    read_input,
+    scope_of,
+    verdict_scope,
+)
+from brctl.playbook.replay import replay
+
+UNBORN = "R-new"
+"""The name a plan stands under until its run exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A playbook ready to run: nothing was changed yet."""
+
+    playbook: Playbook
+    inputs: RunInputs
+    plan: Plan
+
+
+async def prepare(
+    ground: Ground,
+    playbook: Playbook,
+    verdict: Verdict | None = None,
+    settings: Mapping[str, Json] | None = None,
+) -> Prepared:
+    """Resolve inputs, look at the world, plan every step and ask the guards.
+
+    Raises:
+        UsageError: An input is missing, unknown or does not fit.
+    """
+    inputs = await resolve_inputs(ground, playbook, verdict, settings or {})
+    site = RunSite(ground, UNBORN, ground.state_dir)
+    scope = scope_of(inputs.inputs, inputs.verdict, inputs.job, "", replay(playbook, ()))
+    steps = [await _plan_step(site, step, scope) for step in playbook.steps]
+    guards = await Guarding(ground, playbook, site).check(inputs, scope)
+    changes: list[Json] = [
+        [step.id, step.skipped, *([c.sign.value, c.subject, c.what] for c in step.changes)]
+        for step in steps
+    ]
+    return Prepared(
+        playbook,
+        inputs,
+        Plan(
+            playbook=playbook.name,
+            playbook_sha256=playbook.sha256,
+            verdict=inputs.verdict_id,
+            inputs=inputs.inputs,
+            nodes=nodes_named(playbook, inputs.inputs),
+            steps=tuple(steps),
+            guards=guards,
+            people=need_of(ground, playbook, scope),
+            gate_before=playbook.approval.gate_before if playbook.approval else "",
+            longest_path_s=longest_path_s(playbook),
+            planned_at=ground.now(),
+            digest=digest_of(playbook.sha256, inputs.inputs, inputs.verdict_id, changes),
+        ),
+    )
+
+
+def refuse_guarded(prepared: Prepared) -> None:
+    """End here when a guard says no: nothing has changed.
+
+    Raises:
+        GuardError: With number, limit, file, line and the way out.
+    """
+    said = refusal(prepared.plan.guards)
+    if said:
+        raise GuardError(f"refused by {said}. Nothing changed.", hint=way_out(prepared.plan.guards))
+
+
+def need_of(ground: Ground, playbook: Playbook, scope: Scope) -> Need:
+    """How many people must say yes: the strictest of the playbook's and every file's answer."""
+    inputs, job = scope["inputs"], scope["job"]
+    named = nodes_named(playbook, inputs if isinstance(inputs, Mapping) else {})
+    site_scope: Scope = {
+        "verdict": scope["verdict"],
+        "job": job,
+        "nodes": len(named),
+        "playbook": playbook.name,
+    }
+    tables: Sequence[tuple[Policy, ...]] = ground.guards.approval
+    needs = [people_needed(playbook, (), scope)]
+    if playbook.approval is not None:
+        needs += [_site_need(rows, site_scope) for rows in tables]
+    return max(needs, key=STRICTNESS.index)
+
+
+def _site_need(rows: Sequence[Policy], scope: Scope) -> Need:
+    for row in rows:
+        if not row.when or is_true(row.when, scope) is not False:
+            return row.need
+    return Need.NONE
+
+
+async def resolve_inputs(
+    ground: Ground, playbook: Playbook, verdict: Verdict | None, settings: Mapping[str, Json]
+) -> RunInputs:
+    """Values for every input: what was set, then the verdict's, then the default."""
+    for name in settings:
+        if name not in playbook.inputs:
+            problem = did_you_mean(name, playbook.inputs)
+            raise UsageError(f"{playbook.name} has no input {name!r}; {problem}")
+    about = verdict_scope(verdict)
+    sources = {"verdict.suspects": about["suspects"], "verdict.job": about["job"]}
+    values: dict[str, Json] = {}
+    for name, spec in playbook.inputs.items():
+        value = settings.get(name, sources.get(spec.source) or spec.default)
+        if value in (None, "", []):
+            if spec.required:
+                raise UsageError(f"{playbook.name} needs `--set {name}=...` ({spec.type})")
+            continue
+        try:
+            values[name] = read_input(spec, value)
+        except ValueError as exc:
+            raise UsageError(f"input `{name}`: {exc}") from exc
+    job = await _job_of(ground, playbook, values)
+    _refuse_strangers(ground, nodes_named(playbook, values))
+    return RunInputs(values, about, verdict.id if verdict else "", job_scope(job))
+
+
+async def _job_of(ground: Ground, playbook: Playbook, values: Mapping[str, Json]) -> Job | None:
+    for name, spec in playbook.inputs.items():
+        if spec.type is InputType.JOB and name in values:
+            return await ground.job(str(values[name]))
+    return None
+
+
+def _refuse_strangers(ground: Ground, nodes: Sequence[str]) -> None:
+    for node in nodes:
+        if node not in ground.inventory.nodes:
+            problem = did_you_mean(node, ground.inventory.nodes)
+            raise UsageError(f"{node!r} is not in the inventory; {problem}")
+
+
+def skip_reason(step: Step, scope: Scope) -> str | None:
+    """Why a step does not run, "" when that is not known yet, or None when it does.
+
+    Raises:
+        ExpressionError: The condition cannot be evaluated.
+    """
+    for text, wanted in ((step.when, True), (step.skip_if, False)):
+        if text:
+            value = is_true(text, scope)
+            if value is None:
+                return ""
+            if value is not wanted:
+                return f"{'when' if wanted else 'skip_if'}: {text}"
+    return None
+
+
+async def _plan_step(site: RunSite, step: Step, scope: Scope) -> PlannedStep:
+    given = arguments_of(step, scope)
+    changes: Sequence[Change] = ()
+    try:
+        skipped = skip_reason(step, scope)
+        if not skipped:
+            changes = await ACTIONS[step.uses].plan(site, given)
+    except (ActionFailed, ExpressionError) as exc:
+        skipped, changes = None, (Change(Sign.ALTER, step.id, f"cannot be planned: {exc}"),)
+    return PlannedStep(
+        id=step.id,
+        name=step.name,
+        uses=step.uses,
+        safety=step.safety,
+        arguments=given,
+        changes=tuple(changes),
+        skipped=skipped or ("decided during the run" if skipped == "" else ""),
+        undoable=step.undo is not None,
+    )

@@ -1,0 +1,196 @@
+"""Start, resume, approve and take back runs; every front end acts through here.
+
+A run is started in a process of its own and followed through its journal.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from subprocess import DEVNULL
+
+from brctl.engine.ground import Ground
+from brctl.engine.planning import Prepared, prepare, refuse_guarded
+from brctl.engine.run_files import (
+    INPUTS,
+    PLAN,
+    PLAYBOOK,
+    Approval,
+    PastResult,
+    Request,
+    add_approval,
+    frozen_playbook,
+    load_inputs,
+    load_request,
+    load_result,
+    plan_document,
+    read_json,
+    save_inputs,
+    save_request,
+    write_json,
+)
+from brctl.journal.store import (
+    is_running,
+    new_run,
+    private_dir,
+    read_journal,
+    run_dirs,
+    write_private,
+)
+from brctl.model.errors import LockedError, UsageError
+from brctl.model.playbook import Playbook
+from brctl.playbook.replay import RunRecord, replay
+from brctl.playbook.steps import StepState
+
+__all__ = ["prepare", "refuse_guarded"]
+
+RUN_PROGRAM: Sequence[str] = (sys.executable, "-m", "brctl.engine.run_process")
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run as it stands now."""
+
+    run: str
+    run_dir: Path
+    playbook: Playbook
+    record: RunRecord
+    result: PastResult | None
+    running: bool
+    damage: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        """`running`, the result, or `lost` when its process died before the end."""
+        if self.running:
+            return "running"
+        return self.record.result or "lost"
+
+
+def create_run(ground: Ground, prepared: Prepared, request: Request) -> Path:
+    """The folder of a new run with everything its process needs; nothing runs yet.
+
+    Raises:
+        GuardError: A guard refuses; no folder is made.
+    """
+    refuse_guarded(prepared)
+    run_dir = new_run(ground.state_dir)
+    private_dir(run_dir / "stdout")
+    write_private(run_dir / PLAYBOOK, prepared.playbook.text)
+    save_inputs(run_dir, prepared.inputs)
+    write_json(run_dir / PLAN, plan_document(prepared.plan))
+    save_request(run_dir, request)
+    return run_dir
+
+
+async def start_run(
+    ground: Ground,
+    prepared: Prepared,
+    request: Request,
+    program: Sequence[str] = RUN_PROGRAM,
+) -> Path:
+    """Create a run and start its process; follow it with `journal.follow`."""
+    run_dir = create_run(ground, prepared, request)
+    await spawn(run_dir, program)
+    return run_dir
+
+
+async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> int:
+    """Start the process that owns a run, in a session of its own; returns its pid.
+
+    Raises:
+        LockedError: One is running already.
+    """
+    if is_running(run_dir):
+        raise LockedError(f"{run_dir.name} is running", hint=f"brctl play show {run_dir.name}")
+    log = os.open(run_dir / "stdout" / "run.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *program,
+            str(run_dir),
+            stdin=DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+    return process.pid
+
+
+async def resume(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> int:
+    """Let a run go on where its journal stands."""
+    save_request(run_dir, _same_world(run_dir, request))
+    return await spawn(run_dir, program)
+
+
+async def roll_back(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> int:
+    """Take back what a run changed and nobody else changed since."""
+    return await resume(run_dir, replace(request, undo=True), program)
+
+
+def _same_world(run_dir: Path, request: Request) -> Request:
+    """The context is the one the run was started in, whatever is current now."""
+    first = load_request(run_dir)
+    return replace(request, context=first.context, config=first.config)
+
+
+def answer(ground: Ground, run_dir: Path, by: str, *, yes: bool, typed: str | None = None) -> None:
+    """Record one person's approval or denial; the run takes it up when it is resumed.
+
+    Raises:
+        UsageError: The run waits for nothing, or something else was typed.
+    """
+    run = view(run_dir)
+    if run.record.result != "waiting":
+        raise UsageError(f"{run.run} does not wait for an approval; it is {run.state}")
+    expected = waiting_for(run_dir)
+    if yes and typed is not None and typed.strip() != expected:
+        raise UsageError(f"type `{expected}` to approve, not `{typed}`")
+    digest = str(read_json(run_dir / PLAN)["digest"])
+    add_approval(run_dir, Approval(by, ground.now(), digest, yes))
+
+
+def waiting_for(run_dir: Path) -> str:
+    """What must be typed to approve a waiting run; "" when nothing was asked."""
+    asked = [e for e in read_journal(run_dir).events if e.type == "approval.asked"]
+    return str(asked[-1].fields.get("type", "")) if asked else ""
+
+
+def view(run_dir: Path) -> RunView:
+    """A run as its folder tells it."""
+    playbook, recording = frozen_playbook(run_dir), read_journal(run_dir)
+    return RunView(
+        run=run_dir.name,
+        run_dir=run_dir,
+        playbook=playbook,
+        record=replay(playbook, recording.events),
+        result=load_result(run_dir),
+        running=is_running(run_dir),
+        damage=recording.damage,
+    )
+
+
+def three_lists(run: RunView) -> Mapping[str, tuple[str, ...]]:
+    """What a resume would not repeat, must look at, and has to do."""
+    return {
+        "done": run.record.in_state(StepState.DONE, StepState.SKIPPED),
+        "in_doubt": run.record.in_state(StepState.UNCERTAIN),
+        "to_do": run.record.in_state(StepState.PENDING, StepState.FAILED),
+    }
+
+
+def history(state_dir: Path, node: str | None = None, by: str | None = None) -> list[RunView]:
+    """All runs, newest first; those of one node or one person."""
+    found = []
+    for run_dir in reversed(run_dirs(state_dir)):
+        if not (run_dir / INPUTS).exists():
+            continue
+        if node and node not in str(load_inputs(run_dir).inputs.values()):
+            continue
+        if by and load_request(run_dir).by != by:
+            continue
+        found.append(view(run_dir))
+    return found

@@ -1,0 +1,53 @@
+"""The world as one run's verbs see it: the ground, with the run's name on everything it leaves."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from brctl.backends.contract import Backend
+from brctl.engine.ground import Ground
+from brctl.model.inventory import Inventory
+from brctl.model.job import Job
+from brctl.model.job_status import JobStatus
+from brctl.model.report import NodeReport
+from brctl.model.sweep import NodeHealth
+
+
+class RunSite:
+    """See `actions.contract.Site`."""
+
+    def __init__(self, ground: Ground, run: str, run_dir: Path) -> None:
+        self._ground = ground
+        self.run = run
+        self.run_dir = run_dir
+
+    @property
+    def backend(self) -> Backend:
+        return self._ground.backend
+
+    @property
+    def inventory(self) -> Inventory:
+        return self._ground.inventory
+
+    def now(self) -> datetime:
+        return self._ground.now()
+
+    async def pause(self, seconds: float) -> None:
+        await self._ground.pause(seconds)
+
+    async def job(self, name: str) -> Job:
+        return await self._ground.job(name)
+
+    async def jobs(self) -> Sequence[Job]:
+        return await self._ground.jobs()
+
+    async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
+        return await self._ground.examine(nodes, level)
+
+    async def ask(
+        self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
+    ) -> NodeReport:
+        return await self._ground.ask(node, check, job, parameters)
+
+    async def progress(self, job: Job) -> JobStatus:
+        return await self._ground.progress(job)

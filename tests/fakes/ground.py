@@ -1,0 +1,280 @@
+"""A small cluster in one file: what the engine does to it survives the engine's death."""
+
+import fcntl
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from brctl.backends.contract import Cordon, JobRunState, Reservation, StartReport, StopReport
+from brctl.library.guards import SiteGuards
+from brctl.model.answer import Outcome
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.inventory import Inventory, Node, NodeRole
+from brctl.model.job import Job
+from brctl.model.job_status import JobStatus, RankView
+from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.sweep import Health, NodeHealth
+from brctl.model.units import parse_rfc3339, rfc3339
+from brctl.model.verdict import Suspect, Verdict
+
+NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)
+ACTIVE, STANDBYS = ("n1", "n2", "n3", "n4"), ("s1", "s2")
+
+
+def example_inventory() -> Inventory:
+    """Four active nodes and two standbys."""
+    nodes = [Node(name, "127.0.0.1", gpus=8) for name in ACTIVE]
+    nodes += [Node(name, "127.0.0.1", gpus=8, role=NodeRole.STANDBY) for name in STANDBYS]
+    return Inventory({node.name: node for node in nodes})
+
+
+def example_job() -> Job:
+    """One rank on each active node."""
+    return Job(
+        name="demo",
+        nodes=ACTIVE,
+        ranks_per_node=1,
+        axes=(("dp", 4),),
+        launch=("train",),
+        checkpoint_dir=PurePosixPath("/ckpt"),
+        log_dir=PurePosixPath("/logs"),
+        progress_dir=PurePosixPath("/progress"),
+    )
+
+
+def example_verdict(at: datetime = NOON) -> Verdict:
+    """n3 lost a GPU, surely."""
+    return Verdict(
+        id="V-1",
+        fault=FaultClass.GPU_LOST,
+        title="a GPU fell off the bus",
+        suspects=(Suspect("n3"),),
+        origin=Origin.INFRA,
+        probability=0.97,
+        action=Action.SWAP,
+        playbook="swap-and-resume",
+        evidence=(),
+        alternatives=(),
+        ruled_out=(),
+        not_checked=(),
+        decided_at=at,
+        job="demo",
+        job_step=40,
+    )
+
+
+EMPTY: dict[str, Any] = {
+    "cordons": {},
+    "reservations": {},
+    "nodes": list(ACTIVE),
+    "ranks": {"0": "first", "1": "first", "2": "first", "3": "first"},
+    "dead": ["n3"],
+    "sick": [],
+    "step": 40,
+    "seconds": 0.0,
+    "effects": [],
+    "still_true": True,
+}
+
+
+class WorldFile:
+    """The cluster as JSON, changed under a lock; `effects` lists every real change in order."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        if not path.exists():
+            path.write_text(json.dumps(EMPTY))
+
+    def read(self) -> dict[str, Any]:
+        data: dict[str, Any] = json.loads(self._path.read_text())
+        return data
+
+    @contextmanager
+    def change(self) -> Iterator[dict[str, Any]]:
+        with self._path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            data = self.read()
+            yield data
+            partial = self._path.with_suffix(".part")
+            partial.write_text(json.dumps(data))
+            partial.rename(self._path)
+
+
+class FileBackend:
+    """A scheduler over a WorldFile; see `Backend`."""
+
+    name = "fake"
+
+    def __init__(self, world: WorldFile) -> None:
+        self._world = world
+
+    async def cordons(self) -> Mapping[str, Cordon]:
+        rows = self._world.read()["cordons"]
+        return {
+            n: Cordon(n, r["owner"], r["reason"], parse_rfc3339(r["at"])) for n, r in rows.items()
+        }
+
+    async def cordon(self, nodes: Sequence[str], owner: str, reason: str, at: datetime) -> None:
+        with self._world.change() as data:
+            for node in nodes:
+                if node not in data["cordons"]:
+                    data["cordons"][node] = {"owner": owner, "reason": reason, "at": rfc3339(at)}
+                    data["effects"].append(f"cordon {node}")
+
+    async def uncordon(self, nodes: Sequence[str]) -> None:
+        with self._world.change() as data:
+            for node in nodes:
+                if data["cordons"].pop(node, None):
+                    data["effects"].append(f"uncordon {node}")
+
+    async def reservations(self) -> Mapping[str, Reservation]:
+        rows = self._world.read()["reservations"]
+        return {n: Reservation(n, r["owner"], parse_rfc3339(r["at"])) for n, r in rows.items()}
+
+    async def reserve(self, node: str, owner: str, at: datetime) -> bool:
+        with self._world.change() as data:
+            held = data["reservations"].get(node)
+            if held is None:
+                data["reservations"][node] = {"owner": owner, "at": rfc3339(at)}
+                data["effects"].append(f"reserve {node}")
+            return held is None or held["owner"] == owner
+
+    async def release(self, nodes: Sequence[str], owner: str) -> None:
+        with self._world.change() as data:
+            for node in nodes:
+                if data["reservations"].get(node, {}).get("owner") == owner:
+                    del data["reservations"][node]
+                    data["effects"].append(f"release {node}")
+
+    async def place(self, job: Job) -> Job:
+        return replace(job, nodes=tuple(self._world.read()["nodes"]))
+
+    async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
+        with self._world.change() as data:
+            after = [swaps.get(node, node) for node in data["nodes"]]
+            if after != data["nodes"]:
+                data["effects"].append(f"replace {dict(swaps)}")
+            data["nodes"] = after
+        return replace(job, nodes=tuple(after))
+
+    async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
+        with self._world.change() as data:
+            failed = {n: "no answer" for n in data["nodes"] if n in data["dead"]}
+            if not failed:
+                for rank in range(job.world_size):
+                    if data["ranks"].get(str(rank)) != incarnation:
+                        data["ranks"][str(rank)] = incarnation
+                        data["effects"].append(f"start rank {rank} from {checkpoint}")
+        return StartReport(() if failed else tuple(range(job.world_size)), failed)
+
+    async def stop_job(self, job: Job, grace_s: float) -> StopReport:
+        with self._world.change() as data:
+            for rank in list(data["ranks"]):
+                if data["nodes"][int(rank)] not in data["dead"]:
+                    data["effects"].append(f"stop rank {rank}")
+                del data["ranks"][rank]
+            silent = {n: "no answer" for n in data["nodes"] if n in data["dead"]}
+        return StopReport(tuple(range(job.world_size)), (), (), silent)
+
+    async def job_status(self, job: Job) -> JobRunState:
+        data = self._world.read()
+        silent = {n: "no answer" for n in data["nodes"] if n in data["dead"]}
+        seen = [r for r in range(job.world_size) if data["nodes"][r] not in silent]
+        alive = tuple(r for r in seen if str(r) in data["ranks"])
+        return JobRunState(
+            alive=alive,
+            gone=tuple(r for r in seen if r not in alive),
+            incarnations=frozenset(data["ranks"][str(r)] for r in alive),
+            unreachable=silent,
+            exits={},
+        )
+
+
+@dataclass
+class FakeGround:
+    """The cluster of a WorldFile behind the engine's door; see `Ground`."""
+
+    state_dir: Path
+    world: WorldFile
+    inventory: Inventory
+    guards: SiteGuards = field(default_factory=SiteGuards)
+    known_verdict: Verdict | None = None
+    checkpoints: Callable[[], list[tuple[int, bool]]] = lambda: [(40, False), (38, True)]
+
+    def __post_init__(self) -> None:
+        self.backend = FileBackend(self.world)
+
+    def now(self) -> datetime:
+        return NOON + timedelta(seconds=self.world.read()["seconds"])
+
+    async def pause(self, seconds: float) -> None:
+        with self.world.change() as data:
+            data["seconds"] += seconds
+            if len(data["ranks"]) == len(ACTIVE):
+                data["step"] += 1
+
+    async def job(self, name: str) -> Job:
+        return await self.backend.place(example_job())
+
+    async def jobs(self) -> Sequence[Job]:
+        return [await self.job("demo")]
+
+    async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
+        return [self._health(node) for node in nodes]
+
+    def _health(self, node: str) -> NodeHealth:
+        data = self.world.read()
+        sick = node in data["sick"] or node in data["dead"]
+        weight = Weight.CONVICTS if sick else Weight.CLEARS
+        evidence = Evidence(
+            "gpu.lost",
+            Subject(node),
+            weight,
+            FaultClass.GPU_LOST,
+            Role.ROOT,
+            "test",
+            "a GPU is lost",
+        )
+        report = NodeReport(node, Outcome.ANSWERED)
+        health = Health.CRITICAL if sick else Health.OK
+        return NodeHealth(node, health, report, (evidence,), ())
+
+    async def ask(
+        self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
+    ) -> NodeReport:
+        if node in self.world.read()["dead"]:
+            return NodeReport(node, Outcome.UNREACHABLE, detail="no answer")
+        rows = []
+        for step, whole in self.checkpoints():
+            subject = f"ckpt:step-{step:08d}"
+            rows.append(Measurement("job.checkpoint.step", subject, step))
+            rows.append(Measurement("job.checkpoint.complete", subject, whole))
+        result = CheckResult(check, ProbeStatus.MEASURED, tuple(rows))
+        return NodeReport(node, Outcome.ANSWERED, (result,))
+
+    async def progress(self, job: Job) -> JobStatus:
+        data = self.world.read()
+        ranks = tuple(
+            RankView(int(r), job.nodes[int(r)], alive=True, step=data["step"])
+            for r in data["ranks"]
+        )
+        return JobStatus(job, ranks, data["step"] if ranks else None, None, None, ())
+
+    def verdict(self, verdict_id: str) -> Verdict:
+        return self.known_verdict or example_verdict()
+
+    async def still_true(self, verdict: Verdict) -> bool | None:
+        answer: bool | None = self.world.read()["still_true"]
+        return answer
+
+
+def fake_ground(folder: Path, **more: Any) -> FakeGround:
+    """A fresh cluster under a folder, or the one that is there already."""
+    return FakeGround(
+        folder / "state", WorldFile(folder / "world.json"), example_inventory(), **more
+    )
