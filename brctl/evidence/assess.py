@@ -90,6 +90,10 @@ def _judge_outcome(report: NodeReport) -> Iterator[Evidence]:
         )
 
 
+class _RuleSilentError(Exception):
+    """A rule leans on a reading that may be absent, and it is: the rule has nothing to say."""
+
+
 class _Assessor:
     """One check's result on one node, judged."""
 
@@ -216,6 +220,8 @@ class _Assessor:
             operand = self._operand(rule.operand, subject)
             reading = self._reading(rule, subject, value)
             matched = OPERATORS[rule.operator].test(reading, operand)
+        except _RuleSilentError:
+            return
         except (MismatchError, LookupError) as exc:
             self._gap(f"{rule.kind}: {exc.args[0]}", subject)
             return
@@ -230,6 +236,10 @@ class _Assessor:
         return value - before
 
     def _holds(self, condition: Condition, subject: str) -> bool:
+        if condition.operator in ("present", "absent"):
+            return (self._find(condition.kind, subject) is not None) == (
+                condition.operator == "present"
+            )
         value = self._other(condition.kind, subject)
         operand = self._operand(condition.operand, subject)
         return OPERATORS[condition.operator].test(value, operand)
@@ -239,11 +249,16 @@ class _Assessor:
             return self._other(str(operand["measurement"]), subject)
         return operand  # type: ignore[return-value]  # the loader admits nothing else
 
+    def _find(self, kind: str, subject: str) -> Value | None:
+        return self._values.get((kind, subject), self._values.get((kind, "")))
+
     def _other(self, kind: str, subject: str) -> Value:
-        for key in ((kind, subject), (kind, "")):
-            if key in self._values:
-                return self._values[key]
-        raise LookupError(f"no reading of {kind} to compare with")
+        value = self._find(kind, subject)
+        if value is None and self._check.measurements[kind].optional:
+            raise _RuleSilentError
+        if value is None:
+            raise LookupError(f"no reading of {kind} to compare with")
+        return value
 
     def _conclude(
         self, rule: Rule, subject: str, value: Value, operand: Operand, *, matched: bool

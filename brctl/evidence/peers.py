@@ -4,6 +4,7 @@ Rule 1: only equal things are compared; the caller's group key says what is equa
 Rule 2: median and median absolute deviation, so that the odd one cannot move its own yardstick.
 Rule 3: two cannot outvote each other. Where they differ, a gap says so and nobody is blamed.
 """
+# ruff: noqa: E501  (a table is read by its columns)
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,36 +57,31 @@ class _Sample:
     value: Value
 
 
+_F = FaultClass
+# fmt: off
 NUMERIC: tuple[PeerRule, ...] = (
-    PeerRule(
-        "gpu.gemm.tflop_per_s", Side.LOW, FaultClass.GPU_SLOW, "multiplies slower than its peers"
-    ),
-    PeerRule(
-        "fabric.allreduce.bus_gb_per_s",
-        Side.LOW,
-        FaultClass.NVLINK,
-        "reduces slower inside the node",
-    ),
-    PeerRule(
-        "gpu.clocks.sm_mhz",
-        Side.LOW,
-        FaultClass.THERMAL_POWER,
-        "clocks lower than its peers",
-        least_pct=15.0,
-    ),
-    PeerRule(
-        "gpu.clocks.temperature_c",
-        Side.HIGH,
-        FaultClass.THERMAL_POWER,
-        "is hotter than its peers",
-        least_pct=20.0,
-    ),
+    PeerRule("gpu.gemm.tflop_per_s", Side.LOW, _F.GPU_SLOW, "multiplies slower than its peers"),
+    PeerRule("gpu.hbm.gb_per_s", Side.LOW, _F.GPU_SLOW, "moves memory slower than its peers"),
+    PeerRule("gpu.copy.gb_per_s", Side.LOW, _F.PCIE, "copies slower than its peers", least_pct=10.0),
+    PeerRule("fabric.allreduce.bus_gb_per_s", Side.LOW, _F.NVLINK, "reduces slower inside the node"),
+    PeerRule("gpu.clocks.temperature_c", Side.HIGH, _F.THERMAL_POWER, "is hotter than its peers", least_pct=25.0),
+    PeerRule("host.memory.total_bytes", Side.LOW, _F.NODE_FAILURE, "has less memory than its peers", least_pct=2.0),
 )
+# fmt: on
 """Thresholds no document gives; the fleet decides (own)."""
 
+_DRIFT = (_F.ENVIRONMENT_MISMATCH, Weight.HINTS)
 EQUAL: Mapping[str, tuple[FaultClass, Weight]] = {
-    "gpu.gemm.digest": (FaultClass.SILENT_CORRUPTION, Weight.CONVICTS),
-    "gpu.devices.driver_version": (FaultClass.ENVIRONMENT_MISMATCH, Weight.HINTS),
+    "gpu.gemm.digest": (_F.SILENT_CORRUPTION, Weight.CONVICTS),
+    "numerics.minigpt.digest": (_F.SILENT_CORRUPTION, Weight.CONVICTS),
+    "gpu.devices.driver_version": _DRIFT,
+    "host.versions.kernel": _DRIFT,
+    "host.versions.system": _DRIFT,
+    "host.versions.driver": _DRIFT,
+    "host.versions.nic_firmware": _DRIFT,
+    "host.versions.torch": _DRIFT,
+    "host.versions.nccl": _DRIFT,
+    "host.limits.locked_bytes": _DRIFT,
 }
 """Readings that must be the same everywhere; the minority is the odd one."""
 

@@ -47,7 +47,7 @@ def load_check(path: Path) -> Check:
     """One check from its check.yaml and the probe.py beside it."""
     top = open_kind(load_document(path), "Check", _KEYS)
     name = top.take("name", str)
-    wanted = f"{path.parent.parent.name}.{path.parent.name}".replace("-", "_")
+    wanted = f"{path.parent.parent.name}.{path.parent.name}"
     if name != wanted:
         raise top.error(f"name must be {wanted!r}, as its folder says, not {name!r}", "name")
     measurements = _read_measurements(top.section("measurements"), name)

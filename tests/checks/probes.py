@@ -9,6 +9,19 @@ from brctl.library.shipped import shipped_dir
 
 Value = int | float | str | bool
 
+DRIVER = """
+import io, json, sys
+parameters, answers = sys.stdin.read(), {}
+for path in sys.argv[1:]:
+    sys.stdin, sys.stdout = io.StringIO(parameters), io.StringIO()
+    try:
+        exec(compile(open(path).read(), path, "exec"), {"__name__": "__main__"})
+    except SystemExit as end:
+        answers[path] = [end.code, sys.stdout.getvalue()]
+json.dump(answers, sys.__stdout__)
+"""
+"""Runs many probes in one interpreter, each with a standard input and output of its own."""
+
 
 class Read(NamedTuple):
     """What a probe read: values by (name, subject), and its notes."""

@@ -19,7 +19,7 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Weight
 from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
-from tests.checks.probes import probe_path
+from tests.checks.probes import DRIVER, probe_path
 
 CHECKS = {
     name: check
@@ -42,20 +42,21 @@ def sweep(library: Path, folder: Path, changes: Mapping[str, str]) -> Assessment
     write_state(state, healthy("n1", 8) | dict(changes))
     environ = os.environ | {"LD_LIBRARY_PATH": str(library), "BRCTL_FAKE_NVML_STATE": str(state)}
     parameters = {"expected_gpus": 8, "deadline_s": 20, "pci_root": str(folder)}
-    results = []
-    for name in CHECKS:
-        done = subprocess.run(
-            [sys.executable, probe_path(name)], input=json.dumps(parameters), env=environ,
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        answer = json.loads(done.stdout)
-        rows = tuple(
-            Measurement(r["name"], r["subject"], r["value"]) for r in answer["measurements"]
-        )
-        status = (ProbeStatus.MEASURED, ProbeStatus.COULD_NOT_MEASURE)[done.returncode]
-        results.append(CheckResult(name, status, rows, tuple(answer["notes"])))
+    paths = {str(probe_path(name)): name for name in CHECKS}
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, *paths], input=json.dumps(parameters), env=environ,
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    results = [_result(paths[path], *end) for path, end in json.loads(done.stdout).items()]
     at = datetime(2026, 1, 10, tzinfo=UTC)
     return assess(NodeReport("n1", Outcome.ANSWERED, tuple(results), received_at=at), CHECKS)
+
+
+def _result(name: str, status: int, text: str) -> CheckResult:
+    answer = json.loads(text)
+    rows = tuple(Measurement(r["name"], r["subject"], r["value"]) for r in answer["measurements"])
+    kind = (ProbeStatus.MEASURED, ProbeStatus.COULD_NOT_MEASURE)[status]
+    return CheckResult(name, kind, rows, tuple(answer["notes"]))
 
 
 def against(found: Assessment) -> set[tuple[str, str]]:

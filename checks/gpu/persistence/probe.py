@@ -1,0 +1,102 @@
+"""RUNS ON THE NODE. Reads whether the driver stays loaded between jobs; changes nothing."""
+
+import json
+import signal
+import sys
+
+
+# Every probe is one file, so this block is the same in all of them; a test compares.
+class Readings(object):
+    """Values read so far, and why others are missing."""
+
+    def __init__(self):
+        self.rows = []
+        self.notes = []
+
+    def add(self, name, subject, value):
+        self.rows.append({"name": name, "subject": subject, "value": value})
+
+    def note(self, text):
+        self.notes.append(str(text)[:400])
+
+    def take(self, name, subject, call, *arguments):
+        """Add what the call returns and return it; a failure becomes a note, never a number."""
+        try:
+            value = call(*arguments)
+        except Exception as exc:
+            unsupported = getattr(exc, "value", None) in (3, 13)  # not supported by part, by driver
+            shape = "not supported: %s %s" if unsupported else "%s %s: %s"
+            self.note(shape % ((name, subject) if unsupported else (name, subject, exc)))
+            return None
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        self.add(name, subject, value)
+        return value
+
+
+def out_of_time(signum, frame):
+    raise TimeoutError("deadline_s reached")
+
+
+def main(measure):
+    """Read parameters, measure within the deadline, print what was read so far whatever happens."""
+    parameters = json.loads(sys.stdin.read() or "{}")
+    readings = Readings()
+    status = 0
+    signal.signal(signal.SIGALRM, out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, max(0.1, float(parameters.get("deadline_s", 10)) * 0.9))
+    try:
+        status = measure(readings, parameters) or 0
+    except Exception as exc:
+        readings.note("%s: %s" % (type(exc).__name__, exc))
+        status = 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    return status
+
+
+def with_nvml(measure):
+    """Open NVML for a measurement; without the library only a node without GPUs is fine."""
+
+    def opened(readings, parameters):
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+        except Exception as exc:
+            if parameters.get("expected_gpus") == 0:
+                readings.note("not supported: everything, the node has no GPU (%s)" % exc)
+                return 0
+            readings.note("NVML: %s" % exc)
+            return 1
+        try:
+            return measure(readings, parameters, pynvml)
+        finally:
+            pynvml.nvmlShutdown()
+
+    return opened
+
+
+def handles(readings, nvml):
+    """(subject, handle) of every GPU that answers; one that does not is a note."""
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            uuid = nvml.nvmlDeviceGetUUID(handle)
+        except Exception as exc:
+            readings.note("GPU index %d: %s" % (index, exc))
+            continue
+        yield "gpu:" + (uuid.decode() if isinstance(uuid, bytes) else uuid), handle
+
+
+def measure(readings, parameters, nvml):
+    for subject, handle in handles(readings, nvml):
+        readings.take("gpu.persistence.on", subject, persistence, nvml, handle)
+
+
+def persistence(nvml, handle):
+    return bool(nvml.nvmlDeviceGetPersistenceMode(handle))
+
+
+if __name__ == "__main__":
+    sys.exit(main(with_nvml(measure)))

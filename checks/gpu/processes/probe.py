@@ -1,0 +1,167 @@
+"""RUNS ON THE NODE. Reads which processes hold GPUs and whose they are; changes nothing."""
+
+import json
+import os
+import signal
+import sys
+
+
+# Every probe is one file, so this block is the same in all of them; a test compares.
+class Readings(object):
+    """Values read so far, and why others are missing."""
+
+    def __init__(self):
+        self.rows = []
+        self.notes = []
+
+    def add(self, name, subject, value):
+        self.rows.append({"name": name, "subject": subject, "value": value})
+
+    def note(self, text):
+        self.notes.append(str(text)[:400])
+
+    def take(self, name, subject, call, *arguments):
+        """Add what the call returns and return it; a failure becomes a note, never a number."""
+        try:
+            value = call(*arguments)
+        except Exception as exc:
+            unsupported = getattr(exc, "value", None) in (3, 13)  # not supported by part, by driver
+            shape = "not supported: %s %s" if unsupported else "%s %s: %s"
+            self.note(shape % ((name, subject) if unsupported else (name, subject, exc)))
+            return None
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        self.add(name, subject, value)
+        return value
+
+
+def out_of_time(signum, frame):
+    raise TimeoutError("deadline_s reached")
+
+
+def main(measure):
+    """Read parameters, measure within the deadline, print what was read so far whatever happens."""
+    parameters = json.loads(sys.stdin.read() or "{}")
+    readings = Readings()
+    status = 0
+    signal.signal(signal.SIGALRM, out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, max(0.1, float(parameters.get("deadline_s", 10)) * 0.9))
+    try:
+        status = measure(readings, parameters) or 0
+    except Exception as exc:
+        readings.note("%s: %s" % (type(exc).__name__, exc))
+        status = 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    return status
+
+
+def with_nvml(measure):
+    """Open NVML for a measurement; without the library only a node without GPUs is fine."""
+
+    def opened(readings, parameters):
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+        except Exception as exc:
+            if parameters.get("expected_gpus") == 0:
+                readings.note("not supported: everything, the node has no GPU (%s)" % exc)
+                return 0
+            readings.note("NVML: %s" % exc)
+            return 1
+        try:
+            return measure(readings, parameters, pynvml)
+        finally:
+            pynvml.nvmlShutdown()
+
+    return opened
+
+
+def handles(readings, nvml):
+    """(subject, handle) of every GPU that answers; one that does not is a note."""
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            uuid = nvml.nvmlDeviceGetUUID(handle)
+        except Exception as exc:
+            readings.note("GPU index %d: %s" % (index, exc))
+            continue
+        yield "gpu:" + (uuid.decode() if isinstance(uuid, bytes) else uuid), handle
+
+
+def measure(readings, parameters, nvml):
+    own = job_processes(parameters)
+    for subject, handle in handles(readings, nvml):
+        processes = pids(readings, nvml, subject, handle)
+        if processes is None:
+            continue
+        readings.add("gpu.processes.count", subject, len(processes))
+        if own is not None:
+            left = sorted(pid for pid in processes if pid not in own)
+            readings.add("gpu.processes.leftover_count", subject, len(left))
+            if left:
+                readings.add("gpu.processes.leftovers", subject, describe(left))
+
+
+def pids(readings, nvml, subject, handle):
+    try:
+        return [process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)]
+    except Exception as exc:
+        unsupported = getattr(exc, "value", None) in (3, 13)
+        shape = "not supported: gpu.processes %s" if unsupported else "gpu.processes.count %s: %s"
+        readings.note(shape % (subject if unsupported else (subject, exc)))
+        return None
+
+
+def job_processes(parameters):
+    """The job's ranks on this node and all their descendants; None when no job is known."""
+    if parameters.get("ranks") is None or not parameters.get("log_dir"):
+        return None
+    own = set()
+    for rank in parameters["ranks"]:
+        path = os.path.join(parameters["log_dir"], "rank-%05d.process.json" % int(rank))
+        try:
+            with open(path) as stream:
+                own.add(int(json.loads(stream.read(65536))["pid"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return with_descendants(own, parents())
+
+
+def parents():
+    """Parent of every process on the node."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open("/proc/%s/stat" % name) as stream:
+                found[int(name)] = int(stream.read().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+    return found
+
+
+def with_descendants(own, parent_of):
+    grown = True
+    while grown:
+        new = {pid for pid, parent in parent_of.items() if parent in own} - own
+        own, grown = own | new, bool(new)
+    return own
+
+
+def describe(left):
+    """Number and name of each, at most eight."""
+    words = []
+    for pid in left[:8]:
+        try:
+            with open("/proc/%d/comm" % pid) as stream:
+                words.append("%d %s" % (pid, stream.read().strip()))
+        except OSError:
+            words.append("%d" % pid)
+    return ", ".join(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(with_nvml(measure)))

@@ -1,0 +1,81 @@
+"""RUNS ON THE NODE. Reads the state of the services a GPU node needs; changes nothing."""
+
+import json
+import signal
+import subprocess
+import sys
+
+
+# Every probe is one file, so this block is the same in all of them; a test compares.
+class Readings(object):
+    """Values read so far, and why others are missing."""
+
+    def __init__(self):
+        self.rows = []
+        self.notes = []
+
+    def add(self, name, subject, value):
+        self.rows.append({"name": name, "subject": subject, "value": value})
+
+    def note(self, text):
+        self.notes.append(str(text)[:400])
+
+    def take(self, name, subject, call, *arguments):
+        """Add what the call returns and return it; a failure becomes a note, never a number."""
+        try:
+            value = call(*arguments)
+        except Exception as exc:
+            unsupported = getattr(exc, "value", None) in (3, 13)  # not supported by part, by driver
+            shape = "not supported: %s %s" if unsupported else "%s %s: %s"
+            self.note(shape % ((name, subject) if unsupported else (name, subject, exc)))
+            return None
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        self.add(name, subject, value)
+        return value
+
+
+def out_of_time(signum, frame):
+    raise TimeoutError("deadline_s reached")
+
+
+def main(measure):
+    """Read parameters, measure within the deadline, print what was read so far whatever happens."""
+    parameters = json.loads(sys.stdin.read() or "{}")
+    readings = Readings()
+    status = 0
+    signal.signal(signal.SIGALRM, out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, max(0.1, float(parameters.get("deadline_s", 10)) * 0.9))
+    try:
+        status = measure(readings, parameters) or 0
+    except Exception as exc:
+        readings.note("%s: %s" % (type(exc).__name__, exc))
+        status = 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    json.dump({"measurements": readings.rows, "notes": readings.notes}, sys.stdout)
+    return status
+
+
+def measure(readings, parameters):
+    names = list(parameters.get("services") or [])
+    command = ["systemctl", "show", "--property=Id,LoadState,ActiveState", *names]
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=5, check=False,
+        )  # fmt: skip
+    except FileNotFoundError:
+        readings.note("not supported: everything, the node has no systemd")
+        return 0
+    if done.returncode != 0:
+        readings.note("not supported: everything, systemd does not run here")
+        return 0
+    for block in done.stdout.decode("utf-8", "replace").split("\n\n"):
+        rows = dict(line.partition("=")[::2] for line in block.splitlines() if "=" in line)
+        if rows.get("LoadState") == "loaded":
+            readings.add("host.services.state", "service:" + rows["Id"], rows["ActiveState"])
+    readings.add("host.services.asked_count", "", len(names))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(measure))
