@@ -8,10 +8,11 @@ from brctl.engine.sweeping import Progress, Question, sweep_nodes
 from brctl.engine.verdict_store import save_new
 from brctl.engine.wiring import World
 from brctl.evidence.job import assess_job, read_job
+from brctl.evidence.logs.last_words import RankWords, assess_log_lines
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Evidence, Gap
 from brctl.model.job import Job
-from brctl.model.job_status import JobStatus
+from brctl.model.job_status import JobStatus, RankView
 from brctl.model.sweep import Sweep
 from brctl.model.verdict import Verdict
 from brctl.verdict.decide import Scene, decide
@@ -42,15 +43,32 @@ async def diagnose(
     level: int = 1,
 ) -> Diagnosis:
     """Look at the nodes (and the job on them) once, decide, and store the verdicts."""
+    found = await look(world, job, names, on_node, level=level)
+    keep(world, found)
+    return found
+
+
+def keep(world: World, found: Diagnosis) -> None:
+    """Store verdicts, so that `why` can explain them and `fix` can act on them."""
+    for verdict in found.verdicts:
+        save_new(world.state_dir, verdict)
+    write_names(world)
+
+
+async def look(
+    world: World,
+    job: Job | None,
+    names: Sequence[str],
+    on_node: Progress | None = None,
+    *,
+    level: int = 1,
+) -> Diagnosis:
+    """The same without storing anything but the sweep."""
     question = Question(level=level, job=job)
     sweep = await sweep_nodes(world, names, question, on_node)
     sweep = await _second_look(world, sweep, question)
     status = read_job(job, [node.report for node in sweep.nodes]) if job else None
-    verdicts = decide(*collect(sweep, status), _scene(world, status))
-    for verdict in verdicts:
-        save_new(world.state_dir, verdict)
-    write_names(world)
-    return Diagnosis(sweep, status, verdicts)
+    return Diagnosis(sweep, status, decide(*collect(sweep, status), _scene(world, status)))
 
 
 async def _second_look(world: World, sweep: Sweep, question: Question) -> Sweep:
@@ -72,7 +90,12 @@ def collect(sweep: Sweep, status: JobStatus | None) -> tuple[tuple[Evidence, ...
     gaps = [gap for node in sweep.nodes for gap in node.gaps]
     if status is not None:
         evidence += assess_job(status, [node.report for node in sweep.nodes])
+        evidence += assess_log_lines(_words(view) for view in status.ranks)
     return tuple(evidence), tuple(gaps)
+
+
+def _words(view: RankView) -> RankWords:
+    return RankWords(view.rank, view.node, view.last_words, view.exit_status, view.alive)
 
 
 def _scene(world: World, status: JobStatus | None) -> Scene:
@@ -88,8 +111,7 @@ async def still_true(world: World, verdict: Verdict) -> bool:
     A guard asks this right before nodes are changed: a node may have come back.
     """
     job = world.jobs.get(verdict.job)
-    names = job.nodes if job else verdict.nodes
-    sweep = await sweep_nodes(world, names, Question(job=job))
-    status = read_job(job, [node.report for node in sweep.nodes]) if job else None
-    again = decide(*collect(sweep, status), _scene(world, status))
-    return any(v.fault is verdict.fault and set(verdict.nodes) <= set(v.nodes) for v in again)
+    again = await look(world, job, job.nodes if job else verdict.nodes)
+    return any(
+        v.fault is verdict.fault and set(verdict.nodes) <= set(v.nodes) for v in again.verdicts
+    )

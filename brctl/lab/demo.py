@@ -1,0 +1,230 @@
+"""The main job, end to end: train, break a node, find it, swap it, train on past the old step.
+
+Everything below the breaking is what a person would do on a real cluster, through the same engine.
+"""
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import TypeVar
+
+from brctl.engine.diagnose import Diagnosis, keep, look
+from brctl.engine.ground import WorldGround
+from brctl.engine.planning import prepare
+from brctl.engine.remediate import start_run, view
+from brctl.engine.run_files import Request
+from brctl.engine.wiring import World, open_world
+from brctl.journal.follow import follow
+from brctl.lab.cluster import Broken, Lab, up
+from brctl.lab.faults import FAULTS
+from brctl.lab.spec import LabSpec
+from brctl.library.config import load_settings
+from brctl.library.playbooks import load_playbooks, pick_playbook
+from brctl.library.shipped import shipped_dir
+from brctl.model.errors import UnavailableError
+from brctl.model.event import EventType
+from brctl.model.fault import FaultClass
+from brctl.model.job import Job
+from brctl.model.playbook import Json
+from brctl.model.verdict import Confidence, Verdict
+from brctl.playbook.approvals import confirmation_text
+
+WARM_STEPS = 25
+"""Steps before the fault: enough for two checkpoints and a loss curve."""
+
+PATIENCE_S = 180.0
+"""A phase that takes longer than this has failed; nothing waits for ever."""
+
+_SETTLED = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
+Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class DemoResult:
+    """What happened, in order; None where it did not come to that.
+
+    Attributes:
+        truth: What was really broken.
+        old_step: Newest step any rank had reported when the verdict was made.
+        losses: Losses of rank 0 on the first step that was trained twice: before, after.
+        seconds: Wall seconds of each phase.
+    """
+
+    truth: Broken
+    expected: str
+    verdict: Verdict | None = None
+    run: str | None = None
+    run_result: str | None = None
+    steps: tuple[str, ...] = ()
+    checkpoint: str | None = None
+    old_step: int | None = None
+    first_new_step: int | None = None
+    replayed_step: int | None = None
+    losses: tuple[float, float] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def named_right(self) -> bool:
+        """The verdict named exactly the broken node, or no node where the code is to blame."""
+        if self.verdict is None or self.verdict.fault.value != self.expected:
+            return False
+        blameless = self.verdict.fault is FaultClass.USER_CODE
+        return self.verdict.nodes == (() if blameless else (self.truth.node,))
+
+    @property
+    def trained_on(self) -> bool:
+        """Training passed the step it had reached, on the same losses."""
+        passed = self.first_new_step is not None and self.old_step is not None
+        same = self.losses is not None and self.losses[0] == self.losses[1]
+        return passed and same
+
+
+async def run_demo(spec: LabSpec, directory: Path, fault: str, seed: int, say: Say) -> DemoResult:
+    """Bring the lab up, do the main job, and take the lab down whatever happens."""
+    started = monotonic()
+    lab = await asyncio.to_thread(up, spec, directory)
+    try:
+        say(f"lab: {spec.nodes} nodes and {spec.standbys} standbys, {lab.record.isolation.value}")
+        settings = load_settings({"HOME": str(directory)}, config=lab.paths.config)
+        async with open_world(settings) as world:
+            demo = _Demo(lab, world, fault, random.Random(seed), say)  # noqa: S311  # picks a node
+            demo.result.seconds["up"] = monotonic() - started
+            return await demo.play()
+    finally:
+        await asyncio.to_thread(lab.down)
+
+
+class _Demo:
+    """One play of the demo; each method is a phase."""
+
+    def __init__(self, lab: Lab, world: World, fault: str, dice: random.Random, say: Say) -> None:
+        self.lab, self.world, self.say = lab, world, say
+        self.job: Job = world.job(None)
+        self.fault = fault
+        self.node = dice.choice(sorted(self.job.nodes))
+        expected = FAULTS[fault].expected if fault in FAULTS else ""
+        self.result = DemoResult(Broken(fault, self.node, "", ""), expected)
+
+    async def play(self) -> DemoResult:
+        """All phases in order; stops where one cannot go on, and the result says where."""
+        await self._phase("start", self._train())
+        self.result.truth = await asyncio.to_thread(self.lab.break_node, self.fault, self.node)
+        self.say(f"broken: {self.result.truth.say}")
+        found = await self._phase("diagnose", self._diagnose())
+        if found is not None and found.verdicts[0].playbook:
+            await self._phase("fix", self._fix(found.verdicts[0]))
+            await self._phase("resume", self._resumed())
+        return self.result
+
+    async def _phase(self, name: str, work: Coroutine[object, object, T]) -> T:
+        started = monotonic()
+        try:
+            return await work
+        finally:
+            self.result.seconds[name] = monotonic() - started
+
+    async def _train(self) -> None:
+        started = await self.world.backend.start_job(self.job, "", "demo")
+        if started.failed:
+            raise UnavailableError(f"the job did not start: {dict(started.failed)}")
+        await self._until(lambda: self._last_step() >= WARM_STEPS, "the first steps of training")
+        self.say(f"training: {self.job.world_size} ranks, step {self._last_step()}")
+
+    async def _diagnose(self) -> Diagnosis | None:
+        """Look every second until the verdict is at least likely; never before it is."""
+        broken_at, deadline = monotonic(), monotonic() + PATIENCE_S
+        while monotonic() < deadline:
+            found = await look(self.world, self.job, self.job.nodes)
+            main = found.verdicts[0]
+            stalled = found.status is not None and found.status.stalled is True
+            if stalled or main.fault not in _SETTLED:
+                self.result.seconds.setdefault("detect", monotonic() - broken_at)
+            if main.fault not in _SETTLED and main.confidence is not Confidence.LOW:
+                keep(self.world, found)
+                self.result.verdict = main
+                self.result.old_step = self._last_step()
+                self.say(
+                    f"verdict: {main.id} {main.fault.value} {','.join(main.nodes) or '-'}"
+                    f" {main.confidence.value} {main.probability:.2f}; do {main.action.value}"
+                )
+                return found
+            await asyncio.sleep(1.0)
+        self.say(f"no verdict within {PATIENCE_S:.0f} s")
+        return None
+
+    async def _fix(self, verdict: Verdict) -> None:
+        """What `brctl fix` does, with the words typed that it asks for."""
+        ground = WorldGround(self.world)
+        playbook = pick_playbook(load_playbooks((shipped_dir("playbooks"),)), verdict.playbook)
+        prepared = await prepare(ground, playbook, verdict)
+        typed = confirmation_text(playbook, len(prepared.plan.nodes), self.job.name)
+        config = str(self.world.settings.config_file)
+        request = Request("lab demo", self.world.settings.context, config, yes=True, typed=typed)
+        run_dir = await start_run(ground, prepared, request)
+        self.result.run = run_dir.name
+        async for event in follow(run_dir):
+            if event.type is EventType.STEP_RESULT:
+                self.say(
+                    f"{run_dir.name}: {event.fields.get('step')} {event.fields.get('say', '')}"
+                )
+        self._read_run(run_dir)
+
+    def _read_run(self, run_dir: Path) -> None:
+        run = view(run_dir)
+        self.result.run_result = run.state
+        self.result.steps = tuple(run.record.steps)
+        for record in run.record.steps.values():
+            path = record.out.get("path")
+            if isinstance(path, str):
+                self.result.checkpoint = path
+        self.say(f"{run_dir.name}: {run.state}")
+
+    async def _resumed(self) -> None:
+        old = self.result.old_step or 0
+        await self._until(lambda: self._last_step() > old, f"a step after {old}")
+        self.result.first_new_step = old + 1
+        self._compare_losses()
+        self.say(f"training: passed its old step {old}, now at {self._last_step()}")
+
+    def _compare_losses(self) -> None:
+        """The first step trained twice must have given the same loss twice, bit by bit."""
+        first: dict[int, float] = {}
+        for row in self._rows():
+            step, loss = row.get("step"), row.get("loss")
+            if not isinstance(step, int) or not isinstance(loss, float):
+                continue
+            if step in first:
+                self.result.replayed_step, self.result.losses = step, (first[step], loss)
+                return
+            first[step] = loss
+
+    async def _until(self, happened: Callable[[], bool], what: str) -> None:
+        deadline = monotonic() + PATIENCE_S
+        while not happened():
+            if monotonic() > deadline:
+                raise UnavailableError(
+                    f"{what} did not come within {PATIENCE_S:.0f} s", hint=f"see {self.job.log_dir}"
+                )
+            await asyncio.sleep(0.2)
+
+    def _last_step(self) -> int:
+        steps = [row["step"] for row in self._rows() if isinstance(row.get("step"), int)]
+        return int(str(steps[-1])) if steps else -1
+
+    def _rows(self) -> list[dict[str, Json]]:
+        """Rank 0's own account; the lab's nodes share this machine's file system."""
+        path = Path(self.job.progress_dir) / "steps.ndjson"
+        if not path.exists():
+            return []
+        rows = []
+        for line in path.read_bytes().splitlines():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                continue  # the last line is being written
+        return rows
