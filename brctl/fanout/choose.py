@@ -6,11 +6,12 @@ from types import MappingProxyType
 from brctl.fanout.contract import Transport
 from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.local import LocalTransport
+from brctl.fanout.openssh_transport import OpensshTransport
 from brctl.library.config import SshSettings
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.inventory import Node
 
-TRANSPORTS = ("asyncssh", "local")
+TRANSPORTS = ("asyncssh", "openssh", "paramiko", "local")
 _NO_NODES: Mapping[str, Node] = MappingProxyType({})
 
 
@@ -30,4 +31,10 @@ def open_transport(ssh: SshSettings, nodes: Mapping[str, Node] = _NO_NODES) -> T
         from brctl.fanout.asyncssh_transport import AsyncsshTransport
 
         return AsyncsshTransport(ssh, nodes)
+    if name == "openssh":
+        return OpensshTransport(ssh)
+    if name == "paramiko":
+        from brctl.fanout.paramiko_transport import ParamikoTransport
+
+        return ParamikoTransport(ssh)
     raise UsageError(f"no transport {name!r}; {did_you_mean(name, TRANSPORTS)}")

@@ -22,7 +22,7 @@ SITES = [
     pytest.param(False, id="asyncssh-server"),
     pytest.param(True, id="sshd", marks=[pytest.mark.ssh, NEEDS_SSHD]),
 ]
-SSH_TRANSPORTS = ["asyncssh"]
+SSH_TRANSPORTS = ["asyncssh", "openssh", "paramiko"]
 LIMIT_BYTES = 100_000
 
 

@@ -76,7 +76,8 @@ async def _serve_command(process: asyncssh.SSHServerProcess[bytes]) -> None:
         feed.cancel()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(shell.pid, 9)
-        await shell.wait()
+        # asyncio's wait() hangs while a pipe of the dead process still holds unread data.
+        await asyncio.gather(shell.stdout.read(), shell.stderr.read(), shell.wait())
 
 
 async def _pump(source: Reader, sink: Writer) -> None:
@@ -88,18 +89,34 @@ async def _pump(source: Reader, sink: Writer) -> None:
             sink.write_eof()
 
 
-async def listen(
+@asynccontextmanager
+async def serve(
     host_key: asyncssh.SSHKey, authorized: Path, address: str = "127.0.0.1"
-) -> asyncssh.SSHAcceptor:
-    """An in-process SSH server on a free port that runs commands in a real shell."""
-    return await asyncssh.listen(
+) -> AsyncIterator[int]:
+    """The port of an in-process SSH server that runs commands in a real shell."""
+    connections: list[asyncssh.SSHServerConnection] = []
+
+    class Server(asyncssh.SSHServer):
+        def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+            connections.append(conn)
+
+    server = await asyncssh.listen(
         address,
         0,
+        server_factory=Server,
         server_host_keys=[host_key],
         authorized_client_keys=str(authorized),
         process_factory=_serve_command,
         encoding=None,
     )
+    try:
+        yield server.get_port()
+    finally:
+        server.close()
+        for connection in connections:
+            connection.abort()
+        await asyncio.gather(*(c.wait_closed() for c in connections), return_exceptions=True)
+        await server.wait_closed()
 
 
 @asynccontextmanager
@@ -107,26 +124,23 @@ async def open_site(folder: Path, *, real_sshd: bool) -> AsyncIterator[Site]:
     """Start every kind of node and stop them all again."""
     host_key, user_key = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     user_key.write_private_key(str(folder / "id"))
+    (folder / "id").chmod(0o600)
     (folder / "authorized").write_bytes(user_key.export_public_key())
     (folder / "nobody").write_bytes(
         asyncssh.generate_private_key("ssh-ed25519").export_public_key()
     )
     async with contextlib.AsyncExitStack() as stack:
-        ports = {}
-        for name, allowed in (("good", "authorized"), ("stranger", "nobody")):
-            server = await listen(host_key, folder / allowed)
-            stack.push_async_callback(server.wait_closed)
-            stack.callback(server.close)
-            ports[name] = server.get_port()
+        other_key = asyncssh.generate_private_key("ssh-ed25519")
+        servers = {
+            "good": serve(host_key, folder / "authorized"),
+            "stranger": serve(host_key, folder / "nobody"),
+            "changed": serve(other_key, folder / "authorized"),
+            "unknown": serve(host_key, folder / "authorized", "127.0.0.2"),
+        }
+        ports = {name: await stack.enter_async_context(s) for name, s in servers.items()}
         ports["dying"] = ports["good"]
         if real_sshd:
             ports["good"] = stack.enter_context(_run_sshd(folder, host_key))
-        other = await listen(asyncssh.generate_private_key("ssh-ed25519"), folder / "authorized")
-        stack.callback(other.close)
-        ports["changed"] = other.get_port()
-        unknown = await listen(host_key, folder / "authorized", "127.0.0.2")
-        stack.callback(unknown.close)
-        ports["unknown"] = unknown.get_port()
         ports["refusing"] = _free_port()
         ports["deaf"] = stack.enter_context(_deaf_port())
         ports["mute"] = await stack.enter_async_context(_mute_port())

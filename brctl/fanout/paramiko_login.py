@@ -1,0 +1,137 @@
+"""Log in with paramiko; every failure becomes one outcome. Blocking: runs in a thread."""
+
+import logging
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import paramiko
+
+from brctl.library.config import SshSettings
+from brctl.model.answer import Outcome
+from brctl.model.inventory import Node
+
+# Its threads log what they raise as well; the answer's detail says it once.
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+
+
+class LoginFailedError(Exception):
+    """A node could not be logged in to; never leaves this package."""
+
+    def __init__(self, outcome: Outcome, detail: str) -> None:
+        super().__init__(detail)
+        self.outcome = outcome
+        self.detail = detail
+
+
+LOGIN_OUTCOMES: Mapping[type[BaseException], Outcome] = {
+    paramiko.BadHostKeyException: Outcome.HOST_KEY_MISMATCH,
+    paramiko.AuthenticationException: Outcome.AUTHENTICATION_FAILED,
+    paramiko.PasswordRequiredException: Outcome.AUTHENTICATION_FAILED,
+    paramiko.SSHException: Outcome.REFUSED,
+    EOFError: Outcome.REFUSED,
+    ConnectionError: Outcome.REFUSED,
+    OSError: Outcome.UNREACHABLE,
+}
+
+
+class _RefuseUnknown(paramiko.MissingHostKeyPolicy):
+    """A host that known_hosts does not name is a mismatch, never a question."""
+
+    def missing_host_key(
+        self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
+    ) -> None:
+        raise LoginFailedError(
+            Outcome.HOST_KEY_MISMATCH, f"{hostname}: no {key.get_name()} key in known_hosts"
+        )
+
+
+def log_in(node: Node, ssh: SshSettings) -> paramiko.SSHClient:
+    """A logged-in client; known_hosts is always checked.
+
+    Raises:
+        LoginFailedError: Says which outcome applies.
+    """
+    place = f"{node.address}:{node.port}"
+    if node.via:
+        detail = f"{place}: paramiko does not jump through {node.via}; use asyncssh or openssh"
+        raise LoginFailedError(Outcome.UNREACHABLE, detail)
+    sock = _connect(node, ssh, place)
+    client = paramiko.SSHClient()
+    started = time.monotonic()
+    try:
+        client.set_missing_host_key_policy(_RefuseUnknown())
+        _load_known_hosts(client, ssh)
+        _authenticate(client, node, ssh, sock)
+        _refuse_revoked(client, ssh, place)
+    except BaseException as exc:
+        client.close()
+        sock.close()
+        raise _failure(exc, place, late=time.monotonic() - started >= ssh.login_timeout_s) from exc
+    return client
+
+
+def _connect(node: Node, ssh: SshSettings, place: str) -> socket.socket:
+    try:
+        return socket.create_connection((node.address, node.port), ssh.connect_timeout_s)
+    except TimeoutError as exc:
+        detail = f"no TCP connection to {place} within {ssh.connect_timeout_s:g} s"
+        raise LoginFailedError(Outcome.CONNECT_TIMED_OUT, detail) from exc
+    except UnicodeError as exc:
+        raise LoginFailedError(Outcome.UNREACHABLE, f"{place}: no such name") from exc
+    except OSError as exc:
+        raise _failure(exc, place) from exc
+
+
+def _authenticate(
+    client: paramiko.SSHClient, node: Node, ssh: SshSettings, sock: socket.socket
+) -> None:
+    client.connect(
+        node.address,
+        node.port,
+        username=node.user or ssh.user or None,
+        key_filename=str(ssh.identity_files[0]) if ssh.identity_files else None,
+        allow_agent=not ssh.identity_files,
+        look_for_keys=not ssh.identity_files,
+        sock=sock,
+        # Later than the banner's own deadline: paramiko takes no answer until then as an answer.
+        timeout=ssh.login_timeout_s + 1.0,
+        banner_timeout=ssh.login_timeout_s,
+        auth_timeout=ssh.login_timeout_s,
+        channel_timeout=ssh.login_timeout_s,
+    )
+
+
+def _load_known_hosts(client: paramiko.SSHClient, ssh: SshSettings) -> None:
+    if ssh.known_hosts is not None:
+        client.load_host_keys(str(ssh.known_hosts))
+        return
+    for path in (Path.home() / ".ssh" / "known_hosts", Path("/etc/ssh/ssh_known_hosts")):
+        if path.is_file():
+            client.load_system_host_keys(str(path))
+
+
+def _refuse_revoked(client: paramiko.SSHClient, ssh: SshSettings, place: str) -> None:
+    """Paramiko skips `@revoked` lines; a revoked key must not pass as unknown to them."""
+    transport = client.get_transport()
+    path = ssh.known_hosts or Path.home() / ".ssh" / "known_hosts"
+    if transport is None or not path.is_file():
+        return
+    shown = transport.get_remote_server_key().get_base64()
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith("@revoked") and shown in line.split():
+            raise LoginFailedError(Outcome.HOST_KEY_MISMATCH, f"{place}: host key is revoked")
+
+
+def _failure(error: BaseException, place: str, *, late: bool = False) -> BaseException:
+    """The failure as an outcome; interrupts pass unchanged."""
+    if isinstance(error, LoginFailedError) or not isinstance(error, Exception):
+        return error
+    outcome = next((LOGIN_OUTCOMES[k] for k in type(error).__mro__ if k in LOGIN_OUTCOMES), None)
+    if outcome is None:
+        return error
+    text = f"{error}" or type(error).__name__
+    if late:  # paramiko says the same of a server that hangs up and of one that says nothing
+        outcome = Outcome.LOGIN_TIMED_OUT
+    return LoginFailedError(outcome, f"{place}: {text.splitlines()[0][:200]}")
