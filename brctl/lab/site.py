@@ -16,7 +16,7 @@ from brctl.lab.processes import is_stopped, send
 from brctl.lab.record import Record
 from brctl.lab.spec import Isolation, LabPaths, NodePaths
 
-FREEZE_DEADLINE_S = 5.0
+SETTLE_DEADLINE_S = 5.0
 
 
 def write_faults(path: Path, faults: Mapping[str, object]) -> None:
@@ -115,7 +115,7 @@ class FaultSite:
 
     def freeze(self) -> None:
         """Stop every process; repeated until no fork has slipped through."""
-        limit_s = time.monotonic() + FREEZE_DEADLINE_S
+        limit_s = time.monotonic() + SETTLE_DEADLINE_S
         while time.monotonic() < limit_s:
             running = [pid for pid in self.processes() if not is_stopped(pid)]
             if not running:
@@ -127,10 +127,15 @@ class FaultSite:
         send(self.processes(), signal.SIGCONT)
 
     def refuse_ssh(self, *, refuse: bool) -> None:
+        """Close or open the node's SSH port, and wait until that shows."""
         if self.has_namespaces:
             namespaces.refuse_ssh(self.paths, self.name, refuse=refuse)
         else:
             loopback.refuse_ssh(self.paths, self.name, refuse=refuse)
+        limit_s = time.monotonic() + SETTLE_DEADLINE_S
+        node = self.record.node(self.name)
+        while namespaces.answers_ssh(node) is refuse and time.monotonic() < limit_s:
+            time.sleep(0.01)
 
     def run_inside(self, script: str) -> None:
         """Run a shell script in the node's namespaces."""

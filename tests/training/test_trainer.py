@@ -1,0 +1,151 @@
+"""The lab's training job, run for real: it learns, fails as training fails, and resumes exactly."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.training.ranks import Ranks
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ranks]:
+    """Four ranks that trained 30 steps without trouble."""
+    ranks = Ranks(
+        tmp_path_factory.mktemp("whole"), 4, flags=("--steps=30", "--checkpoint-every=10")
+    )
+    try:
+        assert ranks.wait() == dict.fromkeys(range(4), 0), ranks.log(0)
+        yield ranks
+    finally:
+        ranks.kill()
+
+
+def test_it_learns_and_saves(whole: Ranks) -> None:
+    """The loss falls from that of a guess, and every tenth step is a complete checkpoint."""
+    losses = [loss for loss, _ in whole.steps().values()]
+    assert len(losses) == 30
+    assert sum(losses[-3:]) / 3 < sum(losses[:3]) / 3 - 0.1
+    assert [path.name for path in whole.checkpoints()] == [
+        "step-00000010", "step-00000020", "step-00000030",
+    ]  # fmt: skip
+    for path in whole.checkpoints():
+        assert (path / ".metadata").exists()
+        assert len(list(path.glob("*.distcp"))) == 4
+
+
+def test_a_finished_rank_says_done(whole: Ranks) -> None:
+    """Its last words are step, loss and the time it waited for its peers."""
+    said = whole.progress(3)
+    assert (said["phase"], said["step"], said["node"]) == ("done", 30, "n4")
+    assert said["loss_finite"] is True
+    assert isinstance(said["wait_seconds"], float)
+
+
+def test_a_restart_repeats_the_same_losses(whole: Ranks, tmp_path: Path) -> None:
+    """Resumed at step 10 in another start order, every later loss and norm is the same bits."""
+    resumed = Ranks(
+        tmp_path,
+        4,
+        flags=("--steps=20", "--checkpoint-every=10"),
+        resume_from=whole.directory / "checkpoints" / "step-00000010",
+        order=(2, 0, 3, 1),
+    )
+    try:
+        assert resumed.wait() == dict.fromkeys(range(4), 0), resumed.log(0)
+    finally:
+        resumed.kill()
+    again, before = resumed.steps(), whole.steps()
+    assert list(again) == list(range(11, 21))
+    assert all(again[step] == before[step] for step in again)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Ranks]:
+    """Two ranks that train until stopped."""
+    ranks = Ranks(tmp_path, 2, flags=("--checkpoint-every=1000", "--collective-timeout=4"))
+    try:
+        _until(lambda: len(ranks.steps()) >= 3)
+        yield ranks
+    finally:
+        ranks.kill()
+
+
+def test_slow_and_nan_show_on_the_rank_that_has_them(pair: Ranks) -> None:
+    """Peers wait for a slow rank; a NaN is in its own loss a step before anybody else's."""
+    pair.faults(1).write_text('{"slow_s": 0.4}')
+    _until(lambda: _wait_s(pair, 0) > 0.3)
+    assert _wait_s(pair, 1) < 0.2
+    pair.faults(1).write_text('{"nan": true}')
+    _until(lambda: all(pair.progress(rank).get("loss_finite") is False for rank in (0, 1)))
+    first = [pair.progress(rank)["first_nonfinite_step"] for rank in (0, 1)]
+    assert isinstance(first[0], int)
+    assert isinstance(first[1], int)
+    assert first[0] == first[1] + 1
+    assert None in [loss for loss, _ in pair.steps().values()]
+
+
+def test_a_kill_during_a_save_leaves_it_incomplete(tmp_path: Path) -> None:
+    """The newest directory has no .metadata, and the one before it is complete."""
+    ranks = Ranks(tmp_path, 2, flags=("--checkpoint-every=1",))
+    try:
+        _until(lambda: len(ranks.checkpoints()) >= 2)
+        _until(lambda: _is_held_in_a_save(ranks), pause_s=0.001)
+    finally:
+        ranks.kill()
+    *_, before, newest = ranks.checkpoints()
+    assert not (newest / ".metadata").exists()
+    assert (before / ".metadata").exists()
+
+
+def test_a_hanging_rank_stops_everybody(pair: Ranks) -> None:
+    """The culprit never enters the all-reduce; the survivor ends with gloo's time-out text."""
+    pair.faults(1).write_text('{"hang": true}')
+    assert pair.processes[0].wait(60) != 0
+    assert "Timed out waiting 4000ms for" in pair.log(0)
+    assert pair.processes[1].poll() is None
+    assert pair.progress(1)["phase"] == "backward"
+    assert pair.progress(0)["phase"] == "all_reduce"
+
+
+def test_a_crash_has_its_cause_in_one_log_only(pair: Ranks) -> None:
+    """The exception is PyTorch's own; the peer only says that a connection closed."""
+    pair.faults(1).write_text('{"crash": true}')
+    assert all(status == 1 for status in pair.wait().values())
+    assert "IndexError: index out of range in self" in pair.log(1)
+    assert "IndexError" not in pair.log(0)
+    assert "Connection closed by peer" in pair.log(0) or "Connection reset" in pair.log(0)
+
+
+def test_a_broken_gpu_ends_its_rank_with_cudas_text(pair: Ranks) -> None:
+    """What PyTorch raises on an uncorrectable memory error is in the rank's log."""
+    pair.faults(1).write_text('{"cuda_error": "uncorrectable ECC error encountered"}')
+    assert all(status == 1 for status in pair.wait().values())
+    assert "RuntimeError: CUDA error: uncorrectable ECC error encountered" in pair.log(1)
+
+
+def _wait_s(ranks: Ranks, rank: int) -> float:
+    wait_s = ranks.progress(rank).get("wait_seconds")
+    return wait_s if isinstance(wait_s, float) else 0.0
+
+
+def _is_held_in_a_save(ranks: Ranks) -> bool:
+    """Stop all ranks; when that hit the middle of a save they stay stopped, else they go on."""
+    if (ranks.checkpoints()[-1] / ".metadata").exists():
+        return False
+    ranks.send(signal.SIGSTOP)
+    if not (ranks.checkpoints()[-1] / ".metadata").exists():
+        return True
+    ranks.send(signal.SIGCONT)
+    return False
+
+
+def _until(true: Callable[[], bool], deadline_s: float = 60, pause_s: float = 0.05) -> None:
+    limit_s = time.monotonic() + deadline_s
+    while not true():
+        assert time.monotonic() < limit_s
+        time.sleep(pause_s)
