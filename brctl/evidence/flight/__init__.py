@@ -1,0 +1,1 @@
+"""Flight-recorder dumps: read without trust, and who keeps the others waiting."""
