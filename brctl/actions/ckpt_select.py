@@ -23,8 +23,8 @@ class CkptSelect(ReadOnly):
         excluded = (
             arguments.nodes(given, "reachable_without") if "reachable_without" in given else ()
         )
-        report = await self._first_answer(site, job, excluded, {})
-        found = _checkpoints(report)
+        report = await first_answer(site, job, excluded, {})
+        found = checkpoints_in(report)
         complete = [c for c in found if c.get("complete") is True]
         if not complete:
             raise ActionFailed(f"none of {len(found)} checkpoints in {job.checkpoint_dir} is whole")
@@ -34,28 +34,15 @@ class CkptSelect(ReadOnly):
                 return _chosen(job, candidate, report.node, skipped=found.index(candidate))
         raise ActionFailed(f"the newest {TRIES} complete checkpoints are damaged")
 
-    async def _first_answer(
-        self, site: Site, job: Job, excluded: Sequence[str], parameters: dict[str, object]
-    ) -> NodeReport:
-        """Ask one node after the other; the suspects are not asked, because they may be gone."""
-        reasons = []
-        for node in (name for name in job.nodes if name not in excluded):
-            report = await site.ask(node, CHECK, job, parameters)
-            if any(r.status is ProbeStatus.MEASURED for r in report.results):
-                return report
-            reasons.append(f"{node}: {_why(report)}")
-        said = "; ".join(reasons[:3]) or "no node is left to ask"
-        raise ActionFailed(f"no node can read {job.checkpoint_dir}: {said}", FailureKind.TRANSPORT)
-
     async def _is_sound(self, site: Site, job: Job, node: str, candidate: dict[str, Value]) -> bool:
         wanted = {"steps": [candidate["step"]], "verify": True}
         report = await site.ask(node, CHECK, job, wanted)
-        again = [c for c in _checkpoints(report) if c.get("step") == candidate["step"]]
+        again = [c for c in checkpoints_in(report) if c.get("step") == candidate["step"]]
         # A check that gave no answer did not find the checkpoint sound.
         return bool(again) and again[0].get("complete") is True
 
 
-def _checkpoints(report: NodeReport) -> list[dict[str, Value]]:
+def checkpoints_in(report: NodeReport) -> list[dict[str, Value]]:
     """Readings by checkpoint, newest step first."""
     by_subject: dict[str, dict[str, Value]] = {}
     for result in report.results:
@@ -90,3 +77,17 @@ def _why(report: NodeReport) -> str:
         return report.detail or report.outcome.value
     notes = [note for result in report.results for note in result.notes]
     return notes[0] if notes else "no measurement"
+
+
+async def first_answer(
+    site: Site, job: Job, excluded: Sequence[str], parameters: dict[str, object]
+) -> NodeReport:
+    """Ask one node after the other; the suspects are not asked, because they may be gone."""
+    reasons = []
+    for node in (name for name in job.nodes if name not in excluded):
+        report = await site.ask(node, CHECK, job, parameters)
+        if any(r.status is ProbeStatus.MEASURED for r in report.results):
+            return report
+        reasons.append(f"{node}: {_why(report)}")
+    said = "; ".join(reasons[:3]) or "no node is left to ask"
+    raise ActionFailed(f"no node can read {job.checkpoint_dir}: {said}", FailureKind.TRANSPORT)

@@ -132,6 +132,7 @@ async def resolve_inputs(
         if value in (None, "", []):
             if spec.required:
                 raise UsageError(f"{playbook.name} needs `--set {name}=...` ({spec.type})")
+            values[name] = [] if spec.type is InputType.NODESET else ""
             continue
         try:
             values[name] = read_input(spec, value)

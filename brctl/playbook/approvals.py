@@ -39,7 +39,8 @@ def confirmation_text(playbook: Playbook, node_count: int, job: str) -> str:
         return "y"
     if playbook.risk is Risk.HIGH:
         return job or playbook.name
-    return f"{playbook.name.split('-')[0]} {node_count}"
+    verb = playbook.name.split("-")[0]
+    return f"{verb} {node_count}" if node_count else verb
 
 
 def is_confirmed(playbook: Playbook, typed: str | None, *, yes: bool, expected: str) -> bool:

@@ -17,6 +17,9 @@ from brctl.model.units import describe_duration, parse_duration_s
 from brctl.playbook.expressions import ExpressionError
 
 DEFAULT_WINDOW = "6h"
+ANYONE = "anyone"
+"""As an owner: cordons of other people may be lifted too, as `--take-over` does."""
+
 BUILT_IN = GuardSpec(
     "blast_radius", {"max_nodes": 5, "max_percent": 1, "window": DEFAULT_WINDOW}, "built in"
 )
@@ -289,7 +292,7 @@ def _owner(parameters: Arguments, facts: GuardFacts) -> _Said:
 
 
 def _is_owner(owner: str, allowed: str) -> bool:
-    return owner == allowed or owner.startswith(f"{allowed}:")
+    return allowed in (ANYONE, owner) or owner.startswith(f"{allowed}:")
 
 
 def _idle(parameters: Arguments, facts: GuardFacts) -> _Said:

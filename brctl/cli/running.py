@@ -1,0 +1,206 @@
+"""Start a run, follow its journal, ask when it asks; shared by play, fix, cordon and job."""
+
+import asyncio
+import contextlib
+import getpass
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from brctl.cli import output
+from brctl.cli.invocation import Invocation
+from brctl.engine.ground import WorldGround
+from brctl.engine.planning import Prepared, prepare
+from brctl.engine.remediate import RunView, answer, resume, start_run, view, waiting_for
+from brctl.engine.run_files import Request, plan_document
+from brctl.engine.wiring import open_world
+from brctl.journal.follow import follow
+from brctl.journal.store import read_journal
+from brctl.library.config import Settings, candidate_files
+from brctl.library.playbooks import load_playbook, load_playbooks, pick_playbook
+from brctl.library.shipped import shipped_dir
+from brctl.model.errors import GuardError, UsageError
+from brctl.model.event import Event, EventType
+from brctl.model.playbook import Json, Playbook
+from brctl.model.verdict import Verdict
+from brctl.view.plan import plan_page
+from brctl.view.run import event_line, run_page
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What the command line already says to the questions a run may ask."""
+
+    yes: bool = False
+    typed: str | None = None
+    dry_run: bool = False
+    detach: bool = False
+
+
+def who() -> str:
+    """The person behind this command, also behind sudo."""
+    return os.environ.get("SUDO_USER") or getpass.getuser()
+
+
+def library_dirs(invocation: Invocation) -> tuple[Path, ...]:
+    """The site's library folders; none where nothing is configured yet, so that one can look."""
+    if invocation.config is None and not any(
+        path.is_file() for path in candidate_files(invocation.environ)
+    ):
+        return ()
+    return invocation.settings().library_dirs
+
+
+def all_playbooks(dirs: Sequence[Path]) -> dict[str, Playbook]:
+    """Shipped playbooks and those of the site's library folders; the site's win."""
+    return load_playbooks([shipped_dir("playbooks"), *(d / "playbooks" for d in dirs)])
+
+
+def find_playbook(dirs: Sequence[Path], name: str) -> Playbook:
+    """A playbook by name, or by the path of a file."""
+    if name.endswith((".yaml", ".yml")) or "/" in name:
+        return load_playbook(Path(name))
+    return pick_playbook(all_playbooks(dirs), name)
+
+
+def read_sets(sets: Sequence[str]) -> dict[str, Json]:
+    """`--set name=value` as a mapping."""
+    found: dict[str, Json] = {}
+    for text in sets:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {text}: write name=value")
+        found[name] = value
+    return found
+
+
+@asynccontextmanager
+async def open_ground(settings: Settings) -> AsyncIterator[WorldGround]:
+    """The context as the engine sees it; warnings about its guard files are said aloud."""
+    async with open_world(settings) as world:
+        ground = WorldGround(world)
+        for warning in ground.guards.warnings:
+            output.say(f"warning: {warning}")
+        yield ground
+
+
+def request_of(settings: Settings, consent: Consent) -> Request:
+    """What the run's process must know about this command."""
+    config = str(settings.config_file) if settings.config_file else ""
+    return Request(who(), settings.context, config, yes=consent.yes, typed=consent.typed)
+
+
+def refuse_readonly(settings: Settings) -> None:
+    """End here when nothing may be changed."""
+    if settings.readonly:
+        raise GuardError("refused: read-only (--readonly, BRCTL_READONLY or the context says so)")
+
+
+async def run_playbook(
+    invocation: Invocation,
+    settings: Settings,
+    playbook: Playbook,
+    values: Mapping[str, Json],
+    verdict: Verdict | None,
+    consent: Consent,
+) -> RunView:
+    """Plan, guard, start and follow; ends the command itself for a dry run or `--detach`."""
+    async with open_ground(settings) as ground:
+        prepared = await prepare(ground, playbook, verdict, values)
+        if consent.dry_run:
+            invocation.finish(
+                plan_page(prepared.plan, plan_document(prepared.plan)), settings.context
+            )
+        refuse_readonly(settings)
+        run_dir = await start_run(ground, prepared, request_of(settings, consent))
+    _say_header(invocation, run_dir, prepared)
+    if consent.detach:
+        finish_run(invocation, settings, view(run_dir))
+    await follow_and_ask(invocation, settings, run_dir, consent)
+    return view(run_dir)
+
+
+def _say_header(invocation: Invocation, run_dir: Path, prepared: Prepared) -> None:
+    plan = prepared.plan
+    about = f" for {plan.verdict}" if plan.verdict else ""
+    passed = sum(guard.ok for guard in plan.guards)
+    invocation.note(
+        f"{run_dir.name}  {plan.playbook}{about} ({', '.join(plan.nodes) or 'no node'})"
+    )
+    invocation.note(f"guards  {passed}/{len(plan.guards)} ok")
+
+
+async def follow_and_ask(
+    invocation: Invocation, settings: Settings, run_dir: Path, consent: Consent, after: int = -1
+) -> None:
+    """Show the run as it goes; when it waits and a person sits here, ask and let it go on."""
+    while True:
+        asked, after = await show_events(invocation, run_dir, after)
+        if not asked or not _can_ask(invocation):
+            return
+        typed = _prompt(run_dir)
+        if not typed:
+            invocation.note(f"left waiting; go on with: brctl play approve {run_dir.name}")
+            return
+        async with open_ground(settings) as ground:
+            answer(ground, run_dir, who(), yes=True, typed=typed)
+        await resume(run_dir, request_of(settings, consent))
+
+
+def _can_ask(invocation: Invocation) -> bool:
+    return sys.stdin.isatty() and not invocation.no_input and invocation.output == "table"
+
+
+def _prompt(run_dir: Path) -> str:
+    output.say(f"type `{waiting_for(run_dir)}` to go on, Enter to leave it waiting: ")
+    return sys.stdin.readline().strip()
+
+
+async def show_events(invocation: Invocation, run_dir: Path, after: int) -> tuple[bool, int]:
+    """Follow until this process of the run ends; whether it asked, and the last line's number."""
+    playbook, asked, last = view(run_dir).playbook, False, after
+    with _passing_on_interrupts(run_dir):
+        async for event in follow(run_dir, after_seq=after):
+            last = event.seq
+            asked = event.type is EventType.APPROVAL_ASKED or (
+                asked and event.type is not EventType.RUN_RESUMED
+            )
+            _show(invocation, playbook, event)
+    return asked, last
+
+
+def _show(invocation: Invocation, playbook: Playbook, event: Event) -> None:
+    line = event_line(playbook, event)
+    if line and invocation.output in ("table", "wide"):
+        invocation.note(line)
+
+
+@contextlib.contextmanager
+def _passing_on_interrupts(run_dir: Path) -> Iterator[None]:
+    """Ctrl-C asks the run to stop after its step; a second one stops it at once."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, interrupt_run, run_dir)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def interrupt_run(run_dir: Path) -> None:
+    """Ask the run's process to stop after the current step."""
+    starts = [e for e in read_journal(run_dir).events if "pid" in e.fields]
+    if view(run_dir).running and starts:
+        output.say("stopping after the current step; once more stops now")
+        os.kill(int(str(starts[-1].fields["pid"])), signal.SIGINT)
+
+
+def finish_run(invocation: Invocation, settings: Settings, run: RunView) -> NoReturn:
+    """Write the run's document, or its last line for people, and leave with its exit code."""
+    events = read_journal(run.run_dir).events
+    page = run_page(run.run, run.playbook, run.record, run.state, events, run.damage)
+    invocation.finish(page, settings.context)

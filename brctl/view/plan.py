@@ -1,0 +1,74 @@
+"""A plan and the playbooks as people read them."""
+
+from collections.abc import Iterable, Mapping
+
+from brctl.model.exit_codes import ExitCode
+from brctl.model.plan import Plan
+from brctl.model.playbook import Need, Playbook
+from brctl.model.units import describe_duration
+from brctl.view.page import Json, Page
+from brctl.view.text import columns, printable
+
+
+def plan_page(plan: Plan, document: Mapping[str, Json]) -> Page:
+    """The answer of `play plan`: what would change, what the guards say, who must agree."""
+    rows = [[c.sign.value, printable(c.subject), printable(c.what)] for c in plan.changes]
+    lines = columns(rows).splitlines() or ["no changes"]
+    for guard in plan.guards:
+        sign = "ok     " if guard.ok else "REFUSED"
+        lines.append(f"  {sign} {guard.kind}: {guard.sentence}   {guard.origin}")
+    passed = sum(guard.ok for guard in plan.guards)
+    asks = "none" if plan.people is Need.NONE else f"{plan.people} before {plan.gate_before}"
+    path = describe_duration(plan.longest_path_s)
+    lines.append(f"guards {passed}/{len(plan.guards)} ok; approval: {asks}; longest path {path}")
+    code = ExitCode.REFUSED if plan.refused else ExitCode.OK
+    return Page("Plan", {"plan": document}, "\n".join(lines), code)
+
+
+def playbook_rows(playbooks: Iterable[Playbook]) -> list[dict[str, Json]]:
+    """One row per playbook."""
+    return [
+        {
+            "name": p.name,
+            "risk": p.risk.value,
+            "title": p.title,
+            "steps": len(p.steps),
+            "classes": list(p.classes),
+            "min_confidence": p.min_confidence.value,
+            "path": p.path,
+            "sha256": p.sha256,
+        }
+        for p in playbooks
+    ]
+
+
+def playbook_list_page(playbooks: Iterable[Playbook]) -> Page:
+    """The answer of `play list`."""
+    rows = playbook_rows(playbooks)
+    shown = [[str(r["name"]), str(r["risk"]), str(r["title"])] for r in rows]
+    text = columns([["NAME", "RISK", "TITLE"], *shown])
+    names = tuple(str(row["name"]) for row in rows)
+    return Page("PlaybookList", {"playbooks": rows}, text, ExitCode.OK, names, tuple(rows))
+
+
+def playbook_page(playbook: Playbook) -> Page:
+    """The answer of `play show NAME`."""
+    head = [f"{playbook.name}  {playbook.title}", f"risk {playbook.risk}  {playbook.path}"]
+    head += [f"for {', '.join(playbook.classes)}"] if playbook.classes else []
+    inputs = [
+        [name, spec.type.value, "required" if spec.required else f"default {spec.default!r}",
+         spec.help]
+        for name, spec in playbook.inputs.items()
+    ]  # fmt: skip
+    gate = playbook.approval.gate_before if playbook.approval else ""
+    steps = [
+        [str(n), step.id, step.uses, step.safety.value,
+         ("approval before; " if step.id == gate else "") + step.name]
+        for n, step in enumerate(playbook.steps, start=1)
+    ]  # fmt: skip
+    text = "\n".join([*head, "inputs", columns(inputs, "  "), "steps", columns(steps, "  ")])
+    body: dict[str, Json] = {
+        "playbook": playbook_rows([playbook])[0],
+        "text": playbook.text.decode("utf-8", "replace"),
+    }
+    return Page("Playbook", body, text, ExitCode.OK, (playbook.name,))

@@ -1,0 +1,177 @@
+"""A run as people read it: one line per event while it goes, and the whole of it afterwards."""
+
+from collections.abc import Mapping, Sequence
+
+from brctl.model.event import Event, EventType
+from brctl.model.exit_codes import ExitCode
+from brctl.model.playbook import Json, Playbook
+from brctl.model.units import describe_duration, rfc3339
+from brctl.playbook.replay import RunRecord
+from brctl.playbook.steps import StepState
+from brctl.view.page import Json as PageJson
+from brctl.view.page import Page
+from brctl.view.text import columns, printable
+
+_SIGN = {
+    StepState.DONE: "ok", StepState.FAILED: "FAIL", StepState.SKIPPED: "skip",
+    StepState.UNCERTAIN: "DOUBT", StepState.UNDONE: "undone", StepState.UNDO_FAILED: "FAIL",
+    StepState.PENDING: "to do", StepState.RUNNING: "run", StepState.UNDOING: "undo",
+}  # fmt: skip
+
+
+def event_line(playbook: Playbook, event: Event) -> str | None:
+    """One line for people about an event; None for those that say nothing to them."""
+    fields = event.fields
+    step = str(fields.get("step", ""))
+    number = _number(playbook, step)
+    match event.type:
+        case EventType.STEP_RESULT if fields.get("ok") is True:
+            return _line("ok", number, step, fields.get("say"), fields.get("seconds"))
+        case EventType.STEP_RESULT:
+            sign = "retry" if fields.get("final") is not True else "FAIL"
+            return _line(sign, number, step, fields.get("error"), fields.get("seconds"))
+        case EventType.STEP_SKIPPED:
+            return _line("skip", number, step, fields.get("why"), None)
+        case EventType.STEP_SETTLED:
+            return _line("ok", number, step, fields.get("say"), None)
+        case EventType.ROLLBACK_STARTED:
+            return f"undo  because {printable(str(fields.get('because')))}"
+        case EventType.UNDO_RESULT:
+            sign = "undone" if fields.get("ok") is True else "FAIL"
+            return _line(sign, number, step, fields.get("say") or fields.get("error"), None)
+        case EventType.APPROVAL_ASKED:
+            return _line("ASK", number, step, _ask(fields), None)
+        case EventType.APPROVAL_GIVEN:
+            return f"      approved by {printable(str(fields.get('by')))}"
+        case EventType.GUARDS_CHECKED if fields.get("ok") is not True:
+            return "\n".join(guard_lines(fields.get("guards")))
+    return None
+
+
+def _ask(fields: Mapping[str, Json]) -> str:
+    return f"{fields.get('need')} must approve; type `{fields.get('type')}`"
+
+
+def _number(playbook: Playbook, step: str) -> str:
+    ids = [each.id for each in playbook.steps]
+    return str(ids.index(step) + 1) if step in ids else ""
+
+
+def _line(sign: str, number: str, step: str, what: Json, seconds: Json) -> str:
+    text = f"{sign:<6}{number:>2} {step:<10} {printable(str(what or ''))}"
+    if isinstance(seconds, int | float):
+        text = f"{text}  {describe_duration(seconds)}"
+    return text.rstrip()
+
+
+def guard_lines(guards: Json) -> list[str]:
+    """What the guards said, refusals in capitals."""
+    rows = []
+    for row in guards if isinstance(guards, Sequence) and not isinstance(guards, str) else ():
+        if isinstance(row, Mapping):
+            sign = "ok" if row.get("ok") is True else "REFUSED"
+            rows.append([sign, str(row.get("guard")), str(row.get("says")), str(row.get("origin"))])
+    return columns(rows, "  ").splitlines()
+
+
+def run_page(
+    run: str,
+    playbook: Playbook,
+    record: RunRecord,
+    state: str,
+    events: Sequence[Event],
+    damage: Sequence[str],
+) -> Page:
+    """The answer of `play run`, `play show R-...`, `fix` and their kin."""
+    end = next((e for e in reversed(events) if e.type is EventType.END), None)
+    why = str(end.fields.get("why", "")) if end else "its process is gone; the journal has no end"
+    code = ExitCode(record.exit_code) if record.exit_code is not None else ExitCode.UNKNOWN
+    seconds = (events[-1].at - events[0].at).total_seconds() if events else 0.0
+    body: dict[str, PageJson] = {
+        "run": {
+            "id": run,
+            "playbook": playbook.name,
+            "playbook_sha256": playbook.sha256,
+            "state": state,
+            "why": why or None,
+            "seconds": round(seconds, 3),
+            "started_at": rfc3339(events[0].at) if events else None,
+            "steps": [_step_document(playbook, name, record, events) for name in record.steps],
+            "damage": list(damage),
+        }
+    }
+    lines = [f"{run}  {playbook.name}"]
+    lines += [line for event in events if (line := event_line(playbook, event))]
+    lines += [f"damaged: {printable(text)}" for text in damage]
+    lines.append(ending_line(run, state, why, seconds))
+    rows: list[Mapping[str, PageJson]] = [event_row(event) for event in events]
+    return Page("Run", body, "\n".join(lines), code, (run,), tuple(rows), _next(run, state))
+
+
+def event_row(event: Event) -> dict[str, PageJson]:
+    """An event as a journal line shows it."""
+    return {
+        "type": event.type.value,
+        "seq": event.seq,
+        "run": event.run,
+        "ts": rfc3339(event.at),
+        **event.fields,
+    }
+
+
+def ending_line(run: str, state: str, why: str, seconds: float) -> str:
+    """How a run ended, in one line."""
+    because = f": {printable(why)}" if why else ""
+    return f"{run} {state} after {describe_duration(seconds)}{because}"
+
+
+def _step_document(
+    playbook: Playbook, name: str, record: RunRecord, events: Sequence[Event]
+) -> dict[str, PageJson]:
+    step, past = playbook.step(name), record.steps[name]
+    seconds = [
+        e.fields.get("seconds")
+        for e in events
+        if e.type is EventType.STEP_RESULT and e.fields.get("step") == name
+    ]
+    return {
+        "id": name,
+        "name": step.name,
+        "uses": step.uses,
+        "safety": step.safety.value,
+        "state": past.state.value,
+        "attempts": past.attempts,
+        "changed": past.changed,
+        "says": past.say or None,
+        "error": past.error or None,
+        "out": past.out,
+        "seconds": sum(s for s in seconds if isinstance(s, int | float)),
+    }
+
+
+def _next(run: str, state: str) -> tuple[str, ...]:
+    if state == "waiting":
+        return (f"brctl play approve {run}", f"brctl play deny {run}")
+    if state in ("lost", "interrupted", "needs_human"):
+        return (f"brctl play resume {run}", f"brctl play rollback {run}")
+    return ()
+
+
+def resume_lines(lists: Mapping[str, Sequence[str]]) -> list[str]:
+    """What a resume would not repeat, look at, and do."""
+    names = {"done": "done", "in_doubt": "IN DOUBT", "to_do": "to do"}
+    rows = [[names[key], " ".join(steps) or "-"] for key, steps in lists.items()]
+    return columns(rows, " ").splitlines()
+
+
+def history_page(rows: Sequence[Mapping[str, PageJson]]) -> Page:
+    """The answer of `play history`."""
+    shown = [
+        [str(r["run"]), str(r["started_at"] or "-"), str(r["playbook"]), str(r["state"]),
+         describe_duration(float(str(r["seconds"]))), str(r["nodes"] or "-"), str(r["by"])]
+        for r in rows
+    ]  # fmt: skip
+    head = [["RUN", "STARTED", "PLAYBOOK", "STATE", "TOOK", "NODES", "BY"]]
+    text = columns([*head, *shown]) if shown else "no run yet"
+    names = tuple(str(row["run"]) for row in rows)
+    return Page("RunList", {"runs": list(rows)}, text, ExitCode.OK, names, tuple(rows))
