@@ -1,17 +1,19 @@
 """Which transport the settings mean; SSH libraries are imported only when chosen."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
+from brctl.fanout.auto_transport import AutoTransport
 from brctl.fanout.contract import Transport
 from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.local import LocalTransport
 from brctl.fanout.openssh_transport import OpensshTransport
+from brctl.fanout.ssh_config import load_ssh_config
 from brctl.library.config import SshSettings
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.inventory import Node
 
-TRANSPORTS = ("asyncssh", "openssh", "paramiko", "local")
 _NO_NODES: Mapping[str, Node] = MappingProxyType({})
 
 
@@ -23,18 +25,37 @@ def open_transport(ssh: SshSettings, nodes: Mapping[str, Node] = _NO_NODES) -> T
         nodes: The inventory's nodes, so that `via: NODE` finds that node's address; a `via` that
             is not in it is read as `[user@]host[:port]`.
     """
-    name = "asyncssh" if ssh.transport == "auto" else ssh.transport
-    if name == "local":
-        return LocalTransport()
-    if name == "asyncssh":
-        raise_descriptor_limit()
-        from brctl.fanout.asyncssh_transport import AsyncsshTransport
+    opener = TRANSPORTS.get(ssh.transport)
+    if opener is None:
+        raise UsageError(
+            f"no transport {ssh.transport!r}; {did_you_mean(ssh.transport, TRANSPORTS)}"
+        )
+    raise_descriptor_limit()
+    return opener(ssh, nodes)
 
-        return AsyncsshTransport(ssh, nodes)
-    if name == "openssh":
-        return OpensshTransport(ssh)
-    if name == "paramiko":
-        from brctl.fanout.paramiko_transport import ParamikoTransport
 
-        return ParamikoTransport(ssh)
-    raise UsageError(f"no transport {name!r}; {did_you_mean(name, TRANSPORTS)}")
+def _open_auto(ssh: SshSettings, nodes: Mapping[str, Node]) -> Transport:
+    fast = _open_asyncssh(ssh, nodes)
+    blocks = load_ssh_config(ssh.config_file) if ssh.config_file else ()
+    return AutoTransport(fast, partial(OpensshTransport, ssh), blocks) if blocks else fast
+
+
+def _open_asyncssh(ssh: SshSettings, nodes: Mapping[str, Node]) -> Transport:
+    from brctl.fanout.asyncssh_transport import AsyncsshTransport
+
+    return AsyncsshTransport(ssh, nodes)
+
+
+def _open_paramiko(ssh: SshSettings, _nodes: Mapping[str, Node]) -> Transport:
+    from brctl.fanout.paramiko_transport import ParamikoTransport
+
+    return ParamikoTransport(ssh)
+
+
+TRANSPORTS: Mapping[str, Callable[[SshSettings, Mapping[str, Node]], Transport]] = {
+    "auto": _open_auto,
+    "asyncssh": _open_asyncssh,
+    "openssh": lambda ssh, _: OpensshTransport(ssh),
+    "paramiko": _open_paramiko,
+    "local": lambda _ssh, _: LocalTransport(),
+}

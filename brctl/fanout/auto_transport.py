@@ -1,0 +1,40 @@
+"""`transport: auto`: asyncssh for every node, except where ssh_config asks for more."""
+
+from collections.abc import Callable, Iterable
+
+from brctl.fanout.contract import Transport
+from brctl.fanout.ssh_config import Block, why_openssh
+from brctl.model.answer import Answer, Command
+from brctl.model.inventory import Node
+
+
+class AutoTransport:
+    """Sends each node through the transport that does what its ssh_config says.
+
+    Args:
+        fast: For nodes that the configuration does not touch.
+        exact: Makes the transport for the others, when the first of them comes.
+        blocks: The configuration's keywords of weight.
+    """
+
+    def __init__(
+        self, fast: Transport, exact: Callable[[], Transport], blocks: Iterable[Block]
+    ) -> None:
+        self._fast = fast
+        self._make_exact = exact
+        self._exact: Transport | None = None
+        self._blocks = tuple(blocks)
+
+    async def run(self, node: Node, command: Command) -> Answer:
+        """Run one command on one node; see `Transport.run`."""
+        if not why_openssh(self._blocks, node.address):
+            return await self._fast.run(node, command)
+        if self._exact is None:
+            self._exact = self._make_exact()
+        return await self._exact.run(node, command)
+
+    async def close(self) -> None:
+        """Close both transports."""
+        await self._fast.close()
+        if self._exact is not None:
+            await self._exact.close()
