@@ -21,6 +21,7 @@ T = TypeVar("T")
 RANKS_CHECK = "job.ranks"
 WAITING_PHASE = "all_reduce"
 DONE_PHASE = "done"
+PYTHON_EXCEPTION = 1
 
 ODD_ONES_LIMIT = 0.2
 """More absentees than this share of the ranks is a common cause, not a few bad nodes."""
@@ -155,17 +156,22 @@ def _absent_ranks(status: JobStatus) -> Iterable[Evidence]:
 
 
 def _exits(status: JobStatus) -> Iterable[Evidence]:
-    """Ended ranks are context: an exit code alone never says why."""
+    """Ended ranks: those that waited are victims; one that left by itself points at the code.
+
+    Status 1 is how Python ends on an exception. It hints, and what the rank said decides: a dying
+    GPU ends its rank the same way.
+    """
     for view in status.ranks:
         if view.exit_status in (None, 0):
             continue
         victim = view.phase == WAITING_PHASE
+        own_exception = view.exit_status == PYTHON_EXCEPTION and not victim
         yield Evidence(
             kind="job.rank.exited",
             subject=Subject(view.node, f"rank:{view.rank}"),
-            weight=Weight.CONTEXT,
-            fault=None,
-            role=Role.VICTIM if victim else Role.CONTEXT,
+            weight=Weight.HINTS if own_exception else Weight.CONTEXT,
+            fault=FaultClass.USER_CODE if own_exception else None,
+            role=Role.VICTIM if victim else Role.ROOT if own_exception else Role.CONTEXT,
             source=RANKS_CHECK,
             text=f"rank {view.rank} ended with status {view.exit_status} in {view.phase}"
             f" at step {view.step}",

@@ -114,7 +114,9 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         cost_if_wrong="the time of the stop-time checks",
     ),
     F.GPU_OOM: _job("a GPU ran out of memory", Action.FIX_CONFIG, "restart-in-place"),
-    F.USER_CODE: _job("the training code raised an error", Action.RESTART, "restart-in-place"),
+    F.USER_CODE: _job(
+        "the training code raised an error", Action.RESTART, "restart-in-place", prior=-0.8
+    ),
     F.DATA_LOADER: _job("a data loader failed", Action.RESTART, "restart-in-place"),
     F.NCCL_CONFIG: _job("NCCL is configured wrongly", Action.FIX_CONFIG, "restart-in-place"),
     F.ENVIRONMENT_MISMATCH: _job("software versions do not fit", Action.FIX_CONFIG, ""),
