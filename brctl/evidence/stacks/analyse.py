@@ -1,0 +1,175 @@
+"""From the stacks of all ranks to the nodes that stop them.
+
+Rules (ByteRobust, arXiv 2509.16293, section 5; where the paper is silent, decisions/0061):
+
+1. Ranks with one normalised stack form a group. A group more than a third as large as the largest
+   is dominant: several pipeline stages may wait healthily in different places.
+2. Everybody else is an outlier, and so is every rank that did not answer.
+3. Without outliers by size, ranks outside any collective are the outliers while others wait in one.
+4. The smallest parallel group that covers all outliers is suspected; a node counts as a group.
+5. One wholly silent node beside outliers that its groups explain is the likelier cause.
+6. Equal covers: fewer nodes, then fewer ranks, then the order of axes in job.yaml. A tie is shown.
+7. No group covers them: the outliers' own nodes, unless these are so many that a common cause fits.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from brctl.evidence.stacks.snapshot import STOPPED, RankStack
+from brctl.model.hang import ParallelGroup, StackAnalysis, StackGroup
+from brctl.model.job import Job
+
+DOMINANT_RATIO = 3
+"""A group is dominant when it has more than a third of the largest group's ranks."""
+
+COMMON_CAUSE_RATIO = 0.2
+"""Outliers on more of the nodes than this are no few bad machines (own judgement)."""
+
+NODE_AXIS = "node"
+
+_WAITING = re.compile(
+    r"all_?reduce|all_?gather|reduce_scatter|all_?to_?all|broadcast|barrier|\bi?send\b|\bi?recv\b|"
+    r"batch_isend_irecv|synchronize|finalize_backward|Work::wait|ncclGroup|:wait$|backward",
+    re.IGNORECASE,
+)
+_INNER_FRAMES = 6
+"""Frames from the innermost in which a wait shows; further out is the training loop."""
+
+
+def analyse_stacks(stacks: Iterable[RankStack], job: Job) -> StackAnalysis:
+    """One round of stacks of a job that stands still."""
+    by_rank = {s.rank: s for s in stacks if 0 <= s.rank < job.world_size}
+    answered = {rank: s.key for rank, s in by_rank.items() if s.key}
+    silent = tuple(rank for rank in range(job.world_size) if rank not in answered)
+    groups = _group(answered)
+    outliers = _outliers(groups, silent)
+    covers = covering_groups(outliers, job)
+    choice = _choose(outliers, silent, groups, covers, job)
+    rest = [StackGroup((), silent, dominant=False)] if silent else []
+    return StackAnalysis(
+        groups=(*groups, *rest),
+        outliers=outliers,
+        silent=silent,
+        group=covers[0] if covers else None,
+        candidates=tuple(covers),
+        suspect_ranks=choice.ranks,
+        suspect_nodes=choice.nodes,
+        reason=choice.reason,
+        notes=tuple(f"rank {s.rank}: {s.note}" for s in by_rank.values() if s.note),
+    )
+
+
+def _group(answered: dict[int, tuple[str, ...]]) -> list[StackGroup]:
+    members: dict[tuple[str, ...], list[int]] = {}
+    for rank in sorted(answered):
+        members.setdefault(answered[rank], []).append(rank)
+    ordered = sorted(members.items(), key=lambda item: (-len(item[1]), item[1][0]))
+    largest = len(ordered[0][1]) if ordered else 0
+    return [
+        StackGroup(stack, tuple(ranks), dominant=len(ranks) * DOMINANT_RATIO > largest)
+        for stack, ranks in ordered
+    ]
+
+
+def is_waiting(stack: Sequence[str]) -> bool:
+    """Whether the innermost frames stand in a collective or a point-to-point operation."""
+    return any(_WAITING.search(frame) for frame in stack[:_INNER_FRAMES])
+
+
+def _outliers(groups: Sequence[StackGroup], silent: Sequence[int]) -> tuple[int, ...]:
+    odd = [rank for group in groups if not group.dominant for rank in group.ranks]
+    if not odd and not silent:
+        busy = [g for g in groups if not is_waiting(g.stack)]
+        if len(busy) < len(groups):
+            odd = [rank for group in busy for rank in group.ranks]
+    return tuple(sorted({*odd, *silent}))
+
+
+def covering_groups(outliers: Sequence[int], job: Job) -> list[ParallelGroup]:
+    """The best groups that contain every outlier; more than one only when they are equally good."""
+    if not outliers:
+        return []
+    wanted = set(outliers)
+    found = [g for g in _groups_with(outliers[0], job) if wanted.issubset(g.ranks)]
+    if not found:
+        return []
+    best = min((len(g.nodes), len(g.ranks)) for g in found)
+    return [g for g in found if (len(g.nodes), len(g.ranks)) == best]
+
+
+def _groups_with(rank: int, job: Job) -> list[ParallelGroup]:
+    """The node of a rank, then its group along each axis in the job's order."""
+    node = job.node_of(rank)
+    listed = [ParallelGroup(NODE_AXIS, job.ranks_on(node), (node,))]
+    stride = 1
+    for axis, size in job.axes:
+        first = rank - (rank // stride % size) * stride
+        ranks = tuple(range(first, first + size * stride, stride))
+        listed.append(ParallelGroup(axis, ranks, _nodes(ranks, job)))
+        stride *= size
+    return listed
+
+
+def _nodes(ranks: Iterable[int], job: Job) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(job.node_of(rank) for rank in ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Whom to suspect, and why."""
+
+    ranks: tuple[int, ...]
+    nodes: tuple[str, ...]
+    reason: str
+
+
+def _choose(
+    outliers: tuple[int, ...],
+    silent: tuple[int, ...],
+    groups: Sequence[StackGroup],
+    covers: Sequence[ParallelGroup],
+    job: Job,
+) -> _Choice:
+    if not outliers:
+        return _Choice((), (), "all ranks stand in the same places: no rank differs")
+    dead = _silent_node(silent, outliers, job)
+    if dead:
+        return _Choice(job.ranks_on(dead), (dead,), _SILENT_NODE.format(dead))
+    stopped = tuple(r for g in groups if g.stack and g.stack[0] == STOPPED for r in g.ranks)
+    if stopped:
+        return _Choice(stopped, _nodes(stopped, job), "stopped by a signal while the others wait")
+    ranks = _not_waiting(outliers, groups)
+    nodes = _nodes(outliers, job)
+    if covers:
+        group = covers[0]
+        tie = f"; {len(covers)} groups fit equally" if len(covers) > 1 else ""
+        size = f"{len(group.nodes)} node{'s' if len(group.nodes) > 1 else ''}"
+        return _Choice(
+            ranks, group.nodes, f"smallest {group.axis} group of all outliers, {size}{tie}"
+        )
+    if len(nodes) > max(1, len(job.nodes) * COMMON_CAUSE_RATIO):
+        return _Choice(
+            (), (), "outliers on many nodes share no group: a common cause, not machines"
+        )
+    return _Choice(ranks, nodes, "outliers share no parallel group: their own nodes")
+
+
+_SILENT_NODE = "{} does not answer at all, and the other outliers wait beside it"
+
+
+def _silent_node(silent: Sequence[int], outliers: Sequence[int], job: Job) -> str:
+    """The only node none of whose ranks answered, when it explains the other outliers."""
+    nodes = [n for n in _nodes(silent, job) if set(job.ranks_on(n)) <= set(silent)]
+    if len(nodes) != 1:
+        return ""
+    own = set(job.ranks_on(nodes[0]))
+    neighbours = {r for rank in own for g in _groups_with(rank, job) for r in g.ranks}
+    return nodes[0] if set(outliers) <= own | neighbours else ""
+
+
+def _not_waiting(outliers: Sequence[int], groups: Sequence[StackGroup]) -> tuple[int, ...]:
+    """Outliers outside every collective; all of them when every one waits."""
+    stack_of = {rank: group.stack for group in groups for rank in group.ranks}
+    busy = tuple(r for r in outliers if not is_waiting(stack_of.get(r, ())))
+    return busy or tuple(outliers)
