@@ -81,6 +81,7 @@ def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
         phase_age_s=_number(values, "phase_age_s"),
         progress_age_s=_number(values, "progress_age_s"),
         loss_finite=_typed(values, "loss_finite", bool),
+        first_nonfinite_step=_typed(values, "first_nonfinite_step", int),
         wait_s=_number(values, "wait_s"),
         last_words=_typed(values, "last_words", str) or "",
     )
@@ -180,19 +181,27 @@ def _exits(status: JobStatus) -> Iterable[Evidence]:
 
 
 def _non_finite(status: JobStatus) -> Iterable[Evidence]:
-    """A rank-local loss that is not finite; on one rank only it names the place."""
+    """A rank-local loss that is not finite names the place where it was so first.
+
+    One step later the gradients have carried it to every rank, which are then victims.
+    """
     bad = [view for view in status.ranks if view.loss_finite is False]
+    steps = [v.first_nonfinite_step for v in bad if v.first_nonfinite_step is not None]
+    first = min(steps, default=None)
+    earliest = [view for view in bad if view.first_nonfinite_step == first]
     for view in bad:
+        root = view in earliest
+        known = root and len(earliest) == 1 and len(steps) == len(bad)
         yield Evidence(
             kind="job.rank.loss",
             subject=Subject(view.node, f"rank:{view.rank}"),
-            weight=Weight.CONVICTS if len(bad) == 1 else Weight.HINTS,
+            weight=Weight.CONVICTS if known or len(bad) == 1 else Weight.HINTS,
             fault=FaultClass.NUMERIC_NAN,
-            role=Role.ROOT,
+            role=Role.ROOT if root else Role.VICTIM,
             source=RANKS_CHECK,
-            text=f"the local loss of rank {view.rank} is not finite at step {view.step}"
-            f" ({len(bad)} of {len(status.ranks)} ranks)",
-            raw="loss_finite=false",
+            text=f"the local loss of rank {view.rank} is not finite since step"
+            f" {view.first_nonfinite_step}; {len(bad)} of {len(status.ranks)} ranks have none now",
+            raw=f"loss_finite=false first_nonfinite_step={view.first_nonfinite_step}",
         )
 
 

@@ -19,6 +19,7 @@ class RankView:
     phase_age_s: float | None = None
     progress_age_s: float | None = None
     loss_finite: bool | None = None
+    first_nonfinite_step: int | None = None
     wait_s: float | None = None
     last_words: str = ""
 

@@ -90,6 +90,13 @@ def test_the_one_rank_with_a_bad_local_loss_is_named() -> None:
     ]
 
 
+def test_the_rank_whose_loss_was_bad_first_is_named_when_all_are_bad() -> None:
+    odd = {rank: {"loss_finite": False, "first_nonfinite_step": 41} for rank in range(8)}
+    answers = reports(odd | {6: {"loss_finite": False, "first_nonfinite_step": 40}})
+    found = [e for e in assess_job(read_job(JOB, answers), answers) if e.kind == "job.rank.loss"]
+    assert [e.subject.node for e in found if e.role is Role.ROOT] == ["n7"]
+
+
 def test_the_straggler_is_the_one_that_waits_least() -> None:
     moving: dict[str, Value] = {"progress_age_s": 0.1, "phase": "forward"}
     answers = [report(r, **(moving | {"wait_s": 0.01 if r == 3 else 2.0})) for r in range(8)]

@@ -130,6 +130,7 @@ def measure_progress(readings, parameters, rank):
         ("step", "job.rank.step", int),
         ("phase", "job.rank.phase", str),
         ("loss_finite", "job.rank.loss_finite", bool),
+        ("first_nonfinite_step", "job.rank.first_nonfinite_step", int),
         ("wait_seconds", "job.rank.wait_s", float),
         ("step_seconds", "job.rank.step_s", float),
     ):
