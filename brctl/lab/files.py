@@ -9,7 +9,7 @@ import yaml
 
 from brctl.lab.environment import kernel_log, user_name
 from brctl.lab.kernel_log import boot_messages
-from brctl.lab.nvml.state import healthy, write_state
+from brctl.lab.nvml.state import gpu_pci, healthy, write_state
 from brctl.lab.record import LabNode, Record
 from brctl.lab.site import write_clock, write_faults
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
@@ -18,6 +18,9 @@ from brctl.model import API_VERSION
 JOB_NAME = "lab-train"
 STALL_AFTER_S = 15
 """Longer than any step of the lab's job takes on two busy cores, shorter than patience."""
+
+_GUARDS = {"blast_radius": {"max_nodes": 4, "max_percent": 50}}
+"""More than a production default allows, so that one can practise more than one swap in a row."""
 
 
 def write_files(record: Record, paths: LabPaths, master_port: int) -> None:
@@ -28,6 +31,7 @@ def write_files(record: Record, paths: LabPaths, master_port: int) -> None:
         _write_node(record, paths, node)
     _write_keys(record, paths)
     _write_yaml(paths.config, "Config", _config())
+    _write_yaml(paths.guards, "Guards", _GUARDS)
     _write_yaml(paths.inventory, "Inventory", _inventory(record, paths))
     _write_yaml(paths.job, "Job", _job(record, paths, master_port))
 
@@ -44,6 +48,11 @@ def _write_yaml(path: Path, kind: str, content: Mapping[str, object]) -> None:
 def _write_node(record: Record, paths: LabPaths, node: LabNode) -> None:
     mine = paths.node(node.name)
     mine.home.mkdir(parents=True, exist_ok=True)
+    for index in range(record.spec.gpus):
+        slot = mine.pci / gpu_pci(index)
+        slot.mkdir(parents=True, exist_ok=True)
+        (slot / "vendor").write_text("0x10de\n")
+        (slot / "class").write_text("0x030200\n")
     reset_node(record, paths, node.name)
 
 
@@ -109,7 +118,11 @@ def _inventory(record: Record, paths: LabPaths) -> dict[str, object]:
 
 
 def _node(record: Record, paths: LabPaths, node: LabNode) -> dict[str, object]:
-    labels = {"kernel_log": str(kernel_log(record, paths, node.name))}
+    labels = {
+        "kernel_log": str(kernel_log(record, paths, node.name)),
+        "pci_root": str(paths.node(node.name).pci),
+        "torch_device": "cpu",
+    }
     if record.isolation is Isolation.NETNS:
         labels["scratch"] = str(paths.scratch)
     return {

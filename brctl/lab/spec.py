@@ -108,6 +108,11 @@ class NodePaths:
         return self.root / "clock"
 
     @property
+    def pci(self) -> Path:
+        """Its PCI devices, laid out like /sys/bus/pci/devices."""
+        return self.root / "pci"
+
+    @property
     def home(self) -> Path:
         return self.root / "home"
 
@@ -153,6 +158,10 @@ class LabPaths:
         return self.root / "job.yaml"
 
     @property
+    def guards(self) -> Path:
+        return self.root / "guards.yaml"
+
+    @property
     def keys(self) -> Path:
         return self.root / "keys"
 
@@ -185,7 +194,7 @@ class LabPaths:
     def owned(self) -> tuple[Path, ...]:
         """Everything the lab writes, apart from the lock."""
         return (
-            self.config, self.inventory, self.job, self.keys, self.work, self.scratch,
+            self.config, self.inventory, self.job, self.guards, self.keys, self.work, self.scratch,
             self.state, self.root / "nodes", self.record,
         )  # fmt: skip
 
