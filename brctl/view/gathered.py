@@ -1,0 +1,146 @@
+"""Answers of many nodes as people read them: identical ones once, silent nodes last."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+
+from brctl.model.answer import Answer, Outcome
+from brctl.model.exit_codes import ExitCode, worst
+from brctl.model.nodeset import fold, natural_key
+from brctl.view.page import Json, Page
+from brctl.view.text import columns, printable
+
+_LINE_LIMIT = 4000
+_DIFF_LINES = 2000
+
+Group = tuple[Answer, tuple[str, ...]]
+"""One answer and the nodes that gave exactly it."""
+
+
+def gathered_page(
+    answers: Iterable[Answer], missing: Sequence[str], form: str = "gathered"
+) -> Page:
+    """The answer of `brctl run`: `gathered`, `lines` or `diff`.
+
+    Args:
+        answers: In any order.
+        missing: Nodes that had not answered when the command was interrupted.
+        form: How identical output is shown.
+    """
+    listed = sorted(answers, key=lambda answer: natural_key(answer.node))
+    told = [answer for answer in listed if answer.outcome is Outcome.ANSWERED]
+    silent = [answer for answer in listed if answer.outcome is not Outcome.ANSWERED]
+    text = "\n".join([*FORMS[form](told), *_partial(silent), *_silent(silent, missing)])
+    return Page(
+        kind="Run",
+        body={
+            "answers": [answer_document(answer) for answer in listed],
+            "interrupted": {"nodes": list(missing), "folded": fold(missing)},
+        },
+        text=text,
+        exit_code=_exit_code(told, bool(silent or missing)),
+        names=tuple(answer.node for answer in silent) + tuple(missing),
+        rows=tuple(answer_document(answer) for answer in listed),
+    )
+
+
+def answer_document(answer: Answer) -> Mapping[str, Json]:
+    """One node's answer for programs; bytes that are no UTF-8 are replaced."""
+    return {
+        "node": answer.node,
+        "outcome": answer.outcome.value,
+        "exit_status": answer.exit_status,
+        "stdout": answer.stdout.decode("utf-8", "replace"),
+        "stderr": answer.stderr.decode("utf-8", "replace"),
+        "seconds": round(answer.seconds, 3),
+        "detail": answer.detail,
+    }
+
+
+def _exit_code(told: Sequence[Answer], silent: bool) -> ExitCode:
+    found = {ExitCode.WARNING if answer.exit_status else ExitCode.OK for answer in told}
+    return worst(found | {ExitCode.UNKNOWN} if silent else found)
+
+
+def _groups(answers: Iterable[Answer]) -> list[Group]:
+    """Nodes by identical status and output, the largest group first."""
+    members: dict[tuple[int | None, bytes, bytes], list[Answer]] = {}
+    for answer in answers:
+        key = (answer.exit_status, answer.stdout, answer.stderr)
+        members.setdefault(key, []).append(answer)
+    groups = [(group[0], tuple(a.node for a in group)) for group in members.values()]
+    return sorted(groups, key=lambda g: (-len(g[1]), natural_key(g[1][0])))
+
+
+def _blocks(answers: Sequence[Answer]) -> list[str]:
+    """One header and one output per group of nodes that said the same."""
+    lines: list[str] = []
+    for answer, nodes in _groups(answers):
+        lines += ["---------------", _header(answer, nodes), "---------------"]
+        lines += _output(answer)
+    return lines
+
+
+def _each_line(answers: Sequence[Answer]) -> list[str]:
+    return [f"{a.node}: {line}" for a in answers for line in [*_output(a), *_status(a)]]
+
+
+def _diff(answers: Sequence[Answer]) -> list[str]:
+    """The largest group whole, the others as what they say differently."""
+    groups = _groups(answers)
+    if not groups:
+        return []
+    reference, most = groups[0]
+    lines = ["---------------", _header(reference, most), "---------------", *_output(reference)]
+    for answer, nodes in groups[1:]:
+        lines += ["---------------", f"{_header(answer, nodes)}  differs:", "---------------"]
+        before, after = _output(reference)[:_DIFF_LINES], _output(answer)[:_DIFF_LINES]
+        lines += list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
+    return lines
+
+
+FORMS = {"gathered": _blocks, "lines": _each_line, "diff": _diff}
+
+
+def _header(answer: Answer, nodes: Sequence[str]) -> str:
+    return "  ".join([f"{fold(nodes)} ({len(nodes)})", *_status(answer)])
+
+
+def _status(answer: Answer) -> list[str]:
+    return [f"exit {answer.exit_status}"] if answer.exit_status else []
+
+
+def _output(answer: Answer) -> list[str]:
+    """Both streams as lines without control characters; stderr is marked."""
+    out = [printable(line, _LINE_LIMIT) for line in _lines(answer.stdout)]
+    return out + [f"stderr: {printable(line, _LINE_LIMIT)}" for line in _lines(answer.stderr)]
+
+
+def _lines(raw: bytes) -> list[str]:
+    # Only newlines end a line here: a carriage return must not hide what stands before it.
+    text = raw.decode("utf-8", "backslashreplace")
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _partial(silent: Sequence[Answer]) -> list[str]:
+    """What nodes said before they fell silent."""
+    spoke = [answer for answer in silent if answer.stdout or answer.stderr]
+    lines: list[str] = []
+    for answer, nodes in _groups(spoke):
+        lines += ["---------------", f"{fold(nodes)} ({len(nodes)})  partial output"]
+        lines += ["---------------", *_output(answer)]
+    return lines
+
+
+def _silent(silent: Sequence[Answer], missing: Sequence[str]) -> list[str]:
+    """The last block: who did not answer, and why."""
+    names = [*(answer.node for answer in silent), *missing]
+    if not names:
+        return []
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for answer in silent:
+        detail = printable(answer.detail.replace(answer.node, "NODE"), 160)
+        by_reason.setdefault((answer.outcome.value, detail), []).append(answer.node)
+    if missing:
+        by_reason["interrupted", "had not answered yet"] = list(missing)
+    rows = [(outcome, fold(nodes), detail) for (outcome, detail), nodes in by_reason.items()]
+    return [f"no answer ({len(names)}): {fold(names)}", columns(rows, indent="  ")]

@@ -1,0 +1,133 @@
+"""`brctl run` and `brctl cp`: every node accounted for, identical answers once."""
+
+import io
+import json
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from brctl.cli import cp as cp_module
+from brctl.cli import run as run_module
+from brctl.cli.invocation import read_common
+from brctl.model.errors import GuardError, UsageError
+
+CONFIG = """\
+apiVersion: brctl.dev/v1
+kind: Config
+context: prod
+contexts: {prod: {inventory: [{hostlist: hosts}]}}
+ssh: {transport: local}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Four nodes that are all this machine."""
+    (tmp_path / "hosts").write_text("n[1-4]\n")
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    return tmp_path / "config.yaml"
+
+
+def call(module: object, config: Path, *argv: str) -> tuple[int, str]:
+    invocation, rest = read_common(["--config", str(config), *argv])
+    out = io.StringIO()
+    with redirect_stdout(out):
+        code = module.app(args=rest, standalone_mode=False, obj=invocation)  # type: ignore[attr-defined]
+    return int(code or 0), out.getvalue()
+
+
+def test_identical_answers_are_shown_once(config: Path) -> None:
+    """Four nodes, one block; the words are read by the node's shell, as with ssh."""
+    code, text = call(run_module, config, "-w", "n[1-4]", "--", "echo a; echo b | tr b c")
+    assert code == 0
+    assert text == "---------------\nn[1-4] (4)\n---------------\na\nc\n"
+
+
+def test_a_nonzero_status_is_in_the_header_and_exits_1(config: Path) -> None:
+    """What went to stderr is marked, the status stands beside the nodes."""
+    code, text = call(run_module, config, "-w", "n1", "--", "echo oops >&2; exit 3")
+    assert code == 1
+    assert "n1 (1)  exit 3" in text
+    assert "stderr: oops" in text
+
+
+def test_a_late_node_is_named_last_with_its_partial_output(config: Path) -> None:
+    """No answer is UNKNOWN, exit 3, and what was said until then is kept."""
+    argv = ("-w", "n[1-2]", "--deadline", "300ms", "--", "echo half; sleep 30")
+    code, text = call(run_module, config, *argv)
+    assert code == 3
+    assert "n[1-2] (2)  partial output\n---------------\nhalf" in text
+    assert (
+        "no answer (2): n[1-2]\n  command-timed-out  n[1-2]"
+        in text.splitlines()[-2] + "\n" + (text.splitlines()[-1])
+    )
+
+
+def test_json_accounts_for_every_node(config: Path) -> None:
+    """One document with each node's status and streams."""
+    code, text = call(run_module, config, "-w", "@all", "-x", "n4", "--json", "--", "echo x")
+    document = json.loads(text)
+    assert (code, document["kind"], document["exit_code"]) == (0, "Run", 0)
+    assert [a["node"] for a in document["answers"]] == ["n1", "n2", "n3"]
+    assert {a["stdout"] for a in document["answers"]} == {"x\n"}
+
+
+def test_node_output_is_never_a_terminal_escape(config: Path) -> None:
+    """Colour codes, titles and carriage returns arrive visible."""
+    _, text = call(run_module, config, "-w", "n1", "--", "printf '\\033]0;x\\007a\\rb\\n'")
+    assert "\x1b" not in text
+    assert "\\x1b]0;x\\x07a\\rb" in text
+
+
+def test_without_w_nothing_runs(config: Path) -> None:
+    """Every node must be asked for by name."""
+    with pytest.raises(UsageError, match="on which nodes"):
+        call(run_module, config, "--", "true")
+
+
+def test_a_readonly_context_runs_nothing(config: Path) -> None:
+    """What a command does cannot be known beforehand."""
+    with pytest.raises(GuardError, match="read-only"):
+        call(run_module, config, "-w", "n1", "--readonly", "--", "true")
+
+
+def test_a_file_arrives_whole_with_its_mode(config: Path, tmp_path: Path) -> None:
+    """The old file stays until the new one is complete."""
+    (tmp_path / "tool.sh").write_bytes(b"#!/bin/sh\n" + b"x" * 200_000)
+    (tmp_path / "tool.sh").chmod(0o750)
+    target = tmp_path / "there" / "it's here"
+    target.parent.mkdir()
+    target.write_text("old")
+    code, _ = call(cp_module, config, "-w", "n1", str(tmp_path / "tool.sh"), str(target))
+    assert code == 0
+    assert target.read_bytes() == (tmp_path / "tool.sh").read_bytes()
+    assert target.stat().st_mode & 0o777 == 0o750
+    assert [path.name for path in target.parent.iterdir()] == ["it's here"]
+
+
+def test_a_folder_is_copied_with_what_is_in_it(config: Path, tmp_path: Path) -> None:
+    """Its content goes into the destination folder, which is made when missing."""
+    (tmp_path / "conf" / "deep").mkdir(parents=True)
+    (tmp_path / "conf" / "deep" / "a").write_text("1")
+    code, _ = call(cp_module, config, "-w", "n1", str(tmp_path / "conf"), str(tmp_path / "new"))
+    assert code == 0
+    assert (tmp_path / "new" / "deep" / "a").read_text() == "1"
+
+
+def test_a_file_comes_back_from_each_node(config: Path, tmp_path: Path) -> None:
+    """One folder per node, so that none overwrites another."""
+    (tmp_path / "log").write_bytes(b"\x00\xff")
+    back = tmp_path / "back"
+    code, _ = call(cp_module, config, "-w", "n[1-2]", "--get", str(tmp_path / "log"), str(back))
+    assert code == 0
+    assert {p.parent.name: p.read_bytes() for p in back.glob("*/log")} == {
+        "n1": b"\x00\xff",
+        "n2": b"\x00\xff",
+    }
+
+
+def test_a_missing_file_is_an_error_before_any_node_is_asked(config: Path) -> None:
+    """One usage error, exit 64."""
+    with pytest.raises(UsageError, match="No such file"):
+        call(cp_module, config, "-w", "n1", "/nowhere/at/all", "/tmp/x")
