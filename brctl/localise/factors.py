@@ -240,7 +240,7 @@ def _convolve(behind: Floats, chance: Floats) -> Floats:
 
 def _bethe(prior: Floats, belief: Floats, buckets: list[_Bucket]) -> Floats:
     """Log of the Bethe evidence, against the configuration without any cause."""
-    evidence = _softplus(belief).sum(axis=1)
+    evidence: Floats = _softplus(belief).sum(axis=1)
     for bucket in buckets:
         incoming = belief[:, bucket.causes] - bucket.message
         probability = _logistic(incoming)
@@ -253,5 +253,5 @@ def _bethe(prior: Floats, belief: Floats, buckets: list[_Bucket]) -> Floats:
             np.log1p(-np.minimum(probability, 1.0 - 1e-16)),
             np.log(np.maximum(probability, _TINY)) + bucket.message,
         )
-        evidence += factor.sum(axis=1) - chance.sum(axis=(1, 2))
+        evidence = evidence + factor.sum(axis=1) - chance.sum(axis=(1, 2))
     return evidence

@@ -20,9 +20,11 @@ Ints = NDArray[np.int64]
 NOISE = 0.01
 # Fail rate, whether a set-up fails as a whole, weight.
 CLASSES = ((0.98, False, 0.55), (0.6, False, 0.22), (0.3, False, 0.16), (0.6, True, 0.07))
+PAIR_CLASSES = ((0.98, False, 0.75), (0.5, False, 0.25))
 NODE_SHARE, PAIR_SHARE, SCALE_SHARE, NULL_SHARE = 0.65, 0.2, 0.12, 0.03
 _TESTABLE = 0.8
 """A node that fails only in nearly the whole fleet cannot be told from sheer scale."""
+_SMALL = 8
 _FORGET = -16.0
 """Log odds against the best hypothesis below which a pair is dropped."""
 
@@ -45,7 +47,8 @@ class Joint:
         fleet: Nodes still in play, as fleet positions; a convicted node leaves.
         node: Log weights, classes by nodes by sizes.
         low, high: The surviving pairs of nodes, low < high.
-        pair: Log weights, classes by surviving pairs.
+        pair: Log weights, pair classes by surviving pairs; float32 and int16, because four
+            thousand nodes have eight million pairs.
         scale: Log weights, classes by sizes.
         null: Log weight of "the full job failed by chance".
         history: One number per node that differs where the partitions so far differed.
@@ -54,8 +57,8 @@ class Joint:
     fleet: Ints
     sizes: Ints = field(init=False)
     node: Floats = field(init=False)
-    low: NDArray[np.int32] = field(init=False)
-    high: NDArray[np.int32] = field(init=False)
+    low: NDArray[np.int16] = field(init=False)
+    high: NDArray[np.int16] = field(init=False)
     pair: Floats32 = field(init=False)
     scale: Floats = field(init=False)
     null: float = field(init=False)
@@ -71,10 +74,12 @@ class Joint:
         self.node = np.broadcast_to(
             weight[:, None, None] + start[None, None, :], (len(CLASSES), count, kinds)
         ).copy()
-        low, high = np.triu_indices(count, 1)
-        self.low, self.high = low.astype(np.int32), high.astype(np.int32)
-        alone = weight[:, None] + math.log(PAIR_SHARE / len(low))
-        self.pair = np.broadcast_to(alone, (len(CLASSES), len(low))).astype(np.float32)
+        nodes = np.arange(count, dtype=np.int16)
+        self.low = np.repeat(nodes, count - 1 - np.arange(count))
+        self.high = np.concatenate([nodes[i + 1 :] for i in range(count)])
+        alone = [math.log(w * PAIR_SHARE / len(self.low)) for _, _, w in PAIR_CLASSES]
+        self.pair = np.empty((len(PAIR_CLASSES), len(self.low)), dtype=np.float32)
+        self.pair[:] = np.array(alone, dtype=np.float32)[:, None]
         self.scale = np.broadcast_to(
             weight[:, None] + math.log(SCALE_SHARE / kinds), (len(CLASSES), kinds)
         ).copy()
@@ -92,7 +97,7 @@ class Joint:
         active = size[member[seen]][:, None] >= self.sizes[None, :]
         self.node[:, seen] += ratio[:, member[seen]][:, :, None] * active[None]
         self.scale += ratio @ (size[:, None] >= self.sizes[None, :])
-        self._absorb_pairs(member, ratio)
+        self._absorb_pairs(member, groups)
         self.history = _refine(self.history, member)
         self._forget()
 
@@ -113,15 +118,37 @@ class Joint:
             rows.append((result.reps, failed, len(group)))
         return member, np.array(rows, dtype=np.float64).reshape(-1, 3)
 
-    def _absorb_pairs(self, member: Ints, ratio: Floats) -> None:
-        small: NDArray[np.int32] = member.astype(np.int32)
-        left = small[self.low]
-        together = np.nonzero(np.logical_and(left == small[self.high], np.greater_equal(left, 0)))[
-            0
-        ]
-        group = left[together]
-        for row in range(len(CLASSES)):
-            self.pair[row, together] += ratio[row].astype(np.float32)[group]
+    def _absorb_pairs(self, member: Ints, groups: Floats) -> None:
+        ratio = np.stack([_evidence(groups, rate, session) for rate, session, _ in PAIR_CLASSES])
+        added = ratio.astype(np.float32)
+        together = self._small_groups(member, groups)
+        if together is None:
+            small = member.astype(np.int16)
+            left = small[self.low]
+            same = left == small[self.high]
+            same &= np.greater_equal(left, 0)
+            together = np.flatnonzero(same)
+        if len(together) == self.pair.shape[1] and len(groups) == 1:
+            self.pair += added
+            return
+        group = member[self.low[together]]
+        for row in range(len(PAIR_CLASSES)):
+            self.pair[row, together] += added[row, group]
+
+    def _small_groups(self, member: Ints, groups: Floats) -> Ints | None:
+        """Positions of the pairs that met, without a look at all of them; None if it is no use."""
+        count = len(self.fleet)
+        if groups[:, 2].max() > _SMALL or len(self.low) != count * (count - 1) // 2:
+            return None
+        order = np.argsort(member, kind="stable")
+        order = order[member[order] >= 0]
+        found = []
+        for apart in range(1, _SMALL):
+            one, other = order[:-apart], order[apart:]
+            same = member[one] == member[other]
+            low, high = one[same], other[same]
+            found.append(low * count - low * (low + 1) // 2 + high - low - 1)
+        return np.concatenate(found)
 
     def _forget(self) -> None:
         best = max(self.node.max(), self.scale.max(), self.null, float(self.pair.max(initial=-99)))

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from brctl.localise.joint import Joint
-from brctl.localise.partition import Standing, likely_size, next_partition, standing
+from brctl.localise.partition import Standing, next_partition, standing
 from brctl.localise.problem import FaultKind, Finding, Group, Problem, Round, Stage
 
 _MOST_ROUNDS = 30
-_PAIR_CAUTION = 1.0
-"""There are so many pairs that one fits any run of luck of a flaky node; ask for more."""
+_PROOFS = 6
 
 
 @dataclass(slots=True)
@@ -25,6 +24,7 @@ class JointSearch:
     problem: Problem
     rounds: tuple[Round, ...]
     joint: Joint = field(init=False)
+    now: Standing = field(init=False)
     findings: list[Finding] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
     ended: bool = False
@@ -40,16 +40,17 @@ class JointSearch:
         self.joint = Joint(np.array(fleet, dtype=np.int64))
         for tested in self.seen:
             self.joint.absorb(tested)
+        self.now = standing(self.joint)
 
     def absorb(self, tested: Round) -> None:
         """Take a joint round in, convict when the posterior allows, decide what follows."""
         self.seen.append(tested)
-        self.joint.absorb(tested)
         if self.proving:
             self._judge_proof(tested)
             return
-        now = standing(self.joint)
-        found = self._conviction(now)
+        self.joint.absorb(tested)
+        self.now = standing(self.joint)
+        found = self._conviction(self.now)
         if found is not None:
             self.findings.append(found)
             if found.kind is FaultKind.SCALE or not self.problem.prove:
@@ -57,7 +58,7 @@ class JointSearch:
                 return
             self.gone |= {self.problem.nodes.index(name) for name in found.members}
             self.proving = True
-        elif now.null > self.problem.convict_at or len(self.seen) > _MOST_ROUNDS:
+        elif self.now.null > self.problem.convict_at or len(self.seen) > _MOST_ROUNDS:
             self.ended = True
 
     def _judge_proof(self, tested: Round) -> None:
@@ -69,21 +70,50 @@ class JointSearch:
 
     def _conviction(self, now: Standing) -> Finding | None:
         names, bar = self.problem.nodes, self.problem.convict_at
-        node = int(now.node.argmax())
-        if now.node[node] >= bar:
-            size = likely_size(self.joint, node)
+        by_node = now.by_node
+        node = int(by_node.argmax())
+        if by_node[node] >= bar:
+            size = now.likely_size(node)
             name = names[int(self.joint.fleet[node])]
             why = f"fails only in groups of about {size} nodes or more" if size > 2 else ""
-            return Finding(FaultKind.NODE, (name,), float(now.node[node]), (), size, why)
-        if now.best_pair_probability >= 1.0 - (1.0 - bar) * _PAIR_CAUTION:
-            pair = tuple(names[int(self.joint.fleet[end])] for end in now.best_pair)
+            return Finding(FaultKind.NODE, (name,), float(by_node[node]), (), size, why)
+        ends, pair_probability = now.best_pair()
+        if pair_probability >= bar and not self._doubted(ends):
+            pair = tuple(names[int(self.joint.fleet[end])] for end in ends)
             why = "each works with others; they fail in one group together"
-            return Finding(FaultKind.PAIR, pair, now.best_pair_probability, (), 2, why)
-        if now.scale >= bar:
-            size = likely_size(self.joint, None)
+            return Finding(FaultKind.PAIR, pair, pair_probability, (), 2, why)
+        scale = float(now.scale.sum())
+        if scale >= bar:
+            size = now.likely_size(None)
             why = f"any group of about {size} nodes or more fails; no node is to blame"
-            return Finding(FaultKind.SCALE, (), now.scale, (), size, why)
+            return Finding(FaultKind.SCALE, (), scale, (), size, why)
         return None
+
+    def _doubted(self, ends: tuple[int, int]) -> bool:
+        """An end that was rarely seen clean without the other may be a flaky node by itself.
+
+        There are so many pairs that one of them fits any run of luck of such a node.
+        """
+        one, other = (int(self.joint.fleet[end]) for end in ends)
+        return min(self._clean_without(one, other), self._clean_without(other, one)) < _PROOFS
+
+    def _clean_without(self, node: int, other: int) -> int:
+        return sum(
+            result.failed == 0
+            for tested in self.seen
+            for group, result in zip(tested.plan.groups, tested.results, strict=True)
+            if node in group and other not in group
+        )
+
+    def _apart(self, ends: tuple[int, int]) -> list[Group]:
+        """Two halves of the fleet with the ends of a suspected pair in different ones."""
+        one, other = (int(self.joint.fleet[end]) for end in ends)
+        rest = [int(node) for node in self.joint.fleet if int(node) not in (one, other)]
+        turn = len(self.seen) % 2
+        halves = (
+            (rest[::2], rest[1::2]) if turn else (rest[: len(rest) // 2], rest[len(rest) // 2 :])
+        )
+        return [tuple(sorted([one, *halves[0]])), tuple(sorted([other, *halves[1]]))]
 
     def plan(self, number: int) -> tuple[Stage, list[Group]]:
         """The next groups, as fleet positions; none when the search has ended."""
@@ -92,8 +122,11 @@ class JointSearch:
         if self.proving:
             left = [v for v in range(len(self.problem.nodes)) if v not in self.gone]
             return Stage.JOINT, [tuple(left)] if len(left) > 1 else []
+        ends, pair_probability = self.now.best_pair()
+        if pair_probability >= self.problem.convict_at and len(self.joint.fleet) > 3:
+            return Stage.JOINT, self._apart(ends)
         groups = next_partition(
-            self.joint, self.problem.reps, self.problem.max_groups, self.problem.seed * 977 + number
+            self.now, self.problem.reps, self.problem.max_groups, self.problem.seed * 977 + number
         )
         fleet = self.joint.fleet
         return Stage.JOINT, [tuple(int(fleet[i]) for i in group) for group in groups]

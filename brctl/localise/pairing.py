@@ -7,7 +7,6 @@ import numpy as np
 from brctl.localise.causes import Causes
 from brctl.localise.problem import Group
 
-
 _FEW = 9
 """In so small a fleet a group of three says too little; the odd node takes its turn later."""
 

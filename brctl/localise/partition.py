@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from brctl.localise.joint import CLASSES, Joint
+from brctl.localise.joint import CLASSES, PAIR_CLASSES, Joint
 from brctl.localise.problem import Group
 
 Floats = NDArray[np.float64]
@@ -14,6 +14,9 @@ Ints = NDArray[np.int64]
 
 _SAMPLES = 3000
 _DEALS = 3
+_END_GAME_PAIRS = 2000
+_END_GAME_FROM = 1_000_000
+_BLOCK = 4096
 _TIE_BITS = 0.1
 """More and smaller groups must be this much better: they risk showing nothing at all."""
 _LEAST_BITS = 0.002
@@ -38,108 +41,126 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Probabilities of what the joint engine believes, summed over its classes."""
+    """Normalised probabilities of what the joint engine believes.
 
+    Attributes:
+        node: Classes by nodes by sizes.
+        pair: Pair classes by surviving pairs, scaled by `pair_scale` only.
+        pair_scale: What `pair` must be multiplied with.
+        scale: Classes by sizes.
+        null: That the full job failed by chance.
+    """
+
+    joint: Joint
     node: Floats
-    best_pair: tuple[int, int]
-    best_pair_probability: float
-    pair: float
-    scale: float
+    pair: NDArray[np.float32]
+    pair_scale: float
+    scale: Floats
     null: float
+
+    @property
+    def by_node(self) -> Floats:
+        return np.asarray(self.node.sum(axis=(0, 2)))
+
+    @property
+    def pairs(self) -> float:
+        return float(self.pair.sum(dtype=np.float64)) * self.pair_scale
+
+    def best_pair(self) -> tuple[tuple[int, int], float]:
+        """The likeliest pair, as positions in the joint fleet, with its probability."""
+        if not self.pair.shape[1]:
+            return (0, 0), 0.0
+        by_pair = self.pair.sum(axis=0)
+        best = int(by_pair.argmax())
+        ends = int(self.joint.low[best]), int(self.joint.high[best])
+        return ends, float(by_pair[best]) * self.pair_scale
+
+    def likely_size(self, node: int | None) -> int:
+        """The likeliest smallest size at which a node's fault, or sheer scale, shows."""
+        by_size = self.node[:, node].sum(axis=0) if node is not None else self.scale.sum(axis=0)
+        return int(self.joint.sizes[int(by_size.argmax())])
 
 
 def standing(joint: Joint) -> Standing:
     """Where the posterior stands."""
-    node, pair, scale, null = _weights(joint)
-    by_pair = pair.sum(axis=0)
-    best = int(by_pair.argmax()) if len(by_pair) else -1
-    ends = (int(joint.low[best]), int(joint.high[best])) if best >= 0 else (0, 0)
-    return Standing(
-        node.sum(axis=(0, 2)),
-        ends,
-        float(by_pair[best]) if best >= 0 else 0.0,
-        float(by_pair.sum()),
-        float(scale.sum()),
-        null,
-    )
-
-
-def likely_size(joint: Joint, node: int | None) -> int:
-    """The most likely smallest size at which a node's fault, or sheer scale, shows."""
-    weights, _, scale, _ = _weights(joint)
-    by_size = weights[:, node].sum(axis=0) if node is not None else scale.sum(axis=0)
-    return int(joint.sizes[int(by_size.argmax())])
-
-
-def _weights(joint: Joint) -> tuple[Floats, NDArray[np.float32], Floats, float]:
     top = max(joint.node.max(), joint.scale.max(), joint.null, joint.pair.max(initial=-1e9))
     node, scale = np.exp(joint.node - top), np.exp(joint.scale - top)
     pair = np.exp(joint.pair - np.float32(top))
     null = math.exp(joint.null - top)
-    total = node.sum() + float(pair.sum(dtype=np.float64)) + scale.sum() + null
-    pair /= np.float32(total)
-    return node / total, pair, scale / total, null / total
+    total = float(node.sum() + pair.sum(dtype=np.float64) + scale.sum() + null)
+    return Standing(joint, node / total, pair, 1.0 / total, scale / total, null / total)
 
 
-def next_partition(joint: Joint, reps: int, cap: int | None, seed: int) -> list[Group]:
+def next_partition(now: Standing, reps: int, cap: int | None, seed: int) -> list[Group]:
     """Groups, as positions in the joint fleet, that are expected to tell most."""
     rng = np.random.default_rng(seed)
-    sample, mass = _draw(joint, reps, rng)
+    sample, mass = _draw(now, reps, rng)
     best: list[Group] = []
     best_information = _LEAST_BITS - _TIE_BITS
-    for candidate in _candidates(joint, sample, mass, cap, rng):
-        information = _information(candidate, sample, len(joint.fleet))
+    for candidate in _candidates(now.joint, mass, cap, rng):
+        information = _information(candidate, sample, len(now.joint.fleet))
         if information > best_information + _TIE_BITS:
             best, best_information = candidate, information
     return best
 
 
-def _draw(joint: Joint, reps: int, rng: np.random.Generator) -> tuple[Sample, Floats]:
+def _draw(now: Standing, reps: int, rng: np.random.Generator) -> tuple[Sample, Floats]:
     """Draw hypotheses, and the probability mass each node carries."""
-    node, pair, scale, null = _weights(joint)
-    detect = np.array([r if session else 1 - (1 - r) ** reps for r, session, _ in CLASSES])
-    shares = np.array([node.sum(), float(pair.sum(dtype=np.float64)), scale.sum(), null])
-    counts = rng.multinomial(_SAMPLES, shares / shares.sum())
-    sizes = len(joint.sizes)
-    cls_n, rest = _pick(node.ravel(), counts[0], len(joint.fleet) * sizes, rng)
-    cls_p, chosen = _pick(pair.ravel(), counts[1], pair.shape[1], rng)
-    cls_s, which = _pick(scale.ravel(), counts[2], sizes, rng)
-    kind = np.repeat(np.arange(4), counts)
-    zeros = np.zeros(counts[2] + counts[3], dtype=np.int64)
-    low = np.concatenate([rest // sizes, joint.low[chosen], zeros]).astype(np.int64)
-    high = np.concatenate([np.zeros(counts[0], np.int64), joint.high[chosen], zeros])
-    size = np.concatenate(
-        [
-            joint.sizes[rest % sizes],
-            np.full(counts[1], 2),
-            joint.sizes[which],
-            np.zeros(counts[3], np.int64),
-        ]
-    )
+    joint, sizes = now.joint, len(now.joint.sizes)
+    shares = np.array([now.node.sum(), now.pairs, now.scale.sum(), now.null])
+    nodes, pairs, scales, nulls = rng.multinomial(_SAMPLES, shares / shares.sum()).tolist()
+    node_class, node_size = np.divmod(_pick(now.node.ravel(), nodes, rng), len(joint.fleet) * sizes)
+    pair_class, chosen = np.divmod(_pick(now.pair.ravel(), pairs, rng), max(1, now.pair.shape[1]))
+    scale_class, which = np.divmod(_pick(now.scale.ravel(), scales, rng), sizes)
+    kind = np.repeat(np.arange(4), [nodes, pairs, scales, nulls])
+    low = _join(node_size // sizes, joint.low[chosen], scales + nulls)
+    high = _join(np.zeros(nodes), joint.high[chosen], scales + nulls)
+    smallest = [joint.sizes[node_size % sizes], np.full(pairs, 2), joint.sizes[which]]
+    size = np.concatenate([*smallest, np.zeros(nulls, dtype=np.int64)])
     # One chance for all: a test must not look useful because it tells how often a fault shows.
-    rates = np.concatenate([detect[cls_n], detect[cls_p], detect[cls_s]])
-    usual = float(rates.mean()) if len(rates) else 0.0
-    seen = np.where(kind == 3, 0.0, usual)
-    mass = node.sum(axis=(0, 2))
-    np.add.at(mass, joint.low[chosen], shares[1] / max(1, counts[1]) / 2)
-    np.add.at(mass, joint.high[chosen], shares[1] / max(1, counts[1]) / 2)
-    return Sample(kind, low, high.astype(np.int64), size.astype(np.int64), seen), mass
+    usual = _usual_detection(reps, [node_class, scale_class], pair_class)
+    mass = now.by_node
+    for ends in (joint.low[chosen], joint.high[chosen]):
+        np.add.at(mass, ends, shares[1] / max(1, pairs) / 2)
+    return Sample(kind, low, high, size, np.where(kind == 3, 0.0, usual)), mass
 
 
-def _pick(
-    weights: NDArray[np.floating], count: int, width: int, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
+def _join(nodes: NDArray[np.generic], pairs: NDArray[np.generic], rest: int) -> Ints:
+    parts = [nodes, pairs, np.zeros(rest)]
+    return np.concatenate([part.astype(np.int64) for part in parts])
+
+
+def _usual_detection(reps: int, others: list[Ints], pairs: Ints) -> float:
+    """Mean chance that a round shows the cause, over the drawn hypotheses."""
+    chances = [_detection(CLASSES, reps)[drawn] for drawn in others]
+    chances.append(_detection(PAIR_CLASSES, reps)[pairs])
+    every = np.concatenate(chances)
+    return float(every.mean()) if len(every) else 0.0
+
+
+def _detection(classes: tuple[tuple[float, bool, float], ...], reps: int) -> Floats:
+    return np.array([rate if session else 1 - (1 - rate) ** reps for rate, session, _ in classes])
+
+
+def _pick(weights: NDArray[np.floating], count: int, rng: np.random.Generator) -> Ints:
+    """Positions drawn in proportion to their weights, by blocks: no running sum of millions."""
     if not count:
-        empty = np.empty(0, dtype=np.int64)
-        return empty, empty
-    running = np.cumsum(weights, dtype=np.float64)
-    index = np.searchsorted(running, rng.random(count) * running[-1])
-    index = np.minimum(index, len(running) - 1).astype(np.int64)
-    return index // width, index % width
+        return np.empty(0, dtype=np.int64)
+    starts = np.arange(0, len(weights), _BLOCK)
+    blocks = np.add.reduceat(weights, starts, dtype=np.float64)
+    running = np.cumsum(blocks)
+    drawn = np.searchsorted(running, rng.random(count) * running[-1])
+    positions: list[Ints] = []
+    for block, times in zip(*np.unique(drawn, return_counts=True), strict=True):
+        first = int(starts[min(int(block), len(starts) - 1)])
+        inside = np.cumsum(weights[first : first + _BLOCK], dtype=np.float64)
+        found = np.searchsorted(inside, rng.random(int(times)) * inside[-1])
+        positions.append(first + np.minimum(found, len(inside) - 1))
+    return np.concatenate(positions).astype(np.int64)
 
 
 def _candidates(
-    joint: Joint, sample: Sample, mass: Floats, cap: int | None, rng: np.random.Generator
+    joint: Joint, mass: Floats, cap: int | None, rng: np.random.Generator
 ) -> list[list[Group]]:
     count = len(joint.fleet)
     most = min(count // 2, cap or count, 256)
@@ -151,7 +172,7 @@ def _candidates(
     ]
     found += [_merged(_deal(joint, mass, parts, rng, by_mass=True)) for parts in (3, 4, 8)]
     found += [_merged(_deal(joint, mass, parts, rng, by_mass=False)) for parts in (3, 4, 8)]
-    return [*found, _end_game(joint, sample, cap or count // 2)]
+    return [*found, _end_game(joint, cap or count // 2)]
 
 
 def _merged(groups: list[Group]) -> list[Group]:
@@ -190,15 +211,17 @@ def _snake(start: int, number: int) -> list[int]:
     return forward if (start // number) % 2 == 0 else forward[::-1]
 
 
-def _end_game(joint: Joint, sample: Sample, cap: int) -> list[Group]:
+def _end_game(joint: Joint, cap: int) -> list[Group]:
     """Each of the likeliest pairs alone, as long as they are disjoint."""
-    pairs = np.column_stack([sample.low, sample.high])[sample.kind == 1]
-    if not len(pairs):
+    if not 0 < len(joint.low) <= _END_GAME_FROM:
         return []
-    distinct, counts = np.unique(pairs, axis=0, return_counts=True)
+    weight = joint.pair.max(axis=0)
+    most = min(len(weight), _END_GAME_PAIRS)
+    best = np.argpartition(-weight, most - 1)[:most]
     used: set[int] = set()
     groups: list[Group] = []
-    for low, high in distinct[np.argsort(-counts, kind="stable")].tolist():
+    for index in best[np.argsort(-weight[best], kind="stable")].tolist():
+        low, high = int(joint.low[index]), int(joint.high[index])
         if low not in used and high not in used and len(groups) < cap:
             groups.append((low, high))
             used |= {low, high}
@@ -220,7 +243,10 @@ def _information(groups: list[Group], sample: Sample, count: int) -> float:
     outcome[node] = here[node]
     pair = (sample.kind == 1) & (here >= 0) & (here == member[sample.high])
     outcome[pair] = here[pair]
-    outcome[(sample.kind == 2) & (size.max() >= sample.size)] = len(groups)
+    large = (size[None, :-1] >= sample.size[:, None]).sum(axis=1)
+    # Sheer scale in one group looks like anything else in that group; in several it stands out.
+    outcome[(sample.kind == 2) & (large == 1)] = int(size.argmax())
+    outcome[(sample.kind == 2) & (large > 1)] = len(groups)
     shown = np.where(outcome <= len(groups), sample.detect, 0.0)
     chance = np.bincount(outcome, shown, minlength=len(groups) + 2) / len(shown)
     chance[-1] = 1.0 - chance[:-1].sum()

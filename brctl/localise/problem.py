@@ -45,7 +45,7 @@ class Problem:
         seed: The only source of randomness.
         nothing_wrong: Probability before any test that no cause shows in small groups.
         round_cost: Expected new detections below which another round is not worth its time.
-            0.02 prices a missed fault, a crash and a restart, at 50 rounds.
+            0.03 prices a missed fault, a crash and a restart, at 33 rounds.
         convict_at: Posterior from which a cause is named.
         max_rounds: Hard end.
         prove: Run the whole fleet again without what was found only at full size. The job's
@@ -61,7 +61,7 @@ class Problem:
     prior: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     nothing_wrong: float = 0.1
-    round_cost: float = 0.02
+    round_cost: float = 0.03
     convict_at: float = 0.99
     max_rounds: int = 40
     prove: bool = False

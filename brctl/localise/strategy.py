@@ -21,8 +21,8 @@ _COVERED = 0.95
 _MOST_SCREENS_FOR_COVER = 3
 _STALL_ROUNDS = 2
 _MOST_PEELS = 4
-_NOTHING_MORE = 0.8
-"""Four of five incidents have one cause."""
+_NOTHING_MORE = 0.95
+"""A second fault of another rate is rare; counts must speak for it."""
 _STALL_CHANGE = 0.01
 
 
