@@ -120,7 +120,7 @@ def status_page(
     states = [line.health.health.value if line.health else NOT_SWEPT for line in lines]
     counts = {state: states.count(state) for state in dict.fromkeys(states)}
     cordoned = sum(line.cordon is not None for line in lines)
-    spare = sum(line.node.role is NodeRole.STANDBY for line in lines)
+    spare = sum(line.node.role is NodeRole.STANDBY and not line.job for line in lines)
     parts = "  ".join(f"{count} {state}" for state, count in counts.items())
     text = [
         f"{context}  {len(lines)} nodes: {parts}  {cordoned} cordoned  {spare} standby"

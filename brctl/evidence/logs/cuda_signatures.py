@@ -21,7 +21,9 @@ SIGNATURES: tuple[Signature, ...] = (
          r"STATUS_ALLOC_FAILED|failed to allocate memory on GPU|Out of memory (?:trying to allocate|allocating)|"
          r"cudaMalloc.{0,60}out of memory|No available memory for the cache blocks|KV cache.{0,80}larger than"),
     root(FaultClass.USER_CODE, "cuda.device-assert",
-         ("device-side assert", "cudaerrorassert"), 0.88, _CUDA, action=Action.ROLLBACK_CODE),
+         ("device-side assert", "cudaerrorassert"), 0.88, _CUDA,
+         # Every CUDA error ends with "compile with TORCH_USE_CUDA_DSA to enable device-side assertions".
+         r"device-side assert(?!ions)|cudaErrorAssert", action=Action.ROLLBACK_CODE),
     root(FaultClass.USER_CODE, "cuda.kernel-assertion", ("assertion `", "assertion"), 0.9, _TORCH,
          r"(?:block: \[|\.cu[h:]?.{0,80}).*Assertion.*failed|"
          r"Assertion `[^`']*(?:n_classes|index|srcIndex|target_val|num_classes|idx|t >= 0)",
