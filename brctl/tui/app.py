@@ -1,0 +1,487 @@
+"""`brctl tui`: what the engine knows, on screens; anything it can do, the command line can do."""
+
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import ClassVar, TypeVar
+
+from textual import on, work
+from textual.app import App, SuspendNotSupported
+from textual.binding import BindingType
+from textual.filter import LineFilter
+
+from brctl.engine import clock
+from brctl.model.errors import BrctlError
+from brctl.model.sweep import NodeHealth
+from brctl.tui.address import ROOTS, Address
+from brctl.tui.bisects import BisectScreen
+from brctl.tui.commands import read_command
+from brctl.tui.desk import Desk
+from brctl.tui.dialogs import ConfirmDialog, ListDialog, NoteDialog
+from brctl.tui.facts import Facts
+from brctl.tui.fleet import FleetScreen
+from brctl.tui.frame import Frame
+from brctl.tui.hand import Hand
+from brctl.tui.help_rows import help_rows
+from brctl.tui.incidents import IncidentsScreen
+from brctl.tui.keys import ALWAYS, bindings
+from brctl.tui.messages import Busy, FactsRead, WorkDone, WorkFailed
+from brctl.tui.node import NodeScreen
+from brctl.tui.palette import SIXTEEN, THEMES, AsciiFilter
+from brctl.tui.palette_commands import Places
+from brctl.tui.permits import allowed
+from brctl.tui.questions import Question, approval_question, fix_question, rollback_question
+from brctl.tui.rows import safe
+from brctl.tui.runs import RunsScreen
+from brctl.tui.sheet import sheet_rows
+from brctl.tui.stacks import StacksScreen
+from brctl.tui.standby import StandbyScreen
+from brctl.tui.target import Target
+from brctl.tui.times import Times
+from brctl.tui.travels import Travels
+from brctl.tui.verdicts import VerdictsScreen
+
+Result = TypeVar("Result")
+TICK_S = 2.0
+PLACEMENT_EVERY = 5
+"""Ticks between two questions to the scheduler."""
+TWICE_S = 2.0
+DETAILS: Mapping[str, Callable[[Address], Frame]] = {"node": NodeScreen, "stacks": StacksScreen}
+
+
+class BrctlApp(App[None]):
+    """Fleet triage in the terminal.
+
+    Attributes:
+        facts: What the disk said last; None before the first reading.
+        busy: What runs in the background, in a few words.
+    """
+
+    TITLE = "brctl"
+    CSS_PATH = "brctl.tcss"
+    DEFAULT_MODE = "fleet"
+    COMMANDS = {Places}  # noqa: RUF012  # Textual reads it from the class
+    MODES = {  # noqa: RUF012  # Textual reads it from the class
+        "fleet": FleetScreen,
+        "verdicts": VerdictsScreen,
+        "runs": RunsScreen,
+        "bisect": BisectScreen,
+        "incidents": IncidentsScreen,
+        "standby": StandbyScreen,
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(ALWAYS)]
+
+    def __init__(
+        self,
+        desk: Desk,
+        hand: Hand,
+        start: Address | None = None,
+        *,
+        now: Callable[[], datetime] = clock.now,
+        theme: str = "",
+        ascii_only: bool = False,
+        keymap: Mapping[str, str] | None = None,
+        tick_s: float = TICK_S,
+    ) -> None:
+        super().__init__()
+        self.desk = desk
+        self.hand = hand
+        self.clock = now
+        self.facts: Facts | None = None
+        self.busy = ""
+        self.frozen = False
+        self.times = Times()
+        self.measured: dict[str, Mapping[str, float]] = {}
+        self._start = start
+        self._theme_name = theme
+        self._ascii = [AsciiFilter()] if ascii_only else []
+        self._keymap_wanted = dict(keymap or {})
+        self._tick_s = tick_s
+        self._ticks = 0
+        self._reading = False
+        self._travels = Travels()
+        self._interrupted_at: datetime | None = None
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), *self._ascii]
+
+    def on_mount(self) -> None:
+        for theme in THEMES:
+            self.register_theme(theme)
+        few = self.console.color_system in ("standard", "windows")
+        self.theme = self._theme_name or (SIXTEEN if few else THEMES[0].name)
+        self.set_keymap(self._keymap_wanted)
+        if self._start is not None:
+            self.go(self._start)
+        else:
+            self._travels.arrive(Address())
+        self._read_desk()
+        self.set_interval(self._tick_s, self._tick)
+
+    # -- facts -----------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        """The world moves on; a frozen screen does not."""
+        self._ticks += 1
+        if self.frozen:
+            return
+        if self._ticks % PLACEMENT_EVERY == 1:
+            self._ask_placement()
+        self._read_desk()
+
+    def _read_desk(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._read_in_thread()
+
+    @work(thread=True, group="desk", exit_on_error=False)
+    def _read_in_thread(self) -> None:
+        try:
+            self.post_message(FactsRead(self.desk.read()))
+        finally:
+            self._reading = False
+
+    @work(exclusive=True, group="placement", exit_on_error=False)
+    async def _ask_placement(self) -> None:
+        try:
+            placed = await self.hand.placement()
+        except (BrctlError, OSError) as error:
+            self.post_message(WorkFailed(f"scheduler: {error}"))
+            return
+        self.desk.place(placed.cordons, placed.jobs, placed.guard)
+        self._read_desk()
+
+    @on(FactsRead)
+    def take_facts(self, message: FactsRead) -> None:
+        first, self.facts = self.facts is None, message.facts
+        if first:
+            self._ask_placement()
+            open_ones = message.facts.open_verdicts
+            if self._start is None and len(open_ones) == 1:
+                self.go(Address("verdicts", open_ones[0].verdict.id))
+                return
+        if not self.frozen or first:
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Draw the visible view from the facts."""
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, Frame):
+                screen.redraw()
+                return
+
+    @property
+    def frame(self) -> Frame | None:
+        """The visible view, dialogs left aside."""
+        return next((s for s in reversed(self.screen_stack) if isinstance(s, Frame)), None)
+
+    # -- going places ----------------------------------------------------------------------------
+
+    def go(self, address: Address, *, remember: bool = True) -> None:
+        """Open a view."""
+        if remember:
+            self._travels.arrive(address)
+        if address.place in DETAILS:
+            self.push_screen(DETAILS[address.place](address))
+            return
+        self.switch_mode(address.place)
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        if isinstance(self.screen, Frame):
+            self.screen.open(address)
+
+    def go_root(self, number: int) -> None:
+        """Open one of the six screens as it was left."""
+        place = ROOTS[number - 1]
+        self.switch_mode(place)
+        frame = self.frame
+        if frame is not None:
+            self._travels.arrive(frame.address)
+            frame.redraw()
+
+    def back(self, *, leave: bool = False) -> None:
+        """Close this view; at the top leave if asked to."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        elif self.current_mode != "fleet":
+            self.go_root(1)
+        elif leave:
+            self.exit()
+
+    def travel(self, by: int) -> None:
+        """Along the history of views."""
+        address = self._travels.step(by)
+        if address is not None:
+            self.go(address, remember=False)
+
+    def travel_last(self) -> None:
+        """Back to the view we came from."""
+        address = self._travels.last()
+        if address is not None:
+            self.go(address, remember=False)
+
+    def action_interrupt(self) -> None:
+        """Ctrl-C twice leaves; once only says so, because hands expect it to copy."""
+        now_at = self.clock()
+        before = self._interrupted_at
+        if before is not None and now_at - before < timedelta(seconds=TWICE_S):
+            self.exit()
+            return
+        self._interrupted_at = now_at
+        self.say("ctrl+c again leaves; runs go on")
+
+    def run_command(self, text: str) -> None:
+        """What was typed after `:`."""
+        try:
+            order = read_command(text)
+        except BrctlError as error:
+            self.say(str(error), bad=True)
+            return
+        item = order.words[0] if order.words else ""
+        target = self.frame.target() if self.frame else Target()
+        if order.do == "go":
+            self.go(order.address)
+        elif order.do == "leave":
+            self.exit()
+        elif order.do == "help":
+            self.open_help()
+        elif order.do == "sweep":
+            self.sweep(Target())
+        elif order.do == "diagnose":
+            self.diagnose(Target(job=item) if item else target)
+        elif order.do == "fix":
+            self.open_fix(Target(verdict=item) if item else target)
+        else:
+            self.leave_for(order.words)
+
+    # -- small things ----------------------------------------------------------------------------
+
+    def say(self, text: str, *, bad: bool = False) -> None:
+        """One sentence in the corner; never markup."""
+        self.notify(safe(text, 600), severity="error" if bad else "information", markup=False)
+
+    def allows(self, action: str, target: Target) -> bool:
+        """Whether an action makes sense and is permitted now."""
+        return self.facts is not None and allowed(action, target, self.facts)
+
+    def toggle_freeze(self) -> None:
+        """Hold the screen still, or let it go on."""
+        self.frozen = not self.frozen
+        self.redraw()
+
+    def next_times(self) -> None:
+        """UTC, local, since the fault."""
+        self.times = self.times.next()
+        self.say(f"times: {self.times.style.value}")
+        self.redraw()
+
+    def copy_line(self) -> None:
+        """Copy the command line that opens this view."""
+        if self.frame and self.facts:
+            self._copy(self.frame.address.command(self.facts.context))
+
+    def copy_nodes(self, target: Target) -> None:
+        """Copy the nodes, folded."""
+        if target.nodes:
+            self._copy(target.folded)
+
+    def _copy(self, text: str) -> None:
+        self.copy_to_clipboard(text)
+        self.say(f"copied: {text}")
+
+    def reread(self) -> None:
+        """Read the disk and ask the scheduler again."""
+        self.desk.forget()
+        self._ask_placement()
+        self._read_desk()
+
+    def measure(self, colour: str) -> None:
+        """Read the values of a colouring in the background."""
+        self._measure(colour)
+
+    @work(thread=True, group="measure", exit_on_error=False)
+    def _measure(self, colour: str) -> None:
+        self.measured[colour] = self.desk.measure(colour)
+        self.call_from_thread(self.redraw)
+
+    # -- work ------------------------------------------------------------------------------------
+
+    @on(Busy)
+    def take_busy(self, message: Busy) -> None:
+        self.busy = message.text
+        self.redraw()
+
+    @on(WorkFailed)
+    def take_failure(self, message: WorkFailed) -> None:
+        self.busy = ""
+        self.say(message.text, bad=True)
+        self.redraw()
+
+    @on(WorkDone)
+    def take_result(self, message: WorkDone) -> None:
+        self.busy = ""
+        self.say(message.text)
+        self._ask_placement()
+        if message.place:
+            self.go(Address(message.place, message.item))
+        self._read_desk()
+
+    def sweep(self, target: Target) -> None:
+        """Sweep the marked nodes, the node shown, or everything the filter lets through."""
+        facts, frame = self.facts, self.frame
+        if facts is None or self.busy:
+            return
+        names = target.nodes if frame and frame.place == "node" else ()
+        if isinstance(frame, FleetScreen):
+            shown = [fact.name for fact in frame.shown(facts)]
+            names = tuple(frame.heatmap.marks) or tuple(shown)
+        self._sweep(names or tuple(facts.inventory.nodes))
+
+    @work(exclusive=True, group="look", exit_on_error=False)
+    async def _sweep(self, names: Sequence[str]) -> None:
+        done = 0
+
+        def count(node: NodeHealth) -> None:
+            nonlocal done
+            done += 1
+            self.post_message(Busy(f"sweep {done}/{len(names)}"))
+
+        self.post_message(Busy(f"sweep 0/{len(names)}"))
+        await self._doing(self.hand.sweep(names, count), lambda sweep: WorkDone(f"{sweep}: done"))
+
+    def diagnose(self, target: Target) -> None:
+        """Diagnose the job, or the nodes; reading only."""
+        if not self.busy:
+            self._diagnose(target)
+
+    @work(exclusive=True, group="look", exit_on_error=False)
+    async def _diagnose(self, target: Target) -> None:
+        self.post_message(Busy(f"diagnosing {target.job or target.folded or 'the job'}"))
+        await self._doing(
+            self.hand.diagnose(target.nodes, target.job),
+            lambda ids: WorkDone(f"verdict {ids[0]}", "verdicts", ids[0]),
+        )
+
+    async def _doing(self, work_: Awaitable[Result], done: Callable[[Result], WorkDone]) -> None:
+        try:
+            result = await work_
+        except (BrctlError, OSError) as error:
+            hint = getattr(error, "hint", None)
+            self.post_message(WorkFailed(f"{error}{f'; {hint}' if hint else ''}"))
+            return
+        self.post_message(done(result))
+
+    # -- dialogs ---------------------------------------------------------------------------------
+
+    @property
+    def dialog_width(self) -> int:
+        """Cells of text in a dialog."""
+        return max(min(self.size.width - 8, 108), 40)
+
+    def open_help(self) -> None:
+        """The keys of this view."""
+        place = self.frame.place if self.frame else "fleet"
+        self.push_screen(ListDialog("keys", help_rows(place)))
+
+    def open_actions(self, target: Target) -> None:
+        """Every action on what the cursor stands on."""
+        if self.facts:
+            rows = sheet_rows(target, self.facts)
+            self.push_screen(ListDialog("actions", rows), self._act)
+
+    def _act(self, choice: str | None) -> None:
+        kind, _, rest = (choice or "").partition(":")
+        frame = self.frame
+        if kind == "do" and frame is not None:
+            self.call_later(frame.run_action, rest)
+        elif kind == "type" and frame is not None:
+            frame.ask_command(rest)
+
+    def open_fix(self, target: Target) -> None:
+        """Plan the fix in the background, then show it; nothing is changed."""
+        if target.verdict and not self.busy:
+            self._propose(target.verdict)
+        elif not target.verdict:
+            self.say("no verdict names this; x diagnoses it", bad=True)
+
+    @work(exclusive=True, group="look", exit_on_error=False)
+    async def _propose(self, verdict_id: str) -> None:
+        self.post_message(Busy(f"planning the fix of {verdict_id}"))
+        try:
+            proposal = await self.hand.propose(verdict_id)
+        except (BrctlError, OSError) as error:
+            self.post_message(WorkFailed(str(error)))
+            return
+        self.post_message(Busy(""))
+        readonly = self.facts is None or self.facts.readonly
+        question = fix_question(proposal, self.dialog_width, readonly=readonly)
+        if await self.push_screen_wait(ConfirmDialog(question)):
+            self.post_message(Busy("starting the run"))
+            await self._doing(
+                self.hand.start(proposal), lambda run: WorkDone(f"{run} started", "runs", run)
+            )
+
+    def open_approval(self, target: Target, *, yes: bool) -> None:
+        """Answer a run that waits."""
+        run = self.facts.run(target.run) if self.facts else None
+        if run is None or not run.waiting:
+            return
+        times = self.times.since(run.started_at)
+        question = approval_question(run, self.dialog_width, yes=yes, times=times)
+        answer = self.hand.approve if yes else lambda name, _typed: self.hand.deny(name)
+        self._ask(question, run.name, answer)
+
+    def open_rollback(self, target: Target) -> None:
+        """Take back what a run changed."""
+        run = self.facts.run(target.run) if self.facts else None
+        if run is not None:
+            times = self.times.since(run.started_at)
+            question = rollback_question(run, self.dialog_width, times)
+            self._ask(question, run.name, lambda name, _typed: self.hand.rollback(name))
+
+    @work(exclusive=True, group="ask", exit_on_error=False)
+    async def open_note(self, incident: str) -> None:
+        """Ask for a note and keep it."""
+        text = await self.push_screen_wait(NoteDialog(incident))
+        if not text:
+            return
+        try:
+            self.desk.add_note(incident, text)
+        except (BrctlError, OSError) as error:
+            self.say(str(error), bad=True)
+        self._read_desk()
+
+    def export(self, name: str, text: str) -> None:
+        """Write a file and say where it is."""
+        try:
+            self.say(f"written: {self.desk.export(name, text)}")
+        except OSError as error:
+            self.say(f"cannot write {name}: {error}", bad=True)
+
+    @work(exclusive=True, group="ask", exit_on_error=False)
+    async def _ask(
+        self, question: Question, run: str, act: Callable[[str, str], Awaitable[None]]
+    ) -> None:
+        typed = await self.push_screen_wait(ConfirmDialog(question))
+        if typed:
+            await self._doing(
+                act(run, typed), lambda _: WorkDone(f"{run}: {question.command}", "runs", run)
+            )
+
+    # -- the terminal ----------------------------------------------------------------------------
+
+    @work(exclusive=True, group="terminal", exit_on_error=False)
+    async def leave_for(self, words: Sequence[str]) -> None:
+        """Give the terminal to one of brctl's commands, and come back when it ends."""
+        readonly = ["--readonly"] if self.facts and self.facts.readonly else []
+        try:
+            with self.suspend():
+                code = await self.hand.in_terminal([*words, *readonly])
+        except SuspendNotSupported:
+            self.say(f"this terminal cannot be lent; run: brctl {shlex.join(words)}", bad=True)
+            return
+        self.say(f"brctl {shlex.join(words)}: exit {code}", bad=code not in (0, 1, 2))
+        self._read_desk()
+
+    async def on_unmount(self) -> None:
+        await self.hand.close()

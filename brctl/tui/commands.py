@@ -1,0 +1,97 @@
+"""`:` takes the command line's own words: views, dialogs, and for the rest the terminal itself."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from brctl.model.errors import UsageError
+from brctl.tui.address import PLACES, Address
+
+HOME = Address()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a typed command means here.
+
+    Attributes:
+        do: `go`, `fix`, `sweep`, `diagnose`, `leave`, `help` or `terminal`.
+        words: The rest, for `terminal` the whole command.
+    """
+
+    do: str
+    address: Address = HOME
+    words: tuple[str, ...] = ()
+
+
+def read_command(text: str) -> Order:
+    """What a command means.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}") from error
+    if words[:1] == ["brctl"]:
+        words = words[1:]
+    if not words:
+        raise UsageError("an empty command; try `ls @rack:r1`, `why`, `fix`, `q`")
+    word, rest = words[0], words[1:]
+    if word == "tui" and rest:
+        word, rest = rest[0], rest[1:]
+    reader = _VIEWS.get(word)
+    if reader is not None:
+        return reader(rest)
+    return Order("terminal", words=tuple(words))
+
+
+def _place(place: str) -> Callable[[Sequence[str]], Order]:
+    def order(rest: Sequence[str]) -> Order:
+        item, wanted = "", ""
+        words = iter(rest)
+        for word in words:
+            if word in ("--filter", "-w", "--nodes"):
+                wanted = next(words, "")
+            elif not word.startswith("-"):
+                item = word
+        if place == "fleet" and item:
+            item, wanted = "", item
+        return Order("go", Address(place, item, wanted))
+
+    return order
+
+
+_SHOWING = ("list", "show", "explain", "history", "latest")
+
+
+def _noun(word: str, place: str) -> Callable[[Sequence[str]], Order]:
+    """`play show R-1` is a view; `play run X` is not, and goes to the terminal."""
+    view = _place(place)
+
+    def order(rest: Sequence[str]) -> Order:
+        if not rest or rest[0].startswith("-"):
+            return view(rest)
+        if rest[0] in _SHOWING:
+            return view(rest[1:])
+        return Order("terminal", words=(word, *rest))
+
+    return order
+
+
+def _simple(do: str) -> Callable[[Sequence[str]], Order]:
+    return lambda rest: Order(do, words=tuple(rest))
+
+
+_VIEWS: Mapping[str, Callable[[Sequence[str]], Order]] = {
+    **{place: _place(place) for place in PLACES},
+    "ls": _place("fleet"), "nodes": _place("fleet"), "status": _place("fleet"),
+    "verdict": _noun("verdict", "verdicts"), "v": _noun("verdict", "verdicts"),
+    "why": _place("verdicts"), "play": _noun("play", "runs"),
+    "ckpt": _noun("ckpt", "standby"), "incident": _noun("incident", "incidents"),
+    "fix": _simple("fix"), "sweep": _simple("sweep"),
+    "dx": _simple("diagnose"), "diagnose": _simple("diagnose"), "help": _simple("help"),
+    "q": _simple("leave"), "quit": _simple("leave"), "q!": _simple("leave"),
+}  # fmt: skip
+"""First words that are answered here; everything else is the command line's."""

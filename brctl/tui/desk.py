@@ -1,0 +1,229 @@
+"""Read the state of a context from disk, without asking any node; nothing unreadable is hidden."""
+
+import getpass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from brctl.engine import clock, sweep_store, verdict_store
+from brctl.engine.verdict_store import StoredVerdict
+from brctl.inventory.load import load_inventory
+from brctl.journal.store import EVENTS, is_running, run_dirs
+from brctl.library.config import Settings
+from brctl.library.jobs import load_job
+from brctl.model.errors import BrctlError
+from brctl.model.inventory import Inventory
+from brctl.model.job import Job
+from brctl.model.sweep import NodeHealth, Sweep
+from brctl.tui import notes
+from brctl.tui.facts import Facts, NodeFact, RunFact
+from brctl.tui.known import main_reason
+from brctl.tui.measures import MEASURES, value_of
+from brctl.tui.run_facts import read_run
+
+Result = TypeVar("Result")
+Cordons = Mapping[str, tuple[str, str]]
+RUNS_READ = 100
+"""Newest runs that are listed; older ones are in `brctl play history`."""
+
+
+class Desk(Protocol):
+    """Where screens get their facts from; called in a worker thread, never by a widget."""
+
+    def read(self) -> Facts:
+        """Everything as it is now."""
+        ...
+
+    def node_health(self, name: str) -> NodeHealth | None:
+        """One node's newest answers in full; None when it was never asked."""
+        ...
+
+    def place(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
+        """Take over what only the scheduler knows."""
+        ...
+
+    def measure(self, colour: str) -> Mapping[str, float]:
+        """One value a node for a colouring of the heatmap; nodes without one are left out."""
+        ...
+
+    def forget(self) -> None:
+        """Read everything again next time, the inventory too."""
+        ...
+
+    def add_note(self, incident: str, text: str) -> None:
+        """Leave a note on an incident."""
+        ...
+
+    def export(self, name: str, text: str) -> Path:
+        """Write an export; returns the file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A file's content with the stamp it had when it was read."""
+
+    stamp: tuple[int, int]
+    run: RunFact
+
+
+class StateDesk:
+    """The desk of one context: its inventory, and its state folder."""
+
+    def __init__(self, settings: Settings, now: Callable[[], datetime] = clock.now) -> None:
+        self._settings = settings
+        self._now = now
+        self._inventory: Inventory | None = None
+        self._sweep: Sweep | None = None
+        self._sweep_stamp: tuple[str, ...] = ()
+        self._runs: dict[str, _Kept] = {}
+        self._cordons: Cordons = {}
+        self._jobs: tuple[Job, ...] | None = None
+        self._guard = ""
+        self._troubles: list[str] = []
+
+    def read(self) -> Facts:
+        self._troubles = []
+        inventory = self._read_inventory()
+        jobs = self._read_jobs()
+        sweep = self._read_sweep()
+        return Facts(
+            context=self._settings.context,
+            scheduler=self._settings.scheduler,
+            readonly=self._settings.readonly,
+            user=getpass.getuser(),
+            read_at=self._now(),
+            inventory=inventory,
+            nodes=self._node_facts(inventory, jobs, sweep),
+            jobs=jobs,
+            verdicts=self._read_verdicts(),
+            runs=tuple(self._read_run(path) for path in reversed(self._run_dirs())),
+            swept_at=sweep.started_at if sweep else None,
+            guard=self._guard,
+            notes=self._try("notes", partial(notes.read_notes, self._settings.state_dir), {}),
+            troubles=tuple(self._troubles),
+        )
+
+    def node_health(self, name: str) -> NodeHealth | None:
+        sweep = self._read_sweep()
+        nodes = sweep.nodes if sweep else ()
+        return next((node for node in nodes if node.node == name), None)
+
+    def place(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
+        self._cordons, self._jobs, self._guard = dict(cordons), tuple(jobs), guard
+
+    def measure(self, colour: str) -> Mapping[str, float]:
+        sweep = self._read_sweep()
+        nodes = sweep.nodes if sweep else ()
+        values = {node.node: value_of(node.report, MEASURES[colour]) for node in nodes}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def forget(self) -> None:
+        self._inventory, self._sweep, self._sweep_stamp = None, None, ()
+        self._runs.clear()
+
+    def add_note(self, incident: str, text: str) -> None:
+        notes.add_note(self._settings.state_dir, incident, (self._now(), getpass.getuser(), text))
+
+    def export(self, name: str, text: str) -> Path:
+        return notes.export(self._settings.state_dir, name, text)
+
+    def _try(self, what: str, read: Callable[[], Result], instead: Result) -> Result:
+        try:
+            return read()
+        except (BrctlError, OSError, ValueError, msgspec.MsgspecError) as error:
+            self._troubles.append(f"{what}: {error}")
+            return instead
+
+    def _read_inventory(self) -> Inventory:
+        if self._inventory is None:
+            empty = Inventory({})
+            found = self._try("inventory", lambda: load_inventory(self._settings), empty)
+            if found is empty:
+                return empty
+            self._inventory = found
+        return self._inventory
+
+    def _read_jobs(self) -> tuple[Job, ...]:
+        if self._jobs is None:
+            nothing: Job | None = None
+            found = [
+                self._try(f"job {path}", partial(load_job, path), nothing)
+                for path in self._settings.jobs
+            ]
+            return tuple(job for job in found if job is not None)
+        return self._jobs
+
+    def _read_sweep(self) -> Sweep | None:
+        folder = self._settings.state_dir / "sweeps"
+        stamp = tuple(path.name for path in self._files(folder, "S-*.json"))
+        if stamp != self._sweep_stamp or self._sweep is None:
+            self._sweep = self._try(
+                "sweeps", lambda: sweep_store.latest(self._settings.state_dir), None
+            )
+            self._sweep_stamp = stamp
+        if stamp and self._sweep is None:
+            self._troubles.append(f"sweeps: none of {len(stamp)} files in {folder} can be read")
+        return self._sweep
+
+    def _node_facts(
+        self, inventory: Inventory, jobs: Sequence[Job], sweep: Sweep | None
+    ) -> tuple[NodeFact, ...]:
+        health = {node.node: node for node in sweep.nodes} if sweep else {}
+        job_of = {node: job.name for job in jobs for node in job.nodes}
+        facts = []
+        for node in inventory.nodes.values():
+            seen = health.get(node.name)
+            check, detail = main_reason(seen) if seen else ("", "")
+            at = seen.report.received_at if seen else None
+            facts.append(
+                NodeFact(
+                    node, seen.health if seen else None, check, detail, at,
+                    self._cordons.get(node.name), job_of.get(node.name, ""),
+                )
+            )  # fmt: skip
+        return tuple(facts)
+
+    def _read_verdicts(self) -> tuple[StoredVerdict, ...]:
+        state_dir = self._settings.state_dir
+        nothing: StoredVerdict | None = None
+        found = [
+            self._try(
+                f"verdict {path.stem}", partial(verdict_store.load, state_dir, path.stem), nothing
+            )
+            for path in self._files(state_dir / "verdicts", "V-*.json")
+        ]
+        known = [stored for stored in found if stored is not None]
+        return tuple(sorted(known, key=lambda s: s.verdict.decided_at, reverse=True))
+
+    def _files(self, folder: Path, pattern: str) -> list[Path]:
+        nothing: list[Path] = []
+        return self._try(folder.name, lambda: sorted(folder.glob(pattern)), nothing)
+
+    def _run_dirs(self) -> list[Path]:
+        nothing: list[Path] = []
+        return self._try("runs", partial(run_dirs, self._settings.state_dir), nothing)[-RUNS_READ:]
+
+    def _read_run(self, path: Path) -> RunFact:
+        return self._try(f"run {path.name}", lambda: self._journal(path), RunFact(path.name))
+
+    def _journal(self, path: Path) -> RunFact:
+        alive = is_running(path)
+        stamp = _stamp(path / EVENTS)
+        kept = self._runs.get(path.name)
+        if kept is None or kept.stamp != stamp or kept.run.alive != alive:
+            self._runs[path.name] = kept = _Kept(stamp, read_run(path, alive=alive))
+        return kept.run
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return (0, 0)
+    return (found.st_size, found.st_mtime_ns)

@@ -1,0 +1,130 @@
+"""The key map as one table: bindings, footer, help and `keys.yaml` all read it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from textual.binding import Binding
+
+
+class Scope(StrEnum):
+    """Where a key works."""
+
+    EVERYWHERE = "everywhere"
+    TARGET = "on a node, verdict or run"
+    MOVE = "moving"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One row of the key map.
+
+    Attributes:
+        id: Name in keys.yaml.
+        keys: Textual's names, comma between alternatives.
+        label: One or two words for the footer; "" keeps it out of the footer.
+        help: What `?` says.
+        priority: Works even while text is typed.
+    """
+
+    id: str
+    keys: str
+    action: str
+    label: str
+    help: str
+    scope: Scope = Scope.EVERYWHERE
+    priority: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The key as people write it."""
+        return " ".join(_SHOWN.get(key, key) for key in self.keys.split(","))
+
+
+_SHOWN = {
+    "question_mark": "?", "colon": ":", "slash": "/", "escape": "esc",
+    "left_square_bracket": "[", "right_square_bracket": "]", "minus": "-",
+    "ctrl+@": "ctrl+space",
+}  # fmt: skip
+
+EVERYWHERE = (
+    *(
+        Key(f"screen.{n}", str(n), f"screen({n})", "", f"screen {n}: {name}")
+        for n, name in enumerate(
+            ("fleet", "verdicts", "runs", "bisect", "incidents", "standby"), start=1
+        )
+    ),
+    Key("help", "question_mark", "help", "help", "keys of this view"),
+    Key("command", "colon", "command", "command", "a command, the same words as brctl itself"),
+    Key("filter", "slash", "filter", "filter", "node set, @group or words; ! in front inverts"),
+    Key("back", "escape", "back", "", "back; close; clear the filter"),
+    Key("leave", "q", "leave", "", "back; at the top leave (runs go on)"),
+    Key("next_bad", "n", "next_bad(1)", "next bad", "next thing that is not ok"),
+    Key("previous_bad", "N", "next_bad(-1)", "", "previous thing that is not ok"),
+    Key("mark", "space", "mark", "", "mark"),
+    Key("mark_range", "ctrl+@", "mark_range", "", "mark from the last mark to here"),
+    Key("freeze", "p", "freeze", "", "freeze the screen, to read or to copy"),
+    Key("copy_line", "y", "copy_line", "", "copy this view's command line (OSC 52)"),
+    Key("copy_nodes", "Y", "copy_nodes", "", "copy the nodes, folded (OSC 52)"),
+    Key("history_back", "left_square_bracket", "history(-1)", "", "view before"),
+    Key("history_on", "right_square_bracket", "history(1)", "", "view after"),
+    Key("last", "minus", "last", "", "the last view"),
+    Key("refresh", "r", "refresh", "", "sweep what is shown now, in the background"),
+    Key("reread", "ctrl+r", "reread", "", "read the disk and the scheduler again"),
+    Key("pane", "tab", "pane", "", "next pane"),
+    Key("times", "z", "times", "", "times: UTC, local, since the fault"),
+    Key("colour", "m", "colour", "", "colour by health, job, age, owner, temp, ecc, busbw"),
+    Key("sort", "S", "sort", "", "sort by the next column"),
+)
+"""Keys of every view."""
+
+ALWAYS = (
+    Key("interrupt", "ctrl+c", "interrupt", "", "twice: leave; no run stops", priority=True),
+    Key("quit", "ctrl+q", "quit", "", "leave; no run stops", priority=True),
+)
+"""Keys that work even in a dialog."""
+
+TARGET = (
+    Key("detail", "enter,d", "detail", "open", "detail", Scope.TARGET),
+    Key("why", "w", "why", "why", "why: the evidence chain", Scope.TARGET),
+    Key("diagnose", "x", "diagnose", "diagnose", "diagnose now (changes nothing)", Scope.TARGET),
+    Key("fix", "f", "fix", "fix", "open the plan of the fix (changes nothing)", Scope.TARGET),
+    Key("actions", "a", "actions", "actions", "every action, its CLI line, or why not",
+        Scope.TARGET),
+    Key("approve", "A", "approve", "approve", "approve a waiting run (dialog)", Scope.TARGET),
+    Key("deny", "D", "deny", "deny", "deny a waiting run (dialog)", Scope.TARGET),
+    Key("rollback", "u", "rollback", "roll back", "roll back a run (dialog)", Scope.TARGET),
+    Key("ssh", "s", "ssh", "ssh", "ssh in this terminal, back on exit", Scope.TARGET),
+    Key("logs", "l", "logs", "logs", "logs, classified", Scope.TARGET),
+    Key("stacks", "K", "stacks", "stacks", "stacks of all ranks", Scope.TARGET),
+    Key("timeline", "t", "timeline", "", "timeline", Scope.TARGET),
+    Key("evidence", "e", "evidence", "raw", "raw evidence; export, in an incident", Scope.TARGET),
+)  # fmt: skip
+"""Keys that act on what the cursor stands on."""
+
+MOVE = (
+    Key("move", "up,down,h,j,k,l", "", "", "move (l moves in the heatmap only)", Scope.MOVE),
+    Key("move.first", "g,G", "", "", "first, last", Scope.MOVE),
+    Key("move.page", "pageup,pagedown", "", "", "a page", Scope.MOVE),
+    Key("palette", "ctrl+p", "", "", "palette: nodes, jobs, verdicts, runs, themes", Scope.MOVE),
+)
+"""Keys that widgets bind themselves; listed for `?`."""
+
+HINTED = tuple(key for key in (*TARGET, *EVERYWHERE) if key.label)
+"""Keys of the footer, in its order."""
+
+
+def bindings(table: Iterable[Key]) -> list[Binding]:
+    """The table as Textual wants it."""
+    return [
+        Binding(
+            key.keys,
+            key.action,
+            key.label or key.help,
+            show=bool(key.label),
+            key_display=key.shown,
+            priority=key.priority,
+            id=key.id,
+        )
+        for key in table
+    ]

@@ -1,0 +1,67 @@
+"""A view as plain text, for `--once`: the same rows the screen draws, without a terminal."""
+
+from collections.abc import Sequence
+
+from brctl.tui.address import Address
+from brctl.tui.attention import attention_rows
+from brctl.tui.chain import verdict_list, verdict_rows
+from brctl.tui.facts import Facts, NodeFact
+from brctl.tui.filters import node_matcher, row_matcher
+from brctl.tui.grid import by_health, layout
+from brctl.tui.header import header_rows
+from brctl.tui.palette import in_ascii
+from brctl.tui.rows import Row, Tone, fitted, safe
+from brctl.tui.run_rows import run_list, run_rows
+from brctl.tui.standby import standby_rows
+from brctl.tui.timeline import incident_list, incidents_of, timeline_rows
+from brctl.tui.times import Times
+
+
+def once_text(facts: Facts, address: Address, *, width: int, ascii_only: bool) -> str:
+    """The view's text.
+
+    Raises:
+        UsageError: The filter means nothing.
+    """
+    rows = header_rows(facts, facts.read_at)
+    body = (
+        _fleet(facts, address, width) if address.place == "fleet" else _other(facts, address, width)
+    )
+    wanted = row_matcher(address.filter if address.place != "fleet" else "")
+    text = "\n".join(line.text.rstrip() for line in [*rows, *body] if not line.key or wanted(line))
+    return in_ascii(text) if ascii_only else text
+
+
+def _fleet(facts: Facts, address: Address, width: int) -> Sequence[Row]:
+    wanted = node_matcher(address.filter, facts)
+    shown = [fact for fact in facts.nodes if wanted(fact)]
+    by_name = {fact.name: fact for fact in shown}
+    lines = [
+        Row(
+            (
+                (fitted(safe(line.label), 9) + " ", Tone.PLAIN),
+                (_letters(by_name, line.names), Tone.PLAIN),
+            )
+        )
+        for line in layout(shown, width)
+    ]
+    return [*lines, Row(()), *attention_rows(facts, shown, width)]
+
+
+def _letters(by_name: dict[str, NodeFact], names: Sequence[str]) -> str:
+    return "".join(by_health(by_name[name])[0] for name in names)
+
+
+def _other(facts: Facts, address: Address, width: int) -> Sequence[Row]:
+    times = Times()
+    if address.place == "verdicts":
+        stored = facts.verdict(address.item)
+        return verdict_rows(stored, width, times) if stored else verdict_list(facts.verdicts, times)
+    if address.place == "runs":
+        run = facts.run(address.item)
+        return run_rows(run, width, times) if run else run_list(facts.runs, times)
+    if address.place == "incidents":
+        found = incidents_of(facts)
+        one = next((i for i in found if i.id == address.item), None)
+        return timeline_rows(one, width, times) if one else incident_list(found, times)
+    return standby_rows(facts, times)

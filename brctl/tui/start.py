@@ -1,0 +1,97 @@
+"""Open the terminal interface, or print one of its views and leave."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from brctl.library.config import Settings
+from brctl.library.strict_yaml import load_document
+from brctl.model.errors import ConfigError, did_you_mean
+from brctl.tui.address import Address
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the command line asks of the interface.
+
+    Attributes:
+        view: A place, or None for what needs attention.
+        keys_file: keys.yaml, which need not exist.
+    """
+
+    view: str | None = None
+    item: str = ""
+    filter: str = ""
+    ascii_only: bool = False
+    light: bool = False
+    fps: int = 60
+    keys_file: Path | None = None
+
+    @property
+    def address(self) -> Address | None:
+        """The view that was asked for; None opens what needs attention."""
+        if self.view is None and not self.filter:
+            return None
+        return Address(self.view or "fleet", self.item, self.filter)
+
+
+def run_tui(settings: Settings, wish: Wish) -> None:
+    """Run until the person leaves; no run of a playbook depends on it."""
+    address = wish.address
+    # Textual reads both when it is imported.
+    os.environ["TEXTUAL_FPS"] = str(wish.fps)
+    os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+    no_color = os.environ.get("NO_COLOR")
+    from brctl.tui.app import BrctlApp
+    from brctl.tui.desk import StateDesk
+    from brctl.tui.engine_hand import EngineHand
+    from brctl.tui.palette import LIGHT
+
+    app = BrctlApp(
+        StateDesk(settings),
+        EngineHand(settings),
+        address,
+        theme=LIGHT if wish.light else "",
+        ascii_only=wish.ascii_only,
+        keymap=read_keymap(wish.keys_file),
+    )
+    if no_color is not None:
+        # Textual takes it away; programs we lend the terminal to must still see it.
+        os.environ["NO_COLOR"] = no_color
+    app.run()
+
+
+def print_once(settings: Settings, wish: Wish) -> str:
+    """A view as plain text, from what is on disk."""
+    from brctl.tui.desk import StateDesk
+    from brctl.tui.once import once_text
+
+    facts = StateDesk(settings).read()
+    return once_text(facts, wish.address or Address(), width=_columns(), ascii_only=wish.ascii_only)
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size().columns
+    except OSError:
+        return 100
+
+
+def read_keymap(path: Path | None) -> Mapping[str, str]:
+    """Remapped keys: `apiVersion, kind: Keys, keys: {fix: F5}`.
+
+    Raises:
+        ConfigError: The file is invalid, or names a key id that does not exist.
+    """
+    if path is None or not path.is_file():
+        return {}
+    from brctl.library.schema import open_kind
+    from brctl.tui.keys import ALWAYS, EVERYWHERE, TARGET
+
+    keys = open_kind(load_document(path), "Keys", ("keys",)).section("keys")
+    known = {key.id for key in (*EVERYWHERE, *TARGET, *ALWAYS)} | {"move.up", "move.down"}
+    for name in keys.data:
+        if name not in known:
+            raise ConfigError(f"{path}: no key `{name}`; {did_you_mean(name, known)}")
+    return {name: keys.take(name, str) for name in keys.data}
