@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from brctl.backends.contract import Backend
@@ -14,16 +15,17 @@ from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
 from brctl.inventory.load import load_inventory
 from brctl.library.checks import load_checks
-from brctl.library.config import Settings
+from brctl.library.config import Settings, SshSettings
 from brctl.library.jobs import load_job
 from brctl.library.shipped import shipped_dir
+from brctl.model.answer import Answer, Command
 from brctl.model.check import Check
 from brctl.model.errors import UsageError, did_you_mean
-from brctl.model.inventory import Inventory
+from brctl.model.inventory import Inventory, Node
 from brctl.model.job import Job
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class World:
     """One context, opened.
 
@@ -35,10 +37,15 @@ class World:
     settings: Settings
     inventory: Inventory
     jobs: Mapping[str, Job]
-    checks: Mapping[str, Check]
     transport: Transport
     backend: Backend
     now: Callable[[], datetime] = now
+
+    @cached_property
+    def checks(self) -> Mapping[str, Check]:
+        """Shipped and site checks by name; read when first asked for."""
+        folders = (directory / "checks" for directory in self.settings.library_dirs)
+        return load_checks((shipped_dir("checks"), *folders))
 
     @property
     def state_dir(self) -> Path:
@@ -52,7 +59,7 @@ class World:
         """
         if name is None and len(self.jobs) == 1:
             return next(iter(self.jobs.values()))
-        if name in self.jobs:
+        if name is not None and name in self.jobs:
             return self.jobs[name]
         if name is None:
             raise UsageError(f"which job? known: {', '.join(sorted(self.jobs)) or 'none'}")
@@ -64,14 +71,33 @@ async def open_world(settings: Settings) -> AsyncIterator[World]:
     """Open a context and close its connections whatever happens."""
     os.umask(0o077)
     inventory = load_inventory(settings)
-    checks = load_checks(
-        (shipped_dir("checks"), *(directory / "checks" for directory in settings.library_dirs))
-    )
     jobs = [load_job(path) for path in settings.jobs]
-    transport = open_transport(settings.ssh, nodes=inventory.nodes)
+    transport = LateTransport(settings.ssh, inventory.nodes)
     try:
         backend = open_backend(settings, transport, inventory)
         placed = {job.name: await backend.place(job) for job in jobs}
-        yield World(settings, inventory, placed, checks, transport, backend)
+        yield World(settings, inventory, placed, transport, backend)
     finally:
         await transport.close()
+
+
+class LateTransport:
+    """The configured transport, opened by the first command that reaches a node.
+
+    `brctl ls` and the status screen reach none, and importing an SSH library costs more than all
+    the rest they do.
+    """
+
+    def __init__(self, ssh: SshSettings, nodes: Mapping[str, Node]) -> None:
+        self._ssh = ssh
+        self._nodes = nodes
+        self._opened: Transport | None = None
+
+    async def run(self, node: Node, command: Command) -> Answer:
+        if self._opened is None:
+            self._opened = open_transport(self._ssh, nodes=self._nodes)
+        return await self._opened.run(node, command)
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            await self._opened.close()
