@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import asyncssh
 import yaml
 
 from brctl.lab.environment import kernel_log, user_name
@@ -25,11 +24,14 @@ _GUARDS = {"blast_radius": {"max_nodes": 4, "max_percent": 50}}
 
 def write_files(record: Record, paths: LabPaths, master_port: int) -> None:
     """Write everything that must be there before the first node starts."""
+    # Imported here: it brings asyncssh, half of what `lab status` would cost.
+    from brctl.lab.keys import write_keys
+
     for directory in (paths.keys, paths.state, paths.scratch, *_work(paths).values()):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     for node in record.nodes:
         _write_node(record, paths, node)
-    _write_keys(record, paths)
+    write_keys(record, paths)
     _write_yaml(paths.config, "Config", _config())
     _write_yaml(paths.guards, "Guards", _GUARDS)
     _write_yaml(paths.inventory, "Inventory", _inventory(record, paths))
@@ -64,23 +66,6 @@ def reset_node(record: Record, paths: LabPaths, name: str) -> None:
     write_clock(mine.clock, 0.0)
     # Written in place, never replaced: in a netns lab the file is bound over /dev/kmsg.
     mine.kernel_log.write_text(boot_messages(record.spec.gpus))
-
-
-def _write_keys(record: Record, paths: LabPaths) -> None:
-    client = asyncssh.generate_private_key("ssh-ed25519", comment="brctl lab")
-    client.write_private_key(str(paths.client_key))
-    client.write_public_key(f"{paths.client_key}.pub")
-    lines = []
-    for node in record.nodes:
-        key = asyncssh.generate_private_key("ssh-ed25519", comment=f"brctl lab {node.name}")
-        private = paths.node(node.name).host_key
-        key.write_private_key(str(private))
-        private.chmod(0o600)
-        place = node.address if node.port == 22 else f"[{node.address}]:{node.port}"
-        kind, public = key.export_public_key().decode().split()[:2]
-        lines.append(f"{place} {kind} {public}\n")
-    paths.client_key.chmod(0o600)
-    paths.known_hosts.write_text("".join(lines))
 
 
 def _config() -> dict[str, object]:

@@ -134,8 +134,10 @@ def _make_bridge(record: Record) -> None:
 
 def _cable(record: Record, node: LabNode, pid: int) -> tuple[str, ...]:
     ours = record.interface(node.name)
+    # A machine keeps its hardware address over a reboot; its peers' ARP tables rely on it.
+    mac = "02:bc:" + ":".join(f"{int(part):02x}" for part in node.address.split("."))
     return (
-        f"link add {ours} type veth peer name eth0 netns {pid}",
+        f"link add {ours} type veth peer name eth0 address {mac} netns {pid}",
         f"link set {ours} master {record.bridge} up",
     )
 

@@ -105,7 +105,8 @@ class FaultSite:
     def trouble_rank(self, **faults: object) -> None:
         """Make the rank that uses the GPU, or the node's first rank, show something."""
         local_rank = self.gpu % self.record.spec.ranks_per_node
-        write_faults(self.files.faults, {"local_rank": local_rank, **faults})
+        before = json.loads(self.files.faults.read_text())
+        write_faults(self.files.faults, {**before, "local_rank": local_rank, **faults})
 
     def power_off(self) -> None:
         if self.has_namespaces:
