@@ -62,7 +62,8 @@ def show(ctx: typer.Context, name: Annotated[str, typer.Argument(help="playbook 
     invocation: Invocation = ctx.obj
     if name == "latest" or name.startswith("R-"):
         settings = invocation.settings()
-        finish_run(invocation, settings, remediate.view(find_run(settings.state_dir, name)))
+        found = remediate.view(find_run(settings.state_dir, name))
+        finish_run(invocation, settings, found, followed=False)
     invocation.finish(playbook_page(find_playbook(library_dirs(invocation), name)))
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -199,8 +199,15 @@ def interrupt_run(run_dir: Path) -> None:
         os.kill(int(str(starts[-1].fields["pid"])), signal.SIGINT)
 
 
-def finish_run(invocation: Invocation, settings: Settings, run: RunView) -> NoReturn:
-    """Write the run's document, or its last line for people, and leave with its exit code."""
+def finish_run(
+    invocation: Invocation, settings: Settings, run: RunView, *, followed: bool = True
+) -> NoReturn:
+    """Write the run's document and leave with its exit code.
+
+    A person who followed the run has seen its steps go by, so only the ending is left to say.
+    """
     events = read_journal(run.run_dir).events
     page = run_page(run.run, run.playbook, run.record, run.state, events, run.damage)
+    if followed:
+        page = replace(page, text=page.text.splitlines()[-1])
     invocation.finish(page, settings.context)

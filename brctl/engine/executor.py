@@ -191,7 +191,7 @@ class Executor:
                 "step": step.id,
                 "need": PEOPLE[need],
                 "given": given,
-                "type": self._expected(),
+                "answer": self._expected(),
                 "plan": self._digest,
                 "asked_at": rfc3339(self._ground.now()),
             },

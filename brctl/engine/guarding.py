@@ -70,6 +70,7 @@ class Guarding:
         return GuardFacts(
             now_at=now,
             run=self._site.run,
+            playbook=self._playbook.name,
             nodes=nodes_taken(self._playbook, scope),
             named=nodes_named(self._playbook, inputs.inputs),
             job=job_name,
@@ -97,7 +98,9 @@ class Guarding:
             if result is None or result.run == self._site.run:
                 continue
             if now - result.ended_at < LOOK_BACK and result.result in _TAKING_RESULTS:
-                found.append(PastRun(result.run, result.taken, result.job, result.ended_at))
+                found.append(
+                    PastRun(result.run, result.taken, result.job, result.ended_at, result.playbook)
+                )
         return tuple(found)
 
     async def _still_true(self, inputs: RunInputs, now: datetime) -> bool | None:

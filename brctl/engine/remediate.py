@@ -156,7 +156,7 @@ def answer(ground: Ground, run_dir: Path, by: str, *, yes: bool, typed: str | No
 def waiting_for(run_dir: Path) -> str:
     """What must be typed to approve a waiting run; "" when nothing was asked."""
     asked = [e for e in read_journal(run_dir).events if e.type == "approval.asked"]
-    return str(asked[-1].fields.get("type", "")) if asked else ""
+    return str(asked[-1].fields.get("answer", "")) if asked else ""
 
 
 def view(run_dir: Path) -> RunView:
@@ -168,7 +168,8 @@ def view(run_dir: Path) -> RunView:
         playbook=playbook,
         record=replay(playbook, recording.events),
         result=load_result(run_dir),
-        running=is_running(run_dir),
+        # After its last line a process still needs a moment to leave.
+        running=is_running(run_dir) and not recording.ended,
         damage=recording.damage,
     )
 

@@ -115,7 +115,14 @@ def run_dirs(state_dir: Path) -> list[Path]:
 
 
 def encode(event: Event, prev: str) -> bytes:
-    """The line of an event, without its newline."""
+    """The line of an event, without its newline.
+
+    Raises:
+        ValueError: A field has the name of one of the journal's own keys.
+    """
+    clash = set(_OWN_KEYS) & set(event.fields)
+    if clash:
+        raise ValueError(f"{event.type}: {sorted(clash)[0]!r} is a key of every line")
     line = {
         "type": str(event.type),
         "seq": event.seq,

@@ -43,6 +43,7 @@ class PastRun:
     nodes: tuple[str, ...]
     job: str
     at: datetime
+    playbook: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class GuardFacts:
 
     now_at: datetime
     run: str
+    playbook: str = ""
     nodes: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     job: str = ""
@@ -255,7 +257,8 @@ def _cooldown(parameters: Arguments, facts: GuardFacts) -> _Said:
     since = facts.now_at - timedelta(seconds=window_s)
     recent = [r for r in facts.past_runs if r.at >= since and r.run != facts.run]
     if parameters.get("per", "node") == "job":
-        counts = {facts.job: sum(1 for r in recent if r.job == facts.job)} if facts.job else {}
+        same = [r for r in recent if r.job == facts.job and r.playbook == facts.playbook]
+        counts = {facts.job: len(same)} if facts.job else {}
     else:
         counts = {node: sum(1 for r in recent if node in r.nodes) for node in facts.named}
     over = {name: count for name, count in counts.items() if count >= most}

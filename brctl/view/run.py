@@ -49,7 +49,7 @@ def event_line(playbook: Playbook, event: Event) -> str | None:
 
 
 def _ask(fields: Mapping[str, Json]) -> str:
-    return f"{fields.get('need')} must approve; type `{fields.get('type')}`"
+    return f"{fields.get('need')} must approve; type `{fields.get('answer')}`"
 
 
 def _number(playbook: Playbook, step: str) -> str:

@@ -1,0 +1,201 @@
+"""A playbook with a mistake is refused with file, line and what was probably meant."""
+
+from pathlib import Path
+
+import pytest
+
+from brctl.library.guards import load_guards
+from brctl.library.playbooks import load_playbooks, pick_playbook, read_playbook
+from brctl.library.shipped import shipped_dir
+from brctl.model.errors import ConfigError, UsageError
+from brctl.model.playbook import Playbook, Safety
+
+GOOD = """\
+apiVersion: brctl.dev/v1
+kind: Playbook
+metadata: {name: demo, title: Demo, risk: medium}
+inputs:
+  suspects: {type: nodeset, required: true}
+  job: {type: job, required: true}
+guards:
+  - blast_radius: {max_nodes: 3, window: 6h}
+  - lock: {keys: [job, suspects]}
+approval:
+  gate_before: stop
+  policy:
+    - {when: len(inputs.suspects) <= 4, need: one}
+defaults: {timeout: 1m, retry: {times: 2, only: [transport]}}
+steps:
+  - id: cordon
+    uses: node.cordon
+    with: {nodes: $(inputs.suspects), reason: "for $(run.id)"}
+    safety: reversible
+    undo: auto
+  - id: reserve
+    uses: standby.acquire
+    with: {count: $(len(inputs.suspects))}
+    safety: reversible
+    undo: auto
+  - id: stop
+    uses: job.stop
+    with: {job: $(inputs.job)}
+    safety: destructive
+  - id: swap
+    uses: job.replace_nodes
+    with: {job: $(inputs.job), out: $(inputs.suspects), in: $(steps.reserve.out.nodes)}
+    safety: reversible
+    undo: auto
+"""
+
+
+def read(text: str) -> Playbook:
+    return read_playbook(text.encode(), "my.yaml")
+
+
+def test_a_sound_playbook_is_read_whole() -> None:
+    """Defaults reach every step, except that a destructive one is never retried by default."""
+    playbook = read(GOOD)
+    assert [step.safety for step in playbook.steps[1:3]] == [Safety.REVERSIBLE, Safety.DESTRUCTIVE]
+    assert [step.retry.times for step in playbook.steps] == [2, 2, 0, 2]
+    assert playbook.steps[0].timeout_s == 60
+    assert playbook.guards[0].origin == "my.yaml:8"
+
+
+MISTAKES = [
+    (
+        "$(inputs.suspects), reason",
+        "$(inputs.suspect), reason",
+        "my.yaml:18: `inputs.suspect`: no such input; did you mean 'suspects'?",
+    ),
+    (
+        "gate_before: stop",
+        "gate_before: swap",
+        "my.yaml:26: step stop is destructive but comes before the approval gate `swap`",
+    ),
+    ("gate_before: stop", "gate_before: halt", "my.yaml:11: `gate_before`: no step 'halt'"),
+    (
+        "node.cordon",
+        "node.cordn",
+        "my.yaml:17: unknown verb 'node.cordn'; did you mean 'node.cordon'?",
+    ),
+    ("uses: node.cordon", "uses: node.reboot", "this version cannot run it"),
+    (
+        "    undo: auto\n  - id: reserve",
+        "  - id: reserve",
+        "step cordon is reversible, so it needs `undo`",
+    ),
+    ("steps.reserve.out.nodes", "steps.swap.out.nodes", "no earlier step 'swap'"),
+    (
+        "steps.reserve.out.nodes",
+        "steps.reserve.out.node",
+        "step reserve gives no 'node'; did you mean 'nodes'?",
+    ),
+    ("steps.reserve.out.nodes", "steps.reserve.nodes", "write steps.reserve.out.NAME"),
+    ("safety: destructive", "safety: read", "my.yaml:29: step stop: job.stop is destructive"),
+    ("safety: destructive", "safety: safe", "my.yaml:29: 'safety': unknown 'safe'"),
+    ("with: {count:", "with: {counts:", "standby.acquire takes no 'counts'; did you mean 'count'?"),
+    ("with: {job: $(inputs.job)}\n    safety: d", "safety: d", "job.stop needs `with.job`"),
+    ("when: len(inputs.suspects) <= 4", "when: len(inputs.suspects) =< 4", "my.yaml:13: "),
+    ("when: len(inputs.suspects) <= 4", 'when: "$(inputs.job)"', "write it without `$(...)`"),
+    ("id: reserve", "id: cordon", "my.yaml:21: step id 'cordon' is used twice"),
+    (
+        "blast_radius:",
+        "blast_radios:",
+        "my.yaml:8: unknown guard 'blast_radios'; did you mean 'blast_radius'?",
+    ),
+    ("blast_radius:", "freeze:", "my.yaml:8: guard 'freeze' is not carried out by this version"),
+    ("max_nodes", "max_node", "my.yaml:8: unknown key 'max_node'"),
+    ("window: 6h", "window: 6 hours", "my.yaml:8: 'window'"),
+    ("type: job", "type: jobs", "my.yaml:6: 'type': unknown 'jobs'; did you mean 'job'?"),
+    ("only: [transport]", "only: [network]", "no error class 'network'"),
+    ("timeout: 1m", "timeout: 1 minute", "'timeout'"),
+    ("risk: medium", "risk: mild", "'risk': unknown 'mild'"),
+    ("steps:\n", "step:\n", "my.yaml:15: unknown key 'step'; did you mean 'steps'?"),
+    (
+        "    uses: job.stop",
+        "    usess: job.stop",
+        "unknown key 'usess' in steps[2]; did you mean 'uses'?",
+    ),
+    (
+        "metadata:",
+        "for_each: {node: $(inputs.suspects)}\nmetadata:",
+        "`for_each` is not carried out",
+    ),
+    ("    uses: job.stop", "    run: echo $(inputs.job)", "not carried out by this version"),
+    (
+        "approval:\n  gate_before: stop\n  policy:\n    - {when: len(inputs.suspects) <= 4, need: one}\n",
+        "",
+        "step stop is destructive and there is no `approval` gate",
+    ),
+    ('reason: "for $(run.id)"', 'reason: "for $(run.id"', "never closed"),
+    ("need: one", "need: two people", "'need': unknown 'two people'"),
+    ("\n  suspects:", "\n\tsuspects:", "a tab cannot indent YAML"),
+    ("risk: medium", "risk: !!python/name:os.system x", "tag"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "says"), MISTAKES)
+def test_a_mistake_is_named_with_its_place(old: str, new: str, says: str) -> None:
+    """One sentence per mistake, and the file is refused as a whole."""
+    assert old in GOOD
+    with pytest.raises(ConfigError) as caught:
+        read(GOOD.replace(old, new, 1))
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("my.yaml:")
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    """Nobody should have to fix a file one error at a time."""
+    text = GOOD.replace("inputs.suspects), r", "inputs.suspect), r")
+    text = text.replace("steps.reserve.out.nodes", "steps.x.out.y")
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_shipped_playbooks_are_sound_and_found_by_name() -> None:
+    """Everything that ships validates, and a slip of the finger finds its neighbour."""
+    found = load_playbooks([shipped_dir("playbooks")])
+    assert {"swap-and-resume", "cordon", "restart-in-place", "uncordon"} <= set(found)
+    with pytest.raises(UsageError, match="did you mean 'swap-and-resume'"):
+        pick_playbook(found, "swap-and-resum")
+
+
+def test_a_sites_playbook_replaces_the_shipped_one(tmp_path: Path) -> None:
+    """The later folder wins by name."""
+    (tmp_path / "x.yaml").write_text(GOOD.replace("name: demo", "name: cordon"))
+    found = load_playbooks([shipped_dir("playbooks"), tmp_path])
+    assert found["cordon"].title == "Demo"
+
+
+def test_guard_files_are_read_line_by_line_and_loose_modes_are_said(tmp_path: Path) -> None:
+    """Limits keep their place; a file that others may write protects nobody."""
+    path = tmp_path / "guards.yaml"
+    path.write_text(
+        "apiVersion: brctl.dev/v1\nkind: Guards\n"
+        "blast_radius:\n  - {max_nodes: 2}\n  - {max_nodes: 8, playbook: group-evict}\n"
+        "min_healthy: {percent: 95}\napproval: [{when: job.gpus > 512, need: one}]\n"
+    )
+    path.chmod(0o666)
+    site = load_guards([path])
+    assert [spec.origin for spec in site.guards] == [f"{path}:4", f"{path}:5", f"{path}:6"]
+    assert site.approval[0][0].when == "job.gpus > 512"
+    assert "others may write" in site.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("blast_radius: {nodes: 2}", "unknown key 'nodes'"),
+        ("blast_radios: {max_nodes: 2}", "did you mean 'blast_radius'?"),
+        ("approval: [{when: inputs.x > 1, need: one}]", "`inputs.x`: no such name"),
+        ("override: {allow_groups: [sre]}", "unknown key 'override'"),
+    ],
+)
+def test_a_limit_that_cannot_be_read_is_an_error(line: str, says: str, tmp_path: Path) -> None:
+    """A guards file is never half believed."""
+    path = tmp_path / "guards.yaml"
+    path.write_text(f"apiVersion: brctl.dev/v1\nkind: Guards\n{line}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_guards([path])
+    assert says in str(caught.value)

@@ -1,0 +1,187 @@
+"""Guards refuse by number, name the line, and never count what is unknown as good."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brctl.library.playbooks import load_playbook
+from brctl.library.shipped import shipped_dir
+from brctl.model.playbook import GuardSpec, Json
+from brctl.playbook.guards import (
+    BUILT_IN,
+    GUARDS,
+    GuardFacts,
+    PastRun,
+    Taken,
+    blast_limit,
+    check_guards,
+    guards_for,
+    lock_keys,
+)
+
+NOW = datetime(2026, 7, 5, 12, tzinfo=UTC)
+FLEET = tuple(f"n{i}" for i in range(1, 101))
+FACTS = GuardFacts(now_at=NOW, run="R-9", fleet=FLEET, healthy=frozenset(FLEET))
+SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
+
+
+def ask(kind: str, facts: GuardFacts, **parameters: Json) -> tuple[bool, str]:
+    (result,) = check_guards([GuardSpec(kind, parameters, "guards.yaml:3")], facts)
+    assert result.origin == "guards.yaml:3"
+    return result.ok, result.sentence
+
+
+def ago(hours: float) -> datetime:
+    return NOW - timedelta(hours=hours)
+
+
+@pytest.mark.parametrize(
+    ("fleet", "limit"), [(8, 1), (99, 1), (100, 1), (450, 4), (600, 5), (10_000, 5)]
+)
+def test_the_built_in_limit_is_five_nodes_or_one_percent_but_never_none(
+    fleet: int, limit: int
+) -> None:
+    """Rounded down; a lab of eight may still lose its one broken node."""
+    assert blast_limit(BUILT_IN.parameters, fleet) == limit
+
+
+def test_nodes_others_took_in_the_window_count() -> None:
+    """Yesterday's do not, and neither does a node that this run takes anyway, twice."""
+    taken = (
+        Taken("n1", "dcops", ago(1)),
+        Taken("n2", "brctl:R-1", ago(2)),
+        Taken("n3", "R-0", ago(9)),
+    )
+    facts = replace(FACTS, nodes=("n2", "n7"), taken=taken)
+    assert ask("blast_radius", facts, max_nodes=3, window="6h")[0]
+    refused, sentence = ask("blast_radius", facts, max_nodes=2, window="6h")
+    assert not refused
+    assert "1 nodes taken in 6h00 + 2 now = 3 > 2 (taken: n1 by dcops)" in sentence
+
+
+def test_a_run_that_takes_no_node_is_never_blocked_by_the_blast_radius() -> None:
+    """Giving nodes back is always allowed."""
+    taken = tuple(Taken(f"n{i}", "x", ago(1)) for i in range(50))
+    assert ask("blast_radius", replace(FACTS, taken=taken), max_nodes=1)[0]
+
+
+nodes = st.lists(st.sampled_from(FLEET), unique=True, max_size=20).map(tuple)
+
+
+@given(
+    kind=st.sampled_from(["blast_radius", "min_healthy"]),
+    planned=nodes,
+    more=st.sampled_from(FLEET),
+    taken=nodes,
+    healthy=st.frozensets(st.sampled_from(FLEET)),
+    limit=st.integers(0, 20),
+)
+def test_a_guard_that_refuses_some_nodes_refuses_more(
+    kind: str,
+    planned: tuple[str, ...],
+    more: str,
+    taken: tuple[str, ...],
+    healthy: frozenset[str],
+    limit: int,
+) -> None:
+    """Adding a node never turns a no into a yes."""
+    facts = replace(
+        FACTS,
+        nodes=planned,
+        taken=tuple(Taken(node, "x", ago(1)) for node in taken),
+        healthy=healthy,
+    )
+    larger = replace(facts, nodes=tuple(dict.fromkeys((*planned, more))))
+    parameters: dict[str, Json] = {"max_nodes": limit, "percent": limit * 5}
+    if not ask(kind, facts, **parameters)[0]:
+        assert not ask(kind, larger, **parameters)[0]
+
+
+def test_unknown_is_not_healthy() -> None:
+    """A node that nobody could measure does not help to stay above the floor."""
+    facts = replace(FACTS, nodes=("n1",), healthy=frozenset(FLEET[:96]))
+    assert ask("min_healthy", facts, percent=95)[0]
+    assert not ask("min_healthy", replace(facts, healthy=frozenset(FLEET[:95])), percent=95)[0]
+
+
+def test_a_blind_view_is_refused() -> None:
+    """Without a sweep nobody knows who is silent, and that is no reason to act."""
+    assert ask("max_unknown", FACTS, percent=1) == (False, "no sweep says which nodes answer")
+    assert ask("max_unknown", replace(FACTS, silent=frozenset({"n1"})), percent=1)[0]
+    assert not ask("max_unknown", replace(FACTS, silent=frozenset({"n1", "n2"})), percent=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("age_h", "still", "ok"),
+    [(0.1, True, True), (0.1, None, True), (0.1, False, False), (0.6, True, False)],
+)
+def test_a_verdict_must_be_fresh_and_not_refuted(
+    age_h: float, still: bool | None, ok: bool
+) -> None:
+    """A node that came back stops the swap; one that cannot be looked at does not."""
+    facts = replace(FACTS, verdict="V-1", verdict_at=ago(age_h), still_true=still)
+    assert ask("verdict", facts, max_age="30m", still_true=True)[0] is ok
+
+
+def test_flapping_is_refused_for_the_node_that_flaps() -> None:
+    """Two runs took n1 today; a third is refused, for n2 it is not."""
+    past = tuple(PastRun(f"R-{i}", ("n1",), "demo", ago(i)) for i in (1, 5, 30))
+    facts = replace(FACTS, named=("n1",), past_runs=past)
+    assert not ask("cooldown", facts, per="node", at_most=2, window="24h")[0]
+    assert ask("cooldown", facts, per="node", at_most=3, window="24h")[0]
+    assert ask("cooldown", replace(facts, named=("n2",)), per="node", at_most=1, window="24h")[0]
+
+
+def test_somebody_elses_cordon_is_left_alone() -> None:
+    """Brctl lifts brctl's cordons, others' only when told to."""
+    facts = replace(FACTS, cordon_owners={"n1": "brctl:R-1", "n2": "dcops"})
+    assert ask("owner", facts, nodes=["n1"], cordoned_by=["brctl"])[0]
+    assert not ask("owner", facts, nodes=["n1", "n2"], cordoned_by=["brctl"])[0]
+    assert ask("owner", facts, nodes=["n2"], cordoned_by="anyone")[0]
+
+
+def test_a_busy_node_is_not_idle_and_a_held_lock_is_named() -> None:
+    """The refusal says which job and which run are in the way."""
+    assert "n1 runs demo" in ask("idle", replace(FACTS, busy={"n1": "demo"}), nodes=["n1"])[1]
+    assert (
+        "job:demo by R-3" in ask("lock", replace(FACTS, held={"job:demo": "R-3"}), keys=["job"])[1]
+    )
+
+
+def test_missing_standbys_are_counted() -> None:
+    """Two needed and one ready is a no."""
+    assert not ask("standby", replace(FACTS, standbys=("s1",)), at_least=2)[0]
+    assert ask("standby", replace(FACTS, standbys=("s1", "s2")), at_least=2)[0]
+
+
+def test_site_lines_add_to_the_playbooks_and_the_built_in_fills_the_gap() -> None:
+    """Every line that applies is asked, so the strictest decides."""
+    site = GuardSpec("blast_radius", {"max_nodes": 2}, "/etc/brctl/guards.yaml:3")
+    kinds = [spec.origin for spec in guards_for(SWAP, [site]) if spec.kind == "blast_radius"]
+    assert kinds[-1] == "/etc/brctl/guards.yaml:3"
+    assert "built in" not in kinds
+    assert guards_for(SWAP, [])[-1] is BUILT_IN
+
+
+def test_a_line_for_one_playbook_stands_in_for_the_general_one() -> None:
+    """A playbook can be given its own limit without loosening it for the others."""
+    general = GuardSpec("blast_radius", {"max_nodes": 2}, "g.yaml:1")
+    special = GuardSpec("blast_radius", {"max_nodes": 8, "playbook": SWAP.name}, "g.yaml:2")
+    other_file = GuardSpec("blast_radius", {"max_nodes": 3}, "etc.yaml:1")
+    chosen = guards_for(SWAP, [general, special, other_file])
+    assert [s.origin for s in chosen[len(SWAP.guards) :]] == ["g.yaml:2", "etc.yaml:1"]
+
+
+def test_a_run_locks_its_job_and_its_nodes() -> None:
+    """The inputs its lock guard lists become leases."""
+    keys = lock_keys(SWAP, {"job": "demo", "suspects": ["n1", "n2"]})
+    assert keys == ("job:demo", "node:n1", "node:n2")
+
+
+@pytest.mark.parametrize("kind", sorted(GUARDS))
+def test_every_guard_answers_with_bare_facts(kind: str) -> None:
+    """No guard needs a parameter to give a sentence."""
+    assert ask(kind, FACTS)[1]
