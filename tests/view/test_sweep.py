@@ -1,0 +1,87 @@
+"""Sweeps and verdicts as people read them: worst first, folded, hostile text harmless."""
+
+from dataclasses import replace
+
+from brctl.model.evidence import Gap, Role, Subject, Weight
+from brctl.model.exit_codes import ExitCode
+from brctl.model.fault import FaultClass
+from brctl.verdict.decide import Scene, decide
+from brctl.view.sweep import sweep_page
+from brctl.view.verdict import diagnosis_page, why_page
+from tests.fakes.nodes import NOW, clear, health, seen, silent, sweep_of
+
+
+def test_a_sweep_names_the_worst_first_and_accounts_for_every_node() -> None:
+    page = sweep_page(
+        sweep_of(clear("n1"), silent("n2"), health("n3", [seen("n3")]), clear("n4"), silent("n5")),
+        "prod-a",
+    )
+    assert page.text.splitlines() == [
+        "sweep S-1  prod-a  5 nodes  2 checks  level 1  1.2 s",
+        "CRIT     1  n3      gpu.xid  Xid 79: GPU has fallen off the bus (pci:0000:9b:00.0)",
+        "UNKNOWN  2  n[2,5]  node     connect-timed-out: no TCP connection within 10 s",
+        "OK       2  n[1,4]",
+    ]
+    assert page.exit_code is ExitCode.CRITICAL
+    assert page.next == ("brctl dx -w n[2-3,5]",)
+
+
+def test_silence_alone_exits_3_and_a_hint_alone_1() -> None:
+    hint = health("n1", [seen("n1", weight=Weight.HINTS)])
+    assert sweep_page(sweep_of(clear("n1"), silent("n2")), "c").exit_code is ExitCode.UNKNOWN
+    assert sweep_page(sweep_of(hint), "c").exit_code is ExitCode.WARNING
+    assert sweep_page(sweep_of(clear("n1")), "c").exit_code is ExitCode.OK
+
+
+def test_equal_reasons_share_one_line_though_they_name_their_node() -> None:
+    nodes = [
+        health(name, [seen(name, text=f"{name} lost a GPU", device="")]) for name in ("n1", "n2")
+    ]
+    page = sweep_page(sweep_of(*nodes), "c")
+    assert "n[1-2]" in page.text
+    assert "NODE lost a GPU" in page.text
+
+
+def test_escapes_and_markup_from_a_node_are_shown_and_not_obeyed() -> None:
+    hostile = health("n1", [seen("n1", text="\x1b[2J[bold]gone[/bold]\r\n\u202e", device="")])
+    text = sweep_page(sweep_of(hostile), "c").text
+    assert "\x1b" not in text
+    assert "\\x1b[2J[bold]gone[/bold]\\r\\n\\u202e" in text
+
+
+def test_a_diagnosis_ends_in_the_next_command() -> None:
+    (verdict,) = decide([seen("n3")], (), Scene(NOW, "llm", 7, stalled=True))
+    page = diagnosis_page([verdict], None, ["n3"], 1.0)
+    assert page.exit_code is ExitCode.CRITICAL
+    assert page.next[0] == f"brctl fix {verdict.id}"
+    assert "HIGH" in page.text
+    assert "do:     swap (playbook swap-and-resume)" in page.text
+
+
+def test_a_low_confidence_lead_is_never_followed_by_fix() -> None:
+    (verdict,) = decide([seen("n3", weight=Weight.HINTS)], (), Scene(NOW, stalled=True))
+    page = diagnosis_page([verdict], None, ["n3"], 1.0)
+    assert page.exit_code is ExitCode.WARNING
+    assert page.next == (f"brctl why {verdict.id}",)
+
+
+def test_why_shows_the_chain_what_is_ruled_out_and_what_was_not_seen() -> None:
+    evidence = [
+        seen("n3"),
+        seen("n5", role=Role.VICTIM, weight=Weight.CONTEXT, fault=FaultClass.NETWORK_ETH,
+             text="rank 4 lost its peer", source="rank-00004.log"),
+        seen("n3", weight=Weight.CLEARS, fault=FaultClass.PCIE, source="gpu.pcie", text="width 16"),
+    ]  # fmt: skip
+    gap = Gap(Subject("n3"), "gpu.nvlink", "timed out after 10 s")
+    (verdict,) = decide(evidence, [gap], Scene(NOW, "llm", 7, stalled=True))
+    text = why_page(verdict, "open", "").text
+    assert " 1  +  03:02:09  decides  gpu.xid" in text
+    assert ".  03:02:09  follows  rank-00004.log" in text
+    assert "ruled out: pcie, width 16" in text
+    assert "not seen:  n3 gpu.nvlink: timed out after 10 s" in text
+
+
+def test_what_nothing_was_found_for_is_unknown_and_exits_3() -> None:
+    (verdict,) = decide((), (), Scene(NOW, "llm", stalled=True))
+    page = diagnosis_page([replace(verdict)], None, ["n1"], 1.0)
+    assert page.exit_code is ExitCode.UNKNOWN
