@@ -58,11 +58,13 @@ class _Sample:
 
 
 _F = FaultClass
+GEMM_TYPES = ("bf16", "fp16", "fp32", "tf32", "fp64", "int8", "fp8")
 # fmt: off
 NUMERIC: tuple[PeerRule, ...] = (
-    PeerRule("gpu.gemm.tflop_per_s", Side.LOW, _F.GPU_SLOW, "multiplies slower than its peers"),
+    *(PeerRule(f"gpu.gemm.{d}_tflop_per_s", Side.LOW, _F.GPU_SLOW, "multiplies slower than its peers") for d in GEMM_TYPES),
     PeerRule("gpu.hbm.gb_per_s", Side.LOW, _F.GPU_SLOW, "moves memory slower than its peers"),
-    PeerRule("gpu.copy.gb_per_s", Side.LOW, _F.PCIE, "copies slower than its peers", least_pct=10.0),
+    PeerRule("gpu.copy.h2d_gb_per_s", Side.LOW, _F.PCIE, "copies slower than its peers", least_pct=10.0),
+    PeerRule("gpu.copy.d2h_gb_per_s", Side.LOW, _F.PCIE, "copies slower than its peers", least_pct=10.0),
     PeerRule("fabric.allreduce.bus_gb_per_s", Side.LOW, _F.NVLINK, "reduces slower inside the node"),
     PeerRule("gpu.clocks.temperature_c", Side.HIGH, _F.THERMAL_POWER, "is hotter than its peers", least_pct=25.0),
     PeerRule("host.memory.total_bytes", Side.LOW, _F.NODE_FAILURE, "has less memory than its peers", least_pct=2.0),
@@ -72,8 +74,9 @@ NUMERIC: tuple[PeerRule, ...] = (
 
 _DRIFT = (_F.ENVIRONMENT_MISMATCH, Weight.HINTS)
 EQUAL: Mapping[str, tuple[FaultClass, Weight]] = {
-    "gpu.gemm.digest": (_F.SILENT_CORRUPTION, Weight.CONVICTS),
-    "numerics.minigpt.digest": (_F.SILENT_CORRUPTION, Weight.CONVICTS),
+    **{f"gpu.gemm.{d}_digest": (_F.SILENT_CORRUPTION, Weight.CONVICTS) for d in GEMM_TYPES},
+    "numerics.minigpt.dense_digest": (_F.SILENT_CORRUPTION, Weight.CONVICTS),
+    "numerics.minigpt.moe_digest": (_F.SILENT_CORRUPTION, Weight.CONVICTS),
     "gpu.devices.driver_version": _DRIFT,
     "host.versions.kernel": _DRIFT,
     "host.versions.system": _DRIFT,

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from types import ModuleType
 
 import pytest
 
@@ -15,48 +14,115 @@ import torch
 
 pytestmark = pytest.mark.torch
 
-SMALL = {"device": "cpu", "size": 256, "seconds": 0.0, "compare_every": 1}
+SMALL = {"device": "cpu", "size": 512, "depth": 512, "seconds": 0.0, "batch": 2}
+CPU = torch.device("cpu")
 
 
-def burn(module: ModuleType, flip: object, **parameters: object) -> Read:
+def burn(name: str, flip: object = None, **parameters: object) -> Read:
+    module = load_probe(name)
     readings = module.Readings()
-    device = torch.device("cpu")
-    module.burn(torch, "cpu:0", device, {**SMALL, **parameters}, readings, flip)
-    values = {(row["name"], row["subject"]): row["value"] for row in readings.rows}
-    return Read(0, values, tuple(readings.notes))
+    extra = () if flip is None else (flip,)
+    module.burn(torch, readings, {**SMALL, **parameters}, "cpu:0", CPU, *extra)
+    values = {row["name"]: row["value"] for row in readings.rows}
+    return Read(0, {(name, "cpu:0"): value for name, value in values.items()}, ())
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def value(found: Read, name: str) -> object:
+    return found.values[name, "cpu:0"]
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp64", "int8"])
 def test_a_healthy_device_is_exact(dtype: str) -> None:
-    """Products of whole numbers come out bit for bit as float64 says, in either dtype."""
-    found = read("gpu.gemm", {**SMALL, "dtype": dtype})
-    assert found.status == 0
-    assert found.values["gpu.gemm.wrong_elements", "cpu:0"] == 0
-    assert float(found.values["gpu.gemm.tflop_per_s", "cpu:0"]) > 0
+    """Products of whole numbers come out bit for bit as float64 says, in any data type."""
+    found = burn("gpu.gemm", dtypes=[dtype])
+    assert value(found, "gpu.gemm.wrong_elements") == 0
+    assert value(found, "gpu.gemm.compared_results") == 2
+    assert ("gpu.gemm.first_wrong", "cpu:0") not in found.values
 
 
 def test_the_digest_is_the_same_on_any_number_of_threads() -> None:
     """The order of sums does not matter, so one digest serves a whole fleet."""
-    threads = torch.get_num_threads()
-    digests = set()
+    threads, digests = torch.get_num_threads(), set()
     for count in (1, 2):
         torch.set_num_threads(count)
-        found = read("gpu.gemm", {**SMALL, "dtype": "float32"})
-        digests.add(found.values["gpu.gemm.digest", "cpu:0"])
+        digests.add(value(burn("gpu.gemm", dtypes=["fp32"]), "gpu.gemm.fp32_digest"))
     torch.set_num_threads(threads)
     assert len(digests) == 1
 
 
-def test_one_flipped_low_bit_is_found_and_placed() -> None:
-    """The lowest bit of one element of one result is enough."""
+@pytest.mark.parametrize(("dtype", "kind"), [("fp32", torch.int32), ("bf16", torch.int16)])
+def test_one_flipped_low_bit_in_one_result_is_found_and_placed(
+    dtype: str, kind: torch.dtype
+) -> None:
+    """The lowest bit of one element of one result is enough, although the next result is right."""
 
     def flip(out: torch.Tensor, rounds: int) -> None:
         if rounds == 1:
-            out.view(torch.int32)[17, 40] ^= 1
+            out.view(kind)[300, 40] ^= 1
 
-    found = burn(load_probe("gpu.gemm"), flip, dtype="float32")
-    assert found.values["gpu.gemm.wrong_elements", "cpu:0"] == 1
-    assert found.values["gpu.gemm.first_wrong_element", "cpu:0"] == "17,40"
+    found = burn("gpu.gemm", flip, dtypes=[dtype])
+    assert value(found, "gpu.gemm.wrong_elements") == 1
+    assert value(found, "gpu.gemm.first_wrong") == (
+        f"{dtype}, by result 2: element 300,40 of tile 1,0"
+    )
+
+
+def test_a_column_checksum_places_a_flipped_low_bit() -> None:
+    """Sums of whole numbers are exact, so the checksum of a column is off by exactly the flip."""
+    module = load_probe("gpu.gemm")
+    a, b, _ = module.operands(torch, SMALL, torch.float32, CPU)
+    checksum = a.double().sum(0) @ b.double()
+    out = a @ b
+    assert module.wrong_columns(torch, out, checksum) == []
+    out.view(torch.int32)[17, 41] ^= 1
+    assert module.wrong_columns(torch, out, checksum) == [41]
+
+
+def test_memory_that_drops_a_bit_is_found_and_placed() -> None:
+    """A stuck bit in one word of the tested memory shows in a pattern and is placed."""
+    module = load_probe("gpu.hbm")
+    errors = module.Errors(torch, CPU)
+    cells = torch.full((1024,), 0x55555555, dtype=torch.int32)
+    cells[77] ^= 4
+    errors.compare(cells, 0x55555555, 3)
+    assert int(errors.count) == 1
+    assert (
+        errors.place("read", [], 4096) == "read: byte 12596 of the tested memory reads 0x55555551"
+    )
+
+
+def test_good_memory_passes_every_step() -> None:
+    """Patterns, march and addresses over good memory find nothing."""
+    found = burn("gpu.hbm", cpu_bytes=4 << 20, block_bytes=1 << 20)
+    assert value(found, "gpu.hbm.wrong_words") == 0
+    assert value(found, "gpu.hbm.tested_pct") == 25.0
+
+
+def test_copies_arrive_unchanged() -> None:
+    """What went out and came back is equal."""
+    assert value(burn("gpu.copy", bytes=1 << 20, rounds=1), "gpu.copy.wrong_words") == 0
+
+
+def test_a_training_step_gives_the_same_bits_every_time() -> None:
+    """Two runs of the fixed model, dense and mixed, have one digest each."""
+    found = burn("numerics.minigpt")
+    assert value(found, "numerics.minigpt.dense_repeats") is True
+    assert value(found, "numerics.minigpt.moe_repeats") is True
+    again = burn("numerics.minigpt")
+    assert value(again, "numerics.minigpt.moe_digest") == value(
+        found, "numerics.minigpt.moe_digest"
+    )
+
+
+def test_one_low_bit_inside_a_training_step_changes_its_digest() -> None:
+    """A flip in one of sixty thousand logits is seen in outputs or gradients."""
+    module = load_probe("numerics.minigpt")
+
+    def flip(logits: torch.Tensor) -> None:
+        logits.data.view(torch.int32)[1, 2, 3] ^= 1
+
+    clean = module.digest(torch, module.step(torch, CPU, torch.float32, 1))
+    assert module.digest(torch, module.step(torch, CPU, torch.float32, 1, flip)) != clean
 
 
 def test_all_reduce_inside_the_node_is_exact() -> None:

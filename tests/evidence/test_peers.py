@@ -10,8 +10,8 @@ from brctl.model.answer import Outcome
 from brctl.model.evidence import Weight
 from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 
-RATE = "gpu.gemm.tflop_per_s"
-DIGEST = "gpu.gemm.digest"
+RATE = "gpu.gemm.bf16_tflop_per_s"
+DIGEST = "gpu.gemm.bf16_digest"
 
 
 def fleet(kind: str, values: list[Value]) -> list[NodeReport]:

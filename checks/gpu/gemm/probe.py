@@ -1,7 +1,9 @@
-"""RUNS ON THE NODE. Multiplies matrices of whole numbers on every GPU for a short while.
+"""RUNS ON THE NODE. Multiplies matrices of whole numbers; compares every result with the exact.
 
-Each compared result has one exact answer, whatever the order of sums. Needs torch; loads the GPU,
-changes nothing else.
+Rows of A and columns of B repeat every TILE, so the exact product of one tile (computed in float64
+on the CPU) serves for a matrix of any size, and names the tile that is wrong. Inputs lie in -8..7
+and the depth is at most 65536, so every partial sum is a whole number of at most 2**22, which
+float32 holds exactly whatever the order of additions. Loads the GPU, changes nothing.
 """
 
 import hashlib
@@ -61,88 +63,209 @@ def main(measure):
     return status
 
 
-def device_names(torch, parameters):
-    """(subject, device) of what is to be tested; the CPU only when asked for."""
+TILE = 256
+KINDS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
+
+
+def whole_numbers(torch, rows, columns, factor):
+    """Whole numbers from -8 to 7 by a fixed formula: the same on every device of a fleet."""
+    k = torch.arange(rows * columns, dtype=torch.int64)
+    return ((k * factor + 12345) % 2147483647 // 65536 % 16 - 8).reshape(rows, columns)
+
+
+def operands(torch, parameters, dtype, device):
+    """A and B on the device, and the exact tile on the CPU."""
+    depth = min(int(parameters.get("depth", 4096)), 65536)
+    left = whole_numbers(torch, TILE, depth, 1103515245)
+    right = whole_numbers(torch, depth, TILE, 69069)
+    tiles = max(1, int(parameters.get("size", 512)) // TILE)
+    a = left.to(dtype).to(device).repeat(tiles, 1)
+    b = right.to(dtype).to(device).repeat(1, tiles)
+    return a, b, torch.matmul(left.double(), right.double())
+
+
+def plain(torch, a, b, out):
+    torch.matmul(a, b, out=out)
+
+
+def integers(torch, a, b, out):
+    out.copy_(torch._int_mm(a, b))
+
+
+def eighths(torch, a, b, out):
+    """FP8 inputs; B must lie by columns, and fast accumulation would not be exact."""
+    one = torch.ones((), device=a.device)
+    columns = b.t().contiguous().t()
+    product = torch._scaled_mm(
+        a, columns, scale_a=one, scale_b=one, out_dtype=out.dtype, use_fast_accum=False
+    )
+    out.copy_(product)
+
+
+# name: (input dtype, result dtype, multiply)
+DTYPES = {
+    "bf16": ("bfloat16", "bfloat16", plain),
+    "fp16": ("float16", "float16", plain),
+    "fp32": ("float32", "float32", plain),
+    "tf32": ("float32", "float32", plain),
+    "fp64": ("float64", "float64", plain),
+    "int8": ("int8", "int32", integers),
+    "fp8": ("float8_e4m3fn", "bfloat16", eighths),
+}
+
+
+def bits(torch, tensor):
+    """The tensor as whole numbers, so that a NaN equals itself and -0 differs from 0."""
+    return tensor.view(getattr(torch, KINDS[tensor.element_size()]))
+
+
+class Checker(object):
+    """Marks, on the device, every element that ever differed from the exact one.
+
+    Two passes over a result that mostly lies in the cache, no reduction and no copy to the host:
+    checking every result costs about a percent of a product of this depth.
+    """
+
+    def __init__(self, torch, exact, out):
+        self.torch = torch
+        tiles = (out.shape[0] // TILE, out.shape[1] // TILE)
+        # Rounded once: exact in float32, then to the result's type, as the hardware does.
+        golden = (exact if out.dtype == torch.float64 else exact.to(torch.float32)).to(out.dtype)
+        self.golden = bits(torch, golden.to(out.device)).reshape(1, TILE, 1, TILE)
+        self.view = bits(torch, out).view(tiles[0], TILE, tiles[1], TILE)
+        self.differs = torch.empty(self.view.shape, dtype=torch.bool, device=out.device)
+        self.seen = torch.zeros_like(self.differs)
+
+    def check(self):
+        """Compare the whole result."""
+        self.torch.ne(self.view, self.golden, out=self.differs)
+        self.seen.logical_or_(self.differs)
+
+    def collect(self):
+        """(how many elements differed since last asked, place of the first)."""
+        count = int(self.seen.sum())
+        if not count:
+            return 0, None
+        tile_row, row, tile_column, column = self.seen.nonzero()[0].tolist()
+        self.seen.zero_()
+        where = (tile_row * TILE + row, tile_column * TILE + column, tile_row, tile_column)
+        return count, "element %d,%d of tile %d,%d" % where
+
+
+def wrong_columns(torch, out, checksum):
+    """Columns whose sum is off: finds and places an error at the cost of one pass over the result.
+
+    Exact only where the result type holds the whole numbers exactly (fp32, fp64, int8).
+    """
+    return (out.double().sum(0) != checksum).nonzero().flatten().tolist()
+
+
+class Totals(object):
+    """What all data types found so far; reported even when the deadline ends the last one."""
+
+    def __init__(self):
+        self.wrong, self.compared, self.where = 0, 0, None
+
+    def report(self, readings, subject):
+        if self.compared:
+            readings.add("gpu.gemm.wrong_elements", subject, self.wrong)
+            readings.add("gpu.gemm.compared_results", subject, self.compared)
+        if self.where:
+            readings.add("gpu.gemm.first_wrong", subject, self.where)
+
+
+def burn(torch, readings, parameters, subject, device, flip=None):
+    names = parameters.get("dtypes") or ["bf16"]
+    seconds = float(parameters.get("seconds", 2)) / len(names)
+    totals = Totals()
+    try:
+        for name in names:
+            burn_or_note(torch, readings, parameters, name, subject, device, seconds, flip, totals)
+    finally:
+        totals.report(readings, subject)
+
+
+def burn_or_note(torch, readings, parameters, name, subject, device, seconds, flip, totals):
+    if name == "fp8" and device.type == "cpu":  # there it is emulated, a thousand times slower
+        readings.note("not supported: gpu.gemm.fp8_tflop_per_s %s" % subject)
+        return
+    try:
+        found = burn_one(torch, readings, parameters, name, subject, device, seconds, flip)
+    except (RuntimeError, AttributeError) as exc:
+        if "support" not in str(exc) and "attribute" not in str(exc):
+            raise  # a device that fails while it computes is no missing feature
+        said = (name, subject, str(exc)[:200])
+        readings.note("not supported: gpu.gemm.%s_tflop_per_s %s: %s" % said)
+        return
+    totals.wrong += found[0]
+    totals.compared += found[1]
+    totals.where = totals.where or found[2]
+
+
+def burn_one(torch, readings, parameters, name, subject, device, seconds, flip):
+    """(wrong elements, results compared, place of the first) of one dtype."""
+    given, result, multiply = DTYPES[name]
+    exactly(torch, name)
+    a, b, exact = operands(torch, parameters, getattr(torch, given), device)
+    out = torch.empty(a.shape[0], b.shape[1], dtype=getattr(torch, result), device=device)
+    checker, wrong, where, rounds = Checker(torch, exact, out), 0, None, 0
+    multiply(torch, a, b, out)
+    settle(torch, device)
+    start = time.monotonic()
+    while rounds == 0 or time.monotonic() - start < seconds:
+        # The host looks once a batch: asking more often would keep the device waiting.
+        for _ in range(int(parameters.get("batch", 16))):
+            rounds += 1
+            multiply(torch, a, b, out)
+            if flip is not None:
+                flip(out, rounds)
+            checker.check()
+        found, place = checker.collect()
+        wrong += found
+        if place and where is None:
+            where = "%s, by result %d: %s" % (name, rounds, place)
+    settle(torch, device)
+    spent = time.monotonic() - start
+    work = 2.0 * a.shape[0] * a.shape[1] * b.shape[1] * rounds
+    readings.add("gpu.gemm.%s_tflop_per_s" % name, subject, work / spent / 1e12)
+    readings.add("gpu.gemm.%s_digest" % name, subject, digest(torch, out))
+    return wrong, rounds, where
+
+
+def exactly(torch, name):
+    """Switch off what would round partial sums, and TF32 unless it is what we test."""
+    matmul = torch.backends.cuda.matmul
+    matmul.allow_tf32 = name == "tf32"
+    matmul.allow_fp16_reduced_precision_reduction = False
+    matmul.allow_bf16_reduced_precision_reduction = False
+
+
+def digest(torch, out):
+    """SHA-256 of the first tile: equal on every healthy device for one dtype and depth."""
+    tile = bits(torch, out)[:TILE, :TILE].cpu().contiguous()
+    return hashlib.sha256(repr(tile.reshape(-1).tolist()).encode()).hexdigest()[:32]
+
+
+def devices(torch, readings, parameters):
+    """(subject, device) of every GPU, or of the CPU when it is asked for; None ends the probe."""
     if parameters.get("device") == "cpu":
         return [("cpu:0", torch.device("cpu"))]
-    if not torch.cuda.is_available():
-        return []
     pairs = []
     for index in range(torch.cuda.device_count()):
         uuid = getattr(torch.cuda.get_device_properties(index), "uuid", None)
         name = "gpu:GPU-%s" % uuid if uuid is not None else "gpu:index-%d" % index
         pairs.append((name, torch.device("cuda", index)))
+    if not pairs and parameters.get("expected_gpus") == 0:
+        readings.note("not supported: everything, the node has no GPU")
+    elif not pairs:
+        readings.note("torch sees no CUDA device")
     return pairs
 
 
-def inputs(torch, size, dtype, device):
-    """Whole numbers from -8 to 7 by a fixed formula, the same on every device of the fleet.
-
-    With size <= 2048 every sum stays below 2**24, so float32 holds it exactly whatever the order of
-    additions, and every other dtype holds the rounding of the exact value.
-    """
-    k = torch.arange(size * size, dtype=torch.int64)
-    a = ((k * 1103515245 + 12345) // 65536 % 16 - 8).reshape(size, size)
-    b = ((k * 69069 + 1) // 65536 % 16 - 8).reshape(size, size)
-    return a, b, a.to(dtype).to(device), b.to(dtype).to(device)
-
-
-def exact(torch, a, b, dtype):
-    """The product in float64 on the CPU, exact, rounded once to the dtype."""
-    return torch.matmul(a.double(), b.double()).to(torch.float32).to(dtype)
-
-
-def bits(torch, tensor):
-    """The tensor as whole numbers, so that a NaN equals itself and -0 differs from 0."""
-    kinds = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    return tensor.view(kinds[tensor.element_size()])
-
-
-def burn(torch, subject, device, parameters, readings, flip=None):
-    """Multiply for a while; every result is compared on the device, and what differs is located."""
-    dtype = getattr(torch, parameters.get("dtype", "bfloat16"))
-    size, every = int(parameters.get("size", 1024)), int(parameters.get("compare_every", 4))
-    left, right, a, b = inputs(torch, size, dtype, device)
-    golden = bits(torch, exact(torch, left, right, dtype).to(device))
-    out = torch.empty(size, size, dtype=dtype, device=device)
-    wrong = torch.zeros((), dtype=torch.int64, device=device)
-    rounds, compared, where = 0, 0, None
-    start = time.monotonic()
-    while time.monotonic() - start < float(parameters.get("seconds", 2)) or compared == 0:
-        torch.matmul(a, b, out=out)
-        rounds += 1
-        if flip is not None:
-            flip(out, rounds)
-        if rounds % every == 0:
-            compared += 1
-            wrong += (bits(torch, out) != golden).sum()
-            if compared % 16 == 1 and where is None and int(wrong):
-                where = locate(torch, bits(torch, out) != golden)
+def settle(torch, device):
+    """Wait until the device has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    spent = time.monotonic() - start
-    report(readings, subject, rounds * 2.0 * size**3 / spent / 1e12, int(wrong), compared, where)
-    readings.add("gpu.gemm.digest", subject, digest(torch, out))
-
-
-def locate(torch, different):
-    """`row,column` of the first element that differs."""
-    found = different.nonzero()
-    return "%d,%d" % tuple(found[0].tolist()) if len(found) else None
-
-
-def report(readings, subject, rate, wrong, compared, where):
-    readings.add("gpu.gemm.tflop_per_s", subject, rate)
-    readings.add("gpu.gemm.wrong_elements", subject, wrong)
-    readings.add("gpu.gemm.compared_results", subject, compared)
-    if where is not None:
-        readings.add("gpu.gemm.first_wrong_element", subject, where)
-
-
-def digest(torch, tensor):
-    """SHA-256 of the result: equal on every healthy device of one dtype and size."""
-    data = bits(torch, tensor.cpu()).contiguous().reshape(-1).tolist()
-    return hashlib.sha256(repr(data).encode()).hexdigest()[:32]
 
 
 def measure(readings, parameters):
@@ -151,16 +274,10 @@ def measure(readings, parameters):
     except Exception as exc:
         readings.note("torch: %s" % exc)
         return 1
-    devices = device_names(torch, parameters)
-    if not devices and parameters.get("expected_gpus") == 0:
-        readings.note("not supported: everything, the node has no GPU")
-        return 0
-    if not devices:
-        readings.note("torch sees no CUDA device")
-        return 1
-    for subject, device in devices:
-        burn(torch, subject, device, parameters, readings)
-    return 0
+    pairs = devices(torch, readings, parameters)
+    for subject, device in pairs:
+        burn(torch, readings, parameters, subject, device)
+    return 0 if pairs or parameters.get("expected_gpus") == 0 else 1
 
 
 if __name__ == "__main__":
