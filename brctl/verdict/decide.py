@@ -179,7 +179,8 @@ def _ruled_out(
 def _chain_key(item: Evidence) -> tuple[object, ...]:
     """In order of time where it is known, then by weight, then stable."""
     at = item.at.timestamp() if item.at else float("inf")
-    return (at, _ORDER[item.weight], item.subject, item.kind, item.source, item.text, item.raw)
+    rest = (item.kind, item.source, item.text, item.raw, item.role, item.fault or "")
+    return (at, _ORDER[item.weight], item.subject, *rest)
 
 
 def _name(fault: FaultClass, nodes: Sequence[str], scene: Scene) -> str:
