@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from brctl.actions.contract import owner_mark
 from brctl.actions.standby_acquire import free_standbys
 from brctl.engine.ground import Ground
 from brctl.engine.run_files import RunInputs, load_result
@@ -76,7 +77,12 @@ class Guarding:
             job=job_name,
             fleet=fleet,
             taken=(
-                *(Taken(c.node, c.owner, c.at or now) for c in cordons.values()),
+                # What this run takes is counted as `nodes`; a standby it rejected carried nothing.
+                *(
+                    Taken(c.node, c.owner, c.at or now)
+                    for c in cordons.values()
+                    if c.owner != owner_mark(self._site)
+                ),
                 *(Taken(node, r.run, r.at) for r in past for node in r.nodes),
             ),
             healthy=frozenset(fleet) - frozenset(cordons),

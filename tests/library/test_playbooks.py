@@ -123,7 +123,8 @@ MISTAKES = [
     ),
     ("    uses: job.stop", "    run: echo $(inputs.job)", "not carried out by this version"),
     (
-        "approval:\n  gate_before: stop\n  policy:\n    - {when: len(inputs.suspects) <= 4, need: one}\n",
+        "approval:\n  gate_before: stop\n  policy:\n"
+        "    - {when: len(inputs.suspects) <= 4, need: one}\n",
         "",
         "step stop is destructive and there is no `approval` gate",
     ),

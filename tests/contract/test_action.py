@@ -1,0 +1,114 @@
+"""What every verb of the table must do: look, plan, act, be safe to repeat, undo its own."""
+
+from pathlib import Path
+
+import pytest
+
+from brctl.actions.base import ACTIONS
+from brctl.engine.run_site import RunSite
+from brctl.model.playbook import Json, Safety
+from brctl.playbook.verbs import VERBS
+from tests.fakes.ground import FakeGround, fake_ground
+
+ARGUMENTS: dict[str, dict[str, Json]] = {
+    "ckpt.select": {"job": "demo"},
+    "evidence.capture": {"nodes": ["n3"]},
+    "incident.note": {"text": "hello"},
+    "job.replace_nodes": {"job": "demo", "out": ["n3"], "in": ["s1"]},
+    "job.restart": {"job": "demo", "checkpoint": "/ckpt/step-00000038"},
+    "job.stop": {"job": "demo", "grace": "1s"},
+    "job.wait_progress": {"job": "demo", "steps": 2, "within": "30s"},
+    "node.cordon": {"nodes": ["n1", "n2"], "reason": "test"},
+    "node.uncordon": {"nodes": ["n1"]},
+    "standby.acquire": {"count": 1},
+    "standby.release": {"nodes": ["s1"]},
+}
+# What each verb needs to find before it can act.
+PREPARED: dict[str, dict[str, Json]] = {
+    "job.restart": {"dead": [], "ranks": {}},
+    "job.wait_progress": {"dead": []},
+    "node.uncordon": {
+        "cordons": {
+            "n1": {"owner": "brctl:R-0001", "reason": "x", "at": "2026-07-05T12:00:00.000Z"}
+        }
+    },
+    "standby.release": {
+        "reservations": {"s1": {"owner": "brctl:R-0001", "at": "2026-07-05T12:00:00.000Z"}}
+    },
+}
+
+
+def site_for(folder: Path, verb: str) -> tuple[RunSite, FakeGround]:
+    ground = fake_ground(folder)
+    with ground.world.change() as data:
+        data |= PREPARED.get(verb, {})
+    return RunSite(ground, "R-0001", folder), ground
+
+
+def world_of(ground: FakeGround) -> dict[str, object]:
+    data = ground.world.read()
+    return {k: data[k] for k in ("cordons", "reservations", "nodes", "ranks")}
+
+
+def test_the_table_of_verbs_and_the_table_of_programs_agree() -> None:
+    """Whatever validates can run, and whatever can run validates."""
+    assert set(ACTIONS) == set(VERBS) == set(ARGUMENTS)
+
+
+@pytest.mark.parametrize("verb", sorted(ACTIONS))
+async def test_planning_and_looking_change_nothing(verb: str, tmp_path: Path) -> None:
+    """A dry run is dry, and a verb that changes says what."""
+    site, ground = site_for(tmp_path, verb)
+    before = ground.world.read()
+    changes = await ACTIONS[verb].plan(site, ARGUMENTS[verb])
+    await ACTIONS[verb].observe(site, ARGUMENTS[verb])
+    assert ground.world.read() == before
+    assert bool(changes) is (VERBS[verb].safety is not Safety.READ)
+
+
+@pytest.mark.parametrize("verb", sorted(ACTIONS))
+async def test_a_verb_gives_what_its_row_promises_and_shows_as_done(
+    verb: str, tmp_path: Path
+) -> None:
+    """Expressions that validated find their names, and a second look agrees."""
+    site, _ = site_for(tmp_path, verb)
+    done = await ACTIONS[verb].apply(site, ARGUMENTS[verb])
+    assert set(done.out) <= VERBS[verb].gives
+    assert done.say
+    assert (await ACTIONS[verb].confirm(site, ARGUMENTS[verb])).done is not False
+
+
+@pytest.mark.parametrize("verb", sorted(v for v in VERBS if VERBS[v].safety is not Safety.READ))
+async def test_acting_twice_is_acting_once(verb: str, tmp_path: Path) -> None:
+    """A controller that died after acting may simply act again."""
+    site, ground = site_for(tmp_path, verb)
+    await ACTIONS[verb].apply(site, ARGUMENTS[verb])
+    once = world_of(ground)
+    if not (await ACTIONS[verb].observe(site, ARGUMENTS[verb])).done:
+        await ACTIONS[verb].apply(site, ARGUMENTS[verb])
+    assert world_of(ground) == once
+
+
+@pytest.mark.parametrize("verb", sorted(v for v in VERBS if VERBS[v].undoable))
+async def test_undo_takes_back_and_may_be_repeated(verb: str, tmp_path: Path) -> None:
+    """The world is as before, as far as others can tell, even when undone twice."""
+    site, ground = site_for(tmp_path, verb)
+    before = world_of(ground)
+    await ACTIONS[verb].apply(site, ARGUMENTS[verb])
+    for _ in range(2):
+        await ACTIONS[verb].undo(site, ARGUMENTS[verb])
+    after = world_of(ground)
+    for key in ("cordons", "reservations"):
+        assert set(after[key]) == set(before[key])  # type: ignore[call-overload]  # mappings
+    assert after["nodes"] == before["nodes"]
+
+
+@pytest.mark.parametrize("verb", ["node.cordon", "standby.acquire"])
+async def test_undo_leaves_alone_what_another_run_did(verb: str, tmp_path: Path) -> None:
+    """Marks in the world decide what is ours."""
+    site, ground = site_for(tmp_path, verb)
+    other = RunSite(ground, "R-0777", tmp_path)
+    await ACTIONS[verb].apply(other, ARGUMENTS[verb])
+    before = world_of(ground)
+    await ACTIONS[verb].undo(site, ARGUMENTS[verb])
+    assert world_of(ground) == before

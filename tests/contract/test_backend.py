@@ -1,0 +1,197 @@
+"""What every backend must do, whoever schedules the nodes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from brctl.backends.contract import Backend
+from brctl.backends.static import StaticBackend
+from brctl.fanout.local import LocalTransport
+from brctl.model.errors import BrctlError
+from brctl.model.inventory import Inventory, Node, NodeRole
+from brctl.model.job import Job
+from tests.fakes.ground import FileBackend, WorldFile
+
+AT = datetime(2026, 7, 5, 12, tzinfo=UTC)
+SLEEPER = ("/bin/sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.05; done")
+
+
+def inventory() -> Inventory:
+    names = {"n1": NodeRole.ACTIVE, "n2": NodeRole.ACTIVE, "n3": NodeRole.ACTIVE}
+    names |= {"n4": NodeRole.ACTIVE, "s1": NodeRole.STANDBY, "s2": NodeRole.STANDBY}
+    return Inventory({n: Node(n, "127.0.0.1", role=role) for n, role in names.items()})
+
+
+def job_in(folder: Path) -> Job:
+    return Job(
+        name=f"contract-{folder.name}",
+        nodes=("n1", "n2", "n3", "n4"),
+        ranks_per_node=1,
+        axes=(("dp", 4),),
+        launch=SLEEPER,
+        checkpoint_dir=PurePosixPath(folder / "ckpt"),
+        log_dir=PurePosixPath(folder / "logs"),
+        progress_dir=PurePosixPath(folder / "progress"),
+    )
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return job_in(tmp_path)
+
+
+@pytest.fixture(params=["static", "file"])
+async def backend(
+    request: pytest.FixtureRequest, tmp_path: Path, job: Job
+) -> AsyncIterator[Backend]:
+    if request.param == "file":
+        world = WorldFile(tmp_path / "world.json")
+        with world.change() as data:
+            data |= {"ranks": {}, "dead": []}
+        yield FileBackend(world)
+        return
+    transport = LocalTransport()
+    static = StaticBackend(tmp_path / "static" / "c.json", transport, inventory(), 8)
+    yield static
+    await static.stop_job(job, 0.2)
+    await transport.close()
+
+
+async def test_a_cordon_keeps_its_first_owner(backend: Backend) -> None:
+    """Cordoning twice changes nothing, so brctl never takes credit for others' cordons."""
+    await backend.cordon(["n1"], "dcops", "fan", AT)
+    await backend.cordon(["n1", "n2"], "brctl:R-1", "ecc", AT)
+    cordons = await backend.cordons()
+    assert {n: (c.owner, c.reason, c.at) for n, c in cordons.items()} == {
+        "n1": ("dcops", "fan", AT),
+        "n2": ("brctl:R-1", "ecc", AT),
+    }
+    await backend.uncordon(["n1", "n3"])
+    assert set(await backend.cordons()) == {"n2"}
+
+
+async def test_a_standby_is_reserved_once(backend: Backend) -> None:
+    """The second run is told no, and cannot release what it does not hold."""
+    assert await backend.reserve("s1", "brctl:R-1", AT)
+    assert await backend.reserve("s1", "brctl:R-1", AT)
+    assert not await backend.reserve("s1", "brctl:R-2", AT)
+    await backend.release(["s1"], "brctl:R-2")
+    assert set(await backend.reservations()) == {"s1"}
+    await backend.release(["s1"], "brctl:R-1")
+    assert not await backend.reservations()
+
+
+async def test_a_swap_keeps_every_other_rank_where_it_is(backend: Backend, job: Job) -> None:
+    """The standby takes the place, not the end of the list; doing it twice is doing it once."""
+    for _ in range(2):
+        after = await backend.replace_nodes(job, {"n2": "s1"})
+        assert after.nodes == ("n1", "s1", "n3", "n4")
+    assert (await backend.place(job)).nodes == ("n1", "s1", "n3", "n4")
+    assert (await backend.replace_nodes(job, {"s1": "n2"})).nodes == job.nodes
+
+
+async def test_ranks_start_once_and_end_when_told(backend: Backend, job: Job) -> None:
+    """Starting again under the same mark starts nothing; stopping again stops nothing."""
+    for _ in range(2):
+        report = await backend.start_job(job, "", "R-1")
+        assert (report.started, report.failed) == ((0, 1, 2, 3), {})
+    state = await backend.job_status(job)
+    assert state.alive == (0, 1, 2, 3)
+    assert state.incarnations == {"R-1"}
+    for _ in range(2):
+        stopped = await backend.stop_job(job, 5.0)
+        assert (stopped.killed, stopped.stuck, stopped.unreachable) == ((), (), {})
+    state = await backend.job_status(job)
+    assert (state.alive, state.gone) == ((), (0, 1, 2, 3))
+
+
+async def test_the_static_state_survives_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
+    """A state file that cannot be read is never taken for "nothing is cordoned"."""
+    path = tmp_path / "static" / "c.json"
+    first = StaticBackend(path, LocalTransport(), inventory(), 8)
+    await first.cordon(["n1"], "brctl:R-1", "x", AT)
+    second = StaticBackend(path, LocalTransport(), inventory(), 8)
+    assert set(await second.cordons()) == {"n1"}
+    path.write_text("{}")
+    with pytest.raises(BrctlError, match="damaged"):
+        await second.cordons()
+
+
+async def test_a_node_nobody_knows_cannot_be_changed(tmp_path: Path, job: Job) -> None:
+    """A typing error never becomes a cordon."""
+    static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
+    with pytest.raises(BrctlError, match="'nX' is not in the inventory"):
+        await static.cordon(["nX"], "o", "r", AT)
+    with pytest.raises(BrctlError, match="'nX'"):
+        await static.replace_nodes(job, {"n1": "nX"})
+    with pytest.raises(BrctlError, match="a node twice"):
+        await static.replace_nodes(job, {"n1": "n2"})
+
+
+async def test_a_rank_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
+    """The report says which rank had to be killed."""
+    stubborn = ("/bin/sh", "-c", "[ $RANK = 2 ] && trap '' TERM; while :; do sleep 0.05; done")
+    job = replace(job_in(tmp_path), launch=stubborn)
+    static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
+    await static.start_job(job, "", "R-1")
+    report = await static.stop_job(job, 0.5)
+    assert (report.stopped, report.killed) == ((0, 1, 3), (2,))
+    assert (await static.job_status(job)).exits == {0: -15, 1: -15, 2: -9, 3: -15}
+
+
+async def test_a_stopped_rank_is_woken_to_die(tmp_path: Path) -> None:
+    """A hung rank (state T) does not survive a stop."""
+    hung = ("/bin/sh", "-c", "kill -STOP $$; sleep 60")
+    job = replace(job_in(tmp_path), launch=hung)
+    static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
+    await static.start_job(job, "", "R-1")
+    assert (await static.stop_job(job, 2.0)).stuck == ()
+    assert (await static.job_status(job)).alive == ()
+
+
+async def test_a_start_beside_ranks_of_another_start_is_refused(tmp_path: Path, job: Job) -> None:
+    """Two copies of a rank would write the same checkpoints."""
+    static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
+    await static.start_job(job, "", "R-1")
+    try:
+        report = await static.start_job(job, "", "R-2")
+        assert set(report.failed) == set(job.nodes)
+        assert "of an earlier start still runs" in report.failed["n1"]
+    finally:
+        await static.stop_job(job, 2.0)
+
+
+async def test_a_foreign_process_under_a_recorded_number_is_not_touched(
+    tmp_path: Path, job: Job
+) -> None:
+    """A number proves nothing: start time and environment must match before a signal is sent."""
+    stranger = await asyncio.create_subprocess_exec("/bin/sleep", "60")
+    try:
+        record = f'{{"rank": 0, "pid": {stranger.pid}, "start_ticks": 1, "node": "n1"}}'
+        write_record(Path(job.log_dir), record)
+        static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
+        report = await static.stop_job(job, 0.2)
+        assert report.killed == ()
+        assert stranger.returncode is None
+    finally:
+        stranger.kill()
+        await stranger.wait()
+
+
+def write_record(logs: Path, record: str) -> None:
+    logs.mkdir()
+    (logs / "rank-00000.process.json").write_text(record)
+
+
+async def test_a_launch_that_fails_leaves_its_reason_in_the_log(tmp_path: Path) -> None:
+    """A program that does not exist ends with 127 and says so where people look."""
+    job = replace(job_in(tmp_path), launch=("/no/such/program",))
+    static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
+    await static.start_job(job, "", "R-1")
+    await static.stop_job(job, 1.0)
+    assert (await static.job_status(job)).exits == dict.fromkeys(range(4), 127)
+    assert "cannot start rank 0" in (tmp_path / "logs" / "rank-00000.log").read_text()
