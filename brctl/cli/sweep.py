@@ -1,13 +1,41 @@
 """`brctl sweep`: ask every node the level's questions at once; cron's verb."""
 
 import asyncio
-from typing import Annotated
+import socket
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.invocation import Invocation, leave, new_app
+from brctl.cli.typed import counter, typed
+from brctl.model.errors import BrctlError, UsageError, did_you_mean
+from brctl.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from brctl.engine.sweeping import Question
+    from brctl.engine.wiring import World
+    from brctl.model.changes import Changes
+    from brctl.model.sweep import Sweep
+    from brctl.sweep.exit_policy import ExitPolicy
+    from brctl.view.page import Page
 
 app = new_app()
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One command line of `brctl sweep`, read."""
+
+    invocation: Invocation
+    job: str | None
+    question: "Question"
+    policy: "ExitPolicy"
+    cron: bool
+    lines: bool
+    prom: Path | None
 
 
 @app.command()
@@ -17,29 +45,130 @@ def sweep(
     checks: Annotated[str, typer.Option("--checks", help="only checks of this pattern")] = "*",
     profile: Annotated[str, typer.Option("--profile", help="sweep, preflight, storage")] = "sweep",
     job: Annotated[str | None, typer.Option("--job", help="also ask about this job")] = None,
+    cron: Annotated[bool, typer.Option("--cron", help="only new, recovered, reminders")] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="one line per node")] = False,
+    prom: Annotated[Path | None, typer.Option("--prom", help="metrics file, atomic")] = None,
+    lock: Annotated[str | None, typer.Option("--lock", help="skip, wait or fail")] = None,
+    jitter: Annotated[str, typer.Option("--jitter", help="this host's slot within, 5m")] = "0s",
+    max_unknown: Annotated[str, typer.Option("--max-unknown", help="count or 1%")] = "0",
+    fail_on: Annotated[str, typer.Option("--fail-on", help="warn or crit")] = "warn",
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="findings exit 0")] = False,
 ) -> None:
     """Sweep nodes; exit 0 all well, 1 warnings, 2 a fault, 3 cannot tell."""
-    from brctl.engine.name_cache import write_names
-    from brctl.engine.sweeping import Question, choose_nodes, sweep_nodes
-    from brctl.engine.wiring import open_world
-    from brctl.model.exit_codes import ExitCode
-    from brctl.view.sweep import sweep_page
+    from brctl.engine.sweep_cycle import LOCK_MODES, jitter_s, sweep_lock
+    from brctl.engine.sweeping import Question
+    from brctl.model.units import parse_duration_s
+    from brctl.sweep.exit_policy import ExitPolicy, parse_max_unknown
 
     invocation: Invocation = ctx.obj
-    settings = invocation.settings()
+    _closed("--fail-on", fail_on, ("warn", "crit"))
+    mode = lock or ("skip" if cron else "wait")
+    _closed("--lock", mode, LOCK_MODES)
+    typed("--max-unknown", max_unknown, lambda text: parse_max_unknown(text, 1))
+    request = _Request(
+        invocation,
+        job,
+        Question(level, checks, profile),
+        ExitPolicy(max_unknown, fail_on, exit_zero),
+        cron,
+        lines,
+        prom,
+    )
+    wait_s = jitter_s(socket.gethostname(), typed("--jitter", jitter, parse_duration_s))
+    try:
+        settings = invocation.settings()
+        with sweep_lock(settings.state_dir, settings.context, mode) as ours:
+            if not ours:
+                invocation.note("another sweep of this context is running; skipped")
+                leave(ExitCode.OK)
+            asyncio.run(_run(request, wait_s))
+    except BrctlError as error:
+        if invocation.output == "nagios":
+            _nagios_failure(error)
+        raise
 
-    async def run() -> None:
-        async with open_world(settings) as world:
-            names = choose_nodes(world, invocation.nodes, invocation.exclude)
-            about = world.job(job) if job is not None else None
-            result = await sweep_nodes(world, names, Question(level, checks, profile, about))
-            write_names(world)
-        page = sweep_page(result, settings.context)
-        if exit_zero and page.exit_code in (ExitCode.WARNING, ExitCode.CRITICAL):
-            from dataclasses import replace
 
-            page = replace(page, exit_code=ExitCode.OK)
-        invocation.finish(page, settings.context)
+def _closed(flag: str, word: str, known: tuple[str, ...]) -> None:
+    if word not in known:
+        raise UsageError(f"{flag} {word}: unknown; {did_you_mean(word, known)}")
 
-    asyncio.run(run())
+
+def _nagios_failure(error: BrctlError) -> None:
+    """A plugin always prints a line, and never exits above 3."""
+    from brctl.view.nagios import nagios_failure
+
+    sys.stdout.write(nagios_failure(str(error)))
+    leave(ExitCode.UNKNOWN)
+
+
+async def _run(request: _Request, wait_s: float) -> None:
+    from brctl.engine.name_cache import write_names
+    from brctl.engine.sweep_cycle import record_sweep
+    from brctl.engine.sweeping import choose_nodes, sweep_nodes
+    from brctl.engine.wiring import open_world
+
+    await asyncio.sleep(wait_s)
+    invocation = request.invocation
+    async with open_world(invocation.settings()) as world:
+        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        about = world.job(request.job) if request.job is not None else None
+        question = replace(request.question, job=about)
+        show, done = counter(), 0
+
+        def progress(_node: object) -> None:
+            nonlocal done
+            done += 1
+            if show:
+                show(done, len(names))
+
+        result = await sweep_nodes(world, names, question, progress)
+        changes = record_sweep(world, result)
+        write_names(world)
+        _finish(request, world, result, changes)
+
+
+def _finish(request: _Request, world: "World", result: "Sweep", changes: "Changes") -> None:
+    from brctl.engine.sweep_cycle import write_atomically
+    from brctl.view.nagios import nagios_exit, nagios_lines
+
+    code = request.policy.exit_code(node.health for node in result.nodes)
+    context = world.settings.context
+    if request.prom is not None:
+        write_atomically(request.prom, _metrics(request, world, result, code))
+    if request.invocation.output == "nagios":
+        sys.stdout.write(nagios_lines(result, code))
+        leave(nagios_exit(code))
+    if request.invocation.output == "prom":
+        sys.stdout.write(_metrics(request, world, result, code))
+        leave(code)
+    page = _page(request, world, result, changes)
+    request.invocation.finish(replace(page, exit_code=code), context)
+
+
+def _metrics(request: _Request, world: "World", result: "Sweep", code: ExitCode) -> str:
+    from brctl.engine.sweep_history import SweepHistory
+    from brctl.view.prometheus import prometheus_text
+
+    history = SweepHistory(world.state_dir)
+    return prometheus_text(
+        result,
+        world.settings.context,
+        request.question.profile,
+        code,
+        history.totals(),
+        history.last_success_at(result.id),
+    )
+
+
+def _page(request: _Request, world: "World", result: "Sweep", changes: "Changes") -> "Page":
+    from brctl.view.changes import changes_document, changes_text
+    from brctl.view.sweep import sweep_page
+    from brctl.view.sweep_lines import sweep_lines
+
+    page = sweep_page(result, world.settings.context)
+    page = replace(page, body={**page.body, "changes": changes_document(changes)})
+    if request.cron:
+        return replace(page, text=changes_text(changes, world.now()), next=())
+    if request.lines:
+        return replace(page, text=sweep_lines(result))
+    return page

@@ -1,0 +1,57 @@
+"""What is wrong with the nodes of one sweep, as rows that can be compared with another sweep's."""
+
+from collections.abc import Iterable, Iterator
+
+from brctl.model.answer import Outcome
+from brctl.model.changes import Key, Problem
+from brctl.model.evidence import Role, Weight
+from brctl.model.report import ProbeStatus
+from brctl.model.sweep import Health, NodeHealth
+
+TRANSPORT = "transport"
+"""Stands for the check when the node itself did not answer."""
+
+_HEALTH_OF = {Weight.CONVICTS: Health.CRITICAL, Weight.HINTS: Health.WARNING}
+_WORST_FIRST = (Health.CRITICAL, Health.UNKNOWN, Health.WARNING)
+
+
+def problems_of(nodes: Iterable[NodeHealth]) -> tuple[Problem, ...]:
+    """Every node's problems, one per check."""
+    found: dict[Key, Problem] = {}
+    for node in nodes:
+        for problem in _of_node(node):
+            known = found.get(problem.key)
+            if known is None or _rank(problem) < _rank(known):
+                found[problem.key] = problem
+    return tuple(found.values())
+
+
+def cleared_by(nodes: Iterable[NodeHealth]) -> frozenset[Key]:
+    """What this sweep really looked at and found in order: silence clears nothing."""
+    bad = {problem.key for problem in problems_of(nodes)}
+    return frozenset(key for node in nodes for key in _looked_at(node) if key not in bad)
+
+
+def _of_node(node: NodeHealth) -> Iterator[Problem]:
+    if node.report.outcome is not Outcome.ANSWERED:
+        detail = node.report.detail or node.report.outcome.value
+        yield Problem(node.node, TRANSPORT, Health.UNKNOWN, f"{node.report.outcome}: {detail}")
+    for item in node.evidence:
+        health = _HEALTH_OF.get(item.weight)
+        if health and item.role is not Role.VICTIM:
+            yield Problem(node.node, item.source, health, item.text)
+    if node.report.outcome is Outcome.ANSWERED:
+        for gap in node.gaps:
+            yield Problem(node.node, gap.what, Health.UNKNOWN, gap.why)
+
+
+def _looked_at(node: NodeHealth) -> Iterator[Key]:
+    if node.report.outcome is Outcome.ANSWERED:
+        yield node.node, TRANSPORT
+    for result in node.report.results:
+        if result.status is ProbeStatus.MEASURED:
+            yield node.node, result.check
+
+
+def _rank(problem: Problem) -> int:
+    return _WORST_FIRST.index(problem.health)

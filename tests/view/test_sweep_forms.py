@@ -1,0 +1,75 @@
+"""A sweep for Nagios, for Prometheus and for cron's mail."""
+
+from datetime import timedelta
+
+import pytest
+
+from brctl.model.changes import Changes
+from brctl.model.exit_codes import ExitCode
+from brctl.model.sweep import Health
+from brctl.view.changes import changes_text
+from brctl.view.nagios import nagios_exit, nagios_failure, nagios_lines
+from brctl.view.prometheus import prometheus_text
+from brctl.view.sweep_lines import sweep_lines
+from tests.sweep.healths import START, node, sweep
+
+SWEEP = sweep(
+    0, {"n1": Health.OK, "n2": Health.CRITICAL, "n3": Health.UNKNOWN, "n4": Health.UNKNOWN}
+)
+
+
+def test_the_nagios_line_says_the_worst_first() -> None:
+    """One sentence, performance data after the bar, nodes folded below."""
+    assert nagios_lines(SWEEP, ExitCode.CRITICAL) == (
+        "BRCTL CRITICAL - 1 of 4 nodes critical: n2 gpu.ecc | "
+        "crit=1;;1;0;4 warn=0;1;;0;4 unknown=2;;;0;4 time=2.5s;;;0\n"
+        "crit: n2\nunknown: n[3-4]\n"
+    )
+
+
+def test_a_plugin_that_could_not_work_is_unknown() -> None:
+    """Whatever went wrong, there is a line and an exit below 4."""
+    assert nagios_failure("no config | here\n") == "BRCTL UNKNOWN - no config / here\\n\n"
+    assert nagios_exit(ExitCode.CONFIG) is ExitCode.UNKNOWN
+    assert nagios_exit(ExitCode.CRITICAL) is ExitCode.CRITICAL
+
+
+def test_every_prometheus_family_has_help_and_type() -> None:
+    """Series of one family stand together, with what they are; an unknown sweep is no success."""
+    totals = {'brctl_transport_errors_total{kind="refused"}': 3.0}
+    text = prometheus_text(SWEEP, 'pr"od', "sweep", ExitCode.UNKNOWN, totals, None)
+    families = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(families) == len(set(families))
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            assert line.split("{")[0] in families
+    assert 'brctl_nodes{context="pr\\"od",state="unknown"} 2' in text
+    assert 'brctl_node_state{context="pr\\"od",node="n2"} 2' in text
+    assert 'brctl_transport_errors_total{kind="refused"} 3' in text
+    assert "last_success" not in text
+
+
+@pytest.mark.parametrize(
+    ("code", "earlier_min", "expected"),
+    [(ExitCode.CRITICAL, None, 0), (ExitCode.UNKNOWN, -5, -300)],
+)
+def test_a_fault_found_is_a_successful_sweep(
+    code: ExitCode, earlier_min: int | None, expected: int
+) -> None:
+    """Success means that it could tell; else the time of the last that could stays."""
+    earlier = START + timedelta(minutes=earlier_min) if earlier_min else None
+    text = prometheus_text(SWEEP, "prod", "sweep", code, {}, earlier)
+    line = next(t for t in text.splitlines() if t.startswith("brctl_sweep_last_success"))
+    assert float(line.split()[-1]) == START.timestamp() + expected
+
+
+def test_a_quiet_night_prints_nothing() -> None:
+    """Cron sends no mail."""
+    assert changes_text(Changes(), START) == ""
+
+
+def test_lines_name_each_node_and_what_speaks_against_it() -> None:
+    """One line per node in the order asked."""
+    assert sweep_lines(sweep(0, [node("n1"), node("n2", Health.CRITICAL)])) == (
+        "OK    n1\nCRIT  n2  gpu.ecc: n2 is bad"
+    )
