@@ -145,9 +145,17 @@ def _step(machine: _Machine, name: str, argument: object) -> None:
     elif name == "MEMOIZE":
         machine.memo[len(machine.memo)] = machine.stack[-1]
     elif name in ("BINGET", "LONG_BINGET", "GET"):
-        machine.push(machine.memo[_index(argument)])
+        machine.push(_shareable(machine.memo[_index(argument)]))
     else:
         raise UnsafePickleError(f"opcode {name} is not allowed in plain data")
+
+
+def _shareable(value: object) -> object:
+    """Text and numbers may stand in two places; containers that do grow without bound when read."""
+    parts = value if isinstance(value, tuple) else (value,)
+    if all(part is None or isinstance(part, (str, int, float)) for part in parts):
+        return value
+    raise UnsafePickleError("a container that stands in two places")
 
 
 def _index(argument: object) -> int:

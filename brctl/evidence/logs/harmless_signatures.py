@@ -51,7 +51,7 @@ SIGNATURES: tuple[Signature, ...] = (
           r"Out of bounds values : 0 OK|no errors? (?:found|detected|occurred)|Xid\s*:\s*None"),
     aside(Part.BENIGN, "harmless.options",
           ("[default=", "........", "--", "=true", "=false", "namespace(", "arguments:"), "option listings",
-          r"\.{6,}\s*\S+\s*$|^\s*\"?[\w.\-]+\"?\s*[:=]\s*(?:True|False|None|null|true|false|\d+)\s*,?\s*$|[Nn]amespace\(|^\s*--\w"),
+          r"^(?!\w*(?:Counter|Errors?|Downed|Rcv\w*|Xmit\w*):\.).*\.{6,}\s*\S+\s*$|^\s*\"?[\w.\-]+\"?\s*[:=]\s*(?:True|False|None|null|true|false|\d+)\s*,?\s*$|[Nn]amespace\(|^\s*--\w"),
     aside(Part.BENIGN, "harmless.checkpoint-done",
           ("successfully saved checkpoint", "saved checkpoint", "checkpoint saved", "loaded checkpoint", "successfully loaded"),
           "checkpoint success lines"),

@@ -78,7 +78,7 @@ _KERNEL = (
     root(FaultClass.THERMAL_POWER, "kernel.thermal",
          ("temperature above threshold", "cpu clock throttled", "thermal throttl", "critical temperature",
           "temperature/speed", "thermal shutdown", "power supply", "fan failure", "psu ", "over-temperature",
-          "overtemperature", "power unit", "upper critical", "upper non-recoverable", "prochot", "package power limit",
+          "overtemperature", "power unit", "lower critical", "lower non-recoverable", "upper critical", "upper non-recoverable", "prochot", "package power limit",
           "thermal trip"), 0.84, "Linux thermal driver; IPMI SEL",
          r"temperature above threshold|cpu clock throttled|critical temperature reached|thermal (?:shutdown|trip)|"
          r"(?:PSU|[Pp]ower [Ss]upply|[Pp]ower [Uu]nit).{0,60}(?:fail|lost|fault|deassert|AC lost|redundancy lost)|"
@@ -89,7 +89,7 @@ _KERNEL = (
 _PCIE = (
     root(FaultClass.PCIE, "aer.fatal", ("aer", "pcie bus error"), 0.88, _AER,
          r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:severity=Uncorrect\w+|Uncorrected \((?:Non-)?Fatal\)|"
-         r"Multiple Uncorrected|Uncorrectable .{0,20}error received)", physical=True, action=Action.SWAP),
+         r"Multiple Uncorrect\w+|Uncorrectable .{0,24}(?:error )?(?:message )?received)", physical=True, action=Action.SWAP),
     root(FaultClass.PCIE, "aer.corrected", ("aer", "pcie bus error"), 0.5, _AER,
          r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:severity=Corrected|Corrected error (?:message )?received)",
          physical=True, action=Action.WATCH),
@@ -178,7 +178,7 @@ _FABRIC = (
          "Linux net core; perfquery; ibstat",
          r"(?:(?P<device>ib\d+|mlx5_\d+|en[ops]\w+|eth\d+|bond\w*|hsn\d+|roce\w*|rdma\d+)\b.{0,60})?"
          r"(?:Link (?:is )?[Dd]own|(?:lost|Lost) carrier|link flap\w*|NO-CARRIER|port (?:went |is )?down|Link DOWN)|"
-         r"(?:link_downed|LinkDowned(?:Counter)?|link_error_recovery|LinkErrorRecovery(?:Counter)?|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)"
+         r"\b(?:link_downed|LinkDowned\w*|link_error_recovery|LinkErrorRecovery\w*|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)\b"
          r"[\s.:=]*[1-9]|Physical state:\s*(?:Polling|Disabled|LinkErrorRecovery)|State:\s*(?:Down|Initializing)\s*$|"
          r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True, action=Action.PAGE_NETWORK),
     root(FaultClass.NETWORK_ETH, "net.watchdog",

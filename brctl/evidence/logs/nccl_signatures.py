@@ -72,7 +72,7 @@ _ROOTS = (
          r"Could not find real path of"),
     root(FaultClass.NCCL_CONFIG, "nccl.invalid-argument",
          ("ncclinvalidargument", "invalid argument", "nccl_ib_gid_index", "gid index", "gid table",
-          "nccl_topo_file", "nccl warn xml", "nccl warn could not find topo", "invalid nccl_", "invalid value for nccl", "nccl_algo"), 0.72, _NCCL,
+          "nccl_topo_file", "nccl warn xml", "nccl warn could not find topo", "invalid nccl_", "invalid value", "nccl_algo"), 0.72, _NCCL,
          r"ncclInvalidArgument|NCCL WARN.{0,80}invalid argument|NCCL_\w+.{0,60}(?:invalid|unsupported|not supported)|"
          r"[Ii]nvalid (?:value for )?NCCL_\w+|gid (?:index|table).{0,60}(?:fail|invalid|error)|"
          r"NCCL WARN.{0,80}(?:topology|XML).{0,60}(?:fail|error|invalid|mismatch)"),

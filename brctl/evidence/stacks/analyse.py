@@ -6,9 +6,12 @@ Rules (ByteRobust, arXiv 2509.16293, section 5; where the paper is silent, decis
    is dominant: several pipeline stages may wait healthily in different places.
 2. Everybody else is an outlier, and so is every rank that did not answer.
 3. Without outliers by size, ranks outside any collective are the outliers while others wait in one.
-4. The smallest parallel group that covers all outliers is suspected; a node counts as a group.
+4. The smallest parallel group that covers all outliers is suspected: the one along exactly those
+   axes in which they differ (two axes when a stage's tensor group hangs together). A node counts
+   as a group, and is preferred when it covers them.
 5. One wholly silent node beside outliers that its groups explain is the likelier cause.
-6. Equal covers: fewer nodes, then fewer ranks, then the order of axes in job.yaml. A tie is shown.
+6. Equal covers (fewest nodes, then fewest ranks) are all shown. A group of more than half of the
+   job's nodes explains nothing.
 7. No group covers them: the outliers' own nodes, unless these are so many that a common cause fits.
 """
 
@@ -90,25 +93,40 @@ def covering_groups(outliers: Sequence[int], job: Job) -> list[ParallelGroup]:
     """The best groups that contain every outlier; more than one only when they are equally good."""
     if not outliers:
         return []
-    wanted = set(outliers)
-    found = [g for g in _groups_with(outliers[0], job) if wanted.issubset(g.ranks)]
-    if not found:
-        return []
-    best = min((len(g.nodes), len(g.ranks)) for g in found)
+    node = job.node_of(outliers[0])
+    found = [ParallelGroup(NODE_AXIS, job.ranks_on(node), (node,)), _spanned(outliers, job)]
+    found = [g for g in found if set(outliers) <= set(g.ranks) and _explains(g, job)]
+    best = min(((len(g.nodes), len(g.ranks)) for g in found), default=None)
     return [g for g in found if (len(g.nodes), len(g.ranks)) == best]
 
 
-def _groups_with(rank: int, job: Job) -> list[ParallelGroup]:
-    """The node of a rank, then its group along each axis in the job's order."""
-    node = job.node_of(rank)
-    listed = [ParallelGroup(NODE_AXIS, job.ranks_on(node), (node,))]
+def _explains(group: ParallelGroup, job: Job) -> bool:
+    return len(group.nodes) == 1 or len(group.nodes) * 2 <= len(job.nodes)
+
+
+def _spanned(outliers: Sequence[int], job: Job) -> ParallelGroup:
+    """The smallest product of axes around the outliers: the axes in which they differ."""
+    places = [job.coordinates(rank) for rank in outliers]
+    varying = [axis for axis, _ in job.axes if len({place[axis] for place in places}) > 1]
+    ranks = [0]
     stride = 1
     for axis, size in job.axes:
-        first = rank - (rank // stride % size) * stride
-        ranks = tuple(range(first, first + size * stride, stride))
-        listed.append(ParallelGroup(axis, ranks, _nodes(ranks, job)))
+        steps = range(size) if axis in varying else (places[0][axis],)
+        ranks = [rank + step * stride for rank in ranks for step in steps]
         stride *= size
-    return listed
+    ordered = tuple(sorted(ranks))
+    return ParallelGroup("+".join(varying) or "rank", ordered, _nodes(ordered, job))
+
+
+def _neighbours(rank: int, job: Job) -> set[int]:
+    """Ranks that share a group along one axis with this one."""
+    found = {rank}
+    stride = 1
+    for _, size in job.axes:
+        first = rank - (rank // stride % size) * stride
+        found.update(range(first, first + size * stride, stride))
+        stride *= size
+    return found
 
 
 def _nodes(ranks: Iterable[int], job: Job) -> tuple[str, ...]:
@@ -164,7 +182,7 @@ def _silent_node(silent: Sequence[int], outliers: Sequence[int], job: Job) -> st
     if len(nodes) != 1:
         return ""
     own = set(job.ranks_on(nodes[0]))
-    neighbours = {r for rank in own for g in _groups_with(rank, job) for r in g.ranks}
+    neighbours = {r for rank in own for r in _neighbours(rank, job)}
     return nodes[0] if set(outliers) <= own | neighbours else ""
 
 

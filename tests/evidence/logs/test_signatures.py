@@ -1,0 +1,49 @@
+"""Every family of lines speaks for its class, and harmless lines for none."""
+
+import pytest
+
+from brctl.evidence.logs.catalogue import SHIPPED
+from brctl.evidence.logs.judge import judge
+from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.signature import Part
+from brctl.model.log_verdict import LogVerdict
+from tests.evidence.logs.examples import EXAMPLES
+
+INDEX = LineIndex(SHIPPED)
+LINES = [(fault, line) for fault, lines in EXAMPLES.items() for line in lines]
+
+
+def classify(*lines: str) -> LogVerdict:
+    reader = LineReader("rank-00003.log", INDEX)
+    for number, line in enumerate(lines, 1):
+        reader.read(number, line.encode())
+    return judge("rank-00003.log", reader.events())
+
+
+@pytest.mark.parametrize(("fault", "line"), LINES, ids=[line[:60] for _, line in LINES])
+def test_a_line_alone_speaks_for_its_class(fault: str, line: str) -> None:
+    """The class of one line, read alone, is the one its system means by it."""
+    assert classify(line).fault.value == fault
+
+
+def test_names_are_unique() -> None:
+    """A name in a document leads to exactly one rule."""
+    names = [signature.name for signature in SHIPPED]
+    assert len(names) == len(set(names))
+
+
+def test_victims_and_harmless_lines_carry_no_class() -> None:
+    """The reporter of a broken connection did not break it."""
+    for signature in SHIPPED:
+        if signature.part in (Part.VICTIM, Part.TEARDOWN, Part.CONTEXT, Part.BENIGN):
+            assert signature.fault is None, signature.name
+
+
+def test_every_rule_says_where_it_comes_from() -> None:
+    """A rule nobody can check is a rumour."""
+    assert all(signature.source.strip() for signature in SHIPPED)
+
+
+def test_anchors_are_lower_case() -> None:
+    """The streaming engine lowers the block once and searches for these texts as they are."""
+    assert all(anchor == anchor.lower() for s in SHIPPED for anchor in s.anchors)

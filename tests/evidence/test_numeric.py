@@ -1,0 +1,73 @@
+"""NaN and jumps by the paper's rule, and which rank began."""
+
+import math
+
+from brctl.evidence.numeric import ProgressRow, culprit_ranks, first_trouble, parse_progress
+
+
+def rows(*losses: float, start: int = 1000) -> list[ProgressRow]:
+    return [ProgressRow(start + i, loss) for i, loss in enumerate(losses)]
+
+
+def test_nan_is_trouble_at_once() -> None:
+    """A loss that is not a number needs no history."""
+    found = first_trouble(rows(2.0, math.nan, 2.0))
+    assert found is not None
+    assert (found.kind, found.row.step) == ("nan", 1001)
+
+
+def test_five_times_the_median_is_a_jump() -> None:
+    """ByteRobust's 5x rule, against the median of recent rows."""
+    found = first_trouble(rows(*[0.5] * 20, 2.9))
+    assert found is not None
+    assert found.kind == "loss-jump"
+
+
+def test_a_language_models_loss_need_not_rise_five_times() -> None:
+    """From three nats to eight is divergence, though less than 5x."""
+    found = first_trouble(rows(*[3.1] * 10, 7.9))
+    assert found is not None
+
+
+def test_noise_is_no_jump() -> None:
+    """Small losses vary by half; that is a small batch."""
+    assert first_trouble(rows(*[0.2, 0.35, 0.15, 0.4, 0.18] * 8)) is None
+
+
+def test_warm_up_may_rise() -> None:
+    """While the learning rate ramps, nats come and go."""
+    assert first_trouble(rows(12.0, 22.0, 41.0, 30.0, start=1)) is None
+
+
+def test_a_gradient_norm_jumps_too() -> None:
+    """Five times the usual norm after a settled start."""
+    usual = [ProgressRow(1000 + i, 2.0, 0.5) for i in range(10)]
+    found = first_trouble([*usual, ProgressRow(1010, 2.0, 40.0)])
+    assert found is not None
+    assert found.kind == "grad-jump"
+
+
+def test_the_rank_whose_own_loss_broke_first_is_named() -> None:
+    """One step later every rank is NaN; only the earliest step tells."""
+    progress = [ProgressRow(7, None, rank=r, local_loss_finite=r != 2) for r in range(4)]
+    progress += [ProgressRow(8, None, rank=r, local_loss_finite=False) for r in range(4)]
+    assert culprit_ranks(progress) == (2,)
+
+
+def test_when_all_break_at_once_nobody_is_named() -> None:
+    """A bad batch or learning rate breaks all ranks in one step."""
+    progress = [ProgressRow(7, None, rank=r, local_loss_finite=False) for r in range(4)]
+    assert culprit_ranks(progress) == ()
+
+
+def test_progress_lines_of_several_frameworks_are_read() -> None:
+    """Megatron, Hugging Face and plain shapes."""
+    megatron = parse_progress(" iteration      900/ 1000 | lm loss: 2.5E+00 | grad norm: 0.750 |")
+    assert megatron == ProgressRow(900, 2.5, 0.75)
+    hugging = parse_progress("{'loss': 1.25, 'grad_norm': 0.5, 'epoch': 0.1}")
+    assert hugging == ProgressRow(None, 1.25, 0.5)
+    plain = parse_progress("step 12 loss=nan")
+    assert plain is not None
+    assert plain.loss is not None
+    assert math.isnan(plain.loss)
+    assert parse_progress("glossary: 3") is None
