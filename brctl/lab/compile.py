@@ -70,6 +70,7 @@ def _compile(source: Path, target: Path, libraries: tuple[str, ...]) -> None:
         capture_output=True,
         text=True,
         check=False,
+        start_new_session=True,  # Ctrl-C is for us to act on, not for the compiler
         timeout=COMPILE_DEADLINE_S,
     )
     if done.returncode != 0:

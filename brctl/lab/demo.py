@@ -86,7 +86,9 @@ class DemoResult:
 async def run_demo(spec: LabSpec, directory: Path, fault: str, seed: int, say: Say) -> DemoResult:
     """Bring the lab up, do the main job, and take the lab down whatever happens."""
     started = monotonic()
-    lab = await asyncio.to_thread(up, spec, directory)
+    # Not in a thread: Ctrl-C would end this task while the thread went on building, and nobody
+    # would take the finished lab down (tests/lab/test_demo.py).
+    lab = up(spec, directory)
     try:
         say(f"lab: {spec.nodes} nodes and {spec.standbys} standbys, {lab.record.isolation.value}")
         settings = load_settings({"HOME": str(directory)}, config=lab.paths.config)

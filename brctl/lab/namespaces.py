@@ -84,6 +84,7 @@ def run_ip(lines: Iterable[str], *, forgiving: bool = False) -> None:
     done = subprocess.run(
         ["ip", *force, "-batch", "-"],
         input="\n".join(lines) + "\n",
+        start_new_session=True,  # Ctrl-C is for us to act on, not for our tools to die of
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,50 @@
+"""`lab demo` interrupted: whenever Ctrl-C comes, nothing of the lab is left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from brctl.lab.cluster import leftovers, take_down
+from brctl.lab.record import Record, read_record
+from brctl.lab.spec import LabPaths
+from brctl.model.errors import ConfigError
+
+
+@pytest.mark.parametrize("delay_s", [0.05, 0.4, 1.5])
+def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, delay_s: float) -> None:
+    """While the lab is built, right after, and while ranks start: exit 130, a clean machine."""
+    directory = tmp_path / "lab"
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "brctl", "lab", "demo", "--nodes=2", "--isolation=none"],
+        env={**os.environ, "BRCTL_LAB_DIR": str(directory)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        record = _wait_for_record(directory)
+        time.sleep(delay_s)
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(timeout=30) == 130
+        assert leftovers(record) == ()
+        assert not directory.exists()
+    finally:
+        demo.kill()
+        take_down(LabPaths(directory))
+
+
+def _wait_for_record(directory: Path) -> Record:
+    limit_s = time.monotonic() + 15
+    while time.monotonic() < limit_s:
+        try:
+            record = read_record(LabPaths(directory))
+        except ConfigError:
+            record = None
+        if record is not None:
+            return record
+        time.sleep(0.002)
+    raise AssertionError("the demo built no lab")
