@@ -191,23 +191,9 @@ class _Assessor:
         if not found and not spec.optional and not self._absent_by_design(rule.kind):
             self._gap(f"no reading of {rule.kind}")
         if OPERATORS[rule.operator].growth and not self._earlier:
-            self._evidence.append(self._growth_not_judged(rule))
-            return
+            return  # nothing can have grown since before the first reading
         for subject, value in found:
             self._apply_to(rule, subject, value)
-
-    def _growth_not_judged(self, rule: Rule) -> Evidence:
-        """Said once a rule: on a first reading nothing can have grown."""
-        return Evidence(
-            kind=rule.kind,
-            subject=Subject(self._report.node),
-            weight=Weight.CONTEXT,
-            fault=None,
-            role=Role.CONTEXT,
-            source=self._check.name,
-            text=f"first reading of {rule.kind}; its growth was not judged",
-            at=self._report.received_at,
-        )
 
     def _absent_by_design(self, kind: str) -> bool:
         """Whether the probe said that the hardware has no such thing."""

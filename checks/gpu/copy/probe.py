@@ -4,6 +4,7 @@ Loads GPU and PCIe or NVLink, changes nothing.
 """
 
 import json
+import os
 import signal
 import sys
 import time
@@ -136,6 +137,8 @@ def settle(torch, device):
 
 def measure(readings, parameters):
     try:
+        # Deterministic cuBLAS needs it before torch starts CUDA (torch notes on reproducibility).
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         import torch
     except Exception as exc:
         readings.note("torch: %s" % exc)

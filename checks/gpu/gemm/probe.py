@@ -8,6 +8,7 @@ float32 holds exactly whatever the order of additions. Loads the GPU, changes no
 
 import hashlib
 import json
+import os
 import signal
 import sys
 import time
@@ -270,6 +271,8 @@ def settle(torch, device):
 
 def measure(readings, parameters):
     try:
+        # Deterministic cuBLAS needs it before torch starts CUDA (torch notes on reproducibility).
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         import torch
     except Exception as exc:
         readings.note("torch: %s" % exc)

@@ -5,6 +5,7 @@ Uses the GPU's memory, changes nothing that outlives it.
 """
 
 import json
+import os
 import signal
 import sys
 import time
@@ -188,6 +189,8 @@ def settle(torch, device):
 
 def measure(readings, parameters):
     try:
+        # Deterministic cuBLAS needs it before torch starts CUDA (torch notes on reproducibility).
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         import torch
     except Exception as exc:
         readings.note("torch: %s" % exc)

@@ -87,17 +87,23 @@ def rank_pid(parameters):
 
 
 def measure(readings, parameters):
+    found = None
     pid = rank_pid(parameters)
-    try:
-        with open("/proc/%s/limits" % (pid or "self")) as stream:
-            found = parse(stream.read())
-    except OSError as exc:
-        readings.note("host.limits: %s" % exc)
-        return 1
+    if pid is not None:
+        try:
+            found = limits_of(pid)
+        except OSError:
+            pid = None  # that rank has ended; the session's own limits are the next best
+    if found is None:
+        found = limits_of("self")
     readings.add("host.limits.of_a_rank", "", pid is not None)
     for name in sorted(found):
         readings.add(name, "", found[name])
-    return 0
+
+
+def limits_of(pid):
+    with open("/proc/%s/limits" % pid) as stream:
+        return parse(stream.read())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ so the one GPU of a fleet that differs computes wrongly. Loads the GPU shortly, 
 
 import hashlib
 import json
+import os
 import signal
 import sys
 
@@ -198,6 +199,8 @@ def settle(torch, device):
 
 def measure(readings, parameters):
     try:
+        # Deterministic cuBLAS needs it before torch starts CUDA (torch notes on reproducibility).
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         import torch
     except Exception as exc:
         readings.note("torch: %s" % exc)
