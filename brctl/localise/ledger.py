@@ -43,12 +43,14 @@ class Ledger:
     Attributes:
         clean_reps: Per cause, repetitions in tests where everything passed.
         clean_sessions: Per cause, set-ups in which everything passed.
+        passed: Per cause, repetitions that passed, whatever the others of their set-up did.
         met: Pairs of nodes that shared a group of at most eight.
     """
 
     causes: Causes
     clean_reps: Floats = field(init=False)
     clean_sessions: Floats = field(init=False)
+    passed: Floats = field(init=False)
     passed_reps: float = 0.0
     passed_sessions: float = 0.0
     failures: list[Failure] = field(default_factory=list)
@@ -62,6 +64,7 @@ class Ledger:
     def __post_init__(self) -> None:
         self.clean_reps = np.zeros(self.causes.count)
         self.clean_sessions = np.zeros(self.causes.count)
+        self.passed = np.zeros(self.causes.count)
 
     def record(self, tested: Round) -> None:
         """Take one round in; groups that were not measured count for nothing."""
@@ -107,6 +110,7 @@ class Ledger:
         result: GroupResult,
     ) -> None:
         whole = stage in (Stage.FULL, Stage.JOINT)
+        self.passed[causes] += result.reps - min(result.failed or 0, result.reps)
         if not result.failed:
             self.clean_reps[causes] += result.reps
             self.clean_sessions[causes] += 1

@@ -2,32 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+
+from brctl.model.localisation import Conclusion as Conclusion
+from brctl.model.localisation import Exclusion as Exclusion
+from brctl.model.localisation import FaultKind as FaultKind
+from brctl.model.localisation import Finding as Finding
+from brctl.model.localisation import GroupResult as GroupResult
+from brctl.model.localisation import Stage as Stage
 
 Group = tuple[int, ...]
-
-
-class Stage(StrEnum):
-    """Why a round is run."""
-
-    SCREEN = "screen"
-    ISOLATE = "isolate"
-    FULL = "full"
-    JOINT = "joint"
-
-
-class FaultKind(StrEnum):
-    """What a verdict names. Part of the public interface."""
-
-    NODE = "node"
-    LINK = "link"
-    LEAF = "leaf"
-    LEAF_PAIR = "leaf-pair"
-    PAIR = "pair"
-    SCALE = "scale"
-    SLOW = "slow"
-    NONE = "none"
-    UNDECIDABLE = "undecidable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +30,7 @@ class Problem:
         round_cost: Expected new detections below which another round is not worth its time.
             0.03 prices a missed fault, a crash and a restart, at 33 rounds.
         convict_at: Posterior from which a cause is named.
+        bar: A node whose groups reach this share of the fleet's bandwidth is not slow.
         max_rounds: Hard end.
         prove: Run the whole fleet again without what was found only at full size. The job's
             restart after a swap proves the same, so this is off by default.
@@ -63,6 +47,7 @@ class Problem:
     nothing_wrong: float = 0.1
     round_cost: float = 0.03
     convict_at: float = 0.99
+    bar: float = 0.97
     max_rounds: int = 40
     prove: bool = False
 
@@ -76,22 +61,6 @@ class Problem:
 
     def with_seed(self, seed: int) -> "Problem":
         return replace(self, seed=seed)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupResult:
-    """What one group's test said.
-
-    Attributes:
-        failed: Repetitions that failed, were wrong, or never ended; None when nothing was measured.
-        busbw_gb_per_s: Bus bandwidth of the repetitions that ran; None when not measured.
-        silent: The group did not answer in time; its repetitions count as failed.
-    """
-
-    reps: int
-    failed: int | None
-    busbw_gb_per_s: float | None = None
-    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,43 +79,3 @@ class Round:
 
     plan: Plan
     results: tuple[GroupResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One cause the tests support.
-
-    Attributes:
-        members: Node names, or leaf names for a leaf or a leaf pair.
-        tests: Round number and position of the group in it, for every test behind the finding.
-        smallest_size: Group size from which the fault shows; 0 when it shows in any group.
-        why: One sentence for people.
-    """
-
-    kind: FaultKind
-    members: tuple[str, ...]
-    posterior: float
-    tests: tuple[tuple[int, int], ...] = ()
-    smallest_size: int = 0
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusion:
-    """What the clean tests rule out: faults at least this likely per repetition, this surely."""
-
-    failure_probability: float
-    confidence: float
-    clean_repetitions: int
-    untested: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Conclusion:
-    """What is known after the last round, however it ended."""
-
-    findings: tuple[Finding, ...]
-    exclusion: Exclusion
-    rounds: int
-    node_tests: int
-    complete: bool

@@ -1,0 +1,109 @@
+"""From the options of `nccl bisect` to a problem, a runner and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from brctl.engine.bisect import BisectOptions
+from brctl.engine.bisect_inputs import leaves_for, read_leaves, read_prior
+from brctl.engine.group_runner import GroupRunner
+from brctl.engine.group_runner_exec import exec_runner
+from brctl.localise.problem import Problem
+from brctl.model.errors import ConfigError, UsageError
+from brctl.model.nodeset import expand
+from brctl.model.units import parse_duration_s, parse_size_bytes
+
+if TYPE_CHECKING:
+    from brctl.cli.invocation import Invocation
+    from brctl.cli.nccl import Search
+
+_EXEC = "exec:"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Everything a search needs."""
+
+    problem: Problem
+    options: BisectOptions
+    runner: GroupRunner
+    context: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@asynccontextmanager
+async def prepared(invocation: Invocation, search: Search) -> AsyncIterator[Ready]:
+    """Resolve nodes and open the runner; SSH only when the runner needs it."""
+    options = _options(search)
+    if search.runner.startswith(_EXEC):
+        runner = exec_runner(search.runner.removeprefix(_EXEC))
+        nodes = _plain_nodes(invocation, search)
+        yield Ready(_problem(search, nodes, {}), options, runner)
+        return
+    raise UsageError(f"--runner {search.runner}: unknown; use torch, nccl-tests or exec:COMMAND")
+
+
+def _options(search: Search) -> BisectOptions:
+    try:
+        return BisectOptions(
+            search.op,
+            parse_size_bytes(search.size),
+            parse_duration_s(search.budget),
+            parse_duration_s(search.round_deadline),
+        )
+    except ValueError as exc:
+        raise UsageError(str(exc)) from exc
+
+
+def _plain_nodes(invocation: Invocation, search: Search) -> tuple[str, ...]:
+    """Nodes without an inventory: any names are accepted, `-x` is taken away."""
+    if search.job is not None:
+        raise UsageError("--job needs an inventory; with exec: name the nodes with -w")
+    if invocation.nodes is None and search.leaf is None:
+        raise UsageError("which nodes? -w NODES, or --leaf FILE that lists them")
+    if invocation.nodes is not None:
+        named = expand(invocation.nodes)
+    else:
+        named = tuple(read_leaves(search.leaf)) if search.leaf else ()
+    without = frozenset(expand(invocation.exclude)) if invocation.exclude else frozenset()
+    return tuple(name for name in named if name not in without)
+
+
+def _problem(search: Search, nodes: tuple[str, ...], known: Mapping[str, str]) -> Problem:
+    """The problem over nodes, or over their GPUs or rails."""
+    leaves = read_leaves(search.leaf) if search.leaf else known
+    prior = read_prior(search.prior) if search.prior else {}
+    golden = frozenset(expand(search.golden)) if search.golden else frozenset()
+    strangers = golden - set(nodes)
+    units = nodes + tuple(sorted(strangers))
+    per = search.per_node if search.by != "node" else 0
+    names = tuple(u for node in units for u in _units(node, search.by, per))
+    if len(names) < 2:
+        raise UsageError("a collective needs two nodes or more", hint="add a known-good node")
+    of = dict(zip(names, (n for n in units for _ in range(max(1, per))), strict=True))
+    cabling = leaves_for([of[name] for name in names], leaves)
+    return Problem(
+        names,
+        cabling,
+        reps=search.reps,
+        span=_span(search, len(names)),
+        max_groups=search.max_groups,
+        golden=frozenset(name for name in names if of[name] in golden),
+        prior={name: prior[of[name]] for name in names if of[name] in prior},
+        seed=search.seed,
+        bar=search.bar,
+        prove=search.prove,
+    )
+
+
+def _units(node: str, by: str, per: int) -> tuple[str, ...]:
+    return tuple(f"{node}/{by}{i}" for i in range(per)) if per else (node,)
+
+
+def _span(search: Search, count: int) -> int:
+    if search.span > count:
+        raise ConfigError(f"--span {search.span}: only {count} nodes")
+    return search.span
