@@ -63,7 +63,7 @@ def run(
             level = max(
                 (c.level for n, c in world.checks.items() if fnmatchcase(n, pattern)), default=4
             )
-            result = await sweep_nodes(world, names, Question(level, pattern, about))
+            result = await sweep_nodes(world, names, Question(level, pattern, job=about))
         invocation.finish(sweep_page(result, settings.context), settings.context)
 
     asyncio.run(ask())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.lab_demo import demo
 from brctl.library.config import lab_dir
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from brctl.lab.cluster import LabStatus, NodeStatus
 
 app = new_app()
+app.command()(demo)
 
 
 @app.command()

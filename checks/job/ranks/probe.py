@@ -36,8 +36,12 @@ class Readings(object):
         return value
 
 
+class OutOfTime(BaseException):
+    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+
+
 def out_of_time(signum, frame):
-    raise TimeoutError("deadline_s reached")
+    raise OutOfTime()
 
 
 def main(measure):
@@ -49,6 +53,9 @@ def main(measure):
     signal.setitimer(signal.ITIMER_REAL, max(0.1, float(parameters.get("deadline_s", 10)) * 0.9))
     try:
         status = measure(readings, parameters) or 0
+    except OutOfTime:
+        readings.note("deadline_s reached")
+        status = 1
     except Exception as exc:
         readings.note("%s: %s" % (type(exc).__name__, exc))
         status = 1
@@ -114,7 +121,8 @@ def measure_process(readings, parameters, rank):
     readings.add("job.rank.alive", subject, state not in (None, "Z", "X"))
     if state is not None:
         readings.add("job.rank.process_state", subject, state)
-    if exited is not None:
+    # A start that was cut off with its node may still write here when its ranks give up.
+    if exited is not None and exited.get("incarnation") == process.get("incarnation"):
         readings.add("job.rank.exit_status", subject, int(exited["exit_status"]))
 
 
