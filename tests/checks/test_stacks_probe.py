@@ -54,9 +54,7 @@ def frames(found: dict[str, object]) -> list[str]:
     return [frame["name"] for frame in threads[0]["frames"]]
 
 
-def test_a_waiting_rank_shows_where_it_waits(
-    rank: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
+def test_a_waiting_rank_shows_where_it_waits(rank: subprocess.Popen[bytes], tmp_path: Path) -> None:
     """The main thread's frames come innermost first, with state and kernel wait beside them."""
     needs_py_spy()
     found = ask(tmp_path)
