@@ -22,6 +22,10 @@ NOT_SUPPORTED = "not supported: "
 such thing: no gap."""
 
 
+OUT_OF_TIME = "deadline_s reached"
+"""A probe's note when it ended itself at its deadline; every probe writes these words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assessment:
     """Everything one node's report says, and everything it leaves unsaid."""
@@ -129,8 +133,7 @@ class _Assessor:
         status = self._result.status
         if status is ProbeStatus.TIMED_OUT:
             self._gap(f"no answer within {self._check.deadline_s:g} s")
-            if "nvml" in self._check.needs:
-                self._evidence.append(self._driver_hang())
+            self._suspect_driver()
         elif status is ProbeStatus.PROBE_ERROR:
             self._gap(
                 f"the probe failed: {self._result.stderr[-300:].strip() or 'no reason given'}"
@@ -140,8 +143,11 @@ class _Assessor:
         elif status is ProbeStatus.COULD_NOT_MEASURE and not self._result.notes:
             self._gap("the probe could not measure and did not say why")
 
-    def _driver_hang(self) -> Evidence:
-        return Evidence(
+    def _suspect_driver(self) -> None:
+        """A probe of the driver that ran out of time waited for the driver."""
+        if "nvml" not in self._check.needs:
+            return
+        hang = Evidence(
             kind="gpu.driver.hang",
             subject=Subject(self._report.node),
             weight=Weight.HINTS,
@@ -151,6 +157,7 @@ class _Assessor:
             text=f"driver hang: NVML did not answer within {self._check.deadline_s:g} s",
             at=self._report.received_at,
         )
+        self._evidence.append(hang)
 
     def _read_notes(self) -> None:
         for note in self._result.notes:
@@ -158,6 +165,8 @@ class _Assessor:
                 self._not_supported.append(note.removeprefix(NOT_SUPPORTED))
             else:
                 self._gap(note)
+            if note == OUT_OF_TIME:
+                self._suspect_driver()
 
     def _read_measurements(self) -> None:
         for measurement in self._result.measurements:

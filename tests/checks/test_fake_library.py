@@ -36,12 +36,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_libraries(tmp_path_factory.mktemp("fake-nvml")).nvml_dir
 
 
-def sweep(library: Path, folder: Path, changes: Mapping[str, str]) -> Assessment:
+def sweep(
+    library: Path, folder: Path, changes: Mapping[str, str], deadline_s: float = 20
+) -> Assessment:
     """Run every level-1 NVML probe against a node in the given state, and judge it."""
     state = folder / "state"
     write_state(state, healthy("n1", 8) | dict(changes))
     environ = os.environ | {"LD_LIBRARY_PATH": str(library), "BRCTL_FAKE_NVML_STATE": str(state)}
-    parameters = {"expected_gpus": 8, "deadline_s": 20, "pci_root": str(folder)}
+    parameters = {"expected_gpus": 8, "deadline_s": deadline_s, "pci_root": str(folder)}
     paths = {str(probe_path(name)): name for name in CHECKS}
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, *paths], input=json.dumps(parameters), env=environ,
@@ -91,6 +93,15 @@ def test_a_fault_is_found_on_its_device_alone(
 ) -> None:
     """Each fault convicts the device it sits on and no other."""
     assert against(sweep(library, tmp_path, changes)) == wanted
+
+
+def test_a_driver_that_hangs_is_named_and_left_behind(library: Path, tmp_path: Path) -> None:
+    """Probes that wait for the driver end at their deadline; the others still answer."""
+    found = sweep(library, tmp_path, {"gpu4.temp": "@60000:94"}, deadline_s=1.0)
+    assert ("", "driver-firmware") in against(found)
+    hangs = {e.source for e in found.evidence if e.kind == "gpu.driver.hang"}
+    assert hangs == {"gpu.clocks"}
+    assert any(gap.what == "gpu.clocks" for gap in found.gaps)
 
 
 def test_the_probes_read_the_real_struct_layouts(library: Path, tmp_path: Path) -> None:
