@@ -113,23 +113,32 @@ class OpensshTransport:
         return answer.exit_status == 0
 
     def _argv(self, node: Node) -> tuple[str, ...]:
-        """What every call for a node has in common; StrictHostKeyChecking is never touched."""
-        ssh = self._ssh
-        argv = [self._program, "-F", str(ssh.config_file or "none"), "-o", "BatchMode=yes"]
-        argv += ["-o", f"ConnectTimeout={max(1, round(ssh.connect_timeout_s))}"]
-        argv += ["-S", str(self._runtime / "%C"), "-o", "ServerAliveInterval=5"]
-        if ssh.known_hosts:
-            argv += ["-o", f"UserKnownHostsFile={ssh.known_hosts}"]
-            argv += ["-o", "GlobalKnownHostsFile=none"]
-        for path in ssh.identity_files:
-            argv += ["-o", "IdentitiesOnly=yes", "-i", str(path)]
-        if node.user or ssh.user:
-            argv += ["-l", node.user or ssh.user]
-        if node.port != 22 or ssh.config_file is None:
-            argv += ["-p", str(node.port)]
-        if node.via:
-            argv += ["-J", node.via]
-        return tuple(argv)
+        """What every call for a node has in common."""
+        control = ("-o", "BatchMode=yes", "-S", str(self._runtime / "%C"))
+        return (self._program, *options_for(self._ssh, node), *control)
+
+
+def options_for(ssh: SshSettings, node: Node) -> tuple[str, ...]:
+    """Options of `ssh` that our settings mean; StrictHostKeyChecking is never touched."""
+    argv = ["-F", str(ssh.config_file or "none"), "-o", "ServerAliveInterval=5"]
+    argv += ["-o", f"ConnectTimeout={max(1, round(ssh.connect_timeout_s))}"]
+    if ssh.known_hosts:
+        argv += ["-o", f"UserKnownHostsFile={ssh.known_hosts}"]
+        argv += ["-o", "GlobalKnownHostsFile=none"]
+    for path in ssh.identity_files:
+        argv += ["-o", "IdentitiesOnly=yes", "-i", str(path)]
+    if node.user or ssh.user:
+        argv += ["-l", node.user or ssh.user]
+    if node.port != 22 or ssh.config_file is None:
+        argv += ["-p", str(node.port)]
+    if node.via:
+        argv += ["-J", node.via]
+    return tuple(argv)
+
+
+def shell_argv(ssh: SshSettings, node: Node) -> tuple[str, ...]:
+    """The command line of an interactive `ssh` to a node."""
+    return ("ssh", *options_for(ssh, node), "-t", "--", node.address)
 
 
 def _login_failure(node: Node, answer: Answer, limit_s: float) -> Answer:
