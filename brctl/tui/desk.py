@@ -10,21 +10,21 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from brctl.engine import clock, sweep_store, verdict_store
+from brctl.engine import clock, verdict_store
 from brctl.engine.verdict_store import StoredVerdict
 from brctl.inventory.load import load_inventory
 from brctl.journal.store import EVENTS, is_running, run_dirs
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
 from brctl.model.errors import BrctlError
-from brctl.model.inventory import Inventory
+from brctl.model.inventory import Inventory, Node
 from brctl.model.job import Job
-from brctl.model.sweep import NodeHealth, Sweep
+from brctl.model.sweep import NodeHealth
 from brctl.tui import notes
 from brctl.tui.facts import Facts, NodeFact, RunFact
-from brctl.tui.known import main_reason
 from brctl.tui.measures import MEASURES, value_of
 from brctl.tui.run_facts import read_run
+from brctl.tui.swept import SweepReader, Swept
 
 Result = TypeVar("Result")
 Cordons = Mapping[str, tuple[str, str]]
@@ -79,8 +79,8 @@ class StateDesk:
         self._settings = settings
         self._now = now
         self._inventory: Inventory | None = None
-        self._sweep: Sweep | None = None
-        self._sweep_stamp: tuple[str, ...] = ()
+        self._sweeps = SweepReader()
+        self._swept = Swept({}, None)
         self._runs: dict[str, _Kept] = {}
         self._cordons: Cordons = {}
         self._jobs: tuple[Job, ...] | None = None
@@ -91,7 +91,7 @@ class StateDesk:
         self._troubles = []
         inventory = self._read_inventory()
         jobs = self._read_jobs()
-        sweep = self._read_sweep()
+        self._swept = self._read_sweeps(inventory)
         return Facts(
             context=self._settings.context,
             scheduler=self._settings.scheduler,
@@ -99,32 +99,33 @@ class StateDesk:
             user=getpass.getuser(),
             read_at=self._now(),
             inventory=inventory,
-            nodes=self._node_facts(inventory, jobs, sweep),
+            nodes=self._node_facts(inventory, jobs),
             jobs=jobs,
             verdicts=self._read_verdicts(),
             runs=tuple(self._read_run(path) for path in reversed(self._run_dirs())),
-            swept_at=sweep.started_at if sweep else None,
+            swept_at=self._swept.swept_at,
             guard=self._guard,
             notes=self._try("notes", partial(notes.read_notes, self._settings.state_dir), {}),
             troubles=tuple(self._troubles),
         )
 
     def node_health(self, name: str) -> NodeHealth | None:
-        sweep = self._read_sweep()
-        nodes = sweep.nodes if sweep else ()
-        return next((node for node in nodes if node.node == name), None)
+        known = self._swept.nodes.get(name)
+        return known.answers() if known else None
 
     def place(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
         self._cordons, self._jobs, self._guard = dict(cordons), tuple(jobs), guard
 
     def measure(self, colour: str) -> Mapping[str, float]:
-        sweep = self._read_sweep()
-        nodes = sweep.nodes if sweep else ()
-        values = {node.node: value_of(node.report, MEASURES[colour]) for node in nodes}
+        values = {
+            name: value_of(known.answers().report, MEASURES[colour])
+            for name, known in self._swept.nodes.items()
+        }
         return {name: value for name, value in values.items() if value is not None}
 
     def forget(self) -> None:
-        self._inventory, self._sweep, self._sweep_stamp = None, None, ()
+        self._inventory = None
+        self._sweeps.forget()
         self._runs.clear()
 
     def add_note(self, incident: str, text: str) -> None:
@@ -159,35 +160,23 @@ class StateDesk:
             return tuple(job for job in found if job is not None)
         return self._jobs
 
-    def _read_sweep(self) -> Sweep | None:
-        folder = self._settings.state_dir / "sweeps"
-        stamp = tuple(path.name for path in self._files(folder, "S-*.json"))
-        if stamp != self._sweep_stamp or self._sweep is None:
-            self._sweep = self._try(
-                "sweeps", lambda: sweep_store.latest(self._settings.state_dir), None
-            )
-            self._sweep_stamp = stamp
-        if stamp and self._sweep is None:
-            self._troubles.append(f"sweeps: none of {len(stamp)} files in {folder} can be read")
-        return self._sweep
+    def _read_sweeps(self, inventory: Inventory) -> Swept:
+        paths = self._files(self._settings.state_dir / "sweeps", "S-*.json")
+        swept = self._sweeps.newest(paths, inventory.nodes.keys())
+        self._troubles += [f"sweep {sentence}" for sentence in swept.unreadable]
+        return swept
 
-    def _node_facts(
-        self, inventory: Inventory, jobs: Sequence[Job], sweep: Sweep | None
-    ) -> tuple[NodeFact, ...]:
-        health = {node.node: node for node in sweep.nodes} if sweep else {}
+    def _node_facts(self, inventory: Inventory, jobs: Sequence[Job]) -> tuple[NodeFact, ...]:
         job_of = {node: job.name for job in jobs for node in job.nodes}
-        facts = []
-        for node in inventory.nodes.values():
-            seen = health.get(node.name)
-            check, detail = main_reason(seen) if seen else ("", "")
-            at = seen.report.received_at if seen else None
-            facts.append(
-                NodeFact(
-                    node, seen.health if seen else None, check, detail, at,
-                    self._cordons.get(node.name), job_of.get(node.name, ""),
-                )
-            )  # fmt: skip
-        return tuple(facts)
+        return tuple(
+            self._fact(node, job_of.get(node.name, "")) for node in inventory.nodes.values()
+        )
+
+    def _fact(self, node: Node, job: str) -> NodeFact:
+        known, cordon = self._swept.nodes.get(node.name), self._cordons.get(node.name)
+        if known is None:
+            return NodeFact(node, cordon=cordon, job=job)
+        return NodeFact(node, known.health, known.check, known.detail, known.at, cordon, job)
 
     def _read_verdicts(self) -> tuple[StoredVerdict, ...]:
         state_dir = self._settings.state_dir

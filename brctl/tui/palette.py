@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 from textual.filter import LineFilter
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from brctl.tui.rows import Tone
 
@@ -53,7 +53,8 @@ THEMES = (
         SIXTEEN, primary="ansi_cyan", secondary="ansi_blue", warning="ansi_yellow",
         error="ansi_red", success="ansi_green", accent="ansi_yellow",
         foreground="ansi_default", background="ansi_default", surface="ansi_default",
-        panel="ansi_default", dark=True, ansi=True,
+        panel="ansi_default", boost="ansi_default", dark=True, ansi=True,
+        variables=dict(BUILTIN_THEMES["ansi-dark"].variables),
     ),
 )  # fmt: skip
 

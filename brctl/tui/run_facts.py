@@ -37,7 +37,7 @@ def read_run(run_dir: Path, *, alive: bool) -> RunFact:
         alive=alive,
         damage=recording.damage,
         playbook=playbook.name,
-        state="running" if alive else record.result or "lost",
+        state=_state(record, alive=alive),
         by=load_request(run_dir).by,
         verdict=inputs.verdict_id,
         job=str(inputs.job.get("name") or ""),
@@ -49,6 +49,12 @@ def read_run(run_dir: Path, *, alive: bool) -> RunFact:
         asked_at=parse_rfc3339(_text(asked, "asked_at")) if _text(asked, "asked_at") else None,
         why=_text(_last(recording.events, EventType.END), "why"),
     )
+
+
+def _state(record: RunRecord, *, alive: bool) -> str:
+    if alive:
+        return "running"
+    return record.result or ("lost" if record.started else "starting")
 
 
 def _last(events: Sequence[Event], kind: EventType) -> Event | None:

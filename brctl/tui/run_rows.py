@@ -23,8 +23,9 @@ WORDS: Mapping[StepState, Span] = {
 }
 
 STATE_TONES: Mapping[str, Tone] = {
-    "ok": Tone.SPARE, "running": Tone.WARN, "waiting": Tone.WARN, "rolled_back": Tone.CORDON,
-    "needs_human": Tone.CRIT, "lost": Tone.CRIT, "unreadable": Tone.CRIT, "refused": Tone.UNKNOWN,
+    "ok": Tone.SPARE, "running": Tone.WARN, "starting": Tone.WARN, "waiting": Tone.WARN,
+    "rolled_back": Tone.CORDON, "needs_human": Tone.CRIT, "lost": Tone.CRIT,
+    "unreadable": Tone.CRIT, "refused": Tone.UNKNOWN,
 }  # fmt: skip
 
 
@@ -76,6 +77,9 @@ def _standing(run: RunFact, width: int) -> list[Row]:
     if run.state == "lost":
         text = f"its process is gone; go on with: brctl play resume {run.name}"
         rows.append(row((text, Tone.CRIT)))
+    if run.state == "starting":
+        text = f"nothing in its journal yet; if that stays: runs/{run.name}/stdout/run.log"
+        rows.append(row((text, Tone.WARN)))
     if run.why:
         rows += paragraph("why  ", safe(run.why, 1000), width)
     for damage in run.damage[:3]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.desk import StateDesk
 from brctl.tui.hand import Placement, Proposal
+from brctl.tui.palette import DARK
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
 
 RUN_PROGRAM = (sys.executable, "-m", "tests.fakes.run_fake_world")
@@ -213,9 +214,26 @@ class SiteHand:
         await asyncio.sleep(0)
 
 
-def site_app(folder: Path, settings: Settings, start: Address | None = None) -> BrctlApp:
+def site_app(
+    folder: Path,
+    settings: Settings,
+    start: Address | None = None,
+    *,
+    theme: str = DARK,
+    keymap: Mapping[str, str] | None = None,
+    ascii_only: bool = False,
+) -> BrctlApp:
     """The app on that site, twelve seconds after the sweep."""
     later = NOON + timedelta(seconds=12)
     desk = StateDesk(settings, lambda: later)
     hand = SiteHand(folder, settings)
-    return BrctlApp(desk, hand, start, now=lambda: later, tick_s=0.2)
+    return BrctlApp(
+        desk,
+        hand,
+        start,
+        now=lambda: later,
+        theme=theme,
+        keymap=keymap,
+        ascii_only=ascii_only,
+        tick_s=0.2,
+    )

@@ -1,0 +1,108 @@
+"""A made-up fleet on disk, as large as a sweep of it really is."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from brctl.library.config import Settings, load_settings
+from brctl.model.answer import Outcome
+from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.sweep import Health, NodeHealth, Sweep
+
+NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)
+GPUS = 8
+CHECKS = 12
+MEASURED_PER_GPU = 40
+"""Readings of one GPU in a level 1 sweep: ecc 14, clocks 9, devices 6, pcie 6, nvlink 5."""
+CLEARED_PER_GPU = 16
+CONFIG = """\
+apiVersion: brctl.dev/v1
+kind: Config
+context: big
+contexts: {big: {inventory: [{file: inventory.yaml}], scheduler: static}}
+ssh: {user: root}
+state_dir: state
+"""
+
+
+def names(count: int) -> list[str]:
+    """Names as fleets have them."""
+    return [f"gpu{n:04d}" for n in range(1, count + 1)]
+
+
+def healthy(name: str, at: datetime) -> NodeHealth:
+    """A node that answered every question and is well."""
+    subjects = [f"gpu:GPU-{name}-0000-0000-0000-{n:012d}" for n in range(GPUS)]
+    results = tuple(
+        CheckResult(
+            f"gpu.check{check:02d}",
+            ProbeStatus.MEASURED,
+            tuple(
+                Measurement(f"gpu.check{check:02d}.value_{k}", subject, 40 + k)
+                for subject in subjects
+                for k in range(MEASURED_PER_GPU // CHECKS + 1)
+            ),
+            seconds=0.04,
+        )
+        for check in range(CHECKS)
+    )
+    evidence = tuple(
+        Evidence(
+            f"gpu.check{k:02d}.value_0", Subject(name, subject), Weight.CLEARS,
+            FaultClass.GPU_MEMORY_ECC, Role.CONTEXT, f"gpu.check{k:02d}",
+            "0 uncorrected memory errors since the driver was loaded", "0", at,
+        )
+        for subject in subjects
+        for k in range(CLEARED_PER_GPU)
+    )  # fmt: skip
+    report = NodeReport(name, Outcome.ANSWERED, results, "", 0.9, at, "3.11.2", 0.2)
+    return NodeHealth(name, Health.OK, report, evidence, ())
+
+
+def unwell(name: str, at: datetime, health: Health) -> NodeHealth:
+    """A node with something wrong, or without an answer."""
+    node = healthy(name, at)
+    if health is Health.UNKNOWN:
+        report = NodeReport(name, Outcome.CONNECT_TIMED_OUT, detail="no answer in 10 s")
+        return NodeHealth(name, health, report, (), (Gap(Subject(name), "node", "no answer"),))
+    weight = Weight.CONVICTS if health is Health.CRITICAL else Weight.HINTS
+    wrong = Evidence(
+        "gpu.xid.79", Subject(name, "gpu:GPU-5"), weight, FaultClass.GPU_LOST, Role.ROOT,
+        "gpu.xid", f"Xid 79 on {name}", "NVRM: Xid 79", at,
+    )  # fmt: skip
+    return NodeHealth(name, health, node.report, (wrong, *node.evidence), ())
+
+
+def health_of(index: int) -> Health:
+    """Two per cent of the fleet is not well."""
+    kinds = {7: Health.CRITICAL, 57: Health.UNKNOWN, 107: Health.WARNING}
+    return kinds.get(index % 150, Health.OK)
+
+
+def make_fleet(folder: Path, count: int) -> Settings:
+    """Write configuration, inventory and one sweep of the fleet."""
+    (folder / "config.yaml").write_text(CONFIG)
+    (folder / "inventory.yaml").write_text(
+        "apiVersion: brctl.dev/v1\nkind: Inventory\nnodes:\n"
+        f'  "gpu[0001-{count:04d}]": {{gpus: 8, rack: {{every: 32, format: "r%03d"}}}}\n'
+    )
+    settings = load_settings({"HOME": str(folder)}, config=folder / "config.yaml")
+    sweeps = settings.state_dir / "sweeps"
+    sweeps.mkdir(parents=True)
+    write_sweep(sweeps / "S-20260705T120000000.json", count)
+    return settings
+
+
+def write_sweep(path: Path, count: int) -> None:
+    """The bytes `sweep_store.save` writes, without holding the whole fleet in memory."""
+    head = msgspec.json.encode(Sweep(path.stem, 1, ("gpu.ecc",), NOON, 9.0, ()))
+    with path.open("wb") as stream:
+        stream.write(head[: head.rindex(b"[]")] + b"[")
+        for index, name in enumerate(names(count)):
+            health = health_of(index)
+            node = healthy(name, NOON) if health is Health.OK else unwell(name, NOON, health)
+            stream.write((b"," if index else b"") + msgspec.json.encode(node))
+        stream.write(b"]}")

@@ -1,0 +1,55 @@
+"""A site per test, and the patience to wait for what workers do."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from brctl.tui.app import BrctlApp
+from brctl.tui.export import screen_text
+from tests.tui.site import SiteHand, make_site, site_app, site_verdict
+
+PATIENCE_S = 20.0
+"""Bound of every wait; a test that needs it all has failed."""
+
+
+async def until(holds: Callable[[], bool], what: str = "") -> None:
+    """Wait until something holds; fails after PATIENCE_S."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, f"waited in vain for {what or holds}"
+        await asyncio.sleep(0.02)
+
+
+async def shows(app: BrctlApp, text: str) -> None:
+    """Wait until the screen holds a text."""
+    end = time.monotonic() + PATIENCE_S
+    while text not in screen_text(app):
+        assert time.monotonic() < end, f"waited in vain for {text!r} on\n{screen_text(app)}"
+        await asyncio.sleep(0.02)
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Wait until the first facts are drawn."""
+    app = pilot.app
+    assert isinstance(app, BrctlApp)
+    await until(lambda: app.facts is not None and "<= 5" in app.facts.guard, "the first facts")
+    await pilot.pause()
+
+
+def hand_of(app: BrctlApp) -> SiteHand:
+    """The engine behind the app, which remembers what it was asked."""
+    assert isinstance(app.hand, SiteHand)
+    return app.hand
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> BrctlApp:
+    """The app on a site with one open verdict, on the fleet."""
+    from brctl.tui.address import Address
+
+    settings = make_site(tmp_path, verdict=site_verdict())
+    return site_app(tmp_path, settings, Address())
