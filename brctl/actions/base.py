@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from brctl.actions.check_run import CheckRun
 from brctl.actions.ckpt_select import CkptSelect
 from brctl.actions.contract import Action
 from brctl.actions.evidence_capture import EvidenceCapture
@@ -16,6 +17,7 @@ from brctl.actions.standby_acquire import StandbyAcquire
 from brctl.actions.standby_release import StandbyRelease
 
 ACTIONS: Mapping[str, Action] = {
+    "check.run": CheckRun(),
     "ckpt.select": CkptSelect(),
     "evidence.capture": EvidenceCapture(),
     "incident.note": IncidentNote(),

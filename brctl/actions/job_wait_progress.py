@@ -9,7 +9,11 @@ POLL_S = 1.0
 
 
 class JobWaitProgress(ReadOnly):
-    """Done when the newest step is `steps` beyond the first one seen, and past `beyond`."""
+    """Done when the newest step is `steps` beyond the first one seen and beyond `beyond`.
+
+    A job that is loading still shows step 0; without `beyond`, the step of the checkpoint it
+    starts from, its first step would look like progress.
+    """
 
     async def apply(self, site: Site, given: Arguments) -> Done:
         wanted = arguments.count(given, "steps", 1)
@@ -22,9 +26,10 @@ class JobWaitProgress(ReadOnly):
             _refuse_ended(status)
             last = status.step if status.step is not None else last
             first = last if first is None else first
-            if last is not None and first is not None and last >= max(first + wanted, beyond + 1):
-                return Done({"first_step": first, "step": last}, changed=False,
-                            say=f"step {first} to {last}")  # fmt: skip
+            if last is not None and first is not None and last >= max(first, beyond) + wanted:
+                since = max(first, beyond)
+                return Done({"first_step": since, "step": last}, changed=False,
+                            say=f"step {since} to {last}")  # fmt: skip
             await site.pause(POLL_S)
         seen = f"step {last}" if last is not None else "no step at all"
         raise ActionFailed(f"{seen} after {within_s:g} s", FailureKind.TIMEOUT)

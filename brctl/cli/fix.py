@@ -8,6 +8,8 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.running import Consent, find_playbook, finish_run, run_playbook
+from brctl.engine.clock import now
+from brctl.engine.proposing import propose
 from brctl.engine.verdict_store import VerdictState, save, the_one
 from brctl.model.errors import GuardError, UsageError
 from brctl.playbook.proposals import why_not
@@ -31,12 +33,14 @@ def fix(
     verdict = stored.verdict
     if stored.state in (VerdictState.DISMISSED, VerdictState.SUPERSEDED):
         raise GuardError(f"refused: {verdict.id} was {stored.state} ({stored.note})")
-    if not verdict.playbook:
+    move = propose(settings.state_dir, verdict, now())
+    if not move.playbook:
         raise UsageError(
-            f"{verdict.id} ({verdict.fault}) proposes no playbook; a person must {verdict.action}",
+            f"{verdict.id} ({verdict.fault}): a person must act; {move.say}",
             hint=f"brctl why {verdict.id}",
         )
-    playbook = find_playbook(settings.library_dirs, verdict.playbook)
+    invocation.note(f"{verdict.id} {verdict.fault}: {move.say}")
+    playbook = find_playbook(settings.library_dirs, move.playbook)
     problem = why_not(playbook, verdict)
     if problem:
         raise GuardError(

@@ -17,6 +17,7 @@ from brctl.cli.running import (
     interrupt_run,
     library_dirs,
     open_ground,
+    read_saved_plan,
     read_sets,
     refuse_readonly,
     request_of,
@@ -96,7 +97,8 @@ def plan(ctx: typer.Context, name: Name, verdict: VerdictId = None, sets: Sets =
 @app.command()
 def run(
     ctx: typer.Context,
-    name: Name,
+    name: Annotated[str | None, typer.Argument(help="playbook, or a file")] = None,
+    saved: Annotated[Path | None, typer.Option("--plan", help="run exactly this plan")] = None,
     verdict: VerdictId = None,
     sets: Sets = None,
     yes: Yes = False,
@@ -104,8 +106,22 @@ def run(
     dry_run: DryRun = False,
     detach: Detach = False,
 ) -> None:
-    """Run a playbook."""
-    _run(ctx.obj, name, verdict, sets or [], Consent(yes, confirm, dry_run, detach))
+    """Run a playbook, or a plan that was saved; a saved one is refused if the world moved."""
+    consent = Consent(yes, confirm, dry_run, detach)
+    if saved is not None:
+        _run_saved(ctx.obj, saved, consent)
+    if name is None:
+        raise UsageError("which playbook?", hint="brctl play list")
+    _run(ctx.obj, name, verdict, sets or [], consent)
+
+
+def _run_saved(invocation: Invocation, path: Path, consent: Consent) -> None:
+    settings, saved = invocation.settings(), read_saved_plan(path)
+    playbook = find_playbook(settings.library_dirs, str(saved.get("playbook")))
+    verdict_id = saved.get("verdict")
+    verdict = load(settings.state_dir, str(verdict_id)).verdict if verdict_id else None
+    done = asyncio.run(run_playbook(invocation, settings, playbook, {}, verdict, consent, saved))
+    finish_run(invocation, settings, done)
 
 
 def _run(

@@ -16,8 +16,16 @@ from brctl.cli import output
 from brctl.cli.invocation import Invocation
 from brctl.engine.ground import WorldGround
 from brctl.engine.planning import Prepared, prepare
-from brctl.engine.remediate import RunView, answer, resume, start_run, view, waiting_for
-from brctl.engine.run_files import Request, plan_document
+from brctl.engine.remediate import (
+    RunView,
+    answer,
+    prepare_saved,
+    resume,
+    start_run,
+    view,
+    waiting_for,
+)
+from brctl.engine.run_files import Request, plan_document, read_json
 from brctl.engine.wiring import open_world
 from brctl.journal.follow import follow
 from brctl.journal.store import read_journal
@@ -68,6 +76,16 @@ def find_playbook(dirs: Sequence[Path], name: str) -> Playbook:
     return pick_playbook(all_playbooks(dirs), name)
 
 
+def read_saved_plan(path: Path) -> Mapping[str, Json]:
+    """The plan that `play plan --out FILE -o json` wrote."""
+    plan = read_json(path).get("plan")
+    if not isinstance(plan, dict):
+        raise UsageError(
+            f"{path}: not a saved plan", hint="brctl play plan NAME -o json --out FILE"
+        )
+    return plan
+
+
 def read_sets(sets: Sequence[str]) -> dict[str, Json]:
     """`--set name=value` as a mapping."""
     found: dict[str, Json] = {}
@@ -108,10 +126,14 @@ async def run_playbook(
     values: Mapping[str, Json],
     verdict: Verdict | None,
     consent: Consent,
+    saved: Mapping[str, Json] | None = None,
 ) -> RunView:
     """Plan, guard, start and follow; ends the command itself for a dry run or `--detach`."""
     async with open_ground(settings) as ground:
-        prepared = await prepare(ground, playbook, verdict, values)
+        if saved is None:
+            prepared = await prepare(ground, playbook, verdict, values)
+        else:
+            prepared = await prepare_saved(ground, playbook, saved, verdict)
         if consent.dry_run:
             invocation.finish(
                 plan_page(prepared.plan, plan_document(prepared.plan)), settings.context

@@ -12,7 +12,7 @@ from datetime import datetime
 from brctl.actions.base import ACTIONS
 from brctl.actions.contract import Action, ActionFailed, Done, FailureKind, Seen
 from brctl.engine.ground import Ground
-from brctl.engine.guarding import Guarding, refusal
+from brctl.engine.guarding import FORWARD_ONLY, Guarding, refusal
 from brctl.engine.planning import need_of, skip_reason
 from brctl.engine.run_files import Request, RunInputs, load_approvals
 from brctl.engine.run_site import RunSite
@@ -22,11 +22,11 @@ from brctl.model.errors import BrctlError, LockedError
 from brctl.model.event import Event, EventType
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
-from brctl.model.playbook import Hook, Json, Need, OnFailure, Playbook, Safety, Step
-from brctl.model.units import rfc3339
+from brctl.model.playbook import Hook, Json, Need, OnExpire, OnFailure, Playbook, Safety, Step
+from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.playbook.approvals import PEOPLE, confirmation_text, is_confirmed
 from brctl.playbook.expressions import ExpressionError, Scope
-from brctl.playbook.plan import arguments_of, nodes_named, scope_of
+from brctl.playbook.plan import arguments_of, nodes_named, scope_of, takes_found_nodes
 from brctl.playbook.replay import RunRecord, apply_event
 from brctl.playbook.steps import StepState
 from brctl.playbook.templates import expand
@@ -101,6 +101,8 @@ class Executor:
         try:
             if self._request.undo and not self._record.rolling_back:
                 self.write(E.ROLLBACK_STARTED, {"because": f"asked for by {self._request.by}"})
+            if self._record.expired:
+                return await self._expire()
             if self._record.rolling_back:
                 return await self._roll_back()
             await self._check_guards("resume" if self._any_started() else "start")
@@ -129,9 +131,11 @@ class Executor:
         if self.interrupted is not None:
             raise RunEnds(Ending("interrupted", self.interrupted, "stopped after the current step"))
 
-    async def _check_guards(self, moment: str) -> None:
-        forward = self._record.past_no_return(self._playbook)
-        results = await self._guarding.check(self._inputs, self._scope(), forward_only=forward)
+    async def _check_guards(self, moment: str, *, takes: bool = False) -> None:
+        kinds = FORWARD_ONLY if self._record.past_no_return(self._playbook) else None
+        if kinds is not None and takes:
+            kinds |= {"blast_radius"}
+        results = await self._guarding.check(self._inputs, self._scope(), kinds)
         said = refusal(results)
         self.write(
             E.GUARDS_CHECKED,
@@ -155,6 +159,9 @@ class Executor:
     async def _pass_gate(self, step: Step) -> None:
         if self._record.steps[step.id].state not in (StepState.PENDING, StepState.FAILED):
             return
+        if self._is_late():
+            self.write(E.APPROVAL_EXPIRED, {"step": step.id, "asked_at": self._record.asked_at})
+            raise RunEnds(await self._expire())
         need = need_of(self._ground, self._playbook, self._scope())
         await self._collect_answers(need)
         given = self._record.approvals.get(self._digest, set())
@@ -162,6 +169,32 @@ class Executor:
             await self._ask(step, need, len(given))
         if given:
             await self._check_guards("after approval")
+
+    def _is_late(self) -> bool:
+        approval, asked_at = self._playbook.approval, self._record.asked_at
+        if approval is None or not asked_at:
+            return False
+        waited_s = (self._ground.now() - parse_rfc3339(asked_at)).total_seconds()
+        return waited_s > approval.expires_s
+
+    async def _expire(self) -> Ending:
+        """Nobody said yes in time: keep the cordon and free the standbys, or take all back."""
+        approval = self._playbook.approval
+        if approval is not None and approval.on_expire is OnExpire.ABORT:
+            ending = await self._roll_back()
+            if ending.exit_code is ExitCode.NEEDS_HUMAN:
+                return ending
+            return Ending("expired", ExitCode.WAITING, "the approval expired; all was taken back")
+        for step in reversed(self._playbook.steps):
+            held = step.uses == "standby.acquire"
+            if (
+                held
+                and self._record.steps[step.id].state in UNDOABLE
+                and not await self._undo(step)
+            ):
+                return Ending("needs_human", ExitCode.NEEDS_HUMAN, f"{step.id} was not released")
+        why = "the approval expired; standbys are free again, cordons stay"
+        return Ending("expired", ExitCode.WAITING, why)
 
     async def _collect_answers(self, need: Need) -> None:
         for answer in load_approvals(self._site.run_dir):
@@ -214,8 +247,8 @@ class Executor:
         if reason is not None and record.state is StepState.PENDING:
             self.write(E.STEP_SKIPPED, {"step": step.id, "why": reason or "condition unknown"})
             return
-        if step.safety in (Safety.DISRUPTIVE, Safety.DESTRUCTIVE):
-            await self._check_guards(f"before {step.id}")
+        if step.safety in (Safety.DISRUPTIVE, Safety.DESTRUCTIVE) or takes_found_nodes(step):
+            await self._check_guards(f"before {step.id}", takes=takes_found_nodes(step))
         await self._attempt(step)
 
     async def _settle(self, step: Step) -> None:

@@ -1,6 +1,6 @@
 """Find out what the guards ask, then let them decide."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -46,13 +46,13 @@ class Guarding:
         self._seen: tuple[datetime, bool | None] | None = None
 
     async def check(
-        self, inputs: RunInputs, scope: Scope, *, forward_only: bool = False
+        self, inputs: RunInputs, scope: Scope, kinds: Collection[str] | None = None
     ) -> tuple[GuardResult, ...]:
-        """What every guard that counts now says."""
+        """What every guard of these kinds says; all of them without `kinds`."""
         specs = [
             replace(spec, parameters=expand(spec.parameters, scope))  # type: ignore[arg-type]  # a mapping stays one
             for spec in guards_for(self._playbook, self._ground.guards.guards)
-            if not forward_only or spec.kind in FORWARD_ONLY
+            if kinds is None or spec.kind in kinds
         ]
         return check_guards(specs, await self._facts(inputs, scope, specs))
 

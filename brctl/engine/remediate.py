@@ -39,13 +39,16 @@ from brctl.journal.store import (
     run_dirs,
     write_private,
 )
-from brctl.model.errors import LockedError, UsageError
-from brctl.model.playbook import Playbook
+from brctl.model.errors import GuardError, LockedError, UsageError
+from brctl.model.playbook import Json, Playbook
+from brctl.model.units import describe_duration, parse_rfc3339
+from brctl.model.verdict import Verdict
 from brctl.playbook.replay import RunRecord, replay
 from brctl.playbook.steps import StepState
 
 __all__ = ["prepare", "refuse_guarded"]
 
+SAVED_PLAN_S = 1800.0
 RUN_PROGRAM: Sequence[str] = (sys.executable, "-m", "brctl.engine.run_process")
 
 
@@ -135,6 +138,30 @@ def _same_world(run_dir: Path, request: Request) -> Request:
     """The context is the one the run was started in, whatever is current now."""
     first = load_request(run_dir)
     return replace(request, context=first.context, config=first.config)
+
+
+async def prepare_saved(
+    ground: Ground, playbook: Playbook, saved: Mapping[str, Json], verdict: Verdict | None
+) -> Prepared:
+    """Plan again what was planned and saved; it must come out the same.
+
+    Raises:
+        GuardError: The playbook changed, the plan is too old, or the world moved.
+    """
+    inputs = saved.get("inputs")
+    if saved.get("playbook_sha256") != playbook.sha256:
+        raise GuardError(f"refused: {playbook.name} changed since it was planned")
+    age_s = (ground.now() - parse_rfc3339(str(saved.get("planned_at")))).total_seconds()
+    if age_s > SAVED_PLAN_S:
+        limit = describe_duration(SAVED_PLAN_S)
+        raise GuardError(f"refused: the plan is {describe_duration(age_s)} old, more than {limit}")
+    prepared = await prepare(ground, playbook, verdict, inputs if isinstance(inputs, dict) else {})
+    if prepared.plan.digest != saved.get("digest"):
+        raise GuardError(
+            "refused: the world moved since the plan was saved. Nothing changed.",
+            hint=f"look at what changed: brctl play plan {playbook.name}",
+        )
+    return prepared
 
 
 def answer(ground: Ground, run_dir: Path, by: str, *, yes: bool, typed: str | None = None) -> None:

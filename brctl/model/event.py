@@ -27,6 +27,7 @@ class EventType(StrEnum):
     APPROVAL_ASKED = "approval.asked"
     APPROVAL_GIVEN = "approval.given"
     APPROVAL_DENIED = "approval.denied"
+    APPROVAL_EXPIRED = "approval.expired"
     HOOK_RESULT = "hook.result"
     NOTE = "note"
     END = "end"

@@ -146,6 +146,13 @@ def nodes_taken(playbook: Playbook, scope: Scope) -> tuple[str, ...]:
     return tuple(dict.fromkeys(taken))
 
 
+def takes_found_nodes(step: Step) -> bool:
+    """Whether a step takes nodes that an earlier step finds, so that no plan could count them."""
+    verb = VERBS.get(step.uses)
+    takes = verb is not None and verb.takes_nodes
+    return takes and "steps." in str(step.arguments.get("nodes", ""))
+
+
 def nodes_named(playbook: Playbook, inputs: Arguments) -> tuple[str, ...]:
     """Every node the inputs name."""
     named: list[str] = []

@@ -45,6 +45,8 @@ class RunRecord:
     started: bool = False
     rolling_back: bool = False
     denied_by: str = ""
+    asked_at: str = ""
+    expired: bool = False
     approvals: dict[str, set[str]] = field(default_factory=dict)
     forgiven: set[str] = field(default_factory=set)
     failed_step: str = ""
@@ -174,6 +176,14 @@ def _denied(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.rolling_back = True
 
 
+def _asked(record: RunRecord, fields: Mapping[str, Json]) -> None:
+    record.asked_at = record.asked_at or _text(fields, "asked_at")
+
+
+def _expired(record: RunRecord, fields: Mapping[str, Json]) -> None:
+    record.expired = True
+
+
 def _end(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.result = _text(fields, "result")
     code = fields.get("exit_code")
@@ -190,6 +200,8 @@ _FOLDS: Mapping[EventType, Callable[[RunRecord, Mapping[str, Json]], None]] = {
     EventType.ROLLBACK_STARTED: _rollback,
     EventType.UNDO_INTENT: _undo_intent,
     EventType.UNDO_RESULT: _undo_result,
+    EventType.APPROVAL_ASKED: _asked,
+    EventType.APPROVAL_EXPIRED: _expired,
     EventType.APPROVAL_GIVEN: _approved,
     EventType.APPROVAL_DENIED: _denied,
     EventType.END: _end,

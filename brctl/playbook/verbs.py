@@ -36,6 +36,9 @@ def _set(*names: str) -> frozenset[str]:
 
 
 VERBS: Mapping[str, Verb] = {
+    "check.run": Verb(
+        _set("nodes"), _set("passed", "failed", "doubtful"), _set("level", "may_fail"),
+    ),
     "evidence.capture": Verb(_set("nodes"), _set("files", "directory"), _set("what", "job")),
     "node.cordon": Verb(
         _set("nodes", "reason"), _set("cordoned", "already"),
@@ -73,7 +76,7 @@ VERBS: Mapping[str, Verb] = {
 
 ANNOUNCED = frozenset(
     {"node.label", "node.drain", "node.reboot", "gpu.reset", "job.hot_update", "job.rollback_code",
-     "ckpt.verify", "check.run", "burnin.run", "nccl.test", "nccl.bisect", "stacks.dump",
+     "ckpt.verify", "burnin.run", "nccl.test", "nccl.bisect", "stacks.dump",
      "notify.page", "notify.chat", "incident.timeline", "ticket.create", "report.table",
      "ansible.playbook"}
 )  # fmt: skip

@@ -11,6 +11,7 @@ from brctl.playbook.verbs import VERBS
 from tests.fakes.ground import FakeGround, fake_ground
 
 ARGUMENTS: dict[str, dict[str, Json]] = {
+    "check.run": {"nodes": ["n1"], "level": 2},
     "ckpt.select": {"job": "demo"},
     "evidence.capture": {"nodes": ["n3"]},
     "incident.note": {"text": "hello"},

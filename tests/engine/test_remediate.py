@@ -10,8 +10,15 @@ import pytest
 
 from brctl.engine.ground import Ground
 from brctl.engine.planning import prepare
-from brctl.engine.remediate import answer, create_run, history, three_lists, view
-from brctl.engine.run_files import Request, save_request
+from brctl.engine.remediate import (
+    answer,
+    create_run,
+    history,
+    prepare_saved,
+    three_lists,
+    view,
+)
+from brctl.engine.run_files import Request, plan_document, save_request
 from brctl.engine.run_process import carry_out
 from brctl.journal.locks import Leases
 from brctl.journal.store import Journal, read_journal
@@ -314,3 +321,73 @@ def test_an_input_that_does_not_fit_is_refused(
     with pytest.raises(UsageError) as caught:
         asyncio.run(prepare(fake_ground(tmp_path), SWAP, None, {**BY_HAND, **values}))
     assert says in str(caught.value)
+
+
+def test_an_approval_that_comes_too_late_frees_the_standby_and_keeps_the_cordon(
+    tmp_path: Path,
+) -> None:
+    """`stop_safe`: the suspect stays out, the spare is free for others, and the run is over."""
+    ground = fake_ground(tmp_path)
+    run_dir, _ = start(ground, by_hand=True)
+    with ground.world.change() as data:
+        data["seconds"] += 901
+    answer(ground, run_dir, "oncall", yes=True, typed="swap 1")
+    for _ in range(2):
+        assert carry(ground, run_dir) is ExitCode.WAITING
+        assert view(run_dir).record.result == "expired"
+    data = ground.world.read()
+    assert (set(data["cordons"]), data["reservations"]) == ({"n3"}, {})
+
+
+def test_a_saved_plan_runs_only_in_the_world_it_was_made_for(tmp_path: Path) -> None:
+    """Unchanged it is the same plan; a moved world, another text or old age refuses it."""
+    ground = fake_ground(tmp_path)
+    made = asyncio.run(prepare(ground, SWAP, example_verdict()))
+    saved = plan_document(made.plan)
+    again = asyncio.run(prepare_saved(ground, SWAP, saved, example_verdict()))
+    assert again.plan.digest == made.plan.digest
+    changed = read_playbook(SWAP.text + b"# note\n", "swap.yaml")
+    with pytest.raises(GuardError, match="changed since it was planned"):
+        asyncio.run(prepare_saved(ground, changed, saved, example_verdict()))
+    asyncio.run(ground.backend.cordon(["n3"], "dcops", "fan", NOON))
+    with pytest.raises(GuardError, match="the world moved"):
+        asyncio.run(prepare_saved(ground, SWAP, saved, example_verdict()))
+    with ground.world.change() as data:
+        data["seconds"] += 1801
+    with pytest.raises(GuardError, match="the plan is 30m01 old"):
+        asyncio.run(prepare_saved(ground, SWAP, saved, example_verdict()))
+
+
+CHECKS = load_playbook(shipped_dir("playbooks") / "stop-time-checks.yaml")
+
+
+def test_stop_time_checks_replace_what_fails_and_only_that(tmp_path: Path) -> None:
+    """The node that fails under load goes, the others keep their ranks."""
+    ground = fake_ground(tmp_path)
+    with ground.world.change() as data:
+        data |= {"sick": ["n2"], "dead": []}
+    _, code = start(ground, CHECKS, Request("cron", typed="stop"))
+    assert code is ExitCode.OK
+    assert ground.world.read()["nodes"] == ["n1", "s1", "n3", "n4"]
+
+
+def test_stop_time_checks_that_find_nothing_restart_in_place(tmp_path: Path) -> None:
+    """All clean: the fault was transient as far as anybody can tell."""
+    ground = fake_ground(tmp_path)
+    with ground.world.change() as data:
+        data["dead"] = []
+    run_dir, code = start(ground, CHECKS, Request("cron", typed="stop"))
+    assert code is ExitCode.OK
+    assert view(run_dir).record.in_state(StepState.SKIPPED) == ("cordon", "reserve", "swap")
+
+
+def test_nodes_found_during_the_run_count_against_the_limit_too(tmp_path: Path) -> None:
+    """Half the fleet failing is a reason to stop and think, not to take half the fleet."""
+    ground = fake_ground(tmp_path)
+    with ground.world.change() as data:
+        data |= {"sick": ["n1", "n2"], "dead": []}
+    run_dir, code = start(ground, CHECKS, Request("cron", typed="stop"))
+    assert code is ExitCode.WAITING
+    assert ground.world.read()["cordons"] == {}
+    end = read_journal(run_dir).events[-1]
+    assert "0 nodes taken in 6h00 + 2 now = 2 > 1" in str(end.fields["why"])

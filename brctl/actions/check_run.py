@@ -1,0 +1,37 @@
+"""check.run: run the checks up to a level on nodes; the step fails when too many do not pass."""
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.model.answer import Outcome
+from brctl.model.nodeset import fold
+from brctl.model.playbook import Arguments
+from brctl.model.sweep import Health, NodeHealth
+
+
+class CheckRun(ReadOnly):
+    """Passed, failed and silent nodes; a node that gave no answer has not passed.
+
+    With `may_fail: true` the step succeeds whatever it finds, and later steps read `out.failed`.
+    """
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        found = await site.examine(
+            arguments.nodes(given, "nodes"), arguments.count(given, "level", 1)
+        )
+        failed = [health.node for health in found if _failed(health)]
+        doubtful = [h.node for h in found if not _failed(h) and h.health is Health.UNKNOWN]
+        passed = [h.node for h in found if h.node not in [*failed, *doubtful]]
+        say = f"{len(passed)} of {len(found)} nodes pass"
+        say += f", {fold(failed)} fails" if failed else ""
+        say += f", not every check of {fold(doubtful)} gave an answer" if doubtful else ""
+        if failed and given.get("may_fail") is not True:
+            raise ActionFailed(say)
+        out: Arguments = {"passed": passed, "failed": failed, "doubtful": doubtful}
+        return Done(out, changed=False, say=say)
+
+
+def _failed(health: NodeHealth) -> bool:
+    return (
+        health.health in (Health.CRITICAL, Health.WARNING)
+        or health.report.outcome is not Outcome.ANSWERED
+    )
