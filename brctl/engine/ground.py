@@ -138,5 +138,6 @@ class WorldGround:
             lambda node, check: {**fill_parameters(check, node, question.job), **parameters},
             limit=self._world.settings.ssh.fanout,
             sudo=self._world.settings.ssh.sudo,
+            now=self._world.now,
         )
         return [report async for report in stream]
