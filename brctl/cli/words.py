@@ -32,6 +32,8 @@ WORDS: Mapping[str, Word] = {
     "uncordon": Word("brctl.cli.cordon", "give cordoned nodes back", "uncordon"),
     "swap": Word("brctl.cli.cordon", "replace a node by a standby and resume the job", "swap"),
     "verdict": Word("brctl.cli.verdict", "list, show, explain, dismiss verdicts"),
+    "run": Word("brctl.cli.run", "one command on many nodes, equal answers gathered"),
+    "cp": Word("brctl.cli.cp", "copy a file to many nodes"),
     "check": Word("brctl.cli.check", "list, run and explain checks"),
     "logs": Word("brctl.cli.logs", "classify training and system logs"),
     "stacks": Word("brctl.cli.stacks", "stacks of all ranks, and who is the odd one out"),
@@ -45,6 +47,8 @@ WORDS: Mapping[str, Word] = {
     "tui": Word("brctl.cli.tui", "fleet triage in the terminal"),
     "doctor": Word("brctl.cli.doctor", "is this controller able to work: ssh, tools, permissions"),
     "schema": Word("brctl.cli.schema", "JSON Schemas of documents and files"),
+    "inventory": Word("brctl.cli.inventory", "who is there, and which source says so"),
+    "schedule": Word("brctl.cli.schedule", "print systemd or cron units for regular sweeps"),
     "config": Word("brctl.cli.config", "where configuration comes from"),
     "completions": Word("brctl.cli.completions", "completion script for bash, zsh or fish"),
     "help": Word("brctl.cli.help", "exit-codes, selectors, output, environment"),
@@ -67,7 +71,16 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "replay",
     ),
     "Act": ("play", "ckpt", "job"),
-    "Practise and set up": ("lab", "doctor", "config", "schema", "completions", "help"),
+    "Practise and set up": (
+        "lab",
+        "doctor",
+        "inventory",
+        "schedule",
+        "config",
+        "schema",
+        "completions",
+        "help",
+    ),
 }
 
 BRIDGE_WORDS = frozenset(
