@@ -90,6 +90,8 @@ async def run_demo(spec: LabSpec, directory: Path, fault: str, seed: int, say: S
     # would take the finished lab down (tests/lab/test_demo.py).
     lab = up(spec, directory)
     try:
+        # A run is a process of its own that outlives its starter; here it must not outlive the lab.
+        lab.adopt_children()
         say(f"lab: {spec.nodes} nodes and {spec.standbys} standbys, {lab.record.isolation.value}")
         settings = load_settings({"HOME": str(directory)}, config=lab.paths.config)
         async with open_world(settings) as world:
@@ -117,9 +119,11 @@ class _Demo:
         self.result.truth = await asyncio.to_thread(self.lab.break_node, self.fault, self.node)
         self.say(f"broken: {self.result.truth.say}")
         found = await self._phase("diagnose", self._diagnose())
-        if found is not None and found.verdicts[0].playbook:
+        if found is None:
+            return self.result
+        if found.verdicts[0].playbook:
             await self._phase("fix", self._fix(found.verdicts[0]))
-            await self._phase("resume", self._resumed())
+        await self._phase("resume", self._resumed())
         return self.result
 
     async def _phase(self, name: str, work: Coroutine[object, object, T]) -> T:
