@@ -74,10 +74,10 @@ _DRIVER = (
     root(FaultClass.GPU_LOST, "smi.err-column", ("err!", "unknown error"), 0.7, _SMI,
          r"\|\s*ERR!|^\s*(?:Unknown Error|GPU .{0,40}Unknown Error)\s*$", physical=True),
     root(FaultClass.GPU_LOST, "health.gpu-count",
-         ("gpus found", "gpu count", "gpus detected", "missing gpu", "expected 8 gpu"), 0.7,
+         ("gpus found", "gpu count", "gpus detected", "missing gpu", "expected 8 gpu", "check_gpu_count", "gpus", "expected "), 0.72,
          "health checks: device count below expectation",
          r"(?:GPU count (?:mismatch|check.*fail)|expected \d+ GPUs?.*(?:found|got|only)|missing GPU|"
-         r"(?:only|found) \d+ (?:of \d+ )?GPUs?.*expected|(?<!\d)[0-7] GPUs (?:found|detected).*expect)"),
+         r"(?:only|found) \d+ (?:of \d+ )?GPUs?.*expected|[Ee]xpected (?P<want>\d+) (?:GPUs? )?(?:and|but) (?:found|got|have) (?!(?P=want)\b)\d+(?: GPUs?)?|(?<!\d)[0-7] GPUs (?:found|detected).*expect)"),
     root(FaultClass.DRIVER_FIRMWARE, "nvrm.rminit",
          ("rminitadapter", "rm_init_adapter", "cannot initialize gsp", "wpr2 already up",
           "kgspbootgsprm", "gsp rpc", "rpc response from gpu", "kgsphealthcheck", "gsp crash",
@@ -111,7 +111,7 @@ _DRIVER = (
          r"NVRM:.*k?nvlink\w*.{0,80}(?:fail|error|timed? ?out|degraded)|"
          r"NVLink.{0,60}(?:link (?:is )?down|training (?:failed|error)|fatal|"
          r"(?:crc|replay|recovery|ecc)\D{0,20}(?:error|count)\w*\D{0,12}[1-9])|"
-         r"NVLink (?:is )?(?:inactive|disabled|down|degraded)", physical=True),
+         r"NVLinks? .{0,40}(?:inactive|disabled|is (?:currently )?down|degraded)", physical=True),
     root(FaultClass.NVLINK, "smi.nvlink-inactive", "<inactive>", 0.82, _SMI,
          r"Link (?P<device>\d+):\s*<inactive>", physical=True),
     root(FaultClass.NVLINK, "smi.nvlink-counters",
@@ -137,6 +137,8 @@ _MEMORY = (
     root(FaultClass.GPU_MEMORY_ECC, "smi.volatile-uncorrectable", ("uncorrectable", "double bit"), 0.9,
          _GUIDE, r"^\s*(?:(?:SRAM|DRAM)? ?Uncorrectable(?: Parity| SEC-DED)?|Double Bit ECC Errors?)\s*:\s*[1-9]",
          when=(("ecc", "volatile"),), action=Action.SWAP, physical=True),
+    root(FaultClass.GPU_MEMORY_ECC, "smi.table-uncorrectable", (" off |", " on |"), 0.85, _SMI,
+         r"\|\s*(?P<gpu>[0-9a-f]{8}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)\s+(?:On|Off)\s*\|\s+[1-9]\d*\s*\|", action=Action.SWAP, physical=True),
     root(FaultClass.GPU_MEMORY_ECC, "smi.aggregate-uncorrectable", "uncorrectable", 0.6, _GUIDE,
          r"^\s*(?:SRAM|DRAM) Uncorrectable(?: Parity| SEC-DED)?\s*:\s*[1-9]",
          when=(("ecc", "aggregate"),), physical=True),

@@ -28,6 +28,13 @@ _KERNEL = (
          r"soft lockup|[Hh]ard LOCKUP|rcu_?\w* (?:self-)?detect\w+ (?:stall|expedited)|detected stalls on CPUs|"
          r"hung_task: blocked tasks|watchdog: BUG|CPU#?\d+ stuck for",
          physical=True, action=Action.SWAP),
+    root(FaultClass.HOST_KERNEL, "kernel.warning",
+         ("warning: cpu:", "warning: at ", "list_del corruption", "list_add corruption", "nobody cared", "file-max limit",
+          "page allocation failure", "call trace:", "scheduling while atomic", "no irq handler", "bad rip value",
+          "stack segment", "invalid opcode:", "divide error:", "sysrq: trigger a crash"), 0.74, _LINUX,
+         r"WARNING: (?:CPU: \d+ PID: \d+ )?at |list_(?:add|del) corruption|nobody cared|file-max limit \d+ reached|"
+         r"page allocation failure|scheduling while atomic|No irq handler for vector|stack segment: |invalid opcode: |divide error: |Trigger a crash",
+         physical=True),
     root(FaultClass.HOST_KERNEL, "kernel.hung-task", "blocked for more than", 0.75, _LINUX,
          r"task (?P<task>[\w\-/:.]+):(?P<pid>\d+) blocked for more than \d+ seconds",
          physical=True, sets="hung-task"),
@@ -52,11 +59,11 @@ _KERNEL = (
          ("out of memory: kill", "oom-kill", "oom_kill", "memory cgroup out of memory", "oom_reaper",
           "invoked oom-killer", "killed process", "out-of-memory", "out of memory (oom)", "oomkilled",
           "memory limit", "killed due to memory pressure", "oom killer", "oom-killed", "oom killed",
-          "cgroup out-of-memory", "outofmemory", "out_of_memory"), 0.93, _LINUX,
+          "cgroup out-of-memory", "outofmemory", "out_of_memory", ": out of memory"), 0.93, _LINUX,
          r"Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<task>[^)]*)\)|oom-kill(?::|er)|"
          r"Memory cgroup out of memory|invoked oom-killer|Killed process (?P<pid2>\d+)|"
          r"[Dd]etected \d+ oom[_-]kill|OOMKilled|[Oo]ut[- ][Oo]f[- ][Mm]emory \(OOM\)|oom[- _]kill(?:ed|er)|"
-         r"killed due to memory pressure|OUT_OF_MEMORY|cgroup out-of-memory|"
+         r"killed due to memory pressure|srun: error: (?P<host>\S+): tasks? \S+: Out Of Memory|OUT_OF_MEMORY|cgroup out-of-memory|"
          r"(?:exceeded|over) (?:the )?(?:job |step |pod |container )?memory limit|oom_reaper: reaped",
          action=Action.RESTART),
     root(FaultClass.CPU_OOM, "errno.enomem",
@@ -167,7 +174,7 @@ _FABRIC = (
          r"(?:mlx[45]_(?:core|ib)|hfi1|irdma)(?: (?P<device>[0-9a-f]{4}:[0-9a-f:.]+))?.{0,100}"
          r"(?:health compromised|unrecoverable|synd(?:rome)? 0x|timeout\. Will cause a leak|"
          r"device is in (?:error|internal)|fatal|assert_var|poll_health|reset requested|"
-         r"High Temperature|CQE.{0,20}error|dump_cqe|Bad cable|Cable unplugged|"
+         r"High Temperature|CQE.{0,20}error|dump_cqe|Bad cable|"
          r"port module event\[error\]|failed to (?:recover|reset)|command failed)",
          physical=True, action=Action.SWAP),
     root(FaultClass.NETWORK_LINK, "link.down",
@@ -181,6 +188,12 @@ _FABRIC = (
          r"\b(?:link_downed|LinkDowned\w*|link_error_recovery|LinkErrorRecovery\w*|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)\b"
          r"[\s.:=]*[1-9]|Physical state:\s*(?:Polling|Disabled|LinkErrorRecovery)|State:\s*(?:Down|Initializing)\s*$|"
          r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True, action=Action.PAGE_NETWORK),
+    root(FaultClass.NETWORK_LINK, "link.unplugged", "cable unplugged", 0.62, "mlx5 driver texts",
+         r"(?P<device>mlx[45]_core [0-9a-f:.]+).*Cable unplugged", physical=True, action=Action.PAGE_NETWORK),
+    root(FaultClass.NETWORK_IB, "ib.port-inactive", ("no ib port", "ib port", "infiniband", "port inactive", "ib link"), 0.75,
+         "node health checks and ibstat",
+         r"[Nn]o (?:IB|InfiniBand|Infiniband) (?:port|device).{0,60}(?:ACTIVE|active|found)|(?:IB|[Ii]nfini[Bb]and) port.{0,60}(?:inactive|missing|not active|down)",
+         physical=True),
     root(FaultClass.NETWORK_ETH, "net.watchdog",
          ("netdev watchdog", "transmit queue", "tx timeout", "adapter reset", "tx hang"), 0.84, "Linux net core",
          r"NETDEV WATCHDOG(?:: (?P<device>\S+))?|transmit queue \d+ timed out|[Tt]x [Hh]ang|tx timeout",

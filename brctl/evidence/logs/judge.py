@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from brctl.evidence.logs.attribution import Weighed, attribute
 from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
 from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.order import sort_key
 from brctl.evidence.logs.signature import ORIGIN_OF, Part
 from brctl.model.evidence import Role
 from brctl.model.fault import Action, FaultClass, Origin
@@ -65,7 +66,7 @@ def judge(
         notes: What could not be read.
         readable: False when something stayed unread: then nothing found is unknown, not no-fault.
     """
-    kept = list(events)
+    kept = sorted(events, key=lambda event: (*sort_key(event), event.signature.name))
     weighed = attribute(kept)
     odds = _odds(weighed, readable=readable)
     total = sum(odds.values())
@@ -78,7 +79,7 @@ def judge(
         fault=winner,
         origin=_origin(winner, deciding, odds),
         culprit=culprit.describe(),
-        probability=round(calibrate(odds[winner] / total), 3),
+        probability=round(calibrate(winner, odds[winner] / total), 3),
         action=_action(winner, deciding),
         evidence=_lines(winner, weighed, kept),
         alternatives=tuple(
@@ -90,9 +91,14 @@ def judge(
     )
 
 
-def calibrate(raw: float) -> float:
-    """The stated probability for a raw one; the bench prints how well it holds."""
-    return min(0.97, max(0.05, raw))
+def calibrate(winner: FaultClass, raw: float) -> float:
+    """The stated probability for a raw one; the bench prints how well it holds.
+
+    A log that proves nothing often has a cause that another log would have shown, so unknown is
+    never stated as nearly certain.
+    """
+    ceiling = 0.75 if winner is FaultClass.UNKNOWN else _CEILING
+    return min(ceiling, max(0.05, raw))
 
 
 def _odds(weighed: Sequence[Weighed], *, readable: bool) -> dict[FaultClass, float]:
@@ -127,7 +133,7 @@ def _deciding(winner: FaultClass, weighed: Sequence[Weighed]) -> list[Weighed]:
     return sorted(mine, key=lambda w: -w.weight)
 
 
-SURE_OF_ORIGIN = 0.62
+SURE_OF_ORIGIN = 0.7
 """Whose fault it is is claimed only when classes of that side hold this much of the probability."""
 
 

@@ -84,6 +84,12 @@ _EXITS = (
     aside(Part.CONTEXT, "torchrun.no-error-file", ("error_file: <n/a>", "to enable traceback see"), _TORCHRUN),
 )  # fmt: skip
 
+_UNREAD = (
+    aside(Part.VICTIM, "unread.error", ("error", "fatal", "critical", "core dumped", "check failed"), "log levels",
+          r"(?-i:^(?:.{0,80}[^\w\"'.-])?(?:ERROR|FATAL|CRITICAL)\b\s*[:\]\|])|[Hh]ealth check failed|core dumped"),
+)  # fmt: skip
+"""Something failed and no family knows it: nobody may then say that nothing is wrong."""
+
 _RUNTIMES = (
     aside(Part.VICTIM, "ray.actor-died",
           ("actordiederror", "workercrashederror", "rayactorerror", "raytaskerror", "worker died", "worker exit type",
@@ -105,4 +111,4 @@ _RUNTIMES = (
          origin=Origin.UNKNOWN, action=Action.LOCALISE),
 )  # fmt: skip
 
-SIGNATURES: tuple[Signature, ...] = (*_SCHEDULER, *_EXITS, *_RUNTIMES)
+SIGNATURES: tuple[Signature, ...] = (*_SCHEDULER, *_EXITS, *_RUNTIMES, *_UNREAD)

@@ -76,6 +76,7 @@ _ROOTS = (
          r"ncclInvalidArgument|NCCL WARN.{0,80}invalid argument|NCCL_\w+.{0,60}(?:invalid|unsupported|not supported)|"
          r"[Ii]nvalid (?:value for )?NCCL_\w+|gid (?:index|table).{0,60}(?:fail|invalid|error)|"
          r"NCCL WARN.{0,80}(?:topology|XML).{0,60}(?:fail|error|invalid|mismatch)"),
+    root(FaultClass.NCCL_CONFIG, "nccl.no-ib-device", "no device found", 0.6, _NCCL, r"NCCL WARN NET/IB ?: ?No device found"),
     root(FaultClass.NCCL_CONFIG, "nccl.bond-listed", "net/ib : using", 0.62, _NCCL,
          r"NET/IB ?: ?Using .*\[\d+\]mlx5_\d+:1/IB.*mlx5_bond_\d+:1/RoCE", action=Action.FIX_CONFIG),
     root(FaultClass.NCCL_CONFIG, "nccl.peermem", ("gdr", "nvidia-peermem", "nv_peer_mem"), 0.45, _NCCL,

@@ -7,10 +7,11 @@ from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Part
 from brctl.model.log_verdict import LogVerdict
-from tests.evidence.logs.examples import EXAMPLES
+from tests.evidence.logs.examples import EXAMPLES, STORIES
 
 INDEX = LineIndex(SHIPPED)
 LINES = [(fault, line) for fault, lines in EXAMPLES.items() for line in lines]
+LINES += STORIES
 
 
 def classify(*lines: str) -> LogVerdict:
@@ -23,7 +24,7 @@ def classify(*lines: str) -> LogVerdict:
 @pytest.mark.parametrize(("fault", "line"), LINES, ids=[line[:60] for _, line in LINES])
 def test_a_line_alone_speaks_for_its_class(fault: str, line: str) -> None:
     """The class of one line, read alone, is the one its system means by it."""
-    assert classify(line).fault.value == fault
+    assert classify(*line.split("\n")).fault.value == fault
 
 
 def test_names_are_unique() -> None:
