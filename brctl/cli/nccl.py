@@ -95,7 +95,7 @@ def _bisect(invocation: Invocation, search: Search) -> None:
         async with prepared(invocation, search) as ready:
             live.begin(ready.problem.nodes, ready.runner.name)
             result = await run_search(
-                ready.problem, ready.options, ready.runner, now, live.show, ready.notes
+                ready.problem, ready.options, ready.runner, now, live.show, ready.before
             )
         page = bisection_page(result, with_rounds=not live.shows_lines)
         live.end(page.body, int(page.exit_code))

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from brctl.engine.bisect import BisectOptions
+from brctl.engine.bisect import BisectOptions, Preflight
 from brctl.engine.bisect_inputs import leaves_for, read_leaves, read_prior
-from brctl.engine.group_runner import GroupRunner
+from brctl.engine.group_runner import GroupRunner, RoundOrder
 from brctl.engine.group_runner_exec import exec_runner
 from brctl.localise.problem import Problem
 from brctl.model.errors import ConfigError, UsageError
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from brctl.cli.nccl import Search
 
 _EXEC = "exec:"
+_OVER_SSH = ("torch",)
+_ALONE_S = 60.0
+_NOTHING = Preflight()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Ready:
     options: BisectOptions
     runner: GroupRunner
     context: str = ""
-    notes: tuple[str, ...] = ()
+    before: Preflight = _NOTHING
 
 
 @asynccontextmanager
@@ -41,9 +44,48 @@ async def prepared(invocation: Invocation, search: Search) -> AsyncIterator[Read
     if search.runner.startswith(_EXEC):
         runner = exec_runner(search.runner.removeprefix(_EXEC))
         nodes = _plain_nodes(invocation, search)
+        if len(nodes) < 2:
+            raise UsageError("a collective needs two nodes or more", hint="add a known-good node")
         yield Ready(_problem(search, nodes, {}), options, runner)
         return
+    if search.runner in _OVER_SSH:
+        async with _over_ssh(invocation, search, options) as ready:
+            yield ready
+        return
     raise UsageError(f"--runner {search.runner}: unknown; use torch, nccl-tests or exec:COMMAND")
+
+
+@asynccontextmanager
+async def _over_ssh(
+    invocation: Invocation, search: Search, options: BisectOptions
+) -> AsyncIterator[Ready]:
+    from brctl.engine.group_preflight import preflight
+    from brctl.engine.group_runner_torch import TorchRunner
+    from brctl.engine.sweeping import choose_nodes
+    from brctl.engine.wiring import open_world
+
+    settings = invocation.settings()
+    async with open_world(settings) as world:
+        wanted = invocation.nodes if search.job is None else f"@job:{search.job}"
+        names = choose_nodes(world, wanted, invocation.exclude)
+        extra = choose_nodes(world, search.golden, None) if search.golden else ()
+        names += tuple(name for name in extra if name not in names)
+        local = 1 if search.by != "node" else 0
+        runner = TorchRunner(world.transport, world.inventory.nodes, settings.ssh.fanout, local)
+        order = RoundOrder(0, search.op, options.size_bytes, search.reps, (), _ALONE_S)
+        try:
+            before = await preflight(runner, names, order)
+            for note in before.notes:
+                invocation.note(note)
+            leaves = {
+                name: world.inventory.nodes[name].labels["leaf"]
+                for name in before.nodes
+                if "leaf" in world.inventory.nodes[name].labels
+            }
+            problem = _problem(search, before.nodes, leaves)
+            yield Ready(problem, options, runner, settings.context, before)
+        finally:
+            await runner.close()
 
 
 def _options(search: Search) -> BisectOptions:
@@ -81,8 +123,6 @@ def _problem(search: Search, nodes: tuple[str, ...], known: Mapping[str, str]) -
     units = nodes + tuple(sorted(strangers))
     per = search.per_node if search.by != "node" else 0
     names = tuple(u for node in units for u in _units(node, search.by, per))
-    if len(names) < 2:
-        raise UsageError("a collective needs two nodes or more", hint="add a known-good node")
     of = dict(zip(names, (n for n in units for _ in range(max(1, per))), strict=True))
     cabling = leaves_for([of[name] for name in names], leaves)
     return Problem(
@@ -104,6 +144,6 @@ def _units(node: str, by: str, per: int) -> tuple[str, ...]:
 
 
 def _span(search: Search, count: int) -> int:
-    if search.span > count:
+    if search.span > max(1, count):
         raise ConfigError(f"--span {search.span}: only {count} nodes")
     return search.span

@@ -9,7 +9,14 @@ from brctl.engine.group_runner import GroupRunner, RoundOrder
 from brctl.localise.conclude import conclude
 from brctl.localise.problem import Plan, Problem
 from brctl.localise.strategy import Localiser
-from brctl.model.localisation import Bisection, Conclusion, GroupResult, RoundReport
+from brctl.model.localisation import (
+    Bisection,
+    Conclusion,
+    FaultKind,
+    Finding,
+    GroupResult,
+    RoundReport,
+)
 
 Clock = Callable[[], datetime]
 
@@ -27,6 +34,23 @@ class BisectOptions:
     size_bytes: int = 1 << 30
     budget_s: float = 600.0
     round_deadline_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What was found before any group ran.
+
+    Attributes:
+        nodes: The nodes that can take part.
+        findings: Faults inside nodes, and nodes that do not answer at all.
+    """
+
+    nodes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+_NOTHING_BEFORE = Preflight()
 
 
 @dataclass(slots=True)
@@ -50,7 +74,7 @@ class _Search:
                 return "budget"
             problem = await self._round(plan, min(left, self.options.round_deadline_s))
             if problem:
-                return problem
+                return "budget" if self.elapsed_s() >= self.options.budget_s else problem
         return "settled"
 
     async def _round(self, plan: Plan, deadline_s: float) -> str:
@@ -109,7 +133,7 @@ async def bisect(
     runner: GroupRunner,
     clock: Clock,
     on_round: Callable[[RoundReport], None] = lambda report: None,
-    notes: Sequence[str] = (),
+    before: Preflight = _NOTHING_BEFORE,
 ) -> Bisection:
     """Search until settled, out of budget, or interrupted; what is known is always returned."""
     started_at = clock()
@@ -125,7 +149,7 @@ async def bisect(
             task.uncancel()
     finally:
         await runner.close()
-    conclusion = conclude(localiser)
+    conclusion = _with_preflight(conclude(localiser), before)
     return Bisection(
         f"B-{started_at:%Y%m%dT%H%M%S%f}"[:-3],
         started_at,
@@ -141,8 +165,16 @@ async def bisect(
         conclusion,
         ended,
         _unexplained(search.rounds, conclusion),
-        tuple(notes),
+        before.notes,
     )
+
+
+def _with_preflight(conclusion: Conclusion, before: Preflight) -> Conclusion:
+    """Findings made before any group ran stand beside the search's own."""
+    if not before.findings:
+        return conclusion
+    own = [f for f in conclusion.findings if f.kind is not FaultKind.NONE]
+    return replace(conclusion, findings=(*before.findings, *own))
 
 
 def _unexplained(rounds: Sequence[RoundReport], conclusion: Conclusion) -> bool:

@@ -33,7 +33,13 @@ def main() -> None:
             one(set(group), order["reps"], bad, slow, pairs, set(options.hang), options.noise, rng)
             for group in order["groups"]
         ]
-        print(json.dumps({"results": results}), flush=True)
+        say(json.dumps({"results": results}))
+
+
+def say(line: str) -> None:
+    """One line to whoever asked."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def one(
@@ -66,7 +72,7 @@ def misbehave(how: str, order: dict[str, object]) -> bool:
     assert isinstance(groups, list)
     good = [{"reps": order["reps"], "failed": 0, "busbw_gb_per_s": 370.0} for _ in groups]
     if how == "die":
-        print("the fabric is on fire", file=sys.stderr)
+        sys.stderr.write("the fabric is on fire\n")
         sys.exit(7)
     if how == "silence":
         time.sleep(600)
@@ -80,7 +86,7 @@ def misbehave(how: str, order: dict[str, object]) -> bool:
         "array": json.dumps(good),
         "long": "[" * 20_000_000,
     }[how]
-    print(answer, flush=True)
+    say(answer)
     return True
 
 
