@@ -4,30 +4,23 @@ Whatever happens in between (Ctrl-C, kill -9, a failure half way), `down` finds 
 record with the lab's tag and interface names is on disk before anything exists.
 """
 
-import fcntl
 import os
-import secrets
-import signal
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 
 from brctl.lab import loopback, namespaces
 from brctl.lab.compile import build_libraries, cache_dir
 from brctl.lab.faults import FAULTS, Fault
 from brctl.lab.files import reset_node, write_files
+from brctl.lab.interrupts import locked, signals_as_exceptions, signals_ignored
+from brctl.lab.plan import master_port, plan_lab
 from brctl.lab.processes import end_tagged, tagged
-from brctl.lab.record import LabNode, Record, read_record, remove_files, write_record
+from brctl.lab.record import TAG_VARIABLE, LabNode, Record, read_record, remove_files, write_record
 from brctl.lab.site import FaultSite
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
-from brctl.model.errors import LockedError, UnavailableError, UsageError, did_you_mean
-
-_MASTER_PORTS = range(11000, 20000)
-NODES_A_LEAF = 4
+from brctl.model.errors import UsageError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +120,14 @@ class Lab:
                 self._heal_node(self.record, name)
             return broken
 
+    def adopt_children(self) -> None:
+        """Let processes this one starts from now on belong to the lab, and so end with it."""
+        os.environ[TAG_VARIABLE] = self.record.tag
+
     def down(self) -> None:
         """End and remove everything; nothing happens if there is nothing."""
         take_down(self.paths)
+        os.environ.pop(TAG_VARIABLE, None)
 
     def _heal_node(self, record: Record, name: str) -> None:
         site = self._site(record, name, None)
@@ -196,7 +194,7 @@ def up(spec: LabSpec, directory: Path) -> Lab:
     with locked(paths):
         if read_record(paths) is not None:
             raise UsageError(f"a lab is up in {paths.root}", hint="brctl lab down, then up again")
-        with _signals_as_exceptions():
+        with signals_as_exceptions():
             try:
                 _build(spec, paths)
             except BaseException:
@@ -215,53 +213,11 @@ def take_down(paths: LabPaths) -> None:
 
 def _build(spec: LabSpec, paths: LabPaths) -> None:
     build_libraries(cache_dir(os.environ))
-    record = _plan(spec)
+    record = plan_lab(spec)
     write_record(paths, record)
-    write_files(record, paths, _master_port(record.tag))
+    write_files(record, paths, master_port(record.tag))
     boot(record, paths, record.nodes)
     write_record(paths, replace(record, state="up"))
-
-
-def _plan(spec: LabSpec) -> Record:
-    tag = secrets.token_hex(8)
-    isolation = _choose_isolation(spec.isolation)
-    count = len(spec.names())
-    if isolation is Isolation.NETNS:
-        net = namespaces.subnet(tag)
-        places = [(f"{net}.{i}", namespaces.SSH_PORT) for i in range(1, count + 1)]
-        bridge, controller = f"bl{tag[:6]}", f"{net}.254"
-    else:
-        places, bridge, controller = loopback.addresses(tag, count), "", ""
-    nodes = tuple(
-        _plan_node(spec, index, name, place)
-        for index, (name, place) in enumerate(zip(spec.names(), places, strict=True))
-    )
-    return Record(tag, isolation, spec, nodes, bridge=bridge, controller_address=controller)
-
-
-def _plan_node(spec: LabSpec, index: int, name: str, place: tuple[str, int]) -> LabNode:
-    role = "active" if index < spec.nodes else "standby"
-    leaf = index // NODES_A_LEAF + 1
-    return LabNode(name, role, *place, rack=f"r{leaf:02d}", leaf=f"leaf{leaf}")
-
-
-def _choose_isolation(wanted: Isolation) -> Isolation:
-    if wanted is Isolation.NONE:
-        return wanted
-    why_not = namespaces.missing()
-    if why_not is None:
-        return Isolation.NETNS
-    if wanted is Isolation.NETNS:
-        raise UnavailableError(
-            f"--isolation netns is not possible here: {why_not}",
-            hint="--isolation none needs no privileges",
-        )
-    return Isolation.NONE
-
-
-def _master_port(tag: str) -> int:
-    """The training job's rendezvous port; rank 0 listens on all addresses, so labs must differ."""
-    return _MASTER_PORTS[int(tag[:8], 16) % len(_MASTER_PORTS)]
 
 
 def boot(record: Record, paths: LabPaths, nodes: tuple[LabNode, ...]) -> None:
@@ -283,7 +239,7 @@ def leftovers(record: Record) -> tuple[int, ...]:
 
 
 def _remove_everything(paths: LabPaths) -> None:
-    with _signals_ignored():
+    with signals_ignored():
         record = read_record(paths)
         if record is not None:
             write_record(paths, replace(record, state="stopping"))
@@ -293,53 +249,3 @@ def _remove_everything(paths: LabPaths) -> None:
             remove_files(paths)
         elif paths.root.is_dir() and not any(paths.root.iterdir()):
             paths.root.rmdir()
-
-
-@contextmanager
-def locked(paths: LabPaths) -> Iterator[None]:
-    """Hold the lab's directory, so that two commands never change one lab at once."""
-    try:
-        handle = os.open(paths.root, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError as exc:
-        raise UsageError(f"no lab is up in {paths.root}", hint="brctl lab up") from exc
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as exc:
-        raise LockedError(f"another command is changing the lab in {paths.root}") from exc
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _signals_as_exceptions() -> Iterator[None]:
-    """Let a polite kill end `up` the way Ctrl-C does, so that it cleans up."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    with _signal_handlers({signal.SIGTERM: stop, signal.SIGHUP: stop}):
-        yield
-
-
-@contextmanager
-def _signals_ignored() -> Iterator[None]:
-    """A second Ctrl-C must not leave half a lab behind; ending one takes a second at most."""
-    ignore = signal.SIG_IGN
-    with _signal_handlers({number: ignore for number in (signal.SIGINT, signal.SIGTERM)}):
-        yield
-
-
-@contextmanager
-def _signal_handlers(wanted: Mapping[signal.Signals, object]) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in wanted}
-    for number, handler in wanted.items():
-        signal.signal(number, handler)  # type: ignore[arg-type]  # a handler or SIG_IGN
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,7 +7,6 @@ import asyncio
 import json
 import random
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
@@ -19,12 +18,13 @@ from brctl.engine.remediate import start_run, view
 from brctl.engine.run_files import Request
 from brctl.engine.wiring import World, open_world
 from brctl.journal.follow import follow
-from brctl.lab.cluster import Broken, Lab, up
+from brctl.lab.cluster import Lab, up
 from brctl.lab.faults import FAULTS
 from brctl.lab.spec import LabSpec
 from brctl.library.config import load_settings
 from brctl.library.playbooks import load_playbooks, pick_playbook
 from brctl.library.shipped import shipped_dir
+from brctl.model.demo import DemoResult
 from brctl.model.errors import UnavailableError
 from brctl.model.event import EventType
 from brctl.model.fault import FaultClass
@@ -42,45 +42,6 @@ PATIENCE_S = 180.0
 _SETTLED = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
 Say = Callable[[str], None]
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class DemoResult:
-    """What happened, in order; None where it did not come to that.
-
-    Attributes:
-        truth: What was really broken.
-        old_step: Newest step any rank had reported when the verdict was made.
-        losses: Losses of rank 0 on the first step that was trained twice: before, after.
-        seconds: Wall seconds of each phase.
-    """
-
-    truth: Broken
-    expected: str
-    verdict: Verdict | None = None
-    run: str | None = None
-    run_result: str | None = None
-    steps: tuple[str, ...] = ()
-    checkpoint: str | None = None
-    old_step: int | None = None
-    first_new_step: int | None = None
-    replayed_step: int | None = None
-    losses: tuple[float, float] | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def named_right(self) -> bool:
-        """The verdict named exactly the broken node, or no node where the code is to blame."""
-        if self.verdict is None or self.verdict.fault.value != self.expected:
-            return False
-        blameless = self.verdict.fault is FaultClass.USER_CODE
-        return self.verdict.nodes == (() if blameless else (self.truth.node,))
-
-    @property
-    def trained_on(self) -> bool:
-        """Training passed the step it had reached; what was trained twice had equal losses."""
-        passed = self.first_new_step is not None and self.old_step is not None
-        return passed and (self.losses is None or self.losses[0] == self.losses[1])
 
 
 async def run_demo(spec: LabSpec, directory: Path, fault: str, seed: int, say: Say) -> DemoResult:
@@ -111,13 +72,14 @@ class _Demo:
         self.fault = fault
         self.node = dice.choice(sorted(self.job.nodes))
         expected = FAULTS[fault].expected if fault in FAULTS else ""
-        self.result = DemoResult(Broken(fault, self.node, "", ""), expected)
+        self.result = DemoResult(fault, expected, self.node)
 
     async def play(self) -> DemoResult:
         """All phases in order; stops where one cannot go on, and the result says where."""
         await self._phase("start", self._train())
-        self.result.truth = await asyncio.to_thread(self.lab.break_node, self.fault, self.node)
-        self.say(f"broken: {self.result.truth.say}")
+        truth = await asyncio.to_thread(self.lab.break_node, self.fault, self.node)
+        self.result.subject = truth.subject
+        self.say(f"broken: {truth.say}")
         found = await self._phase("diagnose", self._diagnose())
         if found is None:
             return self.result

@@ -18,6 +18,10 @@ JOB_NAME = "lab-train"
 STALL_AFTER_S = 15
 """Longer than any step of the lab's job takes on two busy cores, shorter than patience."""
 
+LEAST_STEP_S = 0.1
+STEP_S_PER_RANK = 0.02
+"""A step costs a rank some 10 ms of CPU time; this leaves most of two cores to brctl itself."""
+
 _GUARDS = {"blast_radius": {"max_nodes": 4, "max_percent": 50}}
 """More than a production default allows, so that one can practise more than one swap in a row."""
 
@@ -142,6 +146,7 @@ def _job(record: Record, paths: LabPaths, master_port: int) -> dict[str, object]
 def _trainer_flags(spec: LabSpec) -> list[str]:
     return [
         f"--steps={spec.steps}",
+        f"--pace={max(LEAST_STEP_S, STEP_S_PER_RANK * spec.world_size):g}",
         f"--checkpoint-every={spec.checkpoint_every}",
         f"--collective-timeout={spec.collective_timeout_s:g}",
     ]

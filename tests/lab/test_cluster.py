@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from brctl.lab import cluster, loopback, namespaces
-from brctl.lab.cluster import Lab, leftovers, load, locked, take_down, up
+from brctl.lab.cluster import Lab, leftovers, load, take_down, up
+from brctl.lab.interrupts import locked
 from brctl.lab.record import Record, read_record
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
 from brctl.model.errors import ConfigError, LockedError, UnavailableError, UsageError

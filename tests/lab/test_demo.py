@@ -37,6 +37,41 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, delay_s: float) -> N
         take_down(LabPaths(directory))
 
 
+@pytest.mark.torch
+@pytest.mark.system
+def test_an_interrupt_during_the_fix_ends_the_run_too(tmp_path: Path) -> None:
+    """A run is a process of its own and outlives its starter, but not the lab it works on."""
+    directory = tmp_path / "lab"
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "brctl", "lab", "demo", "--nodes=2", "--isolation=none"],
+        env={**os.environ, "BRCTL_LAB_DIR": str(directory)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        record = _wait_for_record(directory)
+        assert demo.stderr is not None
+        assert any(line.startswith("verdict:") for line in demo.stderr)
+        time.sleep(1.5)
+        assert any(b"run_process" in _command(pid) for pid in leftovers(record))
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(timeout=30) == 130
+        assert leftovers(record) == ()
+        assert not directory.exists()
+    finally:
+        demo.kill()
+        demo.communicate()
+        take_down(LabPaths(directory))
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def _wait_for_record(directory: Path) -> Record:
     limit_s = time.monotonic() + 15
     while time.monotonic() < limit_s:
