@@ -9,7 +9,7 @@ import typer
 from brctl.cli.invocation import Invocation
 from brctl.library.config import lab_dir
 from brctl.model.errors import UsageError, did_you_mean
-from brctl.view.demo import DemoAccount, demo_page
+from brctl.view.demo import demo_page
 
 Fault = Annotated[str, typer.Option("--fault", help="what to break; `lab faults` lists them")]
 
@@ -33,22 +33,4 @@ def demo(
     spec = LabSpec(nodes, standbys, isolation=parse_isolation(isolation))
     directory: Path = lab_dir(invocation.environ)
     result = asyncio.run(run_demo(spec, directory, fault, seed, invocation.note))
-    account = DemoAccount(
-        fault=fault,
-        expected=result.expected,
-        node=result.truth.node,
-        subject=result.truth.subject,
-        verdict=result.verdict,
-        run=result.run,
-        run_result=result.run_result,
-        playbook_steps=result.steps,
-        checkpoint=result.checkpoint,
-        old_step=result.old_step,
-        first_new_step=result.first_new_step,
-        replayed_step=result.replayed_step,
-        losses=result.losses,
-        seconds=result.seconds,
-        named_right=result.named_right,
-        trained_on=result.trained_on,
-    )
-    invocation.finish(demo_page(account), "lab")
+    invocation.finish(demo_page(result), "lab")

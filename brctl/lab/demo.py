@@ -146,9 +146,9 @@ class _Demo:
         self.result.run_result = run.state
         self.result.steps = tuple(run.record.steps)
         for record in run.record.steps.values():
-            path = record.out.get("path")
-            if isinstance(path, str):
-                self.result.checkpoint = path
+            path, step = record.out.get("path"), record.out.get("step")
+            if isinstance(path, str) and isinstance(step, int):
+                self.result.checkpoint, self.result.checkpoint_step = path, step
         self.say(f"{run_dir.name}: {run.state}")
 
     async def _resumed(self) -> None:
