@@ -41,21 +41,29 @@ class Classifier:
         return self.classify_inputs((str(f), self._blocks(f)) for f in files)
 
     def classify_inputs(
-        self, inputs: Iterable[tuple[str, "Blocks"]], notes: Sequence[str] = ()
+        self,
+        inputs: Iterable[tuple[str, "Blocks"]],
+        notes: Sequence[str] = (),
+        *,
+        complete: bool = True,
     ) -> LogClassification:
-        """Named inputs, each a source of blocks."""
+        """Named inputs, each a source of blocks; not `complete` when a log is known to be missing.
+
+        An empty log beside others that speak is quiet, as most ranks are; alone it is no answer.
+        """
         items: list[LogVerdict] = []
         everything: list[LogEvent] = []
         unread = list(notes)
-        readable = True
+        heard = False
         for name, blocks in inputs:
             events, said, seen = self.read_events(name, blocks)
             items.append(judge(name, events, said, readable=seen))
             everything += events
             unread += said
-            readable = readable and seen
+            heard = heard or seen
+            complete = complete and (seen or blocks.is_empty)
         items.sort(key=lambda item: item.name)
-        overall = judge("", everything, unread, readable=readable and bool(items))
+        overall = judge("", everything, unread, readable=heard and complete)
         return LogClassification(tuple(items), overall)
 
     def read_events(self, name: str, blocks: "Blocks") -> tuple[list[LogEvent], list[str], bool]:
@@ -91,10 +99,14 @@ class Blocks:
     source: Iterable[bytes]
     notes: list[str] = field(default_factory=list)
     failed: bool = False
+    is_empty: bool = True
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            yield from self.source
+            for block in self.source:
+                self.is_empty = self.is_empty and not block
+                yield block
         except OSError as exc:
             self.failed = True
+            self.is_empty = False
             self.notes.append(f"cannot be read: {exc.strerror or exc}")

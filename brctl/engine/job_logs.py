@@ -50,7 +50,7 @@ async def classify_job(
         inputs += [(f"{answer.node}/rank-{rank:05d}.log", Blocks([data])) for rank, data in found]
         notes += _missing(answer, job, {rank for rank, _ in found})
     inputs.sort(key=lambda pair: pair[0])
-    return Classifier(signatures).classify_inputs(inputs, sorted(notes))
+    return Classifier(signatures).classify_inputs(inputs, sorted(notes), complete=not notes)
 
 
 def _command(node: Node, job: Job) -> Command:

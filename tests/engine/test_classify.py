@@ -1,6 +1,7 @@
 """Files in, one verdict out: real files of every awkward kind."""
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -74,11 +75,25 @@ def test_what_could_not_be_read_is_unknown(
 
 def test_an_unreadable_input_keeps_the_whole_from_being_clean(classifier: Classifier) -> None:
     """One log that did not come back means that nobody may say no-fault."""
-    found = classifier.classify_inputs([("a", Blocks([QUIET]))], ["n3: no log of rank 7"])
+    missing = ["n3: no log of rank 7"]
+    found = classifier.classify_inputs([("a", Blocks([QUIET]))], missing, complete=False)
     assert found.items[0].fault is FaultClass.NO_FAULT
-    broken = Blocks([b""], failed=True)
-    both = classifier.classify_inputs([("a", Blocks([QUIET])), ("b", broken)])
+    assert found.overall.fault is FaultClass.UNKNOWN
+
+    def breaks_off() -> Iterator[bytes]:
+        yield QUIET
+        raise OSError(5, "Input/output error")
+
+    both = classifier.classify_inputs([("a", Blocks([QUIET])), ("b", Blocks(breaks_off()))])
     assert both.overall.fault is FaultClass.UNKNOWN
+
+
+def test_quiet_ranks_do_not_hide_a_healthy_job(classifier: Classifier) -> None:
+    """Most ranks print nothing; their empty logs beside one that speaks are no reason for doubt."""
+    inputs = [("rank-0", Blocks([QUIET])), ("rank-1", Blocks([]))]
+    found = classifier.classify_inputs(inputs)
+    assert found.overall.fault is FaultClass.NO_FAULT
+    assert found.items[1].fault is FaultClass.UNKNOWN
 
 
 def test_both_engines_give_the_same_events(classifier: Classifier) -> None:

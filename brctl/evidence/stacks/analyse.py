@@ -94,7 +94,9 @@ def covering_groups(outliers: Sequence[int], job: Job) -> list[ParallelGroup]:
     if not outliers:
         return []
     node = job.node_of(outliers[0])
-    found = [ParallelGroup(NODE_AXIS, job.ranks_on(node), (node,)), _spanned(outliers, job)]
+    found = [ParallelGroup(NODE_AXIS, job.ranks_on(node), (node,))]
+    if len(outliers) > 1:
+        found.append(_spanned(outliers, job))
     found = [g for g in found if set(outliers) <= set(g.ranks) and _explains(g, job)]
     best = min(((len(g.nodes), len(g.ranks)) for g in found), default=None)
     return [g for g in found if (len(g.nodes), len(g.ranks)) == best]
@@ -115,7 +117,7 @@ def _spanned(outliers: Sequence[int], job: Job) -> ParallelGroup:
         ranks = [rank + step * stride for rank in ranks for step in steps]
         stride *= size
     ordered = tuple(sorted(ranks))
-    return ParallelGroup("+".join(varying) or "rank", ordered, _nodes(ordered, job))
+    return ParallelGroup("+".join(varying), ordered, _nodes(ordered, job))
 
 
 def _neighbours(rank: int, job: Job) -> set[int]:
@@ -162,10 +164,10 @@ def _choose(
     if covers:
         group = covers[0]
         tie = f"; {len(covers)} groups fit equally" if len(covers) > 1 else ""
-        size = f"{len(group.nodes)} node{'s' if len(group.nodes) > 1 else ''}"
-        return _Choice(
-            ranks, group.nodes, f"smallest {group.axis} group of all outliers, {size}{tie}"
-        )
+        words = f"smallest group of all outliers: {group.axis}, {len(group.nodes)} nodes"
+        if group.axis == NODE_AXIS:
+            words = "the only node with ranks that stand elsewhere"
+        return _Choice(ranks, group.nodes, words + tie)
     if len(nodes) > max(1, len(job.nodes) * COMMON_CAUSE_RATIO):
         return _Choice(
             (), (), "outliers on many nodes share no group: a common cause, not machines"
