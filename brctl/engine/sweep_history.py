@@ -3,35 +3,18 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from brctl.engine.history_database import open_history
 from brctl.model.changes import Changes, Key, Problem, Tracked
 from brctl.model.sweep import Health, NodeHealth, Sweep
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.sweep.changes import compare, recognise_mass
 from brctl.sweep.problems import cleared_by, problems_of
 
-FILE_NAME = "history.sqlite3"
 KEPT = timedelta(days=90)
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS sweeps (
-    id TEXT PRIMARY KEY, at TEXT NOT NULL, seconds REAL NOT NULL, level INTEGER NOT NULL,
-    ok INTEGER NOT NULL, warn INTEGER NOT NULL, crit INTEGER NOT NULL, unknown INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS tracked (
-    node TEXT NOT NULL, check_name TEXT NOT NULL, health TEXT NOT NULL, detail TEXT NOT NULL,
-    since TEXT NOT NULL, told_at TEXT NOT NULL, clean_looks INTEGER NOT NULL, recovered_at TEXT,
-    flaps INTEGER NOT NULL, PRIMARY KEY (node, check_name));
-CREATE TABLE IF NOT EXISTS transitions (
-    sweep TEXT NOT NULL, at TEXT NOT NULL, node TEXT NOT NULL, check_name TEXT NOT NULL,
-    health TEXT NOT NULL, what TEXT NOT NULL, detail TEXT NOT NULL,
-    PRIMARY KEY (sweep, node, check_name));
-CREATE INDEX IF NOT EXISTS transitions_by_node ON transitions (node, at);
-CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value REAL NOT NULL);
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +33,7 @@ class SweepHistory:
     """The history of one context's sweeps. Safe for several brctl processes at once."""
 
     def __init__(self, state_dir: Path) -> None:
-        folder = state_dir / "sweeps"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._path = folder / FILE_NAME
-        with self._open() as database:
-            database.executescript(_TABLES)
+        self._state_dir = state_dir
 
     def record(
         self, sweep: Sweep, labels: Mapping[str, Mapping[str, str]], reminder: timedelta
@@ -66,7 +45,7 @@ class SweepHistory:
             labels: Of every node asked, to recognise a failure they share.
             reminder: A problem that lasts is told again after this long.
         """
-        with self._open() as database:
+        with open_history(self._state_dir) as database:
             database.execute("BEGIN IMMEDIATE")
             first = database.execute("SELECT COUNT(*) FROM sweeps").fetchone()[0] == 0
             if not _add_sweep(database, sweep):
@@ -86,7 +65,7 @@ class SweepHistory:
 
     def rebuild(self, sweeps: Iterable[Sweep], reminder: timedelta) -> int:
         """Throw the index away and make it again from sweeps, oldest first; returns how many."""
-        with self._open() as database:
+        with open_history(self._state_dir) as database:
             for table in ("sweeps", "tracked", "transitions", "totals"):
                 database.execute(f"DELETE FROM {table}")  # noqa: S608 - a fixed list
         count = 0
@@ -106,24 +85,24 @@ class SweepHistory:
             "WHERE what IN ('new', 'flapping') AND at >= ? "
             "GROUP BY node, check_name HAVING times >= ? ORDER BY times DESC, node, check_name"
         )
-        with self._open() as database:
+        with open_history(self._state_dir) as database:
             return tuple(database.execute(query, (rfc3339(since), least)).fetchall())
 
     def totals(self) -> Mapping[str, float]:
         """Counters since the index began, by Prometheus series."""
-        with self._open() as database:
+        with open_history(self._state_dir) as database:
             return dict(database.execute("SELECT name, value FROM totals ORDER BY name").fetchall())
 
     def last_success_at(self, except_id: str) -> datetime | None:
         """When the newest other sweep began that could tell something of most of its nodes."""
         query = "SELECT MAX(at) FROM sweeps WHERE id != ? AND unknown <= ok + warn + crit"
-        with self._open() as database:
+        with open_history(self._state_dir) as database:
             found = database.execute(query, (except_id,)).fetchone()[0]
         return parse_rfc3339(found) if found else None
 
     def tracked(self) -> Mapping[Key, Tracked]:
         """Every known problem, recovered ones included."""
-        with self._open() as database:
+        with open_history(self._state_dir) as database:
             return _tracked(database)
 
     def _transitions(self, where: str, values: tuple[str, ...]) -> tuple[Transition, ...]:
@@ -131,18 +110,11 @@ class SweepHistory:
             "SELECT at, node, check_name, health, what, detail FROM transitions "  # noqa: S608
             f"WHERE {where} ORDER BY at, node, check_name"
         )
-        with self._open() as database:
+        with open_history(self._state_dir) as database:
             rows = database.execute(query, values).fetchall()
         return tuple(
             Transition(parse_rfc3339(r[0]), r[1], r[2], Health(r[3]), r[4], r[5]) for r in rows
         )
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self._path, timeout=10.0)) as database:
-            database.execute("PRAGMA journal_mode=WAL")
-            with database:
-                yield database
 
 
 def _add_sweep(database: sqlite3.Connection, sweep: Sweep) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from brctl.engine.node_states import remember_nodes
 from brctl.model.sweep import Sweep
 
 KEPT = 200
@@ -20,6 +21,7 @@ def save(state_dir: Path, sweep: Sweep) -> Path:
     part = path.with_suffix(f".{os.getpid()}.part")
     part.write_bytes(msgspec.json.encode(sweep))
     part.replace(path)
+    remember_nodes(state_dir, sweep)
     for old in sorted(folder.glob("S-*.json"))[:-KEPT]:
         old.unlink(missing_ok=True)
     return path

@@ -32,13 +32,23 @@ def cleared_by(nodes: Iterable[NodeHealth]) -> frozenset[Key]:
     return frozenset(key for node in nodes for key in _looked_at(node) if key not in bad)
 
 
+def reason_of(node: NodeHealth) -> tuple[str, str]:
+    """The check and the sentence that put a node into its state; empty when it is in order."""
+    found = [problem for problem in _of_node(node) if problem.health is node.health]
+    if found:
+        return found[0].check, found[0].detail
+    return ("", "") if node.health is Health.OK else ("-", node.report.detail or "nothing judged")
+
+
 def _of_node(node: NodeHealth) -> Iterator[Problem]:
     if node.report.outcome is not Outcome.ANSWERED:
         detail = node.report.detail or node.report.outcome.value
         yield Problem(node.node, TRANSPORT, Health.UNKNOWN, f"{node.report.outcome}: {detail}")
     for item in node.evidence:
         health = _HEALTH_OF.get(item.weight)
-        if health and item.role is not Role.VICTIM:
+        # `node.refused` and its like repeat the transport's problem, and no check clears them.
+        silence = item.kind.startswith("node.")
+        if health and item.role is not Role.VICTIM and not silence:
             yield Problem(node.node, item.source, health, item.text)
     if node.report.outcome is Outcome.ANSWERED:
         for gap in node.gaps:

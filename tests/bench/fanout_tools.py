@@ -61,9 +61,9 @@ def tool_commands(fleet: Fleet) -> Mapping[str, list[str]]:
                                "-u", str(COMMAND_S), "-w", f"^{hostfile}", "echo", SAY]  # fmt: skip
     python = os.environ.get("BRCTL_BENCH_PSSH", sys.executable)
     if subprocess.run([python, "-c", "import pssh"], capture_output=True).returncode == 0:
-        found["parallel-ssh 128"] = [python, str(folder / "parallel_run.py"), str(hostfile), str(PORT),
-                                     str(folder / "id"), str(CONNECT_S), f"echo {SAY}",
-                                     str(COMMAND_S)]  # fmt: skip
+        script, key = str(folder / "parallel_run.py"), str(folder / "id")
+        words = [str(hostfile), str(PORT), key, str(CONNECT_S), f"echo {SAY}", str(COMMAND_S)]
+        found["parallel-ssh 128"] = [python, script, *words]
     return found
 
 

@@ -1,0 +1,48 @@
+"""The SQLite file behind the history of sweeps: an index, never the only copy of anything."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+FILE_NAME = "history.sqlite3"
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS sweeps (
+    id TEXT PRIMARY KEY, at TEXT NOT NULL, seconds REAL NOT NULL, level INTEGER NOT NULL,
+    ok INTEGER NOT NULL, warn INTEGER NOT NULL, crit INTEGER NOT NULL, unknown INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS tracked (
+    node TEXT NOT NULL, check_name TEXT NOT NULL, health TEXT NOT NULL, detail TEXT NOT NULL,
+    since TEXT NOT NULL, told_at TEXT NOT NULL, clean_looks INTEGER NOT NULL, recovered_at TEXT,
+    flaps INTEGER NOT NULL, PRIMARY KEY (node, check_name));
+CREATE TABLE IF NOT EXISTS transitions (
+    sweep TEXT NOT NULL, at TEXT NOT NULL, node TEXT NOT NULL, check_name TEXT NOT NULL,
+    health TEXT NOT NULL, what TEXT NOT NULL, detail TEXT NOT NULL,
+    PRIMARY KEY (sweep, node, check_name));
+CREATE INDEX IF NOT EXISTS transitions_by_node ON transitions (node, at);
+CREATE TABLE IF NOT EXISTS nodes (
+    node TEXT PRIMARY KEY, health TEXT NOT NULL, check_name TEXT NOT NULL, detail TEXT NOT NULL,
+    at TEXT NOT NULL, sweep TEXT NOT NULL, answer BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS node_past (
+    node TEXT NOT NULL, at TEXT NOT NULL, health TEXT NOT NULL, check_name TEXT NOT NULL,
+    detail TEXT NOT NULL, PRIMARY KEY (node, at));
+CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value REAL NOT NULL);
+"""
+
+
+def database_path(state_dir: Path) -> Path:
+    """Where the index of a state directory lies."""
+    return state_dir / "sweeps" / FILE_NAME
+
+
+@contextmanager
+def open_history(state_dir: Path) -> Iterator[sqlite3.Connection]:
+    """A connection with all tables; commits at the end of the block, rolls back on an error."""
+    path = database_path(state_dir)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with closing(sqlite3.connect(path, timeout=10.0)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=NORMAL")
+        database.executescript(_TABLES)
+        with database:
+            yield database

@@ -1,0 +1,91 @@
+"""The newest answer of every node, found without decoding the sweeps of all the others."""
+
+import zlib
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from brctl.engine.history_database import database_path, open_history
+from brctl.model.sweep import Health, NodeHealth, Sweep
+from brctl.model.units import parse_rfc3339, rfc3339
+from brctl.sweep.problems import reason_of
+
+_LEVEL = 1
+"""Answers repeat the same words; more effort buys little and costs a sweep seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of one node now: its state, why, and from which sweep."""
+
+    node: str
+    health: Health
+    check: str
+    detail: str
+    at: datetime
+    sweep: str
+
+
+@dataclass(frozen=True, slots=True)
+class PastState:
+    """A node's state from one moment on."""
+
+    at: datetime
+    health: Health
+    check: str
+    detail: str
+
+
+def remember_nodes(state_dir: Path, sweep: Sweep) -> None:
+    """Keep each node's newest answer, and its state when that changed; old sweeps add nothing."""
+    at = rfc3339(sweep.started_at)
+    with open_history(state_dir) as database:
+        newest = dict(database.execute("SELECT node, at || ' ' || health FROM nodes").fetchall())
+        for node in sweep.nodes:
+            before_at, _, before = newest.get(node.node, "").partition(" ")
+            if before_at > at:
+                continue
+            check, detail = reason_of(node)
+            row = (node.node, node.health.value, check, detail, at, sweep.id)
+            answer = zlib.compress(msgspec.json.encode(node), _LEVEL)
+            database.execute(
+                "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, answer)
+            )
+            if before != node.health.value:
+                past = (node.node, at, node.health.value, check, detail)
+                database.execute("INSERT OR REPLACE INTO node_past VALUES (?, ?, ?, ?, ?)", past)
+
+
+def known(state_dir: Path) -> tuple[Known, ...]:
+    """The newest state of every node ever swept, in order of names; none without a sweep."""
+    if not database_path(state_dir).exists():
+        return ()
+    with open_history(state_dir) as database:
+        rows = database.execute(
+            "SELECT node, health, check_name, detail, at, sweep FROM nodes ORDER BY node"
+        ).fetchall()
+    return tuple(Known(r[0], Health(r[1]), r[2], r[3], parse_rfc3339(r[4]), r[5]) for r in rows)
+
+
+def node_health(state_dir: Path, node: str) -> NodeHealth | None:
+    """One node's newest full answer; None when it was never swept."""
+    if not database_path(state_dir).exists():
+        return None
+    with open_history(state_dir) as database:
+        row = database.execute("SELECT answer FROM nodes WHERE node = ?", (node,)).fetchone()
+    return msgspec.json.decode(zlib.decompress(row[0]), type=NodeHealth) if row else None
+
+
+def node_history(state_dir: Path, node: str, limit: int) -> tuple[PastState, ...]:
+    """How a node's state changed, newest first."""
+    if not database_path(state_dir).exists():
+        return ()
+    with open_history(state_dir) as database:
+        rows = database.execute(
+            "SELECT at, health, check_name, detail FROM node_past WHERE node = ? "
+            "ORDER BY at DESC LIMIT ?",
+            (node, limit),
+        ).fetchall()
+    return tuple(PastState(parse_rfc3339(r[0]), Health(r[1]), r[2], r[3]) for r in rows)
