@@ -9,11 +9,11 @@ from brctl.evidence.logs.event import LogEvent
 
 _RANK_FILE = re.compile(r"rank[-_]?0*(\d+)\b")
 _KEYS = {
-    "rank": ("rank", "culprit_rank", "slow_rank"),
+    "rank": ("rank", "rank2", "culprit_rank", "slow_rank"),
     "node_rank": ("node_rank", "fault_nodes"),
     "host": ("host", "host2", "host3", "host4"),
     "gpu": ("gpu", "section_gpu"),
-    "device": ("device", "disk", "disk2", "disk3", "disk4"),
+    "device": ("device", "disk", "disk2", "disk3", "disk4", "disk5"),
     "peer": ("peer", "peer2"),
     "pid": ("pid", "pid2"),
 }
@@ -54,6 +54,9 @@ class Culprit:
         return words or None
 
 
+PEER_ACCUSED = frozenset({"nccl.connect", "store.join-timeout"})
+"""Lines whose writer could not reach somebody: the one named, not the writer, is the suspect."""
+
 MANY_RANKS = 4
 """When more ranks than this say the same within one input set, the code says it, not a rank."""
 
@@ -65,6 +68,8 @@ def name_culprit(deciding: Sequence[LogEvent], blocks: Iterable[LogEvent]) -> Cu
         deciding: Root events of the winning class, earliest first.
         blocks: Context lines of torchrun summaries, which name rank and host of a failed child.
     """
+    if deciding and all(event.signature.name in PEER_ACCUSED for event in deciding):
+        return Culprit(peer=_first(_named(deciding, _KEYS["peer"])))
     parts = {kind: _named(deciding, keys) for kind, keys in _KEYS.items()}
     ranks = tuple(
         sorted({int(r) for r in parts["rank"] if r.isdigit()} | _ranks_of_files(deciding))
@@ -79,7 +84,7 @@ def name_culprit(deciding: Sequence[LogEvent], blocks: Iterable[LogEvent]) -> Cu
         ranks=ranks,
         node_rank=_only(parts["node_rank"]),
         host=host,
-        gpu=_first(parts["gpu"]),
+        gpu=_first(parts["gpu"]) or _only(_cuda_device(deciding, ranks, parts["device"])),
         device=_first(parts["device"]),
         peer=_first(parts["peer"]),
         pid=_first(parts["pid"]),
@@ -109,8 +114,16 @@ def _named(events: Sequence[LogEvent], keys: Iterable[str]) -> list[str]:
         fields: Mapping[str, str] = event.fields
         for key in keys:
             if fields.get(key):
-                found.setdefault(fields[key])
+                found.setdefault(fields[key].strip(":,"))
     return list(found)
+
+
+def _cuda_device(
+    events: Sequence[LogEvent], ranks: tuple[int, ...], devices: Sequence[str]
+) -> list[str]:
+    """The CUDA device in NCCL's line prefix, when nothing more telling is named."""
+    cuda = [event for event in events if event.signature.name.startswith("cuda.")]
+    return [] if ranks or devices else _named(cuda, ("cuda_device",))
 
 
 def _ranks_of_files(events: Sequence[LogEvent]) -> set[int]:

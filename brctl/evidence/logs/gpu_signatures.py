@@ -82,7 +82,7 @@ _DRIVER = (
          ("rminitadapter", "rm_init_adapter", "cannot initialize gsp", "wpr2 already up",
           "kgspbootgsprm", "gsp rpc", "rpc response from gpu", "kgsphealthcheck", "gsp crash",
           "rminit failed", "gsp-rm"), 0.82, _NVRM,
-         r"RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|Cannot initialize GSP|WPR2 already up|"
+         rf"(?:{_BUS}.*)?RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|Cannot initialize GSP|WPR2 already up|"
          r"kgspBootGspRm.*(?:fail|unexpected|cannot)|RPC response from GPU\d* GSP|GSP RPC.*(?:timeout|fail)|"
          r"kgspHealthCheck|GSP(?:-RM)? (?:has )?(?:crash|fail|halt|timeout)",
          action=Action.RESET_GPU, physical=True),
@@ -113,7 +113,7 @@ _DRIVER = (
          r"(?:crc|replay|recovery|ecc)\D{0,20}(?:error|count)\w*\D{0,12}[1-9])|"
          r"NVLinks? .{0,40}(?:inactive|disabled|is (?:currently )?down|degraded)", physical=True),
     root(FaultClass.NVLINK, "smi.nvlink-inactive", "<inactive>", 0.82, _SMI,
-         r"Link (?P<device>\d+):\s*<inactive>", physical=True),
+         r"Link (?P<link>\d+):\s*<inactive>", physical=True),
     root(FaultClass.NVLINK, "smi.nvlink-counters",
          ("replay errors:", "recovery errors:", "crc errors:", "crc error"), 0.7, _SMI,
          r"Link \d+:\s*(?:Replay|Recovery|CRC)(?: FLIT| Data)? Errors?:\s*[1-9]", physical=True),

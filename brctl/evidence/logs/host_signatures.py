@@ -87,7 +87,7 @@ _KERNEL = (
           "temperature/speed", "thermal shutdown", "power supply", "fan failure", "psu ", "over-temperature",
           "overtemperature", "power unit", "lower critical", "lower non-recoverable", "upper critical", "upper non-recoverable", "prochot", "package power limit",
           "thermal trip"), 0.84, "Linux thermal driver; IPMI SEL",
-         r"temperature above threshold|cpu clock throttled|critical temperature reached|thermal (?:shutdown|trip)|"
+         r"(?:(?P<device>CPU\d+): .{0,20})?temperature above threshold|cpu clock throttled|critical temperature reached|thermal (?:shutdown|trip)|"
          r"(?:PSU|[Pp]ower [Ss]upply|[Pp]ower [Uu]nit).{0,60}(?:fail|lost|fault|deassert|AC lost|redundancy lost)|"
          r"[Ff]an.{0,40}(?:fail|below|lower critical|stopped)|[Oo]ver-?[Tt]emp\w*|[Uu]pper (?:critical|non-recoverable).{0,20}going high|"
          r"PROCHOT|thermal throttl", physical=True),
@@ -119,7 +119,7 @@ _STORAGE = (
           "filesystem has been shut", "smart error", "btrfs"), 0.88, _LINUX,
          r"(?:Buffer )?I/O error(?: on dev(?:ice)? (?P<disk>[\w\-]+)|, dev (?P<disk2>\w+))|"
          r"(?P<disk3>nvme\d+(?:n\d+)?).{0,80}(?:timeout|reset controller|[Dd]isabling|controller is down|removing|not ready|failed)|"
-         r"no available path|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
+         r"(?:block (?P<disk5>\w+): )?no available path|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
          r"EXT4-fs (?:error|warning.*error|\([^)]*\): .*error)|XFS \([^)]*\): .*(?:[Ss]hutting down|[Cc]orruption|log I/O error|force_shutdown|metadata I/O)|"
          r"(?:critical )?[Mm]edium [Ee]rror|[Uu]nrecovered read error|Aborting journal|journal has aborted|"
          r"ata\d+(?:\.\d+)?: (?:failed command|exception Emask|hard resetting)|BTRFS.{0,40}(?:error|critical)|"

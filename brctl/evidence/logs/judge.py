@@ -50,6 +50,7 @@ _FURTHER = 0.35
 
 _SPEAKING = frozenset({Part.ROOT, Part.GENERIC, Part.STOPPED, Part.HINT})
 _CEILING = 0.97
+_SHRINK = 0.95
 _UNKNOWN_ODDS = {True: 0.3, False: 0.1}
 _CLEAN_ODDS = {True: 0.02, False: 0.45}
 _SHOWN = {Role.ROOT: 6, Role.VICTIM: 4, Role.TEARDOWN: 2, Role.CONTEXT: 2}
@@ -95,10 +96,11 @@ def calibrate(winner: FaultClass, raw: float) -> float:
     """The stated probability for a raw one; the bench prints how well it holds.
 
     A log that proves nothing often has a cause that another log would have shown, so unknown is
-    never stated as nearly certain.
+    never stated as nearly certain. Everything is drawn a little to the middle: logs nobody has
+    seen are less like the tables than those the tables were tried on.
     """
     ceiling = 0.75 if winner is FaultClass.UNKNOWN else _CEILING
-    return min(ceiling, max(0.05, raw))
+    return min(ceiling, max(0.05, 0.5 + _SHRINK * (raw - 0.5)))
 
 
 def _odds(weighed: Sequence[Weighed], *, readable: bool) -> dict[FaultClass, float]:

@@ -54,7 +54,7 @@ _ROOTS = (
          r"(?:nccl-shm|/dev/shm/nccl).{0,80}(?:fail|error|No space)|shm_open.{0,60}fail|"
          r"unable to (?:open|create) shared memory object.{0,60}nccl"),
     root(FaultClass.NCCL_CONFIG, "nccl.duplicate-gpu", "duplicate gpu detected", 0.95, _NCCL,
-         r"Duplicate GPU detected\s*:?\s*rank (?P<rank>\d+)"),
+         r"Duplicate GPU detected\s*:?\s*rank (?P<rank>\d+)(?: and rank (?P<rank2>\d+))?"),
     root(FaultClass.NCCL_CONFIG, "nccl.wrong-peer",
          ("wrong magic", "wrong type", "message truncated", "mismatched nccl", "unexpected magic",
           "magic mismatch", "ncclinvalidusage", "mismatched net"), 0.82, _NCCL,

@@ -45,7 +45,7 @@ _DATA_ROWS = (
     root(FaultClass.DATA_LOADER, "loader.killed",
          ("dataloader worker", "dataloader workers", "insufficient shared memory", "received 0 items of ancdata",
           "out of shared memory", "shared memory manager", "torch_shm_manager", "caught indexerror in dataloader"), 0.9, _DATA,
-         r"DataLoader worker|[Dd]ata[Ll]oader.{0,40}(?:killed|exited unexpectedly|died|timed out)|insufficient shared memory|"
+         r"DataLoader worker(?: \(pid(?:\(s\))? (?P<pid>\d+))?|[Dd]ata[Ll]oader.{0,40}(?:killed|exited unexpectedly|died|timed out)|insufficient shared memory|"
          r"received 0 items of ancdata|out of shared memory|torch_shm_manager"),
     root(FaultClass.DATA_LOADER, "loader.words",
          ("failed to load", "failed to read", "failed to open", "failed to decode", "failed to fetch", "failed to parse", "error loading",

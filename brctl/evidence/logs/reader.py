@@ -24,8 +24,13 @@ TRACEBACK_LINES = 400
 _RANK = re.compile(
     r"\[(?:default|rank|Rank )(?P<rank>\d+)\]|\brank[ =:](?P<rank2>\d+)\b", re.IGNORECASE
 )
-_NCCL_HOST = re.compile(r"(?:^|\]\s?)(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\]")
-_SYSLOG_HOST = re.compile(r"^\S{3,6} +\d{1,2} \d\d:\d\d:\d\d (?P<host>[\w.-]+) \S*:")
+_NCCL_HOST = re.compile(
+    r"(?:^|[\]:\s])(?P<host>(?=[\d.-]*[A-Za-z])\w[\w.-]*):\d+:\d+ \[(?P<cuda_device>\d+)\]"
+)
+_SYSLOG_HOST = re.compile(
+    r"(?:^|[: ])\S{2,6} +\d{1,2} \d\d:\d\d:\d\d (?P<host>[A-Za-z][\w.-]*) [\w.-]+(?:\[\d+\])?:"
+)
+_TASK_PID = re.compile(r":(?P<pid>\d+) blocked")
 _JUMP = root(
     FaultClass.NUMERIC_NAN, "progress.jump", "loss", 0.74, "ByteRobust section 4.1: the 5x rule"
 )
@@ -160,6 +165,9 @@ class LineReader:
                 known |= {
                     key.rstrip("2"): value for key, value in match.groupdict().items() if value
                 }
+        task = _TASK_PID.search(self._context.get("hung-task", ("", 0))[0])
+        if task:
+            known.setdefault("pid", task["pid"])
         if "gpu" in self._context:
             known.setdefault("section_gpu", self._context["gpu"][0].rstrip(":"))
         return known
