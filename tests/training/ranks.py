@@ -1,4 +1,4 @@
-"""Start real ranks of the lab's job as processes of this machine."""
+"""Real ranks of the lab's job as processes of this machine."""
 
 import json
 import os
@@ -6,10 +6,37 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+STARTER = Path(__file__).parent / "rank_starter.py"
 DEADLINE_S = 120
+
+
+class Starter:
+    """The process that forks ranks."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(STARTER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+
+    def ask(self, do: str, **request: object) -> int | None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"do": do, **request}) + "\n")
+        self._process.stdin.flush()
+        answer: int | None = json.loads(self._process.stdout.readline())
+        return answer
+
+    def close(self) -> None:
+        self._process.communicate(timeout=DEADLINE_S)
 
 
 class Ranks:
@@ -17,19 +44,27 @@ class Ranks:
 
     def __init__(
         self,
+        starter: Starter,
         directory: Path,
         world_size: int,
         *,
-        flags: Sequence[str] = (),
         resume_from: Path | None = None,
         order: Sequence[int] | None = None,
+        **options: float,
     ) -> None:
         self.directory = directory
+        self._starter = starter
+        self._statuses: dict[int, int] = {}
         for name in ("progress", "checkpoints"):
             (directory / name).mkdir(parents=True, exist_ok=True)
         port = _free_port()
-        self.processes = {
-            rank: self._start(rank, world_size, port, flags, resume_from)
+        self._pids = {
+            rank: starter.ask(
+                "start",
+                environment=self._environment(rank, world_size, port, resume_from),
+                log=str(directory / f"rank-{rank}.log"),
+                options={**_DEFAULTS, **options},
+            )
             for rank in (order or range(world_size))
         }
 
@@ -54,28 +89,39 @@ class Ranks:
     def checkpoints(self) -> list[Path]:
         return sorted((self.directory / "checkpoints").glob("step-*"))
 
-    def wait(self) -> dict[int, int]:
+    def ended(self, rank: int) -> int | None:
+        """Exit status of a rank; None while it runs."""
+        if rank not in self._statuses:
+            status = self._starter.ask("ended", pid=self._pids[rank])
+            if status is not None:
+                self._statuses[rank] = status
+        return self._statuses.get(rank)
+
+    def wait(self, rank: int) -> int:
+        limit_s = time.monotonic() + DEADLINE_S
+        while (status := self.ended(rank)) is None:
+            assert time.monotonic() < limit_s, f"rank {rank} does not end"
+            time.sleep(0.02)
+        return status
+
+    def wait_all(self) -> dict[int, int]:
         """Exit status of every rank."""
-        return {rank: process.wait(DEADLINE_S) for rank, process in self.processes.items()}
+        return {rank: self.wait(rank) for rank in sorted(self._pids)}
 
     def send(self, number: signal.Signals) -> None:
-        for process in self.processes.values():
-            process.send_signal(number)
+        for rank, pid in self._pids.items():
+            if pid is not None and self.ended(rank) is None:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
 
     def kill(self) -> None:
         self.send(signal.SIGKILL)
-        for process in self.processes.values():
-            process.wait()
+        self.wait_all()
 
-    def _start(
-        self,
-        rank: int,
-        world_size: int,
-        port: int,
-        flags: Sequence[str],
-        resume_from: Path | None,
-    ) -> "subprocess.Popen[bytes]":
-        environment = {
+    def _environment(
+        self, rank: int, world_size: int, port: int, resume_from: Path | None
+    ) -> dict[str, str]:
+        return {
             **os.environ,
             "RANK": str(rank),
             "WORLD_SIZE": str(world_size),
@@ -89,13 +135,16 @@ class Ranks:
             "BRCTL_RESUME_FROM": str(resume_from or ""),
             "BRCTL_LAB_FAULTS": str(self.faults(rank)),
         }
-        with (self.directory / f"rank-{rank}.log").open("wb") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "brctl.training", "--pace=0", *flags],
-                env=environment,
-                stdout=log,
-                stderr=log,
-            )
+
+
+_DEFAULTS = {
+    "steps": 100_000,
+    "checkpoint_every": 10,
+    "keep": 4,
+    "seed": 7,
+    "pace_s": 0.0,
+    "collective_timeout_s": 30.0,
+}
 
 
 def _free_port() -> int:

@@ -7,19 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.ranks import Ranks
+from tests.training.ranks import Ranks, Starter
 
 pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ranks]:
+def starter() -> Iterator[Starter]:
+    starter = Starter()
+    yield starter
+    starter.close()
+
+
+@pytest.fixture(scope="module")
+def whole(starter: Starter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ranks]:
     """Four ranks that trained 30 steps without trouble."""
-    ranks = Ranks(
-        tmp_path_factory.mktemp("whole"), 4, flags=("--steps=30", "--checkpoint-every=10")
-    )
+    ranks = Ranks(starter, tmp_path_factory.mktemp("whole"), 4, steps=30)
     try:
-        assert ranks.wait() == dict.fromkeys(range(4), 0), ranks.log(0)
+        assert ranks.wait_all() == dict.fromkeys(range(4), 0), ranks.log(0)
         yield ranks
     finally:
         ranks.kill()
@@ -46,17 +51,18 @@ def test_a_finished_rank_says_done(whole: Ranks) -> None:
     assert isinstance(said["wait_seconds"], float)
 
 
-def test_a_restart_repeats_the_same_losses(whole: Ranks, tmp_path: Path) -> None:
+def test_a_restart_repeats_the_same_losses(starter: Starter, whole: Ranks, tmp_path: Path) -> None:
     """Resumed at step 10 in another start order, every later loss and norm is the same bits."""
     resumed = Ranks(
+        starter,
         tmp_path,
         4,
-        flags=("--steps=20", "--checkpoint-every=10"),
+        steps=20,
         resume_from=whole.directory / "checkpoints" / "step-00000010",
         order=(2, 0, 3, 1),
     )
     try:
-        assert resumed.wait() == dict.fromkeys(range(4), 0), resumed.log(0)
+        assert resumed.wait_all() == dict.fromkeys(range(4), 0), resumed.log(0)
     finally:
         resumed.kill()
     again, before = resumed.steps(), whole.steps()
@@ -65,9 +71,9 @@ def test_a_restart_repeats_the_same_losses(whole: Ranks, tmp_path: Path) -> None
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Ranks]:
+def pair(starter: Starter, tmp_path: Path) -> Iterator[Ranks]:
     """Two ranks that train until stopped."""
-    ranks = Ranks(tmp_path, 2, flags=("--checkpoint-every=1000", "--collective-timeout=4"))
+    ranks = Ranks(starter, tmp_path, 2, checkpoint_every=1000, collective_timeout_s=4)
     try:
         _until(lambda: len(ranks.steps()) >= 3)
         yield ranks
@@ -89,9 +95,9 @@ def test_slow_and_nan_show_on_the_rank_that_has_them(pair: Ranks) -> None:
     assert None in [loss for loss, _ in pair.steps().values()]
 
 
-def test_a_kill_during_a_save_leaves_it_incomplete(tmp_path: Path) -> None:
+def test_a_kill_during_a_save_leaves_it_incomplete(starter: Starter, tmp_path: Path) -> None:
     """The newest directory has no .metadata, and the one before it is complete."""
-    ranks = Ranks(tmp_path, 2, flags=("--checkpoint-every=1",))
+    ranks = Ranks(starter, tmp_path, 2, checkpoint_every=1)
     try:
         _until(lambda: len(ranks.checkpoints()) >= 2)
         _until(lambda: _is_held_in_a_save(ranks), pause_s=0.001)
@@ -105,9 +111,9 @@ def test_a_kill_during_a_save_leaves_it_incomplete(tmp_path: Path) -> None:
 def test_a_hanging_rank_stops_everybody(pair: Ranks) -> None:
     """The culprit never enters the all-reduce; the survivor ends with gloo's time-out text."""
     pair.faults(1).write_text('{"hang": true}')
-    assert pair.processes[0].wait(60) != 0
+    assert pair.wait(0) != 0
     assert "Timed out waiting 4000ms for" in pair.log(0)
-    assert pair.processes[1].poll() is None
+    assert pair.ended(1) is None
     assert pair.progress(1)["phase"] == "backward"
     assert pair.progress(0)["phase"] == "all_reduce"
 
@@ -115,7 +121,7 @@ def test_a_hanging_rank_stops_everybody(pair: Ranks) -> None:
 def test_a_crash_has_its_cause_in_one_log_only(pair: Ranks) -> None:
     """The exception is PyTorch's own; the peer only says that a connection closed."""
     pair.faults(1).write_text('{"crash": true}')
-    assert all(status == 1 for status in pair.wait().values())
+    assert all(status == 1 for status in pair.wait_all().values())
     assert "IndexError: index out of range in self" in pair.log(1)
     assert "IndexError" not in pair.log(0)
     assert "Connection closed by peer" in pair.log(0) or "Connection reset" in pair.log(0)
@@ -124,7 +130,7 @@ def test_a_crash_has_its_cause_in_one_log_only(pair: Ranks) -> None:
 def test_a_broken_gpu_ends_its_rank_with_cudas_text(pair: Ranks) -> None:
     """What PyTorch raises on an uncorrectable memory error is in the rank's log."""
     pair.faults(1).write_text('{"cuda_error": "uncorrectable ECC error encountered"}')
-    assert all(status == 1 for status in pair.wait().values())
+    assert all(status == 1 for status in pair.wait_all().values())
     assert "RuntimeError: CUDA error: uncorrectable ECC error encountered" in pair.log(1)
 
 

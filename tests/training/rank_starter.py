@@ -1,0 +1,56 @@
+"""Start ranks by forking after the import of torch, which is most of what a rank costs to start.
+
+Reads one JSON request a line: start a rank, or ask how one ended. A rank here runs the trainer's
+own `train`; only the command line in front of it is left out.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from brctl.training.trainer import Options, train
+
+
+def start(environment: dict[str, str], log: str, options: dict[str, float]) -> int:
+    """Fork a rank and return its process id."""
+    pid = os.fork()
+    if pid == 0:
+        os.environ.clear()
+        os.environ.update(environment)
+        _run(Path(log), options)
+    return pid
+
+
+def _run(log: Path, options: dict[str, float]) -> None:
+    status = 1
+    try:
+        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        for target in (1, 2):
+            os.dup2(file, target)
+        train(Options(**options))
+        status = 0
+    except BaseException:  # noqa: BLE001  # a child must never return into the loop below
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # there is an exception
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def ended(pid: int) -> int | None:
+    """Exit status, negative for a signal; None while the rank runs."""
+    done, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if done else None
+
+
+def main() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
+        do = request.pop("do")
+        answer = start(**request) if do == "start" else ended(**request)
+        os.write(1, f"{json.dumps(answer)}\n".encode())
+
+
+if __name__ == "__main__":
+    main()
