@@ -28,10 +28,10 @@ def _run(log: Path, options: dict[str, float]) -> None:
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         for target in (1, 2):
             os.dup2(file, target)
-        train(Options(**options))
+        train(Options(**options))  # type: ignore[arg-type]  # whole numbers stay whole in JSON
         status = 0
     except BaseException:  # noqa: BLE001  # a child must never return into the loop below
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # there is an exception
+        sys.excepthook(*sys.exc_info())
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
