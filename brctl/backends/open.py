@@ -1,11 +1,16 @@
 """Choose the backend a context names."""
 
+from collections.abc import Mapping
+
 from brctl.backends.contract import Backend
+from brctl.backends.slurm import SlurmBackend
 from brctl.backends.static import StaticBackend
 from brctl.fanout.contract import Transport
 from brctl.library.config import Settings
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Inventory
+
+BACKENDS: Mapping[str, type[StaticBackend]] = {"static": StaticBackend, "slurm": SlurmBackend}
 
 
 def open_backend(settings: Settings, transport: Transport, inventory: Inventory) -> Backend:
@@ -14,7 +19,8 @@ def open_backend(settings: Settings, transport: Transport, inventory: Inventory)
     Raises:
         ConfigError: This version has no such backend.
     """
-    if settings.scheduler != "static":
+    kind = BACKENDS.get(settings.scheduler)
+    if kind is None:
         raise ConfigError(f"scheduler {settings.scheduler!r} is not supported by this version")
     state_file = settings.state_dir / "static" / f"{settings.context}.json"
-    return StaticBackend(state_file, transport, inventory, settings.ssh.fanout)
+    return kind(state_file, transport, inventory, settings.ssh.fanout)

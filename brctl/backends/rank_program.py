@@ -148,49 +148,59 @@ def supervise(asked: dict[str, Any], rank: int, local_rank: int, ready: int) -> 
     """In the child: leave the SSH session, start the rank, wait for it, write how it ended."""
     try:
         os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
-        log = os.open(log_file(asked, rank), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o640)
-        for descriptor, target in ((null, 0), (log, 1), (log, 2)):
-            os.dup2(descriptor, target)
-        for descriptor in (null, log):
-            os.close(descriptor)
-        pid = os.fork()
-        if pid == 0:
-            become_rank(asked, rank, local_rank)
-        write_json(
-            process_file(asked["log_dir"], rank),
-            {
-                "rank": rank,
-                "pid": pid,
-                "start_ticks": start_ticks(pid),
-                "node": asked["node"],
-                "started_at": time.time(),
-                "incarnation": asked["incarnation"],
-                "job": asked["job"],
-            },
-        )
-        os.close(ready)
-        status = os.waitpid(pid, 0)[1]
-        ended = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
-        write_json(
-            exit_file(asked["log_dir"], rank),
-            {
-                "rank": rank,
-                "exit_status": ended,
-                "at": time.time(),
-                "incarnation": asked["incarnation"],
-            },
-        )
+        record_rank(asked, rank, local_rank, ready)
     except BaseException:  # noqa: BLE001 - a supervisor that dies silently loses the rank
         traceback.print_exc()
     finally:
         os._exit(0)
 
 
-def become_rank(asked: dict[str, Any], rank: int, local_rank: int) -> None:
-    """In the grandchild: be the training process."""
+def record_rank(asked: dict[str, Any], rank: int, local_rank: int, ready: int | None) -> int:
+    """Start a rank with its log as output, record its process, wait, record its end."""
+    null = os.open(os.devnull, os.O_RDWR)
+    log = os.open(log_file(asked, rank), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o640)
+    for descriptor, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(descriptor, target)
+    for descriptor in (null, log):
+        os.close(descriptor)
+    pid = os.fork()
+    if pid == 0:
+        become_rank(asked, rank, local_rank, own_session=ready is not None)
+    write_json(
+        process_file(asked["log_dir"], rank),
+        {
+            "rank": rank,
+            "pid": pid,
+            "start_ticks": start_ticks(pid),
+            "node": asked["node"],
+            "started_at": time.time(),
+            "incarnation": asked["incarnation"],
+            "job": asked["job"],
+        },
+    )
+    if ready is not None:
+        os.close(ready)
+    status = os.waitpid(pid, 0)[1]
+    ended = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+    write_json(
+        exit_file(asked["log_dir"], rank),
+        {
+            "rank": rank,
+            "exit_status": ended,
+            "at": time.time(),
+            "incarnation": asked["incarnation"],
+        },
+    )
+    return ended
+
+
+def become_rank(asked: dict[str, Any], rank: int, local_rank: int, *, own_session: bool) -> None:
+    """In the grandchild: be the training process; a scheduler's step keeps its own session."""
     try:
-        os.setsid()
+        if own_session:
+            os.setsid()
+        for number in (signal.SIGTERM, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
         environment = dict(os.environ)
         environment.update(asked["environment"])
         environment.update(
@@ -277,11 +287,50 @@ def status(asked: dict[str, Any]) -> dict[str, Any]:
     return {"ranks": ranks}
 
 
+def batch(asked: dict[str, Any]) -> dict[str, Any]:
+    """As Slurm's batch program: give every task this program and what it is to start."""
+    import subprocess
+
+    asking = json.dumps({"do": "hold", "requests": asked["requests"]})
+    program = asked["program"] + f"\nraise SystemExit(main({asking!r}))\n"
+    command = [
+        "srun",
+        f"--ntasks={asked['tasks']}",
+        f"--ntasks-per-node={asked['ranks_per_node']}",
+        "--kill-on-bad-exit=0",
+        "--input=all",
+        asked["python"],
+        "-I",
+        "-",
+    ]
+    done = subprocess.run(command, input=program.encode(), check=False)
+    return {"exit_status": done.returncode}
+
+
+def hold(asked: dict[str, Any]) -> dict[str, Any]:
+    """As one task of a Slurm step: be the rank's supervisor until the rank ends.
+
+    Its output is the rank's log by then, so it says nothing and ends as the rank did.
+    """
+    request = asked["requests"][os.environ["SLURMD_NODENAME"]]
+    local_rank = int(os.environ["SLURM_LOCALID"])
+    rank = request["ranks"][local_rank]
+    for folder in (request["log_dir"], request["progress_dir"], request["checkpoint_dir"]):
+        os.makedirs(folder, exist_ok=True)
+    forget(request, rank)
+    # The scheduler signals the whole step; the rank obeys, its supervisor stays to write it down.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(1 if record_rank(request, rank, local_rank, None) else 0)
+
+
+WORK = {"start": start, "stop": stop, "status": status, "batch": batch, "hold": hold}
+
+
 def main(text: str) -> int:
     """Do what one JSON object asks and print one JSON object."""
     asked = json.loads(text)
     try:
-        answer = {"start": start, "stop": stop, "status": status}[asked["do"]](asked)
+        answer = WORK[asked["do"]](asked)
     except OSError as error:
         answer = {"error": str(error)}
     print(json.dumps(answer))

@@ -1,7 +1,8 @@
 """What every backend must do, whoever schedules the nodes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -9,12 +10,14 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from brctl.backends.contract import Backend
+from brctl.backends.slurm import SlurmBackend
 from brctl.backends.static import StaticBackend
 from brctl.fanout.local import LocalTransport
 from brctl.model.errors import BrctlError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.job import Job
 from tests.fakes.ground import FileBackend, WorldFile
+from tests.fakes.slurm_cluster import missing, slurm_cluster
 
 AT = datetime(2026, 7, 5, 12, tzinfo=UTC)
 SLEEPER = ("/bin/sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.05; done")
@@ -44,10 +47,26 @@ def job(tmp_path: Path) -> Job:
     return job_in(tmp_path)
 
 
-@pytest.fixture(params=["static", "file"])
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A real Slurm for as long as this module runs."""
+    absent = missing()
+    if absent and os.environ.get("CI"):
+        pytest.fail(f"not installed: {absent}")
+    if absent:
+        pytest.skip(f"not installed: {absent}")
+    with slurm_cluster(tmp_path_factory.mktemp("slurm"), list(inventory().nodes)):
+        yield
+
+
+@pytest.fixture(params=["static", "file", pytest.param("slurm", marks=pytest.mark.slurm)])
 async def backend(
     request: pytest.FixtureRequest, tmp_path: Path, job: Job
 ) -> AsyncIterator[Backend]:
+    if request.param == "slurm":
+        request.getfixturevalue("slurm")
+        yield await fresh_slurm(tmp_path, job)
+        return
     if request.param == "file":
         world = WorldFile(tmp_path / "world.json")
         with world.change() as data:
@@ -61,15 +80,24 @@ async def backend(
     await transport.close()
 
 
+async def fresh_slurm(folder: Path, job: Job) -> SlurmBackend:
+    """The module's Slurm with nothing left of the test before."""
+    found = SlurmBackend(folder / "static" / "c.json", LocalTransport(), inventory(), 8)
+    (folder / "logs").mkdir()
+    await found.uncordon(list(inventory().nodes))
+    return found
+
+
 async def test_a_cordon_keeps_its_first_owner(backend: Backend) -> None:
     """Cordoning twice changes nothing, so brctl never takes credit for others' cordons."""
-    await backend.cordon(["n1"], "dcops", "fan", AT)
+    await backend.cordon(["n1"], "brctl:ann", "fan", AT)
     await backend.cordon(["n1", "n2"], "brctl:R-1", "ecc", AT)
     cordons = await backend.cordons()
-    assert {n: (c.owner, c.reason, c.at) for n, c in cordons.items()} == {
-        "n1": ("dcops", "fan", AT),
-        "n2": ("brctl:R-1", "ecc", AT),
+    assert {n: (c.owner, c.reason) for n, c in cordons.items()} == {
+        "n1": ("brctl:ann", "fan"),
+        "n2": ("brctl:R-1", "ecc"),
     }
+    assert all(c.at is not None and c.at.tzinfo is not None for c in cordons.values())
     await backend.uncordon(["n1", "n3"])
     assert set(await backend.cordons()) == {"n2"}
 

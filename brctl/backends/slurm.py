@@ -1,0 +1,171 @@
+"""Slurm: drain and resume, jobs through sbatch on the node list brctl wants.
+
+Which node carries which rank, and which standby is put aside, Slurm has no place for; that stays in
+brctl's own state file. What a rank does is asked of the nodes, as without a scheduler. A restart is
+a new submission and never `scontrol requeue`: a requeued job waits about two minutes by itself.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from brctl.backends import slurm_commands as slurm
+from brctl.backends.contract import Cordon, StartReport, StopReport
+from brctl.backends.rank_commands import PROGRAM, start_request
+from brctl.backends.static import StaticBackend
+from brctl.fanout.contract import Transport
+from brctl.fanout.local import LocalTransport
+from brctl.model.answer import Command, Outcome
+from brctl.model.errors import DeniedError, UnavailableError
+from brctl.model.inventory import Inventory, Node
+from brctl.model.job import Job
+
+HERE = Node("localhost", "127.0.0.1")
+COMMAND_DEADLINE_S = 30.0
+POLL_S = 0.25
+
+
+class SlurmBackend(StaticBackend):
+    """See the head of this file, and `Backend`."""
+
+    name = "slurm"
+
+    def __init__(
+        self, state_file: Path, transport: Transport, inventory: Inventory, fanout: int
+    ) -> None:
+        super().__init__(state_file, transport, inventory, fanout)
+        self._here = LocalTransport()
+        self.start_deadline_s = 60.0
+
+    async def cordons(self) -> Mapping[str, Cordon]:
+        """See `Backend.cordons`: whatever is drained or down, whoever did it."""
+        return slurm.parse_cordons(await self._run(slurm.NODES))
+
+    async def cordon(self, nodes: Sequence[str], owner: str, reason: str, at: datetime) -> None:
+        """See `Backend.cordon`; Slurm keeps its own time."""
+        self._must_know(nodes)
+        before = await self.cordons()
+        fresh = [node for node in nodes if node not in before]
+        if fresh:
+            await self._run(slurm.drain(fresh, owner, reason))
+
+    async def uncordon(self, nodes: Sequence[str]) -> None:
+        """See `Backend.uncordon`."""
+        before = await self.cordons()
+        drained = [node for node in nodes if node in before]
+        if drained:
+            await self._run(slurm.resume(drained))
+
+    async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
+        """See `Backend.start_job`: submit, then wait until every rank has a process."""
+        queued = await self._queued(job)
+        strangers = [j for j in queued if j.incarnation != incarnation]
+        if strangers:
+            why = f"job {strangers[0].id} of an earlier start is {strangers[0].state}"
+            return StartReport((), dict.fromkeys(job.nodes, why))
+        if not queued:
+            await self._wake_standbys(job)
+            await self._submit(job, checkpoint, incarnation)
+        return await self._started(job)
+
+    async def stop_job(self, job: Job, grace_s: float) -> StopReport:
+        """See `Backend.stop_job`: SIGTERM to the ranks, the grace, then SIGKILL."""
+        for entry in await self._queued(job):
+            command = slurm.signal_ranks(entry.id, "TERM")
+            await self._run(command if entry.state == "RUNNING" else slurm.cancel(entry.id))
+        late = await self._alive_after(job, grace_s)
+        for entry in await self._queued(job):
+            await self._run(slurm.signal_ranks(entry.id, "KILL"))
+            await self._run(slurm.cancel(entry.id))
+        stuck = await self._alive_after(job, COMMAND_DEADLINE_S) if late else ()
+        state = await self.job_status(job)
+        return StopReport(
+            stopped=tuple(rank for rank in state.gone if rank not in late),
+            killed=tuple(rank for rank in late if rank not in stuck),
+            stuck=stuck,
+            unreachable=state.unreachable,
+        )
+
+    async def _alive_after(self, job: Job, seconds: float) -> tuple[int, ...]:
+        deadline = asyncio.get_running_loop().time() + seconds
+        while alive := (await self.job_status(job)).alive:
+            if asyncio.get_running_loop().time() >= deadline:
+                return alive
+            await asyncio.sleep(POLL_S)
+        return ()
+
+    async def _queued(self, job: Job) -> tuple[slurm.QueuedJob, ...]:
+        return slurm.parse_queue(await self._run(slurm.queue(_queue_name(job))))
+
+    async def _wake_standbys(self, job: Job) -> None:
+        drained = slurm.parse_standbys(await self._run(slurm.NODES))
+        mine = [node for node in job.nodes if node in drained]
+        if mine:
+            await self._run(slurm.resume(mine))
+
+    async def _submit(self, job: Job, checkpoint: str, incarnation: str) -> None:
+        log = str(job.log_dir / "slurm-%j.log")
+        command = slurm.submit(_queue_name(job), job.nodes, job.ranks_per_node, incarnation, log)
+        await self._run(command, stdin=self._batch_program(job, checkpoint, incarnation))
+
+    def _batch_program(self, job: Job, checkpoint: str, incarnation: str) -> bytes:
+        """A Python program as batch script: it hands `rank_program` to every task by srun."""
+        first = self._inventory.nodes[job.nodes[0]]
+        python = first.python
+        requests = {
+            node.name: start_request(job, node, first, checkpoint, incarnation)
+            for node in self._inventory.pick(job.nodes)
+        }
+        asked = {
+            "do": "batch",
+            "python": python,
+            "program": PROGRAM.read_text(encoding="utf-8"),
+            "tasks": job.world_size,
+            "ranks_per_node": job.ranks_per_node,
+            "requests": requests,
+        }
+        shebang = (
+            f"#!{python} -I\n" if python.startswith("/") else f"#!/usr/bin/env -S {python} -I\n"
+        )
+        call = f"\nraise SystemExit(main({json.dumps(asked)!r}))\n"
+        return shebang.encode() + PROGRAM.read_bytes() + call.encode("ascii")
+
+    async def _started(self, job: Job) -> StartReport:
+        """Every rank, or why not; a submission that does not start in time is withdrawn."""
+        deadline = asyncio.get_running_loop().time() + self.start_deadline_s
+        while True:
+            state = await self.job_status(job)
+            if len(state.alive) == job.world_size:
+                return StartReport(state.alive, {})
+            queued = await self._queued(job)
+            if not queued or asyncio.get_running_loop().time() >= deadline:
+                break
+            await asyncio.sleep(POLL_S)
+        for entry in queued:
+            await self._run(slurm.cancel(entry.id))
+        why = f"still {queued[0].state} ({queued[0].reason})" if queued else "it ended at once"
+        missing = [n for n in job.nodes if not set(job.ranks_on(n)) <= set(state.alive)]
+        return StartReport(state.alive, dict.fromkeys(missing, f"slurm: {why}"))
+
+    async def _run(self, argv: Sequence[str], stdin: bytes = b"") -> str:
+        """Run one of Slurm's commands here.
+
+        Raises:
+            UnavailableError: It is not installed, or the controller does not answer.
+            DeniedError: Slurm said no.
+        """
+        command = Command(tuple(argv), stdin=stdin, deadline_s=COMMAND_DEADLINE_S)
+        answer = await self._here.run(HERE, command)
+        if answer.outcome is not Outcome.ANSWERED or answer.exit_status == 127:
+            raise UnavailableError(f"{argv[0]}: {answer.detail or 'cannot be run'}")
+        if answer.exit_status != 0:
+            said = answer.stderr.decode("utf-8", "replace").strip()[-300:]
+            kind = DeniedError if "ermission denied" in said else UnavailableError
+            raise kind(f"{argv[0]} said: {said or f'exit {answer.exit_status}'}")
+        return answer.stdout.decode("utf-8", "replace")
+
+
+def _queue_name(job: Job) -> str:
+    return f"brctl-{job.name}"

@@ -1,0 +1,109 @@
+"""Slurm's command line: what to run and what its answers mean. Arguments are lists, no shell."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from brctl.backends.contract import Cordon
+from brctl.model.nodeset import fold
+
+STANDBY_REASON = "brctl standby"
+"""Standbys sit drained in the job's own partition: a Slurm job never spans two partitions."""
+
+# One line per node and partition; `|` cannot stand in a node's name, and the reason comes last.
+NODES = ("sinfo", "-h", "-N", "-O", "NodeList:|,StateLong:|,UserLong:|,Timestamp:|,Reason:300")
+_OWNED = re.compile(r"\[(brctl:[^\]\s]+)\] ?(.*)", re.DOTALL)
+# sinfo marks nodes that do not respond and so on by a letter behind the state.
+_OUT_OF_SERVICE = re.compile(r"(drain|down|fail|maint)")
+
+
+def drain(nodes: Sequence[str], owner: str, reason: str) -> tuple[str, ...]:
+    """Take nodes out of service; the owner travels in front of the reason."""
+    text = f"[{owner}] {reason}".replace("\n", " ")
+    return ("scontrol", "update", f"NodeName={fold(nodes)}", "State=DRAIN", f"Reason={text}")
+
+
+def resume(nodes: Sequence[str]) -> tuple[str, ...]:
+    """Put nodes back into service."""
+    return ("scontrol", "update", f"NodeName={fold(nodes)}", "State=RESUME")
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """One line of squeue."""
+
+    id: str
+    state: str
+    incarnation: str
+    reason: str
+
+
+def queue(name: str) -> tuple[str, ...]:
+    """List a job's entries in the queue."""
+    return ("squeue", "-h", "-n", name, "-O", "JobID:|,State:|,Comment:100|,Reason:200")
+
+
+def parse_queue(text: str) -> tuple[QueuedJob, ...]:
+    """What `queue` printed; a job that is only completing has ended as far as we care."""
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
+    found = [QueuedJob(*row[:4]) for row in rows if len(row) >= 4]
+    return tuple(job for job in found if job.state != "COMPLETING")
+
+
+def submit(
+    name: str, nodes: Sequence[str], ranks_per_node: int, incarnation: str, log: str
+) -> tuple[str, ...]:
+    """Queue the batch program, which sbatch reads from its stdin."""
+    return (
+        "sbatch", "--parsable", f"--job-name={name}", f"--nodelist={fold(nodes)}",
+        f"--nodes={len(nodes)}", f"--ntasks-per-node={ranks_per_node}",
+        f"--comment={incarnation}", f"--output={log}", "--no-requeue",
+    )  # fmt: skip
+
+
+def signal_ranks(job_id: str, number: str) -> tuple[str, ...]:
+    """Signal the ranks of a job, not its batch program."""
+    return ("scancel", f"--signal={number}", job_id)
+
+
+def cancel(job_id: str) -> tuple[str, ...]:
+    """Take a job out of the queue."""
+    return ("scancel", job_id)
+
+
+def parse_cordons(text: str) -> dict[str, Cordon]:
+    """The nodes out of service; standbys that wait drained are not cordoned."""
+    found: dict[str, Cordon] = {}
+    for line in text.splitlines():
+        cells = line.split("|", 4)
+        if len(cells) < 5:
+            continue
+        name, state, user, since, reason = (cell.strip() for cell in cells)
+        if _OUT_OF_SERVICE.search(state.lower()) and not reason.startswith(STANDBY_REASON):
+            found[name] = _cordon(name, state, user, since, reason)
+    return found
+
+
+def parse_standbys(text: str) -> frozenset[str]:
+    """The nodes that wait drained as standbys."""
+    rows = [line.split("|", 4) for line in text.splitlines()]
+    return frozenset(
+        row[0].strip() for row in rows if len(row) == 5 and row[4].startswith(STANDBY_REASON)
+    )
+
+
+def _cordon(name: str, state: str, user: str, since: str, reason: str) -> Cordon:
+    owned = _OWNED.match(reason)
+    if owned:
+        return Cordon(name, owned[1], owned[2], _moment(since))
+    # Slurm itself marks nodes down without a person.
+    who = re.sub(r"\(\d+\)$", "", user) if user not in ("", "Unknown") else "slurm"
+    return Cordon(name, who, reason if reason != "none" else state, _moment(since))
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,115 @@
+"""Real slurmctld and slurmd processes on this machine, one slurmd per node, on loopback ports."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+NEEDED = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sinfo", "squeue")
+UP_S = 30.0
+
+CONFIG = """\
+ClusterName=brctl
+SlurmctldHost=localhost
+SlurmctldPort={port}
+AuthType=auth/none
+CredType=cred/none
+SlurmUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+SlurmctldParameters=enable_configless
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
+SchedulerType=sched/backfill
+MpiDefault=none
+ReturnToService=1
+SlurmdTimeout=10
+KillWait=5
+{nodes}
+PartitionName=train Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def missing() -> list[str]:
+    """Programs of Slurm that are not installed."""
+    return [name for name in NEEDED if shutil.which(name, path="/usr/sbin:/usr/bin") is None]
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@contextmanager
+def slurm_cluster(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """A cluster of these nodes; SLURM_CONF points to it while it runs."""
+    port, *ports = free_ports(len(names) + 1)
+    nodes = "\n".join(
+        f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={p} CPUs=4 State=UNKNOWN"
+        for name, p in zip(names, ports, strict=True)
+    )
+    config = folder / "slurm.conf"
+    (folder / "state").mkdir()
+    config.write_text(CONFIG.format(port=port, folder=folder, nodes=nodes))
+    before = os.environ.get("SLURM_CONF")
+    os.environ["SLURM_CONF"] = str(config)
+    processes = [start(folder, "slurmctld", ["-D", "-f", str(config)])]
+    processes += [start(folder, "slurmd", ["-D", "-f", str(config), "-N", name]) for name in names]
+    try:
+        wait_until_idle(names)
+        yield config
+    finally:
+        end(processes)
+        os.environ.pop("SLURM_CONF")
+        if before is not None:
+            os.environ["SLURM_CONF"] = before
+
+
+def start(folder: Path, program: str, arguments: list[str]) -> subprocess.Popen[bytes]:
+    with (folder / f"{program}.out").open("ab") as out:
+        return subprocess.Popen(
+            [f"/usr/sbin/{program}", *arguments], stdout=out, stderr=out, start_new_session=True
+        )
+
+
+def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """The controller last, so that the nodes can say goodbye."""
+    for process in reversed(processes):
+        process.send_signal(signal.SIGTERM)
+    for process in processes:
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_until_idle(names: Sequence[str]) -> None:
+    deadline = time.monotonic() + UP_S
+    said = ""
+    while time.monotonic() < deadline:
+        done = subprocess.run(
+            ["sinfo", "-h", "-N", "-o", "%N %t"], capture_output=True, text=True, check=False
+        )
+        said = done.stdout + done.stderr
+        if sum(line.endswith(" idle") for line in done.stdout.splitlines()) == len(names):
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"Slurm is not up after {UP_S:.0f} s: {said}")
