@@ -5,6 +5,7 @@ from pathlib import Path
 
 from brctl.evidence.operators import OPERATORS, is_number
 from brctl.evidence.readers import READERS
+from brctl.library.foreign import read_foreign
 from brctl.library.parameters import LABEL_PREFIX, SOURCES, is_source
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
@@ -21,6 +22,7 @@ NEEDS = ("root", "torch", "nvml", "gpu", "job")
 _KEYS = (
     "name", "title", "why", "source", "level", "needs", "tools", "deadline", "parameters",
     "measurements", "evidence", "cross_check", "disruptive", "stream", "profiles",
+    "foreign",
 )  # fmt: skip
 _RULE_KEYS = ("kind", "when", "given", "weight", "fault", "role", "say", "source", "otherwise")
 _PLACEHOLDERS = {"value", "subject", "operand"}
@@ -50,8 +52,17 @@ def load_check(path: Path) -> Check:
     wanted = f"{path.parent.parent.name}.{path.parent.name}"
     if name != wanted:
         raise top.error(f"name must be {wanted!r}, as its folder says, not {name!r}", "name")
-    measurements = _read_measurements(top.section("measurements"), name)
-    parameters, sources = _read_parameters(top.section("parameters"))
+    foreign = read_foreign(top.section("foreign"), name) if "foreign" in top.data else None
+    if foreign is None:
+        measurements = _read_measurements(top.section("measurements"), name)
+        parameters, sources = _read_parameters(top.section("parameters"))
+        rules = tuple(_read_rule(rule, measurements) for rule in top.sections("evidence"))
+        probe_source = _read_probe(path.parent / "probe.py")
+    else:
+        _refuse_own_parts(top)
+        measurements, rules = dict(foreign.measurements), foreign.rules
+        parameters, sources = dict(foreign.parameters), {}
+        probe_source = foreign.probe_source
     return Check(
         name=name,
         title=_text(top, "title"),
@@ -63,15 +74,22 @@ def load_check(path: Path) -> Check:
         deadline_s=top.duration_s("deadline"),
         parameters=parameters,
         measurements=measurements,
-        rules=tuple(_read_rule(rule, measurements) for rule in top.sections("evidence")),
+        rules=rules,
         cross_check=_text(top, "cross_check"),
-        probe_source=_read_probe(path.parent / "probe.py"),
+        probe_source=probe_source,
         disruptive=top.take("disruptive", bool, default=False),
         stream=top.take("stream", bool, default=False),
         origin=str(path),
         profiles=frozenset(top.texts("profiles", ())),
         parameter_sources=sources,
     )
+
+
+def _refuse_own_parts(top: Section) -> None:
+    """A foreign program brings no readings of its own, so nothing may judge them."""
+    for key in ("measurements", "evidence", "parameters"):
+        if key in top.data:
+            raise top.error(f"{key!r} does not go with 'foreign'", key)
 
 
 def _text(section: Section, key: str) -> str:

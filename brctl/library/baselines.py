@@ -1,0 +1,64 @@
+"""Baselines as files: what `check learn` wrote, read back with errors that name file and line."""
+
+import os
+from pathlib import Path
+
+import yaml
+
+from brctl.evidence.baseline import Baseline, Normal
+from brctl.library.schema import Section, open_kind
+from brctl.library.strict_yaml import load_document
+from brctl.model import API_VERSION
+from brctl.model.units import parse_rfc3339, rfc3339
+
+_ENTRY_KEYS = ("kind", "group", "median", "deviation", "count")
+
+
+def write_baseline(path: Path, baseline: Baseline) -> None:
+    """Write a baseline whole or not at all."""
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "Baseline",
+        "learned_at": rfc3339(baseline.learned_at),
+        "drivers": list(baseline.drivers),
+        "entries": [
+            {
+                "kind": entry.kind,
+                "group": entry.group,
+                "median": float(entry.middle),
+                "deviation": float(entry.deviation),
+                "count": entry.count,
+            }
+            for entry in baseline.entries
+        ],
+    }
+    part = path.with_suffix(f".{os.getpid()}.part")
+    # Quoted texts and plain decimals: what the strict reader takes for text and for numbers.
+    part.write_text(yaml.safe_dump(document, sort_keys=False, default_style=None), encoding="utf-8")
+    part.replace(path)
+
+
+def load_baseline(path: Path) -> Baseline:
+    """Read a baseline.
+
+    Raises:
+        ConfigError: The file is not one; names file and line.
+    """
+    top = open_kind(load_document(path), "Baseline", ("learned_at", "drivers", "entries"))
+    moment = top.take("learned_at", str)
+    return Baseline(
+        learned_at=top.read("learned_at", lambda: parse_rfc3339(moment)),
+        drivers=top.texts("drivers"),
+        entries=tuple(sorted(_read_entry(entry) for entry in top.sections("entries"))),
+    )
+
+
+def _read_entry(entry: Section) -> Normal:
+    entry.allow(_ENTRY_KEYS)
+    return Normal(
+        kind=entry.take("kind", str),
+        group=entry.take("group", str, ""),
+        middle=entry.take("median", float),
+        deviation=entry.take("deviation", float),
+        count=entry.take("count", int),
+    )
