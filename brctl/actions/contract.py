@@ -86,6 +86,10 @@ class Site(Protocol):
         """Who is there."""
         ...
 
+    def standbys(self) -> tuple[str, ...]:
+        """The nodes of the standby pool, the best prepared first."""
+        ...
+
     def now(self) -> datetime:
         """This moment, UTC."""
         ...

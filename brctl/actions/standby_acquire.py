@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, Seen, Site, owner_mark
 from brctl.model.answer import Outcome
-from brctl.model.inventory import NodeRole
 from brctl.model.nodeset import fold
 from brctl.model.plan import Change, Sign
 from brctl.model.playbook import Arguments
@@ -15,14 +14,14 @@ ADMISSION_LEVEL = 1
 
 
 async def free_standbys(site: Site) -> tuple[str, ...]:
-    """Standbys nobody uses, in the order of the inventory; this run's own reservations first."""
+    """Standbys nobody uses, the best prepared first; this run's own reservations first."""
     cordons = await site.backend.cordons()
     reservations = await site.backend.reservations()
     in_use = {node for job in await site.jobs() for node in job.nodes}
     mine = [name for name, r in reservations.items() if r.owner == owner_mark(site)]
     free = [
         name
-        for name in site.inventory.names(NodeRole.STANDBY)
+        for name in site.standbys()
         if name not in cordons and name not in in_use and name not in reservations
     ]
     return tuple(dict.fromkeys([*(n for n in mine if n not in in_use | cordons.keys()), *free]))

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from brctl.backends.contract import Backend
 from brctl.engine.diagnose import still_true
+from brctl.engine.standby_pool import Pool, load_pool
 from brctl.engine.sweeping import Question, judge
 from brctl.engine.verdict_store import load
 from brctl.engine.wiring import World
@@ -21,6 +22,7 @@ from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth
+from brctl.model.units import parse_rfc3339
 from brctl.model.verdict import Verdict
 from brctl.sweep.stream import sweep
 
@@ -39,6 +41,10 @@ class Ground(Protocol):
 
     @property
     def inventory(self) -> Inventory: ...
+
+    def standbys(self) -> tuple[str, ...]: ...
+
+    def warmed_at(self) -> Mapping[str, datetime]: ...
 
     def now(self) -> datetime: ...
 
@@ -79,6 +85,16 @@ class WorldGround:
     @property
     def inventory(self) -> Inventory:
         return self._world.inventory
+
+    def standbys(self) -> tuple[str, ...]:
+        return self._pool().best_first(self.inventory)
+
+    def warmed_at(self) -> Mapping[str, datetime]:
+        known = self._pool().known.values()
+        return {s.node: parse_rfc3339(s.warmed_at) for s in known if s.warmed_at}
+
+    def _pool(self) -> Pool:
+        return load_pool(self.state_dir, self._world.settings.context)
 
     def now(self) -> datetime:
         return self._world.now()

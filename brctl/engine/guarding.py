@@ -87,6 +87,7 @@ class Guarding:
             ),
             healthy=frozenset(fleet) - frozenset(cordons),
             standbys=await free_standbys(self._site),
+            warmed_at=ground.warmed_at(),
             job_nodes=next((job.nodes for job in jobs if job.name == job_name), ()),
             cordon_owners={name: cordon.owner for name, cordon in cordons.items()},
             busy={node: job.name for job in jobs for node in job.nodes},

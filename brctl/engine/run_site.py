@@ -29,6 +29,9 @@ class RunSite:
     def inventory(self) -> Inventory:
         return self._ground.inventory
 
+    def standbys(self) -> tuple[str, ...]:
+        return self._ground.standbys()
+
     def now(self) -> datetime:
         return self._ground.now()
 

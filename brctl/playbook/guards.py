@@ -73,6 +73,7 @@ class GuardFacts:
     healthy: frozenset[str] = frozenset()
     silent: frozenset[str] | None = None
     standbys: tuple[str, ...] = ()
+    warmed_at: Mapping[str, datetime] = field(default_factory=dict)
     job_nodes: tuple[str, ...] = ()
     cordon_owners: Mapping[str, str] = field(default_factory=dict)
     busy: Mapping[str, str] = field(default_factory=dict)
@@ -207,10 +208,17 @@ def _blast_radius(parameters: Arguments, facts: GuardFacts) -> _Said:
 
 def _standby(parameters: Arguments, facts: GuardFacts) -> _Said:
     wanted = int(_number(parameters, "at_least", 1))
-    ready = len(facts.standbys)
-    sentence = f"{ready} standbys ready, {wanted} needed"
+    within_s = _seconds(parameters, "warmed_within", "0s")
+    ready = sum(1 for name in facts.standbys if not within_s or _is_warm(name, within_s, facts))
+    warm = f" and warmed within {describe_duration(within_s)}" if within_s else ""
+    sentence = f"{ready} standbys ready{warm}, {wanted} needed"
     way_out = "free or add a standby; `brctl standby list` shows them"
     return _Said(ready >= wanted, sentence, way_out)
+
+
+def _is_warm(name: str, within_s: float, facts: GuardFacts) -> bool:
+    at = facts.warmed_at.get(name)
+    return at is not None and (facts.now_at - at).total_seconds() <= within_s
 
 
 def _lock(parameters: Arguments, facts: GuardFacts) -> _Said:
@@ -317,7 +325,7 @@ GUARDS: Mapping[str, GuardKind] = {
     "blast_radius": _kind(_blast_radius, "max_nodes", "max_percent", "of", "window",
                           durations="window"),
     "min_healthy": _kind(_min_healthy, "scope", "percent"),
-    "standby": _kind(_standby, "at_least"),
+    "standby": _kind(_standby, "at_least", "warmed_within", durations="warmed_within"),
     "verdict": _kind(_verdict, "max_age", "still_true", durations="max_age"),
     "cooldown": _kind(_cooldown, "per", "at_most", "window", durations="window"),
     "idle": _kind(_idle, "nodes"),

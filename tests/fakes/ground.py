@@ -212,6 +212,12 @@ class FakeGround:
     def now(self) -> datetime:
         return NOON + timedelta(seconds=self.world.read()["seconds"])
 
+    def standbys(self) -> tuple[str, ...]:
+        return self.inventory.names(NodeRole.STANDBY)
+
+    def warmed_at(self) -> Mapping[str, datetime]:
+        return {}
+
     async def pause(self, seconds: float) -> None:
         with self.world.change() as data:
             data["seconds"] += seconds

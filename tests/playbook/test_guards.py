@@ -157,6 +157,13 @@ def test_missing_standbys_are_counted() -> None:
     assert ask("standby", replace(FACTS, standbys=("s1", "s2")), at_least=2)[0]
 
 
+def test_a_cold_standby_does_not_count_where_warm_ones_are_wanted() -> None:
+    """Never warmed and warmed too long ago are the same."""
+    facts = replace(FACTS, standbys=("s1", "s2", "s3"), warmed_at={"s1": ago(0.1), "s2": ago(3)})
+    assert ask("standby", facts, at_least=1, warmed_within="15m")[0]
+    assert not ask("standby", facts, at_least=2, warmed_within="15m")[0]
+
+
 def test_site_lines_add_to_the_playbooks_and_the_built_in_fills_the_gap() -> None:
     """Every line that applies is asked, so the strictest decides."""
     site = GuardSpec("blast_radius", {"max_nodes": 2}, "/etc/brctl/guards.yaml:3")
