@@ -12,6 +12,7 @@ Floats = NDArray[np.float64]
 _LEAST = 1e-12
 # Of incidents with a cause: it fails collectives, slows them, or there is one of each.
 _SHARES = {(0, 0): 1.0, (1, 0): 0.70, (0, 1): 0.27, (1, 1): 0.03}
+_FAILING_ONLY = {(0, 0): 1.0, (1, 0): 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +90,10 @@ def settle_both(
     failing: Conditional, slow: Conditional | None, nothing: float, convict_at: float
 ) -> tuple[Belief, Belief | None]:
     """Both posteriors together: what slowness explains need not be a failure, and the reverse."""
-    weight = {(f, s): math.log(w) for (f, s), w in _SHARES.items()}
-    nobody = math.log(nothing)
+    shares = _SHARES if slow is not None else _FAILING_ONLY
     scores = {}
-    for (f, s), share in weight.items():
-        if s and slow is None:
-            continue
-        prior = nobody if not (f or s) else share + math.log1p(-nothing)
+    for (f, s), share in shares.items():
+        prior = math.log1p(-nothing) + math.log(share) if f or s else math.log(nothing)
         scores[f, s] = prior + f * failing.log_factor + s * (slow.log_factor if slow else 0.0)
     top = max(scores.values())
     total = sum(math.exp(v - top) for v in scores.values())

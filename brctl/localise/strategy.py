@@ -26,6 +26,16 @@ _NOTHING_MORE = 0.95
 _STALL_CHANGE = 0.01
 
 
+def _no_worse(now: Belief, before: Belief | None) -> Belief:
+    """A clean run of the whole fleet speaks for everybody.
+
+    It may shift belief towards flaky faults, but nobody becomes a suspect by passing.
+    """
+    if before is None:
+        return now
+    return Belief(np.minimum(now.probability, before.probability), now.nothing, now.gain)
+
+
 @dataclass(slots=True)
 class Localiser:
     """The search: results in, next groups out. No clock, no randomness but the problem's seed.
@@ -63,7 +73,14 @@ class Localiser:
             self.problem.convict_at,
         )
         self._look_behind_convicted()
+        if self._is_clean_whole(plan, results):
+            self.failing = _no_worse(self.failing, before[0])
         self._note_stall(before)
+
+    def _is_clean_whole(self, plan: Plan, results: tuple[GroupResult, ...]) -> bool:
+        """The whole fleet in one group, without a failure."""
+        whole = len(plan.groups) == 1 and len(plan.groups[0]) == len(self.problem.nodes)
+        return whole and results[0].failed == 0
 
     def _look_behind_convicted(self) -> None:
         """Faults of another rate than the convicted ones: believe the rest by itself."""
