@@ -30,6 +30,7 @@ DEBIAN = {
     "unshare": "util-linux",
     "tmux": "tmux",
     "ping": "iputils-ping",
+    "systemd-analyze": "systemd",
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "sinfo": "slurm-client",

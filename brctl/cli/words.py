@@ -34,6 +34,9 @@ WORDS: Mapping[str, Word] = {
     "verdict": Word("brctl.cli.verdict", "list, show, explain, dismiss verdicts"),
     "run": Word("brctl.cli.run", "one command on many nodes, equal answers gathered"),
     "cp": Word("brctl.cli.cp", "copy a file to many nodes"),
+    "ssh": Word("brctl.cli.ssh", "a shell on one node"),
+    "burnin": Word("brctl.cli.burnin", "load GPUs near their limit and check every result"),
+    "ecc": Word("brctl.cli.ecc", "GPU memory errors, what they ask for, how they moved"),
     "check": Word("brctl.cli.check", "list, run and explain checks"),
     "logs": Word("brctl.cli.logs", "classify training and system logs"),
     "stacks": Word("brctl.cli.stacks", "stacks of all ranks, and who is the odd one out"),
@@ -41,6 +44,7 @@ WORDS: Mapping[str, Word] = {
     "nccl": Word("brctl.cli.nccl", "which node or link fails collectives: nccl bisect"),
     "replay": Word("brctl.cli.replay", "replay a reduced job in groups to find a bad machine"),
     "play": Word("brctl.cli.play", "list, plan, run, resume, roll back playbooks"),
+    "standby": Word("brctl.cli.standby", "the pool that swaps draw from: list, warm, test, size"),
     "ckpt": Word("brctl.cli.ckpt", "newest complete and undamaged checkpoint"),
     "job": Word("brctl.cli.job", "show, start, stop, watch a training job"),
     "lab": Word("brctl.cli.lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
@@ -61,27 +65,14 @@ ALIASES: Mapping[str, str] = {
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Every day": ("status", "ls", "sweep", "dx", "why", "fix", "cordon", "uncordon", "swap"),
     "Look closer": (
-        "tui",
-        "verdict",
-        "check",
-        "logs",
-        "stacks",
-        "flight-recorder",
-        "nccl",
-        "replay",
+        "tui", "verdict", "check", "logs", "stacks", "flight-recorder", "nccl", "replay", "burnin",
+        "ecc",
     ),
-    "Act": ("play", "ckpt", "job"),
+    "Act": ("play", "ckpt", "job", "run", "cp", "ssh"),
     "Practise and set up": (
-        "lab",
-        "doctor",
-        "inventory",
-        "schedule",
-        "config",
-        "schema",
-        "completions",
-        "help",
+        "lab", "doctor", "inventory", "schedule", "config", "schema", "completions", "help",
     ),
-}
+}  # fmt: skip
 
 BRIDGE_WORDS = frozenset(
     {

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from brctl.engine.name_cache import write_names
+from brctl.engine.stack_store import new_folder
+from brctl.engine.stacks import analyse_folder, capture_rounds
 from brctl.engine.sweeping import Progress, Question, sweep_nodes
 from brctl.engine.verdict_store import save_new
 from brctl.engine.wiring import World
 from brctl.evidence.job import assess_job, read_job
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
+from brctl.evidence.stacks.witness import assess_stacks
 from brctl.model.answer import Outcome
-from brctl.model.evidence import Evidence, Gap
+from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus, RankView
 from brctl.model.sweep import Sweep
@@ -68,7 +71,27 @@ async def look(
     sweep = await sweep_nodes(world, names, question, on_node)
     sweep = await _second_look(world, sweep, question)
     status = read_job(job, [node.report for node in sweep.nodes]) if job else None
-    return Diagnosis(sweep, status, decide(*collect(sweep, status), _scene(world, status)))
+    evidence, gaps = collect(sweep, status)
+    if status is not None and _hangs(status):
+        seen, unseen = await _look_at_stacks(world, status.job)
+        evidence, gaps = (*evidence, *seen), (*gaps, *unseen)
+    return Diagnosis(sweep, status, decide(evidence, gaps, _scene(world, status)))
+
+
+def _hangs(status: JobStatus) -> bool:
+    """It stands still with every rank alive: nothing but their stacks can tell them apart."""
+    return bool(status.stalled) and all(view.alive for view in status.ranks)
+
+
+async def _look_at_stacks(world: World, job: Job) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
+    """One round of stacks of all ranks, kept on disk; what could not be read is a gap."""
+    folder = new_folder(world.state_dir, job.name, world.now())
+    await capture_rounds(world, job, folder, times=1, every_s=0.0)
+    analysis = analyse_folder(folder, job)
+    if len(analysis.silent) * 2 > job.world_size:
+        why = f"{len(analysis.silent)} of {job.world_size} ranks gave no stack"
+        return (), (Gap(Subject(""), "job.stacks", why),)
+    return assess_stacks(analysis, job), ()
 
 
 async def _second_look(world: World, sweep: Sweep, question: Question) -> Sweep:

@@ -8,11 +8,13 @@ from fnmatch import fnmatchcase
 from brctl.engine.sweep_store import latest, save
 from brctl.engine.wiring import World
 from brctl.evidence.assess import assess
+from brctl.evidence.peers import assess_peers
 from brctl.inventory.select import select
 from brctl.library.parameters import fill_parameters
 from brctl.model.check import Check
 from brctl.model.errors import UsageError
-from brctl.model.inventory import Node
+from brctl.model.evidence import Evidence, Gap
+from brctl.model.inventory import Inventory, Node
 from brctl.model.job import Job
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth, Sweep
@@ -104,7 +106,7 @@ async def sweep_nodes(
         checks=tuple(sorted(checks)),
         started_at=started_at,
         seconds=(world.now() - started_at).total_seconds(),
-        nodes=tuple(judged[name] for name in names),
+        nodes=compare([judged[name] for name in names], world.inventory),
     )
     save(world.state_dir, result)
     return result
@@ -118,6 +120,26 @@ def judge(
     report = replace(report, results=answers)
     assessment = assess(report, checks, previous)
     return judge_node(report, assessment.evidence, assessment.gaps)
+
+
+def compare(nodes: Sequence[NodeHealth], inventory: Inventory) -> tuple[NodeHealth, ...]:
+    """The nodes, judged once more beside their peers: equal hardware must give equal readings."""
+    model = {name: node.labels.get("gpu_model", "") for name, node in inventory.nodes.items()}
+    found = assess_peers([node.report for node in nodes], lambda name: model.get(name, ""))
+    evidence: dict[str, list[Evidence]] = {}
+    gaps: dict[str, list[Gap]] = {}
+    for item in found.evidence:
+        evidence.setdefault(item.subject.node, []).append(item)
+    for gap in found.gaps:
+        gaps.setdefault(gap.subject.node, []).append(gap)
+    return tuple(
+        judge_node(
+            node.report,
+            (*node.evidence, *evidence.get(node.node, ())),
+            (*node.gaps, *gaps.get(node.node, ())),
+        )
+        for node in nodes
+    )
 
 
 def _job_on(node: Node, job: Job | None) -> Job | None:

@@ -24,6 +24,7 @@ _PEERS_SEE = frozenset(
 )
 _SWAP_COST = "one standby and the time of a restart; the node stays cordoned until burn-in"
 _RESTART_COST = "the time of one restart"
+_GROUP = (Action.EVICT_GROUP, "group-evict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class FaultRow:
     explains: frozenset[FaultClass] = frozenset()
     everywhere: frozenset[FaultClass] = frozenset()
     cost_if_wrong: str = _SWAP_COST
+    together: tuple[Action, str] | None = None
+    """Action and playbook when several nodes are suspected at once."""
 
 
 def _machine(title: str, **more: object) -> FaultRow:
@@ -98,11 +101,15 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         "storage fails where checkpoints go", Action.CORDON, "", origin=Origin.INFRA
     ),
     F.STRAGGLER_SLOW: _machine(
-        "one node slows all others down", origin=Origin.UNKNOWN, everywhere=frozenset()
+        "one node slows all others down",
+        origin=Origin.UNKNOWN,
+        everywhere=frozenset(),
+        together=_GROUP,
     ),
     F.HANG_MISMATCH: _machine(
         "a rank never joined the collective the others wait in",
         origin=Origin.UNKNOWN,
+        together=_GROUP,
         explains=frozenset({F.STRAGGLER_SLOW, F.NODE_FAILURE}),
     ),
     F.NUMERIC_NAN: _machine(

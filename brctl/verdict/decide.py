@@ -83,6 +83,9 @@ def _verdict(
     row = CATALOGUE[fault]
     nodes = [hypothesis.node for hypothesis in sorted(members) if hypothesis.node]
     kept = _relevant(chain, fault, nodes)
+    action, playbook = row.action, row.playbook
+    if row.together is not None and len(nodes) > 1:
+        action, playbook = row.together
     rivals = [(h, p) for h, p in beliefs.items() if h.fault is not fault]
     rivals.sort(key=lambda item: (-item[1], item[0]))
     return Verdict(
@@ -92,8 +95,8 @@ def _verdict(
         suspects=tuple(_suspect(node, kept, fault, scene) for node in nodes),
         origin=row.origin,
         probability=min(members.values()),
-        action=row.action,
-        playbook=row.playbook,
+        action=action,
+        playbook=playbook,
         evidence=kept,
         alternatives=tuple(
             Alternative(h.fault, (h.node,) if h.node else (), p) for h, p in rivals[:3]
