@@ -1,0 +1,214 @@
+"""Faults that need a real node: power-off, cable cut, freeze, and a slow login shell."""
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from brctl.fanout.choose import open_transport
+from brctl.fanout.contract import Transport
+from brctl.library.config import SshSettings
+from brctl.model.answer import Command, Outcome
+from brctl.model.inventory import Node
+from brctl.sweep.stream import sweep
+from tests.contract.transport_sites import SSHD
+from tests.sweep.answers import check
+
+TOOLS = all(map(shutil.which, ("ip", "unshare", "nsenter")))
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(
+        not (TOOLS and SSHD and os.geteuid() == 0), reason="needs root, sshd and iproute2"
+    ),
+]
+TRANSPORTS = ["asyncssh", "openssh", "paramiko"]
+BEGUN = Command(("sh", "-c", "echo begun; exec sleep 300"), deadline_s=3.0)
+STATUS = Command(("sh", "-c", "exit 3"))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A node in its own network and PID namespace."""
+
+    node: Node
+    ssh: SshSettings
+    pid: int
+    netns: str
+    link: str
+    home: Path
+
+    def power_off(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+    def cut_cable(self) -> None:
+        # At the node's end: down at ours, the route would go and packets leave by another way.
+        subprocess.run(["ip", "-n", self.netns, "link", "set", self.link, "down"], check=True)
+
+    def freeze(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in _descendants(self.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def _descendants(pid: int) -> list[int]:
+    found = [pid]
+    for parent in found:
+        children = Path(f"/proc/{parent}/task/{parent}/children")
+        with contextlib.suppress(OSError):
+            found += [int(child) for child in children.read_text().split()]
+    return found[1:]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    tag = f"bt{os.getpid() % 10_000:04d}"
+    subnet = f"10.231.{os.getpid() % 250}"
+    host_key, user_key = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+    for name, key in (("host_key", host_key), ("id", user_key)):
+        key.write_private_key(str(tmp_path / name))
+        (tmp_path / name).chmod(0o600)
+    (tmp_path / "authorized").write_bytes(user_key.export_public_key())
+    known = host_key.export_public_key().decode()
+    (tmp_path / "known").write_text(f"[{subnet}.2]:2222 {known}")
+    home = tmp_path / "home"
+    home.mkdir()
+    _write_server(tmp_path, home)
+    script = (
+        f"mount --bind {tmp_path}/passwd /etc/passwd && ip link set lo up && "
+        f"exec {SSHD} -D -e -f {tmp_path}/sshd_config"
+    )
+    process = None
+    try:
+        for line in (
+            f"ip netns add {tag}",
+            f"ip link add {tag}a type veth peer name {tag}b netns {tag}",
+            f"ip addr add {subnet}.1/30 dev {tag}a",
+            f"ip link set {tag}a up",
+            f"ip -n {tag} addr add {subnet}.2/30 dev {tag}b",
+            f"ip -n {tag} link set {tag}b up",
+        ):
+            subprocess.run(line.split(), check=True)
+        process = subprocess.Popen(
+            ["nsenter", f"--net=/run/netns/{tag}", "unshare", "--pid", "--fork",
+             "--kill-child=KILL", "--mount-proc", "--mount", "sh", "-c", script],
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        _wait_for_banner(f"{subnet}.2")
+        node = Node("m1", f"{subnet}.2", 2222, python=sys.executable)
+        ssh = SshSettings(
+            "root", (tmp_path / "id",), tmp_path / "known", connect_timeout_s=2, login_timeout_s=2
+        )
+        yield Machine(node, ssh, process.pid, tag, f"{tag}b", home)
+    finally:
+        if process:
+            process.kill()
+            process.wait(10)
+        subprocess.run(["ip", "link", "del", f"{tag}a"], check=False, capture_output=True)
+        subprocess.run(["ip", "netns", "del", tag], check=False, capture_output=True)
+
+
+def _write_server(folder: Path, home: Path) -> None:
+    Path("/run/sshd").mkdir(exist_ok=True)
+    (folder / "sshd_config").write_text(
+        f"Port 2222\nHostKey {folder}/host_key\nPidFile none\nStrictModes no\nUsePAM no\n"
+        f"AuthorizedKeysFile {folder}/authorized\nUseDNS no\n"
+        "PermitRootLogin prohibit-password\nPrintMotd no\nPrintLastLog no\n"
+    )
+    (folder / "passwd").write_text(
+        f"root:x:0:0:root:{home}:/bin/bash\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n"
+    )
+
+
+def _wait_for_banner(address: str) -> None:
+    for _ in range(300):
+        with contextlib.suppress(OSError), socket.create_connection((address, 2222), 1) as opened:
+            opened.settimeout(1)
+            if opened.recv(4) == b"SSH-":
+                return
+        time.sleep(0.03)
+    raise AssertionError("sshd in the namespace did not start within 10 s")
+
+
+@pytest.fixture(params=TRANSPORTS)
+async def transport(machine: Machine, request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
+    opened = open_transport(dataclasses.replace(machine.ssh, transport=request.param))
+    yield opened
+    machine.thaw()
+    await opened.close()
+
+
+async def _during(
+    transport: Transport, machine: Machine, fault: Callable[[], None]
+) -> tuple[Outcome, bytes, float]:
+    running = asyncio.create_task(transport.run(machine.node, BEGUN))
+    await asyncio.sleep(1.0)
+    fault()
+    answer = await running
+    return answer.outcome, answer.stdout, answer.seconds
+
+
+async def test_power_off_during_a_command_is_a_node_that_died(
+    transport: Transport, machine: Machine
+) -> None:
+    """At once or at the deadline, with what was said; afterwards nobody answers there."""
+    outcome, stdout, seconds = await _during(transport, machine, machine.power_off)
+    assert outcome in (Outcome.DIED, Outcome.COMMAND_TIMED_OUT)
+    assert stdout == b"begun\n"
+    assert seconds < 12
+    later = await transport.run(machine.node, STATUS)
+    assert later.outcome in (Outcome.REFUSED, Outcome.UNREACHABLE, Outcome.CONNECT_TIMED_OUT)
+
+
+async def test_a_cut_cable_ends_at_the_commands_deadline(
+    transport: Transport, machine: Machine
+) -> None:
+    """Silence is not health: what was said is kept, and the next connect says what it is."""
+    outcome, stdout, seconds = await _during(transport, machine, machine.cut_cable)
+    assert (outcome, stdout) == (Outcome.COMMAND_TIMED_OUT, b"begun\n")
+    assert seconds < 12
+    later = await transport.run(machine.node, STATUS)
+    assert later.outcome in (Outcome.CONNECT_TIMED_OUT, Outcome.UNREACHABLE)
+
+
+async def test_a_frozen_node_takes_the_connection_and_never_logs_in(
+    transport: Transport, machine: Machine
+) -> None:
+    """The kernel answers, sshd does not; once thawed, the node answers again."""
+    machine.freeze()
+    answer = await transport.run(machine.node, STATUS)
+    assert answer.outcome is Outcome.LOGIN_TIMED_OUT
+    assert answer.seconds < 8
+    machine.thaw()
+    assert (await transport.run(machine.node, STATUS)).exit_status == 3
+
+
+async def test_a_slow_login_shell_is_measured_and_not_blamed_on_the_probes(
+    transport: Transport, machine: Machine
+) -> None:
+    """What a .bashrc costs shows as login seconds of the report."""
+    (machine.home / ".bashrc").write_text("sleep 0.7\n")
+    stream = sweep(transport, [machine.node], {"c": check("c")}, limit=1)
+    reports = [each async for each in stream]
+    report = reports[0]
+    assert report.outcome is Outcome.ANSWERED
+    assert report.login_s is not None
+    assert 0.7 <= report.login_s < 5
+    assert report.results[0].seconds < 0.7
