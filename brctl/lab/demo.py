@@ -6,6 +6,7 @@ Everything below the breaking is what a person would do on a real cluster, throu
 import asyncio
 import json
 import random
+import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from time import monotonic
@@ -47,6 +48,7 @@ T = TypeVar("T")
 async def run_demo(spec: LabSpec, directory: Path, fault: str, seed: int, say: Say) -> DemoResult:
     """Bring the lab up, do the main job, and take the lab down whatever happens."""
     started = monotonic()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _terminate)
     # Not in a thread: Ctrl-C would end this task while the thread went on building, and nobody
     # would take the finished lab down (tests/lab/test_demo.py).
     lab = up(spec, directory)
@@ -61,6 +63,11 @@ async def run_demo(spec: LabSpec, directory: Path, fault: str, seed: int, say: S
             return await demo.play()
     finally:
         await asyncio.to_thread(lab.down)
+
+
+def _terminate() -> None:
+    """Let a polite kill take the lab down, as Ctrl-C does."""
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 class _Demo:

@@ -15,9 +15,14 @@ from brctl.lab.spec import LabPaths
 from brctl.model.errors import ConfigError
 
 
-@pytest.mark.parametrize("delay_s", [0.05, 0.4, 1.5])
-def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, delay_s: float) -> None:
-    """While the lab is built, right after, and while ranks start: exit 130, a clean machine."""
+@pytest.mark.parametrize(
+    ("delay_s", "number", "code"),
+    [(0.05, signal.SIGINT, 130), (0.4, signal.SIGINT, 130), (1.5, signal.SIGTERM, 143)],
+)
+def test_an_interrupted_demo_leaves_nothing(
+    tmp_path: Path, delay_s: float, number: signal.Signals, code: int
+) -> None:
+    """While the lab is built, right after, and while ranks start: a clean machine."""
     directory = tmp_path / "lab"
     demo = subprocess.Popen(
         [sys.executable, "-m", "brctl", "lab", "demo", "--nodes=2", "--isolation=none"],
@@ -28,8 +33,8 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, delay_s: float) -> N
     try:
         record = _wait_for_record(directory)
         time.sleep(delay_s)
-        demo.send_signal(signal.SIGINT)
-        assert demo.wait(timeout=30) == 130
+        demo.send_signal(number)
+        assert demo.wait(timeout=30) == code
         assert leftovers(record) == ()
         assert not directory.exists()
     finally:
