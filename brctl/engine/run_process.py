@@ -15,8 +15,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from brctl import __version__
-from brctl.engine.executor import Ending, Executor
+from brctl.engine.executor import Executor
 from brctl.engine.ground import Ground, WorldGround
+from brctl.engine.run_desk import Ending, RunDesk
 from brctl.engine.run_files import (
     PLAN,
     PastResult,
@@ -29,16 +30,15 @@ from brctl.engine.run_files import (
 )
 from brctl.engine.run_site import RunSite
 from brctl.engine.wiring import open_world
-from brctl.journal.locks import LEASE_S, Leases
+from brctl.journal.locks import LEASE_S
 from brctl.journal.store import Journal, owning, read_journal
 from brctl.library.config import load_settings
 from brctl.model.errors import BrctlError, LockedError
 from brctl.model.event import EVENTS_VERSION, EventType
 from brctl.model.exit_codes import ExitCode
-from brctl.model.playbook import Playbook
 from brctl.playbook.guards import lock_keys
 from brctl.playbook.plan import nodes_named
-from brctl.playbook.replay import RunRecord, replay
+from brctl.playbook.replay import replay
 from brctl.playbook.steps import StepState
 
 OpenGround = Callable[[Request], AbstractAsyncContextManager[Ground]]
@@ -74,12 +74,12 @@ async def _carry_out(
     journal = open_journal(run_dir)
     digest = str(read_json(run_dir / PLAN)["digest"])
     site = RunSite(ground, run_dir.name, run_dir)
-    executor = Executor(ground, playbook, inputs, request, digest, journal, record, site)
+    desk = RunDesk(ground, playbook, inputs, request, digest, journal, record, site)
     started = ground.now()
     try:
-        _open_journal(executor, playbook, record, request, recording.damage)
+        _open_journal(desk, recording.damage)
         keys = lock_keys(playbook, inputs.inputs)
-        ending = await _with_lease(executor, ground, keys, run_dir.name)
+        ending = await _with_lease(desk, keys)
         seconds = (ground.now() - started).total_seconds()
         save_result(
             run_dir,
@@ -88,7 +88,7 @@ async def _carry_out(
                 playbook=playbook.name,
                 verdict=inputs.verdict_id,
                 nodes=nodes_named(playbook, inputs.inputs),
-                taken=executor.describe_taken(),
+                taken=desk.taken(),
                 job=str(inputs.job["name"]),
                 by=request.by,
                 result=ending.result,
@@ -98,7 +98,7 @@ async def _carry_out(
                 steps={name: step.state.value for name, step in record.steps.items()},
             ),
         )
-        executor.write(
+        desk.write(
             EventType.END,
             {"exit_code": int(ending.exit_code), "result": ending.result, "why": ending.why},
         )
@@ -107,42 +107,38 @@ async def _carry_out(
     return ending.exit_code
 
 
-def _open_journal(
-    executor: Executor,
-    playbook: Playbook,
-    record: RunRecord,
-    request: Request,
-    damage: tuple[str, ...],
-) -> None:
-    if not record.started:
-        executor.write(EventType.VERSION, {"events": EVENTS_VERSION, "brctl": __version__})
-        executor.write(
+def _open_journal(desk: RunDesk, damage: tuple[str, ...]) -> None:
+    if not desk.record.started:
+        desk.write(EventType.VERSION, {"events": EVENTS_VERSION, "brctl": __version__})
+        desk.write(
             EventType.RUN_STARTED,
-            {"playbook": playbook.name, "sha256": playbook.sha256, "by": request.by,
-             "pid": os.getpid()},
-        )  # fmt: skip
+            {
+                "playbook": desk.playbook.name,
+                "sha256": desk.playbook.sha256,
+                "by": desk.request.by,
+                "pid": os.getpid(),
+            },
+        )
         return
-    executor.write(
+    desk.write(
         EventType.RUN_RESUMED,
         {
-            "by": request.by,
+            "by": desk.request.by,
             "pid": os.getpid(),
-            "in_doubt": list(record.in_state(StepState.UNCERTAIN)),
+            "in_doubt": list(desk.record.in_state(StepState.UNCERTAIN)),
             "damage": list(damage),
         },
     )
 
 
-async def _with_lease(
-    executor: Executor, ground: Ground, keys: tuple[str, ...], run: str
-) -> Ending:
+async def _with_lease(desk: RunDesk, keys: tuple[str, ...]) -> Ending:
     """Hold the leases while the steps run, and let go of them however it ends."""
-    leases = Leases(ground.state_dir)
+    executor = Executor(desk)
     try:
-        executor.lease = leases.acquire(keys, run, ground.now())
+        desk.lease = desk.leases.acquire(keys, desk.site.run, desk.ground.now())
     except LockedError as exc:
         return Ending("locked", ExitCode.LOCKED, str(exc))
-    renewing = asyncio.create_task(_keep(executor, ground, leases))
+    renewing = asyncio.create_task(_keep(desk))
     loop = asyncio.get_running_loop()
     for number, code in _SIGNALS.items():
         loop.add_signal_handler(number, _interrupt, executor, code)
@@ -151,16 +147,16 @@ async def _with_lease(
         await executor.run_hooks(ending)
     except LockedError as exc:
         # Fenced: another run holds our nodes now, so nothing more may be written or done.
-        executor.lease = None
+        desk.lease = None
         return Ending("needs_human", ExitCode.NEEDS_HUMAN, str(exc))
     finally:
         renewing.cancel()
         await asyncio.gather(renewing, return_exceptions=True)
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
-        if executor.lease is not None:
-            leases.release(executor.lease)
-            executor.lease = None
+        if desk.lease is not None:
+            desk.leases.release(desk.lease)
+            desk.lease = None
     return ending
 
 
@@ -171,12 +167,12 @@ def _interrupt(executor: Executor, code: ExitCode) -> None:
     executor.interrupted = code
 
 
-async def _keep(executor: Executor, ground: Ground, leases: Leases) -> None:
-    while executor.lease is not None:
+async def _keep(desk: RunDesk) -> None:
+    while desk.lease is not None:
         await asyncio.sleep(LEASE_S / 3)
         with contextlib.suppress(LockedError):
             # A lost lease shows at the next write, where it can stop the run.
-            leases.renew(executor.lease, ground.now())
+            desk.leases.renew(desk.lease, desk.ground.now())
 
 
 def main(

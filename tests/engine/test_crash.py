@@ -98,6 +98,22 @@ def test_killed_at_every_line_and_resumed_it_ends_the_same(
         assert record.in_state(StepState.DONE) == tuple(record.steps)
 
 
+def test_killed_right_after_any_change_it_does_not_change_it_again(
+    undisturbed: tuple[dict[str, object], int], tmp_path: Path
+) -> None:
+    """The world has moved and the journal does not know: looking settles it, acting twice not."""
+    expected, _ = undisturbed
+    effects = expected["effects"]
+    assert isinstance(effects, list)
+    for count in range(1, len(effects) + 1):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        run_dir = new_run(folder)
+        assert run_process(run_dir, KILL_AFTER_EFFECT=str(count)) == -9, f"effect {count}"
+        assert run_process(run_dir) == 0, f"effect {count}"
+        assert end_state(folder) == expected, f"effect {count}"
+
+
 def test_a_run_killed_again_and_again_still_arrives(
     undisturbed: tuple[dict[str, object], int], tmp_path: Path
 ) -> None:

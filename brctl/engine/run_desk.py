@@ -1,0 +1,104 @@
+"""What every part of a run's process works on: the world, the playbook, the journal, the record."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from brctl.engine.ground import Ground
+from brctl.engine.run_files import Request, RunInputs
+from brctl.engine.run_site import RunSite
+from brctl.journal.locks import Lease, Leases
+from brctl.journal.store import Journal
+from brctl.model.event import Event, EventType
+from brctl.model.exit_codes import ExitCode
+from brctl.model.playbook import Json, Playbook, Safety
+from brctl.playbook.expressions import Scope
+from brctl.playbook.plan import scope_of
+from brctl.playbook.replay import RunRecord, apply_event
+from brctl.playbook.steps import StepState
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run, or this part of it, ends."""
+
+    result: str
+    exit_code: ExitCode
+    why: str = ""
+
+
+class RunEnds(Exception):  # noqa: N818 - an outcome that stops the loop, not a mistake
+    """Stop the steps here, with this ending."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.result)
+        self.ending = ending
+
+
+class RunDesk:
+    """One run in one process; the journal is open and the run is owned."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        playbook: Playbook,
+        inputs: RunInputs,
+        request: Request,
+        digest: str,
+        journal: Journal,
+        record: RunRecord,
+        site: RunSite,
+    ) -> None:
+        self.ground = ground
+        self.playbook = playbook
+        self.inputs = inputs
+        self.request = request
+        self.digest = digest
+        self.record = record
+        self.site = site
+        self.leases = Leases(ground.state_dir)
+        self.lease: Lease | None = None
+        self._journal = journal
+
+    def write(self, kind: EventType, fields: Mapping[str, Json]) -> Event:
+        """Record an event and carry it into the record; a fenced run can do neither.
+
+        Raises:
+            LockedError: Another run was granted our lease.
+        """
+        if self.lease is not None:
+            self.leases.verify(self.lease)
+        event = self._journal.append(kind, self.ground.now(), fields)
+        apply_event(self.record, event)
+        return event
+
+    def scope(self) -> Scope:
+        """Every name an expression may read now."""
+        i = self.inputs
+        return scope_of(i.inputs, i.verdict, i.job, self.site.run, self.record)
+
+    def since(self, started: datetime) -> float:
+        """Seconds since a moment, for the journal."""
+        return round((self.ground.now() - started).total_seconds(), 3)
+
+    def any_started(self) -> bool:
+        """Whether a step ever left its first state."""
+        return any(step.state is not StepState.PENDING for step in self.record.steps.values())
+
+    def anything_changed(self) -> bool:
+        """Whether something may be different because of this run."""
+        risky = (StepState.UNCERTAIN, StepState.FAILED, StepState.UNDO_FAILED)
+        return any(
+            (step.changed and step.state not in (StepState.UNDONE, StepState.SKIPPED))
+            or (step.state in risky and self.playbook.step(name).safety is not Safety.READ)
+            for name, step in self.record.steps.items()
+        )
+
+    def taken(self) -> tuple[str, ...]:
+        """Nodes this run took out of service and did not give back."""
+        found: list[str] = []
+        for name, record in self.record.steps.items():
+            if self.playbook.step(name).uses == "node.cordon" and record.state is StepState.DONE:
+                value = record.out.get("cordoned")
+                found += [str(n) for n in value] if isinstance(value, list) else []
+        return tuple(dict.fromkeys(found))
