@@ -66,6 +66,7 @@ NUMERIC: tuple[PeerRule, ...] = (
     PeerRule("gpu.copy.h2d_gb_per_s", Side.LOW, _F.PCIE, "copies slower than its peers", least_pct=10.0),
     PeerRule("gpu.copy.d2h_gb_per_s", Side.LOW, _F.PCIE, "copies slower than its peers", least_pct=10.0),
     PeerRule("fabric.allreduce.bus_gb_per_s", Side.LOW, _F.NVLINK, "reduces slower inside the node"),
+    PeerRule("fabric.alltoall.bus_gb_per_s", Side.LOW, _F.NVLINK, "exchanges slower inside the node"),
     PeerRule("gpu.clocks.temperature_c", Side.HIGH, _F.THERMAL_POWER, "is hotter than its peers", least_pct=25.0),
     PeerRule("host.memory.total_bytes", Side.LOW, _F.NODE_FAILURE, "has less memory than its peers", least_pct=2.0),
 )

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,6 +17,15 @@ pytestmark = pytest.mark.torch
 
 SMALL = {"device": "cpu", "size": 512, "depth": 512, "seconds": 0.0, "batch": 2}
 CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def _torch_as_it_was() -> Iterator[None]:
+    """Probes own their process and set it up; here they share one with other tests."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(False)
 
 
 def burn(name: str, flip: object = None, **parameters: object) -> Read:
@@ -42,11 +52,10 @@ def test_a_healthy_device_is_exact(dtype: str) -> None:
 
 def test_the_digest_is_the_same_on_any_number_of_threads() -> None:
     """The order of sums does not matter, so one digest serves a whole fleet."""
-    threads, digests = torch.get_num_threads(), set()
+    digests = set()
     for count in (1, 2):
         torch.set_num_threads(count)
         digests.add(value(burn("gpu.gemm", dtypes=["fp32"]), "gpu.gemm.fp32_digest"))
-    torch.set_num_threads(threads)
     assert len(digests) == 1
 
 
@@ -65,6 +74,18 @@ def test_one_flipped_low_bit_in_one_result_is_found_and_placed(
     assert value(found, "gpu.gemm.first_wrong") == (
         f"{dtype}, by result 2: element 300,40 of tile 1,0"
     )
+
+
+def test_a_product_of_random_numbers_must_repeat_itself() -> None:
+    """A flip in a later run of the same product is an element that did not repeat."""
+
+    def flip(out: torch.Tensor, rounds: int) -> None:
+        if rounds == 2:
+            out.view(torch.int32)[7, 7] ^= 1
+
+    name = "gpu.gemm.fp32_unrepeatable_elements"
+    assert value(burn("gpu.gemm", dtypes=["fp32"]), name) == 0
+    assert value(burn("gpu.gemm", flip, dtypes=["fp32"]), name) == 1
 
 
 def test_a_column_checksum_places_a_flipped_low_bit() -> None:
@@ -125,19 +146,20 @@ def test_one_low_bit_inside_a_training_step_changes_its_digest() -> None:
     assert module.digest(torch, module.step(torch, CPU, torch.float32, 1, flip)) != clean
 
 
-def test_all_reduce_inside_the_node_is_exact() -> None:
-    """Two gloo processes sum whole numbers without a wrong bit, and leave nothing behind."""
+@pytest.mark.parametrize("name", ["fabric.allreduce", "fabric.alltoall"])
+def test_a_collective_inside_the_node_is_exact(name: str) -> None:
+    """Two gloo processes move whole numbers without a wrong bit, and leave nothing behind."""
     wanted = {"backend": "gloo", "elements": 65536, "rounds": 2, "deadline_s": 60}
     done = subprocess.run(
-        [sys.executable, probe_path("fabric.allreduce")],
+        [sys.executable, probe_path(name)],
         input=json.dumps(wanted), capture_output=True, text=True, timeout=90, check=True,
     )  # fmt: skip
     answer = json.loads(done.stdout)
     values = {row["name"]: row["value"] for row in answer["measurements"]}
     assert answer["notes"] == []
-    assert values["fabric.allreduce.wrong_elements"] == 0
-    assert values["fabric.allreduce.members"] == 2
-    assert values["fabric.allreduce.bus_gb_per_s"] > 0
+    assert values[f"{name}.wrong_elements"] == 0
+    assert values[f"{name}.members"] == 2
+    assert values[f"{name}.bus_gb_per_s"] > 0
 
 
 def test_a_node_without_gpus_is_told_from_one_that_lost_them(

@@ -6,6 +6,7 @@ and the depth is at most 65536, so every partial sum is a whole number of at mos
 float32 holds exactly whatever the order of additions. Loads the GPU, changes nothing.
 """
 
+import ctypes
 import hashlib
 import json
 import os
@@ -83,13 +84,17 @@ def whole_numbers(torch, rows, columns, factor):
 
 def operands(torch, parameters, dtype, device):
     """A and B on the device, and the exact tile on the CPU."""
-    depth = min(int(parameters.get("depth", 4096)), 65536)
+    depth = min(int(parameters.get("depth", 4096)), 65536) // TILE * TILE
     left = whole_numbers(torch, TILE, depth, 1103515245)
     right = whole_numbers(torch, depth, TILE, 69069)
     tiles = max(1, int(parameters.get("size", 512)) // TILE)
     a = left.to(dtype).to(device).repeat(tiles, 1)
     b = right.to(dtype).to(device).repeat(1, tiles)
     return a, b, torch.matmul(left.double(), right.double())
+
+
+RANDOM_SHARE = 0.2
+RANDOM_TYPES = ("bf16", "fp16", "fp32", "tf32", "fp64")
 
 
 def plain(torch, a, b, out):
@@ -127,6 +132,18 @@ def bits(torch, tensor):
     return tensor.view(getattr(torch, KINDS[tensor.element_size()]))
 
 
+def tiled(torch, matrix):
+    """The bits of a matrix as (tile row, row, tile column, column)."""
+    shape = (matrix.shape[0] // TILE, TILE, matrix.shape[1] // TILE, TILE)
+    return bits(torch, matrix).view(shape)
+
+
+def golden_tile(torch, exact, out):
+    """The exact tile in the type of the result, rounded once, as the hardware does."""
+    exact = exact if out.dtype == torch.float64 else exact.to(torch.float32)
+    return exact.to(out.dtype).to(out.device)
+
+
 class Checker(object):
     """Marks, on the device, every element that ever differed from the exact one.
 
@@ -134,13 +151,10 @@ class Checker(object):
     checking every result costs about a percent of a product of this depth.
     """
 
-    def __init__(self, torch, exact, out):
+    def __init__(self, torch, golden, out):
         self.torch = torch
-        tiles = (out.shape[0] // TILE, out.shape[1] // TILE)
-        # Rounded once: exact in float32, then to the result's type, as the hardware does.
-        golden = (exact if out.dtype == torch.float64 else exact.to(torch.float32)).to(out.dtype)
-        self.golden = bits(torch, golden.to(out.device)).reshape(1, TILE, 1, TILE)
-        self.view = bits(torch, out).view(tiles[0], TILE, tiles[1], TILE)
+        self.golden = tiled(torch, golden)
+        self.view = tiled(torch, out)
         self.differs = torch.empty(self.view.shape, dtype=torch.bool, device=out.device)
         self.seen = torch.zeros_like(self.differs)
 
@@ -216,8 +230,28 @@ def burn_one(torch, readings, parameters, name, subject, device, seconds, flip):
     exactly(torch, name)
     a, b, exact = operands(torch, parameters, getattr(torch, given), device)
     out = torch.empty(a.shape[0], b.shape[1], dtype=getattr(torch, result), device=device)
-    checker, wrong, where, rounds = Checker(torch, exact, out), 0, None, 0
+    checker = Checker(torch, golden_tile(torch, exact, out), out)
     multiply(torch, a, b, out)
+    exactly_s = seconds * (1.0 - RANDOM_SHARE)
+    start = time.monotonic()
+    wrong, rounds, where = hammer(
+        torch, parameters, multiply, (a, b, out), checker, device, exactly_s, flip
+    )
+    spent = time.monotonic() - start
+    work = 2.0 * a.shape[0] * a.shape[1] * b.shape[1] * rounds
+    readings.add("gpu.gemm.%s_tflop_per_s" % name, subject, work / spent / 1e12)
+    readings.add("gpu.gemm.%s_digest" % name, subject, digest(torch, out))
+    if name in RANDOM_TYPES:
+        left_s = seconds * RANDOM_SHARE
+        again = repeat(torch, parameters, multiply, (a, b, out), device, left_s, flip)
+        readings.add("gpu.gemm.%s_unrepeatable_elements" % name, subject, again)
+    return wrong, rounds, "%s, by %s" % (name, where) if where else None
+
+
+def hammer(torch, parameters, multiply, matrices, checker, device, seconds, flip):
+    """Multiply for a while and compare every result; (wrong elements, results, place)."""
+    a, b, out = matrices
+    wrong, where, rounds = 0, None, 0
     settle(torch, device)
     start = time.monotonic()
     while rounds == 0 or time.monotonic() - start < seconds:
@@ -231,13 +265,21 @@ def burn_one(torch, readings, parameters, name, subject, device, seconds, flip):
         found, place = checker.collect()
         wrong += found
         if place and where is None:
-            where = "%s, by result %d: %s" % (name, rounds, place)
+            where = "result %d: %s" % (rounds, place)
     settle(torch, device)
-    spent = time.monotonic() - start
-    work = 2.0 * a.shape[0] * a.shape[1] * b.shape[1] * rounds
-    readings.add("gpu.gemm.%s_tflop_per_s" % name, subject, work / spent / 1e12)
-    readings.add("gpu.gemm.%s_digest" % name, subject, digest(torch, out))
     return wrong, rounds, where
+
+
+def repeat(torch, parameters, multiply, matrices, device, seconds, flip):
+    """Random numbers toggle more bits; their product is not known, but must repeat itself."""
+    a, b, out = matrices
+    generator = torch.Generator().manual_seed(20260110)
+    for matrix in (a, b):
+        values = torch.randn(TILE, TILE, generator=generator).to(matrix.dtype).to(device)
+        matrix.copy_(values.repeat(matrix.shape[0] // TILE, matrix.shape[1] // TILE))
+    multiply(torch, a, b, out)
+    checker = Checker(torch, out.clone(), out)
+    return hammer(torch, parameters, multiply, matrices, checker, device, seconds, flip)[0]
 
 
 def exactly(torch, name):
@@ -250,8 +292,9 @@ def exactly(torch, name):
 
 def digest(torch, out):
     """SHA-256 of the first tile: equal on every healthy device for one dtype and depth."""
-    tile = bits(torch, out)[:TILE, :TILE].cpu().contiguous()
-    return hashlib.sha256(repr(tile.reshape(-1).tolist()).encode()).hexdigest()[:32]
+    tile = out[:TILE, :TILE].cpu().contiguous()
+    size = tile.numel() * tile.element_size()
+    return hashlib.sha256(ctypes.string_at(tile.data_ptr(), size)).hexdigest()[:32]
 
 
 def devices(torch, readings, parameters):

@@ -4,6 +4,7 @@ Fixed weights, fixed input, deterministic operations: equal hardware and softwar
 so the one GPU of a fleet that differs computes wrongly. Loads the GPU shortly, changes nothing.
 """
 
+import ctypes
 import hashlib
 import json
 import os
@@ -157,11 +158,8 @@ def digest(torch, found):
     for name in sorted(found):
         tensor = found[name].cpu().contiguous()
         whole.update(name.encode())
-        whole.update(
-            bytes(tensor.view(torch.uint8).reshape(-1).tolist())
-            if tensor.dim()
-            else repr(float(tensor)).encode()
-        )
+        size = tensor.numel() * tensor.element_size()
+        whole.update(ctypes.string_at(tensor.data_ptr(), size))
     return whole.hexdigest()[:32]
 
 
