@@ -14,7 +14,10 @@ class JobReplaceNodes:
 
     async def observe(self, site: Site, given: Arguments) -> Seen:
         job, swaps = await self._read(site, given)
-        done = not set(swaps) & set(job.nodes) and set(swaps.values()) <= set(job.nodes)
+        moved = not set(swaps) & set(job.nodes) and set(swaps.values()) <= set(job.nodes)
+        reservations = await site.backend.reservations()
+        held = [n for n, r in reservations.items() if r.owner == owner_mark(site)]
+        done = moved and not set(held) & set(swaps.values())
         return Seen(done, {"nodes": list(job.nodes)}, _say(swaps))
 
     async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
