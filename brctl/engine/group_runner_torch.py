@@ -164,7 +164,9 @@ class TorchRunner:
     async def _ask(self, unit: str, order: Mapping[str, object]) -> Reply:
         node = self.nodes[_host(unit)]
         self.used.add(node.name)
-        full = {"session": self.session, "address": _address(node), **order}
+        # Nodes may share a temporary directory; their workers must not share a socket.
+        own = f"{self.session}-{zlib.crc32(node.name.encode()):08x}"
+        full = {"session": own, "address": _address(node), **order}
         bundle = json.dumps({"worker": self.worker, "order": full}).encode()
         deadline = order.get("deadline_s", 5.0)
         command = Command(

@@ -16,6 +16,7 @@ from brctl.localise.slowness import believe_slow
 
 _SUSPECT = 0.01
 _GOOD = 0.005
+_LIKELY = 0.6
 _DOUBTFUL_PATHS = 12
 _COVERED = 0.95
 _MOST_SCREENS_FOR_COVER = 3
@@ -128,7 +129,9 @@ class Localiser:
         if self.joint is not None:
             stage, groups = self.joint.plan(len(self.rounds) + 1)
             return self._plan(stage, groups) if groups else None
-        if self._gain() <= self.problem.round_cost or self._is_stuck():
+        if self._is_stuck() or (
+            self._gain() <= self.problem.round_cost and not self._nearly_convicted()
+        ):
             return None
         return self._plan(Stage.ISOLATE, self._isolate())
 
@@ -155,6 +158,11 @@ class Localiser:
 
     def _gain(self) -> float:
         return sum(belief.gain for belief in (self.failing, self.slow) if belief is not None)
+
+    def _nearly_convicted(self) -> bool:
+        """Somebody is likelier bad than not; one more round names or clears them."""
+        suspicion = self.suspicion()
+        return bool(((suspicion > _LIKELY) & (suspicion < self.problem.convict_at)).any())
 
     def _is_stuck(self) -> bool:
         return self.stalled >= _STALL_ROUNDS

@@ -138,10 +138,11 @@ def run_child(channel, order, torch, trouble):
     signal.setitimer(signal.ITIMER_REAL, max(1.0, float(order["deadline_s"])))
     try:
         reply = answer(order, torch, trouble)
+    except Exception as exc:
+        reply = {"problem": ("%s: %s" % (type(exc).__name__, exc))[:300]}
+    try:
         channel.settimeout(5.0)
         channel.sendall(json.dumps(reply).encode())
-    except OSError:
-        pass
     finally:
         os._exit(0)
 
