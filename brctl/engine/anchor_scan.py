@@ -12,7 +12,7 @@ from typing import Protocol
 LONG_LINE_BYTES = 1 << 20
 """A longer line is cut into pieces: one rank may print a gigabyte without a newline."""
 
-SHOWN_BEFORE = 2048
+SHOWN_BEFORE = 512
 """Bytes kept before a hit deep inside a long line."""
 
 

@@ -5,8 +5,6 @@ paper leaves the reference window open; here it is the median of the last rows. 
 loss rarely rises 5x (it starts near ten nats), so a rise of 1.6x and two nats counts as a jump too.
 """
 
-# ruff: noqa: E501 - tables and patterns are read whole
-
 import math
 import re
 from collections import deque
@@ -128,29 +126,32 @@ def culprit_ranks(rows: Iterable[ProgressRow]) -> tuple[int, ...]:
     return tuple(sorted(culprits)) if culprits < everyone else ()
 
 
-_NUMBER = r"(?P<{}>[+-]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[+-]?\d+)?))(?![\w.])"
-_LOSS = re.compile(
-    r"(?<![\w-])(?:lm[ _-]?loss|train(?:ing)?[ _/-]?loss|total[ _]loss|loss|per_token_loss)['\"]?\s*(?:value)?\s*[:=|]\s*['\"]?(?:tensor\()?"
-    + _NUMBER.format("loss"), re.IGNORECASE,
-)  # fmt: skip
-_NORM = re.compile(
-    r"grad(?:ient)?[ _-]?norm['\"]?\s*[:=|]\s*['\"]?(?:tensor\()?" + _NUMBER.format("norm"),
-    re.IGNORECASE,
-)
-_STEP = re.compile(
-    r"(?:iteration|iter|global_?step|step)\W{0,14}(?P<step>\d{1,12})\b", re.IGNORECASE
-)
+_NUMBER = r"(?P<value>[+-]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[+-]?\d+)?))(?![\w.])"
+_IS = r"['\"]?\s*(?:value)?\s*[:=|]\s*['\"]?(?:tensor\()?"
+# Lower-case text and patterns that start with plain letters: `re` then skips ahead like a text
+# search, which matters on logs whose every line is progress.
+_LOSS = re.compile(r"loss" + _IS + _NUMBER)
+_NORM = re.compile(r"grad(?:ient)?[ _-]?norm" + _IS + _NUMBER)
+_STEP = re.compile(r"(?:iteration|iter|step)\W{0,14}(?P<step>\d{1,12})\b")
+_TRAINING_LOSS = re.compile(r"(?:^|[^\w-])(?:(?:lm|train|training|total|per_token)[ _/-]*)?$")
+_NAME_LENGTH = 16
 
 
 def parse_progress(text: str) -> ProgressRow | None:
     """The row a log line of Megatron, DeepSpeed, Hugging Face, Lightning or plain shape reports."""
-    loss = _LOSS.search(text)
-    norm = _NORM.search(text)
+    lowered = text.lower()
+    loss = next((m for m in _LOSS.finditer(lowered) if _is_training(lowered, m.start())), None)
+    norm = _NORM.search(lowered)
     if loss is None and norm is None:
         return None
-    step = _STEP.search(text)
+    step = _STEP.search(lowered)
     return ProgressRow(
         step=int(step["step"]) if step else None,
-        loss=float(loss["loss"]) if loss else None,
-        grad_norm=float(norm["norm"]) if norm else None,
+        loss=float(loss["value"]) if loss else None,
+        grad_norm=float(norm["value"]) if norm else None,
     )
+
+
+def _is_training(text: str, start: int) -> bool:
+    """False for `aux_loss` and `glossary`: only the training loss is followed."""
+    return _TRAINING_LOSS.search(text[max(0, start - _NAME_LENGTH) : start]) is not None

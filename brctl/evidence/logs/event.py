@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from brctl.evidence.logs.signature import Signature
 
-TEXT_LIMIT = 4096
+TEXT_LIMIT = 2048
 """Characters of a line that are matched and kept: longer lines are one rank dumping a tensor."""
 
 _ESCAPES = re.compile(

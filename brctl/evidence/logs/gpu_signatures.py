@@ -63,13 +63,13 @@ _DRIVER = (
     root(FaultClass.NVLINK, "sxid.other", "sxid", 0.6, "Fabric Manager guide",
          _SXIDS + r"(?!Non-fatal|Data|Severity)", physical=True),
     root(FaultClass.GPU_LOST, "nvrm.off-bus", ("fallen off the bus", "fell off the bus"), 0.95, _NVRM,
-         rf"(?:{_BUS}.*)?f[ae]ll(?:en)? off the bus", action=Action.SWAP, physical=True),
+         rf"(?:{_BUS}.{{0,160}})?f[ae]ll(?:en)? off the bus", action=Action.SWAP, physical=True),
     root(FaultClass.GPU_LOST, "nvrm.lost", ("gpu is lost", "gpu_is_lost", "gpu has been lost"), 0.93, _SMI,
-         rf"(?:{_BUS}.*)?GPU(?:_| )(?:is|has been)(?:_| )lost", action=Action.SWAP, physical=True),
+         rf"(?:{_BUS}.{{0,160}})?GPU(?:_| )(?:is|has been)(?:_| )lost", action=Action.SWAP, physical=True),
     root(FaultClass.GPU_LOST, "smi.no-handle", "unable to determine the device handle", 0.9, _SMI,
          r"device handle for (?:GPU)?\s*(?P<gpu>[0-9a-f:.]+)?", action=Action.SWAP, physical=True),
     root(FaultClass.GPU_LOST, "lspci.rev-ff", "(rev ff)", 0.88, "lspci(8): all bits read as one",
-         r"(?P<gpu>[0-9a-f]{2,4}:[0-9a-f:.]+).*(?:NVIDIA|3D controller|VGA).*\(rev ff\)",
+         r"\b(?P<gpu>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .{0,160}(?:NVIDIA|3D controller|VGA).{0,160}\(rev ff\)",
          action=Action.SWAP, physical=True),
     root(FaultClass.GPU_LOST, "smi.err-column", ("err!", "unknown error"), 0.7, _SMI,
          r"\|\s*ERR!|^\s*(?:Unknown Error|GPU .{0,40}Unknown Error)\s*$", physical=True),
@@ -82,7 +82,7 @@ _DRIVER = (
          ("rminitadapter", "rm_init_adapter", "cannot initialize gsp", "wpr2 already up",
           "kgspbootgsprm", "gsp rpc", "rpc response from gpu", "kgsphealthcheck", "gsp crash",
           "rminit failed", "gsp-rm"), 0.82, _NVRM,
-         rf"(?:{_BUS}.*)?RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|Cannot initialize GSP|WPR2 already up|"
+         rf"(?:{_BUS}.{{0,160}})?RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|Cannot initialize GSP|WPR2 already up|"
          r"kgspBootGspRm.*(?:fail|unexpected|cannot)|RPC response from GPU\d* GSP|GSP RPC.*(?:timeout|fail)|"
          r"kgspHealthCheck|GSP(?:-RM)? (?:has )?(?:crash|fail|halt|timeout)",
          action=Action.RESET_GPU, physical=True),
@@ -155,13 +155,13 @@ _MEMORY = (
          ("uncorrectable ecc", "uncorrectable memory", "ecc error", "ecc uncorrectable", "double bit ecc",
           "double-bit ecc", "cudaerroreccuncorrectable", "cuda_error_ecc_uncorrectable", "dbe detected", "dbe error",
           "uncorrected ecc"), 0.92, "CUDA error 214; DCGM texts",
-         r"(?:GPU (?P<gpu>\d+).*)?(?:uncorrect(?:able|ed) (?:ECC|memory)|ECC (?:error|uncorrectable)\w* (?:en|det)|"
+         r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:uncorrect(?:able|ed) (?:ECC|memory)|ECC (?:error|uncorrectable)\w* (?:en|det)|"
          r"cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|double[- ]bit ECC|DBE (?:error|detected))"
          r"(?!\s*(?:errors?|count)?\s*[:=]\s*(?:0\b|N/A))", action=Action.SWAP, physical=True),
     root(FaultClass.GPU_MEMORY_ECC, "ecc.remap-words",
          ("row remap", "row-remap", "remappings are pending", "page retirement", "retired pages",
           "pages pending", "remapped rows"), 0.85, "DCGM texts",
-         r"(?:GPU (?P<gpu>\d+).*)?(?:row[- ]remap\w*.{0,40}(?:pending|fail|error)|remappings are pending|"
+         r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:row[- ]remap\w*.{0,40}(?:pending|fail|error)|remappings are pending|"
          r"(?:page retirement|retired pages?).{0,40}(?:pending|limit|fail)|pages pending retirement)"
          r"(?!\s*:\s*(?:No|0|N/A))",
          action=Action.RESET_GPU, physical=True),
@@ -178,7 +178,7 @@ _DCGM = (
           "thermal throttl", "overheat", "temperature limit", "shutdown temperature",
           "slowdown temperature", "hw thermal", "too hot", "high temperature"), 0.86,
          "dcgmi diag; NVML clocks event reasons",
-         r"(?:GPU (?P<gpu>\d+).*)?(?:thermal violation|(?:HW|hardware) (?:thermal )?slowdown\s*:?\s*(?:Active|detect|engag)|"
+         r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:thermal violation|(?:HW|hardware) (?:thermal )?slowdown\s*:?\s*(?:Active|detect|engag)|"
          r"(?:HW )?thermal (?:slowdown|throttl)\w*(?!\s*:\s*Not Active)|power (?:violation|brake)(?!\s*\w*\s*:\s*Not)|"
          r"overheat(?:ed|ing)|(?:exceed\w*|above|over|reached).{0,30}(?:shutdown|slowdown|temperature) (?:limit|threshold|temp)|"
          r"running too hot|high temperature)(?!.{0,24}(?:Not Active|: 0\b))", physical=True),

@@ -36,6 +36,7 @@ SIGNATURES: tuple[Signature, ...] = (
            "nccl info enabled nccl", "nccl info ras", "nccl info gpu direct", "nccl info === system"),
           "NCCL INFO start-up lines",
           r"NCCL INFO (?!.*(?:-> [1-7]\b|Connection refused|exceeded|error|fail|Abort|closed))(?!NET/IB ?: Using .*mlx5_bond)"),
+    aside(Part.BENIGN, "harmless.no-verbs", "failed to open libibverbs", "NCCL on nodes without InfiniBand"),
     aside(Part.BENIGN, "harmless.torch",
           ("find_unused_parameters", "destroy_process_group() was not called", "omp_num_threads", "torch_nccl_async_error_handling",
            "unable to register cu", "tf-trt warning", "cudnn factory", "cublas factory", "futurewarning", "userwarning",

@@ -47,7 +47,7 @@ _KERNEL = (
          r"\b(?:os_acquire_\w+|nvidia_\w+|nv_\w+|rm_ioctl|uvm_\w+|_nv\d+rm)\+0x|\+0x\w+/0x\w+ \[nvidia",
          when=(("hung-task", "*"),), physical=True),
     root(FaultClass.UNKNOWN, "kernel.segfault", ("segfault at", "traps:", "trap invalid opcode"), 0.5, _LINUX,
-         r"(?P<task>\S+)\[(?P<pid>\d+)\]:? segfault at|traps: (?P<task2>\S+)\[\d+\]|trap invalid opcode",
+         r"(?P<task>[^\s\[]{1,32})\[(?P<pid>\d{1,8})\]:? segfault at|traps: (?P<task2>[^\s\[]{1,32})\[\d{1,8}\]|trap invalid opcode",
          action=Action.COLLECT_MORE),
     root(FaultClass.NODE_FAILURE, "node.rebooted",
          ("system is going down", "unexpected reboot", "node unexpectedly rebooted", "watchdog did not stop",

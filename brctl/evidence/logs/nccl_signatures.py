@@ -64,7 +64,7 @@ _ROOTS = (
          ("no interface found", "no socket interface", "bootstrap : no", "network not found",
           "could not find any interface", "failed to find network", "failed to initialize any net",
           "no eligible network", "unable to find address for", "could not find real path of",
-          "failed to open libibverbs", "nccl_socket_ifname", "gloo_socket_ifname",
+          "nccl_socket_ifname", "gloo_socket_ifname",
           "net/socket : no"), 0.85, _NCCL,
          r"(?:Bootstrap|NET/Socket) ?: no (?:socket )?interface|no socket interface found|[Nn]etwork \S+ not found|"
          r"[Cc]ould not find any interface|Failed to (?:find network|initialize any NET)|No eligible network|"
@@ -104,9 +104,9 @@ _ROOTS = (
     root(FaultClass.NETWORK_ETH, "store.join-timeout",
          ("clients joined", "client socket has timed out", "timed out after", "socket timeout",
           "failed to connect to any addresses", "rendezvoustimeouterror", "the client socket has failed",
-          "tcpstore", "connect/validate to host", "failed to connect to"), 0.6, _C10D,
-         r"\d+/\d+ clients joined|client socket has (?:timed out|failed).{0,100}connect to \(?(?P<peer>[\w.:\-\[\]]+)|"
-         r"RendezvousTimeoutError|failed to connect/validate to host (?P<host>[\w.\-\[\]:]+)|"
+          "tcpstore", "to complete rendezvous", "connect/validate to host", "failed to connect to"), 0.6, _C10D,
+         r"\b\d{1,6}/\d{1,6} clients joined|client socket has (?:timed out|failed).{0,100}connect to \(?(?P<peer>[\w.:\-\[\]]+)|"
+         r"RendezvousTimeoutError|[Tt]ime(?:d )?out.{0,30}to complete rendezvous|failed to connect/validate to host (?P<host>[\w.\-\[\]:]+)|"
          r"TCPStore.{0,80}(?:timed? ?out|failed to connect|Connection refused)|"
          r"failed to connect to any addresses", origin=Origin.UNKNOWN, action=Action.LOCALISE),
     root(FaultClass.NCCL_CONFIG, "store.port-in-use",

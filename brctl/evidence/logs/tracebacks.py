@@ -8,12 +8,14 @@ from brctl.evidence.logs.signature import Part, Signature, aside, root
 from brctl.model.fault import Action, FaultClass
 
 FINAL = re.compile(
-    r"^(?:\W{0,3}\[[^\]]{1,40}\]:?\s*|\(\w+ pid=\d+[^)]*\)\s*|\d+: |[\w.-]+: (?=\w+Error))*"
+    r"^(?:\W{0,3}\[[^\]]{1,40}\]:?\s*|\[\d+,\d+\]<std\w+>:\s*|\(\w+ pid=\d+[^)]*\)\s*|\d+: |[\w.-]{1,60}\s+\|\s|[\w.-]{1,60}: (?=\w+Error)){0,6}"
     r"(?P<type>(?:[a-zA-Z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Failure|Exit|Timeout|Iteration))(?::\s*(?P<words>.*)|\s*)$"
 )
 """`pkg.SomeError: words`, behind the rank prefixes of torchrun, Ray and Megatron."""
 
-FRAME = re.compile(r'^\W*(?:\[[^\]]{1,40}\]:?\s*)*\W*File "(?P<path>[^"]+)", line \d+')
+FRAME = re.compile(
+    r'^\W{0,12}(?:\[[^\]]{1,40}\]:?\s*|\[\d+,\d+\]<std\w+>:\s*){0,4}\W{0,12}File "(?P<path>[^"]+)", line \d+'
+)
 
 _SOURCE = "Python exception hierarchy"
 _USER = (
