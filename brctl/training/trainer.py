@@ -211,7 +211,8 @@ class Trainer:
         if self._place.checkpoints is None:
             return
         if loss != loss:
-            self._say(f"step {step}: loss is nan; no checkpoint")
+            if self._place.rank == 0:
+                self._say(f"step {step}: the mean over all ranks is not a number; no checkpoint")
             return
         self._progress.enter("checkpoint", step)
         self._stage(step)
