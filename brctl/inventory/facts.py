@@ -65,15 +65,24 @@ def build_inventory(sources: Iterable[Source]) -> Inventory:
     for source in sources:
         for told in source.nodes:
             origins.setdefault(told.name, told.origin)
-    groups: dict[str, tuple[str, ...]] = {}
-    for source in sources:
-        for name, members in source.groups.items():
-            groups[name] = tuple(dict.fromkeys((*groups.get(name, ()), *members)))
     nodes = {
         name: _node(name, {key: told.value for key, told in facts.items()}, origins[name])
         for name, facts in merge(sources).items()
     }
-    return Inventory(nodes, groups, ", ".join(source.name for source in sources))
+    names = ", ".join(source.name for source in sources)
+    return Inventory(nodes, _merge_groups(sources, nodes), names)
+
+
+def _merge_groups(
+    sources: Iterable[Source], nodes: Mapping[str, Node]
+) -> dict[str, tuple[str, ...]]:
+    """Groups of all sources; a site's group file may name machines that are no nodes here."""
+    groups: dict[str, dict[str, None]] = {}
+    for source in sources:
+        for name, members in source.groups.items():
+            known = groups.setdefault(name, {})
+            known.update((member, None) for member in members if member in nodes)
+    return {name: tuple(members) for name, members in groups.items() if members}
 
 
 def _node(name: str, facts: Mapping[str, Fact], origin: str) -> Node:

@@ -1,19 +1,19 @@
 """All sources of a context, merged in their order into one inventory."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from brctl.inventory.ansible import load_ansible
+from brctl.inventory.clustershell import folders_of, load_clustershell
+from brctl.inventory.commands import with_last_good
 from brctl.inventory.facts import Source, build_inventory
 from brctl.inventory.hostlist import load_hostlist
+from brctl.inventory.kubernetes import load_kubernetes
 from brctl.inventory.own_yaml import load_own_yaml
+from brctl.inventory.slurm import load_slurm
 from brctl.library.config import Settings
 from brctl.model.errors import ConfigError, did_you_mean
 from brctl.model.inventory import Inventory
-
-LOADERS: Mapping[str, Callable[[Path], Source]] = {
-    "file": load_own_yaml,
-    "hostlist": load_hostlist,
-}
 
 
 def load_inventory(settings: Settings) -> Inventory:
@@ -21,6 +21,7 @@ def load_inventory(settings: Settings) -> Inventory:
 
     Raises:
         ConfigError: A source is invalid, or no source names any node.
+        UnavailableError: A scheduler does not answer and never did before.
     """
     sources = load_sources(settings)
     inventory = build_inventory(sources)
@@ -33,15 +34,59 @@ def load_inventory(settings: Settings) -> Inventory:
 def load_sources(settings: Settings) -> tuple[Source, ...]:
     """Each source by itself, in the order of the configuration."""
     return tuple(
-        _load(kind, value, settings.config_file)
+        _load(kind, value, settings)
         for entry in settings.inventory
         for kind, value in entry.items()
     )
 
 
-def _load(kind: str, value: object, config_file: Path | None) -> Source:
+def _load(kind: str, value: object, settings: Settings) -> Source:
     loader = LOADERS.get(kind)
     if loader is None:
-        problem = f"inventory source {kind!r} cannot be read yet; {did_you_mean(kind, LOADERS)}"
-        raise ConfigError(f"{config_file}: {problem}")
-    return loader(Path(str(value)))
+        problem = f"no inventory source {kind!r}; {did_you_mean(kind, LOADERS)}"
+        raise ConfigError(f"{settings.config_file}: {problem}")
+    return loader(value, settings)
+
+
+def _slurm(value: object, settings: Settings) -> Source:
+    partitions = _texts(value, "partitions", "slurm", settings)
+    return _asked(lambda: load_slurm(partitions), "slurm", value, settings)
+
+
+def _kubernetes(value: object, settings: Settings) -> Source:
+    known = value if isinstance(value, Mapping) else {"context": value or ""}
+    for key in known:
+        if key not in ("context", "selector"):
+            hint = did_you_mean(str(key), ("context", "selector"))
+            raise ConfigError(f"{settings.config_file}: k8s: unknown key {key!r}; {hint}")
+    context, selector = str(known.get("context", "")), str(known.get("selector", ""))
+    return _asked(lambda: load_kubernetes(context, selector), "k8s", value, settings)
+
+
+def _asked(read: Callable[[], Source], kind: str, value: object, settings: Settings) -> Source:
+    return with_last_good(read, f"{kind} {value}", settings.state_dir / "inventory")
+
+
+def _texts(value: object, key: str, kind: str, settings: Settings) -> Sequence[str]:
+    """Texts from `kind: text`, `kind: {}` or `kind: {key: [text, ...]}`."""
+    if isinstance(value, str):
+        return (value,)
+    if value is None or value == {}:
+        return ()
+    known: Mapping[str, object] = value if isinstance(value, Mapping) else {}
+    found = known.get(key)
+    if isinstance(found, list) and len(known) == 1 and all(isinstance(t, str) for t in found):
+        return tuple(found)
+    raise ConfigError(f"{settings.config_file}: {kind} must be a name or {{{key}: [NAME, ...]}}")
+
+
+LOADERS: Mapping[str, Callable[[object, Settings], Source]] = {
+    "file": lambda value, _: load_own_yaml(Path(str(value))),
+    "hostlist": lambda value, _: load_hostlist(Path(str(value))),
+    "ansible": lambda value, _: load_ansible(Path(str(value))),
+    "clustershell": lambda value, settings: load_clustershell(
+        folders_of(value, settings.config_file)
+    ),
+    "slurm": _slurm,
+    "k8s": _kubernetes,
+}

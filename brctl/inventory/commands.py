@@ -1,0 +1,82 @@
+"""Ask a tool of the site who is there; what it last said well is kept for when it cannot."""
+
+import hashlib
+import json
+import subprocess  # noqa: TID251 - a source is asked on this machine, not through the fan-out
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from brctl.inventory.facts import NodeFacts, Source
+from brctl.model.errors import UnavailableError
+from brctl.model.units import rfc3339
+
+TIMEOUT_S = 20.0
+OUTPUT_LIMIT_BYTES = 64 << 20
+
+
+def ask_tool(argv: Sequence[str]) -> bytes:
+    """What a program prints, run without a shell.
+
+    Raises:
+        UnavailableError: It is missing, fails, takes too long or prints too much.
+    """
+    name = argv[0]
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed programs, no shell
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError as exc:
+        raise UnavailableError(f"inventory: no `{name}` on this machine") from exc
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise UnavailableError(f"inventory: `{name}` gave no answer: {exc}") from exc
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        why = said[-1][:200] if said else f"exit {done.returncode}"
+        raise UnavailableError(f"inventory: `{name}` failed: {why}")
+    if len(done.stdout) > OUTPUT_LIMIT_BYTES:
+        raise UnavailableError(f"inventory: `{name}` printed more than 64 MiB")
+    return done.stdout
+
+
+def with_last_good(read: Callable[[], Source], key: str, folder: Path) -> Source:
+    """What a source says now, or, when it cannot, what it last said, marked as such.
+
+    A scheduler that is down must not become an empty fleet.
+
+    Raises:
+        UnavailableError: It cannot, and never did before.
+    """
+    path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+    try:
+        source = read()
+    except UnavailableError as failed:
+        return _last_good(path, failed)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(_to_json(source)), encoding="utf-8")
+    part.replace(path)
+    return source
+
+
+def _last_good(path: Path, failed: UnavailableError) -> Source:
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        at = rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+    except (OSError, ValueError):
+        raise failed from None
+    nodes = tuple(NodeFacts(n, facts, origin) for n, facts, origin in kept["nodes"])
+    groups = {name: tuple(members) for name, members in kept["groups"].items()}
+    return Source(f"{kept['name']} as of {at} ({failed})", nodes, groups)
+
+
+def _to_json(source: Source) -> Mapping[str, object]:
+    return {
+        "name": source.name,
+        "nodes": [[node.name, dict(node.facts), node.origin] for node in source.nodes],
+        "groups": source.groups,
+    }

@@ -1,0 +1,67 @@
+"""GPU nodes of a Kubernetes cluster, as `kubectl` sees them."""
+
+import json
+from collections.abc import Mapping
+
+from brctl.inventory.commands import ask_tool
+from brctl.inventory.facts import Fact, NodeFacts, Source
+from brctl.model.errors import UnavailableError
+
+GPU_NODES = "nvidia.com/gpu.present=true"
+"""The label NVIDIA's GPU feature discovery puts on nodes with a GPU."""
+
+# What brctl calls a label, and where clusters write it, best first.
+_LABELS = {
+    "rack": ("topology.kubernetes.io/rack", "rack"),
+    "zone": ("topology.kubernetes.io/zone",),
+    "leaf": ("network.topology.kubernetes.io/leaf", "leaf"),
+    "gpu_model": ("nvidia.com/gpu.product",),
+}
+
+
+def load_kubernetes(context: str, selector: str) -> Source:
+    """The nodes a label selector means in a kubectl context; "" is the current one.
+
+    Raises:
+        UnavailableError: kubectl does not answer.
+    """
+    where = ["--context", context] if context else []
+    argv = ["kubectl", *where, "get", "nodes", "-o", "json", "-l", selector or GPU_NODES]
+    return parse_nodes(ask_tool([*argv, "--request-timeout=15s"]), f"k8s:{context or 'current'}")
+
+
+def parse_nodes(raw: bytes, name: str) -> Source:
+    """The nodes of `kubectl get nodes -o json`.
+
+    Raises:
+        UnavailableError: It is not a list of nodes.
+    """
+    try:
+        items = json.loads(raw)["items"]
+        nodes = tuple(_node(item, name) for item in items)
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise UnavailableError(f"inventory: kubectl printed no list of nodes: {exc}") from exc
+    return Source(name, nodes)
+
+
+def _node(item: Mapping[str, Mapping[str, object]], origin: str) -> NodeFacts:
+    name = str(item["metadata"]["name"])
+    found = item["metadata"].get("labels")
+    labels = found if isinstance(found, dict) else {}
+    facts: dict[str, Fact] = {"address": _address(item.get("status", {}), name)}
+    for key, places in _LABELS.items():
+        value = next((labels[place] for place in places if labels.get(place)), None)
+        if value:
+            facts[key] = str(value)
+    count = str(labels.get("nvidia.com/gpu.count", ""))
+    if count.isdecimal():
+        facts["gpus"] = int(count)
+    return NodeFacts(name, facts, origin)
+
+
+def _address(status: Mapping[str, object], name: str) -> str:
+    addresses = status.get("addresses")
+    for entry in addresses if isinstance(addresses, list) else []:
+        if isinstance(entry, dict) and entry.get("type") == "InternalIP":
+            return str(entry.get("address", name))
+    return name
