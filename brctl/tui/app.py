@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from textual import on, work
@@ -58,7 +59,7 @@ class BrctlApp(App[None]):
     """
 
     TITLE = "brctl"
-    CSS_PATH = "brctl.tcss"
+    CSS_PATH = Path(__file__).with_name("brctl.tcss")
     DEFAULT_MODE = "fleet"
     COMMANDS = {Places}  # noqa: RUF012  # Textual reads it from the class
     MODES = {  # noqa: RUF012  # Textual reads it from the class
@@ -99,6 +100,7 @@ class BrctlApp(App[None]):
         self._tick_s = tick_s
         self._ticks = 0
         self._reading = False
+        self._planning = False
         self._travels = Travels()
         self._interrupted_at: datetime | None = None
 
@@ -404,15 +406,27 @@ class BrctlApp(App[None]):
         elif not target.verdict:
             self.say("no verdict names this; x diagnoses it", bad=True)
 
-    @work(exclusive=True, group="look", exit_on_error=False)
+    def stop_planning(self) -> bool:
+        """Forget a plan that is being made, so that no dialog opens on somebody who left."""
+        if not self._planning:
+            return False
+        self.workers.cancel_group(self, "plan")
+        self._planning, self.busy = False, ""
+        self.redraw()
+        return True
+
+    @work(exclusive=True, group="plan", exit_on_error=False)
     async def _propose(self, verdict_id: str) -> None:
-        self.post_message(Busy(f"planning the fix of {verdict_id}"))
+        self._planning = True
+        self.take_busy(Busy(f"planning the fix of {verdict_id}"))
         try:
             proposal = await self.hand.propose(verdict_id)
         except (BrctlError, OSError) as error:
             self.post_message(WorkFailed(str(error)))
             return
-        self.post_message(Busy(""))
+        finally:
+            self._planning = False
+        self.take_busy(Busy(""))
         readonly = self.facts is None or self.facts.readonly
         question = fix_question(proposal, self.dialog_width, readonly=readonly)
         if await self.push_screen_wait(ConfirmDialog(question)):

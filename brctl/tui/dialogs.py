@@ -12,7 +12,7 @@ from textual.widgets import Button, Input
 
 from brctl.tui.lines import Lines
 from brctl.tui.questions import Question
-from brctl.tui.rows import Row, Tone, row, safe
+from brctl.tui.rows import Row, Tone, paragraph, row, safe
 
 
 class ConfirmDialog(ModalScreen[str]):
@@ -48,7 +48,8 @@ class ConfirmDialog(ModalScreen[str]):
         question = self._question
         rows = [row(("the same as  ", Tone.DIM), (safe(question.command, 300), Tone.HEAD))]
         if question.refused:
-            return [*rows, row((safe(question.refused, 600), Tone.CRIT))]
+            width = max(min(self.app.size.width - 8, 108), 40)
+            return [*rows, *paragraph("", safe(question.refused, 600), width, Tone.CRIT)]
         if wrong:
             return [
                 *rows,

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from brctl.engine import verdict_store
 from brctl.journal.store import find_run
-from brctl.library.config import Settings, SshSettings
+from brctl.library.config import Settings
 from brctl.library.guards import load_guards
 from brctl.library.playbooks import load_playbooks, pick_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError
-from brctl.model.inventory import Node
 from brctl.model.sweep import NodeHealth
 from brctl.playbook.approvals import confirmation_text
 from brctl.playbook.guards import BUILT_IN, GuardFacts, Taken, check_guards
@@ -162,14 +161,10 @@ class EngineHand:
         )
 
     async def in_terminal(self, words: Sequence[str]) -> int:
-        if words[:1] == ["ssh"]:
-            world = await self._open()
-            argv = ssh_command(world.inventory.nodes[words[1]], self._settings.ssh)
-        else:
-            argv = [sys.executable, "-m", "brctl", *words, "--context", self._settings.context]
-            if self._settings.config_file:
-                argv += ["--config", str(self._settings.config_file)]
-        print(f"$ {shlex.join(words if words[:1] == ['ssh'] else ['brctl', *words])}", flush=True)  # noqa: T201
+        argv = [sys.executable, "-m", "brctl", *words, "--context", self._settings.context]
+        if self._settings.config_file:
+            argv += ["--config", str(self._settings.config_file)]
+        print(f"$ brctl {shlex.join(words)}", flush=True)  # noqa: T201
         process = await asyncio.create_subprocess_exec(*argv)
         code = await process.wait()
         print(f"\n[exit {code}] press enter to go back", flush=True)  # noqa: T201
@@ -180,18 +175,3 @@ class EngineHand:
 def _person() -> str:
     """The person behind this terminal, also behind sudo."""
     return os.environ.get("SUDO_USER") or getpass.getuser()
-
-
-def ssh_command(node: Node, ssh: SshSettings) -> list[str]:
-    """OpenSSH's command line for a shell on a node."""
-    argv = ["ssh", "-t", "-p", str(node.port)]
-    for path in ssh.identity_files:
-        argv += ["-i", str(path)]
-    if ssh.known_hosts:
-        argv += ["-o", f"UserKnownHostsFile={ssh.known_hosts}"]
-    if ssh.config_file:
-        argv += ["-F", str(ssh.config_file)]
-    if node.via:
-        argv += ["-J", node.via]
-    user = node.user or ssh.user
-    return [*argv, "--", f"{user}@{node.address}" if user else node.address]

@@ -154,6 +154,8 @@ class Frame(Deeds, Screen[None]):
 
     def step_back(self) -> bool:
         """Undo one thing inside this view; False when there is nothing to undo."""
+        if self.brctl.stop_planning():
+            return True
         if self.problem or self.address.filter:
             self.open(self.address.filtered(""))
             return True

@@ -75,7 +75,7 @@ class Hand(Protocol):
         ...
 
     async def in_terminal(self, words: Sequence[str]) -> int:
-        """Run one of brctl's own commands, or ssh, on the terminal; returns its exit code."""
+        """Run one of brctl's own commands on the terminal; returns its exit code."""
         ...
 
     async def close(self) -> None:

@@ -45,7 +45,7 @@ def read_run(run_dir: Path, *, alive: bool) -> RunFact:
         steps=_steps(playbook, record, recording, alive=alive),
         guards=_guards(recording, run_dir),
         gate=playbook.approval.gate_before if playbook.approval else "",
-        words=_text(asked, "type") if record.result == "waiting" else "",
+        words=_text(asked, "answer") if record.result == "waiting" else "",
         asked_at=parse_rfc3339(_text(asked, "asked_at")) if _text(asked, "asked_at") else None,
         why=_text(_last(recording.events, EventType.END), "why"),
     )

@@ -14,7 +14,7 @@ _LINES: Mapping[str, tuple[str, Callable[[Target], str]]] = {
     "approve": ("A", lambda t: f"brctl play approve {t.run or 'RUN'}"),
     "deny": ("D", lambda t: f"brctl play deny {t.run or 'RUN'}"),
     "rollback": ("u", lambda t: f"brctl play rollback {t.run or 'RUN'}"),
-    "ssh": ("s", lambda t: f"ssh {t.folded or 'NODE'}"),
+    "ssh": ("s", lambda t: f"brctl ssh {t.folded or 'NODE'}"),
     "logs": ("l", lambda t: f"brctl logs {t.job}".rstrip()),
     "stacks": ("K", lambda t: f"brctl stacks {t.job}".rstrip()),
     "refresh": ("r", lambda t: f"brctl sweep -w '{t.folded}'" if t.nodes else "brctl sweep"),

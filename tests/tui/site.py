@@ -30,7 +30,8 @@ from brctl.tui.hand import Placement, Proposal
 from brctl.tui.palette import DARK
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
 
-RUN_PROGRAM = (sys.executable, "-m", "tests.fakes.run_fake_world")
+# The shell goes at once, so that no test's event loop ends with a child it has not waited for.
+RUN_PROGRAM = ("sh", "-c", '"$@" &', "sh", sys.executable, "-m", "tests.fakes.run_fake_world")
 GPU = "gpu:GPU-8f6d1c1e-0000-0000-0000-000000000005"
 CONFIG = """\
 apiVersion: brctl.dev/v1
@@ -145,8 +146,8 @@ class SiteHand:
     @property
     def ground(self) -> FakeGround:
         ground = fake_ground(self.folder)
-        stored = verdict_store.load_all(self.settings.state_dir)
-        ground.known_verdict = stored[0].verdict if stored else None
+        if (self.settings.state_dir / "verdicts" / "V-1.json").exists():
+            ground.known_verdict = verdict_store.load(self.settings.state_dir, "V-1").verdict
         return ground
 
     async def placement(self) -> Placement:
@@ -211,7 +212,7 @@ class SiteHand:
         return 0
 
     async def close(self) -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
 
 
 def site_app(
