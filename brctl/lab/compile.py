@@ -38,7 +38,7 @@ def build_libraries(into: Path) -> Libraries:
     """Build what is not there yet and say where it is.
 
     Raises:
-        UnavailableError: There is no C compiler, or it fails.
+        UnavailableError: There is no C compiler, it fails, or `into` cannot be written.
     """
     nvml = _build(HERE / "nvml" / "fake_nvml.c", into, "libnvidia-ml.so.1", ("-ldl",))
     return Libraries(
@@ -51,7 +51,13 @@ def _build(source: Path, into: Path, name: str, libraries: tuple[str, ...]) -> P
     target = into / f"{source.stem}-{digest}" / name
     if target.exists():
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise UnavailableError(
+            f"{into}: the lab's libraries cannot be kept here: {exc.strerror}",
+            hint="set XDG_CACHE_HOME to a directory you may write",
+        ) from exc
     partial = target.with_suffix(f".{os.getpid()}")
     _compile(source, partial, libraries)
     partial.replace(target)

@@ -37,3 +37,11 @@ def test_a_library_is_built_once(tmp_path: Path) -> None:
     built_at = first.clock.stat().st_mtime_ns
     assert build_libraries(tmp_path) == first
     assert first.clock.stat().st_mtime_ns == built_at
+
+
+def test_a_cache_that_cannot_be_written_is_an_error_with_a_way_out(tmp_path: Path) -> None:
+    """The variable that moves the cache is named."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnavailableError) as error:
+        build_libraries(tmp_path / "file" / "cache")
+    assert "XDG_CACHE_HOME" in str(error.value.hint)
