@@ -32,6 +32,7 @@ PATH_SHARE = 0.05
 _IN_BAD_SESSION = 0.95
 _DEPTH = 6
 _EXCLUDED = -60.0
+_NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,26 @@ def prior_log_odds(problem: Problem, ledger: Ledger, expected: float) -> Floats:
     return np.asarray(log_odds)
 
 
+ALL_CLASSES = tuple(range(len(LATENTS)))
+
+
+def live_classes(belief: Conditional, classes: tuple[int, ...]) -> tuple[int, ...]:
+    """Classes that still weigh anything, with or without a cause; the others are not revived."""
+    weight = np.maximum(belief.share, belief.quiet)
+    return tuple(c for c, w in zip(classes, weight, strict=True) if w > _NEGLIGIBLE)
+
+
+def same_noise(classes: tuple[int, ...]) -> tuple[int, ...]:
+    """All classes with the noise of these: another fault's rate, the same fleet."""
+    seen = {(LATENTS[c].noise, LATENTS[c].session) for c in classes}
+    return tuple(c for c in ALL_CLASSES if (LATENTS[c].noise, LATENTS[c].session) in seen)
+
+
 def believe(
-    problem: Problem, ledger: Ledger, convicted: frozenset[int] = frozenset()
+    problem: Problem,
+    ledger: Ledger,
+    convicted: frozenset[int] = frozenset(),
+    classes: tuple[int, ...] = ALL_CLASSES,
 ) -> Conditional:
     """The posterior after all tests in the ledger.
 
@@ -79,31 +98,34 @@ def believe(
     is left may fail at another rate, which one incident-wide rate would hide.
     """
     base = {k: prior_log_odds(problem, ledger, k) for k, _ in EXPECTED}
-    prior = np.stack([base[latent.expected] for latent in LATENTS])
+    latents = [LATENTS[c] for c in classes]
+    prior = np.stack([base[latent.expected] for latent in latents])
     prior[:, sorted(convicted)] = _EXCLUDED
-    odds = prior + _clean_evidence(ledger)
+    odds = prior + _clean_evidence(ledger, latents)
     failures = [f for f in ledger.failures if not convicted.intersection(f.causes.tolist())]
-    factors = [_factor(failure) for failure in failures]
+    factors = [_factor(failure, classes) for failure in failures]
     posterior = infer(odds, factors)
-    detect = np.array([_detection(latent, problem.reps) for latent in LATENTS])
-    weights = np.array([latent.log_weight for latent in LATENTS])
-    model = Model(prior, weights, _null_evidence(ledger, failures), detect)
+    detect = np.array([_detection(latent, problem.reps) for latent in latents])
+    weights = np.array([latent.log_weight for latent in latents])
+    null = _null_evidence(ledger, failures)[list(classes)]
+    model = Model(prior, weights, null, detect)
     return condition(model, posterior)
 
 
-def _clean_evidence(ledger: Ledger) -> Floats:
+def _clean_evidence(ledger: Ledger, latents: list[Latent]) -> Floats:
     """What the passing tests add to the log odds, per class and cause."""
     rows = [
         (ledger.clean_sessions if latent.session else ledger.clean_reps)
         * math.log1p(-latent.fail_rate)
-        for latent in LATENTS
+        for latent in latents
     ]
     return np.stack(rows)
 
 
-def _factor(failure: Failure) -> Factor:
+def _factor(failure: Failure, classes: tuple[int, ...]) -> Factor:
     depth = min(len(failure.causes), _DEPTH) + 1
-    return Factor(failure.causes, likelihoods(failure.reps, failure.failed)[:, :depth])
+    table = likelihoods(failure.reps, failure.failed)[list(classes), :depth]
+    return Factor(failure.causes, table)
 
 
 @lru_cache(maxsize=1024)

@@ -39,12 +39,14 @@ class Conditional:
         share: Weight of each class.
         present: Per class and cause, its probability.
         detect: Per class, chance that one more round sees a broken cause.
+        quiet: Weight of each class when nothing is broken.
     """
 
     log_factor: float
     share: Floats
     present: Floats
     detect: Floats
+    quiet: Floats
 
     def settle(self, nothing: float, convict_at: float) -> Belief:
         """The posterior, when nothing is visible with this probability."""
@@ -74,16 +76,17 @@ class Model:
 def condition(model: Model, posterior: Posterior) -> Conditional:
     """Weigh the classes, given at least one cause."""
     evidence = np.maximum(posterior.log_evidence_ratio, _LEAST)
-    nobody = np.logaddexp(0.0, model.prior).sum(axis=1)
-    somebody = model.null + _log_expm1(evidence) - nobody - np.log(-np.expm1(-nobody))
+    absent = np.logaddexp(0.0, model.prior).sum(axis=1)
+    somebody = model.null + _log_expm1(evidence) - absent - np.log(-np.expm1(-absent))
     incident = model.weights + somebody
     quiet = model.weights + model.null
     top = max(incident.max(), quiet.max())
-    share, nobody_share = np.exp(incident - top), float(np.exp(quiet - top).sum())
-    total = float(share.sum())
+    share, nobody = np.exp(incident - top), np.exp(quiet - top)
+    total, nobody_share = float(share.sum()), float(nobody.sum())
     log_factor = math.log(max(total, 1e-300)) - math.log(max(nobody_share, 1e-300))
     present = _given_somebody(posterior.log_odds, evidence)
-    return Conditional(log_factor, share / max(total, 1e-300), present, model.detect)
+    nobody /= max(nobody_share, 1e-300)
+    return Conditional(log_factor, share / max(total, 1e-300), present, model.detect, nobody)
 
 
 def settle_both(

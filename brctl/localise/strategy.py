@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from brctl.localise.beliefs import believe
+from brctl.localise.beliefs import ALL_CLASSES, believe, live_classes, same_noise
 from brctl.localise.causes import Causes, index_causes
 from brctl.localise.isolate import References, isolate_nodes, isolate_paths
 from brctl.localise.joint_search import JointSearch
@@ -42,7 +42,8 @@ class Localiser:
     """The search: results in, next groups out. No clock, no randomness but the problem's seed.
 
     Attributes:
-        ended: Why the search ended, "" while it goes on.
+        classes: Kinds of incidents that the tests have not ruled out.
+        stalled: Rounds since anything was learnt.
     """
 
     problem: Problem
@@ -52,7 +53,7 @@ class Localiser:
     failing: Belief | None = None
     slow: Belief | None = None
     joint: JointSearch | None = None
-    ended: str = ""
+    classes: tuple[int, ...] = ALL_CLASSES
     stalled: int = 0
 
     def __post_init__(self) -> None:
@@ -67,8 +68,10 @@ class Localiser:
         if plan.stage is Stage.JOINT and self.joint is not None:
             self.joint.absorb(tested)
         before = self.failing, self.slow
+        failing = believe(self.problem, self.ledger, classes=self.classes)
+        self.classes = live_classes(failing, self.classes)
         self.failing, self.slow = settle_both(
-            believe(self.problem, self.ledger),
+            failing,
             believe_slow(self.problem, self.ledger),
             self.problem.nothing_wrong,
             self.problem.convict_at,
@@ -92,7 +95,7 @@ class Localiser:
             found = frozenset(np.nonzero(self.failing.probability >= bar)[0].tolist())
             if not found or not self._unexplained(found):
                 return
-            rest = believe(self.problem, self.ledger, found)
+            rest = believe(self.problem, self.ledger, found, same_noise(self.classes))
             behind, _ = settle_both(rest, None, _NOTHING_MORE, bar)
             together = np.maximum(self.failing.probability, behind.probability)
             gain = max(self.failing.gain, behind.gain)

@@ -103,19 +103,19 @@ def test_an_interrupt_keeps_what_is_known() -> None:
     """Ctrl-C ends the search, writes the document, exits 130 and leaves no child behind."""
     runner = f"{PROGRAM} --do silence --at 2 --bad n2=1"
     command = [sys.executable, "-m", "brctl", "nccl", "bisect", "-w", "n[1-8]", "-o", "ndjson"]
-    child = subprocess.Popen(
-        [*command, "--runner", runner], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
-    assert child.stdout is not None
     lines = []
-    for line in child.stdout:
-        lines.append(json.loads(line))
-        if lines[-1]["type"] == "round":
-            time.sleep(0.3)  # the second round has been asked for by then
-            os.kill(child.pid, signal.SIGINT)
-            break
-    rest = [json.loads(line) for line in child.stdout]
-    assert child.wait(20) == 130
+    with subprocess.Popen(
+        [*command, "--runner", runner], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            lines.append(json.loads(line))
+            if lines[-1]["type"] == "round":
+                time.sleep(0.3)  # the second round has been asked for by then
+                os.kill(child.pid, signal.SIGINT)
+                break
+        rest = [json.loads(line) for line in child.stdout]
+        assert child.wait(20) == 130
     assert [line["seq"] for line in lines + rest] == list(range(1, len(lines + rest) + 1))
     assert rest[-1] == {"type": "end", "seq": rest[-1]["seq"], "exit_code": 130,
                         "result": "interrupted"}  # fmt: skip
