@@ -1,6 +1,7 @@
 """The next partition for the joint engine: the candidate with the most expected information."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,13 +96,21 @@ def next_partition(now: Standing, reps: int, cap: int | None, seed: int) -> list
     """Groups, as positions in the joint fleet, that are expected to tell most."""
     rng = np.random.default_rng(seed)
     sample, mass = _draw(now, reps, rng)
-    best: list[Group] = []
+    best: Ints | None = None
     best_information = _LEAST_BITS - _TIE_BITS
     for candidate in _candidates(now.joint, mass, cap, rng):
-        information = _information(candidate, sample, len(now.joint.fleet))
+        information = _information(candidate, sample)
         if information > best_information + _TIE_BITS:
             best, best_information = candidate, information
-    return best
+    return _groups(best) if best is not None else []
+
+
+def _groups(member: Ints) -> list[Group]:
+    """Groups from the group number of each node; -1 sits out."""
+    order = np.argsort(member, kind="stable")
+    order = order[member[order] >= 0]
+    cuts = np.nonzero(np.diff(member[order]))[0] + 1
+    return [tuple(part.tolist()) for part in np.split(order, cuts) if len(part) >= 2]
 
 
 def _draw(now: Standing, reps: int, rng: np.random.Generator) -> tuple[Sample, Floats]:
@@ -161,25 +170,19 @@ def _pick(weights: NDArray[np.floating], count: int, rng: np.random.Generator) -
 
 def _candidates(
     joint: Joint, mass: Floats, cap: int | None, rng: np.random.Generator
-) -> list[list[Group]]:
+) -> Iterator[Ints]:
+    """Partitions worth a look, as group number per node; few and large groups first."""
     count = len(joint.fleet)
     most = min(count // 2, cap or count, 256)
-    numbers = sorted({m for step in (1, 2, 3, 4, 6) for m in _powers(step, most)})
-    found = [
-        _deal(joint, mass, number, rng, by_mass=deal == 0)
-        for number in numbers
-        for deal in range(_DEALS if number <= 8 else 1)
-    ]
-    found += [_merged(_deal(joint, mass, parts, rng, by_mass=True)) for parts in (3, 4, 8)]
-    found += [_merged(_deal(joint, mass, parts, rng, by_mass=False)) for parts in (3, 4, 8)]
-    return [*found, _end_game(joint, cap or count // 2)]
-
-
-def _merged(groups: list[Group]) -> list[Group]:
-    """All but one part as one large group: the only test for what needs most of the fleet."""
-    if len(groups) < 2:
-        return groups
-    return [tuple(sorted(node for group in groups[:-1] for node in group)), groups[-1]]
+    for number in sorted({m for step in (1, 2, 3, 4, 6) for m in _powers(step, most)}):
+        for deal in range(_DEALS if number <= 8 else 1):
+            yield _deal(joint, mass, number, rng, by_mass=deal == 0)
+    # All but one part as one large group: the only test for what needs most of the fleet.
+    for by_mass in (True, False):
+        for parts in (3, 4, 8):
+            if parts <= count // 2:
+                yield (_deal(joint, mass, parts, rng, by_mass=by_mass) == 0).astype(np.int64)
+    yield _end_game(joint, cap or count // 2)
 
 
 def _powers(step: int, most: int) -> list[int]:
@@ -192,63 +195,57 @@ def _powers(step: int, most: int) -> list[int]:
 
 def _deal(
     joint: Joint, mass: Floats, number: int, rng: np.random.Generator, *, by_mass: bool
-) -> list[Group]:
+) -> Ints:
     """Deal nodes into equal groups so that suspicion and past company are spread evenly."""
     jitter = rng.random(len(mass))
     band = np.floor(np.log2(np.maximum(mass, 1e-12)) / 2.0)
     order = np.lexsort((jitter, -mass)) if by_mass else np.lexsort((jitter, joint.history, -band))
-    groups: list[list[int]] = [[] for _ in range(number)]
-    for start in range(0, len(order), number):
-        chunk = order[start : start + number].tolist()
-        seats = rng.permutation(number).tolist() if not by_mass else _snake(start, number)
-        for node, seat in zip(chunk, seats, strict=False):
-            groups[seat].append(node)
-    return [tuple(sorted(group)) for group in groups if len(group) >= 2]
+    turns = -(-len(order) // number)
+    seats = np.tile(np.arange(number), (turns, 1))
+    if by_mass:
+        seats[1::2] = seats[1::2, ::-1]
+    else:
+        seats = rng.permuted(seats, axis=1)
+    member = np.empty(len(mass), dtype=np.int64)
+    member[order] = seats.ravel()[: len(order)]
+    return member
 
 
-def _snake(start: int, number: int) -> list[int]:
-    forward = list(range(number))
-    return forward if (start // number) % 2 == 0 else forward[::-1]
-
-
-def _end_game(joint: Joint, cap: int) -> list[Group]:
+def _end_game(joint: Joint, cap: int) -> Ints:
     """Each of the likeliest pairs alone, as long as they are disjoint."""
+    member = np.full(len(joint.fleet), -1, dtype=np.int64)
     if not 0 < len(joint.low) <= _END_GAME_FROM:
-        return []
+        return member
     weight = joint.pair.max(axis=0)
     most = min(len(weight), _END_GAME_PAIRS)
     best = np.argpartition(-weight, most - 1)[:most]
-    used: set[int] = set()
-    groups: list[Group] = []
+    number = 0
     for index in best[np.argsort(-weight[best], kind="stable")].tolist():
         low, high = int(joint.low[index]), int(joint.high[index])
-        if low not in used and high not in used and len(groups) < cap:
-            groups.append((low, high))
-            used |= {low, high}
-    return groups
+        if member[low] < 0 and member[high] < 0 and number < cap:
+            member[[low, high]] = number
+            number += 1
+    return member
 
 
-def _information(groups: list[Group], sample: Sample, count: int) -> float:
+def _information(member: Ints, sample: Sample) -> float:
     """Bits a round with these groups is expected to give."""
-    if not groups:
+    groups = int(member.max()) + 1
+    if groups == 0:
         return 0.0
-    member = np.full(count, -1, dtype=np.int64)
-    size = np.zeros(len(groups) + 1, dtype=np.int64)
-    for number, group in enumerate(groups):
-        member[list(group)] = number
-        size[number] = len(group)
+    size = np.append(np.bincount(member[member >= 0], minlength=groups), 0)
     here = member[sample.low]
-    outcome = np.full(len(sample.kind), len(groups) + 1)
+    outcome = np.full(len(sample.kind), groups + 1)
     node = (sample.kind == 0) & (here >= 0) & (size[here] >= sample.size)
     outcome[node] = here[node]
     pair = (sample.kind == 1) & (here >= 0) & (here == member[sample.high])
     outcome[pair] = here[pair]
-    large = (size[None, :-1] >= sample.size[:, None]).sum(axis=1)
+    large = groups - np.searchsorted(np.sort(size[:-1]), sample.size)
     # Sheer scale in one group looks like anything else in that group; in several it stands out.
     outcome[(sample.kind == 2) & (large == 1)] = int(size.argmax())
-    outcome[(sample.kind == 2) & (large > 1)] = len(groups)
-    shown = np.where(outcome <= len(groups), sample.detect, 0.0)
-    chance = np.bincount(outcome, shown, minlength=len(groups) + 2) / len(shown)
+    outcome[(sample.kind == 2) & (large > 1)] = groups
+    shown = np.where(outcome <= groups, sample.detect, 0.0)
+    chance = np.bincount(outcome, shown, minlength=groups + 2) / len(shown)
     chance[-1] = 1.0 - chance[:-1].sum()
     return _entropy(chance) - float(_binary_entropy(shown).mean())
 
