@@ -178,11 +178,11 @@ def _unslow_link(site: FaultSite) -> None:
 
 
 def _cut_link(site: FaultSite) -> None:
-    run_ip([f"link set {site.interface} down"])
+    run_ip(site.record, [f"link set {site.interface} down"])
 
 
 def _mend_link(site: FaultSite) -> None:
-    run_ip([f"link set {site.interface} up"], forgiving=True)
+    run_ip(site.record, [f"link set {site.interface} up"], forgiving=True)
 
 
 def _refuse_ssh(site: FaultSite) -> None:

@@ -27,7 +27,7 @@ from brctl.lab.processes import (
     start_ticks,
     wait_gone,
 )
-from brctl.lab.record import LabNode, Record
+from brctl.lab.record import TAG_VARIABLE, LabNode, Record
 from brctl.lab.spec import LabPaths, tag_bytes
 from brctl.lab.sshd import find_sshd, write_sshd_files
 from brctl.model.errors import UnavailableError
@@ -78,12 +78,17 @@ def _interface_net(name: str) -> str | None:
     return None
 
 
-def run_ip(lines: Iterable[str], *, forgiving: bool = False) -> None:
-    """Run ip commands in one go; when forgiving, what does not exist does not matter."""
+def run_ip(record: Record, lines: Iterable[str], *, forgiving: bool = False) -> None:
+    """Run ip commands in one go; when forgiving, what does not exist does not matter.
+
+    `ip` carries the lab's tag like every process of it: if `up` is killed, `down` must end this
+    one before it removes the network, or a bridge could appear after that.
+    """
     force = ["-force"] if forgiving else []
     done = subprocess.run(
         ["ip", *force, "-batch", "-"],
         input="\n".join(lines) + "\n",
+        env={**os.environ, TAG_VARIABLE: record.tag},
         start_new_session=True,  # Ctrl-C is for us to act on, not for our tools to die of
         capture_output=True,
         text=True,
@@ -111,8 +116,10 @@ def boot(record: Record, paths: LabPaths, nodes: Sequence[LabNode]) -> None:
             started.append((pid, node))
         for pid, node in started:
             _await_namespace(pid, node, paths.node(node.name).log)
-        run_ip([f"link del {record.interface(node.name)}" for node in nodes], forgiving=True)
-        run_ip(cables)
+        run_ip(
+            record, [f"link del {record.interface(node.name)}" for node in nodes], forgiving=True
+        )
+        run_ip(record, cables)
         for gate in gates:
             os.write(gate, b"\n")
     finally:
@@ -125,11 +132,12 @@ def _make_bridge(record: Record) -> None:
     if Path(f"/sys/class/net/{record.bridge}").exists():
         return
     run_ip(
+        record,
         (
             f"link add {record.bridge} type bridge",
             f"address add {record.controller_address}/24 dev {record.bridge}",
             f"link set {record.bridge} up",
-        )
+        ),
     )
 
 
@@ -227,11 +235,11 @@ def processes(paths: LabPaths, name: str) -> tuple[int, ...]:
 
 def power_off(record: Record, paths: LabPaths, name: str) -> None:
     """Cut a node's power: the cable goes silent first, so no peer hears a farewell."""
-    run_ip([f"link set {record.interface(name)} down"], forgiving=True)
+    run_ip(record, [f"link set {record.interface(name)} down"], forgiving=True)
     pids = processes(paths, name)
     send(pids, signal.SIGKILL)
     wait_gone(pids)
-    run_ip([f"link del {record.interface(name)}"], forgiving=True)
+    run_ip(record, [f"link del {record.interface(name)}"], forgiving=True)
 
 
 def enter(paths: LabPaths, name: str, command: Sequence[str]) -> None:
@@ -278,4 +286,4 @@ def shape_link(interface: str, discipline: str | None) -> None:
 def remove_network(record: Record) -> None:
     """Remove the bridge and our ends of the cables."""
     cables = [f"link del {record.interface(node.name)}" for node in record.nodes]
-    run_ip([*cables, f"link del {record.bridge}"], forgiving=True)
+    run_ip(record, [*cables, f"link del {record.bridge}"], forgiving=True)
