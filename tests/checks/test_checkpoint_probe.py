@@ -103,6 +103,26 @@ def test_metadata_that_wants_to_run_code_does_not(saved: Path) -> None:
     assert not Path("/tmp/brctl-metadata-ran-code").exists()
 
 
+def laughs() -> object:
+    """A list that would take 2**60 items to print."""
+    value: list[object] = ["ha"]
+    for _ in range(60):
+        value = [value, value]
+    return value
+
+
+def test_metadata_that_would_expand_without_end_is_refused(saved: Path) -> None:
+    """A name that is a bomb of nested lists is not turned into text."""
+    from torch.distributed.checkpoint.filesystem import _StorageInfo
+    from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex
+
+    hostile = Metadata({}, None, {MetadataIndex("w"): _StorageInfo(laughs(), 0, 1)})
+    (saved / ".metadata").write_bytes(pickle.dumps(hostile))
+    found = look(saved)
+    assert value(found, "complete") is False
+    assert "no name, file, offset or length" in str(value(found, "problem"))
+
+
 @pytest.mark.parametrize(
     "junk", [b"", b"\x80", b"junk", pickle.dumps({"storage_data": {}}), b"\x80\x02]" + b"(" * 5000]
 )

@@ -109,9 +109,6 @@ class MetadataIndex(Stub):
     def __setstate__(self, state):
         self.__dict__.update(state if isinstance(state, dict) else {})
 
-    def name(self):
-        return str(getattr(self, "fqn", "?"))
-
 
 class StorageInfo(Stub):
     """Where an item lies: file, offset, length."""
@@ -134,6 +131,10 @@ KNOWN = {
 }
 
 
+# Plain pickles of enumerations and sets name these; as stubs they do nothing.
+INERT = {("builtins", name) for name in ("getattr", "set", "frozenset", "slice", "object")}
+
+
 class InertUnpickler(pickle.Unpickler):
     """Gives stubs for every class and function; nothing the pickle names is ever imported."""
 
@@ -142,6 +143,8 @@ class InertUnpickler(pickle.Unpickler):
             return KNOWN[module, name]
         if (module, name) in (("collections", "OrderedDict"), ("builtins", "dict")):
             return dict
+        if (module, name) in INERT:
+            return Stub
         if module in ("builtins", "__builtin__", "os", "posix", "subprocess", "sys", "nt"):
             raise pickle.UnpicklingError("the metadata names %s.%s" % (module, name))
         return Stub
@@ -160,10 +163,17 @@ def read_parts(folder):
     stored = getattr(metadata, "storage_data", None)
     if not isinstance(metadata, Metadata) or not isinstance(stored, dict):
         raise TypeError("%s is no checkpoint metadata" % path)
-    parts = []
-    for index, info in stored.items():
-        parts.append((index.name(), str(info.relative_path), int(info.offset), int(info.length)))
-    return parts
+    return [read_part(index, info) for index, info in stored.items()]
+
+
+def read_part(index, info):
+    """One stored item; anything but plain text and numbers is refused, not converted."""
+    item = getattr(index, "fqn", None)
+    name, place = getattr(info, "relative_path", None), getattr(info, "offset", None)
+    length = getattr(info, "length", None)
+    if not (type(item) is type(name) is str and type(place) is type(length) is int):
+        raise TypeError("an item of the metadata has no name, file, offset or length")
+    return item[:300], name, place, length
 
 
 def inspect(folder, verify):
