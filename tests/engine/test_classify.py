@@ -8,7 +8,6 @@ import pytest
 
 from brctl.engine.anchor_scan import ReEngine
 from brctl.engine.classify import Blocks, Classifier
-from brctl.engine.job_logs import split_tails
 from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
 from brctl.model.fault import FaultClass
 from tests.evidence.logs.examples import EXAMPLES
@@ -106,10 +105,3 @@ def test_both_engines_give_the_same_events(classifier: Classifier) -> None:
     slow, _, _ = plain.read_events("x", Blocks([data]))
     assert fast == slow
     assert len(fast) > len(EXAMPLES)
-
-
-def test_tails_of_ranks_are_split_by_their_marks() -> None:
-    """Lengths are trusted only as far as bytes came."""
-    text = b"noise\x00==> rank 3 ok 5\nabc\nd\n\x00==> rank 4 missing 0\n\n\x00==> rank 5 cut 9\nxy"
-    assert split_tails(text) == [(3, b"abc\nd"), (5, b"xy")]
-    assert split_tails(b"\x00==> rank x y z\n") == []

@@ -8,7 +8,7 @@ from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.event import TEXT_LIMIT
 from brctl.evidence.logs.reader import LineIndex, LineReader
 
-BUDGET_S = 0.1
+BUDGET_S = 0.25
 """Per expression on the longest line that is read; honest lines take microseconds."""
 
 SEEDS = (
