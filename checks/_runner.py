@@ -6,8 +6,8 @@ costs the others nothing. The parent never calls a driver: a probe stuck in the 
 behind and named, and the sweep still ends.
 
 The caller executes it as `__main__` with BUNDLE in its globals: `probes` (check, source,
-deadline_s, torch, alone), `pynvml` (source or null), `parallel`, `total_s`, and `node` with
-`parameters` by check and `torch_python`.
+deadline_s, torch, alone), `pynvml` (source or null), `preload` (modules), `parallel`, `total_s`,
+and `node` with `parameters` by check and `torch_python`.
 """
 
 import contextlib
@@ -300,6 +300,13 @@ def ticks_of(pid):
         return int(stat.read().rpartition(")")[2].split()[19])
 
 
+def preload(names):
+    """Import what several probes will import: once here instead of once in each of them."""
+    for name in names:
+        with contextlib.suppress(ImportError):
+            __import__(name)
+
+
 def install_pynvml(source):
     """Make `import pynvml` work in every probe; imported once, before the first fork."""
     module = types.ModuleType("pynvml")
@@ -320,6 +327,7 @@ def main(bundle):
             "login_s": login_seconds(),
         }
     )
+    preload(bundle["preload"])
     if bundle.get("pynvml"):
         install_pynvml(bundle["pynvml"])
     gc.freeze()

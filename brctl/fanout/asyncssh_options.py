@@ -11,6 +11,7 @@ from pathlib import Path
 
 import asyncssh
 
+from brctl.fanout.asyncssh_known_hosts import KnownHosts
 from brctl.library.config import SshSettings
 from brctl.model.errors import ConfigError
 
@@ -46,7 +47,7 @@ async def prepare_options(ssh: SshSettings, home: Path | None = None) -> Prepare
     options = await asyncssh.SSHClientConnectionOptions.construct(
         None,
         config=None,
-        known_hosts=_read_known_hosts(files),
+        known_hosts=KnownHosts(files),
         client_keys=keys or (() if agent else None),
         agent_path=agent or None,
         username=ssh.user or (),
@@ -99,12 +100,3 @@ def _known_hosts_files(configured: Path | None, home: Path) -> tuple[Path, ...]:
         return (configured,)
     files = (home / ".ssh" / "known_hosts", _GLOBAL_KNOWN_HOSTS)
     return tuple(path for path in files if path.is_file())
-
-
-def _read_known_hosts(files: Sequence[Path]) -> asyncssh.SSHKnownHosts:
-    """All entries, indexed by host; no file means no host is known, never that all are trusted."""
-    try:
-        return asyncssh.read_known_hosts([str(path) for path in files])
-    except (OSError, ValueError) as exc:
-        names = ", ".join(str(path) for path in files)
-        raise ConfigError(f"{names}: known_hosts cannot be read: {exc}") from exc

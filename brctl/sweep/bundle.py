@@ -10,7 +10,7 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.answer import Command
 from brctl.model.check import Check
 from brctl.model.inventory import Node
-from brctl.sweep.vendor import pynvml_source
+from brctl.sweep.vendor import preload_modules, pynvml_source
 
 PARALLEL = 4
 """Probes at once on a node; a level-1 probe mostly waits for a driver or a file."""
@@ -65,6 +65,7 @@ def pack_bundle(checks: Mapping[str, Check]) -> Bundle:
     content = {
         "runner": (shipped_dir("checks") / "_runner.py").read_text(encoding="utf-8"),
         "pynvml": _pynvml_for(checks.values()),
+        "preload": preload_modules([c.probe_source for c in checks.values() if _is_light(c)]),
         "probes": probes,
         "parallel": PARALLEL,
         "total_s": total_s,
@@ -100,6 +101,10 @@ def _runs_alone(check: Check) -> bool:
     return check.level > 1 or check.disruptive or "torch" in check.needs
 
 
+def _is_light(check: Check) -> bool:
+    return "torch" not in check.needs
+
+
 def _pynvml_for(checks: Iterable[Check]) -> str | None:
-    sources = tuple(c.probe_source for c in checks if "nvml" in c.needs and "torch" not in c.needs)
+    sources = tuple(c.probe_source for c in checks if "nvml" in c.needs and _is_light(c))
     return pynvml_source(sources) if sources else None

@@ -6,6 +6,7 @@ tenth of it. Nothing here is imported or run: the file is read as text and cut b
 
 import ast
 import functools
+import sys
 from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -25,6 +26,18 @@ def pynvml_source(probe_sources: tuple[str, ...]) -> str:
     kept = _closure(ast.parse(source).body, wanted | set(_ALWAYS))
     lines = source.splitlines(keepends=True)
     return "".join(_text(node, lines) for node in kept)
+
+
+def preload_modules(probe_sources: Iterable[str]) -> list[str]:
+    """Modules of the standard library that probes import when they are loaded, sorted."""
+    found: set[str] = set()
+    for source in probe_sources:
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module)
+    return sorted(name for name in found if name.partition(".")[0] in sys.stdlib_module_names)
 
 
 def _text(node: ast.stmt, lines: list[str]) -> str:
