@@ -62,6 +62,7 @@ GEMM_TYPES = ("bf16", "fp16", "fp32", "tf32", "fp64", "int8", "fp8")
 # fmt: off
 NUMERIC: tuple[PeerRule, ...] = (
     *(PeerRule(f"gpu.gemm.{d}_tflop_per_s", Side.LOW, _F.GPU_SLOW, "multiplies slower than its peers") for d in GEMM_TYPES),
+    PeerRule("gpu.load.last_tflop_per_s", Side.LOW, _F.GPU_SLOW, "is slower than its peers when all are loaded"),
     PeerRule("gpu.hbm.gb_per_s", Side.LOW, _F.GPU_SLOW, "moves memory slower than its peers"),
     PeerRule("gpu.copy.h2d_gb_per_s", Side.LOW, _F.PCIE, "copies slower than its peers", least_pct=10.0),
     PeerRule("gpu.copy.d2h_gb_per_s", Side.LOW, _F.PCIE, "copies slower than its peers", least_pct=10.0),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.checks.probes import Read, load_probe, probe_path, read
+from tests.checks.probes import Read, Value, load_probe, probe_path, read
 
 pytest.importorskip("torch")
 
@@ -33,11 +33,11 @@ def burn(name: str, flip: object = None, **parameters: object) -> Read:
     readings = module.Readings()
     extra = () if flip is None else (flip,)
     module.burn(torch, readings, {**SMALL, **parameters}, "cpu:0", CPU, *extra)
-    values = {row["name"]: row["value"] for row in readings.rows}
-    return Read(0, {(name, "cpu:0"): value for name, value in values.items()}, ())
+    values = {(row["name"], "cpu:0"): row["value"] for row in readings.rows}
+    return Read(0, values, ())
 
 
-def value(found: Read, name: str) -> object:
+def value(found: Read, name: str) -> Value:
     return found.values[name, "cpu:0"]
 
 
@@ -122,6 +122,13 @@ def test_good_memory_passes_every_step() -> None:
 def test_copies_arrive_unchanged() -> None:
     """What went out and came back is equal."""
     assert value(burn("gpu.copy", bytes=1 << 20, rounds=1), "gpu.copy.wrong_words") == 0
+
+
+def test_ramps_of_load_are_compared_with_each_other() -> None:
+    """First and last ramp of every device are measured while all work, and so is the droop."""
+    found = read("gpu.load", {"device": "cpu", "seconds": 0.2, "ramps": 2, "size": 128})
+    first, last = (float(value(found, f"gpu.load.{n}_tflop_per_s")) for n in ("first", "last"))
+    assert float(value(found, "gpu.load.droop_pct")) == pytest.approx(100 * (first - last) / first)
 
 
 def test_a_training_step_gives_the_same_bits_every_time() -> None:
