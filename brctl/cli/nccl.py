@@ -97,7 +97,8 @@ def _bisect(invocation: Invocation, search: Search) -> None:
             result = await run_search(
                 ready.problem, ready.options, ready.runner, now, live.show, ready.before
             )
-        page = bisection_page(result, with_rounds=not live.shows_lines)
+            page = bisection_page(result, with_rounds=not live.shows_lines)
+            page = ready.keep(result, page)
         live.end(page.body, int(page.exit_code))
         if invocation.output == "ndjson":
             raise typer.Exit(int(page.exit_code))

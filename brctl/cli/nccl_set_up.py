@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brctl.engine.bisect import BisectOptions, Preflight
 from brctl.engine.bisect_inputs import leaves_for, read_leaves, read_prior
+from brctl.engine.clock import now
 from brctl.engine.group_runner import GroupRunner, RoundOrder
 from brctl.engine.group_runner_exec import exec_runner
 from brctl.localise.problem import Problem
 from brctl.model.errors import ConfigError, UsageError
+from brctl.model.localisation import Bisection
 from brctl.model.nodeset import expand
 from brctl.model.units import parse_duration_s, parse_size_bytes
+from brctl.view.page import Page
 
 if TYPE_CHECKING:
     from brctl.cli.invocation import Invocation
@@ -35,6 +39,22 @@ class Ready:
     runner: GroupRunner
     context: str = ""
     before: Preflight = _NOTHING
+    state_dir: Path | None = None
+    job: str = ""
+
+    def keep(self, result: Bisection, page: Page) -> Page:
+        """Store the search and its verdicts where there is a context; next is to act on them."""
+        from brctl.engine.bisect_store import conclude_verdicts, save
+
+        if self.state_dir is None:
+            return page
+        save(self.state_dir, result.id, page.body)
+        verdicts = conclude_verdicts(self.state_dir, result, self.job, now())
+        if not verdicts:
+            return page
+        ids = [verdict.id for verdict in verdicts]
+        body = {**page.body, "stored_verdicts": ids}
+        return replace(page, body=body, next=(f"brctl why {ids[0]}", f"brctl fix {ids[0]}"))
 
 
 @asynccontextmanager
@@ -83,7 +103,15 @@ async def _over_ssh(
                 if "leaf" in world.inventory.nodes[name].labels
             }
             problem = _problem(search, before.nodes, leaves)
-            yield Ready(problem, options, runner, settings.context, before)
+            yield Ready(
+                problem,
+                options,
+                runner,
+                settings.context,
+                before,
+                world.state_dir,
+                search.job or "",
+            )
         finally:
             await runner.close()
 

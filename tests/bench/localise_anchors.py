@@ -81,7 +81,8 @@ def sqrt_screen(fleet: Fleet, seed: int) -> Answer:
     size = max(2, math.ceil(fleet.count / math.ceil(math.sqrt(fleet.count))))
     groups = [list(range(i, min(i + size, fleet.count))) for i in range(0, fleet.count, size)]
     if len(groups[-1]) < 2:
-        groups[-2] += groups.pop()
+        last = groups.pop()
+        groups[-1] += last
     results = fleet.fails(groups)
     good = [v for g, f in zip(groups, results, strict=True) if not f for v in g]
     failing = [g for g, f in zip(groups, results, strict=True) if f]
