@@ -62,7 +62,11 @@ def test_bad_input_is_read_and_said(
     assert "\x1b" not in found.evidence[0].text
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00" * 5000, gzip.compress(b"")])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x00" * 5000, gzip.compress(b"", mtime=0)],
+    ids=["empty", "zeros", "empty gzip"],
+)
 def test_what_could_not_be_read_is_unknown(
     classifier: Classifier, tmp_path: Path, data: bytes
 ) -> None:
