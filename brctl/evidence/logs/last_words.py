@@ -25,9 +25,11 @@ _CODE = frozenset(
         FaultClass.ENVIRONMENT_MISMATCH,
         FaultClass.NCCL_CONFIG,
         FaultClass.GPU_OOM,
+        # Trainers print the mean over all ranks, and one rank prints it: it names nobody.
+        FaultClass.NUMERIC_NAN,
     }
 )
-"""Classes that speak about the program: no node is named for them."""
+"""Classes for which the rank that says it is not the one that has it: no node is named."""
 
 
 @dataclass(frozen=True, slots=True)
