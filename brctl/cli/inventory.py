@@ -1,4 +1,4 @@
-"""`brctl inventory show|validate|sources`: who is there, and who said so."""
+"""`brctl inventory show|validate|sources|trust`: who is there, and who said so."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,6 +69,30 @@ def sources(ctx: typer.Context) -> None:
     ]
     table = [("SOURCE", "NODES", "GROUPS"), *(tuple(str(v) for v in row.values()) for row in rows)]
     page = Page("InventorySources", {"sources": rows}, columns(table), rows=tuple(rows))
+    invocation.finish(page, settings.context)
+
+
+@app.command("trust")
+def trust(
+    ctx: typer.Context,
+    yes: Annotated[bool, typer.Option("--yes", help="add the new keys to known_hosts")] = False,
+) -> None:
+    """Show the host keys of nodes; with --yes keep the new ones. A changed key is never kept."""
+    import asyncio
+
+    from brctl.engine.reach import choose
+    from brctl.engine.trust import add_lines, known_hosts_file, look_at_keys
+    from brctl.view.host_keys import host_keys_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    chosen = choose(settings, invocation.nodes, invocation.exclude)
+    shown = asyncio.run(look_at_keys(settings, chosen))
+    rows = [(key.node, key.state.value, key.kind, key.fingerprint, key.detail) for key in shown]
+    lines = [key.line for key in shown if key.state.value == "new"]
+    if yes:
+        add_lines(known_hosts_file(settings), lines)
+    page = host_keys_page(rows, str(known_hosts_file(settings)), written=yes)
     invocation.finish(page, settings.context)
 
 

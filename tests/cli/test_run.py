@@ -2,6 +2,10 @@
 
 import io
 import json
+import signal
+import subprocess
+import sys
+import time
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -131,3 +135,24 @@ def test_a_missing_file_is_an_error_before_any_node_is_asked(config: Path) -> No
     """One usage error, exit 64."""
     with pytest.raises(UsageError, match="No such file"):
         call(cp_module, config, "-w", "n1", "/nowhere/at/all", "/tmp/x")
+
+
+def test_ctrl_c_keeps_what_came_and_names_the_rest(config: Path) -> None:
+    """The answers so far are printed, the others are listed, and nothing stays behind."""
+    script = "echo quick; test -e {0} && exec sleep 60; touch {0}"
+    flag = config.parent / "first-was-here"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "brctl", "--config", str(config), "run", "-w", "n[1-2]",
+         "-f", "1", "--deadline", "60s", "--", script.format(flag)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    for _ in range(600):
+        if flag.exists():
+            break
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "n1 (1)\n---------------\nquick" in out
+    assert "no answer (1): n2\n  interrupted  n2" in out
