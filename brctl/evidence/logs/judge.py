@@ -1,6 +1,7 @@
 """From attributed events to one verdict with a calibrated probability."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from brctl.evidence.logs.attribution import Weighed, attribute
 from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
@@ -164,9 +165,18 @@ def _culprit(
     lines = [event for event in kept if event.signature.name in names]
     blocks = [event for event in kept if event.signature.name in ("torchrun.rank", "torchrun.host")]
     culprit = name_culprit(lines, blocks)
+    if culprit.describe() and not culprit.host and not culprit.peer:
+        culprit = replace(culprit, host=_host_of(lines, kept))
     if winner is FaultClass.UNKNOWN and (not deciding or not culprit.describe()):
         return named_peers(e for e in kept if e.signature.part is Part.VICTIM)
     return culprit
+
+
+def _host_of(deciding: Sequence[LogEvent], kept: Sequence[LogEvent]) -> str:
+    """The one host that other lines of the deciding inputs were written on."""
+    sources = {event.source for event in deciding}
+    hosts = {e.fields["host"] for e in kept if e.source in sources and "host" in e.fields}
+    return hosts.pop() if len(hosts) == 1 else ""
 
 
 def _lines(

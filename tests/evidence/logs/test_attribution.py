@@ -157,6 +157,17 @@ def test_torchruns_summary_names_rank_and_host() -> None:
     assert said.culprit == "rank 6 on g12"
 
 
+def test_the_host_comes_from_other_lines_of_the_same_log() -> None:
+    """The deciding line names the rank; the victims' lines around it name the machine."""
+    said = classify(
+        log=[
+            "g27:1:2 [0] NCCL WARN socketProgress: Connection closed by remote peer g3<1>",
+            "[rank221]: RuntimeError: CUDA error: uncorrectable ECC error encountered",
+        ]
+    )
+    assert said.culprit == "rank 221 on g27"
+
+
 def test_time_decides_between_unrelated_causes() -> None:
     """The earlier of two unrelated faults wins."""
     early = "2026-07-05 03:00:00 OSError: [Errno 5] Input/output error: '/ckpt/x'"
