@@ -55,7 +55,8 @@ _XID_ROWS = (
 _SXIDS = r"SXid\b[^(\n]{0,20}\(" + _BUS + r"\)\s*:\s*(?P<code>\d+)\s*,\s*"
 
 _DRIVER = (
-    aside(Part.CONTEXT, "xid.recovery-action", "recovery action changed", _XID),
+    root(FaultClass.DRIVER_FIRMWARE, "xid.recovery-action", "recovery action changed", 0.55, _XID,
+         r"recovery action changed .{0,60}to 0x(?!0\b)\d", action=Action.RESET_GPU, physical=True),
     aside(Part.BENIGN, "sxid.harmless", "sxid", "Imbue health checks",
           r"SXid\b.{0,80}(?:Non-fatal|Severity 0|\bData \{)"),
     root(FaultClass.NVLINK, "sxid.fatal", "sxid", 0.85, "Fabric Manager guide",

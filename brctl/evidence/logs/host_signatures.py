@@ -58,12 +58,12 @@ _KERNEL = (
     root(FaultClass.CPU_OOM, "kernel.oom",
          ("out of memory: kill", "oom-kill", "oom_kill", "memory cgroup out of memory", "oom_reaper",
           "invoked oom-killer", "killed process", "out-of-memory", "out of memory (oom)", "oomkilled",
-          "memory limit", "killed due to memory pressure", "oom killer", "oom-killed", "oom killed",
+          "memory limit", "killed due to memory pressure", "oom killer", "oom-killed", "oom killed", "low on resource: memory",
           "cgroup out-of-memory", "outofmemory", "out_of_memory", ": out of memory"), 0.93, _LINUX,
          r"Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<task>[^)]*)\)|oom-kill(?::|er)|"
          r"Memory cgroup out of memory|invoked oom-killer|Killed process (?P<pid2>\d+)|"
          r"[Dd]etected \d+ oom[_-]kill|OOMKilled|[Oo]ut[- ][Oo]f[- ][Mm]emory \(OOM\)|oom[- _]kill(?:ed|er)|"
-         r"killed due to memory pressure|srun: error: (?P<host>\S+): tasks? \S+: Out Of Memory|OUT_OF_MEMORY|cgroup out-of-memory|"
+         r"killed due to memory pressure|low on resource: memory|srun: error: (?P<host>\S+): tasks? \S+: Out Of Memory|OUT_OF_MEMORY|cgroup out-of-memory|"
          r"(?:exceeded|over) (?:the )?(?:job |step |pod |container )?memory limit|oom_reaper: reaped",
          action=Action.RESTART),
     root(FaultClass.CPU_OOM, "errno.enomem",
@@ -112,14 +112,14 @@ _PCIE = (
 
 _STORAGE = (
     root(FaultClass.STORAGE_CHECKPOINT, "block.error",
-         ("i/o error", "nvme nvme", "no available path", "reset controller", "disabling device after reset",
+         ("i/o error", "nvme nvme", "beyond end of device", "no available path", "reset controller", "disabling device after reset",
           "remounting filesystem read-only", "remounting read-only", "disk failure", "blk_update_request",
           "ext4-fs error", "xfs (", "metadata corruption", "failing array", "md/raid", "medium error",
           "unrecovered read error", "controller is down", "exception emask", "failed command:", "hard resetting", "critical medium", "journal has aborted",
           "filesystem has been shut", "smart error", "btrfs"), 0.88, _LINUX,
          r"(?:Buffer )?I/O error(?: on dev(?:ice)? (?P<disk>[\w\-]+)|, dev (?P<disk2>\w+))|"
          r"(?P<disk3>nvme\d+(?:n\d+)?).{0,80}(?:timeout|reset controller|[Dd]isabling|controller is down|removing|not ready|failed)|"
-         r"(?:block (?P<disk5>\w+): )?no available path|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
+         r"(?:block (?P<disk5>\w+): )?no available path|access beyond end of device|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
          r"EXT4-fs (?:error|warning.*error|\([^)]*\): .*error)|XFS \([^)]*\): .*(?:[Ss]hutting down|[Cc]orruption|log I/O error|force_shutdown|metadata I/O)|"
          r"(?:critical )?[Mm]edium [Ee]rror|[Uu]nrecovered read error|Aborting journal|journal has aborted|"
          r"ata\d+(?:\.\d+)?: (?:failed command|exception Emask|hard resetting)|BTRFS.{0,40}(?:error|critical)|"
@@ -146,10 +146,10 @@ _STORAGE = (
          action=Action.FREE_SPACE),
     root(FaultClass.DISK_FULL, "errno.no-space",
          ("no space left on device", "enospc", "[errno 28]", "disk full", "disk is full",
-          "diskpressure", "filesystem full", "no free space", "file system is full", "insufficient disk"), 0.75,
+          "diskpressure", "filesystem full", "low on resource: ephemeral", "no free space", "file system is full", "insufficient disk"), 0.75,
          _ERRNO,
          r"No space left on device|ENOSPC|Errno 28\b|[Dd]isk (?:is )?full|DiskPressure|[Ff]ile ?system (?:is )?full|"
-         r"no free space|[Ii]nsufficient disk", part=Part.GENERIC, action=Action.FREE_SPACE),
+         r"no free space|low on resource: ephemeral-storage|[Ii]nsufficient disk", part=Part.GENERIC, action=Action.FREE_SPACE),
     root(FaultClass.DISK_FULL, "df.full", ("100%",), 0.5, "df(1)",
          r"^\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/", action=Action.FREE_SPACE),
     root(FaultClass.STORAGE_CHECKPOINT, "checkpoint.broken",

@@ -104,21 +104,21 @@ _ROOTS = (
     root(FaultClass.NETWORK_ETH, "store.join-timeout",
          ("clients joined", "client socket has timed out", "timed out after", "socket timeout",
           "failed to connect to any addresses", "rendezvoustimeouterror", "the client socket has failed",
-          "tcpstore", "to complete rendezvous", "connect/validate to host", "failed to connect to"), 0.6, _C10D,
+          "tcpstore", "to complete rendezvous", "store based barrier", "connect/validate to host", "failed to connect to"), 0.6, _C10D,
          r"\b\d{1,6}/\d{1,6} clients joined|client socket has (?:timed out|failed).{0,100}connect to \(?(?P<peer>[\w.:\-\[\]]+)|"
-         r"RendezvousTimeoutError|[Tt]ime(?:d )?out.{0,30}to complete rendezvous|failed to connect/validate to host (?P<host>[\w.\-\[\]:]+)|"
+         r"RendezvousTimeoutError|[Tt]ime(?:d )?out.{0,30}to complete rendezvous|[Tt]imed out.{0,60}store based barrier|failed to connect/validate to host (?P<host>[\w.\-\[\]:]+)|"
          r"TCPStore.{0,80}(?:timed? ?out|failed to connect|Connection refused)|"
          r"failed to connect to any addresses", origin=Origin.UNKNOWN, action=Action.LOCALISE),
     root(FaultClass.NCCL_CONFIG, "store.port-in-use",
          ("address already in use", "eaddrinuse", "errno: 98", "port is already"), 0.8, "errno 98",
          r"[Aa]ddress already in use|EADDRINUSE|errno: 98\b", action=Action.FIX_CONFIG),
     root(FaultClass.HANG_MISMATCH, "c10d.mismatch",
-         ("mismatch between collectives", "collective mismatch", "didn't join collective",
+         ("mismatch between collectives", "collective mismatch", "mismatched collective", "didn't join collective",
           "detected mismatch", "collectives mismatch", "shape mismatch between ranks",
           "some ranks did not", "not all ranks", "desync", "expected collective",
           "do not match across ranks", "monitoredbarrier", "verify_params_across_processes"), 0.9,
          "PyTorch TORCH_DISTRIBUTED_DEBUG=DETAIL, desync debug",
-         r"[Mm]ismatch between collectives(?:.*Rank (?P<rank>\d+))?|didn't join collective|collectives? mismatch|"
+         r"[Mm]ismatch between collectives(?:.*Rank (?P<rank>\d+))?|[Mm]ismatched collective|didn't join collective|collectives? mismatch|"
          r"ranks? \[?(?P<ranks>[\d, ]+)\]? (?:failed to pass monitoredBarrier|.{0,40}did(?:n't| not) join)|"
          r"desync(?:ed|hroni[sz]\w+)?.{0,60}(?:rank|collective)|monitoredBarrier.{0,80}(?:fail|timed out)|"
          r"Rank (?P<culprit_rank>\d+) failed to pass monitoredBarrier|"
@@ -145,10 +145,10 @@ _ROOTS = (
 _VICTIMS = (
     aside(Part.VICTIM, "c10d.watchdog",
           ("watchdog caught collective", "watchdog thread terminated", "watchdog got stuck",
-           "heartbeat monitor timed out", "collective operation timeout"), _C10D,
+           "heartbeat monitor timed out", "collective operation timeout", "signal dumping", "flight recorder dump signal"), _C10D,
           r"Watchdog caught collective operation timeout.*?SeqNum=(?P<seq>\d+), OpType=(?P<op>\w+)"
           r".*?ran for (?P<ran_ms>\d+) milliseconds|[Ww]atchdog (?:thread terminated|caught|got stuck)|"
-          r"[Hh]eartbeat [Mm]onitor timed out|collective operation timeout"),
+          r"[Hh]eartbeat [Mm]onitor timed out|collective operation timeout|to signal dumping|flight recorder dump signal"),
     aside(Part.VICTIM, "nccl.peer-closed",
           ("closed by remote peer", "connection closed by", "connection reset by peer", "broken pipe",
            "remote process exited", "ncclremoteerror", "remote side unexpectedly closed",

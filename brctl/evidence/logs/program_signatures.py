@@ -37,8 +37,8 @@ _ENVIRONMENT = (
          action=Action.FIX_CONFIG),
     root(FaultClass.ENVIRONMENT_MISMATCH, "limits",
          ("too many open files", "resource temporarily unavailable", "emfile", "errno 24", "pthread_create failed",
-          "can't start new thread", "ulimit", "no child processes", "[errno 11]"), 0.68, "errno 11, 24",
-         r"Too many open files|Errno 24\b|pthread_create failed|can't start new thread|fork: (?:retry: )?Resource temporarily"),
+          "can't start new thread", "pids controller", "ulimit", "no child processes", "[errno 11]"), 0.68, "errno 11, 24",
+         r"Too many open files|Errno 24\b|pthread_create failed|can't start new thread|rejected by pids controller|fork: (?:retry: )?Resource temporarily"),
 )  # fmt: skip
 
 _DATA_ROWS = (

@@ -355,5 +355,14 @@ STORIES: tuple[tuple[str, str], ...] = (
     ("cpu-oom","(raylet) node_manager.cc:3064: 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons"),
     ("unknown","ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."),
     ("user-code","Xid (PCI:0000:1a:00): 43, pid=88, name=python\nNVRM: Xid (PCI:0000:1a:00): 13, pid=88, Graphics SM Warp Exception"),
+    ("driver-firmware", "NVRM: Xid (PCI:0000:05:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"),
+    ("no-fault", "NVRM: Xid (PCI:0000:05:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"),
+    ("network-eth", "RuntimeError: Timed out initializing process group in store based barrier on rank: 3, for key: store_based_barrier_key:1 (world_size=8, worker_count=4, timeout=0:30:00)"),
+    ("hang-mismatch", "g1:2:3 [0] NCCL WARN Mismatched collective detected, please check your collective calls at and around rank 3"),
+    ("unknown", "[Rank 0] Observed flight recorder dump signal from another rank via TCPStore."),
+    ("storage-checkpoint", "kworker/u200:1: attempt to access beyond end of device"),
+    ("disk-full", "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi"),
+    ("cpu-oom", "Status: Failed  Reason: Evicted  Message: The node was low on resource: memory."),
+    ("environment-mismatch", "cgroup: fork rejected by pids controller in /kubepods/pod1"),
 )  # fmt: skip
 """Further lines, some of several lines, first the class and then the text."""
