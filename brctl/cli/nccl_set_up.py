@@ -72,6 +72,10 @@ async def prepared(invocation: Invocation, search: Search) -> AsyncIterator[Read
         async with _over_ssh(invocation, search, options) as ready:
             yield ready
         return
+    if search.runner == "nccl-tests":
+        async with _with_nccl_tests(invocation, search, options) as ready:
+            yield ready
+        return
     raise UsageError(f"--runner {search.runner}: unknown; use torch, nccl-tests or exec:COMMAND")
 
 
@@ -114,6 +118,26 @@ async def _over_ssh(
             )
         finally:
             await runner.close()
+
+
+@asynccontextmanager
+async def _with_nccl_tests(
+    invocation: Invocation, search: Search, options: BisectOptions
+) -> AsyncIterator[Ready]:
+    from brctl.engine.group_runner_nccl_tests import nccl_tests_runner
+    from brctl.engine.sweeping import choose_nodes
+    from brctl.engine.wiring import open_world
+
+    settings = invocation.settings()
+    runner = nccl_tests_runner(search.per_node, settings.scheduler, settings.ssh.fanout)
+    async with open_world(settings) as world:
+        wanted = invocation.nodes if search.job is None else f"@job:{search.job}"
+        names = choose_nodes(world, wanted, invocation.exclude)
+        nodes = world.inventory.nodes
+        leaves = {n: nodes[n].labels["leaf"] for n in names if "leaf" in nodes[n].labels}
+        job = search.job or ""
+        problem = _problem(search, names, leaves)
+        yield Ready(problem, options, runner, settings.context, _NOTHING, world.state_dir, job)
 
 
 def _options(search: Search) -> BisectOptions:
