@@ -85,7 +85,9 @@ def attribute(
     return tuple(_outranked(item, weighed) for item in weighed)
 
 
-HARD_STOPS = frozenset({"slurm.cancelled-why", "slurm.cancelled", "slurm.step-aborted"})
+HARD_STOPS = frozenset(
+    {"slurm.preempted", "slurm.time-limit", "slurm.cancelled", "slurm.step-aborted"}
+)
 """After these the processes are being killed; before the signal arrives they may still speak."""
 
 _ROLE_OF = {

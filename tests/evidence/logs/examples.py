@@ -228,7 +228,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "straggler-slow": (
         "WARNING: straggler detected: rank 17 is 2.3x slower than the median",
-        "Fault nodes are: [] and stragglers are: [3].",
+        "stragglers detected: [3]",
     ),
     "unknown": (
         "RuntimeError: CUDA error: unspecified launch failure",
