@@ -1,0 +1,97 @@
+"""The real program in a real terminal: from a broken node to a job that trains again."""
+
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tui.lab_site import BRCTL, brctl, broken_lab, job_step, wait_for_step
+
+PATIENCE_S = 90.0
+
+
+class Terminal:
+    """A tmux server of our own with one window."""
+
+    def __init__(self, environ: dict[str, str], size: tuple[int, int]) -> None:
+        self._socket = f"brctl-test-{uuid.uuid4().hex[:8]}"
+        self._environ = environ
+        self._tmux("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), "-s", "t",
+                   *BRCTL, "--context", "lab", "tui")  # fmt: skip
+
+    def _tmux(self, *words: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-L", self._socket, "-f", "/dev/null", *words], env=self._environ,
+            capture_output=True, text=True, timeout=20, check=False,
+        )  # fmt: skip
+        return done.stdout
+
+    def press(self, *keys: str) -> None:
+        self._tmux("send-keys", "-t", "t", *keys)
+
+    def text(self) -> str:
+        return self._tmux("capture-pane", "-p", "-t", "t")
+
+    def resize(self, width: int, height: int) -> None:
+        self._tmux("resize-window", "-t", "t", "-x", str(width), "-y", str(height))
+
+    def shows(self, text: str) -> None:
+        """Wait until the terminal shows a text."""
+        end = time.monotonic() + PATIENCE_S
+        while text not in (seen := self.text()):
+            assert time.monotonic() < end, f"waited in vain for {text!r} on\n{seen}"
+            time.sleep(0.2)
+
+    def ended(self) -> bool:
+        return "t" not in self._tmux("list-sessions").split(":")[0]
+
+    def close(self) -> None:
+        self._tmux("kill-server")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[dict[str, str]]:
+    pytest.importorskip("torch", reason="the lab trains with torch")
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    with broken_lab(tmp_path) as environ:
+        yield environ
+
+
+@pytest.mark.system
+@pytest.mark.torch
+@pytest.mark.timeout(400)
+def test_from_a_broken_node_to_a_resumed_job(lab: dict[str, str]) -> None:
+    """Diagnose, read why, fix with typed words, leave while it runs; the job trains on."""
+    terminal = Terminal(lab, (110, 34))
+    try:
+        terminal.shows("needs attention")
+        terminal.press(":")
+        terminal.press("dx lab-train", "Enter")
+        terminal.shows("EVIDENCE, in order")
+        terminal.shows("gpu-lost  n3")
+        terminal.press("f")
+        terminal.shows("type  swap 1")
+        terminal.press("A")
+        terminal.press("swap 1", "Enter")
+        terminal.shows("restart")
+        terminal.resize(20, 5)
+        terminal.resize(110, 34)
+        terminal.shows("ranks started from")
+        stopped_at = job_step(lab)
+        terminal.press("C-q")
+        wait_for_step(lab, max(stopped_at, 12) + 3)
+        assert terminal.ended()
+        nodes = brctl(lab, "--context", "lab", "job", "show", "lab-train").stdout
+        assert "n3" not in nodes.split()[4:5]
+    finally:
+        terminal.close()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
