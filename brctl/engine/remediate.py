@@ -49,6 +49,9 @@ from brctl.playbook.steps import StepState
 __all__ = ["prepare", "refuse_guarded"]
 
 SAVED_PLAN_S = 1800.0
+DETACHED: Sequence[str] = ("/bin/sh", "-c", '"$@" &', "sh")
+"""Starts its arguments and ends: the run outlives us, and whoever started it need not reap it."""
+
 RUN_PROGRAM: Sequence[str] = (sys.executable, "-m", "brctl.engine.run_process")
 
 
@@ -100,8 +103,8 @@ async def start_run(
     return run_dir
 
 
-async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> int:
-    """Start the process that owns a run, in a session of its own; returns its pid.
+async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> None:
+    """Start the process that owns a run, in a session of its own and as nobody's child.
 
     Raises:
         LockedError: One is running already.
@@ -111,6 +114,7 @@ async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> int:
     log = os.open(run_dir / "stdout" / "run.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         process = await asyncio.create_subprocess_exec(
+            *DETACHED,
             *program,
             str(run_dir),
             stdin=DEVNULL,
@@ -120,18 +124,18 @@ async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> int:
         )
     finally:
         os.close(log)
-    return process.pid
+    await process.wait()
 
 
-async def resume(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> int:
+async def resume(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> None:
     """Let a run go on where its journal stands."""
     save_request(run_dir, _same_world(run_dir, request))
-    return await spawn(run_dir, program)
+    await spawn(run_dir, program)
 
 
-async def roll_back(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> int:
+async def roll_back(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> None:
     """Take back what a run changed and nobody else changed since."""
-    return await resume(run_dir, replace(request, undo=True), program)
+    await resume(run_dir, replace(request, undo=True), program)
 
 
 def _same_world(run_dir: Path, request: Request) -> Request:

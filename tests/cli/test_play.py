@@ -1,0 +1,216 @@
+"""`brctl play|fix|cordon|job|ckpt|standby` from the command line to the exit code."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from brctl.cli.main import run
+
+CONFIG = """\
+apiVersion: brctl.dev/v1
+kind: Config
+context: here
+state_dir: state
+ssh: {transport: local}
+contexts:
+  here: {inventory: [{file: inventory.yaml}], jobs: [job.yaml]}
+"""
+INVENTORY = """\
+apiVersion: brctl.dev/v1
+kind: Inventory
+defaults: {gpus: 8, python: PYTHON}
+nodes:
+  n1: {address: 127.0.0.1}
+  n2: {address: 127.0.0.1}
+  n3: {address: 127.0.0.1}
+  s1: {address: 127.0.0.1, role: standby}
+"""
+JOB = """\
+apiVersion: brctl.dev/v1
+kind: Job
+name: demo
+nodes: n[1-2]
+launch: [/bin/sh, -c, "while :; do sleep 0.05; done"]
+checkpoint: {directory: FOLDER/ckpt}
+logs: FOLDER/logs
+progress: FOLDER/progress
+"""
+
+Brctl = Callable[..., int]
+
+
+@pytest.fixture
+def brctl(tmp_path: Path) -> Brctl:
+    """The command line on a context whose nodes are all this machine."""
+    for name, text in (("config", CONFIG), ("inventory", INVENTORY), ("job", JOB)):
+        text = text.replace("FOLDER", str(tmp_path)).replace("PYTHON", sys.executable)
+        (tmp_path / f"{name}.yaml").write_text(text)
+    config = str(tmp_path / "config.yaml")
+    return lambda *words: run([*words, "--config", config, "--no-input"])
+
+
+def document(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    assert found["apiVersion"] == "brctl.dev/v1"
+    return found
+
+
+def test_playbooks_can_be_looked_at_before_anything_is_configured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Reading what ships needs no inventory."""
+    assert run(["play", "list", "-o", "name"]) == 0
+    assert "swap-and-resume" in capsys.readouterr().out.splitlines()
+    assert run(["play", "show", "swap-and-resume"]) == 0
+    assert run(["play", "validate"]) == 0
+    assert run(["play", "show", "swap-and-resum"]) == 64
+    assert "did you mean 'swap-and-resume'" in capsys.readouterr().err
+
+
+def test_validate_lists_every_mistake_and_ends_with_78(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each mistake with file and line, as text and as a document."""
+    path = tmp_path / "my.yaml"
+    path.write_text(
+        "apiVersion: brctl.dev/v1\nkind: Playbook\nmetadata: {name: x, title: X}\n"
+        "steps:\n  - {id: a, uses: node.cordn, safety: reversible, undo: auto}\n"
+    )
+    assert run(["play", "validate", str(path), "--json"]) == 78
+    mistakes = document(capsys)["mistakes"]
+    assert isinstance(mistakes, list)
+    assert mistakes[0] == f"{path}:5: unknown verb 'node.cordn'; did you mean 'node.cordon'?"
+
+
+def test_a_node_is_cordoned_and_given_back_and_the_runs_are_on_record(
+    brctl: Brctl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both are runs with a journal; history shows them, newest first."""
+    assert brctl("cordon", "n1", "-m", "fan", "--json") == 0
+    found = document(capsys)
+    assert found["kind"] == "Run"
+    assert brctl("cordon", "n2", "-m", "fan") == 5
+    assert "blast_radius: 1 nodes taken" in capsys.readouterr().err
+    assert brctl("uncordon", "n1") == 0
+    capsys.readouterr()
+    assert brctl("play", "history", "--json") == 0
+    runs = document(capsys)["runs"]
+    assert isinstance(runs, list)
+    assert [(r["playbook"], r["state"]) for r in runs] == [("uncordon", "ok"), ("cordon", "ok")]
+    assert brctl("play", "history", "--node", "n2", "-o", "name") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_runs_journal_is_replayed_line_by_line(
+    brctl: Brctl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`-o ndjson` gives the very events: `version` first, `end` last, no gap between."""
+    assert brctl("cordon", "n1", "-m", "fan") == 0
+    capsys.readouterr()
+    assert brctl("play", "show", "latest", "-o", "ndjson") == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (events[0]["type"], events[-1]["type"]) == ("version", "end")
+    assert [event["seq"] for event in events] == list(range(len(events)))
+
+
+def test_rolling_back_gives_back_what_the_run_took(
+    brctl: Brctl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 7 says that all is as before."""
+    assert brctl("cordon", "n1", "-m", "fan") == 0
+    assert brctl("play", "rollback", "latest") == 7
+    capsys.readouterr()
+    assert brctl("uncordon", "n1", "--json") == 0
+    steps = document(capsys)["run"]["steps"]  # type: ignore[index]  # a mapping
+    assert [step["changed"] for step in steps] == [False]
+
+
+def test_a_plan_changes_nothing_and_a_saved_one_is_kept_to(
+    brctl: Brctl, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The saved plan runs while the world stands still, and is refused when it moved."""
+    saved = str(tmp_path / "plan.json")
+    words = ("play", "plan", "cordon", "--set", "nodes=n1", "-o", "json", "--out", saved)
+    assert brctl(*words) == 0
+    assert brctl("play", "history", "-o", "name") == 0
+    assert capsys.readouterr().out == ""
+    assert brctl("play", "run", "--plan", saved) == 0
+    assert brctl("play", "run", "--plan", saved) == 5
+    assert "the world moved" in capsys.readouterr().err
+
+
+def test_a_job_is_started_and_stopped_only_when_its_words_are_typed(
+    brctl: Brctl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Starting needs no confirmation; stopping waits (exit 6) until `stop` is typed."""
+    assert brctl("job", "start") == 0
+    try:
+        assert brctl("job", "stop", "--yes") == 6
+        assert brctl("play", "approve", "latest", "--confirm", "start") == 64
+        assert brctl("play", "deny", "latest") == 6
+    finally:
+        assert brctl("job", "stop", "--confirm", "stop") == 0
+    capsys.readouterr()
+    assert brctl("job", "show", "--json") in (2, 3)
+    ranks = document(capsys)["ranks"]
+    assert isinstance(ranks, list)
+    assert [rank["alive"] for rank in ranks] == [False, False]
+
+
+def test_a_read_only_context_refuses_every_change(
+    brctl: Brctl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--readonly lets one plan, and nothing else."""
+    assert brctl("cordon", "n1", "-m", "x", "--readonly") == 5
+    assert brctl("standby", "add", "n3", "--readonly") == 5
+    assert "read-only" in capsys.readouterr().err
+    assert brctl("cordon", "n1", "-m", "x", "--readonly", "--dry-run") == 0
+
+
+def test_the_pool_takes_free_nodes_and_says_how_many_are_needed(
+    brctl: Brctl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A node that carries a job cannot wait for another; too few is a warning."""
+    assert brctl("standby", "add", "n3") == 0
+    assert brctl("standby", "add", "n1") == 64
+    assert brctl("standby", "remove", "s1") == 0
+    capsys.readouterr()
+    assert brctl("standby", "list", "-o", "name") == 0
+    assert capsys.readouterr().out == "n3\n"
+    assert brctl("standby", "size", "--rate", "0.6", "--json") == 1
+    assert document(capsys)["needed"] == 2
+
+
+def test_checkpoints_that_are_not_there_are_no_restart(
+    brctl: Brctl, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty folder is critical, a folder nobody can read is unavailable."""
+    assert brctl("ckpt", "latest") == 69
+    (tmp_path / "ckpt").mkdir()
+    assert brctl("ckpt", "latest", "--json") == 2
+    assert document(capsys)["latest"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("fix",), 64),
+        (("play", "show", "R-0404"), 64),
+        (("play", "run", "no-such"), 64),
+        (("play", "run"), 64),
+        (("play", "run", "cordon", "--set", "nodes"), 64),
+        (("cordon", "n9", "-m", "x"), 64),
+        (("uncordon", "n1", "--take-over"), 64),
+        (("play", "abort", "latest"), 64),
+        (("job", "show", "other"), 64),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(
+    words: tuple[str, ...], code: int, brctl: Brctl, tmp_path: Path
+) -> None:
+    """One error, exit 64, and no run is made."""
+    assert brctl(*words) == code
+    assert not (tmp_path / "state" / "runs").exists()
