@@ -28,7 +28,7 @@ class Problem:
         seed: The only source of randomness.
         nothing_wrong: Probability before any test that no cause shows in small groups.
         round_cost: Expected new detections below which another round is not worth its time.
-            0.03 prices a missed fault, a crash and a restart, at 33 rounds.
+            0.05 prices a missed fault, a crash and a restart, at 20 rounds.
         convict_at: Posterior from which a cause is named.
         bar: A node whose groups reach this share of the fleet's bandwidth is not slow.
         max_rounds: Hard end.
@@ -45,7 +45,7 @@ class Problem:
     prior: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     nothing_wrong: float = 0.1
-    round_cost: float = 0.03
+    round_cost: float = 0.05
     convict_at: float = 0.99
     bar: float = 0.97
     max_rounds: int = 40

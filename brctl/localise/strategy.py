@@ -197,7 +197,22 @@ class Localiser:
         size = problem.group_size
         if room is not None:
             size = max(size, -(-len(pool) // max(1, room)))
-        return screen(self.causes, list(pool), size, len(self.rounds), problem.seed)
+        turn, seed = len(self.rounds), problem.seed
+        apart: list[Group] = []
+        for inside in self._behind_dead_uplinks(pool):
+            # Across a dead uplink everything fails and nothing is learnt about the nodes.
+            apart += screen(index_causes(Problem(problem.nodes)), inside, size, turn, seed)
+            pool = [v for v in pool if v not in set(inside)]
+        return screen(self.causes, list(pool), size, turn, seed) + apart
+
+    def _behind_dead_uplinks(self, pool: "range | list[int]") -> list[list[int]]:
+        """Nodes of the pool under leaves whose uplink is convicted, leaf by leaf."""
+        if self.failing is None:
+            return []
+        first = self.causes.node_count
+        dead = [c - first for c in self.convicted() if self.causes.kind(c) is FaultKind.LEAF]
+        leaf_of = self.causes.leaf_of
+        return [[v for v in pool if leaf_of[v] == leaf] for leaf in dead]
 
     def _isolate(self) -> list[Group]:
         """Suspects with references, doubtful paths afresh, and everybody else screened again."""

@@ -240,7 +240,7 @@ def scenarios(count: int) -> Iterator[Scenario]:
     for k in (1, 4, 8):
         yield Scenario(f"k={k} p=1 q=0", count, _nodes(k, 1, 0), Goal(1.0, 2.1), share=0.5)
     for k in (1, 4, 8):
-        goal = Goal(0.99, 2.005 if k == 1 else 2.1, wrong=0.01)
+        goal = Goal(0.99, 2.1, wrong=0.01)
         yield Scenario(f"k={k} p=1 q=1%", count, _nodes(k, 1, 0.01), goal)
     yield Scenario("k=1 p=.7 q=1%", count, _nodes(1, 0.7, 0.01), Goal(0.99, 2.5))
     yield Scenario("k=1 p=.3 q=1%", count, _nodes(1, 0.3, 0.01), Goal(0.97, 5.0))
