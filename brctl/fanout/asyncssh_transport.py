@@ -6,7 +6,7 @@ import shlex
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 import asyncssh
@@ -44,11 +44,15 @@ class AsyncsshTransport:
 
     def __init__(self, ssh: SshSettings, nodes: Mapping[str, Node] = _NO_NODES) -> None:
         self._ssh = ssh
-        self._nodes = nodes
+        self._nodes = dict(nodes)
         self._prepared: asyncio.Task[PreparedOptions] | None = None
         self._connections: dict[str, asyncssh.SSHClientConnection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._handshakes: dict[str, asyncio.Semaphore] = {}
+
+    def know(self, nodes: Iterable[Node]) -> None:
+        """Nodes that others jump through, by the inventory of whoever asks."""
+        self._nodes.update((node.name, node) for node in nodes)
 
     async def run(self, node: Node, command: Command) -> Answer:
         """Run one command on one node; see `Transport.run`."""

@@ -40,6 +40,14 @@ def _open_auto(ssh: SshSettings, nodes: Mapping[str, Node]) -> Transport:
     return AutoTransport(fast, partial(OpensshTransport, ssh), blocks) if blocks else fast
 
 
+def _open_broker(ssh: SshSettings, nodes: Mapping[str, Node]) -> Transport:
+    from brctl.fanout.broker_transport import BrokerTransport
+    from brctl.fanout.broker_wire import socket_path
+
+    direct = partial(_open_asyncssh, ssh, nodes)
+    return BrokerTransport(ssh, nodes, socket_path(), direct)
+
+
 def _open_asyncssh(ssh: SshSettings, nodes: Mapping[str, Node]) -> Transport:
     from brctl.fanout.asyncssh_transport import AsyncsshTransport
 
@@ -55,6 +63,7 @@ def _open_paramiko(ssh: SshSettings, _nodes: Mapping[str, Node]) -> Transport:
 TRANSPORTS: Mapping[str, Callable[[SshSettings, Mapping[str, Node]], Transport]] = {
     "auto": _open_auto,
     "asyncssh": _open_asyncssh,
+    "broker": _open_broker,
     "openssh": lambda ssh, _: OpensshTransport(ssh),
     "paramiko": _open_paramiko,
     "local": lambda _ssh, _: LocalTransport(),

@@ -15,7 +15,7 @@ from brctl.fanout.local import LocalTransport
 from brctl.fanout.replay import RecordingTransport, ReplayTransport
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
-from tests.contract.transport_sites import DIE_WORD, SSHD, Site, open_site
+from tests.contract.transport_sites import DIE_WORD, SICK_KINDS, SSHD, Site, open_site
 
 NEEDS_SSHD = pytest.mark.skipif(SSHD is None or os.geteuid() != 0, reason="needs sshd and root")
 SITES = [
@@ -165,24 +165,13 @@ async def test_a_program_that_is_not_there_is_exit_127(answer_to: Ask) -> None:
     assert b"brctl-test-no-such-program" in answer.stderr
 
 
-SICK = {
-    "refusing": Outcome.REFUSED,
-    "unreachable": Outcome.UNREACHABLE,
-    "deaf": Outcome.CONNECT_TIMED_OUT,
-    "mute": Outcome.LOGIN_TIMED_OUT,
-    "stranger": Outcome.AUTHENTICATION_FAILED,
-    "changed": Outcome.HOST_KEY_MISMATCH,
-    "unknown": Outcome.HOST_KEY_MISMATCH,
-}
-
-
-@pytest.mark.parametrize("kind", SICK)
+@pytest.mark.parametrize("kind", SICK_KINDS)
 async def test_every_sick_node_ends_as_what_it_is(
     transport: Transport, site: Site, kind: str
 ) -> None:
     """Each failure has exactly one outcome, a sentence, no status and its own deadline."""
     answer = await transport.run(getattr(site, kind), COMMANDS["status"])
-    assert (answer.outcome, answer.exit_status) == (SICK[kind], None)
+    assert (answer.outcome, answer.exit_status) == (SICK_KINDS[kind], None)
     assert answer.detail
     assert answer.seconds < 5.0
 

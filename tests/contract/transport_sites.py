@@ -16,10 +16,22 @@ from pathlib import Path
 import asyncssh
 
 from brctl.library.config import SshSettings
+from brctl.model.answer import Outcome
 from brctl.model.inventory import Node
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:" + os.environ.get("PATH", ""))
 DIE_WORD = "brctl-test-die"
+
+SICK_KINDS = {
+    "refusing": Outcome.REFUSED,
+    "unreachable": Outcome.UNREACHABLE,
+    "deaf": Outcome.CONNECT_TIMED_OUT,
+    "mute": Outcome.LOGIN_TIMED_OUT,
+    "stranger": Outcome.AUTHENTICATION_FAILED,
+    "changed": Outcome.HOST_KEY_MISMATCH,
+    "unknown": Outcome.HOST_KEY_MISMATCH,
+}
+"""Which outcome each sick kind of node ends as."""
 
 Reader = asyncio.StreamReader | asyncssh.SSHReader[bytes]
 Writer = asyncio.StreamWriter | asyncssh.SSHWriter[bytes]

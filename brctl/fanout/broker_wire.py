@@ -1,0 +1,78 @@
+"""What brctl and its connection broker say to each other: length, then one msgpack value."""
+
+import asyncio
+import os
+import struct
+from pathlib import Path
+
+import msgspec
+
+from brctl.library.config import SshSettings
+from brctl.model.answer import Answer, Command
+from brctl.model.inventory import Node
+
+MESSAGE_LIMIT_BYTES = 256 << 20
+_LENGTH = struct.Struct("!I")
+
+
+class Request(msgspec.Struct):
+    """Run a command on a node; `jumps` are inventory nodes it is reached through."""
+
+    number: int
+    ssh: SshSettings
+    node: Node
+    jumps: list[Node]
+    command: Command
+
+
+class Reply(msgspec.Struct):
+    """The answer to the request of this number."""
+
+    number: int
+    answer: Answer
+
+
+def socket_path() -> Path:
+    """The broker's socket: one per user, in a folder only that user can enter."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/brctl-{os.getuid()}"  # noqa: S108
+    return Path(runtime) / "brctl" / "broker.sock"
+
+
+def _encode_path(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(type(value))
+
+
+def _decode_path(kind: type, value: object) -> object:
+    if kind is Path:
+        return Path(str(value))
+    raise NotImplementedError(kind)
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_encode_path)
+_requests = msgspec.msgpack.Decoder(Request, dec_hook=_decode_path)
+_replies = msgspec.msgpack.Decoder(Reply, dec_hook=_decode_path)
+
+
+def send(writer: asyncio.StreamWriter, message: Request | Reply) -> None:
+    """Queue one message."""
+    data = _encoder.encode(message)
+    writer.write(_LENGTH.pack(len(data)) + data)
+
+
+async def read_request(reader: asyncio.StreamReader) -> Request:
+    """The next request; IncompleteReadError or ValueError end the conversation."""
+    return _requests.decode(await _read(reader))
+
+
+async def read_reply(reader: asyncio.StreamReader) -> Reply:
+    """The next reply; IncompleteReadError or ValueError end the conversation."""
+    return _replies.decode(await _read(reader))
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    if length > MESSAGE_LIMIT_BYTES:
+        raise ValueError(f"a message of {length} bytes")
+    return await reader.readexactly(length)

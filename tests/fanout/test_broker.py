@@ -1,0 +1,148 @@
+"""The connection broker: kept connections for the next command, and nothing lost without it."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from brctl.fanout.asyncssh_transport import AsyncsshTransport
+from brctl.fanout.broker import LOCK_NAME
+from brctl.fanout.broker_transport import BrokerTransport
+from brctl.fanout.gather import gather
+from brctl.library.config import SshSettings
+from brctl.model.answer import Command, Outcome
+from brctl.model.inventory import Node
+from tests.contract.transport_sites import SICK_KINDS, Site, open_site
+
+ECHO = Command(("sh", "-c", "cat; exit 3"), b"hello")
+
+
+@dataclass
+class Place:
+    """A site, and the folder whose broker this test owns."""
+
+    site: Site
+    path: Path
+
+    def open(self) -> BrokerTransport:
+        ssh = self.site.ssh
+        return BrokerTransport(ssh, {}, self.path, lambda: AsyncsshTransport(ssh))
+
+    def broker_pid(self) -> int:
+        return int((self.path.parent / LOCK_NAME).read_text())
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    async with open_site(tmp_path, real_sshd=False) as site:
+        here = Place(site, tmp_path / "run" / "broker.sock")
+        yield here
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(here.broker_pid(), signal.SIGKILL)
+
+
+async def test_the_next_command_finds_the_connection_open(place: Place) -> None:
+    """Two clients, one login: the second one's command needs no handshake."""
+    for _ in range(2):
+        transport = place.open()
+        answer = await transport.run(place.site.good, ECHO)
+        await transport.close()
+        assert (answer.outcome, answer.exit_status, answer.stdout) == (
+            Outcome.ANSWERED, 3, b"hello",
+        )  # fmt: skip
+    known = place.site.ssh.known_hosts
+    assert known
+    known.unlink()
+    transport = place.open()
+    kept = await transport.run(place.site.good, ECHO)
+    await transport.close()
+    assert kept.outcome is Outcome.ANSWERED
+
+
+@pytest.mark.parametrize("kind", sorted(SICK_KINDS))
+async def test_a_sick_node_is_the_same_through_the_broker(place: Place, kind: str) -> None:
+    """Outcomes, deadlines and sentences pass through."""
+    transport = place.open()
+    answer = await transport.run(getattr(place.site, kind), ECHO)
+    await transport.close()
+    assert answer.outcome is SICK_KINDS[kind]
+    assert answer.detail
+
+
+async def test_a_killed_broker_breaks_only_what_it_was_running(place: Place) -> None:
+    """What ran is DIED, named as what it is; what comes later goes straight to its node."""
+    transport = place.open()
+    assert (await transport.run(place.site.good, ECHO)).exit_status == 3
+    running = asyncio.create_task(
+        transport.run(place.site.good, Command(("sleep", "60"), deadline_s=50))
+    )
+    await asyncio.sleep(0.3)
+    os.kill(place.broker_pid(), signal.SIGKILL)
+    died = await running
+    assert (died.outcome, died.exit_status) == (Outcome.DIED, None)
+    assert "broker" in died.detail
+    assert (await transport.run(place.site.good, ECHO)).exit_status == 3
+    await transport.close()
+
+
+async def test_without_a_broker_commands_go_straight(place: Place, tmp_path: Path) -> None:
+    """A folder nobody can write to is no reason to fail."""
+    (tmp_path / "file").write_text("")
+    ssh = place.site.ssh
+    blocked = tmp_path / "file" / "broker.sock"
+    transport = BrokerTransport(ssh, {}, blocked, lambda: AsyncsshTransport(ssh))
+    assert (await transport.run(place.site.good, ECHO)).exit_status == 3
+    await transport.close()
+
+
+async def test_many_commands_share_one_conversation(place: Place) -> None:
+    """Answers find the command they belong to."""
+    transport = place.open()
+    nodes = [Node(f"n{i}", "127.0.0.1", place.site.good.port) for i in range(20)]
+    answers = [
+        answer
+        async for answer in gather(
+            transport, nodes, lambda node: Command(("echo", node.name)), limit=20
+        )
+    ]
+    await transport.close()
+    assert {a.node: a.stdout.decode().strip() for a in answers} == {n.name: n.name for n in nodes}
+
+
+async def test_only_its_owner_can_reach_it_and_it_ends_when_idle(tmp_path: Path) -> None:
+    """The socket's folder is closed to others; a broker nobody asks goes away."""
+    path = tmp_path / "run" / "broker.sock"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "brctl.fanout.broker", str(path), "1", stdin=subprocess.DEVNULL
+    )
+    try:
+        async with asyncio.timeout(30):
+            while not path.exists():  # noqa: ASYNC110 - another process makes it
+                await asyncio.sleep(0.02)
+            assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+            assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert not path.exists()
+
+
+async def test_settings_keep_connections_apart(place: Place) -> None:
+    """Another user name is another login, never a connection of someone else's."""
+    transport = place.open()
+    await transport.run(place.site.good, ECHO)
+    await transport.close()
+    ssh = SshSettings(known_hosts=place.site.ssh.known_hosts, login_timeout_s=3)
+    stranger = BrokerTransport(ssh, {}, place.path, lambda: AsyncsshTransport(ssh))
+    answer = await stranger.run(place.site.good, ECHO)
+    await stranger.close()
+    assert answer.outcome is Outcome.AUTHENTICATION_FAILED
