@@ -34,6 +34,10 @@ READER_ANCHORS: tuple[str, ...] = (
     "exception:",
     "assertionerror",
     "stopiteration",
+    "failure:",
+    "timeout:",
+    "unsupported:",
+    "systemexit",
     *sorted(PROGRESS_ANCHORS),
 )
 """Texts the readers of tracebacks and of training progress need besides the signatures' own."""

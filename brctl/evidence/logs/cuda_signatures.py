@@ -81,9 +81,9 @@ SIGNATURES: tuple[Signature, ...] = (
          r"forward compatibility was attempted|different CUDA version|CUDA_HOME environment variable is not set|"
          r"unsupported gpu architecture|cudaErrorInsufficientDriver|requires CUDA (?:version )?\d|"
          r"FlashAttention only supports|Flash attention only supports"),
-    root(FaultClass.USER_CODE, "native.segfault",
+    root(FaultClass.UNKNOWN, "native.segfault",
          ("segmentation fault", "sigsegv", "double free", "free(): invalid", "corrupted size",
-          "malloc(): ", "stack smashing", "munmap_chunk", "heap corruption"), 0.3, "glibc and shell texts",
+          "malloc(): ", "stack smashing", "munmap_chunk", "heap corruption"), 0.45, "glibc and shell texts",
          r"Segmentation fault|double free|free\(\): invalid|corrupted (?:size|double)|malloc\(\): |stack smashing|"
-         r"munmap_chunk", part=Part.GENERIC, origin=Origin.UNKNOWN, action=Action.COLLECT_MORE),
+         r"munmap_chunk", part=Part.GENERIC, action=Action.COLLECT_MORE),
 )  # fmt: skip

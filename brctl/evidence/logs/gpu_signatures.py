@@ -81,11 +81,11 @@ _DRIVER = (
          r"(?:only|found) \d+ (?:of \d+ )?GPUs?.*expected|[Ee]xpected (?P<want>\d+) (?:GPUs? )?(?:and|but) (?:found|got|have) (?!(?P=want)\b)\d+(?: GPUs?)?|(?<!\d)[0-7] GPUs (?:found|detected).*expect)"),
     root(FaultClass.DRIVER_FIRMWARE, "nvrm.rminit",
          ("rminitadapter", "rm_init_adapter", "cannot initialize gsp", "wpr2 already up",
-          "kgspbootgsprm", "gsp rpc", "rpc response from gpu", "kgsphealthcheck", "gsp crash",
+          "kgspbootgsprm", "gsp rpc", "rpc response from gpu", "_issuerpc", "rpcrecvpoll", "rpcsendmessage", "kgsphealthcheck", "gsp crash",
           "rminit failed", "gsp-rm"), 0.82, _NVRM,
          rf"(?:{_BUS}.{{0,160}})?RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|Cannot initialize GSP|WPR2 already up|"
          r"kgspBootGspRm.*(?:fail|unexpected|cannot)|RPC response from GPU\d* GSP|GSP RPC.*(?:timeout|fail)|"
-         r"kgspHealthCheck|GSP(?:-RM)? (?:has )?(?:crash|fail|halt|timeout)",
+         r"kgspHealthCheck|_issueRpc\w*: |rpc(?:RecvPoll|SendMessage) (?:timed ?out|failed)|GSP(?:-RM)? (?:has )?(?:crash|fail|halt|timeout)",
          action=Action.RESET_GPU, physical=True),
     root(FaultClass.DRIVER_FIRMWARE, "nvrm.inforom", "inforom", 0.85, _SMI,
          r"infoROM is corrupted(?: at gpu (?P<gpu>[0-9a-f:.]+))?|infoROM.*(?:invalid|checksum)",
@@ -172,6 +172,12 @@ _MEMORY = (
 )  # fmt: skip
 
 _DCGM = (
+    root(FaultClass.GPU_MEMORY_ECC, "dcgm.code-memory", "dcgm_fr_", 0.9, "DCGM error codes",
+         r"DCGM_FR_\w*(?:DBE|SBE|ROW_REMAP|RETIRED|UNCORRECTABLE|FAULTY_MEMORY|SRAM|ECC)", physical=True),
+    root(FaultClass.NVLINK, "dcgm.code-nvlink", "dcgm_fr_", 0.88, "DCGM error codes", r"DCGM_FR_\w*(?:NVLINK|NVSWITCH)", physical=True),
+    root(FaultClass.PCIE, "dcgm.code-pcie", "dcgm_fr_", 0.85, "DCGM error codes", r"DCGM_FR_\w*PCI", physical=True),
+    root(FaultClass.THERMAL_POWER, "dcgm.code-thermal", "dcgm_fr_", 0.86, "DCGM error codes",
+         r"DCGM_FR_\w*(?:THERMAL|TEMP|POWER|THROTTLE)", physical=True),
     aside(Part.CONTEXT, "dcgm.gpu", ("fail - gpu", "gpu "), "dcgmi diag output",
           r"Fail - GPUs?: (?P<value>[\d, ]+)|\bGPU (?P<gpu>\d+) ", sets="dcgm-gpu"),
     root(FaultClass.THERMAL_POWER, "dcgm.thermal",
@@ -189,7 +195,7 @@ _DCGM = (
          r"^\s*(?:HW (?:Thermal )?Slowdown|HW Power Brake(?: Slowdown)?|SW Thermal Slowdown)\s*:\s*Active",
          physical=True),
     root(FaultClass.GPU_SLOW, "dcgm.perf",
-         ("targeted stress", "targeted power", "sm stress", "gflops", "below the minimum", "clocks dropped",
+         ("targeted stress", "targeted power", "sm stress", "gflops", "below the minimum", "below expected", "lower than expected", "less than expected", "clocks dropped",
           "clock dropped", "performance below"), 0.7, "dcgmi diag output",
          r"(?:Targeted (?:Stress|Power)|SM Stress|Diagnostic)\b.{0,20}\bFail|stress level.{0,60}below|"
          r"(?:gflops|tflops|performance|bandwidth).{0,80}(?:below|lower than|less than).{0,40}(?:minimum|expected|"

@@ -80,6 +80,9 @@ _KERNEL = (
          r"(?:GHES|\{\d+\}\[Hardware Error\]).{0,80}(?:fatal|uncorrect|recoverable)|Memory failure: 0x|"
          r"CPU \d+: Machine Check|[Uu]ncorrect(?:ed|able) (?:memory|DIMM|hardware) error(?! count: 0)",
          physical=True, action=Action.SWAP),
+    root(FaultClass.NODE_FAILURE, "kernel.mce-fatal", ("machine check", "hardware error"), 0.94, _EDAC,
+         r"[Mm]achine [Cc]heck.{0,40}(?:Processor context corrupt|fatal)|[Ff]atal machine check|event severity: fatal",
+         physical=True, action=Action.SWAP),
     root(FaultClass.NODE_FAILURE, "kernel.edac-ce", "edac", 0.5, _EDAC, r"EDAC .{0,60}\b[1-9]\d* CE\b",
          physical=True, action=Action.WATCH),
     root(FaultClass.THERMAL_POWER, "kernel.thermal",
@@ -178,13 +181,13 @@ _FABRIC = (
          r"port module event\[error\]|failed to (?:recover|reset)|command failed)",
          physical=True, action=Action.SWAP),
     root(FaultClass.NETWORK_LINK, "link.down",
-         ("link down", "link is down", "link_downed", "link flap", "lost carrier", "carrier lost",
+         ("link down", "link is down", "definitely down", "link went down", "link_downed", "link flap", "lost carrier", "carrier lost",
           "port down", "port state changed", "linkerrorrecovery", "symbol error", "symbolerror", "linkdowned",
           "phy_state", "physical link", "port error", "link_error_recovery", "link failure", "nic link",
           "flapping", "state: down", "state: initializing", "physical state:", "no-carrier", "port_rcv_errors", "portrcverrors"), 0.82,
          "Linux net core; perfquery; ibstat",
          r"(?:(?P<device>ib\d+|mlx5_\d+|en[ops]\w+|eth\d+|bond\w*|hsn\d+|roce\w*|rdma\d+)\b.{0,60})?"
-         r"(?:Link (?:is )?[Dd]own|(?:lost|Lost) carrier|link flap\w*|NO-CARRIER|port (?:went |is )?down|Link DOWN)|"
+         r"(?:Link (?:is |went )?[Dd]own|link status definitely down|(?:lost|Lost) carrier|link flap\w*|NO-CARRIER|port (?:went |is )?down|Link DOWN)|"
          r"\b(?:link_downed|LinkDowned\w*|link_error_recovery|LinkErrorRecovery\w*|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)\b"
          r"[\s.:=]*[1-9]|Physical state:\s*(?:Polling|Disabled|LinkErrorRecovery)|State:\s*(?:Down|Initializing)\s*$|"
          r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True, action=Action.PAGE_NETWORK),

@@ -39,10 +39,10 @@ _ROOTS = (
     root(FaultClass.NCCL_CONFIG, "nccl.ib.memlock",
          ("cannot allocate memory", "memlock", "max locked memory", "ibv_reg_mr"), 0.75, _NCCL,
          r"ibv_(?:reg_mr|create_\w+).*Cannot allocate memory|memlock|max locked memory"),
-    root(FaultClass.NETWORK_IB, "ucx.transport", ("ucx  error", "ucx error", "ib_mlx5", "transport retry count", "remote access error", "rdma_cm_event"), 0.75,
+    root(FaultClass.NETWORK_IB, "ucx.transport", ("ucx  error", "ucx error", "ib_mlx5", "transport retry count", "retry counter exceeded", "remote access error", "rdma_cm_event"), 0.75,
          "UCX and verbs texts",
          r"UCX\s+ERROR.{0,120}|ib_mlx5.{0,40}(?:error|Transport retry)|RDMA_CM_EVENT_\w*(?:ERROR|UNREACHABLE|REJECTED)|"
-         r"Transport retry count exceeded|Remote access error on mlx5"),
+         r"[Tt]ransport retry count(?:er)? exceeded|Remote access error on mlx5"),
     root(FaultClass.NETWORK_ETH, "ofi.efa", ("net/ofi", "libfabric", "efa_", "[ofi"), 0.7,
          "aws-ofi-nccl texts",
          r"NET/OFI.{0,100}(?:error|fail|RC: -|completed with)|libfabric.{0,60}(?:error|fail)|\[OFI.*ERR",

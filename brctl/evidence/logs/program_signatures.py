@@ -58,7 +58,7 @@ _DATA_ROWS = (
          r"Caught \w+(?:Error|Exception) in (?:DataLoader|pin memory)|pin memory thread exited|"
          r"[Uu]nidentifiedImageError|cannot identify image file|(?:dataset|data ?loader|data worker)\w* .{0,30}(?:timed? ?out|stalled|hung|corrupt|exhausted|died|crashed)|"
          r"(?:corrupt|truncat|invalid)\w* (?:\w+ ){0,2}(?:sample|record|tfrecord|parquet|jsonl|image|shard|tar)|ArrowInvalid|"
-         r"JSONDecodeError|tarfile\.ReadError|StopIteration.{0,40}data|index file.{0,40}(?:not|mismatch|corrupt)"),
+         r"JSONDecodeError|tarfile\.ReadError|image file is truncated|StopIteration.{0,40}data|index file.{0,40}(?:not|mismatch|corrupt)"),
     root(FaultClass.DATA_LOADER, "loader.straggling", ("data loading", "dataloader is", "dataloader bottleneck", "dataloader took"), 0.5, _DATA,
          r"[Dd]ata(?:loader| loading).{0,40}(?:bottleneck|too slow|is slow|took \d{3,}|waiting)"),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from brctl.evidence.logs.catalogue import PROGRESS_ANCHORS, anchors_of
 from brctl.evidence.logs.event import LogEvent, clean
 from brctl.evidence.logs.signature import Part, Signature, root
 from brctl.evidence.logs.timestamps import seconds_of_year
-from brctl.evidence.logs.tracebacks import FINAL, FRAME, classify_final
+from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
 from brctl.evidence.numeric import NumericWatch, parse_progress
 from brctl.model.fault import FaultClass
 
@@ -104,9 +104,9 @@ class LineReader:
         matched = self._match(text, number, anchors)
         for signature, fields in matched:
             self._keep(signature, number, text, fields)
-        speaking = any(s.part not in (Part.CONTEXT, Part.GENERIC) for s, _ in matched)
-        if not speaking:
-            self._read_exception(number, text)
+        parts = {signature.part for signature, _ in matched}
+        if not parts - {Part.CONTEXT, Part.GENERIC}:
+            self._read_exception(number, text, explained=Part.GENERIC in parts)
         if not PROGRESS_ANCHORS.isdisjoint(anchors):
             self._read_progress(number, text)
 
@@ -181,9 +181,12 @@ class LineReader:
         if frame and len(self._frames) < TRACEBACK_LINES:
             self._frames.append(frame["path"])
 
-    def _read_exception(self, number: int, text: str) -> None:
+    def _read_exception(self, number: int, text: str, *, explained: bool) -> None:
+        """Keep the exception a line names, unless its type only carries words already explained."""
         final = FINAL.match(text)
         if final is None or "Warning" in final["type"]:
+            return
+        if explained and CARRIERS.fullmatch(final["type"]):
             return
         inside = number - self._traceback_at < TRACEBACK_LINES
         signature = classify_final(final["type"], tuple(self._frames), in_traceback=inside)

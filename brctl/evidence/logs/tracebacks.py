@@ -9,7 +9,7 @@ from brctl.model.fault import Action, FaultClass
 
 FINAL = re.compile(
     r"^(?:\W{0,3}\[[^\]]{1,40}\]:?\s*|\[\d+,\d+\]<std\w+>:\s*|\(\w+ pid=\d+[^)]*\)\s*|\d+: |[\w.-]{1,60}\s+\|\s|[\w.-]{1,60}: (?=\w+Error)){0,6}"
-    r"(?P<type>(?:[a-zA-Z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Failure|Exit|Timeout|Iteration))(?::\s*(?P<words>.*)|\s*)$"
+    r"(?P<type>(?:[a-zA-Z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Failure|Exit|Timeout|Iteration|Unsupported))(?::\s*(?P<words>.*)|\s*)$"
 )
 """`pkg.SomeError: words`, behind the rank prefixes of torchrun, Ray and Megatron."""
 
@@ -48,7 +48,7 @@ _TABLE: tuple[tuple[re.Pattern[str], Signature], ...] = (
      root(FaultClass.USER_CODE, "python.exception", "error", 0.82, _SOURCE, action=Action.ROLLBACK_CODE)),
     (re.compile(r".*"), root(FaultClass.USER_CODE, "python.other-exception", "error", 0.55, _SOURCE, action=Action.ROLLBACK_CODE)),
 )  # fmt: skip
-_CARRIERS = re.compile(r"(?:.*\.)?(?:RuntimeError|OSError|IOError|Exception|Error)")
+CARRIERS = re.compile(r"(?:.*\.)?(?:RuntimeError|OSError|IOError|Exception|Error)")
 """Types that carry somebody else's message; what they say decides, not what they are."""
 
 _DATA_FRAME = re.compile(
@@ -76,7 +76,7 @@ def classify_final(type_name: str, frames: tuple[str, ...], *, in_traceback: boo
         inner = frames[-4:]
         if any(_DATA_FRAME.search(path) for path in inner):
             return _LOADER
-        if _CARRIERS.fullmatch(type_name) and any(_SAVE_FRAME.search(path) for path in inner):
+        if CARRIERS.fullmatch(type_name) and any(_SAVE_FRAME.search(path) for path in inner):
             return _STORAGE
     if not in_traceback and signature.fault is FaultClass.USER_CODE:
         return _BARE
