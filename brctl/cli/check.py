@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from brctl.cli.check_site import add_site_commands
 from brctl.cli.invocation import Invocation, new_app
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
@@ -15,6 +16,7 @@ from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.view.check import check_list_page, check_page
 
 app = new_app()
+add_site_commands(app)
 
 
 @app.command("list")

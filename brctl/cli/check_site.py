@@ -63,22 +63,25 @@ def import_nhc_file(
 
 def learn(
     ctx: typer.Context,
-    out: Annotated[Path, typer.Option("--baseline", help="file to write")] = Path("baseline.yaml"),
+    out: Annotated[Path | None, typer.Option("--baseline", help="default: beside config")] = None,
     level: Annotated[int, typer.Option("--level", min=1, max=4, help="checks up to this")] = 1,
 ) -> None:
     """Measure nodes that are well and keep what is normal for them."""
     asyncio.run(_learn(ctx.obj, out, level))
 
 
-async def _learn(invocation: Invocation, out: Path, level: int) -> None:
+async def _learn(invocation: Invocation, chosen: Path | None, level: int) -> None:
     from brctl.engine.sweeping import Question, choose_nodes, sweep_nodes
     from brctl.engine.wiring import open_world
     from brctl.evidence.baseline import learn_baseline
     from brctl.library.baselines import write_baseline
+    from brctl.library.config import BASELINE_NAME
     from brctl.model.nodeset import fold
     from brctl.model.sweep import Health
 
     settings = invocation.settings()
+    folder = settings.config_file.parent if settings.config_file else Path()
+    out = chosen or folder / BASELINE_NAME
     async with open_world(settings) as world:
         names = choose_nodes(world, invocation.nodes, invocation.exclude)
         result = await sweep_nodes(world, names, Question(level=level))

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from brctl.engine.sweep_store import latest, save
 from brctl.engine.wiring import World
 from brctl.evidence.assess import assess
+from brctl.evidence.baseline import Baseline, assess_baseline
 from brctl.evidence.peers import assess_peers
 from brctl.inventory.select import select
 from brctl.library.parameters import fill_parameters
@@ -106,7 +107,7 @@ async def sweep_nodes(
         checks=tuple(sorted(checks)),
         started_at=started_at,
         seconds=(world.now() - started_at).total_seconds(),
-        nodes=compare([judged[name] for name in names], world.inventory),
+        nodes=compare([judged[name] for name in names], world.inventory, world.baseline),
     )
     save(world.state_dir, result)
     return result
@@ -122,11 +123,16 @@ def judge(
     return judge_node(report, assessment.evidence, assessment.gaps)
 
 
-def compare(nodes: Sequence[NodeHealth], inventory: Inventory) -> tuple[NodeHealth, ...]:
-    """The nodes, judged once more beside their peers: equal hardware must give equal readings."""
+def compare(
+    nodes: Sequence[NodeHealth], inventory: Inventory, baseline: Baseline | None
+) -> tuple[NodeHealth, ...]:
+    """The nodes, judged once more beside their peers and what was normal when it was learned."""
     model = {name: node.labels.get("gpu_model", "") for name, node in inventory.nodes.items()}
     found = assess_peers([node.report for node in nodes], lambda name: model.get(name, ""))
     evidence: dict[str, list[Evidence]] = {}
+    for node in nodes if baseline else ():
+        usual = assess_baseline(node.report, baseline, model.get(node.node, ""))
+        evidence.setdefault(node.node, []).extend(usual)
     gaps: dict[str, list[Gap]] = {}
     for item in found.evidence:
         evidence.setdefault(item.subject.node, []).append(item)

@@ -11,9 +11,11 @@ from pathlib import Path
 from brctl.backends.contract import Backend
 from brctl.backends.open import open_backend
 from brctl.engine.clock import now
+from brctl.evidence.baseline import Baseline
 from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
 from brctl.inventory.load import load_inventory
+from brctl.library.baselines import load_baseline
 from brctl.library.checks import load_checks
 from brctl.library.config import Settings, SshSettings
 from brctl.library.jobs import load_job
@@ -46,6 +48,12 @@ class World:
         """Shipped and site checks by name; read when first asked for."""
         folders = (directory / "checks" for directory in self.settings.library_dirs)
         return load_checks((shipped_dir("checks"), *folders))
+
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        """What `check learn` found normal for this fleet; None when nothing was learned."""
+        path = self.settings.baseline
+        return load_baseline(path) if path is not None else None
 
     @property
     def state_dir(self) -> Path:

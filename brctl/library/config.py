@@ -10,6 +10,8 @@ from brctl.library.strict_yaml import Document, load_document
 from brctl.model.errors import ConfigError, did_you_mean
 
 CONFIG_NAME = "config.yaml"
+BASELINE_NAME = "baseline.yaml"
+_SYSTEM = Path("/etc/brctl")
 _TOP_KEYS = ("context", "contexts", "ssh", "state_dir", "sweep", "guards", "notify")
 _CONTEXT_KEYS = ("inventory", "jobs", "scheduler", "readonly")
 _SSH_KEYS = (
@@ -52,6 +54,7 @@ class Settings:
         jobs: job.yaml files of this context.
         state_dir: Runs, sweeps, verdicts, locks; mode 0700.
         guard_files: guards.yaml files; limits merge by strictness.
+        baseline: What is normal for this fleet, as `check learn` wrote it; None without one.
         library_dirs: Where site checks (`checks/`) and playbooks (`playbooks/`) are looked for,
             besides the shipped ones.
         config_file: The file all this came from, or None.
@@ -64,6 +67,7 @@ class Settings:
     state_dir: Path
     ssh: SshSettings
     guard_files: tuple[Path, ...] = ()
+    baseline: Path | None = None
     library_dirs: tuple[Path, ...] = ()
     readonly: bool = False
     config_file: Path | None = None
@@ -103,7 +107,7 @@ def candidate_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
         return (Path(named),)
     return (
         user_config_dir(environ) / CONFIG_NAME,
-        Path("/etc/brctl") / CONFIG_NAME,
+        _SYSTEM / CONFIG_NAME,
         lab_dir(environ) / CONFIG_NAME,
     )
 
@@ -155,7 +159,8 @@ def _read(
         state_dir=base / state if state else user_state_dir(environ),
         ssh=_read_ssh(top.section("ssh"), base),
         guard_files=_existing(Path("/etc/brctl/guards.yaml"), base / "guards.yaml"),
-        library_dirs=_existing(Path("/etc/brctl"), user_config_dir(environ), base),
+        baseline=next(iter(_existing(base / BASELINE_NAME, _SYSTEM / BASELINE_NAME)), None),
+        library_dirs=_existing(_SYSTEM, user_config_dir(environ), base),
         readonly=here.take("readonly", bool, default=False) or bool(environ.get("BRCTL_READONLY")),
         config_file=path,
     )
