@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 NEEDED = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sinfo", "squeue")
@@ -77,6 +77,7 @@ def slurm_cluster(folder: Path, names: Sequence[str]) -> Iterator[Path]:
         yield config
     finally:
         end(processes)
+        end_step_daemons(config)
         os.environ.pop("SLURM_CONF")
         if before is not None:
             os.environ["SLURM_CONF"] = before
@@ -99,6 +100,18 @@ def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def end_step_daemons(config: Path) -> None:
+    """Steps that were still completing leave their daemon behind when slurmd goes first."""
+    mark = f"SLURM_CONF={config}".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with suppress(OSError):
+            name = (entry / "comm").read_text().strip()
+            if name == "slurmstepd" and mark in (entry / "environ").read_bytes().split(b"\0"):
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def wait_until_idle(names: Sequence[str]) -> None:
