@@ -9,7 +9,7 @@ from brctl.model.fault import Action, FaultClass
 
 FINAL = re.compile(
     r"^(?:\W{0,3}\[[^\]]{1,40}\]:?\s*|\[\d+,\d+\]<std\w+>:\s*|\(\w+ pid=\d+[^)]*\)\s*|\d+: |[\w.-]{1,60}\s+\|\s|[\w.-]{1,60}: (?=\w+Error)){0,6}"
-    r"(?P<type>(?:[a-zA-Z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Failure|Exit|Timeout|Iteration|Unsupported))(?::\s*(?P<words>.*)|\s*)$"
+    r"(?P<type>(?:[a-zA-Z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Interrupt|Failure|Exit|Timeout|Iteration)|Unsupported))(?::\s*(?P<words>.*)|\s*)$"
 )
 """`pkg.SomeError: words`, behind the rank prefixes of torchrun, Ray and Megatron."""
 
