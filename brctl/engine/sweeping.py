@@ -130,9 +130,10 @@ def compare(
     model = {name: node.labels.get("gpu_model", "") for name, node in inventory.nodes.items()}
     found = assess_peers([node.report for node in nodes], lambda name: model.get(name, ""))
     evidence: dict[str, list[Evidence]] = {}
-    for node in nodes if baseline else ():
-        usual = assess_baseline(node.report, baseline, model.get(node.node, ""))
-        evidence.setdefault(node.node, []).extend(usual)
+    if baseline is not None:
+        for node in nodes:
+            usual = assess_baseline(node.report, baseline, model.get(node.node, ""))
+            evidence.setdefault(node.node, []).extend(usual)
     gaps: dict[str, list[Gap]] = {}
     for item in found.evidence:
         evidence.setdefault(item.subject.node, []).append(item)
