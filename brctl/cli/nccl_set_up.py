@@ -15,7 +15,7 @@ from brctl.engine.group_runner import GroupRunner, RoundOrder
 from brctl.engine.group_runner_exec import exec_runner
 from brctl.localise.problem import Problem
 from brctl.model.errors import ConfigError, UsageError
-from brctl.model.localisation import Bisection
+from brctl.model.localisation import Bisection, FaultKind
 from brctl.model.nodeset import expand
 from brctl.model.units import parse_duration_s, parse_size_bytes
 from brctl.view.page import Page
@@ -68,6 +68,8 @@ async def prepared(invocation: Invocation, search: Search) -> AsyncIterator[Read
             raise UsageError("a collective needs two nodes or more", hint="add a known-good node")
         yield Ready(_problem(search, nodes, {}), options, runner)
         return
+    if search.by != "node":
+        raise UsageError(f"--by {search.by} needs --runner exec:COMMAND; others test whole nodes")
     if search.runner in _OVER_SSH:
         async with _over_ssh(invocation, search, options) as ready:
             yield ready
@@ -94,8 +96,7 @@ async def _over_ssh(
         names = choose_nodes(world, wanted, invocation.exclude)
         extra = choose_nodes(world, search.golden, None) if search.golden else ()
         names += tuple(name for name in extra if name not in names)
-        local = 1 if search.by != "node" else 0
-        runner = TorchRunner(world.transport, world.inventory.nodes, settings.ssh.fanout, local)
+        runner = TorchRunner(world.transport, world.inventory.nodes, settings.ssh.fanout)
         order = RoundOrder(0, search.op, options.size_bytes, search.reps, (), _ALONE_S)
         try:
             before = await preflight(runner, names, order)
@@ -187,6 +188,7 @@ def _problem(search: Search, nodes: tuple[str, ...], known: Mapping[str, str]) -
         prior={name: prior[of[name]] for name in names if of[name] in prior},
         seed=search.seed,
         bar=search.bar,
+        unit=FaultKind.LINK if search.by == "rail" else FaultKind.NODE,
         prove=search.prove,
     )
 

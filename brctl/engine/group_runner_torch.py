@@ -117,14 +117,14 @@ class TorchRunner:
     async def _group(
         self, order: RoundOrder, number: int, group: Sequence[str], gate: asyncio.Semaphore
     ) -> tuple[GroupResult, str]:
-        master = _address(self.nodes[_host(group[0])])
+        master = _address(self.nodes[group[0]])
         first, width = _PORTS
         port = first + (order.number * 131 + number * 7) % width
         async with gate:
             replies = await asyncio.gather(
                 *(
                     self._ask(
-                        unit,
+                        name,
                         {
                             "do": "round",
                             "op": order.op,
@@ -138,7 +138,7 @@ class TorchRunner:
                             "port": port,
                         },
                     )
-                    for place, unit in enumerate(group)
+                    for place, name in enumerate(group)
                 )
             )
         return judge(replies, order)
@@ -161,8 +161,8 @@ class TorchRunner:
         )  # fmt: skip
         return judge([reply], order)
 
-    async def _ask(self, unit: str, order: Mapping[str, object]) -> Reply:
-        node = self.nodes[_host(unit)]
+    async def _ask(self, name: str, order: Mapping[str, object]) -> Reply:
+        node = self.nodes[name]
         self.used.add(node.name)
         # Nodes may share a temporary directory; their workers must not share a socket.
         own = f"{self.session}-{zlib.crc32(node.name.encode()):08x}"
@@ -187,10 +187,6 @@ class TorchRunner:
             return
         finally:
             self.used.clear()
-
-
-def _host(unit: str) -> str:
-    return unit.partition("/")[0]
 
 
 def _address(node: Node) -> str:

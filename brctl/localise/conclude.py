@@ -21,6 +21,8 @@ def conclude(search: Localiser) -> Conclusion:
     findings += _undecided(search)
     if not findings:
         findings.append(_nothing(search))
+    unit = search.problem.unit
+    findings = [replace(f, kind=unit) if f.kind is FaultKind.NODE else f for f in findings]
     return Conclusion(
         tuple(findings),
         exclusion(search, {name for f in findings for name in f.members}),

@@ -32,6 +32,7 @@ class Problem:
         convict_at: Posterior from which a cause is named.
         bar: A node whose groups reach this share of the fleet's bandwidth is not slow.
         max_rounds: Hard end.
+        unit: What the tested units are: nodes (or their GPUs), or links when each is one rail.
         prove: Run the whole fleet again without what was found only at full size. The job's
             restart after a swap proves the same, so this is off by default.
     """
@@ -49,6 +50,7 @@ class Problem:
     convict_at: float = 0.99
     bar: float = 0.97
     max_rounds: int = 40
+    unit: FaultKind = FaultKind.NODE
     prove: bool = False
 
     @property

@@ -62,7 +62,7 @@ def _nodes_named(result: Bisection) -> tuple[str, ...]:
     kinds = (FaultKind.NODE, FaultKind.SLOW, FaultKind.PAIR, FaultKind.LINK)
     known = set(result.nodes)
     return tuple(
-        name
+        name.partition("/")[0]
         for finding in result.conclusion.findings
         if finding.kind in kinds
         for name in finding.members
