@@ -266,6 +266,11 @@ class BrctlApp(App[None]):
         """Whether an action makes sense and is permitted now."""
         return self.facts is not None and allowed(action, target, self.facts)
 
+    def only_job(self) -> str:
+        """The job there is; "" when there are several or none."""
+        jobs = self.facts.jobs if self.facts else ()
+        return jobs[0].name if len(jobs) == 1 else ""
+
     def toggle_freeze(self) -> None:
         """Hold the screen still, or let it go on."""
         self.frozen = not self.frozen

@@ -1,28 +1,21 @@
-"""Screen 4: bisections, round by round, as their folders record them."""
+"""Screen 4: bisections, round by round, as they are written down."""
 
-from collections.abc import Iterable
-
-from textual.widget import Widget
-
+from brctl.tui.bisect_rows import bisect_list, bisect_rows
 from brctl.tui.facts import Facts
-from brctl.tui.frame import Frame
-from brctl.tui.lines import Lines
-from brctl.tui.rows import Tone, cut, row
+from brctl.tui.list_screen import ListScreen
+from brctl.tui.rows import Row
 
 
-class BisectScreen(Frame):
-    """The list above, the rounds below."""
+class BisectScreen(ListScreen):
+    """Follows the lines of `nccl bisect`; leaving it stops no search."""
 
     place = "bisect"
+    kind = "bisect"
     unavailable = frozenset({"approve", "deny", "rollback", "colour", "sort"})
 
-    def body(self) -> Iterable[Widget]:
-        yield Lines(id="list")
+    def list_rows(self, facts: Facts) -> list[Row]:
+        return bisect_list(facts.bisects)
 
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.query_one("#list").focus()
-
-    def show(self, facts: Facts) -> None:
-        rows = [row(("no bisection is recorded; start one with  :nccl bisect -w NODES", Tone.DIM))]
-        self.query_one("#list", Lines).show(cut(rows))
+    def detail_rows(self, facts: Facts, item: str, width: int) -> list[Row] | None:
+        found = next((one for one in facts.bisects if one.id == item), None)
+        return bisect_rows(found, width) if found else None

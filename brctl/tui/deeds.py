@@ -67,7 +67,8 @@ class Deeds(DOMNode):
             self.brctl.leave_for(["ssh", self.target().nodes[0]])
 
     def action_logs(self) -> None:
-        self.brctl.leave_for(["logs", *([self.target().job] if self.target().job else [])])
+        job = self.target().job or self.brctl.only_job()
+        self.brctl.leave_for(["logs", "classify", "--job", job])
 
     def action_evidence(self) -> None:
         self.action_why()

@@ -16,11 +16,13 @@ from brctl.inventory.load import load_inventory
 from brctl.journal.store import EVENTS, is_running, run_dirs
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
-from brctl.model.errors import BrctlError
+from brctl.model.errors import BrctlError, UsageError
+from brctl.model.hang import StackAnalysis
 from brctl.model.inventory import Inventory, Node
 from brctl.model.job import Job
 from brctl.model.sweep import NodeHealth
 from brctl.tui import notes
+from brctl.tui.bisect_rows import BisectFact
 from brctl.tui.facts import Facts, NodeFact, RunFact
 from brctl.tui.measures import MEASURES, value_of
 from brctl.tui.run_facts import read_run
@@ -53,6 +55,10 @@ class Desk(Protocol):
 
     def forget(self) -> None:
         """Read everything again next time, the inventory too."""
+        ...
+
+    def stacks(self, job: str) -> StackAnalysis:
+        """What the newest captured stacks of a job say."""
         ...
 
     def add_note(self, incident: str, text: str) -> None:
@@ -104,6 +110,7 @@ class StateDesk:
             verdicts=self._read_verdicts(),
             runs=tuple(self._read_run(path) for path in reversed(self._run_dirs())),
             swept_at=self._swept.swept_at,
+            bisects=self._read_bisects(),
             guard=self._guard,
             notes=self._try("notes", partial(notes.read_notes, self._settings.state_dir), {}),
             troubles=tuple(self._troubles),
@@ -127,6 +134,18 @@ class StateDesk:
         self._inventory = None
         self._sweeps.forget()
         self._runs.clear()
+
+    def stacks(self, job: str) -> StackAnalysis:
+        # SSH libraries come with it; nobody waits for them who does not look at stacks.
+        from brctl.engine.stack_store import newest_folder
+        from brctl.engine.stacks import analyse_folder
+
+        found = next(
+            (known for known in self._jobs or self._read_jobs() if known.name == job), None
+        )
+        if found is None:
+            raise UsageError(f"no job {job!r} is declared")
+        return analyse_folder(newest_folder(self._settings.state_dir, job), found)
 
     def add_note(self, incident: str, text: str) -> None:
         notes.add_note(self._settings.state_dir, incident, (self._now(), getpass.getuser(), text))
@@ -194,6 +213,15 @@ class StateDesk:
         nothing: list[Path] = []
         return self._try(folder.name, lambda: sorted(folder.glob(pattern)), nothing)
 
+    def _read_bisects(self) -> tuple[BisectFact, ...]:
+        nothing: BisectFact | None = None
+        paths = self._files(self._settings.state_dir / "bisects", "B-*.ndjson")
+        found = [
+            self._try(f"bisection {path.stem}", partial(_bisect, path), nothing)
+            for path in reversed(paths[-RUNS_READ:])
+        ]
+        return tuple(one for one in found if one is not None)
+
     def _run_dirs(self) -> list[Path]:
         nothing: list[Path] = []
         return self._try("runs", partial(run_dirs, self._settings.state_dir), nothing)[-RUNS_READ:]
@@ -216,3 +244,10 @@ def _stamp(path: Path) -> tuple[int, int]:
     except FileNotFoundError:
         return (0, 0)
     return (found.st_size, found.st_mtime_ns)
+
+
+def _bisect(path: Path) -> BisectFact:
+    """One search; a line that is still being written is left for the next look."""
+    whole = path.read_bytes().split(b"\n")[:-1]
+    lines = [msgspec.json.decode(line) for line in whole if line]
+    return BisectFact(path.stem, tuple(line for line in lines if isinstance(line, dict)))

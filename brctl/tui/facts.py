@@ -12,6 +12,7 @@ from brctl.model.job import Job
 from brctl.model.playbook import Safety
 from brctl.model.sweep import Health
 from brctl.playbook.steps import StepState
+from brctl.tui.bisect_rows import BisectFact
 
 
 class State(StrEnum):
@@ -149,6 +150,7 @@ class Facts:
     jobs: tuple[Job, ...] = ()
     verdicts: tuple[StoredVerdict, ...] = ()
     runs: tuple[RunFact, ...] = ()
+    bisects: tuple[BisectFact, ...] = ()
     swept_at: datetime | None = None
     guard: str = ""
     notes: Mapping[str, tuple[tuple[datetime, str, str], ...]] = field(default_factory=dict)

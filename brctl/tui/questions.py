@@ -9,7 +9,7 @@ from brctl.model.playbook import Safety
 from brctl.model.units import describe_duration
 from brctl.tui.facts import RunFact
 from brctl.tui.hand import Proposal
-from brctl.tui.rows import Row, Span, Tone, blank, heading, paragraph, row, safe
+from brctl.tui.rows import Row, Span, Tone, blank, heading, paragraph, place_of, row, safe
 from brctl.tui.run_rows import run_rows
 from brctl.tui.times import Times
 
@@ -83,7 +83,7 @@ def _steps(plan: Plan) -> Sequence[Row]:
 
 def _guard(guard: GuardResult, width: int) -> list[Row]:
     mark, tone = ("ok", Tone.SPARE) if guard.ok else ("NO", Tone.CRIT)
-    text = f"{safe(guard.sentence, 300)}   [{safe(guard.origin, 100)}]"
+    text = f"{safe(guard.sentence, 300)}   [{place_of(guard.origin)}]"
     first, *rest = paragraph(f"{mark} {guard.kind:14.14} ", text, width)
     return [Row(((first.spans[0][0], tone), *first.spans[1:])), *rest]
 

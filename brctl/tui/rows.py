@@ -67,6 +67,11 @@ def safe(text: str, limit: int = 400) -> str:
     return printable(text, limit)
 
 
+def place_of(origin: str) -> str:
+    """`guards.yaml:3` of a full path; the folder is on the command line's output."""
+    return safe(origin.rpartition("/")[2], 80)
+
+
 def fitted(text: str, width: int) -> str:
     """Text of exactly this many terminal cells; a cut is marked."""
     if cell_len(text) <= width:

@@ -7,7 +7,7 @@ from brctl.model.nodeset import fold
 from brctl.model.playbook import Safety
 from brctl.playbook.steps import StepState
 from brctl.tui.facts import RunFact, StepFact
-from brctl.tui.rows import Row, Span, Tone, blank, heading, paragraph, row, safe, table
+from brctl.tui.rows import Row, Span, Tone, blank, heading, paragraph, place_of, row, safe, table
 from brctl.tui.times import Times
 
 WORDS: Mapping[StepState, Span] = {
@@ -107,7 +107,7 @@ def _guards(run: RunFact, width: int) -> list[Row]:
     for guard in run.guards:
         mark, tone = ("ok ", Tone.SPARE) if guard.ok else ("NO ", Tone.CRIT)
         first = f"{mark}{guard.kind:14.14} "
-        text = f"{safe(guard.says, 300)}   [{safe(guard.origin, 80)}]"
+        text = f"{safe(guard.says, 300)}   [{place_of(guard.origin)}]"
         rows += [Row(((first, tone), *line.spans[1:])) if i == 0 else line
                  for i, line in enumerate(paragraph(first, text, width))]  # fmt: skip
     return rows or [row(("none recorded", Tone.UNKNOWN))]

@@ -15,8 +15,8 @@ _LINES: Mapping[str, tuple[str, Callable[[Target], str]]] = {
     "deny": ("D", lambda t: f"brctl play deny {t.run or 'RUN'}"),
     "rollback": ("u", lambda t: f"brctl play rollback {t.run or 'RUN'}"),
     "ssh": ("s", lambda t: f"brctl ssh {t.folded or 'NODE'}"),
-    "logs": ("l", lambda t: f"brctl logs {t.job}".rstrip()),
-    "stacks": ("K", lambda t: f"brctl stacks {t.job}".rstrip()),
+    "logs": ("l", lambda t: f"brctl logs classify --job {t.job or 'JOB'}"),
+    "stacks": ("K", lambda t: f"brctl stacks show --job {t.job or 'JOB'}"),
     "refresh": ("r", lambda t: f"brctl sweep -w '{t.folded}'" if t.nodes else "brctl sweep"),
 }
 
