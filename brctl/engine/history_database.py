@@ -40,9 +40,27 @@ def open_history(state_dir: Path) -> Iterator[sqlite3.Connection]:
     """A connection with all tables; commits at the end of the block, rolls back on an error."""
     path = database_path(state_dir)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with closing(sqlite3.connect(path, timeout=10.0)) as database:
-        database.execute("PRAGMA journal_mode=WAL")
-        database.execute("PRAGMA synchronous=NORMAL")
-        database.executescript(_TABLES)
-        with database:
-            yield database
+    with closing(_connect(path)) as database, database:
+        yield database
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """The index; one that is damaged is set aside and begun anew, for the sweeps hold the truth."""
+    database = sqlite3.connect(path, timeout=10.0)
+    try:
+        _prepare(database)
+    except sqlite3.DatabaseError as exc:
+        database.close()
+        # Busy, read-only and full have subclasses of their own and damage nothing.
+        if type(exc) is not sqlite3.DatabaseError:
+            raise
+        path.replace(path.with_suffix(".damaged"))
+        database = sqlite3.connect(path, timeout=10.0)
+        _prepare(database)
+    return database
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute("PRAGMA synchronous=NORMAL")
+    database.executescript(_TABLES)

@@ -78,6 +78,17 @@ def node_health(state_dir: Path, node: str) -> NodeHealth | None:
     return msgspec.json.decode(zlib.decompress(row[0]), type=NodeHealth) if row else None
 
 
+def newest_answers(state_dir: Path, since_sweep: str) -> tuple[NodeHealth, ...]:
+    """The newest full answer of every node that a sweep from `since_sweep` on has asked."""
+    if not database_path(state_dir).exists():
+        return ()
+    with open_history(state_dir) as database:
+        rows = database.execute(
+            "SELECT answer FROM nodes WHERE sweep >= ? ORDER BY at DESC, rowid", (since_sweep,)
+        ).fetchall()
+    return tuple(msgspec.json.decode(zlib.decompress(row[0]), type=NodeHealth) for row in rows)
+
+
 def node_history(state_dir: Path, node: str, limit: int) -> tuple[PastState, ...]:
     """How a node's state changed, newest first."""
     if not database_path(state_dir).exists():

@@ -1,16 +1,20 @@
 """Sweeps on disk: the newest one answers `brctl` and `brctl ls` without asking a node."""
 
 import os
-from dataclasses import replace
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
-from brctl.engine.node_states import remember_nodes
-from brctl.model.sweep import Sweep
+from brctl.engine.node_states import newest_answers, remember_nodes
+from brctl.model.sweep import NodeHealth, Sweep
 
 KEPT = 200
 """Sweeps kept; at one a minute three hours, at one in five minutes most of a day."""
+
+LOOKED_INTO = 20
+"""A node that none of the newest sweeps asked is no longer known."""
 
 
 def save(state_dir: Path, sweep: Sweep) -> Path:
@@ -33,12 +37,35 @@ def latest(state_dir: Path) -> Sweep | None:
     A sweep of a few nodes renews those and leaves the others as an earlier sweep saw them.
     Returns None when nothing was swept yet; a file that cannot be read is passed over.
     """
-    paths = sorted((state_dir / "sweeps").glob("S-*.json"), reverse=True)[:20]
-    sweeps = [sweep for sweep in map(_read, paths) if sweep is not None]
-    if not sweeps:
+    paths = sorted((state_dir / "sweeps").glob("S-*.json"), reverse=True)[:LOOKED_INTO]
+    newest = next((head for head in map(_read_head, paths) if head is not None), None)
+    if newest is None:
         return None
-    nodes = {node.node: node for sweep in reversed(sweeps) for node in sweep.nodes}
-    return replace(sweeps[0], nodes=tuple(nodes.values()))
+    nodes = newest_answers(state_dir, since_sweep=paths[-1].stem) or _from_files(paths)
+    return Sweep(newest.id, newest.level, newest.checks, newest.started_at, newest.seconds, nodes)
+
+
+class _Head(msgspec.Struct):
+    """What a sweep says of itself; its nodes are not decoded."""
+
+    id: str
+    level: int
+    checks: tuple[str, ...]
+    started_at: datetime
+    seconds: float
+
+
+def _read_head(path: Path) -> _Head | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Head)
+    except (msgspec.MsgspecError, OSError):
+        return None
+
+
+def _from_files(paths: Sequence[Path]) -> tuple[NodeHealth, ...]:
+    """The same from the sweeps themselves, for when the index was lost."""
+    sweeps = [sweep for sweep in map(_read, paths) if sweep is not None]
+    return tuple({node.node: node for sweep in reversed(sweeps) for node in sweep.nodes}.values())
 
 
 def _read(path: Path) -> Sweep | None:

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from brctl.engine.history_database import database_path
 from brctl.engine.node_states import known, node_health, node_history, remember_nodes
-from brctl.engine.sweep_store import save
+from brctl.engine.sweep_store import LOOKED_INTO, latest, save
 from brctl.model.sweep import Health
 from tests.sweep.healths import gapped, node, sweep
 
@@ -44,3 +45,39 @@ def test_five_thousand_nodes_are_listed_quickly(tmp_path: Path) -> None:
     """The states of a large fleet are read without its evidence."""
     save(tmp_path, sweep(0, [node(f"n{i}") for i in range(5000)]))
     assert len(known(tmp_path)) == 5000
+
+
+def test_the_latest_of_all_nodes_is_put_together_from_several_sweeps(tmp_path: Path) -> None:
+    """A sweep of a few nodes renews those; the index and the files give the same."""
+    save(tmp_path, sweep(0, {"n1": Health.OK, "n2": Health.CRITICAL, "n3": Health.OK}))
+    save(tmp_path, sweep(10, {"n3": Health.WARNING}))
+    indexed = latest(tmp_path)
+    database_path(tmp_path).unlink()
+    read = latest(tmp_path)
+    for found in (indexed, read):
+        assert found
+        assert found.id == sweep(10, {}).id
+        assert {n.node: n.health for n in found.nodes} == {
+            "n1": Health.OK, "n2": Health.CRITICAL, "n3": Health.WARNING,
+        }  # fmt: skip
+
+
+def test_a_node_no_recent_sweep_asked_is_no_longer_known(tmp_path: Path) -> None:
+    """A machine that left the inventory does not stay for ever."""
+    save(tmp_path, sweep(0, {"gone": Health.OK}))
+    for i in range(1, LOOKED_INTO + 1):
+        save(tmp_path, sweep(i, {"n1": Health.OK}))
+    found = latest(tmp_path)
+    assert found
+    assert [n.node for n in found.nodes] == ["n1"]
+
+
+def test_a_damaged_index_is_set_aside(tmp_path: Path) -> None:
+    """The sweeps are the truth; a broken database stops no sweep."""
+    save(tmp_path, sweep(0, {"n1": Health.OK}))
+    for path in database_path(tmp_path).parent.glob("history.sqlite3*"):
+        path.unlink()
+    database_path(tmp_path).write_bytes(b"this is no database" * 100)
+    save(tmp_path, sweep(1, {"n2": Health.OK}))
+    assert [k.node for k in known(tmp_path)] == ["n2"]
+    assert len(list((tmp_path / "sweeps").glob("*.damaged"))) == 1
