@@ -1,37 +1,73 @@
-"""evidence.capture: keep the raw answers of suspects before anything changes."""
+"""evidence.capture: keep the raw answers of suspects, and their ranks', before anything changes."""
 
 import hashlib
+import io
 import json
+import os
+import tarfile
 from collections.abc import Mapping
 from dataclasses import asdict
 
 from brctl.actions import arguments
 from brctl.actions.contract import Done, ReadOnly, Site
+from brctl.actions.redact import redact
 from brctl.model.playbook import Arguments
 from brctl.model.sweep import NodeHealth
 
 LEVEL = 1
+BUNDLE = "evidence.tar.gz"
 
 
 class EvidenceCapture(ReadOnly):
-    """One JSON file per node with everything it answered, and the digests of all of them."""
+    """One JSON file per node with everything it answered, their digests, and a bundle of all."""
 
     async def apply(self, site: Site, given: Arguments) -> Done:
         folder = site.run_dir / "evidence"
         folder.mkdir(mode=0o700, exist_ok=True)
-        sums = {}
+        files: dict[str, bytes] = {}
         for health in await site.examine(arguments.nodes(given, "nodes"), LEVEL):
-            raw = _encode(health)
-            (folder / f"{health.node}.json").write_bytes(raw)
-            sums[f"{health.node}.json"] = hashlib.sha256(raw).hexdigest()
-        (folder / "SHA256SUMS").write_text(_sums(sums))
-        out = {"files": sorted(sums), "directory": str(folder)}
-        return Done(out, changed=False, say=f"{len(sums)} files")
+            files[f"{health.node}.json"] = _encode(health)
+        if "job" in given:
+            status = await site.progress(await site.job(arguments.text(given, "job")))
+            files["job.json"] = _as_json(asdict(status))
+        files["SHA256SUMS"] = _sums(files)
+        for name, raw in files.items():
+            (folder / name).write_bytes(raw)
+        (folder / BUNDLE).write_bytes(_bundle(files, site.run, int(site.now().timestamp())))
+        out: Arguments = {"files": sorted(files), "directory": str(folder)}
+        return Done(out, changed=False, say=f"{len(files)} files, secrets taken out")
 
 
 def _encode(health: NodeHealth) -> bytes:
-    return json.dumps(asdict(health), default=str, indent=1).encode()
+    return _as_json(asdict(health))
 
 
-def _sums(sums: Mapping[str, str]) -> str:
-    return "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
+def _as_json(value: Mapping[str, object]) -> bytes:
+    """Redacted text by text, so that taking a secret out can never break the document."""
+    return json.dumps(_redacted(value), default=str, indent=1).encode()
+
+
+def _redacted(value: object) -> object:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {str(key): _redacted(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted(item) for item in value]
+    return value
+
+
+def _sums(files: Mapping[str, bytes]) -> bytes:
+    lines = (f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in sorted(files.items()))
+    return "".join(lines).encode()
+
+
+def _bundle(files: Mapping[str, bytes], run: str, at: int) -> bytes:
+    """All files as one archive, owned by nobody in particular."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, raw in sorted(files.items()):
+            entry = tarfile.TarInfo(os.path.join(f"{run}-evidence", name))
+            entry.size, entry.mtime, entry.mode = len(raw), at, 0o600
+            archive.addfile(entry, io.BytesIO(raw))
+    return buffer.getvalue()

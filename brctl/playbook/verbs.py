@@ -39,7 +39,7 @@ VERBS: Mapping[str, Verb] = {
     "check.run": Verb(
         _set("nodes"), _set("passed", "failed", "doubtful"), _set("level", "may_fail"),
     ),
-    "evidence.capture": Verb(_set("nodes"), _set("files", "directory"), _set("what", "job")),
+    "evidence.capture": Verb(_set("nodes"), _set("files", "directory"), _set("job")),
     "node.cordon": Verb(
         _set("nodes", "reason"), _set("cordoned", "already"),
         safety=Safety.REVERSIBLE, undoable=True, takes_nodes=True,
