@@ -1,7 +1,6 @@
 """`brctl fix [VERDICT]`: run the playbook a verdict proposes."""
 
 import asyncio
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.running import Consent, find_playbook, finish_run, run_playbook
 from brctl.engine.clock import now
 from brctl.engine.proposing import propose
-from brctl.engine.verdict_store import VerdictState, save, the_one
+from brctl.engine.verdict_store import VerdictState, the_one
 from brctl.model.errors import GuardError, UsageError
 from brctl.playbook.proposals import why_not
 
@@ -50,6 +49,4 @@ def fix(
         )
     consent = Consent(yes, confirm, dry_run, detach)
     run = asyncio.run(run_playbook(invocation, settings, playbook, {}, verdict, consent))
-    if run.state == "ok":
-        save(settings.state_dir, replace(stored, state=VerdictState.ACTED_ON, note=run.run))
     finish_run(invocation, settings, run)

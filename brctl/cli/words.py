@@ -68,7 +68,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "tui", "verdict", "check", "logs", "stacks", "flight-recorder", "nccl", "replay", "burnin",
         "ecc",
     ),
-    "Act": ("play", "ckpt", "job", "run", "cp", "ssh"),
+    "Act": ("play", "ckpt", "job", "standby", "run", "cp", "ssh"),
     "Practise and set up": (
         "lab", "doctor", "inventory", "schedule", "config", "schema", "completions", "help",
     ),

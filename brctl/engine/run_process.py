@@ -29,6 +29,7 @@ from brctl.engine.run_files import (
     save_result,
 )
 from brctl.engine.run_site import RunSite
+from brctl.engine.verdict_store import close_acted_on
 from brctl.engine.wiring import open_world
 from brctl.journal.locks import LEASE_S
 from brctl.journal.store import Journal, owning, read_journal
@@ -98,6 +99,8 @@ async def _carry_out(
                 steps={name: step.state.value for name, step in record.steps.items()},
             ),
         )
+        if ending.result == "ok" and inputs.verdict_id:
+            close_acted_on(ground.state_dir, inputs.verdict_id, run_dir.name)
         desk.write(
             EventType.END,
             {"exit_code": int(ending.exit_code), "result": ending.result, "why": ending.why},

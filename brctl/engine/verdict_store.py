@@ -62,6 +62,15 @@ def save_new(state_dir: Path, verdict: Verdict) -> None:
     save(state_dir, StoredVerdict(verdict, state, "nothing to do" if nothing else ""))
 
 
+def close_acted_on(state_dir: Path, verdict_id: str, run: str) -> None:
+    """An open verdict that a run has acted on is no longer proposed; others stay as they are."""
+    if not _path(state_dir, verdict_id).is_file():
+        return
+    stored = load(state_dir, verdict_id)
+    if stored.state is VerdictState.OPEN:
+        save(state_dir, replace(stored, state=VerdictState.ACTED_ON, note=run))
+
+
 def load(state_dir: Path, verdict_id: str) -> StoredVerdict:
     """The verdict of this id.
 

@@ -116,7 +116,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         "the loss became NaN on one rank first",
         origin=Origin.UNKNOWN,
         action=Action.STOP_TIME_CHECKS,
-        playbook="",
+        playbook="stop-time-checks",
         explains=frozenset(),
         cost_if_wrong="the time of the stop-time checks",
     ),

@@ -5,7 +5,7 @@ RFC 3339 UTC, names carry units, and what was not measured is null. Types with a
 written in the functional form, because `class` is a word of Python.
 """
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 
 class NodeSetDocument(TypedDict):
@@ -201,11 +201,131 @@ class NodesDocument(Envelope):
     data_age_seconds: float | None
 
 
+class LogLineDocument(TypedDict):
+    """A line that decided, or that follows from one that did."""
+
+    role: Literal["root", "victim", "teardown", "context"]
+    file: str
+    line: int
+    text: str
+    signature: str
+    count: int
+
+
+LogAlternative = TypedDict("LogAlternative", {"class": str, "probability": float})
+
+LogVerdictDocument = TypedDict(
+    "LogVerdictDocument",
+    {
+        "input": str | None,
+        "class": str,
+        "origin": Literal["infra", "user", "unknown"],
+        "culprit": str | None,
+        "probability": float,
+        "action": str,
+        "evidence": list[LogLineDocument],
+        "alternatives": list[LogAlternative],
+        "notes": list[str],
+    },
+)
+
+
+class LogClassificationDocument(Envelope):
+    """`brctl logs classify`: one item an input, and all inputs together."""
+
+    items: list[LogVerdictDocument]
+    overall: LogVerdictDocument
+
+
+class SuspectRankDocument(TypedDict):
+    """A rank the others wait for, and why it is held to be that."""
+
+    rank: int
+    node: str | None
+    reason: str
+    group: str | None
+    sequence: int | None
+    waiting_ranks: list[int]
+    detail: str
+
+
+class FlightRecorderDocument(Envelope):
+    """`brctl flight-recorder analyse`; `groups` shows how far each rank of each group came."""
+
+    ranks: list[int]
+    suspect_ranks: list[SuspectRankDocument]
+    waiting_ranks: list[int]
+    common_cause: bool
+    groups: list[dict[str, Any]]
+    notes: list[str]
+
+
+class StackAnalysisDocument(Envelope):
+    """`brctl stacks show`, `brctl stacks analyse`."""
+
+    rounds: int
+    groups: list[dict[str, Any]]
+    outlier_ranks: list[int]
+    silent_ranks: list[int]
+    group: dict[str, Any] | None
+    candidate_groups: list[dict[str, Any]]
+    suspect_ranks: list[int]
+    suspect_nodes: NodeSetDocument
+    reason: str
+    notes: list[str]
+
+
+class FindingDocument(TypedDict):
+    """What collective tests found: kind, its node or leaf names, and the tests behind it."""
+
+    kind: str
+    members: list[str]
+    posterior: float
+    smallest_size: int | None
+    why: str | None
+    tests: list[dict[str, Any]]
+
+
+class BisectionDocument(Envelope):
+    """`brctl nccl bisect`, `brctl replay run`."""
+
+    id: str
+    op: str
+    size_bytes: int
+    reps: int
+    runner: str
+    tested: NodeSetDocument
+    verdicts: list[FindingDocument]
+    excluded: dict[str, Any]
+    rounds: int
+    node_tests: int
+    seconds: float
+    complete: bool
+    ended: str
+    notes: list[str]
+    round_log: list[dict[str, Any]]
+
+
 DOCUMENTS: dict[str, type] = {
     "Sweep": SweepDocument,
     "Diagnosis": DiagnosisDocument,
     "Verdict": VerdictDocument,
     "Nodes": NodesDocument,
+    "LogClassification": LogClassificationDocument,
+    "FlightRecorderAnalysis": FlightRecorderDocument,
+    "StackAnalysis": StackAnalysisDocument,
+    "Bisection": BisectionDocument,
     "Error": ErrorDocument,
 }
-"""Document kinds by name, for `brctl schema`."""
+"""Document kinds with all their keys, for `brctl schema`."""
+
+ENVELOPE_ONLY = (
+    "Baseline", "Burnin", "BurninResults", "Check", "CheckList", "Checkpoints", "Completions",
+    "Config", "ConfigPath", "Doctor", "Ecc", "EccHistory", "Help", "HostKeys", "ImportedChecks",
+    "Inventory",
+    "InventoryCheck", "InventorySources", "Job", "LabDemo", "LabDown", "LabFault", "LabFaults",
+    "LabHealed", "LabStatus", "LogRuleList", "LogRuleTrial", "NewCheck", "Plan", "Playbook",
+    "PlaybookList", "ReplayPlan", "Run", "RunList", "Schedule", "Schema", "SchemaList",
+    "StandbyList", "StandbySize", "Status", "TuiView", "Validation", "VerdictList",
+)  # fmt: skip
+"""Kinds of which v1 promises the common keys only; their own keys may still change."""
