@@ -1,6 +1,7 @@
 """Read the state of a context from disk, without asking any node; nothing unreadable is hidden."""
 
 import getpass
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,26 +11,30 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from brctl.engine import clock, verdict_store
+from brctl.engine import clock, node_states, sweep_store, verdict_store
+from brctl.engine.history_database import database_path
+from brctl.engine.node_states import Known, PastState
 from brctl.engine.verdict_store import StoredVerdict
 from brctl.inventory.load import load_inventory
 from brctl.journal.store import EVENTS, is_running, run_dirs
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
-from brctl.model.errors import BrctlError, UsageError
+from brctl.model.errors import BrctlError, UnavailableError, UsageError
 from brctl.model.hang import StackAnalysis
 from brctl.model.inventory import Inventory, Node
 from brctl.model.job import Job
 from brctl.model.sweep import NodeHealth
+from brctl.sweep.problems import reason_of
 from brctl.tui import notes
 from brctl.tui.bisect_rows import BisectFact
 from brctl.tui.facts import Facts, NodeFact, RunFact
 from brctl.tui.measures import MEASURES, value_of
 from brctl.tui.run_facts import read_run
-from brctl.tui.swept import SweepReader, Swept
 
 Result = TypeVar("Result")
 Cordons = Mapping[str, tuple[str, str]]
+_UNREADABLE = (BrctlError, OSError, ValueError, msgspec.MsgspecError, sqlite3.Error)
+PAST_SHOWN = 100
 RUNS_READ = 100
 """Newest runs that are listed; older ones are in `brctl play history`."""
 
@@ -43,6 +48,10 @@ class Desk(Protocol):
 
     def node_health(self, name: str) -> NodeHealth | None:
         """One node's newest answers in full; None when it was never asked."""
+        ...
+
+    def node_past(self, name: str) -> Sequence[PastState]:
+        """How one node's state changed, newest first."""
         ...
 
     def place(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
@@ -85,8 +94,8 @@ class StateDesk:
         self._settings = settings
         self._now = now
         self._inventory: Inventory | None = None
-        self._sweeps = SweepReader()
-        self._swept = Swept({}, None)
+        self._known: Mapping[str, Known] = {}
+        self._known_stamp: tuple[tuple[int, int], ...] = ()
         self._runs: dict[str, _Kept] = {}
         self._cordons: Cordons = {}
         self._jobs: tuple[Job, ...] | None = None
@@ -97,7 +106,7 @@ class StateDesk:
         self._troubles = []
         inventory = self._read_inventory()
         jobs = self._read_jobs()
-        self._swept = self._read_sweeps(inventory)
+        self._read_known()
         return Facts(
             context=self._settings.context,
             scheduler=self._settings.scheduler,
@@ -109,7 +118,7 @@ class StateDesk:
             jobs=jobs,
             verdicts=self._read_verdicts(),
             runs=tuple(self._read_run(path) for path in reversed(self._run_dirs())),
-            swept_at=self._swept.swept_at,
+            swept_at=max((k.at for k in self._known.values()), default=None),
             bisects=self._read_bisects(),
             guard=self._guard,
             notes=self._try("notes", partial(notes.read_notes, self._settings.state_dir), {}),
@@ -117,22 +126,39 @@ class StateDesk:
         )
 
     def node_health(self, name: str) -> NodeHealth | None:
-        known = self._swept.nodes.get(name)
-        return known.answers() if known else None
+        return self._surely(name, partial(self._answers, name))
+
+    def node_past(self, name: str) -> Sequence[PastState]:
+        state_dir = self._settings.state_dir
+        return self._surely(name, partial(node_states.node_history, state_dir, name, PAST_SHOWN))
+
+    def _surely(self, name: str, read: Callable[[], Result]) -> Result:
+        """Read one node, or say why not: never "nothing" for what cannot be read."""
+        try:
+            return read()
+        except _UNREADABLE as error:
+            raise UnavailableError(f"{name}: its answers cannot be read: {error}") from error
+
+    def _answers(self, name: str) -> NodeHealth | None:
+        found = node_states.node_health(self._settings.state_dir, name)
+        if found is None and name in self._known:
+            # The index is gone but the sweeps are not.
+            swept = sweep_store.latest(self._settings.state_dir)
+            found = next((n for n in swept.nodes if n.node == name), None) if swept else None
+        return found
 
     def place(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
         self._cordons, self._jobs, self._guard = dict(cordons), tuple(jobs), guard
 
     def measure(self, colour: str) -> Mapping[str, float]:
-        values = {
-            name: value_of(known.answers().report, MEASURES[colour])
-            for name, known in self._swept.nodes.items()
-        }
+        measure = MEASURES[colour]
+        seen = {name: self.node_health(name) for name in self._known}
+        values = {name: value_of(n.report, measure) if n else None for name, n in seen.items()}
         return {name: value for name, value in values.items() if value is not None}
 
     def forget(self) -> None:
         self._inventory = None
-        self._sweeps.forget()
+        self._known_stamp = ()
         self._runs.clear()
 
     def stacks(self, job: str) -> StackAnalysis:
@@ -156,7 +182,7 @@ class StateDesk:
     def _try(self, what: str, read: Callable[[], Result], instead: Result) -> Result:
         try:
             return read()
-        except (BrctlError, OSError, ValueError, msgspec.MsgspecError) as error:
+        except _UNREADABLE as error:
             self._troubles.append(f"{what}: {error}")
             return instead
 
@@ -179,11 +205,23 @@ class StateDesk:
             return tuple(job for job in found if job is not None)
         return self._jobs
 
-    def _read_sweeps(self, inventory: Inventory) -> Swept:
-        paths = self._files(self._settings.state_dir / "sweeps", "S-*.json")
-        swept = self._sweeps.newest(paths, inventory.nodes.keys())
-        self._troubles += [f"sweep {sentence}" for sentence in swept.unreadable]
-        return swept
+    def _read_known(self) -> None:
+        """Read the index again when it changed; without one, the sweeps themselves."""
+        state_dir = self._settings.state_dir
+        index = database_path(state_dir)
+        sweeps = self._files(state_dir / "sweeps", "S-*.json")
+        stamp = (_stamp(index), _stamp(index.with_name(f"{index.name}-wal")), (len(sweeps), 0))
+        if stamp == self._known_stamp:
+            return
+        nothing: tuple[Known, ...] = ()
+        found = self._try("index of sweeps", partial(node_states.known, state_dir), nothing)
+        if not found and sweeps:
+            found = self._try("sweeps", partial(_from_sweeps, state_dir), nothing)
+            if not found:
+                self._troubles.append(f"sweeps: none of {len(sweeps)} files can be read")
+                return
+        self._known = {known.node: known for known in found}
+        self._known_stamp = stamp
 
     def _node_facts(self, inventory: Inventory, jobs: Sequence[Job]) -> tuple[NodeFact, ...]:
         job_of = {node: job.name for job in jobs for node in job.nodes}
@@ -192,7 +230,7 @@ class StateDesk:
         )
 
     def _fact(self, node: Node, job: str) -> NodeFact:
-        known, cordon = self._swept.nodes.get(node.name), self._cordons.get(node.name)
+        known, cordon = self._known.get(node.name), self._cordons.get(node.name)
         if known is None:
             return NodeFact(node, cordon=cordon, job=job)
         return NodeFact(node, known.health, known.check, known.detail, known.at, cordon, job)
@@ -244,6 +282,14 @@ def _stamp(path: Path) -> tuple[int, int]:
     except FileNotFoundError:
         return (0, 0)
     return (found.st_size, found.st_mtime_ns)
+
+
+def _from_sweeps(state_dir: Path) -> tuple[Known, ...]:
+    swept = sweep_store.latest(state_dir)
+    if swept is None:
+        return ()
+    at, name = swept.started_at, swept.id
+    return tuple(Known(n.node, n.health, *reason_of(n), at, name) for n in swept.nodes)
 
 
 def _bisect(path: Path) -> BisectFact:

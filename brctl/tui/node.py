@@ -4,13 +4,14 @@ from collections.abc import Iterable
 
 from textual.widget import Widget
 
+from brctl.model.errors import BrctlError
 from brctl.model.nodeset import natural_key
 from brctl.tui.address import Address
 from brctl.tui.facts import Facts
 from brctl.tui.frame import Frame
 from brctl.tui.lines import Lines
 from brctl.tui.node_rows import TABS, title_rows
-from brctl.tui.rows import Row, Span, Tone, cut, row
+from brctl.tui.rows import Row, Span, Tone, cut, row, safe
 from brctl.tui.target import Target, target_of
 
 
@@ -39,9 +40,15 @@ class NodeScreen(Frame):
             title.show([row(("not in the inventory: ", Tone.CRIT), self.address.item[:80])])
             detail.show([])
             return
-        seen = self.brctl.desk.node_health(fact.name)
         title.show([*title_rows(fact, facts), self._tabs()])
-        rows = TABS[self._tab](fact, seen, facts, self.brctl.times, max(self.width - 4, 40))
+        try:
+            seen = self.brctl.desk.node_health(fact.name)
+            past = self.brctl.desk.node_past(fact.name)
+        except BrctlError as error:
+            detail.show([row((safe(str(error)), Tone.CRIT))])
+            return
+        width = max(self.width - 4, 40)
+        rows = TABS[self._tab](fact, seen, past, facts, self.brctl.times, width)
         detail.show(cut(self.filtered(rows)))
 
     def _tabs(self) -> Row:

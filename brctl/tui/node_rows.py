@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from brctl.engine.node_states import PastState
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.report import CheckResult, ProbeStatus, Value
 from brctl.model.sweep import NodeHealth
@@ -140,8 +141,10 @@ def event_rows(seen: NodeHealth | None, times: Times) -> list[Row]:
     return [row((f"{times.of(item.at):>16}  ", Tone.DIM), *_said(item).spans) for item in dated]
 
 
-def history_rows(fact: NodeFact, facts: Facts, times: Times) -> list[Row]:
-    """Verdicts and runs that named this node."""
+def history_rows(
+    fact: NodeFact, facts: Facts, past: Sequence[PastState], times: Times
+) -> list[Row]:
+    """Verdicts and runs that named this node, then how its state changed."""
     body = [
         ((times.of(s.verdict.decided_at), "verdict", safe(s.verdict.id, 20),
           f"{s.verdict.fault.value} {s.state.value}"), f"verdict:{s.verdict.id}")
@@ -152,8 +155,13 @@ def history_rows(fact: NodeFact, facts: Facts, times: Times) -> list[Row]:
           f"{run.playbook} {run.state}"), f"run:{run.name}")
         for run in facts.runs if fact.name in run.nodes
     ]  # fmt: skip
+    body += [
+        ((times.of(state.at), "sweep", state.health.value.upper(),
+          safe(f"{state.check} {state.detail}", 300)), "")
+        for state in past
+    ]  # fmt: skip
     if not body:
-        return [row(("no verdict and no run named this node", Tone.DIM))]
+        return [row(("no verdict, run or sweep named this node", Tone.DIM))]
     return table(("AT", "WHAT", "ID", "SAYS"), body)
 
 
@@ -174,15 +182,15 @@ def raw_node_rows(seen: NodeHealth | None, width: int) -> list[Row]:
 
 
 TABS: Mapping[str, Callable[..., list[Row]]] = {
-    "Health": lambda f, s, a, t, w: health_rows(f, s, t, w),
-    "GPUs": lambda f, s, a, t, w: gpu_rows(s),
-    "Links": lambda f, s, a, t, w: link_rows(s),
-    "Host": lambda f, s, a, t, w: host_rows(s),
-    "Events": lambda f, s, a, t, w: event_rows(s, t),
-    "History": lambda f, s, a, t, w: history_rows(f, a, t),
-    "Raw": lambda f, s, a, t, w: raw_node_rows(s, w),
+    "Health": lambda f, s, p, a, t, w: health_rows(f, s, t, w),
+    "GPUs": lambda f, s, p, a, t, w: gpu_rows(s),
+    "Links": lambda f, s, p, a, t, w: link_rows(s),
+    "Host": lambda f, s, p, a, t, w: host_rows(s),
+    "Events": lambda f, s, p, a, t, w: event_rows(s, t),
+    "History": lambda f, s, p, a, t, w: history_rows(f, a, p, t),
+    "Raw": lambda f, s, p, a, t, w: raw_node_rows(s, w),
 }
-"""What each tab draws, from the fact, the health, all facts, times and width."""
+"""What each tab draws, from the fact, the health, the past, all facts, times and width."""
 
 
 def _by_subject(seen: NodeHealth | None, prefix: str) -> dict[str, dict[str, Value]]:

@@ -119,7 +119,7 @@ def main(argv: list[str]) -> int:
         print(f"writing a sweep of {NODES} nodes ...")
         settings = make_fleet(Path(folder), NODES)
         size = sum(path.stat().st_size for path in (settings.state_dir / "sweeps").iterdir())
-        print(f"sweep file: {size / 1e6:.0f} MB")
+        print(f"index of sweeps: {size / 1e6:.0f} MB")
         return subprocess.run(
             [sys.executable, "-m", "tests.bench.tui", folder], check=False
         ).returncode

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
+from brctl.engine.node_states import remember_nodes
 from brctl.library.config import Settings, load_settings
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
@@ -14,10 +13,11 @@ from brctl.model.sweep import Health, NodeHealth, Sweep
 
 NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)
 GPUS = 8
+BATCH = 250
 CHECKS = 12
-MEASURED_PER_GPU = 40
-"""Readings of one GPU in a level 1 sweep: ecc 14, clocks 9, devices 6, pcie 6, nvlink 5."""
-CLEARED_PER_GPU = 16
+MEASURED_PER_GPU = 140
+"""Readings of one GPU in a level 1 sweep of the lab, its 18 NVLinks included."""
+CLEARED_PER_GPU = 40
 CONFIG = """\
 apiVersion: brctl.dev/v1
 kind: Config
@@ -90,19 +90,19 @@ def make_fleet(folder: Path, count: int) -> Settings:
         f'  "gpu[0001-{count:04d}]": {{gpus: 8, rack: {{every: 32, format: "r%03d"}}}}\n'
     )
     settings = load_settings({"HOME": str(folder)}, config=folder / "config.yaml")
-    sweeps = settings.state_dir / "sweeps"
-    sweeps.mkdir(parents=True)
-    write_sweep(sweeps / "S-20260705T120000000.json", count)
+    remember(settings.state_dir, count)
     return settings
 
 
-def write_sweep(path: Path, count: int) -> None:
-    """The bytes `sweep_store.save` writes, without holding the whole fleet in memory."""
-    head = msgspec.json.encode(Sweep(path.stem, 1, ("gpu.ecc",), NOON, 9.0, ()))
-    with path.open("wb") as stream:
-        stream.write(head[: head.rindex(b"[]")] + b"[")
-        for index, name in enumerate(names(count)):
-            health = health_of(index)
-            node = healthy(name, NOON) if health is Health.OK else unwell(name, NOON, health)
-            stream.write((b"," if index else b"") + msgspec.json.encode(node))
-        stream.write(b"]}")
+def remember(state_dir: Path, count: int) -> None:
+    """What `sweep_store.save` keeps of a sweep, without holding the whole fleet in memory."""
+    everyone = names(count)
+    for start in range(0, count, BATCH):
+        batch = range(start, min(start + BATCH, count))
+        nodes = tuple(_node(everyone[index], health_of(index)) for index in batch)
+        sweep = Sweep("S-20260705T120000000", 1, ("gpu.ecc",), NOON, 9.0, nodes)
+        remember_nodes(state_dir, sweep)
+
+
+def _node(name: str, health: Health) -> NodeHealth:
+    return healthy(name, NOON) if health is Health.OK else unwell(name, NOON, health)
