@@ -86,7 +86,7 @@ class Joint:
         self.null = math.log(NULL_SHARE)
         self.history = np.zeros(count, dtype=np.int64)
 
-    def absorb(self, tested: Round) -> None:
+    def absorb(self, tested: Round, *, forget: bool = True) -> None:
         """Take a round of any stage in; nodes that left the fleet are ignored."""
         member, groups = self._membership(tested)
         if not len(groups):
@@ -99,7 +99,8 @@ class Joint:
         self.scale += ratio @ (size[:, None] >= self.sizes[None, :])
         self._absorb_pairs(member, groups)
         self.history = _refine(self.history, member)
-        self._forget()
+        if forget:
+            self._forget()
 
     def _membership(self, tested: Round) -> tuple[Ints, Floats]:
         """Group number per node of the fleet (-1 none), and reps, failed, size per group."""
@@ -151,9 +152,13 @@ class Joint:
         return np.concatenate(found)
 
     def _forget(self) -> None:
-        best = max(self.node.max(), self.scale.max(), self.null, float(self.pair.max(initial=-99)))
-        keep = self.pair.max(axis=0, initial=-np.inf) > best + _FORGET
-        if len(keep) and keep.mean() < 0.7:
+        """Drop pairs that lag hopelessly behind the best hypothesis."""
+        if not len(self.low):
+            return
+        likeliest = self.pair.max(axis=0)
+        best = max(self.node.max(), self.scale.max(), self.null, float(likeliest.max()))
+        keep = likeliest > best + _FORGET
+        if np.count_nonzero(keep) < 0.7 * len(keep):
             self.low, self.high, self.pair = self.low[keep], self.high[keep], self.pair[:, keep]
 
 

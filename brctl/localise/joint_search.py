@@ -38,8 +38,8 @@ class JointSearch:
     def _start(self) -> None:
         fleet = [v for v in range(len(self.problem.nodes)) if v not in self.gone]
         self.joint = Joint(np.array(fleet, dtype=np.int64))
-        for tested in self.seen:
-            self.joint.absorb(tested)
+        for number, tested in enumerate(self.seen, 1):
+            self.joint.absorb(tested, forget=number == len(self.seen))
         self.now = standing(self.joint)
 
     def absorb(self, tested: Round) -> None:

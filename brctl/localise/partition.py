@@ -68,8 +68,8 @@ class Standing:
         return float(self.pair.sum(dtype=np.float64)) * self.pair_scale
 
     def best_pair(self) -> tuple[tuple[int, int], float]:
-        """The likeliest pair, as positions in the joint fleet, with its probability."""
-        if not self.pair.shape[1]:
+        """The likeliest pair, as positions in the joint fleet; 0 while there are too many."""
+        if not 0 < self.pair.shape[1] <= _END_GAME_FROM:
             return (0, 0), 0.0
         by_pair = self.pair.sum(axis=0)
         best = int(by_pair.argmax())
