@@ -18,7 +18,7 @@ from brctl.engine.undoing import expire, roll_back
 from brctl.model.errors import BrctlError, LockedError
 from brctl.model.event import EventType
 from brctl.model.exit_codes import ExitCode
-from brctl.model.playbook import Json, OnFailure, Safety, Step
+from brctl.model.playbook import Hook, Json, OnFailure, Safety, Step
 from brctl.playbook.expressions import ExpressionError
 from brctl.playbook.plan import arguments_of, takes_found_nodes
 from brctl.playbook.steps import StepState
@@ -192,7 +192,14 @@ class Executor:
             after = await action.confirm(self._desk.site, given)
             if after.done is False:
                 raise ActionFailed(f"was done but does not show: {after.say}")
+        if step.verify is not None:
+            await self._verify(step.verify)
         return done, done.changed
+
+    async def _verify(self, hook: Hook) -> None:
+        """A second opinion the playbook asks for; when it says no, the step has failed."""
+        given = expand(hook.arguments, self._desk.scope())
+        await ACTIONS[hook.uses].apply(self._desk.site, given)  # type: ignore[arg-type]  # a mapping stays one
 
     def _failed(
         self, step: Step, error: ActionFailed, started: datetime, *, last: bool

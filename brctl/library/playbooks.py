@@ -49,7 +49,7 @@ _AFTER = ("success", "failure", "always")
 # than refusing the file: the author would believe in a limit that nobody keeps.
 _NOT_YET_STEP: Mapping[str, str] = {
     "run": "scripts", "env": "scripts", "where": "scripts", "expect": "scripts",
-    "verify": "verification after a step", "idempotency_key": "idempotency keys",
+    "idempotency_key": "idempotency keys",
 }  # fmt: skip
 
 
@@ -207,6 +207,7 @@ class _Reader:
             skip_if=section.take("skip_if", str, ""),
             safety=safety,
             undo=self._undo(section),
+            verify=self._hook(section.section("verify")) if "verify" in section.data else None,
             timeout_s=self._timeout_s(section),
             retry=self._retry(section, safety),
             on_failure=self._failure(section),

@@ -391,3 +391,18 @@ def test_nodes_found_during_the_run_count_against_the_limit_too(tmp_path: Path) 
     assert ground.world.read()["cordons"] == {}
     end = read_journal(run_dir).events[-1]
     assert "0 nodes taken in 6h00 + 2 now = 2 > 1" in str(end.fields["why"])
+
+
+def test_a_step_whose_verification_says_no_has_failed_and_is_undone(tmp_path: Path) -> None:
+    """The node was put back, but the look after it finds it sick: it goes out again."""
+    text = (shipped_dir("playbooks") / "uncordon.yaml").read_bytes()
+    text += b"    verify: {uses: check.run, with: {nodes: $(inputs.nodes)}}\n"
+    ground = fake_ground(tmp_path)
+    asyncio.run(ground.backend.cordon(["n1", "n2"], "brctl:ann", "test", NOON))
+    with ground.world.change() as data:
+        data["sick"] = ["n2"]
+    playbook = read_playbook(text, "uncordon.yaml")
+    for node, code in (("n1", ExitCode.OK), ("n2", ExitCode.ROLLED_BACK)):
+        prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": node}))
+        assert carry(ground, create_run(ground, prepared, ONCALL)) is code
+    assert set(ground.world.read()["cordons"]) == {"n2"}
