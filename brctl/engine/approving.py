@@ -75,5 +75,7 @@ def _ask(desk: RunDesk, step: Step, need: Need, given: int) -> None:
             "asked_at": rfc3339(desk.ground.now()),
         },
     )
-    why = f"{PEOPLE[need] - given} more people must approve before {step.id}"
+    missing = PEOPLE[need] - given
+    who = "one more person" if missing == 1 else f"{missing} more people"
+    why = f"{who} must approve before {step.id}"
     raise RunEnds(Ending("waiting", ExitCode.WAITING, why))
