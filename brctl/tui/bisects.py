@@ -11,7 +11,7 @@ class BisectScreen(ListScreen):
 
     place = "bisect"
     kind = "bisect"
-    unavailable = frozenset({"approve", "deny", "rollback", "colour", "sort"})
+    unavailable = frozenset({"approve", "deny", "rollback", "colour"})
 
     def list_rows(self, facts: Facts) -> list[Row]:
         return bisect_list(facts.bisects)

@@ -11,7 +11,7 @@ class IncidentsScreen(ListScreen):
 
     place = "incidents"
     kind = "incident"
-    unavailable = frozenset({"approve", "deny", "rollback", "colour", "sort"})
+    unavailable = frozenset({"approve", "deny", "rollback", "colour"})
 
     def list_rows(self, facts: Facts) -> list[Row]:
         return incident_list(incidents_of(facts), self.brctl.times)

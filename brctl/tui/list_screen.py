@@ -6,6 +6,7 @@ from typing import ClassVar
 from textual import on
 from textual.widget import Widget
 
+from brctl.model.nodeset import natural_key
 from brctl.tui.address import Address
 from brctl.tui.facts import Facts
 from brctl.tui.frame import Frame
@@ -26,6 +27,7 @@ class ListScreen(Frame):
     def __init__(self, address: Address | None = None) -> None:
         super().__init__(address)
         self._wished = self.address.item
+        self._column = -1
 
     def list_rows(self, facts: Facts) -> list[Row]:
         """The lines of the list."""
@@ -62,7 +64,8 @@ class ListScreen(Frame):
         super().open(address)
 
     def show(self, facts: Facts) -> None:
-        self.listing.show(cut(self.filtered(self.list_rows(facts))))
+        rows = sorted_rows(self.list_rows(facts), self._column)
+        self.listing.show(cut(self.filtered(rows)))
         if self._wished and self.listing.go_to(f"{self.kind}:{self._wished}"):
             self._wished = ""
         self.draw_detail(facts)
@@ -92,8 +95,27 @@ class ListScreen(Frame):
     def action_detail(self) -> None:
         self.detail.focus()
 
+    def action_sort(self) -> None:
+        """By the next column; after the last one in the list's own order again."""
+        rows = self.list_rows(self.brctl.facts) if self.brctl.facts else []
+        titles = rows[0].text.split() if rows else []
+        self._column = -1 if self._column + 1 >= len(titles) else self._column + 1
+        order = titles[self._column] if self._column >= 0 else "its own order"
+        self.brctl.say(f"sorted by {order}")
+        self.redraw()
+
     def step_back(self) -> bool:
         if self.focused is self.detail:
             self.listing.focus()
             return True
         return super().step_back()
+
+
+def sorted_rows(rows: list[Row], column: int) -> list[Row]:
+    """A table's lines by one column, its head staying first; -1 leaves them as they are."""
+    if column < 0:
+        return rows
+    # Cells and the gaps between them alternate.
+    place = 2 * column
+    head, body = rows[:1], rows[1:]
+    return head + sorted(body, key=lambda line: natural_key(line.spans[place][0].strip()))

@@ -14,7 +14,7 @@ class RunsScreen(ListScreen):
 
     place = "runs"
     kind = "run"
-    unavailable = frozenset({"colour", "sort"})
+    unavailable = frozenset({"colour"})
 
     def __init__(self, address: Address | None = None) -> None:
         super().__init__(address)

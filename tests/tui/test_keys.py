@@ -10,6 +10,8 @@ from brctl.tui.dialogs import ConfirmDialog, ListDialog
 from brctl.tui.export import screen_text
 from brctl.tui.fleet import FleetScreen
 from brctl.tui.keys import ALWAYS, EVERYWHERE, TARGET
+from brctl.tui.list_screen import sorted_rows
+from brctl.tui.rows import table
 from brctl.tui.times import TimeStyle
 from tests.tui.conftest import hand_of, settled, shows, until
 from tests.tui.site import make_site, site_app, site_verdict
@@ -337,3 +339,19 @@ async def test_the_palette_finds_nodes_and_verdicts(app: BrctlApp) -> None:
         await pilot.pause(0.5)
         await pilot.press("enter")
         await until(lambda: app.frame is not None and app.frame.address == Address("node", "n2"))
+
+
+def test_a_table_sorts_by_any_column_and_keeps_its_head() -> None:
+    """Numbers in names sort as numbers."""
+    rows = table(("RUN", "NODES"), [(("R-2", "n10"), "run:R-2"), (("R-1", "n9"), "run:R-1")])
+    assert [line.key for line in sorted_rows(rows, 0)] == ["", "run:R-1", "run:R-2"]
+    assert [line.key for line in sorted_rows(rows, 1)] == ["", "run:R-1", "run:R-2"]
+    assert sorted_rows(rows, -1) == rows
+
+
+async def test_s_turns_through_the_columns(app: BrctlApp) -> None:
+    """S names the column it sorts by."""
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await settled(pilot)
+        await pilot.press("2", "S")
+        await shows(app, "sorted by ID")
