@@ -59,7 +59,8 @@ def test_a_waiting_rank_shows_where_it_waits(rank: subprocess.Popen[bytes], tmp_
     needs_py_spy()
     found = ask(tmp_path)
     assert "wait_here" in frames(found)
-    assert found["job.stack.state"] == "S"
+    # On a busy machine the sampled process may be seen just waking.
+    assert found["job.stack.state"] in ("S", "R")
 
 
 def test_a_stopped_rank_can_still_be_read(rank: subprocess.Popen[bytes], tmp_path: Path) -> None:

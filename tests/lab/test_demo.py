@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,7 @@ def test_an_interrupt_during_the_fix_ends_the_run_too(tmp_path: Path) -> None:
         record = _wait_for_record(directory)
         assert demo.stderr is not None
         assert any(line.startswith("verdict:") for line in demo.stderr)
-        time.sleep(1.5)
-        assert any(b"run_process" in _command(pid) for pid in leftovers(record))
+        _wait_until(lambda: any(b"run_process" in _command(pid) for pid in leftovers(record)))
         demo.send_signal(signal.SIGINT)
         assert demo.wait(timeout=30) == 130
         assert leftovers(record) == ()
@@ -68,6 +68,13 @@ def test_an_interrupt_during_the_fix_ends_the_run_too(tmp_path: Path) -> None:
         demo.kill()
         demo.communicate()
         take_down(LabPaths(directory))
+
+
+def _wait_until(happened: Callable[[], bool]) -> None:
+    limit_s = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < limit_s
+        time.sleep(0.02)
 
 
 def _command(pid: int) -> bytes:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import asyncssh
 import pytest
@@ -69,12 +69,20 @@ async def test_a_dead_node_boots_again(lab: Lab) -> None:
     assert all(not node.faults for node in lab.status().nodes)
 
 
+async def until(happened: Callable[[], bool]) -> None:
+    """Wait for something that a busy machine may take seconds to do."""
+    async with asyncio.timeout(10):
+        while not happened():
+            await asyncio.sleep(0.02)
+
+
 async def test_a_detached_process_dies_with_its_node(lab: Lab) -> None:
     """What a session left behind in a session of its own is part of the node."""
     marker = lab.paths.node("n1").home / "alive"
     await run(
         lab, "n1", f"setsid sh -c 'while :; do echo >> {marker}; sleep 0.05; done' >&- 2>&- &"
     )
+    await until(marker.exists)
     lab.break_node("node-dead", "n1")
     size = marker.stat().st_size
     await asyncio.sleep(0.3)
