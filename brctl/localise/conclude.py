@@ -110,13 +110,25 @@ def _undecided(search: Localiser) -> list[Finding]:
         return [] if search.joint.findings else [_joint_undecided(search)]
     suspicion, convicted = search.suspicion(), search.convicted()
     suspects = np.nonzero(suspicion[: search.causes.node_count] > _OPEN)[0].tolist()
-    left = [v for v in suspects if v not in convicted and supporting(search, v)]
+    left = [
+        v
+        for v in suspects
+        if v not in convicted and supporting(search, v) and not _fast_enough(search, v)
+    ]
     if not left:
         return []
     names = tuple(search.problem.nodes[v] for v in left)
     tests = sorted({test for v in left for test in supporting(search, v)})
     best = float(suspicion[left].max())
     return [Finding(FaultKind.UNDECIDABLE, names, best, tuple(tests), 0, _why_open(search, names))]
+
+
+def _fast_enough(search: Localiser, node: int) -> bool:
+    """Suspected for its bandwidth alone, and that is above the bar."""
+    if search.failing is not None and search.failing.probability[node] > _OPEN:
+        return False
+    ratio = speed_ratio(search, node)
+    return ratio is not None and ratio > search.problem.bar
 
 
 def _why_open(search: Localiser, names: tuple[str, ...]) -> str:
