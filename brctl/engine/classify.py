@@ -13,6 +13,11 @@ from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
 from brctl.model.log_verdict import LogClassification, LogVerdict
 
+_SAMPLE_BYTES = 64 << 10
+_CONTROL_SHARE = 0.05
+_TEXT = bytes({*range(32, 127), *range(128, 256), *b"\t\n\r\f\v\b\x07\x1b"})
+"""Bytes of text in any encoding: random data has a tenth of others, logs next to none."""
+
 
 @dataclass(slots=True)
 class Classifier:
@@ -71,7 +76,9 @@ class Classifier:
         scan = AnchorScan(self.engine)
         reader = LineReader(name, self._index, self.clock_offsets_s.get(name, 0.0))
         size = zeros = 0
+        text = True
         for block in blocks:
+            text = text and (size > 0 or not _is_binary(block))
             size += len(block)
             zeros += block.count(0)
             for line in scan.feed(block):
@@ -83,13 +90,22 @@ class Classifier:
             notes.append(f"{name}: empty")
         if zeros:
             notes.append(f"{name}: {zeros} NUL bytes; binary or a sparse file after a crash")
+        if not text:
+            notes.append(f"{name}: binary, not a log")
         if scan.long_lines:
             notes.append(f"{name}: a line longer than 1 MiB was read in pieces")
-        return reader.events(), notes, bool(size) and zeros * 10 < size and not blocks.failed
+        seen = bool(size) and text and zeros * 10 < size and not blocks.failed
+        return reader.events(), notes, seen
 
     def _blocks(self, path: Path) -> "Blocks":
         notes: list[str] = []
         return Blocks(read_blocks(path, notes), notes)
+
+
+def _is_binary(block: bytes) -> bool:
+    """Whether a first block holds more control characters than any log does."""
+    sample = block[:_SAMPLE_BYTES]
+    return len(sample.translate(None, _TEXT)) > _CONTROL_SHARE * len(sample)
 
 
 @dataclass(slots=True)

@@ -69,6 +69,8 @@ def _text(result: FlightRecorderAnalysis) -> str:
 
 
 def _nobody(result: FlightRecorderAnalysis) -> str:
+    if not result.ranks:
+        return "no dump could be read: nothing is known"
     if result.common_cause:
         return "all ranks entered and none completed: look at the fabric, no rank is suspected"
     return "nothing pending: no rank waits" if not result.waiting else "no rank can be named"

@@ -64,8 +64,8 @@ def test_bad_input_is_read_and_said(
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\x00" * 5000, gzip.compress(b"", mtime=0)],
-    ids=["empty", "zeros", "empty gzip"],
+    [b"", b"\x00" * 5000, gzip.compress(b"", mtime=0), bytes(range(256)) * 40],
+    ids=["empty", "zeros", "empty gzip", "binary"],
 )
 def test_what_could_not_be_read_is_unknown(
     classifier: Classifier, tmp_path: Path, data: bytes
