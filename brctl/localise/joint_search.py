@@ -9,7 +9,7 @@ from brctl.localise.partition import Standing, next_partition, standing
 from brctl.localise.problem import FaultKind, Finding, Group, Problem, Round, Stage
 
 _MOST_ROUNDS = 30
-_PROOFS = 6
+_PROOFS = 5
 
 
 @dataclass(slots=True)
