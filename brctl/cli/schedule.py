@@ -12,19 +12,19 @@ from brctl.cli.typed import typed
 
 app = new_app()
 
-Every = Annotated[str, typer.Option("--every", help="5m, 30m, 2h")]
+Every = Annotated[str | None, typer.Option("--every", help="5m, 30m, 2h")]
 Prom = Annotated[Path | None, typer.Option("--prom", help="metrics file of node_exporter")]
 Program = Annotated[str | None, typer.Option("--program", help="path of brctl on that host")]
 
 
 @app.command("systemd")
 def systemd(
-    ctx: typer.Context, every: Every = "5m", prom: Prom = None, program: Program = None
+    ctx: typer.Context, every: Every = None, prom: Prom = None, program: Program = None
 ) -> None:
     """Print a service and a timer; nothing is installed."""
     from brctl.view.schedule import systemd_units
 
-    every_s = typed("--every", every, _interval)
+    every_s = _every_s(ctx.obj, every)
     words = _command(ctx.obj, prom, program)
     text = typed("--program", words[0], lambda _: systemd_units(words, every_s))
     _finish(ctx.obj, "systemd", text)
@@ -32,13 +32,19 @@ def systemd(
 
 @app.command("cron")
 def cron(
-    ctx: typer.Context, every: Every = "5m", prom: Prom = None, program: Program = None
+    ctx: typer.Context, every: Every = None, prom: Prom = None, program: Program = None
 ) -> None:
     """Print a crontab line; nothing is installed."""
     from brctl.view.schedule import crontab_line
 
-    every_s = typed("--every", every, _interval)
+    every_s = _every_s(ctx.obj, every)
     _finish(ctx.obj, "cron", crontab_line(_command(ctx.obj, prom, program), every_s))
+
+
+def _every_s(invocation: Invocation, flag: str | None) -> float:
+    if flag is not None:
+        return typed("--every", flag, _interval)
+    return typed("sweep.interval", invocation.settings().sweep.interval, _interval)
 
 
 def _interval(text: str) -> float:

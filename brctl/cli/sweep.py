@@ -43,40 +43,41 @@ def sweep(
     ctx: typer.Context,
     level: Annotated[int, typer.Option("--level", min=1, max=4, help="1 safe beside jobs")] = 1,
     checks: Annotated[str, typer.Option("--checks", help="only checks of this pattern")] = "*",
-    profile: Annotated[str, typer.Option("--profile", help="sweep, preflight, storage")] = "sweep",
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="sweep, preflight, storage")
+    ] = None,
     job: Annotated[str | None, typer.Option("--job", help="also ask about this job")] = None,
     cron: Annotated[bool, typer.Option("--cron", help="only new, recovered, reminders")] = False,
     lines: Annotated[bool, typer.Option("--lines", help="one line per node")] = False,
     prom: Annotated[Path | None, typer.Option("--prom", help="metrics file, atomic")] = None,
     lock: Annotated[str | None, typer.Option("--lock", help="skip, wait or fail")] = None,
     jitter: Annotated[str, typer.Option("--jitter", help="this host's slot within, 5m")] = "0s",
-    max_unknown: Annotated[str, typer.Option("--max-unknown", help="count or 1%")] = "0",
+    max_unknown: Annotated[str | None, typer.Option("--max-unknown", help="count or 1%")] = None,
     fail_on: Annotated[str, typer.Option("--fail-on", help="warn or crit")] = "warn",
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="findings exit 0")] = False,
 ) -> None:
-    """Sweep nodes; exit 0 all well, 1 warnings, 2 a fault, 3 cannot tell."""
+    """Sweep nodes; exit 0 all well, 1 warnings, 2 a fault, 3 cannot tell.
+
+    Without a flag, `sweep:` of the configuration says profile, max_unknown and reminder.
+    """
     from brctl.engine.sweep_cycle import LOCK_MODES, jitter_s, sweep_lock
     from brctl.engine.sweeping import Question
+    from brctl.library.sweep_settings import parse_max_unknown
     from brctl.model.units import parse_duration_s
-    from brctl.sweep.exit_policy import ExitPolicy, parse_max_unknown
+    from brctl.sweep.exit_policy import ExitPolicy
 
     invocation: Invocation = ctx.obj
     _closed("--fail-on", fail_on, ("warn", "crit"))
     mode = lock or ("skip" if cron else "wait")
     _closed("--lock", mode, LOCK_MODES)
-    typed("--max-unknown", max_unknown, lambda text: parse_max_unknown(text, 1))
-    request = _Request(
-        invocation,
-        job,
-        Question(level, checks, profile),
-        ExitPolicy(max_unknown, fail_on, exit_zero),
-        cron,
-        lines,
-        prom,
-    )
+    if max_unknown is not None:
+        typed("--max-unknown", max_unknown, lambda text: parse_max_unknown(text, 1))
     wait_s = jitter_s(socket.gethostname(), typed("--jitter", jitter, parse_duration_s))
     try:
         settings = invocation.settings()
+        question = Question(level, checks, profile or settings.sweep.profile)
+        policy = ExitPolicy(max_unknown or settings.sweep.max_unknown, fail_on, exit_zero)
+        request = _Request(invocation, job, question, policy, cron, lines, prom)
         with sweep_lock(settings.state_dir, settings.context, mode) as ours:
             if not ours:
                 invocation.note("another sweep of this context is running; skipped")
@@ -122,7 +123,7 @@ async def _run(request: _Request, wait_s: float) -> None:
                 show(done, len(names))
 
         result = await sweep_nodes(world, names, question, progress)
-        changes = record_sweep(world, result)
+        changes = record_sweep(world, result, world.settings.sweep.reminder)
         write_names(world)
         _finish(request, world, result, changes)
 

@@ -15,7 +15,6 @@ from brctl.model.errors import ConfigError, LockedError
 from brctl.model.sweep import Sweep
 
 LOCK_MODES = ("skip", "wait", "fail")
-REMINDER = timedelta(hours=24)
 
 
 @contextmanager
@@ -43,7 +42,7 @@ def jitter_s(host: str, spread_s: float) -> float:
     return zlib.crc32(host.encode()) / 2**32 * spread_s
 
 
-def record_sweep(world: World, sweep: Sweep, reminder: timedelta = REMINDER) -> Changes:
+def record_sweep(world: World, sweep: Sweep, reminder: timedelta) -> Changes:
     """Add a sweep to the history and say what changed since the ones before."""
     labels = {node.node: world.inventory.nodes[node.node].labels for node in sweep.nodes}
     return SweepHistory(world.state_dir).record(sweep, labels, reminder)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
+from brctl.library.sweep_settings import SweepSettings, read_sweep
 from brctl.model.errors import ConfigError, did_you_mean
 
 CONFIG_NAME = "config.yaml"
@@ -19,7 +20,7 @@ _SSH_KEYS = (
     "connect_timeout", "login_timeout", "transport", "sudo",
 )  # fmt: skip
 _SCHEDULERS = ("static", "slurm", "kubernetes")
-_TRANSPORTS = ("auto", "asyncssh", "openssh", "paramiko", "local")
+_TRANSPORTS = ("auto", "asyncssh", "broker", "openssh", "paramiko", "local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Settings:
     scheduler: str
     state_dir: Path
     ssh: SshSettings
+    sweep: SweepSettings = field(default_factory=SweepSettings)
     guard_files: tuple[Path, ...] = ()
     baseline: Path | None = None
     library_dirs: tuple[Path, ...] = ()
@@ -158,6 +160,7 @@ def _read(
         scheduler=here.choice("scheduler", _SCHEDULERS, "static"),
         state_dir=base / state if state else user_state_dir(environ),
         ssh=_read_ssh(top.section("ssh"), base),
+        sweep=read_sweep(top.section("sweep")),
         guard_files=_existing(Path("/etc/brctl/guards.yaml"), base / "guards.yaml"),
         baseline=next(iter(_existing(base / BASELINE_NAME, _SYSTEM / BASELINE_NAME)), None),
         library_dirs=_existing(_SYSTEM, user_config_dir(environ), base),

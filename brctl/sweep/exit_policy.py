@@ -1,10 +1,9 @@
 """How much of a sweep's bad news an exit code tells: `--max-unknown --fail-on --exit-zero`."""
 
-import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from brctl.library.sweep_settings import parse_max_unknown
 from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.sweep import EXIT_OF, Health
 
@@ -35,19 +34,3 @@ class ExitPolicy:
         if self.exit_zero and code in (ExitCode.WARNING, ExitCode.CRITICAL):
             return ExitCode.OK
         return code
-
-
-def parse_max_unknown(text: str, total: int) -> int:
-    """How many nodes a count or a percentage of `total` means.
-
-    Raises:
-        ValueError: The text is neither.
-
-    Examples:
-        >>> parse_max_unknown("1%", 250)
-        2
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(%?)", text.strip())
-    if match is None or (not match[2] and "." in match[1]):
-        raise ValueError(f"{text!r}: write a number of nodes, or a percentage such as 1%")
-    return math.floor(float(match[1]) * total / 100) if match[2] else int(match[1])
