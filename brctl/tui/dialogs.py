@@ -20,7 +20,7 @@ class ConfirmDialog(ModalScreen[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "cancel", "cancel"),
-        Binding("A", "type", "type the words"),
+        Binding("A", "type", "type the words", priority=True),
         Binding("up,k", "scroll(-1)", show=False),
         Binding("down,j", "scroll(1)", show=False),
         Binding("pageup", "scroll(-10)", show=False),
@@ -59,14 +59,19 @@ class ConfirmDialog(ModalScreen[str]):
         return [*rows, row((text, Tone.WARN))]
 
     def on_mount(self) -> None:
-        self.query_one("#cancel").focus()
+        self.set_focus(self.query_one("#cancel"))
 
     def action_cancel(self) -> None:
         self.dismiss("")
 
     def action_type(self) -> None:
         if not self._question.refused:
-            self.query_one("#words").focus()
+            # At once: words that were typed ahead must not be taken for keys.
+            self.set_focus(self.query_one("#words"))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While words are typed, A is a letter."""
+        return not (action == "type" and isinstance(self.focused, Input))
 
     def action_scroll(self, by: int) -> None:
         self.query_one("#plan", Lines).scroll_relative(y=by, animate=False)
@@ -102,7 +107,7 @@ class ListDialog(ModalScreen[str]):
 
     def on_mount(self) -> None:
         lines = self.query_one("#plan", Lines)
-        lines.focus()
+        self.set_focus(lines)
         lines.action_edge(-1)
 
     def action_cancel(self) -> None:
@@ -127,6 +132,9 @@ class NoteDialog(ModalScreen[str]):
             yield Lines([row((title, Tone.HEAD))], id="title", fixed=True)
             yield Input(placeholder="what people should know later; esc writes nothing", id="note",
                         compact=True)  # fmt: skip
+
+    def on_mount(self) -> None:
+        self.set_focus(self.query_one("#note"))
 
     def action_cancel(self) -> None:
         self.dismiss("")

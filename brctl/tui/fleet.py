@@ -39,7 +39,7 @@ class FleetScreen(Frame):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one(Heatmap).focus()
+        self.set_focus(self.query_one(Heatmap))
 
     @property
     def heatmap(self) -> Heatmap:
@@ -138,7 +138,7 @@ class FleetScreen(Frame):
             return
         here = self.heatmap.name_here
         place = bad.index(here) + by if here in bad else (0 if by > 0 else -1)
-        self.heatmap.focus()
+        self.set_focus(self.heatmap)
         self.heatmap.go_to(bad[place % len(bad)])
 
     def action_colour(self) -> None:

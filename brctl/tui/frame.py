@@ -140,6 +140,8 @@ class Frame(Deeds, Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None greys a key out: it exists, and it is not allowed now."""
+        if action in ("command", "filter") and self._asking:
+            return False
         allowed = self.brctl.allows(action, self.target() if self.is_mounted else NOTHING)
         return None if action in self.unavailable or not allowed else True
 
@@ -197,7 +199,8 @@ class Frame(Deeds, Screen[None]):
         prompt.display = True
         prompt.placeholder = hint
         prompt.value = value
-        prompt.focus()
+        # At once: keys that were typed ahead belong to the prompt, not to the view.
+        self.set_focus(prompt)
 
     def _close_prompt(self) -> bool:
         if not self._asking:
@@ -212,7 +215,7 @@ class Frame(Deeds, Screen[None]):
         """Put the focus back on the main pane."""
         for widget in self.query("#body *"):
             if widget.focusable:
-                widget.focus()
+                self.set_focus(widget)
                 return
 
     @on(Input.Changed, "#prompt")

@@ -24,7 +24,8 @@ class Key:
         keys: Textual's names, comma between alternatives.
         label: One or two words for the footer; "" keeps it out of the footer.
         help: What `?` says.
-        priority: Works even while text is typed.
+        priority: Handled before the focused pane, so that what is typed ahead of it goes where it
+            was meant.
     """
 
     id: str
@@ -55,8 +56,22 @@ EVERYWHERE = (
         )
     ),
     Key("help", "question_mark", "help", "help", "keys of this view"),
-    Key("command", "colon", "command", "command", "a command, the same words as brctl itself"),
-    Key("filter", "slash", "filter", "filter", "node set, @group or words; ! in front inverts"),
+    Key(
+        "command",
+        "colon",
+        "command",
+        "command",
+        "a command, the same words as brctl itself",
+        priority=True,
+    ),
+    Key(
+        "filter",
+        "slash",
+        "filter",
+        "filter",
+        "node set, @group or words; ! in front inverts",
+        priority=True,
+    ),
     Key("back", "escape", "back", "", "back; close; clear the filter"),
     Key("leave", "q", "leave", "", "back; at the top leave (runs go on)"),
     Key("next_bad", "n", "next_bad(1)", "next bad", "next thing that is not ok"),

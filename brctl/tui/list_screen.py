@@ -43,7 +43,7 @@ class ListScreen(Frame):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#list").focus()
+        self.set_focus(self.query_one("#list"))
 
     @property
     def listing(self) -> Lines:
@@ -93,7 +93,7 @@ class ListScreen(Frame):
         return target_of(self.listing.key, facts) if facts else Target()
 
     def action_detail(self) -> None:
-        self.detail.focus()
+        self.set_focus(self.detail)
 
     def action_sort(self) -> None:
         """By the next column; after the last one in the list's own order again."""
@@ -106,7 +106,7 @@ class ListScreen(Frame):
 
     def step_back(self) -> bool:
         if self.focused is self.detail:
-            self.listing.focus()
+            self.set_focus(self.listing)
             return True
         return super().step_back()
 

@@ -31,7 +31,7 @@ class NodeScreen(Frame):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#detail").focus()
+        self.set_focus(self.query_one("#detail"))
 
     def show(self, facts: Facts) -> None:
         title, detail = self.query_one("#title", Lines), self.query_one("#detail", Lines)

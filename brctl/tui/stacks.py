@@ -32,7 +32,7 @@ class StacksScreen(Frame):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#list").focus()
+        self.set_focus(self.query_one("#list"))
         self._read()
 
     def show(self, facts: Facts) -> None:

@@ -59,7 +59,7 @@ class StandbyScreen(Frame):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#list").focus()
+        self.set_focus(self.query_one("#list"))
 
     def show(self, facts: Facts) -> None:
         rows = standby_rows(facts, self.brctl.times)

@@ -34,13 +34,13 @@ class VerdictsScreen(ListScreen):
         self._raw = 0
 
     def action_why(self) -> None:
-        self.detail.focus()
+        self.set_focus(self.detail)
 
     def action_evidence(self) -> None:
         """The raw line behind the evidence under the cursor, or behind the first."""
         kind, _, rest = self.detail.key.partition(":")
         self._raw = int(rest.rpartition(":")[2]) if kind == "evidence" else 1
-        self.detail.focus()
+        self.set_focus(self.detail)
         self.redraw()
 
     def step_back(self) -> bool:

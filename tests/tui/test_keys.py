@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 
 from brctl.tui.address import ROOTS, Address
 from brctl.tui.app import BrctlApp
@@ -355,3 +356,14 @@ async def test_s_turns_through_the_columns(app: BrctlApp) -> None:
         await settled(pilot)
         await pilot.press("2", "S")
         await shows(app, "sorted by ID")
+
+
+async def test_what_is_typed_ahead_goes_where_it_was_meant(app: BrctlApp) -> None:
+    """Keys that arrive together with `:` are words of the command, never keys of the view."""
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        for key, character in (("colon", ":"), ("d", "d"), ("x", "x")):
+            app.post_message(Key(key, character))
+        await pilot.pause(0.2)
+        assert app.screen.query_one("#prompt").value == "dx"  # type: ignore[attr-defined]  # an Input
+        assert hand_of(app).did == []
