@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from brctl.engine.flight import analyse_folder as analyse_dumps
+from brctl.engine.flight_collect import collect_dumps, dump_prefix
 from brctl.engine.name_cache import write_names
 from brctl.engine.stack_store import new_folder
 from brctl.engine.stacks import analyse_folder, capture_rounds
 from brctl.engine.sweeping import Progress, Question, sweep_nodes
 from brctl.engine.verdict_store import save_new
 from brctl.engine.wiring import World
+from brctl.evidence.flight.witness import assess_flight
 from brctl.evidence.job import assess_job, read_job
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
 from brctl.evidence.stacks.witness import assess_stacks
@@ -73,8 +77,10 @@ async def look(
     status = read_job(job, [node.report for node in sweep.nodes]) if job else None
     evidence, gaps = collect(sweep, status)
     if status is not None and _hangs(status):
-        seen, unseen = await _look_at_stacks(world, status.job)
-        evidence, gaps = (*evidence, *seen), (*gaps, *unseen)
+        folder = new_folder(world.state_dir, status.job.name, world.now())
+        for look_at in (_look_at_stacks, _look_at_flight):
+            seen, unseen = await look_at(world, status.job, folder)
+            evidence, gaps = (*evidence, *seen), (*gaps, *unseen)
     return Diagnosis(sweep, status, decide(evidence, gaps, _scene(world, status)))
 
 
@@ -83,15 +89,32 @@ def _hangs(status: JobStatus) -> bool:
     return bool(status.stalled) and all(view.alive for view in status.ranks)
 
 
-async def _look_at_stacks(world: World, job: Job) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
+async def _look_at_stacks(
+    world: World, job: Job, folder: Path
+) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
     """One round of stacks of all ranks, kept on disk; what could not be read is a gap."""
-    folder = new_folder(world.state_dir, job.name, world.now())
     await capture_rounds(world, job, folder, times=1, every_s=0.0)
     analysis = analyse_folder(folder, job)
     if len(analysis.silent) * 2 > job.world_size:
         why = f"{len(analysis.silent)} of {job.world_size} ranks gave no stack"
         return (), (Gap(Subject(""), "job.stacks", why),)
     return assess_stacks(analysis, job), ()
+
+
+async def _look_at_flight(
+    world: World, job: Job, folder: Path
+) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
+    """What the ranks' flight recorders say, if the job is set up to dump them."""
+    if not dump_prefix(job):
+        return (), ()
+    nodes, dumps = world.inventory.pick(job.nodes), folder / "flight-recorder"
+    notes = await collect_dumps(
+        world.transport, nodes, job, dumps, fanout=world.settings.ssh.fanout
+    )
+    if len(notes) * 2 > job.world_size:
+        why = f"{len(notes)} of {job.world_size} ranks have no dump: {notes[0]}"
+        return (), (Gap(Subject(""), "flight-recorder", why),)
+    return assess_flight(analyse_dumps(dumps, job)), ()
 
 
 async def _second_look(world: World, sweep: Sweep, question: Question) -> Sweep:

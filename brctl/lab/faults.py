@@ -6,10 +6,12 @@ text CUDA would give. Rank faults happen inside the training process. Node and n
 to the processes and interfaces themselves.
 """
 
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from brctl.lab.namespaces import run_ip, shape_link
+from brctl.lab.processes import send
 from brctl.lab.site import FaultSite, write_clock
 
 Lever = Callable[[FaultSite], None]
@@ -141,6 +143,22 @@ def _rank_hang(site: FaultSite) -> None:
     site.trouble_rank(hang=True)
 
 
+def _rank_stop(site: FaultSite) -> None:
+    send(site.trainers(), signal.SIGSTOP)
+
+
+def _rank_go_on(site: FaultSite) -> None:
+    send(site.trainers(), signal.SIGCONT)
+
+
+def _rank_mismatch(site: FaultSite) -> None:
+    site.trouble_rank(mismatch=True)
+
+
+def _kill_loader(site: FaultSite) -> None:
+    send((site.loader(),), signal.SIGKILL)
+
+
 def _rank_slow(site: FaultSite) -> None:
     site.trouble_rank(slow_s=SLOW_RANK_S)
 
@@ -222,12 +240,18 @@ _TABLE = (
           "nvlink", _nvlink_down, _nothing, _link),
     Fault("rank-hang", "a rank on {node} never enters its next all-reduce",
           "hang-mismatch", _rank_hang, _nothing, _node),
+    Fault("rank-stop", "the ranks on {node} are stopped, as by a debugger or SIGSTOP",
+          "hang-mismatch", _rank_stop, _rank_go_on, _node),
+    Fault("rank-mismatch", "a rank on {node} entered a barrier where all others average gradients",
+          "hang-mismatch", _rank_mismatch, _nothing, _node),
     Fault("rank-slow", "a rank on {node} computes slower than all others",
           "straggler-slow", _rank_slow, _nothing, _node),
     Fault("rank-nan", "a rank on {node} computes a loss that is not a number",
           "numeric-nan", _rank_nan, _nothing, _node),
     Fault("rank-crash", "the training code on {node} raised an exception of its own",
           "user-code", _rank_crash, _nothing, _node),
+    Fault("loader-killed", "a data-loader worker on {node} was killed with SIGKILL",
+          "data-loader", _kill_loader, _nothing, _node),
     Fault("node-dead", "{node} has no power",
           "node-failure", _node_dead, _nothing, _node),
     Fault("node-frozen", "{node} is frozen: it takes connections and never answers",

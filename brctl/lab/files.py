@@ -15,8 +15,8 @@ from brctl.lab.spec import Isolation, LabPaths, LabSpec
 from brctl.model import API_VERSION
 
 JOB_NAME = "lab-train"
-STALL_AFTER_S = 15
-"""Longer than any step of the lab's job takes on two busy cores, shorter than patience."""
+DUMP_SHARE = 0.6
+"""Dumps of the flight recorder are written at this share of `stall_after`, so `dx` finds them."""
 
 LEAST_STEP_S = 0.1
 STEP_S_PER_RANK = 0.02
@@ -134,11 +134,11 @@ def _job(record: Record, paths: LabPaths, master_port: int) -> dict[str, object]
         "parallel": {"order": list(parallel), **parallel},
         "launch": [spec.python, "-m", "brctl.training", *_trainer_flags(spec)],
         "workdir": str(paths.work),
-        "environment": _job_environment(record),
+        "environment": _job_environment(record, work["logs"]),
         "checkpoint": {"directory": str(work["checkpoints"]), "layout": "torch-dcp"},
         "logs": str(work["logs"]),
         "progress": str(work["progress"]),
-        "stall_after": f"{STALL_AFTER_S}s",
+        "stall_after": f"{spec.stall_after_s:g}s",
         "master_port": master_port,
     }
 
@@ -149,15 +149,17 @@ def _trainer_flags(spec: LabSpec) -> list[str]:
         f"--pace={max(LEAST_STEP_S, STEP_S_PER_RANK * spec.world_size):g}",
         f"--checkpoint-every={spec.checkpoint_every}",
         f"--collective-timeout={spec.collective_timeout_s:g}",
+        f"--dump-after={DUMP_SHARE * spec.stall_after_s:g}",
     ]
 
 
-def _job_environment(record: Record) -> dict[str, str]:
+def _job_environment(record: Record, logs: Path) -> dict[str, str]:
     interface = "eth0" if record.isolation is Isolation.NETNS else "lo"
     return {
         "GLOO_SOCKET_IFNAME": interface,
         "OMP_NUM_THREADS": "1",
         "PYTHONUNBUFFERED": "1",
+        "TORCH_FR_DUMP_TEMP_FILE": str(logs / "flight-"),
         "PYTHONPATH": os.pathsep.join(_import_path()),
     }
 

@@ -55,6 +55,22 @@ def start_ticks(pid: int) -> int | None:
         return None
 
 
+def parent(pid: int) -> int | None:
+    """Process id of a process's parent; None if the process is gone."""
+    try:
+        return int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def command_line(pid: int) -> tuple[bytes, ...]:
+    """The words a process was started with; none if it is gone."""
+    try:
+        return tuple((PROC / str(pid) / "cmdline").read_bytes().split(b"\0"))
+    except OSError:
+        return ()
+
+
 def send(pids: Iterable[int], number: signal.Signals) -> None:
     """Signal processes; those that are gone already do not matter."""
     for pid in pids:

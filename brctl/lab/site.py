@@ -12,11 +12,14 @@ from pathlib import Path
 
 from brctl.lab import kernel_log, loopback, namespaces
 from brctl.lab.nvml.state import change_state, gpu_pci, gpu_uuid
-from brctl.lab.processes import is_stopped, send
+from brctl.lab.processes import command_line, is_stopped, parent, send
 from brctl.lab.record import Record
 from brctl.lab.spec import Isolation, LabPaths, NodePaths
+from brctl.model.errors import UsageError
 
 SETTLE_DEADLINE_S = 5.0
+TRAINER = "brctl.training"
+"""The module that every rank of the lab's job and its data loader run."""
 
 
 def write_faults(path: Path, faults: Mapping[str, object]) -> None:
@@ -24,6 +27,10 @@ def write_faults(path: Path, faults: Mapping[str, object]) -> None:
     partial = path.with_suffix(".new")
     partial.write_text(json.dumps(dict(faults)))
     partial.replace(path)
+
+
+def _is_trainer(pid: int) -> bool:
+    return TRAINER.encode() in command_line(pid)
 
 
 def write_clock(path: Path, offset_s: float) -> None:
@@ -107,6 +114,22 @@ class FaultSite:
         local_rank = self.gpu % self.record.spec.ranks_per_node
         before = json.loads(self.files.faults.read_text())
         write_faults(self.files.faults, {**before, "local_rank": local_rank, **faults})
+
+    def trainers(self) -> tuple[int, ...]:
+        """The node's rank processes, each followed by its data loader."""
+        return tuple(pid for pid in self.processes() if _is_trainer(pid))
+
+    def loader(self) -> int:
+        """The data-loader process of one rank: the one trainer whose parent is a trainer.
+
+        Raises:
+            UsageError: No rank with a loader runs on the node.
+        """
+        found = self.trainers()
+        loaders = [pid for pid in found if parent(pid) in found]
+        if not loaders:
+            raise UsageError(f"no data loader runs on {self.name}", hint="start the job first")
+        return loaders[0]
 
     def power_off(self) -> None:
         if self.has_namespaces:

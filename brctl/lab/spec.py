@@ -42,6 +42,8 @@ class LabSpec:
         steps: Steps the training job runs before it is done.
         checkpoint_every: A checkpoint after every so many steps.
         collective_timeout_s: After this long in one all-reduce a rank gives up with gloo's error.
+        stall_after_s: After this long without a step the job counts as stalled; longer than any
+            step takes on two busy cores, shorter than patience.
         python: Interpreter of probes and ranks; it must have torch for the training job.
     """
 
@@ -53,6 +55,7 @@ class LabSpec:
     steps: int = 100_000
     checkpoint_every: int = 10
     collective_timeout_s: float = 30.0
+    stall_after_s: float = 15.0
     python: str = field(default_factory=lambda: sys.executable)
 
     def check(self) -> None:

@@ -13,6 +13,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--pace", type=float, default=0.1)
     parser.add_argument("--collective-timeout", type=float, default=30.0)
+    parser.add_argument("--dump-after", type=float, default=10.0)
     flags = parser.parse_args()
 
     # Importing torch makes a million objects that stay; not looking for garbage among them saves
@@ -29,6 +30,7 @@ def main() -> None:
             seed=flags.seed,
             pace_s=flags.pace,
             collective_timeout_s=flags.collective_timeout,
+            dump_after_s=flags.dump_after,
         )
     )
 

@@ -6,6 +6,7 @@ The file is one JSON object. `local_rank` says whom it means (default 0); then a
     slow_s        seconds to lose in every forward pass
     nan           true: this rank's loss becomes NaN
     crash         true: the next batch holds a token the model does not know, once
+    mismatch      true: the next collective is a barrier where the others average gradients, once
     cuda_error    text: fail as PyTorch does when CUDA reports that error
 
 Outside the lab the variable is not set and nothing here does anything.
@@ -67,10 +68,11 @@ class Faults:
 
     def breaks_batch(self) -> bool:
         """Whether this batch is to hold nonsense; true once, so that a restart gets past it."""
-        if self._value("crash") is not True:
-            return False
-        self._forget("crash")
-        return True
+        return self._once("crash")
+
+    def takes_another_collective(self) -> bool:
+        """Whether this step begins with a collective that the other ranks do not enter; once."""
+        return self._once("mismatch")
 
     def strike_before_all_reduce(self) -> None:
         while self._value("hang") is True:
@@ -80,6 +82,12 @@ class Faults:
         if self._now.get("local_rank", 0) != self._local_rank:
             return None
         return self._now.get(name)
+
+    def _once(self, name: str) -> bool:
+        if self._value(name) is not True:
+            return False
+        self._forget(name)
+        return True
 
     def _forget(self, name: str) -> None:
         if self._path is not None:

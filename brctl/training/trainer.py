@@ -11,6 +11,7 @@ Run by `python -m brctl.training` with the environment brctl starts every rank w
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +24,9 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from brctl.training import checkpoint
 from brctl.training.faults import Faults
-from brctl.training.model import VOCABULARY, batch_of, build_model
+from brctl.training.flight import FlightWatch, dump_target, recorder_dump
+from brctl.training.loader import batches
+from brctl.training.model import VOCABULARY, build_model
 from brctl.training.progress import Progress
 
 LEARNING_RATE = 3e-3
@@ -40,6 +43,8 @@ class Options:
         pace_s: A step takes at least this long, so that a lab of many ranks leaves the machine
             some time for brctl.
         collective_timeout_s: A rank that waits longer in one all-reduce ends with gloo's error.
+        dump_after_s: After so long without a collective the flight recorder is dumped, if the
+            environment says where to.
     """
 
     steps: int
@@ -48,6 +53,7 @@ class Options:
     seed: int
     pace_s: float
     collective_timeout_s: float
+    dump_after_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,9 @@ class Trainer:
         self._mean = torch.zeros_like(self._weights)
         self._variance = torch.zeros_like(self._weights)
         self._step = torch.zeros(1, dtype=torch.int64)
+        self._batches: Iterator[Tensor] = iter(())
+        target = dump_target(place.rank)
+        self._watch = FlightWatch(target, options.dump_after_s, recorder_dump) if target else None
 
     def run(self) -> None:
         """Join the other ranks, resume if told to, and train."""
@@ -100,8 +109,11 @@ class Trainer:
             checkpoint.load(self._place.resume_from, self._state())
             self._show_weights()
             self._say(f"resumed from {self._place.resume_from.name}")
-        first = int(self._step.item()) + 1
-        for step in range(first, self._options.steps + 1):
+        steps = range(int(self._step.item()) + 1, self._options.steps + 1)
+        self._batches = batches(self._options.seed, self._place.rank, steps)
+        if self._watch is not None:
+            self._watch.start()
+        for step in steps:
             self._train_step(step)
         self._progress.enter("done", self._options.steps)
         dist.destroy_process_group()
@@ -128,7 +140,7 @@ class Trainer:
         began = time.monotonic()
         self._faults.refresh()
         self._progress.enter("load", step)
-        tokens = self._load_batch(step)
+        tokens = self._load_batch()
         self._progress.enter("forward", step)
         loss = self._forward(step, tokens)
         self._progress.enter("backward", step)
@@ -147,8 +159,8 @@ class Trainer:
         if step % self._options.checkpoint_every == 0:
             self._save(step, mean_loss)
 
-    def _load_batch(self, step: int) -> Tensor:
-        tokens = batch_of(self._options.seed, step, self._place.rank)
+    def _load_batch(self) -> Tensor:
+        tokens = next(self._batches)
         if self._faults.breaks_batch():
             tokens[0, 0] = VOCABULARY
         return tokens
@@ -172,8 +184,16 @@ class Trainer:
     def _all_reduce(self, gradient: Tensor) -> tuple[Tensor, float]:
         """The mean over all ranks, and the seconds it took: long for those who wait for a peer."""
         began = time.monotonic()
+        self._touch_watch()
+        if self._faults.takes_another_collective():
+            dist.barrier()
         dist.all_reduce(gradient)
+        self._touch_watch()
         return gradient / self._place.world_size, time.monotonic() - began
+
+    def _touch_watch(self) -> None:
+        if self._watch is not None:
+            self._watch.touch()
 
     def _update(self, gradient: Tensor, step: int) -> None:
         """One step of Adam on the flat vector, which is what the checkpoint holds."""

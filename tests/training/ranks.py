@@ -55,7 +55,7 @@ class Ranks:
         self.directory = directory
         self._starter = starter
         self._statuses: dict[int, int] = {}
-        for name in ("progress", "checkpoints"):
+        for name in ("progress", "checkpoints", "dumps"):
             (directory / name).mkdir(parents=True, exist_ok=True)
         port = _free_port()
         self._pids = {
@@ -70,6 +70,15 @@ class Ranks:
 
     def faults(self, rank: int) -> Path:
         return self.directory / f"faults-{rank}.json"
+
+    def dump(self, rank: int) -> Path:
+        return self.directory / "dumps" / f"fr_{rank}"
+
+    def child(self, rank: int) -> int:
+        """Process id of the rank's only child, its data loader."""
+        pid = self._pids[rank]
+        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return int(child)
 
     def log(self, rank: int) -> str:
         return (self.directory / f"rank-{rank}.log").read_text()
@@ -133,6 +142,7 @@ class Ranks:
             "BRCTL_PROGRESS_DIR": str(self.directory / "progress"),
             "BRCTL_CHECKPOINT_DIR": str(self.directory / "checkpoints"),
             "BRCTL_RESUME_FROM": str(resume_from or ""),
+            "TORCH_FR_DUMP_TEMP_FILE": str(self.directory / "dumps" / "fr_"),
             "BRCTL_LAB_FAULTS": str(self.faults(rank)),
         }
 
@@ -144,6 +154,7 @@ _DEFAULTS = {
     "seed": 7,
     "pace_s": 0.0,
     "collective_timeout_s": 30.0,
+    "dump_after_s": 1.0,
 }
 
 

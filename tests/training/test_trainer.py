@@ -1,5 +1,7 @@
 """The lab's training job, run for real: it learns, fails as training fails, and resumes exactly."""
 
+import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -7,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from brctl.engine.flight import analyse_folder
+from brctl.model.hang import SuspectReason
 from tests.training.ranks import Ranks, Starter
 
 pytestmark = pytest.mark.torch
@@ -106,6 +110,22 @@ def test_a_kill_during_a_save_leaves_it_incomplete(starter: Starter, tmp_path: P
     *_, before, newest = ranks.checkpoints()
     assert not (newest / ".metadata").exists()
     assert (before / ".metadata").exists()
+
+
+def test_a_killed_loader_ends_its_rank_with_the_words_of_pytorch(pair: Ranks) -> None:
+    """The trainer's own handler of SIGCHLD speaks; nothing here writes that text."""
+    os.kill(pair.child(1), signal.SIGKILL)
+    assert pair.wait(1) == 1
+    assert re.search(r"DataLoader worker \(pid \d+\) is killed by signal: Killed", pair.log(1))
+
+
+def test_a_rank_in_another_collective_shows_in_the_dumps(pair: Ranks) -> None:
+    """Every rank dumps while it hangs: a barrier stands where the others average gradients."""
+    pair.faults(1).write_text('{"mismatch": true}')
+    _until(lambda: all(pair.dump(rank).exists() for rank in (0, 1)))
+    suspects = analyse_folder(pair.dump(0).parent).suspects
+    assert {suspect.reason for suspect in suspects} == {SuspectReason.MISMATCH}
+    assert pair.progress(1)["phase"] == "all_reduce"
 
 
 def test_a_hanging_rank_stops_everybody(pair: Ranks) -> None:

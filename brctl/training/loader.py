@@ -1,0 +1,40 @@
+"""Feed batches from a worker process, as real jobs do, through PyTorch's own DataLoader.
+
+A batch depends on seed, step and rank alone, so that workers change no loss.
+"""
+
+import ctypes
+import signal
+from collections.abc import Iterator
+
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from brctl.training.model import batch_of
+
+_PR_SET_PDEATHSIG = 1
+
+
+class _Steps(Dataset):  # type: ignore[misc]  # torch is not type-checked here
+    """The batch of every step of one rank."""
+
+    def __init__(self, seed: int, rank: int) -> None:
+        self._seed = seed
+        self._rank = rank
+
+    def __getitem__(self, step: int) -> Tensor:
+        return batch_of(self._seed, step, self._rank)
+
+
+def batches(seed: int, rank: int, steps: range) -> Iterator[Tensor]:
+    """The batches of these steps in order, made ahead by one worker process."""
+    loader = DataLoader(
+        _Steps(seed, rank), batch_size=None, sampler=steps, num_workers=1,
+        multiprocessing_context="fork", worker_init_fn=_end_with_the_rank,
+    )  # fmt: skip
+    return iter(loader)
+
+
+def _end_with_the_rank(_: int) -> None:
+    """PyTorch's worker looks for its parent every 5 s only; a restart would meet the old one."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
