@@ -22,7 +22,9 @@ def run(
     level: Annotated[int, typer.Option("--level", min=2, max=4, help="2, 3 or 4")] = 3,
     duration: Annotated[str, typer.Option("--duration", help="45m")] = "15m",
     stop_on: Annotated[str, typer.Option("--stop-on", help="xid,ecc,thermal")] = "xid,ecc,thermal",
-    beside: Annotated[bool, typer.Option("--force-beside-job", help="load busy nodes")] = False,
+    beside: Annotated[
+        bool, typer.Option("--beside-job", "--force-beside-job", help="load nodes with ranks")
+    ] = False,
 ) -> None:
     """Burn nodes in; exit 0 all passed, 2 a node failed, 3 could not finish."""
     from brctl.engine.burnin import BurninPlan

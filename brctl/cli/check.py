@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -17,6 +17,8 @@ from brctl.view.check import check_list_page, check_page
 
 app = new_app()
 add_site_commands(app)
+
+_BUSY_HINT = "--level 1 runs only what is safe beside a job; --beside-job runs all the same"
 
 
 @app.command("list")
@@ -49,9 +51,12 @@ def run(
     job: Annotated[
         str | None, typer.Option("--job", help="job whose ranks are asked about")
     ] = None,
+    level: Annotated[int, typer.Option("--level", min=1, max=4, help="up to this level")] = 4,
+    beside: Annotated[bool, typer.Option("--beside-job", help="load nodes with ranks")] = False,
 ) -> None:
-    """Run checks of any level on nodes now; levels above 1 are not safe beside a job."""
-    from brctl.engine.sweeping import Question, choose_nodes, sweep_nodes
+    """Run checks of any level on nodes now; above 1 only on nodes no job runs on."""
+    from brctl.engine.busy_nodes import refuse_busy
+    from brctl.engine.sweeping import Question, choose_checks, choose_nodes, sweep_nodes
     from brctl.engine.wiring import open_world
     from brctl.view.sweep import sweep_page
 
@@ -62,10 +67,13 @@ def run(
         async with open_world(settings) as world:
             names = choose_nodes(world, invocation.nodes, invocation.exclude)
             about = world.job(job) if job else next(iter(world.jobs.values()), None)
-            level = max(
-                (c.level for n, c in world.checks.items() if fnmatchcase(n, pattern)), default=4
-            )
-            result = await sweep_nodes(world, names, Question(level, pattern, job=about))
+            question = Question(level, pattern, job=about)
+            asked = choose_checks(world.checks, question)
+            heavy = any(check.level > 1 or check.disruptive for check in asked.values())
+            if heavy and not beside:
+                refuse_busy(world.jobs, names, hint=_BUSY_HINT)
+            deepest = max(check.level for check in asked.values())
+            result = await sweep_nodes(world, names, replace(question, level=deepest))
         invocation.finish(sweep_page(result, settings.context), settings.context)
 
     asyncio.run(ask())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brctl.engine import burnin_store
+from brctl.engine.busy_nodes import refuse_busy
 from brctl.engine.wiring import World
 from brctl.evidence.assess import Assessment, assess
 from brctl.evidence.burnin import rate, stopping
@@ -15,10 +16,9 @@ from brctl.library.parameters import fill_parameters
 from brctl.model.answer import Outcome
 from brctl.model.burnin import Burnin, BurninState, NodeBurnin
 from brctl.model.check import Check
-from brctl.model.errors import GuardError, UsageError
+from brctl.model.errors import UsageError
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.inventory import Node
-from brctl.model.nodeset import fold
 from brctl.model.report import NodeReport
 from brctl.sweep.stream import sweep
 
@@ -29,6 +29,8 @@ WATCHED = ("gpu.devices", "gpu.xid", "gpu.ecc", "gpu.clocks")
 ROUND_S = 20.0
 """Seconds of one product run; between rounds the hardware is looked at, so this bounds how long a
 failing GPU is kept under load."""
+
+_HINT = "swap the nodes out first, or say --beside-job"
 
 _LARGE = {"size": 4096, "depth": 65536, "bytes": 1 << 30}
 """On a GPU: products deep enough that checking every result costs about a percent."""
@@ -48,23 +50,6 @@ class BurninPlan:
     duration_s: float
     stop_on: tuple[str, ...] = ("xid", "ecc", "thermal")
     beside_job: bool = False
-
-
-def refuse_busy(world: World, plan: BurninPlan) -> None:
-    """Refuse nodes that carry ranks of a job.
-
-    Raises:
-        GuardError: A job runs there and nobody said to load it all the same.
-    """
-    busy = {
-        node: job.name for job in world.jobs.values() for node in job.nodes if node in plan.nodes
-    }
-    if busy and not plan.beside_job:
-        jobs = ", ".join(sorted(set(busy.values())))
-        raise GuardError(
-            f"{fold(busy)} carries ranks of {jobs}; a burn-in would slow or stop them",
-            hint="swap the nodes out first, or say --force-beside-job",
-        )
 
 
 def choose(checks: Mapping[str, Check], level: int) -> dict[str, Check]:
@@ -215,7 +200,8 @@ async def burn_in(
         GuardError: A job runs on one of the nodes.
         UsageError: No check fits the level.
     """
-    refuse_busy(world, plan)
+    if not plan.beside_job:
+        refuse_busy(world.jobs, plan.nodes, hint=_HINT)
     burning = _Burning(world, plan)
     try:
         await burning.look()

@@ -33,7 +33,7 @@ def test_a_word_that_cannot_be_meant_is_refused(config: str, words: list[str]) -
 def test_a_busy_node_is_refused(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A guard refuses, with exit 5, and says how to go on."""
     assert run(["burnin", "run", "-w", "n2", "--level", "2", "--config", config]) == 5
-    assert "--force-beside-job" in capsys.readouterr().err
+    assert "--beside-job" in capsys.readouterr().err
 
 
 def test_a_node_that_cannot_be_loaded_is_not_passed(

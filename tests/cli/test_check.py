@@ -1,0 +1,53 @@
+"""`brctl check run`: heavy checks and the nodes that a job trains on."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from brctl.cli.main import run
+from tests.engine.test_burnin import CONFIG, GEMM, INVENTORY, JOB, PROBE
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """n2 carries the job; `gpu.gemm` is a stand-in of level 2 that answers at once."""
+    check = tmp_path / "checks/gpu/gemm"
+    check.mkdir(parents=True)
+    (tmp_path / "kmsg").write_text("")
+    for name, text in (
+        ("config.yaml", CONFIG), ("inventory.yaml", INVENTORY), ("job.yaml", JOB),
+        ("checks/gpu/gemm/check.yaml", GEMM), ("checks/gpu/gemm/probe.py", PROBE),
+    ):  # fmt: skip
+        text = text.replace("FOLDER", str(tmp_path)).replace("PYTHON", sys.executable)
+        (tmp_path / name).write_text(text.replace("WRONG", "0"))
+    return str(tmp_path / "config.yaml")
+
+
+def test_a_heavy_check_refuses_a_node_with_ranks(
+    config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 5 names the node and its job, and nothing was run on the idle one either."""
+    assert run(["check", "run", "gpu.gemm", "-w", "n[1-2]", "--config", config]) == 5
+    said = capsys.readouterr().err
+    assert "n2 carries ranks of llm" in said
+    assert "--beside-job" in said
+    assert not (Path(config).parent / "state/sweeps").exists()
+
+
+@pytest.mark.parametrize("words", [["-w", "n1"], ["-w", "n2", "--beside-job"]])
+def test_a_heavy_check_runs_where_it_may(
+    config: str, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On an idle node as it is, on a busy one when somebody says so."""
+    assert run(["check", "run", "gpu.gemm", "--config", config, "--json", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["sweep"]["checks"] == ["gpu.gemm"]
+
+
+def test_light_checks_need_no_leave(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Level 1 is safe beside a job, also as the light part of a pattern that has heavy ones."""
+    assert run(["check", "run", "gpu.xid", "-w", "n2", "--config", config]) == 0
+    assert run(["check", "run", "gpu.[gx]*", "-w", "n2", "--level", "1", "--config", config]) == 0
+    capsys.readouterr()
+    assert run(["check", "run", "gpu.[gx]*", "-w", "n2", "--config", config]) == 5
