@@ -2,12 +2,12 @@
 
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from textual import on, work
-from textual.app import App, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.binding import BindingType
 from textual.filter import LineFilter
 
@@ -32,9 +32,9 @@ from brctl.tui.palette import SIXTEEN, THEMES, AsciiFilter
 from brctl.tui.palette_commands import Places
 from brctl.tui.permits import allowed
 from brctl.tui.questions import Question, approval_question, fix_question, rollback_question
-from brctl.tui.rows import safe
 from brctl.tui.runs import RunsScreen
 from brctl.tui.sheet import sheet_rows
+from brctl.tui.speaking import Speaking
 from brctl.tui.stacks import StacksScreen
 from brctl.tui.standby import StandbyScreen
 from brctl.tui.target import Target
@@ -46,11 +46,10 @@ Result = TypeVar("Result")
 TICK_S = 2.0
 PLACEMENT_EVERY = 5
 """Ticks between two questions to the scheduler."""
-TWICE_S = 2.0
 DETAILS: Mapping[str, Callable[[Address], Frame]] = {"node": NodeScreen, "stacks": StacksScreen}
 
 
-class BrctlApp(App[None]):
+class BrctlApp(Speaking):
     """Fleet triage in the terminal.
 
     Attributes:
@@ -84,10 +83,9 @@ class BrctlApp(App[None]):
         keymap: Mapping[str, str] | None = None,
         tick_s: float = TICK_S,
     ) -> None:
-        super().__init__()
+        super().__init__(now)
         self.desk = desk
         self.hand = hand
-        self.clock = now
         self.facts: Facts | None = None
         self.busy = ""
         self.frozen = False
@@ -102,7 +100,6 @@ class BrctlApp(App[None]):
         self._reading = False
         self._planning = False
         self._travels = Travels()
-        self._interrupted_at: datetime | None = None
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), *self._ascii]
@@ -222,16 +219,6 @@ class BrctlApp(App[None]):
         if address is not None:
             self.go(address, remember=False)
 
-    def action_interrupt(self) -> None:
-        """Ctrl-C twice leaves; once only says so, because hands expect it to copy."""
-        now_at = self.clock()
-        before = self._interrupted_at
-        if before is not None and now_at - before < timedelta(seconds=TWICE_S):
-            self.exit()
-            return
-        self._interrupted_at = now_at
-        self.say("ctrl+c again leaves; runs go on")
-
     def run_command(self, text: str) -> None:
         """What was typed after `:`."""
         try:
@@ -258,10 +245,6 @@ class BrctlApp(App[None]):
 
     # -- small things ----------------------------------------------------------------------------
 
-    def say(self, text: str, *, bad: bool = False) -> None:
-        """One sentence in the corner; never markup."""
-        self.notify(safe(text, 600), severity="error" if bad else "information", markup=False)
-
     def allows(self, action: str, target: Target) -> bool:
         """Whether an action makes sense and is permitted now."""
         return self.facts is not None and allowed(action, target, self.facts)
@@ -285,16 +268,12 @@ class BrctlApp(App[None]):
     def copy_line(self) -> None:
         """Copy the command line that opens this view."""
         if self.frame and self.facts:
-            self._copy(self.frame.address.command(self.facts.context))
+            self.copy(self.frame.address.command(self.facts.context))
 
     def copy_nodes(self, target: Target) -> None:
         """Copy the nodes, folded."""
         if target.nodes:
-            self._copy(target.folded)
-
-    def _copy(self, text: str) -> None:
-        self.copy_to_clipboard(text)
-        self.say(f"copied: {text}")
+            self.copy(target.folded)
 
     def reread(self) -> None:
         """Read the disk and ask the scheduler again."""
