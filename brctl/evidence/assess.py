@@ -226,6 +226,8 @@ class _Assessor:
         if not OPERATORS[rule.operator].growth:
             return value
         before = self._earlier.get((rule.kind, subject))
+        if before is None:
+            raise _RuleSilentError  # new since the last sweep, which said so if it was missed
         if not is_number(before) or not is_number(value):
             raise LookupError("no earlier reading, so growth was not judged")
         return value - before

@@ -54,6 +54,27 @@ def test_a_check_without_an_answer_is_a_gap() -> None:
     assert whys(judge()) == ["the node's answer ended before this check"]
 
 
+def replays(count: Value, subject: str = GPU) -> NodeReport:
+    """A report of one node with a single counter."""
+    rows = (Measurement("gpu.pcie.replays", subject, count),)
+    found = CheckResult("gpu.pcie", ProbeStatus.MEASURED, rows)
+    return NodeReport("n1", Outcome.ANSWERED, (found,), received_at=NOW)
+
+
+def growth(before: NodeReport, after: NodeReport) -> list[str]:
+    """What is said of the counter's growth: sentences that speak against, and gaps about it."""
+    found = assess(after, {"gpu.pcie": SHIPPED["gpu.pcie"]}, before)
+    said = [e.text for e in found.evidence if e.weight in (Weight.HINTS, Weight.CONVICTS)]
+    return [*said, *(why for why in whys(found) if "replays" in why)]
+
+
+def test_a_counter_that_grew_is_judged_and_one_seen_first_is_not() -> None:
+    """A GPU that came back or was replaced has no past to compare with, and lacks nothing."""
+    assert growth(replays(0), replays(10**6))
+    assert growth(replays(5, "gpu:GPU-other"), replays(10**6)) == []
+    assert growth(replays(10**6), replays(0)) == []
+
+
 def test_an_answer_to_a_question_nobody_asked_is_a_gap() -> None:
     """It is not believed, and not passed over."""
     found = judge(result(), CheckResult("site.x", ProbeStatus.MEASURED))
