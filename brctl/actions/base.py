@@ -11,6 +11,7 @@ from brctl.actions.job_replace_nodes import JobReplaceNodes
 from brctl.actions.job_restart import JobRestart
 from brctl.actions.job_stop import JobStop
 from brctl.actions.job_wait_progress import JobWaitProgress
+from brctl.actions.nccl_bisect import NcclBisect
 from brctl.actions.node_cordon import NodeCordon
 from brctl.actions.node_uncordon import NodeUncordon
 from brctl.actions.standby_acquire import StandbyAcquire
@@ -18,6 +19,7 @@ from brctl.actions.standby_release import StandbyRelease
 
 ACTIONS: Mapping[str, Action] = {
     "check.run": CheckRun(),
+    "nccl.bisect": NcclBisect(),
     "ckpt.select": CkptSelect(),
     "evidence.capture": EvidenceCapture(),
     "incident.note": IncidentNote(),

@@ -16,6 +16,7 @@ from brctl.backends.contract import Backend
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
+from brctl.model.localisation import Bisection
 from brctl.model.plan import Change
 from brctl.model.playbook import Arguments
 from brctl.model.report import NodeReport
@@ -108,6 +109,12 @@ class Site(Protocol):
 
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         """Run the checks up to a level on nodes and judge each."""
+        ...
+
+    async def bisect(
+        self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
+    ) -> Bisection:
+        """Test nodes with collectives in groups and say which of them fail."""
         ...
 
     async def ask(

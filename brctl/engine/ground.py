@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Protocol
 
 from brctl.backends.contract import Backend
+from brctl.engine.bisect import BisectOptions
 from brctl.engine.diagnose import still_true
+from brctl.engine.group_search import search_nodes
 from brctl.engine.standby_pool import Pool, load_pool
 from brctl.engine.sweeping import Question, judge
 from brctl.engine.verdict_store import load
@@ -20,6 +22,7 @@ from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
+from brctl.model.localisation import Bisection
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth
 from brctl.model.units import parse_rfc3339
@@ -55,6 +58,10 @@ class Ground(Protocol):
     async def jobs(self) -> Sequence[Job]: ...
 
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]: ...
+
+    async def bisect(
+        self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
+    ) -> Bisection: ...
 
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
@@ -118,6 +125,12 @@ class WorldGround:
         }
         reports = await self._sweep(nodes, tuple(checks), None, {})
         return [judge(report, checks, None) for report in reports]
+
+    async def bisect(
+        self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
+    ) -> Bisection:
+        options = BisectOptions("all_reduce", size_bytes, budget_s)
+        return await search_nodes(self._world, nodes, options, reps)
 
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]

@@ -9,6 +9,7 @@ from brctl.engine.ground import Ground
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
+from brctl.model.localisation import Bisection
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth
 
@@ -46,6 +47,11 @@ class RunSite:
 
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         return await self._ground.examine(nodes, level)
+
+    async def bisect(
+        self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
+    ) -> Bisection:
+        return await self._ground.bisect(nodes, size_bytes, reps, budget_s)
 
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]

@@ -39,6 +39,10 @@ VERBS: Mapping[str, Verb] = {
     "check.run": Verb(
         _set("nodes"), _set("passed", "failed", "doubtful"), _set("level", "may_fail"),
     ),
+    "nccl.bisect": Verb(
+        _set("nodes"), _set("suspects", "undecided"), _set("size", "reps", "budget"),
+        safety=Safety.DISRUPTIVE,
+    ),
     "evidence.capture": Verb(_set("nodes"), _set("files", "directory"), _set("job")),
     "node.cordon": Verb(
         _set("nodes", "reason"), _set("cordoned", "already"),

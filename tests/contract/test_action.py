@@ -12,6 +12,7 @@ from tests.fakes.ground import FakeGround, fake_ground
 
 ARGUMENTS: dict[str, dict[str, Json]] = {
     "check.run": {"nodes": ["n1"], "level": 2},
+    "nccl.bisect": {"nodes": ["n1", "n2", "n3"]},
     "ckpt.select": {"job": "demo"},
     "evidence.capture": {"nodes": ["n3"]},
     "incident.note": {"text": "hello"},

@@ -19,6 +19,13 @@ from brctl.model.fault import Action, FaultClass, Origin
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus, RankView
+from brctl.model.localisation import (
+    Bisection,
+    Conclusion,
+    Exclusion,
+    FaultKind,
+    Finding,
+)
 from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from brctl.model.sweep import Health, NodeHealth
 from brctl.model.units import parse_rfc3339, rfc3339
@@ -236,6 +243,22 @@ class FakeGround:
 
     async def jobs(self) -> Sequence[Job]:
         return [await self.job("demo")]
+
+    async def bisect(
+        self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
+    ) -> Bisection:
+        """Sick and dead nodes fail every collective."""
+        data = self.world.read()
+        bad = tuple(node for node in nodes if node in data["sick"] or node in data["dead"])
+        kind = FaultKind.NODE if bad else FaultKind.NONE
+        finding = Finding(kind, bad, 0.99)
+        conclusion = Conclusion(
+            (finding,), Exclusion(0.2, 0.99, 8), 2, 2 * len(nodes), complete=True
+        )
+        return Bisection(
+            "B-1", self.now(), 1.0, tuple(nodes), "all_reduce", size_bytes, reps, budget_s, 0,
+            "fake", (), conclusion, "settled", unexplained=False,
+        )  # fmt: skip
 
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         return [self._health(node) for node in nodes]

@@ -1,0 +1,40 @@
+"""nccl.bisect: find which of the nodes fail collectives; later steps read `out.suspects`."""
+
+from brctl.actions import arguments
+from brctl.actions.contract import Done, ReadOnly, Site
+from brctl.model.localisation import FaultKind
+from brctl.model.nodeset import fold
+from brctl.model.plan import Change, Sign
+from brctl.model.playbook import Arguments
+from brctl.model.units import parse_size_bytes
+
+NODE_KINDS = (FaultKind.NODE, FaultKind.LINK, FaultKind.SLOW)
+"""Findings whose members are nodes to take out; a leaf, a pair or sheer scale names none."""
+
+
+class NcclBisect(ReadOnly):
+    """The nodes that are convicted, and those of which one is bad but not told which."""
+
+    async def plan(self, site: Site, given: Arguments) -> tuple[Change, ...]:
+        nodes = arguments.nodes(given, "nodes")
+        return (Change(Sign.ALTER, fold(nodes), "loaded by collectives while it is searched"),)
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        size = parse_size_bytes(str(given.get("size", "64M")))
+        found = await site.bisect(
+            arguments.nodes(given, "nodes"),
+            size,
+            arguments.count(given, "reps", 8),
+            arguments.seconds(given, "budget", "10m"),
+        )
+        suspects: list[str] = []
+        undecided: list[str] = []
+        for finding in found.conclusion.findings:
+            if finding.kind in NODE_KINDS:
+                suspects += finding.members
+            elif finding.kind is not FaultKind.NONE:
+                undecided += finding.members
+        say = f"{found.conclusion.rounds} rounds: suspects {fold(suspects) or 'none'}"
+        say += f", not decided between {', '.join(undecided)}" if undecided else ""
+        out: Arguments = {"suspects": suspects, "undecided": undecided}
+        return Done(out, changed=False, say=say)
