@@ -23,7 +23,8 @@ class Word:
 
 WORDS: Mapping[str, Word] = {
     "status": Word("brctl.cli.status", "one screen: nodes, jobs, open verdicts, next command"),
-    "ls": Word("brctl.cli.nodes", "list nodes with state, check and reason"),
+    "ls": Word("brctl.cli.nodes", "list nodes with state, check and reason", "list"),
+    "nodes": Word("brctl.cli.nodes", "one node with its history; who differs from the majority"),
     "sweep": Word("brctl.cli.sweep", "health sweep of many nodes (cron's verb)"),
     "dx": Word("brctl.cli.diagnose", "evidence to verdict, for a job or for nodes"),
     "why": Word("brctl.cli.verdict", "explain a verdict down to the raw line", "explain"),
@@ -49,6 +50,7 @@ WORDS: Mapping[str, Word] = {
     "job": Word("brctl.cli.job", "show, start, stop, watch a training job"),
     "lab": Word("brctl.cli.lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "tui": Word("brctl.cli.tui", "fleet triage in the terminal"),
+    "report": Word("brctl.cli.report", "what comes and goes over many sweeps"),
     "doctor": Word("brctl.cli.doctor", "is this controller able to work: ssh, tools, permissions"),
     "schema": Word("brctl.cli.schema", "JSON Schemas of documents and files"),
     "inventory": Word("brctl.cli.inventory", "who is there, and which source says so"),
@@ -59,14 +61,14 @@ WORDS: Mapping[str, Word] = {
 }
 
 ALIASES: Mapping[str, str] = {
-    "nodes": "ls", "diagnose": "dx", "v": "verdict", "playbook": "play",
+    "diagnose": "dx", "v": "verdict", "playbook": "play",
 }  # fmt: skip
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Every day": ("status", "ls", "sweep", "dx", "why", "fix", "cordon", "uncordon", "swap"),
     "Look closer": (
-        "tui", "verdict", "check", "logs", "stacks", "flight-recorder", "nccl", "replay", "burnin",
-        "ecc",
+        "tui", "verdict", "nodes", "check", "logs", "stacks", "flight-recorder", "nccl", "replay",
+        "burnin", "ecc", "report",
     ),
     "Act": ("play", "ckpt", "job", "standby", "run", "cp", "ssh"),
     "Practise and set up": (

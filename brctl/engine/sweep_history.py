@@ -3,30 +3,18 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from brctl.engine.history_database import open_history
 from brctl.model.changes import Changes, Key, Problem, Tracked
 from brctl.model.sweep import Health, NodeHealth, Sweep
+from brctl.model.transition import Transition
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.sweep.changes import compare, recognise_mass
 from brctl.sweep.problems import cleared_by, problems_of
 
 KEPT = timedelta(days=90)
-
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """What changed on one node in one sweep; `what` is new, worse, recovered or flapping."""
-
-    at: datetime
-    node: str
-    check: str
-    health: Health
-    what: str
-    detail: str
 
 
 class SweepHistory:
@@ -79,14 +67,26 @@ class SweepHistory:
         return self._transitions("node = ? AND at >= ?", (node, rfc3339(since)))
 
     def flappers(self, since: datetime, least: int = 3) -> tuple[tuple[str, str, int], ...]:
-        """Node, check and how often the check began to fail, most often first."""
+        """Node, check and how often the check began to fail, most often first.
+
+        A check that keeps flapping is told once and leaves no transitions after that; how often it
+        came back still stands with the tracked problem.
+        """
         query = (
+            "SELECT node, check_name, MAX(times) AS most FROM ("
             "SELECT node, check_name, COUNT(*) AS times FROM transitions "
-            "WHERE what IN ('new', 'flapping') AND at >= ? "
-            "GROUP BY node, check_name HAVING times >= ? ORDER BY times DESC, node, check_name"
+            "WHERE what IN ('new', 'flapping') AND at >= ?1 GROUP BY node, check_name "
+            "UNION ALL SELECT node, check_name, flaps + 1 FROM tracked WHERE since >= ?1) "
+            "GROUP BY node, check_name HAVING most >= ?2 ORDER BY most DESC, node, check_name"
         )
         with open_history(self._state_dir) as database:
             return tuple(database.execute(query, (rfc3339(since), least)).fetchall())
+
+    def sweeps_since(self, since: datetime) -> int:
+        """How many sweeps were recorded: without any, no flapper means nothing."""
+        query = "SELECT COUNT(*) FROM sweeps WHERE at >= ?"
+        with open_history(self._state_dir) as database:
+            return int(database.execute(query, (rfc3339(since),)).fetchone()[0])
 
     def totals(self) -> Mapping[str, float]:
         """Counters since the index began, by Prometheus series."""

@@ -37,7 +37,7 @@ def nodes_page(lines: Sequence[NodeLine], age_s: float | None, *, reasons: bool)
     rows = tuple(_row(line) for line in lines)
     text = _reasons_text(lines) if reasons else _state_text(rows)
     if not reasons:
-        text += f"\n{_age(age_s)}"
+        text += f"\n{age_text(age_s)}"
     body = {"nodes": list(rows), "data_age_seconds": age_s}
     return Page("Nodes", body, text, names=tuple(row["node"] for row in rows), rows=rows)
 
@@ -103,7 +103,8 @@ def _reasons_text(lines: Sequence[NodeLine]) -> str:
     return columns(table) + "\n* not set by brctl" if gathered else "no node is cordoned"
 
 
-def _age(age_s: float | None) -> str:
+def age_text(age_s: float | None) -> str:
+    """How old what is shown is."""
     return (
         "never swept; run: brctl sweep" if age_s is None else f"data {describe_duration(age_s)} old"
     )
@@ -124,7 +125,7 @@ def status_page(
     parts = "  ".join(f"{count} {state}" for state, count in counts.items())
     text = [
         f"{context}  {len(lines)} nodes: {parts}  {cordoned} cordoned  {spare} standby"
-        f"   {_age(age_s)}",
+        f"   {age_text(age_s)}",
         "jobs    " + ("; ".join(f"{n} on {size} nodes" for n, size in jobs.items()) or "none"),
     ]
     text += [

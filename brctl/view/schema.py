@@ -321,11 +321,11 @@ DOCUMENTS: dict[str, type] = {
 
 ENVELOPE_ONLY = (
     "Baseline", "Burnin", "BurninResults", "Check", "CheckList", "Checkpoints", "Completions",
-    "Config", "ConfigPath", "Doctor", "Ecc", "EccHistory", "Help", "HostKeys", "ImportedChecks",
-    "Inventory",
+    "Config", "ConfigPath", "Doctor", "Ecc", "EccHistory", "Flappers", "Help", "HostKeys",
+    "ImportedChecks", "Inventory",
     "InventoryCheck", "InventorySources", "Job", "LabDemo", "LabDown", "LabFault", "LabFaults",
-    "LabHealed", "LabStatus", "LogRuleList", "LogRuleTrial", "NewCheck", "Plan", "Playbook",
-    "PlaybookList", "ReplayPlan", "Run", "RunList", "Schedule", "Schema", "SchemaList",
+    "LabHealed", "LabStatus", "LogRuleList", "LogRuleTrial", "NewCheck", "Node",
+    "NodeDifferences", "Plan", "Playbook", "PlaybookList", "ReplayPlan", "Run", "RunList", "Schedule", "Schema", "SchemaList",
     "StandbyList", "StandbySize", "Status", "TuiView", "Validation", "VerdictList",
 )  # fmt: skip
 """Kinds of which v1 promises the common keys only; their own keys may still change."""

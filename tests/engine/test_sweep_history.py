@@ -58,6 +58,18 @@ def test_flappers_are_counted(tmp_path: Path) -> None:
         bad = Health.CRITICAL if i % 3 == 0 else Health.OK
         history.record(sweep(i * 5, {"n1": bad, "n2": Health.CRITICAL}), {}, DAY)
     assert history.flappers(START - DAY, least=2) == (("n1", "gpu.ecc", 3),)
+    assert history.sweeps_since(START - DAY) == 9
+    assert history.sweeps_since(START + DAY) == 0
+
+
+def test_a_flapper_that_is_told_once_is_still_counted(tmp_path: Path) -> None:
+    """Cron falls silent about it; the report does not."""
+    history = SweepHistory(tmp_path)
+    for i in range(30):
+        bad = Health.CRITICAL if i % 3 == 0 else Health.OK
+        history.record(sweep(i * 5, {"n1": bad}), {}, DAY)
+    assert history.flappers(START - DAY) == (("n1", "gpu.ecc", 10),)
+    assert history.flappers(START + DAY) == ()
 
 
 def test_the_first_sweep_calls_nothing_a_mass(tmp_path: Path) -> None:

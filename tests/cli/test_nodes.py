@@ -1,0 +1,124 @@
+"""`brctl nodes` and `brctl report` over sweeps on disk; no node is asked."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from brctl.cli import nodes as nodes_module
+from brctl.cli import report as report_module
+from brctl.engine.clock import now
+from brctl.engine.sweep_history import SweepHistory
+from brctl.engine.sweep_store import save
+from brctl.model.answer import Outcome
+from brctl.model.errors import UsageError
+from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.sweep import Health, NodeHealth, Sweep
+from tests.cli.test_run import call
+from tests.sweep.healths import node
+
+CONFIG = """\
+apiVersion: brctl.dev/v1
+kind: Config
+context: prod
+state_dir: state
+contexts: {prod: {inventory: [{file: own.yaml}]}}
+"""
+OWN = """\
+apiVersion: brctl.dev/v1
+kind: Inventory
+nodes: {"n[1-4]": {rack: r12}}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "own.yaml").write_text(OWN)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    return tmp_path / "config.yaml"
+
+
+def record(config: Path, minutes_ago: float, nodes: list[NodeHealth]) -> None:
+    """A sweep as `brctl sweep` leaves it behind."""
+    at = now() - timedelta(minutes=minutes_ago)
+    swept = Sweep(f"S-{at:%Y%m%dT%H%M%S%f}", 1, ("gpu.ecc",), at, 1.0, tuple(nodes))
+    save(config.parent / "state", swept)
+    SweepHistory(config.parent / "state").record(swept, {}, timedelta(days=1))
+
+
+def versioned(name: str, driver: str) -> NodeHealth:
+    measured = (Measurement("host.versions.driver", "", driver),)
+    result = CheckResult("host.versions", ProbeStatus.MEASURED, measured)
+    return NodeHealth(name, Health.OK, NodeReport(name, Outcome.ANSWERED, (result,)), (), ())
+
+
+def test_a_node_s_page_has_its_state_its_facts_and_its_past(config: Path) -> None:
+    """The past only when asked for, and only as far back as asked."""
+    record(config, 3000, [node("n1", Health.WARNING, "host.cpu")])
+    record(config, 60, [node("n1", Health.CRITICAL)])
+    code, text = call(nodes_module, config, "show", "n1")
+    assert code == 2
+    assert text.startswith("n1  CRIT  answered")
+    assert "rack" in text
+    assert "gpu.ecc  n1 is bad" in text
+    assert "history" not in text
+    _, text = call(nodes_module, config, "show", "n1", "--history", "1d")
+    assert "1h00 ago  NEW  CRIT  gpu.ecc  n1 is bad" in text
+    assert "host.cpu" not in text
+    _, text = call(nodes_module, config, "show", "n1", "--history", "7d", "--json")
+    told = [(each["what"], each["check"]) for each in json.loads(text)["history"]]
+    assert told == [("new", "host.cpu"), ("new", "gpu.ecc")]
+
+
+def test_a_node_that_was_never_swept_is_unknown(config: Path) -> None:
+    """Not healthy, and the next command is the sweep."""
+    code, text = call(nodes_module, config, "show", "n2", "--history", "7d")
+    assert (code, text.splitlines()[0]) == (3, "n2  UNKNOWN  never swept")
+    assert text.splitlines()[-1] == "history: no check changed"
+    with pytest.raises(UsageError, match="did you mean"):
+        call(nodes_module, config, "show", "n22")
+
+
+def test_diff_names_the_reference_first_and_the_odd_one_below(config: Path) -> None:
+    """Nodes without an answer are named too, and exit 3 says so."""
+    record(config, 1, [versioned(f"n{i}", "570.133" if i == 3 else "570.148") for i in (1, 2, 3)])
+    code, text = call(nodes_module, config, "diff", "n[1-3]")
+    assert code == 1
+    head, *rest = text.splitlines()
+    assert head.startswith("reference n[1-2] (2)  1 facts compared  data 1m")
+    assert rest == ["n3  host.versions.driver  570.133  (ref 570.148)"]
+    code, text = call(nodes_module, config, "diff")
+    assert code == 3
+    assert text.splitlines()[2].split() == ["n4", "UNKNOWN", "not", "swept"]
+    assert call(nodes_module, config, "diff", "-o", "name")[1] == "n3\n"
+    with pytest.raises(UsageError, match="once"):
+        call(nodes_module, config, "diff", "n1", "-w", "n2")
+
+
+def test_nodes_alone_lists_them(config: Path) -> None:
+    """`brctl nodes`, `brctl nodes list` and `brctl ls` are one."""
+    record(config, 1, [node("n1", Health.CRITICAL)])
+    bare = call(nodes_module, config, "--state", "crit")[1]
+    assert bare == call(nodes_module, config, "list", "--state", "crit")[1]
+    assert "n1" in bare
+    assert "n2" not in bare
+
+
+def test_flappers_are_reported_worst_first(config: Path) -> None:
+    """Of the nodes that are chosen, within the time asked."""
+    for i in range(12):
+        bad = Health.CRITICAL if i % 3 == 0 else Health.OK
+        record(config, 120 - i, [node("n1", bad), node("n2", Health.CRITICAL)])
+    code, text = call(report_module, config, "flappers")
+    assert code == 0
+    assert text.splitlines() == [
+        "NODE  CHECK    TIMES", "n1    gpu.ecc  4", "12 sweeps in the last 7d",
+    ]  # fmt: skip
+    assert "nothing comes and goes" in call(report_module, config, "flappers", "-w", "n2")[1]
+
+
+def test_no_sweep_is_not_no_flapper(config: Path) -> None:
+    """Exit 3 and the words: nothing was looked at."""
+    code, text = call(report_module, config, "flappers", "--since", "1h")
+    assert (code, text) == (3, "UNKNOWN  no sweep was recorded in the last 1h\n")
