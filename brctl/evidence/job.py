@@ -112,6 +112,8 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
     """Evidence from the ranks' own numbers; empty while the job makes even progress."""
     outcomes = {report.node: report for report in reports}
     found = [*_non_finite(status), *_straggler(status)]
+    if status.stalled is False and not status.ended:
+        found += _silent_but_training(status)
     if status.stalled is not False:
         found += [*_silent_nodes(status, outcomes), *_absent_ranks(status), *_exits(status)]
     return tuple(found)
@@ -131,6 +133,22 @@ def _silent_nodes(status: JobStatus, reports: Mapping[str, NodeReport]) -> Itera
             source="ssh",
             text=f"{node} does not answer while the job stands still: {detail}",
             raw=detail,
+        )
+
+
+def _silent_but_training(status: JobStatus) -> Iterable[Evidence]:
+    """Every step takes all ranks, so a node that only we cannot reach is not dead."""
+    for node in status.silent:
+        yield Evidence(
+            kind="job.node.trains",
+            subject=Subject(node),
+            weight=Weight.CLEARS,
+            fault=FaultClass.NODE_FAILURE,
+            role=Role.CONTEXT,
+            source=RANKS_CHECK,
+            text=f"{node} does not answer, but the job still makes progress, the last"
+            f" {status.progress_age_s or 0.0:.1f} s ago, and needs the ranks on {node} for it",
+            raw=f"step={status.step} progress_age_s={status.progress_age_s}",
         )
 
 

@@ -106,7 +106,11 @@ class Lab:
             site = self._site(record, node, gpu)
             now = (*(f for f in record.faults.get(node, ()) if f != fault), fault)
             write_record(self.paths, record.with_faults(node, now))
-            chosen.apply(site)
+            try:
+                chosen.apply(site)
+            except UsageError:
+                write_record(self.paths, record)
+                raise
             return Broken(fault, node, chosen.subject(site), chosen.say.format(node=node))
 
     def heal(self, node: str | None = None) -> tuple[str, ...]:

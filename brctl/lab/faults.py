@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from brctl.lab.namespaces import run_ip, shape_link
 from brctl.lab.processes import send
 from brctl.lab.site import FaultSite, write_clock
+from brctl.model.errors import UsageError
 
 Lever = Callable[[FaultSite], None]
 BROKEN_LINK = 5
@@ -144,7 +145,10 @@ def _rank_hang(site: FaultSite) -> None:
 
 
 def _rank_stop(site: FaultSite) -> None:
-    send(site.trainers(), signal.SIGSTOP)
+    ranks = site.trainers()
+    if not ranks:
+        raise UsageError(f"no rank runs on {site.name}", hint="start the job first")
+    send(ranks, signal.SIGSTOP)
 
 
 def _rank_go_on(site: FaultSite) -> None:

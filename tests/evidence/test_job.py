@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
+from brctl.evidence.assess import assess
 from brctl.evidence.job import assess_job, read_job
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.job import example_job
 from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
+from brctl.verdict.decide import Scene, decide
 
 JOB = example_job()
+NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 WAITING: dict[str, Value] = {"alive": True, "step": 40, "phase": "all_reduce", "phase_age_s": 90.0}
 WAITING |= {"progress_age_s": 90.0, "process_state": "S"}
 
@@ -60,7 +64,22 @@ def test_a_silent_node_is_convicted_only_while_the_job_stands_still() -> None:
         r if r.node != "n4" else silent
         for r in (report(rank, progress_age_s=0.2, phase="forward") for rank in range(8))
     ]
-    assert assess_job(read_job(JOB, moving), moving) == ()
+    (item,) = assess_job(read_job(JOB, moving), moving)
+    assert (item.subject.node, item.weight) == ("n4", Weight.CLEARS)
+
+
+def test_a_silent_node_of_a_training_job_is_not_called_dead() -> None:
+    """A login that is refused hints at a dead node; steps that need its ranks speak against it."""
+    refused = NodeReport("n4", Outcome.REFUSED, detail="connection refused")
+    moving = [
+        r if r.node != "n4" else refused
+        for r in (report(rank, progress_age_s=0.2, phase="forward") for rank in range(8))
+    ]
+    assessed = assess(refused, {})
+    found = (*assessed.evidence, *assess_job(read_job(JOB, moving), moving))
+    (verdict,) = decide(found, assessed.gaps, Scene(NOW, JOB.name, 40, stalled=False))
+    assert (verdict.fault, verdict.nodes) == (FaultClass.UNKNOWN, ())
+    assert verdict.not_checked
 
 
 def test_many_silent_nodes_are_a_switch() -> None:

@@ -1,6 +1,7 @@
 """Nodes without namespaces: real SSH, and faults that need no privileges."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -9,6 +10,8 @@ import pytest
 
 from brctl.lab.cluster import Lab
 from brctl.lab.nvml.state import LOST, read_state
+from brctl.lab.processes import is_stopped
+from brctl.lab.site import FaultSite
 from brctl.model.errors import UsageError
 from tests.lab.ssh import connect, run
 
@@ -146,4 +149,28 @@ def test_what_cannot_be_meant_is_refused(lab: Lab) -> None:
     ):
         with pytest.raises(UsageError):
             lab.break_node(fault, node, gpu=gpu)
+    assert lab.record.faults == {}
+
+
+async def test_a_stopped_rank_stands_still_and_goes_on_after_the_heal(lab: Lab) -> None:
+    """Only its trainers stop; the node itself still answers."""
+    program = f"{sys.executable} -c 'import time; print(1, flush=True); time.sleep(60)'"
+    async with await connect(lab, "n1") as connection:
+        process = await connection.create_process(f"exec {program} brctl.training")
+        assert await process.stdout.readline() == "1\n"
+        lab.break_node("rank-stop", "n1")
+        (pid,) = FaultSite(lab.record, lab.paths, "n1").trainers()
+        await until(lambda: is_stopped(pid))
+        assert await run(lab, "n1", "true") == (0, "")
+        lab.heal("n1")
+        await until(lambda: not is_stopped(pid))
+        process.kill()
+        await process.wait()
+
+
+@pytest.mark.parametrize("fault", ["rank-stop", "loader-killed"])
+def test_a_process_that_does_not_run_cannot_be_broken(lab: Lab, fault: str) -> None:
+    """It is refused, and the lab does not claim to be broken."""
+    with pytest.raises(UsageError, match="n2"):
+        lab.break_node(fault, "n2")
     assert lab.record.faults == {}

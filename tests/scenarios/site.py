@@ -1,0 +1,83 @@
+"""One lab for many scenarios: heal it, train, break one thing, look until a verdict stands."""
+
+import asyncio
+import json
+from pathlib import Path
+from time import monotonic
+
+from brctl.engine.diagnose import Diagnosis, look
+from brctl.engine.wiring import World
+from brctl.lab.cluster import Lab
+from brctl.model.fault import FaultClass
+from brctl.model.job import Job
+from brctl.model.verdict import Confidence, Verdict
+
+WARM_STEPS = 8
+START_PATIENCE_S = 60.0
+VERDICT_PATIENCE_S = 45.0
+_SETTLED = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
+_starts = iter(range(1_000_000))
+
+
+class Site:
+    """The lab and an open world of it."""
+
+    def __init__(self, lab: Lab, world: World) -> None:
+        self.lab, self.world = lab, world
+        self.job: Job = world.job(None)
+        self.seen: list[Verdict] = []
+
+    async def train(self) -> None:
+        """Heal everything and start the job afresh; returns when it makes steps."""
+        await asyncio.to_thread(self.lab.heal)
+        await self.world.backend.stop_job(self.job, 0.2)
+        await asyncio.to_thread(self._forget)
+        started = await self.world.backend.start_job(self.job, "", f"scenario-{next(_starts)}")
+        assert not started.failed, dict(started.failed)
+        await self.steps_until(WARM_STEPS)
+
+    def _forget(self) -> None:
+        """What the ranks of the scenario before wrote says nothing of this one."""
+        for folder in (self.job.progress_dir, self.job.log_dir):
+            for path in Path(folder).iterdir():
+                path.unlink()
+
+    async def steps_until(self, step: int) -> None:
+        """Wait until rank 0 has finished a step."""
+        deadline = monotonic() + START_PATIENCE_S
+        while self.last_step() < step:
+            assert monotonic() < deadline, f"step {step} does not come: {self._words()}"
+            await asyncio.sleep(0.1)
+
+    async def break_node(self, fault: str, node: str) -> None:
+        await asyncio.to_thread(self.lab.break_node, fault, node)
+
+    async def look(self) -> Diagnosis:
+        """One look; every verdict of it is kept."""
+        found = await look(self.world, self.job, self.job.nodes)
+        self.seen += found.verdicts
+        return found
+
+    async def verdict(self) -> Diagnosis:
+        """Look again and again, as a person does, until a verdict is at least likely."""
+        deadline = monotonic() + VERDICT_PATIENCE_S
+        while True:
+            found = await self.look()
+            main = found.verdicts[0]
+            if main.fault not in _SETTLED and main.confidence is not Confidence.LOW:
+                return found
+            assert monotonic() < deadline, f"only {main.fault} {main.not_checked} {self._words()}"
+            await asyncio.sleep(0.5)
+
+    def last_step(self) -> int:
+        path = Path(self.job.progress_dir) / "steps.ndjson"
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        return int(json.loads(lines[-1])["step"]) if lines else -1
+
+    def named(self) -> set[str]:
+        """Every node that any verdict of any look named."""
+        return {node for verdict in self.seen for node in verdict.nodes}
+
+    def _words(self) -> str:
+        logs = sorted(Path(self.job.log_dir).glob("*.log"))
+        return "\n".join(path.read_text(errors="replace")[-300:] for path in logs)

@@ -1,0 +1,131 @@
+"""Whatever stops a real job, the verdict says what it is and names nobody who is innocent.
+
+One lab of four nodes with namespaces and OpenSSH of their own; in each scenario a real torch job
+trains on it until one thing breaks.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from brctl.engine.wiring import open_world
+from brctl.lab import namespaces
+from brctl.lab.cluster import Lab, leftovers, up
+from brctl.lab.faults import FAULTS
+from brctl.lab.spec import Isolation, LabSpec
+from brctl.library.config import load_settings
+from brctl.model.verdict import Verdict
+from tests.scenarios.site import Site
+
+pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.netns, pytest.mark.ssh]
+SPEC = LabSpec(
+    nodes=4, standbys=0, gpus=2, isolation=Isolation.NETNS, collective_timeout_s=25.0,
+    stall_after_s=5.0,
+)  # fmt: skip
+CULPRIT = "n3"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab that is gone afterwards, whatever the scenarios did to it."""
+    why_not = namespaces.missing()
+    if why_not is not None:
+        pytest.skip(f"nodes with network namespaces cannot be made: {why_not}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        lab = up(SPEC, tmp_path_factory.mktemp("scenarios") / "lab")
+    record = lab.record
+    yield lab
+    lab.down()
+    assert leftovers(record) == ()
+
+
+@pytest.fixture
+async def site(lab: Lab, tmp_path: Path) -> AsyncIterator[Site]:
+    """A sound job in training on a healed lab."""
+    settings = load_settings({"HOME": str(tmp_path)}, config=lab.paths.config)
+    async with open_world(settings) as world:
+        site = Site(lab, world)
+        await site.train()
+        yield site
+
+
+def say(verdict: Verdict) -> str:
+    """The whole chain, for the message of a failure."""
+    head = f"{verdict.fault} {verdict.nodes} {verdict.probability:.2f}"
+    return "\n".join([head, *(f"{e.weight} {e.role} {e.kind} {e.text}" for e in verdict.evidence)])
+
+
+async def ends_in(site: Site, fault: str, nodes: set[str]) -> Verdict:
+    """The verdict after a fault of the culprit; its class is that of the fault's row."""
+    await site.break_node(fault, CULPRIT)
+    found = await site.verdict()
+    main = found.verdicts[0]
+    assert main.fault == FAULTS[fault].expected, say(main)
+    assert set(main.nodes) == nodes, say(main)
+    assert site.named() <= {CULPRIT}, "\n".join(map(say, site.seen))
+    return main
+
+
+async def test_a_rank_slower_than_the_others_is_named_while_training_goes_on(site: Site) -> None:
+    """The rank that waits least is the one the others wait for."""
+    main = await ends_in(site, "rank-slow", {CULPRIT})
+    assert any(item.kind == "job.rank.waits-least" for item in main.evidence)
+
+
+async def test_a_refused_login_is_no_verdict_while_steps_advance(site: Site) -> None:
+    """The node is not dead: its ranks take part in every step."""
+    await site.break_node("ssh-refused", CULPRIT)
+    # A connection from before the refusal still works; a person would bring a new one.
+    async with open_world(site.world.settings) as world:
+        newcomer = Site(site.lab, world)
+        found = await newcomer.look()
+    main = found.verdicts[0]
+    assert main.fault == FAULTS["ssh-refused"].expected, say(main)
+    assert {gap.subject.node for gap in main.not_checked} == {CULPRIT}
+    assert newcomer.named() == set()
+    await site.steps_until(site.last_step() + 3)
+
+
+async def test_a_loss_that_is_not_a_number_is_found_where_it_began(site: Site) -> None:
+    """One step later every rank has it; the first one is named."""
+    await ends_in(site, "rank-nan", {CULPRIT})
+
+
+async def test_a_crash_of_the_training_code_blames_no_node(site: Site) -> None:
+    """The rank that raised ends first, its peers lose it."""
+    await ends_in(site, "rank-crash", set())
+
+
+async def test_a_killed_data_loader_blames_no_node(site: Site) -> None:
+    """PyTorch's own text decides over the exception it arrives in."""
+    await ends_in(site, "loader-killed", set())
+
+
+async def test_a_rank_that_hangs_is_named(site: Site) -> None:
+    """It never enters the collective the others wait in: phase, stacks and recorder agree."""
+    main = await ends_in(site, "rank-hang", {CULPRIT})
+    assert {"job.ranks", "job.stacks", "flight-recorder"} <= {e.source for e in main.evidence}
+
+
+async def test_a_stopped_rank_is_named(site: Site) -> None:
+    """A process in state T, wherever it stood."""
+    main = await ends_in(site, "rank-stop", {CULPRIT})
+    assert any("state T" in item.text for item in main.evidence)
+
+
+async def test_a_rank_in_another_collective_is_named(site: Site) -> None:
+    """All ranks wait in a collective by their own account; only recorder and stacks differ."""
+    main = await ends_in(site, "rank-mismatch", {CULPRIT})
+    assert any(item.kind == "job.flight.mismatch" for item in main.evidence)
+
+
+async def test_a_node_without_power_is_named(site: Site) -> None:
+    """It answers nobody, and its peers hang."""
+    await ends_in(site, "node-dead", {CULPRIT})
+
+
+async def test_a_node_behind_a_cut_cable_is_named(site: Site) -> None:
+    """From here it looks dead; until the job stands still that is no proof."""
+    await ends_in(site, "link-cut", {CULPRIT})
