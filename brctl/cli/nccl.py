@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -93,7 +93,7 @@ def _bisect(invocation: Invocation, search: Search) -> None:
 
     async def run() -> None:
         async with prepared(invocation, search) as ready:
-            live.begin(ready.problem.nodes, ready.runner.name)
+            live.begin(ready.problem.nodes, ready.runner.name, ready.state_dir)
             result = await run_search(
                 ready.problem, ready.options, ready.runner, now, live.show, ready.before
             )
@@ -108,19 +108,23 @@ def _bisect(invocation: Invocation, search: Search) -> None:
 
 
 class Live:
-    """Rounds as they end: lines for people, objects with `-o ndjson`, nothing otherwise."""
+    """Rounds as they end: lines for people, objects with `-o ndjson` and for whoever follows."""
 
     def __init__(self, invocation: Invocation) -> None:
         self.form = invocation.output
         self.shows_lines = self.form in ("table", "wide") and invocation.out is None
         self.number = 0
+        self.trail: TextIO | None = None
 
-    def begin(self, nodes: tuple[str, ...], runner: str) -> None:
+    def begin(self, nodes: tuple[str, ...], runner: str, state_dir: Path | None = None) -> None:
+        """Start the stream; with a state directory it is written there too, for the TUI."""
         from brctl import __version__
+        from brctl.engine.bisect_store import open_trail
 
-        if self.form == "ndjson":
-            self._write({"type": "version", "events": "1.0", "brctl": __version__})
-            self._write({"type": "bisect.start", "nodes": list(nodes), "runner": runner})
+        if state_dir is not None:
+            self.trail = open_trail(state_dir)
+        self._write({"type": "version", "events": "1.0", "brctl": __version__})
+        self._write({"type": "bisect.start", "nodes": list(nodes), "runner": runner})
 
     def show(self, report: object) -> None:
         from brctl.model.localisation import RoundReport
@@ -128,19 +132,22 @@ class Live:
 
         if not isinstance(report, RoundReport):
             return
-        if self.form == "ndjson":
-            self._write({"type": "round", **round_document(report)})
-        elif self.shows_lines:
+        self._write({"type": "round", **round_document(report)})
+        if self.shows_lines:
             print("\n".join(round_lines(report)), flush=True)  # noqa: T201
 
     def end(self, body: Mapping[str, object], code: int) -> None:
-        if self.form == "ndjson":
-            rest = {key: value for key, value in body.items() if key != "round_log"}
-            self._write({"type": "result", **rest})
-            self._write({"type": "end", "exit_code": code, "result": body["ended"]})
+        rest = {key: value for key, value in body.items() if key != "round_log"}
+        self._write({"type": "result", **rest})
+        self._write({"type": "end", "exit_code": code, "result": body["ended"]})
+        if self.trail is not None:
+            self.trail.close()
 
     def _write(self, line: Mapping[str, object]) -> None:
         self.number += 1
         numbered = {"type": line["type"], "seq": self.number, **line}
-        sys.stdout.write(json.dumps(numbered, allow_nan=False) + "\n")
-        sys.stdout.flush()
+        text = json.dumps(numbered, allow_nan=False) + "\n"
+        followers = [self.trail] if self.trail is not None else []
+        for stream in [*followers, *([sys.stdout] if self.form == "ndjson" else [])]:
+            stream.write(text)
+            stream.flush()

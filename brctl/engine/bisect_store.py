@@ -5,7 +5,9 @@ import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import TextIO
 
+from brctl.engine.clock import now
 from brctl.engine.verdict_store import save_new
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
@@ -14,6 +16,8 @@ from brctl.model.verdict import Verdict
 from brctl.verdict.decide import Scene, decide
 
 FOLDER = "bisections"
+TRAILS = "bisects"
+"""Rounds of searches as they run, the lines of `-o ndjson`; the documents are in FOLDER."""
 KEPT = 50
 SOURCE = "nccl bisect"
 _RAW_TESTS = 6
@@ -125,3 +129,11 @@ def gaps_of(finding: Finding) -> tuple[Gap, ...]:
         return ()
     names = finding.members or ("",)
     return tuple(Gap(Subject(name), "collectives in groups", finding.why) for name in names)
+
+
+def open_trail(state_dir: Path) -> TextIO:
+    """A new file for the rounds of a search as they end; followers read it while it grows."""
+    folder = state_dir / TRAILS
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    name = f"B-{now():%Y%m%dT%H%M%S%f}"[:-3]
+    return (folder / f"{name}.ndjson").open("w", encoding="utf-8")
