@@ -6,8 +6,8 @@ costs the others nothing. The parent never calls a driver: a probe stuck in the 
 behind and named, and the sweep still ends.
 
 The caller executes it as `__main__` with BUNDLE in its globals: `probes` (check, source,
-deadline_s, torch, alone), `pynvml` (source or null), `preload` (modules), `parallel`, `total_s`,
-and `node` with `parameters` by check and `torch_python`.
+deadline_s, torch, alone, drop), `pynvml` (source or null), `preload` (modules), `parallel`,
+`total_s`, and `node` with `parameters` by check and `torch_python`.
 """
 
 import contextlib
@@ -54,6 +54,7 @@ class Run:
         self.over_limit = False
         self.kept = {"stdout": bytearray(), "stderr": bytearray()}
         self.pipes = {}
+        self.drop = probe.get("drop", False)
         text = json.dumps(node["parameters"].get(self.check, {})).encode()
         if probe["torch"]:
             source = probe["source"].encode()
@@ -68,7 +69,7 @@ class Run:
         stdin, stdout, stderr = os.pipe(), os.pipe(), os.pipe()
         pid = os.fork()
         if pid == 0:
-            become_probe((stdin[0], stdout[1], stderr[1]), body)
+            become_probe((stdin[0], stdout[1], stderr[1]), body, self.drop)
         for theirs in (stdin[0], stdout[1], stderr[1]):
             os.close(theirs)
         self.pipes = {"stdin": stdin[1], "stdout": stdout[0], "stderr": stderr[0]}
@@ -125,7 +126,7 @@ class Run:
         }
 
 
-def become_probe(descriptors, body):
+def become_probe(descriptors, body, drop):
     """In the child: own group, the pipes as standard streams, then `body`; never returns."""
     status = PROBE_CRASHED
     try:
@@ -135,6 +136,8 @@ def become_probe(descriptors, body):
         os.closerange(3, 256)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
+        if drop:
+            drop_privileges()
         status = body()
         sys.stdout.flush()
     except BaseException:
@@ -142,6 +145,20 @@ def become_probe(descriptors, body):
     finally:
         sys.stderr.flush()
         os._exit(status)
+
+
+def drop_privileges():
+    """Become the user who called sudo, for good; somebody who logs in as root stays root."""
+    uid = int(os.environ.get("SUDO_UID", 0))
+    if os.geteuid() != 0 or uid == 0:
+        return
+    import pwd
+
+    user = pwd.getpwuid(uid)
+    os.initgroups(user.pw_name, user.pw_gid)
+    os.setgid(user.pw_gid)
+    os.setuid(uid)
+    os.environ.update(HOME=user.pw_dir, USER=user.pw_name, LOGNAME=user.pw_name)
 
 
 def run_source(source, check):

@@ -26,7 +26,11 @@ def run(
         bool, typer.Option("--beside-job", "--force-beside-job", help="load nodes with ranks")
     ] = False,
 ) -> None:
-    """Burn nodes in; exit 0 all passed, 2 a node failed, 3 could not finish."""
+    """Burn nodes in; exit 0 all passed, 2 a node failed, 3 could not finish.
+
+    The load comes in rounds. Between rounds the hardware is looked at, and a node with a new event
+    of --stop-on (Xid, ECC, heat) is taken out at once; wrong results always end its burn-in.
+    """
     from brctl.engine.burnin import BurninPlan
     from brctl.model.units import parse_duration_s
 

@@ -93,6 +93,7 @@ def _probe(check: Check) -> Mapping[str, object]:
         "deadline_s": check.deadline_s,
         "torch": "torch" in check.needs,
         "alone": _runs_alone(check),
+        "drop": check.level > 1 and "root" not in check.needs,
     }
 
 

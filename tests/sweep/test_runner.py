@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import os
+import pwd
 import sys
 import time
 from pathlib import Path
@@ -83,6 +84,46 @@ async def test_probes_answer_side_by_side(python: str) -> None:
         "babble": ProbeStatus.PROBE_ERROR, "killed": ProbeStatus.PROBE_ERROR,
         "exit": ProbeStatus.PROBE_ERROR,
     }  # fmt: skip
+
+
+USER = """
+import json, os
+who = "%d %d %s" % (os.geteuid(), len(os.getgroups()), os.environ["HOME"])
+print(json.dumps({"measurements": [{"name": "m", "subject": "", "value": who}]}))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has privileges to drop")
+async def test_a_heavy_probe_keeps_no_root_it_does_not_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Under sudo it runs as who called sudo; light probes, and those that ask, stay root."""
+    monkeypatch.setenv("SUDO_UID", "65534")
+    report = await run(
+        check("light", USER), check("heavy", USER, level=2),
+        check("asks", USER, level=2, needs=("root",)),
+    )  # fmt: skip
+    users = {r.check: str(r.measurements[0].value).split()[0] for r in report.results}
+    assert users == {"light": "0", "heavy": "65534", "asks": "0"}
+    heavy = next(r for r in report.results if r.check == "heavy")
+    assert str(heavy.measurements[0].value).split()[1:] == ["1", pwd.getpwuid(65534).pw_dir]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has privileges to drop")
+async def test_a_probe_that_cannot_drop_its_privileges_does_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A user that this node does not know is an error of the probe, not leave to stay root."""
+    monkeypatch.setenv("SUDO_UID", "4123456")
+    assert (await run_one(check("heavy", USER, level=2))).status is ProbeStatus.PROBE_ERROR
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has privileges to drop")
+async def test_a_login_as_root_stays_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without sudo there is nobody to become."""
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    result = await run_one(check("heavy", USER, level=2))
+    assert str(result.measurements[0].value).startswith("0 ")
 
 
 async def test_a_crash_keeps_its_traceback() -> None:
