@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from brctl.model.errors import UsageError
 from brctl.tui.address import Address
 from brctl.tui.attention import attention_rows
+from brctl.tui.bisect_rows import bisect_list, bisect_rows
 from brctl.tui.chain import verdict_list, verdict_rows
 from brctl.tui.facts import Facts, NodeFact
 from brctl.tui.filters import node_matcher, row_matcher
@@ -21,7 +23,7 @@ def once_text(facts: Facts, address: Address, *, width: int, ascii_only: bool) -
     """The view's text.
 
     Raises:
-        UsageError: The filter means nothing.
+        UsageError: The filter means nothing, or the view has no text form.
     """
     rows = header_rows(facts, facts.read_at)
     body = (
@@ -64,4 +66,9 @@ def _other(facts: Facts, address: Address, width: int) -> Sequence[Row]:
         found = incidents_of(facts)
         one = next((i for i in found if i.id == address.item), None)
         return timeline_rows(one, width, times) if one else incident_list(found, times)
-    return standby_rows(facts, times)
+    if address.place == "bisect":
+        search = next((b for b in facts.bisects if b.id == address.item), None)
+        return bisect_rows(search, width) if search else bisect_list(facts.bisects)
+    if address.place == "standby":
+        return standby_rows(facts, times)
+    raise UsageError(f"{address.place} has no text form", hint="open it without --once")
