@@ -43,7 +43,7 @@ async def prepare_options(ssh: SshSettings, home: Path | None = None) -> Prepare
     home = home or Path.home()
     keys = _load_keys(ssh.identity_files, home)
     agent = os.environ.get("SSH_AUTH_SOCK", "") if not ssh.identity_files else ""
-    files = _known_hosts_files(ssh.known_hosts, home)
+    files = known_hosts_files(ssh.known_hosts, home)
     options = await asyncssh.SSHClientConnectionOptions.construct(
         None,
         config=None,
@@ -95,7 +95,9 @@ def _load_default_key(path: Path) -> Sequence[asyncssh.SSHKeyPair]:
         return ()
 
 
-def _known_hosts_files(configured: Path | None, home: Path) -> tuple[Path, ...]:
+def known_hosts_files(configured: Path | None, home: Path | None = None) -> tuple[Path, ...]:
+    """Where host keys are looked up: the configured file, else the user's and the system's."""
+    home = home or Path.home()
     if configured is not None:
         return (configured,)
     files = (home / ".ssh" / "known_hosts", _GLOBAL_KNOWN_HOSTS)

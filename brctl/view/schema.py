@@ -321,8 +321,8 @@ DOCUMENTS: dict[str, type] = {
 
 ENVELOPE_ONLY = (
     "Baseline", "Burnin", "BurninResults", "Check", "CheckList", "Checkpoints", "Completions",
-    "Config", "ConfigPath", "Doctor", "Ecc", "EccHistory", "Flappers", "Help", "HostKeys",
-    "ImportedChecks", "Inventory",
+    "Config", "ConfigPath", "Doctor", "DoctorSsh", "Ecc", "EccHistory", "Flappers", "Help",
+    "HostKeys", "ImportedChecks", "Inventory",
     "InventoryCheck", "InventorySources", "Job", "LabDemo", "LabDown", "LabFault", "LabFaults",
     "LabHealed", "LabStatus", "LogRuleList", "LogRuleTrial", "NewCheck", "Node",
     "NodeDifferences", "Plan", "Playbook", "PlaybookList", "ReplayPlan", "Run", "RunList",

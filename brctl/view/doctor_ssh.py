@@ -1,0 +1,53 @@
+"""`brctl doctor ssh`: nodes that are reached in the same way share a line."""
+
+from collections.abc import Sequence
+
+from brctl.model.exit_codes import worst
+from brctl.model.nodeset import fold
+from brctl.model.ssh_route import KeyState, SshRoute
+from brctl.model.sweep import EXIT_OF, Health
+from brctl.view.page import Page
+from brctl.view.text import columns, printable
+
+_HEALTH = {
+    KeyState.TRUSTED: Health.OK,
+    KeyState.AUTHORITY: Health.OK,
+    KeyState.NOT_NEEDED: Health.OK,
+    KeyState.LEFT_TO_SSH: Health.UNKNOWN,
+    KeyState.MISSING: Health.CRITICAL,
+    KeyState.REVOKED: Health.CRITICAL,
+}
+_WORDS = {Health.OK: "ok", Health.UNKNOWN: "UNKNOWN", Health.CRITICAL: "FAIL"}
+_KEY_TEXT = {
+    KeyState.TRUSTED: "host key known",
+    KeyState.AUTHORITY: "host key by an authority that is known",
+    KeyState.NOT_NEEDED: "no host key needed",
+    KeyState.LEFT_TO_SSH: "host key left to ssh: its configuration may name it otherwise",
+    KeyState.MISSING: "NO host key known: every connection will be refused by us",
+    KeyState.REVOKED: "host key REVOKED",
+}
+
+
+def doctor_ssh_page(routes: Sequence[SshRoute], files: Sequence[str]) -> Page:
+    """The answer of `brctl doctor ssh`; exit 2 when a node's key is not known."""
+    gathered: dict[tuple[str, str, KeyState], list[str]] = {}
+    for route in routes:
+        gathered.setdefault((route.transport, route.why, route.key), []).append(route.node)
+    order = sorted(gathered.items(), key=lambda item: list(_HEALTH).index(item[0][2]), reverse=True)
+    rows = [
+        (_WORDS[_HEALTH[key]], fold(nodes), transport, _KEY_TEXT[key], f"({printable(why, 120)})")
+        for (transport, why, key), nodes in order
+    ]
+    known = sum(_HEALTH[route.key] is Health.OK for route in routes)
+    looked = ", ".join(files) or "no file: neither configured nor ~/.ssh/known_hosts exists"
+    head = f"host keys of {known} of {len(routes)} hosts known; looked into {looked}"
+    documents = tuple(
+        {"node": r.node, "transport": r.transport, "why": r.why, "host_key": r.key.value}
+        for r in routes
+    )
+    missing = [route.node for route in routes if route.key is KeyState.MISSING]
+    body = {"known_hosts": list(files), "routes": list(documents)}
+    code = worst(EXIT_OF[_HEALTH[route.key]] for route in routes)
+    next_ = (f"brctl inventory trust -w {fold(missing)}",) if missing else ()
+    text = "\n".join([columns(rows), head])
+    return Page("DoctorSsh", body, text, code, tuple(missing), documents, next_)
