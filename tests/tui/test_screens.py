@@ -32,8 +32,8 @@ VIEWS = {
 
 
 def compare(name: str, text: str) -> None:
-    """Against the golden text; BRCTL_UPDATE_GOLDEN=1 writes it for a person to read."""
-    path = GOLDEN / f"{name}.txt"
+    """Against the golden file; BRCTL_UPDATE_GOLDEN=1 writes it for a person to look at."""
+    path = GOLDEN / name
     if os.environ.get("BRCTL_UPDATE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n", encoding="utf-8")
@@ -44,7 +44,10 @@ def compare(name: str, text: str) -> None:
 async def test_a_screen_is_as_it_was_read(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What changes here is what an operator sees."""
+    """What changes here is what an operator sees, in words and, as a picture, in colours.
+
+    The pictures hold for the Textual and Rich that pyproject.toml pins for the tests.
+    """
     monkeypatch.setattr("getpass.getuser", lambda: "oncall")
     size, keys, sign = VIEWS[name]
     app = site_app(tmp_path, make_site(tmp_path, verdict=site_verdict()), Address())
@@ -53,7 +56,8 @@ async def test_a_screen_is_as_it_was_read(
         await pilot.press(*keys)
         await shows(app, sign)
         await pilot.pause(0.3)
-        compare(name, screen_text(app))
+        compare(f"{name}.txt", screen_text(app))
+        compare(f"{name}.svg", app.export_screenshot(title=name))
 
 
 @pytest.mark.parametrize("theme", [LIGHT, SIXTEEN])
