@@ -57,24 +57,26 @@ def _compare(fleet: Fleet) -> None:
         ("first, through broker", "broker"),
         ("again, through broker", "broker"),
     ):
-        before = _broker_cpu_s(fleet)
+        before = broker_cpu_s(fleet)
         done = subprocess.run(
             [sys.executable, "-c", _CLIENT % SAY, str(fleet.folder), kind, str(PORT), *fleet.hosts],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         right, cpu_s, wall_s = done.stdout.split()
-        broker_s = _broker_cpu_s(fleet) - before
+        broker_s = broker_cpu_s(fleet) - before
         print(f"{title:<22}{right:>9}{wall_s:>9}{cpu_s:>14}{broker_s:>14.2f}", flush=True)
-    os.kill(_broker_pid(fleet), 15)
+    os.kill(broker_pid(fleet), 15)
 
 
-def _broker_pid(fleet: Fleet) -> int:
+def broker_pid(fleet: Fleet) -> int:
+    """The broker of this fleet's runtime directory; 0 when none runs."""
     lock = fleet.folder / "run" / "brctl" / "broker.lock"
     return int(lock.read_text()) if lock.exists() else 0
 
 
-def _broker_cpu_s(fleet: Fleet) -> float:
-    pid = _broker_pid(fleet)
+def broker_cpu_s(fleet: Fleet) -> float:
+    """CPU the broker has used so far."""
+    pid = broker_pid(fleet)
     if not pid:
         return 0.0
     ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]

@@ -64,24 +64,46 @@ def tool_commands(fleet: Fleet) -> Mapping[str, list[str]]:
         script, key = str(folder / "parallel_run.py"), str(folder / "id")
         words = [str(hostfile), str(PORT), key, str(CONNECT_S), f"echo {SAY}", str(COMMAND_S)]
         found["parallel-ssh 128"] = [python, script, *words]
+    ansible = os.environ.get("BRCTL_BENCH_ANSIBLE") or shutil.which("ansible")
+    if ansible:
+        found["ansible -f 64 raw"] = _ansible(ansible, hostfile)
     return found
 
 
+def _ansible(program: str, hostfile: Path) -> list[str]:
+    """Its lightest way: `raw` copies nothing to the node; no master connection stays behind."""
+    (hostfile.parent / "ansible.cfg").write_text("[defaults]\n")
+    settings = {
+        "ANSIBLE_SSH_ARGS": "-o ControlMaster=no", "ANSIBLE_TIMEOUT": str(CONNECT_S),
+        "ANSIBLE_TASK_TIMEOUT": str(COMMAND_S), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8",
+        "ANSIBLE_CONFIG": f"{hostfile.parent}/ansible.cfg",
+    }  # fmt: skip
+    words = [f"{name}={value}" for name, value in settings.items()]
+    return ["/usr/bin/env", *words, program, "all", "-i", str(hostfile), "-f", "64", "-o",
+            "-m", "raw", "-a", f"echo {SAY}"]  # fmt: skip
+
+
 def _brctl(folder: Path, hostfile: Path) -> list[str]:
-    config = folder / f"{hostfile.name}.yaml"
+    config = write_config(folder, hostfile, "asyncssh")
+    return [sys.executable, "-m", "brctl", "--config", str(config), "run", "-w", "@all", "--lines",
+            "--deadline", f"{COMMAND_S}s", "--", f"echo {SAY}"]  # fmt: skip
+
+
+def write_config(folder: Path, hostfile: Path, transport: str) -> Path:
+    """A brctl configuration of these hosts."""
+    config = folder / f"{hostfile.name}-{transport}.yaml"
     config.write_text(
         "apiVersion: brctl.dev/v1\nkind: Config\ncontext: bench\nstate_dir: state\n"
         f"contexts: {{bench: {{inventory: [{{file: {hostfile.name}.inventory}}]}}}}\n"
         f"ssh: {{user: root, identity_file: id, known_hosts: known_hosts, fanout: 64,"
-        f" transport: asyncssh, connect_timeout: {CONNECT_S}s, login_timeout: {LOGIN_S}s}}\n"
+        f" transport: {transport}, connect_timeout: {CONNECT_S}s, login_timeout: {LOGIN_S}s}}\n"
     )
     nodes = "".join(f"  {host}:\n" for host in hostfile.read_text().split())
     (folder / f"{hostfile.name}.inventory").write_text(
         "apiVersion: brctl.dev/v1\nkind: Inventory\n"
         f"defaults: {{port: {PORT}, python: /usr/bin/python3}}\nnodes:\n{nodes}"
     )
-    return [sys.executable, "-m", "brctl", "--config", str(config), "run", "-w", "@all", "--lines",
-            "--deadline", f"{COMMAND_S}s", "--", f"echo {SAY}"]  # fmt: skip
+    return config
 
 
 def measure(tool: str, argv: list[str], fleet: Fleet) -> Run:
@@ -100,7 +122,7 @@ def measure(tool: str, argv: list[str], fleet: Fleet) -> Run:
 
 def _count_right(text: str, fleet: Fleet) -> int:
     """Healthy hosts that answered plus faulty hosts that are named and did not."""
-    answered = set(re.findall(rf"({_HOST.pattern}): {SAY}", text))
+    answered = set(re.findall(rf"({_HOST.pattern})(?:: | \| CHANGED .*\(stdout\) ){SAY}", text))
     named = set(_HOST.findall(_unfold(text)))
     return len(answered & fleet.healthy) + len((named - answered) & fleet.faulty)
 
