@@ -13,7 +13,7 @@ from brctl.engine.sweeping import Progress, Question, sweep_nodes
 from brctl.engine.verdict_store import save_new
 from brctl.engine.wiring import World
 from brctl.evidence.flight.witness import assess_flight
-from brctl.evidence.job import assess_job, read_job
+from brctl.evidence.job import assess_job, job_gaps, read_job
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
 from brctl.evidence.stacks.witness import assess_stacks
 from brctl.model.answer import Outcome
@@ -137,6 +137,7 @@ def collect(sweep: Sweep, status: JobStatus | None) -> tuple[tuple[Evidence, ...
     if status is not None:
         evidence += assess_job(status, [node.report for node in sweep.nodes])
         evidence += assess_log_lines(_words(view) for view in status.ranks)
+        gaps += job_gaps(status, gaps)
     return tuple(evidence), tuple(gaps)
 
 

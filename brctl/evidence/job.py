@@ -10,7 +10,7 @@ from statistics import median
 from typing import TypeVar
 
 from brctl.model.answer import Outcome
-from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus, RankView
@@ -29,6 +29,9 @@ ODD_ONES_LIMIT = 0.2
 SLOW_WAIT_FLOOR_S = 0.5
 SLOW_WAIT_RATIO = 0.25
 """A straggler waits under a quarter of the median; below half a second waiting is noise."""
+
+PAUSE_SHARE = 0.5
+"""A pause longer than this share of `stall_after` is no sound step any more."""
 
 _NO_CONTACT = frozenset(Outcome) - {
     Outcome.ANSWERED,
@@ -105,7 +108,7 @@ def _is_stalled(job: Job, ranks: Sequence[RankView], ages: Sequence[float]) -> b
         return True
     if all(view.phase == DONE_PHASE or view.exit_status == 0 for view in known):
         return False
-    return bool(ages) and min(ages) > job.stall_after_s
+    return min(ages) > job.stall_after_s if ages else None
 
 
 def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Evidence, ...]:
@@ -117,6 +120,32 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
     if status.stalled is not False:
         found += [*_silent_nodes(status, outcomes), *_absent_ranks(status), *_exits(status)]
     return tuple(found)
+
+
+def job_gaps(status: JobStatus, said: Iterable[Gap]) -> tuple[Gap, ...]:
+    """What cannot be known of the job yet, said once: by another gap of the node or here."""
+    explained = {gap.subject.node for gap in said}
+    unread = [
+        Gap(Subject(view.node, f"rank:{view.rank}"), RANKS_CHECK, f"{what} was not read")
+        for view in status.ranks
+        if view.node not in explained and (what := _unread(view))
+    ]
+    return (*unread, *_pause(status))
+
+
+def _pause(status: JobStatus) -> Iterable[Gap]:
+    """A pause on its way to a stall is too early for a verdict, and no proof of health."""
+    age_s, limit_s = status.progress_age_s or 0.0, status.job.stall_after_s
+    at_work = any(view.alive and view.phase != DONE_PHASE for view in status.ranks)
+    if status.stalled is False and at_work and age_s > limit_s * PAUSE_SHARE:
+        why = f"no rank made progress for {age_s:.1f} s; after {limit_s:g} s this is a stall"
+        yield Gap(Subject(""), RANKS_CHECK, f"{why}: look again then")
+
+
+def _unread(view: RankView) -> str:
+    if view.alive is None:
+        return "whether it runs"
+    return "its progress" if view.alive and view.progress_age_s is None else ""
 
 
 def _silent_nodes(status: JobStatus, reports: Mapping[str, NodeReport]) -> Iterable[Evidence]:
@@ -155,7 +184,7 @@ def _silent_but_training(status: JobStatus) -> Iterable[Evidence]:
 def _absent_ranks(status: JobStatus) -> Iterable[Evidence]:
     """Ranks that live but are not where the others wait."""
     waiting = [v for v in status.ranks if v.phase == WAITING_PHASE and v.process_state != "T"]
-    absent = [v for v in status.ranks if v.alive and v not in waiting and v.phase != DONE_PHASE]
+    absent = [v for v in status.ranks if v.alive and v not in waiting and _has_place(v)]
     if not waiting or not absent:
         return
     few = len(absent) <= max(1, ODD_ONES_LIMIT * len(status.ranks))
@@ -164,7 +193,7 @@ def _absent_ranks(status: JobStatus) -> Iterable[Evidence]:
         yield Evidence(
             kind="job.rank.absent",
             subject=Subject(view.node, f"rank:{view.rank}"),
-            weight=Weight.CONVICTS if few else Weight.HINTS,
+            weight=Weight.CONVICTS if few and status.stalled else Weight.HINTS,
             fault=FaultClass.HANG_MISMATCH,
             role=Role.ROOT,
             source=RANKS_CHECK,
@@ -172,6 +201,11 @@ def _absent_ranks(status: JobStatus) -> Iterable[Evidence]:
             f" {len(waiting)} ranks wait for it in {WAITING_PHASE}",
             raw=f"phase={view.phase} phase_age_s={view.phase_age_s} state={view.process_state}",
         )
+
+
+def _has_place(view: RankView) -> bool:
+    """A phase that was not read accuses nobody; a stopped process is absent wherever it stood."""
+    return view.process_state == "T" or view.phase not in (None, DONE_PHASE)
 
 
 def _exits(status: JobStatus) -> Iterable[Evidence]:

@@ -31,7 +31,7 @@ class JobStatus:
     Attributes:
         step: Newest step any rank reported; None when none did.
         stalled: No progress for `job.stall_after_s`, or ranks ended with an error; None when no
-            rank could be read.
+            rank, or the progress of none, could be read.
         silent: Nodes of the job that gave no answer at all.
     """
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from brctl.evidence.assess import assess
-from brctl.evidence.job import assess_job, read_job
+from brctl.evidence.job import assess_job, job_gaps, read_job
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
@@ -80,6 +80,20 @@ def test_a_silent_node_of_a_training_job_is_not_called_dead() -> None:
     (verdict,) = decide(found, assessed.gaps, Scene(NOW, JOB.name, 40, stalled=False))
     assert (verdict.fault, verdict.nodes) == (FaultClass.UNKNOWN, ())
     assert verdict.not_checked
+
+
+def test_a_pause_on_its_way_to_a_stall_is_not_called_health() -> None:
+    """Half of `stall_after` without progress: too early for a verdict, too late for no-fault."""
+    for age_s, gaps in ((JOB.stall_after_s * 0.4, 0), (JOB.stall_after_s * 0.6, 1)):
+        paused = [report(rank, progress_age_s=age_s) for rank in range(8)]
+        status = read_job(JOB, paused)
+        assert status.stalled is False
+        assert len(job_gaps(status, ())) == gaps
+
+
+def test_a_finished_job_pauses_for_ever() -> None:
+    done = [report(rank, phase="done", alive=False, exit_status=0) for rank in range(8)]
+    assert job_gaps(read_job(JOB, done), ()) == ()
 
 
 def test_many_silent_nodes_are_a_switch() -> None:
