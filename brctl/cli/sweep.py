@@ -34,6 +34,7 @@ class _Request:
     question: "Question"
     policy: "ExitPolicy"
     cron: bool
+    diff: bool
     lines: bool
     prom: Path | None
 
@@ -48,6 +49,7 @@ def sweep(
     ] = None,
     job: Annotated[str | None, typer.Option("--job", help="also ask about this job")] = None,
     cron: Annotated[bool, typer.Option("--cron", help="only new, recovered, reminders")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="what changed since the last")] = False,
     lines: Annotated[bool, typer.Option("--lines", help="one line per node")] = False,
     prom: Annotated[Path | None, typer.Option("--prom", help="metrics file, atomic")] = None,
     lock: Annotated[str | None, typer.Option("--lock", help="skip, wait or fail")] = None,
@@ -77,7 +79,7 @@ def sweep(
         settings = invocation.settings()
         question = Question(level, checks, profile or settings.sweep.profile)
         policy = ExitPolicy(max_unknown or settings.sweep.max_unknown, fail_on, exit_zero)
-        request = _Request(invocation, job, question, policy, cron, lines, prom)
+        request = _Request(invocation, job, question, policy, cron, diff, lines, prom)
         with sweep_lock(settings.state_dir, settings.context, mode) as ours:
             if not ours:
                 invocation.note("another sweep of this context is running; skipped")
@@ -170,6 +172,9 @@ def _page(request: _Request, world: "World", result: "Sweep", changes: "Changes"
     page = replace(page, body={**page.body, "changes": changes_document(changes)})
     if request.cron:
         return replace(page, text=changes_text(changes, world.now()), next=())
+    if request.diff:
+        text = changes_text(changes, world.now()) or "nothing changed since the sweep before"
+        return replace(page, text=text)
     if request.lines:
         return replace(page, text=sweep_lines(result))
     return page

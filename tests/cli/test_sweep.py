@@ -54,6 +54,15 @@ def test_the_configured_reminder_tells_a_lasting_problem_again(config: Path) -> 
     assert "STILL" in call(sweep_module, eager, *ASKED, "--cron")[1]
 
 
+def test_diff_tells_what_changed_and_that_nothing_did(config: Path) -> None:
+    """A person who asks gets an answer where cron would be silent; the exit code is the sweep's."""
+    code, text = call(sweep_module, config, *ASKED, "--diff")
+    assert (code, text.split()[:3]) == (3, ["NEW", "UNKNOWN", "n3"])
+    assert call(sweep_module, config, *ASKED, "--diff") == (
+        3, "nothing changed since the sweep before\n",
+    )  # fmt: skip
+
+
 def test_the_configured_profile_is_swept(config: Path) -> None:
     """A profile nobody's checks have is an error that a flag can still overrule."""
     configure(config, "sweep: {profile: none-such}\n")
