@@ -1,4 +1,4 @@
-"""`brctl check list|run|explain`: the catalogue of questions, and asking one of them."""
+"""`brctl check list|run|explain|pairs|...`: the catalogue of questions, and asking one of them."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from brctl.cli.check_pairs import pairs
 from brctl.cli.check_site import add_site_commands
 from brctl.cli.invocation import Invocation, new_app
 from brctl.library.checks import load_checks
@@ -17,6 +18,7 @@ from brctl.view.check import check_list_page, check_page
 
 app = new_app()
 add_site_commands(app)
+app.command("pairs")(pairs)
 
 _BUSY_HINT = "--level 1 runs only what is safe beside a job; --beside-job runs all the same"
 

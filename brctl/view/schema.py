@@ -325,8 +325,8 @@ ENVELOPE_ONLY = (
     "HostKeys", "ImportedChecks", "Inventory",
     "InventoryCheck", "InventorySources", "Job", "LabDemo", "LabDown", "LabFault", "LabFaults",
     "LabHealed", "LabStatus", "LogRuleList", "LogRuleTrial", "NewCheck", "Node",
-    "NodeDifferences", "Plan", "Playbook", "PlaybookList", "ReplayPlan", "Run", "RunList",
-    "Schedule", "Schema", "SchemaList",
+    "NodeDifferences", "PairTest", "Plan", "Playbook", "PlaybookList", "ReplayPlan", "Run",
+    "RunList", "Schedule", "Schema", "SchemaList",
     "StandbyList", "StandbySize", "Status", "TuiView", "Validation", "VerdictList",
 )  # fmt: skip
 """Kinds of which v1 promises the common keys only; their own keys may still change."""

@@ -1,0 +1,116 @@
+"""Judge tests between pairs of nodes: each node is in two pairs, so one bad node stands out."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+SLOW_SHARE = 0.7
+"""Own: pairs in one fleet differ by some percent; below this share of the median a path is bad."""
+
+LEAST_PAIRS = 4
+"""With fewer, the median is made of the pairs it is to judge."""
+
+Pair = tuple[str, str]
+
+
+class PairState(StrEnum):
+    """What became of one test of one pair."""
+
+    OK = "ok"
+    SLOW = "slow"
+    WRONG = "wrong"
+    SILENT = "silent"
+    NOT_MEASURED = "not-measured"
+
+
+BAD = (PairState.SLOW, PairState.WRONG, PairState.SILENT)
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """One operation between two nodes.
+
+    Attributes:
+        failed: Repetitions with a wrong bit or no answer; None when nothing was measured.
+        silent: The pair did not answer in time.
+        gb_per_s: Bus bandwidth as nccl-tests defines it.
+        why: What was said when it did not go well.
+    """
+
+    pair: Pair
+    op: str
+    reps: int
+    failed: int | None
+    silent: bool = False
+    gb_per_s: float | None = None
+    why: str = ""
+
+
+def ring_rounds(nodes: Sequence[str]) -> tuple[tuple[Pair, ...], ...]:
+    """Neighbours in a ring, in rounds of pairs that share no node."""
+    edges = list(zip(nodes, [*nodes[1:], nodes[0]], strict=True))
+    if len(nodes) < 3:
+        return ((edges[0],),) if len(nodes) == 2 else ()
+    closing = edges.pop() if len(nodes) % 2 else None
+    rounds = (tuple(edges[0::2]), tuple(edges[1::2]))
+    return (*rounds, (closing,)) if closing else rounds
+
+
+def judge_pairs(results: Sequence[PairResult]) -> tuple[PairState, ...]:
+    """The state of each result; a slow pair is slow in every operation that was measured.
+
+    A neighbour's load slows one operation; a path that is bad slows all of them.
+    """
+    usual = {op: _usual(results, op) for op in {result.op for result in results}}
+    quick = {r.pair for r in results if r.gb_per_s is not None and not _is_slow(r, usual[r.op])}
+    return tuple(
+        PairState.SLOW
+        if state is PairState.OK and result.gb_per_s is not None and result.pair not in quick
+        else state
+        for result in results
+        for state in [_state(result)]
+    )
+
+
+def _usual(results: Sequence[PairResult], op: str) -> float | None:
+    rates = [r.gb_per_s for r in results if r.op == op and r.gb_per_s is not None]
+    return statistics.median(rates) if len(rates) >= LEAST_PAIRS else None
+
+
+def _is_slow(result: PairResult, usual: float | None) -> bool:
+    rate = result.gb_per_s
+    return usual is not None and rate is not None and rate < SLOW_SHARE * usual
+
+
+def _state(result: PairResult) -> PairState:
+    if result.failed is None:
+        return PairState.NOT_MEASURED
+    if result.silent:
+        return PairState.SILENT
+    return PairState.WRONG if result.failed else PairState.OK
+
+
+def suspects(results: Sequence[PairResult], states: Sequence[PairState]) -> tuple[str, ...]:
+    """Nodes that are bad with both neighbours while each of those is well with somebody else.
+
+    Two nodes cannot outvote each other: a single bad pair names nobody.
+    """
+    partners: dict[str, dict[str, bool]] = {}
+    for result, state in zip(results, states, strict=True):
+        if state is PairState.NOT_MEASURED:
+            continue
+        first, second = result.pair
+        for node, other in ((first, second), (second, first)):
+            seen = partners.setdefault(node, {})
+            seen[other] = seen.get(other, False) or state in BAD
+    return tuple(node for node in partners if _is_odd(node, partners))
+
+
+def _is_odd(node: str, partners: Mapping[str, Mapping[str, bool]]) -> bool:
+    others = partners[node]
+    return (
+        len(others) > 1
+        and all(others.values())
+        and all(not all(partners[other].values()) for other in others)
+    )

@@ -1,0 +1,97 @@
+"""`brctl check pairs` on real nodes: wrong bits and a slow cable are found and named."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from brctl.cli.main import run
+from brctl.lab.cluster import Lab, up
+from brctl.lab.namespaces import missing
+from brctl.lab.spec import Isolation, LabSpec
+
+pytestmark = [pytest.mark.netns, pytest.mark.torch, pytest.mark.system, pytest.mark.timeout(240)]
+
+NODES = "n[1-5]"
+Document = dict[str, list[dict[str, object]]]
+# A node whose torch flips one element of what it receives, as a bad NIC would.
+HARMFUL = """\
+#!{python}
+import sys
+import torch.distributed as dist
+honest = dist.all_to_all_single
+def harmful(out, *rest, **named):
+    done = honest(out, *rest, **named)
+    out[7] += 1
+    return done
+dist.all_to_all_single = harmful
+exec(compile(sys.argv[sys.argv.index("-c") + 1], "boot", "exec"), {{"__name__": "__main__"}})
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Five nodes that a job is declared on, and a standby."""
+    why = missing()
+    if why:
+        pytest.skip(why)
+    folder = tmp_path_factory.mktemp("pairs") / "lab"
+    lab = up(LabSpec(nodes=5, standbys=1, gpus=1, isolation=Isolation.NETNS), folder)
+    yield lab
+    lab.down()
+
+
+def exchange(lab: Lab, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Document]:
+    """Exit code and document of one test, small because the cores are shared."""
+    capsys.readouterr()
+    command = ["check", "pairs", "--config", str(lab.paths.config), "--json", "--size", "1M"]
+    code = run([*command, "--reps", "3", "--beside-job", *words])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_wrong_bits_name_the_node_between_two_bad_pairs(
+    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One element in one node's memory: both its pairs are wrong, in this operation alone."""
+    inventory = lab.paths.config.parent / "inventory.yaml"
+    before = inventory.read_text()
+    wrapper = tmp_path / "python"
+    wrapper.write_text(HARMFUL.format(python=sys.executable))
+    wrapper.chmod(0o755)
+    document = yaml.safe_load(before)
+    document["nodes"]["n3"]["torch_python"] = str(wrapper)
+    inventory.write_text(yaml.safe_dump(document))
+    try:
+        code, found = exchange(lab, capsys, "-w", NODES)
+    finally:
+        inventory.write_text(before)
+    assert code == 2
+    assert found["suspects"] == {"nodes": ["n3"]}
+    wrong = [(pair["op"], pair["nodes"]) for pair in found["pairs"] if pair["state"] == "wrong"]
+    assert len(wrong) == 2
+    assert ("all_to_all", ["n2", "n3"]) in wrong
+    assert ("all_to_all", ["n3", "n4"]) in wrong
+
+
+def test_a_slow_cable_is_named(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """20 Mbit/s in front of one node slows both of its pairs, and every bit is right."""
+    lab.break_node("link-slow", "n2")
+    try:
+        code, found = exchange(lab, capsys, "-w", NODES)
+    finally:
+        lab.heal("n2")
+    assert code == 1
+    assert found["suspects"] == {"nodes": ["n2"]}
+    assert {pair["failed"] for pair in found["pairs"]} == {0}
+
+
+def test_nodes_with_ranks_are_left_alone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 5 unless somebody says to test beside the job; a pair needs two nodes."""
+    base = ["check", "pairs", "--config", str(lab.paths.config)]
+    assert run([*base, "-w", "n[1-2]"]) == 5
+    assert "n[1-2] carries ranks of lab-train" in capsys.readouterr().err
+    assert run([*base, "-w", "n6"]) == 64
+    assert run(base) == 64

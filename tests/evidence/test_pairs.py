@@ -1,0 +1,74 @@
+"""Pairs of neighbours: who was bad with everybody is named, and two nodes convict nobody."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brctl.evidence.pairs import PairResult, PairState, judge_pairs, ring_rounds, suspects
+
+
+def ring(count: int, **failed: int | None) -> list[PairResult]:
+    """Every pair of a ring well at 10 GB/s, but `n1_n2=3` failed three times."""
+    nodes = [f"n{number}" for number in range(1, count + 1)]
+    return [
+        PairResult(pair, "all_gather", 4, failed.get("_".join(pair), 0), gb_per_s=10.0)
+        for pairs in ring_rounds(nodes)
+        for pair in pairs
+    ]
+
+
+def slowed(results: list[PairResult], rates: dict[tuple[str, str], float]) -> list[PairResult]:
+    return [
+        PairResult(r.pair, op, r.reps, 0, gb_per_s=rates.get((r.pair[0], op), 10.0))
+        for op in ("all_gather", "all_to_all")
+        for r in results
+    ]
+
+
+@given(st.integers(2, 41))
+def test_every_node_meets_both_neighbours_once(count: int) -> None:
+    """The rounds hold the ring's pairs, and within a round no node twice."""
+    rounds = ring_rounds([f"n{number}" for number in range(count)])
+    assert len({frozenset(pair) for pairs in rounds for pair in pairs}) == (
+        1 if count == 2 else count
+    )
+    for pairs in rounds:
+        members = [node for pair in pairs for node in pair]
+        assert len(members) == len(set(members))
+
+
+@pytest.mark.parametrize(
+    ("results", "named"),
+    [
+        (ring(5), ()),
+        (ring(5, n2_n3=1, n3_n4=4), ("n3",)),
+        (ring(5, n2_n3=4), ()),
+        (ring(2, n1_n2=4), ()),
+        (ring(3, n1_n2=4, n2_n3=4), ("n2",)),
+        (ring(3, n1_n2=4, n2_n3=4, n3_n1=4), ()),
+        (ring(6, n2_n3=None, n3_n4=4), ()),
+    ],
+)
+def test_the_node_that_is_bad_with_all_is_named(
+    results: list[PairResult], named: tuple[str, ...]
+) -> None:
+    """One bad pair may be either node or the path; two that share a node are that node."""
+    assert suspects(results, judge_pairs(results)) == named
+
+
+def test_a_path_is_slow_beside_the_fleet_in_every_operation() -> None:
+    """One slow operation is a neighbour's load; all of them are the path."""
+    both = {("n2", "all_gather"): 5.0, ("n2", "all_to_all"): 5.0}
+    results = slowed(ring(5), {**both, ("n4", "all_gather"): 1.0})
+    slow = [
+        r.pair
+        for r, s in zip(results, judge_pairs(results), strict=True)
+        if s is PairState.SLOW
+    ]  # fmt: skip
+    assert slow == [("n2", "n3"), ("n2", "n3")]
+
+
+def test_few_pairs_are_not_compared() -> None:
+    """Three rates make no fleet."""
+    results = slowed(ring(3), {("n2", "all_gather"): 0.1, ("n2", "all_to_all"): 0.1})
+    assert set(judge_pairs(results)) == {PairState.OK}
