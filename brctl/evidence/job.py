@@ -24,7 +24,7 @@ DONE_PHASE = "done"
 PYTHON_EXCEPTION = 1
 
 ODD_ONES_LIMIT = 0.2
-"""More absentees than this share of the ranks is a common cause, not a few bad nodes."""
+"""Absentees on more than this share of the nodes have a common cause, not a few bad nodes."""
 
 SLOW_WAIT_FLOOR_S = 0.5
 SLOW_WAIT_RATIO = 0.25
@@ -187,7 +187,9 @@ def _absent_ranks(status: JobStatus) -> Iterable[Evidence]:
     absent = [v for v in status.ranks if v.alive and v not in waiting and _has_place(v)]
     if not waiting or not absent:
         return
-    few = len(absent) <= max(1, ODD_ONES_LIMIT * len(status.ranks))
+    nodes = {view.node for view in absent}
+    few = len(nodes) <= max(1, ODD_ONES_LIMIT * len(status.job.nodes))
+    few = few and len(absent) * 2 < len(status.ranks)
     for view in absent:
         state = " and is stopped (state T)" if view.process_state == "T" else ""
         yield Evidence(

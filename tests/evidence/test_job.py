@@ -48,6 +48,18 @@ def test_a_stopped_process_is_absent_even_where_the_others_wait() -> None:
     assert {e.subject.node for e in found if e.weight is Weight.CONVICTS} == {"n3"}
 
 
+def test_all_ranks_of_one_node_absent_convict_that_node() -> None:
+    """Two of eight ranks are more than a fifth, and yet one node of four."""
+    job = replace(JOB, nodes=("n1", "n2", "n3", "n4"), ranks_per_node=2)
+    rows = [report(rank, **({"process_state": "T"} if rank in (2, 3) else {})) for rank in range(8)]
+    answers = [
+        NodeReport(job.nodes[i], Outcome.ANSWERED, (*rows[2 * i].results, *rows[2 * i + 1].results))
+        for i in range(4)
+    ]
+    found = assess_job(read_job(job, answers), answers)
+    assert {e.subject.node for e in found if e.weight is Weight.CONVICTS} == {"n2"}
+
+
 def test_half_of_the_ranks_absent_convicts_none_of_them() -> None:
     """A common cause, a data stall say, is not four bad nodes."""
     answers = reports({rank: {"phase": "load"} for rank in range(4)})
