@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 import yaml
@@ -16,7 +17,6 @@ from brctl.lab.spec import Isolation, LabSpec
 pytestmark = [pytest.mark.netns, pytest.mark.torch, pytest.mark.system, pytest.mark.timeout(240)]
 
 NODES = "n[1-5]"
-Document = dict[str, list[dict[str, object]]]
 # A node whose torch flips one element of what it receives, as a bad NIC would.
 HARMFUL = """\
 #!{python}
@@ -30,6 +30,13 @@ def harmful(out, *rest, **named):
 dist.all_to_all_single = harmful
 exec(compile(sys.argv[sys.argv.index("-c") + 1], "boot", "exec"), {{"__name__": "__main__"}})
 """
+
+
+class Document(TypedDict):
+    """The keys these tests read."""
+
+    pairs: list[dict[str, object]]
+    suspects: dict[str, list[str]]
 
 
 @pytest.fixture(scope="module")
