@@ -124,6 +124,43 @@ def test_copies_arrive_unchanged() -> None:
     assert value(burn("gpu.copy", bytes=1 << 20, rounds=1), "gpu.copy.wrong_words") == 0
 
 
+class Sensed:
+    """What torch.cuda would read of one GPU, look after look; milliwatts, as torch says them."""
+
+    def __init__(self, *looks: tuple[int, int, int]) -> None:
+        self.looks = list(looks)
+
+    def temperature(self, device: object) -> int:
+        if not self.looks:
+            raise ModuleNotFoundError("no module pynvml")
+        return self.looks[0][0]
+
+    def power_draw(self, device: object) -> int:
+        return self.looks[0][1]
+
+    def clock_rate(self, device: object) -> int:
+        return self.looks.pop(0)[2]
+
+
+class Gpu:
+    type = "cuda"
+
+
+def test_the_worst_of_the_sensors_during_the_load_is_told() -> None:
+    """The hottest, the most power and the slowest clock; a failing look ends the looking."""
+    module = load_probe("gpu.load")
+    sensors = module.Sensors(Sensed((61, 690_000, 1980), (83, 655_000, 1410)))
+    for _ in range(4):
+        sensors.sample(0, Gpu())
+    readings = module.Readings()
+    sensors.tell(readings, ["gpu:GPU-0"])
+    found = {row["name"].rpartition(".")[2]: row["value"] for row in readings.rows}
+    assert found == {"hottest_c": 83, "most_w": 690.0, "slowest_mhz": 1410}
+    assert readings.notes == [
+        "not supported: sensors during the load, ModuleNotFoundError: no module pynvml"
+    ]
+
+
 def test_ramps_of_load_are_compared_with_each_other() -> None:
     """First and last ramp of every device are measured while all work, and so is the droop."""
     found = read("gpu.load", {"device": "cpu", "seconds": 0.2, "ramps": 2, "size": 128})

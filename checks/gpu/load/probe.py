@@ -75,15 +75,53 @@ def prepare(torch, device, size):
     return factor, factor.t().contiguous(), torch.empty_like(factor)
 
 
-def ramp(torch, loads, seconds):
+class Sensors(object):
+    """The worst of each GPU's sensors while it worked; torch reads them through NVML."""
+
+    def __init__(self, cuda):
+        self.cuda = cuda
+        self.worst = {}
+        self.why = None
+
+    def sample(self, number, device):
+        """One look; the first that fails is kept as the reason, and no further one is taken."""
+        if device.type != "cuda" or self.why:
+            return
+        try:
+            seen = (
+                self.cuda.temperature(device),
+                self.cuda.power_draw(device) / 1000.0,
+                self.cuda.clock_rate(device),
+            )
+        except Exception as exc:
+            self.why = "%s: %s" % (type(exc).__name__, exc)
+            return
+        hot, power, clock = self.worst.get(number, seen)
+        self.worst[number] = (max(hot, seen[0]), max(power, seen[1]), min(clock, seen[2]))
+
+    def tell(self, readings, subjects):
+        names = ("gpu.load.hottest_c", "gpu.load.most_w", "gpu.load.slowest_mhz")
+        for number, values in sorted(self.worst.items()):
+            for place, name in enumerate(names):
+                readings.add(name, subjects[number], values[place])
+        if self.why:
+            readings.note("not supported: sensors during the load, %s" % self.why)
+
+
+def ramp(torch, loads, seconds, sensors):
     """Products per second of each device while all of them work."""
     counts = [0] * len(loads)
     start = time.monotonic()
+    looked = False
     while counts[0] == 0 or time.monotonic() - start < seconds:
         for number, (_, (a, b, out)) in enumerate(loads):
             for _ in range(8 if out.is_cuda else 1):
                 torch.matmul(a, b, out=out)
                 counts[number] += 1
+        if not looked and time.monotonic() - start >= seconds / 2:
+            looked = True  # now: all are at work, and a look costs a little of the rate
+            for number, (device, _) in enumerate(loads):
+                sensors.sample(number, device)
         for device, _ in loads:
             settle(torch, device)
     spent = time.monotonic() - start
@@ -103,9 +141,9 @@ def measure(readings, parameters):
     loads = [(device, prepare(torch, device, size)) for _, device in pairs]
     ramps = max(2, int(parameters.get("ramps", 6)))
     loaded_s = float(parameters.get("seconds", 10)) / ramps * 0.8
-    rates = []
+    rates, sensors = [], Sensors(torch.cuda)
     for _ in range(ramps):
-        rates.append(ramp(torch, loads, loaded_s))
+        rates.append(ramp(torch, loads, loaded_s, sensors))
         time.sleep(loaded_s / 4)  # the fall of the load is part of the test
     for number, (subject, _) in enumerate(pairs):
         first, last = rates[0][number], rates[-1][number]
@@ -113,6 +151,7 @@ def measure(readings, parameters):
         readings.add("gpu.load.first_tflop_per_s", subject, first * work)
         readings.add("gpu.load.last_tflop_per_s", subject, last * work)
         readings.add("gpu.load.droop_pct", subject, 100.0 * (first - last) / first)
+    sensors.tell(readings, [subject for subject, _ in pairs])
     return 0
 
 
