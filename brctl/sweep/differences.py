@@ -8,6 +8,7 @@ Rule 3: what was not asked or not answered is no difference, and is said.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from brctl.model.answer import Outcome
 from brctl.model.difference import Comparison, Difference, Split
@@ -73,25 +74,26 @@ def _odd_ones(name: str, values: Mapping[str, str]) -> tuple[list[Difference], l
 
 def _facts(report: NodeReport) -> Facts:
     """Each name's distinct values over the node's devices, as one text."""
-    values: dict[str, set[str]] = {}
+    values: dict[str, set[Value]] = {}
     for result in report.results:
         for each in result.measurements:
-            if _is_steady(each.name, each.value):
-                values.setdefault(each.name, set()).add(_text(each.value))
-    return {name: ", ".join(sorted(own)) for name, own in values.items()}
+            if _is_steady(each.name, isinstance(each.value, str | bool)):
+                values.setdefault(each.name, set()).add(each.value)
+    return {name: ", ".join(sorted(map(_text, own))) for name, own in values.items()}
 
 
 def _sources(report: NodeReport) -> Iterator[tuple[str, str]]:
     for result in report.results:
         for each in result.measurements:
-            if _is_steady(each.name, each.value):
+            if _is_steady(each.name, isinstance(each.value, str | bool)):
                 yield each.name, result.check
 
 
-def _is_steady(name: str, value: Value) -> bool:
+@lru_cache(maxsize=4096)
+def _is_steady(name: str, is_word: bool) -> bool:
     if any(fnmatchcase(name, pattern) for pattern in _OF_ONE_NODE):
         return False
-    return isinstance(value, str | bool) or name in _STEADY_NUMBERS
+    return is_word or name in _STEADY_NUMBERS
 
 
 def _text(value: Value) -> str:

@@ -1,5 +1,7 @@
 """`nodes diff`: the odd one is named, two cannot outvote each other, silence is no difference."""
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,3 +113,13 @@ def test_every_node_is_accounted_for(values: list[str | None]) -> None:
     assert len(found.reference) + len({d.node for d in found.differences}) + len(found.silent) == (
         len(reports)
     )
+
+
+def test_a_large_fleet_is_compared_in_seconds() -> None:
+    """Two thousand nodes with eight devices each, by the processor's clock."""
+    values = [(f"gpu.x.m{m}", f"gpu:{g}", "same") for m in range(20) for g in range(8)]
+    reports = [answered(f"n{i}", *values) for i in range(2000)]
+    started = time.process_time()
+    found = compare_nodes(reports)
+    assert time.process_time() - started < 5
+    assert len(found.reference) == 2000
