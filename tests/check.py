@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     if "--fix" in arguments:
         run("ruff", "format")
         run("ruff", "check", "--fix", "--quiet")
-    pytest = ["pytest", "-n", "2", "--dist", "loadgroup", "-q"]
+    pytest = ["pytest", "-n", "2", "--dist", "loadgroup", "-q", "--durations", "15"]
     if "--quick" in arguments:
         pytest += ["-m", f"not ({HEAVY})"]
     steps = {
