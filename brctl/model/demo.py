@@ -6,6 +6,9 @@ from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
 
 
+_BLAMES_NO_NODE = (FaultClass.USER_CODE, FaultClass.DATA_LOADER)
+
+
 @dataclass(slots=True)
 class DemoResult:
     """What happened, in order; None where it did not come to that.
@@ -38,10 +41,10 @@ class DemoResult:
 
     @property
     def named_right(self) -> bool:
-        """The verdict named exactly the broken node, or no node where the code is to blame."""
+        """The verdict named exactly the broken node, or no node where the program is to blame."""
         if self.verdict is None or self.verdict.fault.value != self.expected:
             return False
-        blameless = self.verdict.fault is FaultClass.USER_CODE
+        blameless = self.verdict.fault in _BLAMES_NO_NODE
         return self.verdict.nodes == (() if blameless else (self.node,))
 
     @property
