@@ -146,13 +146,22 @@ def measure(readings, parameters):
         rates.append(ramp(torch, loads, loaded_s, sensors))
         time.sleep(loaded_s / 4)  # the fall of the load is part of the test
     for number, (subject, _) in enumerate(pairs):
-        first, last = rates[0][number], rates[-1][number]
-        work = 2.0 * size**3 / 1e12
-        readings.add("gpu.load.first_tflop_per_s", subject, first * work)
-        readings.add("gpu.load.last_tflop_per_s", subject, last * work)
-        readings.add("gpu.load.droop_pct", subject, 100.0 * (first - last) / first)
+        tell_rates(readings, subject, rates[0][number], rates[-1][number], size)
     sensors.tell(readings, [subject for subject, _ in pairs])
     return 0
+
+
+def tell_rates(readings, subject, first, last, size):
+    """Rates of the first and the last ramp, and the droop where it means heat or power."""
+    work = 2.0 * size**3 / 1e12
+    readings.add("gpu.load.first_tflop_per_s", subject, first * work)
+    readings.add("gpu.load.last_tflop_per_s", subject, last * work)
+    if subject.startswith("cpu:"):
+        readings.note(
+            "not supported: gpu.load.droop_pct %s, other processes slow a CPU as well" % subject
+        )
+    else:
+        readings.add("gpu.load.droop_pct", subject, 100.0 * (first - last) / first)
 
 
 def devices(torch, readings, parameters):
