@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
 
-
 _BLAMES_NO_NODE = (FaultClass.USER_CODE, FaultClass.DATA_LOADER)
 
 
