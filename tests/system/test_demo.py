@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.timeout(240)]
 def demo(folder: Path, *arguments: str) -> dict[str, object]:
     """The document of one `brctl lab demo`; it must exit 0."""
     environment = {**os.environ, "BRCTL_LAB_DIR": str(folder / "lab")}
-    command = [sys.executable, "-m", "brctl", "lab", "demo", "--nodes", "4", "--standbys", "1"]
+    command = [sys.executable, "-m", "brctl", "lab", "demo", "--nodes", "3", "--standbys", "1"]
     done = subprocess.run(
         [*command, *arguments, "-o", "json"],
         env=environment,
