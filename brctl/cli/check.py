@@ -57,8 +57,13 @@ def run(
     beside: Annotated[bool, typer.Option("--beside-job", help="load nodes with ranks")] = False,
 ) -> None:
     """Run checks of any level on nodes now; above 1 only on nodes no job runs on."""
-    from brctl.engine.busy_nodes import refuse_busy
-    from brctl.engine.sweeping import Question, choose_checks, choose_nodes, sweep_nodes
+    from brctl.engine.sweeping import (
+        Question,
+        choose_checks,
+        choose_nodes,
+        refuse_heavy_on_busy,
+        sweep_nodes,
+    )
     from brctl.engine.wiring import open_world
     from brctl.view.sweep import sweep_page
 
@@ -71,9 +76,8 @@ def run(
             about = world.job(job) if job else next(iter(world.jobs.values()), None)
             question = Question(level, pattern, job=about)
             asked = choose_checks(world.checks, question)
-            heavy = any(check.level > 1 or check.disruptive for check in asked.values())
-            if heavy and not beside:
-                refuse_busy(world.jobs, names, hint=_BUSY_HINT)
+            if not beside:
+                refuse_heavy_on_busy(world, names, question, hint=_BUSY_HINT)
             deepest = max(check.level for check in asked.values())
             result = await sweep_nodes(world, names, replace(question, level=deepest))
         invocation.finish(sweep_page(result, settings.context), settings.context)

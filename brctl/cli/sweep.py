@@ -37,6 +37,7 @@ class _Request:
     diff: bool
     lines: bool
     prom: Path | None
+    beside_job: bool
 
 
 @app.command()
@@ -57,6 +58,7 @@ def sweep(
     max_unknown: Annotated[str | None, typer.Option("--max-unknown", help="count or 1%")] = None,
     fail_on: Annotated[str, typer.Option("--fail-on", help="warn or crit")] = "warn",
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="findings exit 0")] = False,
+    beside: Annotated[bool, typer.Option("--beside-job", help="level 2+ on nodes in use")] = False,
 ) -> None:
     """Sweep nodes; exit 0 all well, 1 warnings, 2 a fault, 3 cannot tell.
 
@@ -79,7 +81,7 @@ def sweep(
         settings = invocation.settings()
         question = Question(level, checks, profile or settings.sweep.profile)
         policy = ExitPolicy(max_unknown or settings.sweep.max_unknown, fail_on, exit_zero)
-        request = _Request(invocation, job, question, policy, cron, diff, lines, prom)
+        request = _Request(invocation, job, question, policy, cron, diff, lines, prom, beside)
         with sweep_lock(settings.state_dir, settings.context, mode) as ours:
             if not ours:
                 invocation.note("another sweep of this context is running; skipped")
@@ -107,7 +109,7 @@ def _nagios_failure(error: BrctlError) -> None:
 async def _run(request: _Request, wait_s: float) -> None:
     from brctl.engine.name_cache import write_names
     from brctl.engine.sweep_cycle import record_sweep
-    from brctl.engine.sweeping import choose_nodes, sweep_nodes
+    from brctl.engine.sweeping import choose_nodes, refuse_heavy_on_busy, sweep_nodes
     from brctl.engine.wiring import open_world
 
     await asyncio.sleep(wait_s)
@@ -116,6 +118,9 @@ async def _run(request: _Request, wait_s: float) -> None:
         names = choose_nodes(world, invocation.nodes, invocation.exclude)
         about = world.job(request.job) if request.job is not None else None
         question = replace(request.question, job=about)
+        if not request.beside_job:
+            hint = "leave them out with -x, or say --beside-job"
+            refuse_heavy_on_busy(world, names, question, hint=hint)
         show, done = counter(), 0
 
         def progress(_node: object) -> None:

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from brctl.engine.busy_nodes import refuse_busy
 from brctl.engine.sweep_store import latest, save
 from brctl.engine.wiring import World
 from brctl.evidence.assess import assess
@@ -70,6 +71,19 @@ def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, 
             hint=f"known: {known}",
         )
     return chosen
+
+
+def refuse_heavy_on_busy(
+    world: World, names: Sequence[str], question: Question, *, hint: str
+) -> None:
+    """Checks that load a machine are not for nodes that carry ranks.
+
+    Raises:
+        GuardError: A check above level 1, or a disruptive one, meets a node with a job on it.
+    """
+    asked = choose_checks(world.checks, question).values()
+    if any(check.level > 1 or check.disruptive for check in asked):
+        refuse_busy(world.jobs, names, hint=hint)
 
 
 async def sweep_nodes(

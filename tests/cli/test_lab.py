@@ -8,6 +8,7 @@ import pytest
 
 from brctl.cli.main import run
 from brctl.lab.cluster import take_down
+from brctl.lab.faults import FAULTS
 from brctl.lab.spec import LabPaths
 
 Command = Callable[..., tuple[int, str, str]]
@@ -76,7 +77,7 @@ def test_every_fault_says_what_it_takes(lab_command: Command) -> None:
     code, text, _ = lab_command("faults", "--json")
     faults = {row["fault"]: row["needs"] for row in json.loads(text)["faults"]}
     assert code == 0
-    assert len(faults) == 17
+    assert set(faults) == set(FAULTS)
     assert {name for name, needs in faults.items() if needs == "netns"} == {
         "link-slow", "link-cut", "disk-full",
     }  # fmt: skip
