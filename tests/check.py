@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> int:
     if "--fix" in arguments:
         run("ruff", "format")
         run("ruff", "check", "--fix", "--quiet")
-    pytest = ["pytest", "-n", "2", "--dist", "loadgroup", "-q", "--durations", "15"]
+    # Three workers on two cores: the tests of real nodes mostly wait for them.
+    pytest = ["pytest", "-n", "3", "--dist", "loadgroup", "-q", "--durations", "15"]
     if "--quick" in arguments:
         pytest += ["-m", f"not ({HEAVY})"]
     steps = {

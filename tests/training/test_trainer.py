@@ -113,10 +113,11 @@ def test_a_kill_during_a_save_leaves_it_incomplete(starter: Starter, tmp_path: P
 
 
 def test_a_killed_loader_ends_its_rank_with_the_words_of_pytorch(pair: Ranks) -> None:
-    """The trainer's own handler of SIGCHLD speaks; nothing here writes that text."""
+    """PyTorch speaks, by its handler of SIGCHLD or by its next look at the queue."""
     os.kill(pair.child(1), signal.SIGKILL)
     assert pair.wait(1) == 1
-    assert re.search(r"DataLoader worker \(pid \d+\) is killed by signal: Killed", pair.log(1))
+    words = r"DataLoader worker \(pid(?:\(s\))? \d+\) (?:is killed by signal: Killed|exited unexp)"
+    assert re.search(words, pair.log(1)), pair.log(1)[-2000:]
 
 
 def test_a_rank_in_another_collective_shows_in_the_dumps(pair: Ranks) -> None:
