@@ -7,7 +7,7 @@ import ctypes
 import signal
 from collections.abc import Iterator
 
-from torch import Tensor
+from torch import Tensor, tensor
 from torch.utils.data import DataLoader, Dataset
 
 from brctl.training.model import batch_of
@@ -16,14 +16,19 @@ _PR_SET_PDEATHSIG = 1
 
 
 class _Steps(Dataset):  # type: ignore[misc]  # torch is not type-checked here
-    """The batch of every step of one rank."""
+    """The batch of every step of one rank, as plain numbers.
+
+    A tensor would be handed over by a connection of its own, and a worker that dies in the middle
+    of that ends its rank with a bare EOFError instead of PyTorch's words.
+    """
 
     def __init__(self, seed: int, rank: int) -> None:
         self._seed = seed
         self._rank = rank
 
-    def __getitem__(self, step: int) -> Tensor:
-        return batch_of(self._seed, step, self._rank)
+    def __getitem__(self, step: int) -> list[list[int]]:
+        rows: list[list[int]] = batch_of(self._seed, step, self._rank).tolist()
+        return rows
 
 
 def batches(seed: int, rank: int, steps: range) -> Iterator[Tensor]:
@@ -32,7 +37,7 @@ def batches(seed: int, rank: int, steps: range) -> Iterator[Tensor]:
         _Steps(seed, rank), batch_size=None, sampler=steps, num_workers=1,
         multiprocessing_context="fork", worker_init_fn=_end_with_the_rank,
     )  # fmt: skip
-    return iter(loader)
+    return map(tensor, loader)
 
 
 def _end_with_the_rank(_: int) -> None:
