@@ -1,7 +1,7 @@
 """Judge tests between pairs of nodes: each node is in two pairs, so one bad node stands out."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,6 +25,7 @@ class PairState(StrEnum):
 
 
 BAD = (PairState.SLOW, PairState.WRONG, PairState.SILENT)
+HARD = (PairState.WRONG, PairState.SILENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,16 @@ def _state(result: PairResult) -> PairState:
 def suspects(results: Sequence[PairResult], states: Sequence[PairState]) -> tuple[str, ...]:
     """Nodes that are bad with both neighbours while each of those is well with somebody else.
 
-    Two nodes cannot outvote each other: a single bad pair names nobody.
+    Two nodes cannot outvote each other: a single bad pair names nobody. Wrong bits and silence are
+    looked at first and by themselves: a pair that is slow elsewhere does not excuse them.
     """
+    hard = _odd_nodes(results, states, HARD)
+    return tuple(dict.fromkeys((*hard, *_odd_nodes(results, states, BAD))))
+
+
+def _odd_nodes(
+    results: Sequence[PairResult], states: Sequence[PairState], bad: Container[PairState]
+) -> tuple[str, ...]:
     partners: dict[str, dict[str, bool]] = {}
     for result, state in zip(results, states, strict=True):
         if state is PairState.NOT_MEASURED:
@@ -103,7 +112,7 @@ def suspects(results: Sequence[PairResult], states: Sequence[PairState]) -> tupl
         first, second = result.pair
         for node, other in ((first, second), (second, first)):
             seen = partners.setdefault(node, {})
-            seen[other] = seen.get(other, False) or state in BAD
+            seen[other] = seen.get(other, False) or state in bad
     return tuple(node for node in partners if _is_odd(node, partners))
 
 

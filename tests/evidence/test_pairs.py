@@ -72,3 +72,13 @@ def test_few_pairs_are_not_compared() -> None:
     """Three rates make no fleet."""
     results = slowed(ring(3), {("n2", "all_gather"): 0.1, ("n2", "all_to_all"): 0.1})
     assert set(judge_pairs(results)) == {PairState.OK}
+
+
+def test_a_slow_pair_elsewhere_does_not_excuse_wrong_bits() -> None:
+    """On a busy fleet some pair is always slow; the node between two wrong ones is still named."""
+    pairs = [("n1", "n2"), ("n2", "n3"), ("n3", "n4"), ("n4", "n5"), ("n5", "n1")]
+    states = (
+        PairState.SLOW, PairState.WRONG, PairState.WRONG, PairState.OK, PairState.OK,
+    )  # fmt: skip
+    results = [PairResult(pair, "all_to_all", 3, 0) for pair in pairs]
+    assert suspects(results, states) == ("n3",)
