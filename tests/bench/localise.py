@@ -356,7 +356,7 @@ def main() -> int:
     options = parser.parse_args()
     default = "8,32,128" if options.quick else "3,4,5,6,7,8,128,1250"
     sizes = [int(size) for size in (options.sizes or default).split(",")]
-    incidents = options.incidents or (20 if options.quick else 200)
+    incidents = options.incidents or (20 if options.quick else 60)
     tasks = [
         task
         for task in _tasks(sizes, incidents, not options.no_anchors)
