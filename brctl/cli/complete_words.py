@@ -6,10 +6,10 @@ import sys
 
 import typer.main
 
-from brctl.cli.invocation import _SWITCHES, _VALUES
+from brctl.cli.invocation import SWITCH_FLAGS, VALUE_FLAGS
 from brctl.cli.words import ALIASES, WORDS
 
-COMMON = sorted([*_VALUES, *_SWITCHES, "--json", "-v", "--verbose", "--help"])
+COMMON = sorted([*VALUE_FLAGS, *SWITCH_FLAGS, "--json", "-v", "--verbose", "--help"])
 
 
 def tree() -> dict[str, dict[str, list[str]]]:

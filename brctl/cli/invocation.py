@@ -73,13 +73,18 @@ class Invocation:
         raise typer.Exit(int(page.exit_code))
 
 
-_VALUES = {
+VALUE_FLAGS = {
     "-w": "nodes", "--nodes": "nodes", "-x": "exclude", "--exclude": "exclude",
     "--context": "context", "--config": "config", "-o": "output", "--output": "output",
     "--out": "out", "--color": "color", "--timeout": "timeout_s", "-f": "fanout",
     "--fanout": "fanout",
 }  # fmt: skip
-_SWITCHES = {"-q": "quiet", "--quiet": "quiet", "--no-input": "no_input", "--readonly": "readonly"}
+SWITCH_FLAGS = {
+    "-q": "quiet",
+    "--quiet": "quiet",
+    "--no-input": "no_input",
+    "--readonly": "readonly",
+}
 _TEXT_FOLLOWS = ("-m", "--message", "--reason")
 
 
@@ -103,15 +108,15 @@ def read_common(
         name, equals, inline = word.partition("=") if word.startswith("--") else (word, "", "")
         if name in keep:
             rest.append(word)
-        elif name in _VALUES:
+        elif name in VALUE_FLAGS:
             value = inline if equals else next(words, None)
             if value is None:
                 raise UsageError(f"{name} needs a value")
-            found[_VALUES[name]] = _convert(name, value)
+            found[VALUE_FLAGS[name]] = _convert(name, value)
         elif name == "--json":
             found["output"] = "json"
-        elif name in _SWITCHES:
-            found[_SWITCHES[name]] = True
+        elif name in SWITCH_FLAGS:
+            found[SWITCH_FLAGS[name]] = True
         elif word == "--verbose" or (len(word) > 1 and word == "-" + "v" * (len(word) - 1)):
             found["verbose"] = 1 if word == "--verbose" else len(word) - 1
         else:
@@ -122,7 +127,7 @@ def read_common(
 
 
 def _convert(flag: str, value: str) -> object:
-    name = _VALUES[flag]
+    name = VALUE_FLAGS[flag]
     closed = {"output": FORMATS, "color": COLOURS}.get(name)
     if closed and value not in closed:
         raise UsageError(f"{flag} {value}: unknown; {did_you_mean(value, closed)}")

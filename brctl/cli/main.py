@@ -53,14 +53,14 @@ def _dispatch(argv: list[str]) -> int:
 
 def _find_word(argv: list[str]) -> tuple[str, list[str]]:
     """The first word that is no common flag is the verb; none means the status screen."""
-    from brctl.cli.invocation import _VALUES
+    from brctl.cli.invocation import VALUE_FLAGS
 
     skip = False
     for index, text in enumerate(argv):
         if skip:
             skip = False
         elif text.startswith("-"):
-            skip = text in _VALUES
+            skip = text in VALUE_FLAGS
         else:
             return _known_word(text), argv[:index] + argv[index + 1 :]
     return "status", argv

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brctl.engine.bisect import BisectOptions, Preflight
-from brctl.engine.bisect_inputs import leaves_for, read_leaves, read_prior
+from brctl.engine.bisect_inputs import labelled_leaves, leaves_for, read_leaves, read_prior
 from brctl.engine.clock import now
 from brctl.engine.group_runner import GroupRunner, RoundOrder
 from brctl.engine.group_runner_exec import exec_runner
@@ -102,11 +102,7 @@ async def _over_ssh(
             before = await preflight(runner, names, order)
             for note in before.notes:
                 invocation.note(note)
-            leaves = {
-                name: world.inventory.nodes[name].labels["leaf"]
-                for name in before.nodes
-                if "leaf" in world.inventory.nodes[name].labels
-            }
+            leaves = labelled_leaves(world.inventory, before.nodes)
             problem = _problem(search, before.nodes, leaves)
             yield Ready(
                 problem,
@@ -134,8 +130,7 @@ async def _with_nccl_tests(
     async with open_world(settings) as world:
         wanted = invocation.nodes if search.job is None else f"@job:{search.job}"
         names = choose_nodes(world, wanted, invocation.exclude)
-        nodes = world.inventory.nodes
-        leaves = {n: nodes[n].labels["leaf"] for n in names if "leaf" in nodes[n].labels}
+        leaves = labelled_leaves(world.inventory, names)
         job = search.job or ""
         problem = _problem(search, names, leaves)
         yield Ready(problem, options, runner, settings.context, _NOTHING, world.state_dir, job)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from brctl.model.errors import ConfigError
+from brctl.model.inventory import Inventory
 
 _ROWS_LIMIT = 500_000
 UNKNOWN_LEAF = "(unknown)"
@@ -17,6 +18,12 @@ def read_leaves(path: Path) -> dict[str, str]:
         ConfigError: The file cannot be read, lacks a column, or names a node twice.
     """
     return dict(_read_pairs(path, "leaf"))
+
+
+def labelled_leaves(inventory: Inventory, names: Sequence[str]) -> dict[str, str]:
+    """Node to leaf for the nodes whose inventory labels say it."""
+    nodes = inventory.nodes
+    return {name: nodes[name].labels["leaf"] for name in names if "leaf" in nodes[name].labels}
 
 
 def read_prior(path: Path) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from brctl.engine.bisect import BisectOptions, bisect
-from brctl.engine.bisect_inputs import leaves_for
+from brctl.engine.bisect_inputs import labelled_leaves, leaves_for
 from brctl.engine.group_preflight import preflight
 from brctl.engine.group_runner import RoundOrder
 from brctl.engine.group_runner_torch import TorchRunner
@@ -23,11 +23,7 @@ async def search_nodes(
     order = RoundOrder(0, options.op, options.size_bytes, reps, (), ALONE_S)
     try:
         before = await preflight(runner, tuple(names), order)
-        known = {
-            name: world.inventory.nodes[name].labels["leaf"]
-            for name in before.nodes
-            if "leaf" in world.inventory.nodes[name].labels
-        }
+        known = labelled_leaves(world.inventory, before.nodes)
         problem = Problem(before.nodes, leaves_for(before.nodes, known), reps=reps)
         return await bisect(problem, options, runner, world.now, before=before)
     finally:
