@@ -5,7 +5,9 @@ compare who joined, not who complains; ByteRobust, arXiv 2509.16293, section 5).
 judged elsewhere; this module reads the numbers of the `job.ranks` check.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import dropwhile
 from statistics import median
 from typing import TypeVar
 
@@ -32,6 +34,11 @@ SLOW_WAIT_RATIO = 0.25
 
 PAUSE_SHARE = 0.5
 """A pause longer than this share of `stall_after` is no sound step any more."""
+
+LEAVING_LINES = 12
+"""A rank that wrote more than this after its last traceback went on; one that wrote less ends."""
+
+_TRACEBACK = "Traceback (most recent call last)"
 
 _NO_CONTACT = frozenset(Outcome) - {
     Outcome.ANSWERED,
@@ -119,6 +126,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         found += _silent_but_training(status)
     if status.stalled is not False:
         found += [*_silent_nodes(status, outcomes), *_absent_ranks(status), *_exits(status)]
+        found += _leaving(status)
     return tuple(found)
 
 
@@ -184,7 +192,10 @@ def _silent_but_training(status: JobStatus) -> Iterable[Evidence]:
 def _absent_ranks(status: JobStatus) -> Iterable[Evidence]:
     """Ranks that live but are not where the others wait."""
     waiting = [v for v in status.ranks if v.phase == WAITING_PHASE and v.process_state != "T"]
-    absent = [v for v in status.ranks if v.alive and v not in waiting and _has_place(v)]
+    absent = [
+        v for v in status.ranks
+        if v.alive and v not in waiting and _has_place(v) and not _is_leaving(v)
+    ]  # fmt: skip
     if not waiting or not absent:
         return
     nodes = {view.node for view in absent}
@@ -208,6 +219,31 @@ def _absent_ranks(status: JobStatus) -> Iterable[Evidence]:
 def _has_place(view: RankView) -> bool:
     """A phase that was not read accuses nobody; a stopped process is absent wherever it stood."""
     return view.process_state == "T" or view.phase not in (None, DONE_PHASE)
+
+
+def _is_leaving(view: RankView) -> bool:
+    """Between an exception and the end of its process a rank hangs for nobody: it has crashed."""
+    _, head, said = view.last_words.rpartition(_TRACEBACK)
+    lines = [re.sub(r"^\[rank\d+\]: ", "", line) for line in said.splitlines()[1:]]
+    after = list(dropwhile(lambda line: line.startswith(" "), lines))
+    return bool(head) and view.process_state != "T" and len(after) <= LEAVING_LINES
+
+
+def _leaving(status: JobStatus) -> Iterable[Evidence]:
+    """Ranks that raised and still live; those that waited are victims of another's end."""
+    for view in status.ranks:
+        if view.alive and view.phase != WAITING_PHASE and _is_leaving(view):
+            yield Evidence(
+                kind="job.rank.raised",
+                subject=Subject(view.node, f"rank:{view.rank}"),
+                weight=Weight.HINTS,
+                fault=FaultClass.USER_CODE,
+                role=Role.ROOT,
+                source=RANKS_CHECK,
+                text=f"rank {view.rank} raised an exception in {view.phase} at step {view.step}"
+                " and is ending",
+                raw=f"phase={view.phase} exit_status={view.exit_status}",
+            )
 
 
 def _exits(status: JobStatus) -> Iterable[Evidence]:

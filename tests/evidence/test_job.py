@@ -67,6 +67,36 @@ def test_half_of_the_ranks_absent_convicts_none_of_them() -> None:
     assert [e for e in found if e.weight is Weight.CONVICTS] == []
 
 
+RAISED = (
+    """step 10
+[rank5]: Traceback (most recent call last):
+"""
+    + 20
+    * """[rank5]:   File "train.py", line 81, in forward
+[rank5]:     return self.layers(x)
+"""
+    + """[rank5]: IndexError: index out of range in self
+"""
+)
+
+
+def test_a_rank_that_raised_and_still_lives_points_at_the_code_and_not_at_its_node() -> None:
+    """A busy node takes seconds from the exception to the end of the process."""
+    answers = reports({5: {"phase": "forward", "last_words": RAISED}, 1: {"exit_status": 1}})
+    found = assess_job(read_job(JOB, answers), answers)
+    assert [e for e in found if e.weight is Weight.CONVICTS] == []
+    (raised,) = [e for e in found if e.kind == "job.rank.raised"]
+    assert (raised.weight, raised.fault) == (Weight.HINTS, FaultClass.USER_CODE)
+    assert decide(found, (), Scene(NOW, stalled=True))[0].fault is FaultClass.USER_CODE
+
+
+def test_an_exception_that_was_survived_long_ago_acquits_nobody() -> None:
+    words = RAISED + "".join(f"step {n}\n" for n in range(20))
+    answers = reports({5: {"phase": "forward", "last_words": words}})
+    found = assess_job(read_job(JOB, answers), answers)
+    assert {e.subject.node for e in found if e.weight is Weight.CONVICTS} == {"n6"}
+
+
 def test_a_silent_node_is_convicted_only_while_the_job_stands_still() -> None:
     silent = NodeReport("n4", Outcome.CONNECT_TIMED_OUT, detail="no TCP connection in 5 s")
     stalled = [r if r.node != "n4" else silent for r in reports()]
