@@ -33,7 +33,7 @@ class Executor:
 
     def __init__(self, desk: RunDesk) -> None:
         self._desk = desk
-        self._guarding = Guarding(desk.ground, desk.playbook, desk.site)
+        self._guarding = Guarding(desk.ground, desk.playbook, desk.site, desk.record)
         self.interrupted: ExitCode | None = None
 
     async def run(self) -> Ending:

@@ -10,14 +10,17 @@ from brctl.backends.contract import Backend
 from brctl.engine.bisect import BisectOptions
 from brctl.engine.diagnose import still_true
 from brctl.engine.group_search import search_nodes
+from brctl.engine.node_states import ailing_nodes
 from brctl.engine.standby_pool import Pool, load_pool
 from brctl.engine.sweeping import Question, judge
 from brctl.engine.verdict_store import load
 from brctl.engine.wiring import World
 from brctl.evidence.job import RANKS_CHECK, read_job
+from brctl.library.calendars import load_calendar
 from brctl.library.guards import SiteGuards, load_guards
 from brctl.library.parameters import fill_parameters
 from brctl.model.answer import Outcome
+from brctl.model.calendar import Calendar
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
@@ -68,6 +71,12 @@ class Ground(Protocol):
     ) -> NodeReport: ...
 
     async def progress(self, job: Job) -> JobStatus: ...
+
+    def calendar(self, name: str) -> Calendar: ...
+
+    def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Nodes the newest sweep found sick, and those nothing fresh is known of."""
+        ...
 
     def verdict(self, verdict_id: str) -> Verdict: ...
 
@@ -141,6 +150,12 @@ class WorldGround:
 
     async def progress(self, job: Job) -> JobStatus:
         return read_job(job, await self._sweep(job.nodes, (RANKS_CHECK,), job, {}))
+
+    def calendar(self, name: str) -> Calendar:
+        return load_calendar(self._world.settings.calendars, name, self.now())
+
+    def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
+        return ailing_nodes(self.state_dir, self.inventory.nodes, self.now())
 
     def verdict(self, verdict_id: str) -> Verdict:
         return load(self.state_dir, verdict_id).verdict

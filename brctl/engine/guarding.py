@@ -15,15 +15,10 @@ from brctl.model.nodeset import fold
 from brctl.model.plan import GuardResult
 from brctl.model.playbook import GuardSpec, Playbook
 from brctl.playbook.expressions import Scope
-from brctl.playbook.guards import (
-    GuardFacts,
-    PastRun,
-    Taken,
-    check_guards,
-    guards_for,
-    lock_keys,
-)
-from brctl.playbook.plan import nodes_named, nodes_taken
+from brctl.playbook.guard_facts import GuardFacts, PastRun, Taken
+from brctl.playbook.guards import check_guards, guards_for, lock_keys
+from brctl.playbook.plan import longest_path_s, nodes_named, nodes_taken
+from brctl.playbook.replay import RunRecord
 from brctl.playbook.templates import expand
 
 LOOK_BACK = timedelta(days=7)
@@ -39,10 +34,14 @@ _TAKING_RESULTS = frozenset({"ok", "needs_human", "waiting"})
 class Guarding:
     """The guards of one playbook for one run."""
 
-    def __init__(self, ground: Ground, playbook: Playbook, site: RunSite) -> None:
+    def __init__(
+        self, ground: Ground, playbook: Playbook, site: RunSite, record: RunRecord | None = None
+    ) -> None:
+        """Without a record nothing of the playbook was done yet."""
         self._ground = ground
         self._playbook = playbook
         self._site = site
+        self._record = record
         self._seen: tuple[datetime, bool | None] | None = None
 
     async def check(
@@ -68,6 +67,7 @@ class Guarding:
         past = self._past_runs(now)
         wants_again = any(s.kind == "verdict" and s.parameters.get("still_true") for s in specs)
         verdict = ground.verdict(inputs.verdict_id) if inputs.verdict_id else None
+        sick, silent = ground.ailing()
         return GuardFacts(
             now_at=now,
             run=self._site.run,
@@ -85,7 +85,8 @@ class Guarding:
                 ),
                 *(Taken(node, r.run, r.at) for r in past for node in r.nodes),
             ),
-            healthy=frozenset(fleet) - frozenset(cordons),
+            healthy=frozenset(fleet) - frozenset(cordons) - sick - silent,
+            silent=silent,
             standbys=await free_standbys(self._site),
             warmed_at=ground.warmed_at(),
             job_nodes=next((job.nodes for job in jobs if job.name == job_name), ()),
@@ -96,6 +97,12 @@ class Guarding:
             verdict_at=verdict.decided_at if verdict else None,
             still_true=await self._still_true(inputs, now) if wants_again and verdict else None,
             past_runs=past,
+            racks=_labels(ground, "rack"),
+            leaves=_labels(ground, "leaf"),
+            calendars={name: ground.calendar(name) for name in _calendars_of(specs)},
+            left_s=longest_path_s(self._playbook, self._record),
+            can_ask=self._playbook.approval is not None,
+            per_node=self._playbook.for_each is not None,
         )
 
     def _past_runs(self, now: datetime) -> tuple[PastRun, ...]:
@@ -115,6 +122,15 @@ class Guarding:
             verdict = self._ground.verdict(inputs.verdict_id)
             self._seen = (now, await self._ground.still_true(verdict))
         return self._seen[1]
+
+
+def _labels(ground: Ground, label: str) -> dict[str, str]:
+    nodes = ground.inventory.nodes.values()
+    return {node.name: node.labels[label] for node in nodes if label in node.labels}
+
+
+def _calendars_of(specs: Sequence[GuardSpec]) -> set[str]:
+    return {str(s.parameters["calendar"]) for s in specs if "calendar" in s.parameters}
 
 
 def refusal(results: Sequence[GuardResult]) -> str | None:

@@ -1,8 +1,9 @@
 """The newest answer of every node, found without decoding the sweeps of all the others."""
 
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -67,6 +68,20 @@ def known(state_dir: Path) -> tuple[Known, ...]:
             "SELECT node, health, check_name, detail, at, sweep FROM nodes ORDER BY node"
         ).fetchall()
     return tuple(Known(r[0], Health(r[1]), r[2], r[3], parse_rfc3339(r[4]), r[5]) for r in rows)
+
+
+FRESH = timedelta(hours=1)
+"""An answer older than this says nothing of a node now; regular sweeps run every few minutes."""
+
+
+def ailing_nodes(
+    state_dir: Path, names: Iterable[str], now: datetime
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Nodes found sick, and nodes nobody knows anything fresh of."""
+    fresh = {node.node: node.health for node in known(state_dir) if now - node.at <= FRESH}
+    silent = {name for name in names if fresh.get(name, Health.UNKNOWN) is Health.UNKNOWN}
+    sick = {name for name, health in fresh.items() if health is Health.CRITICAL}
+    return frozenset(sick), frozenset(silent)
 
 
 def node_health(state_dir: Path, node: str) -> NodeHealth | None:

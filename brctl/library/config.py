@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from brctl.library.calendars import CalendarSource, read_sources
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
 from brctl.library.sweep_settings import SweepSettings, read_sweep
@@ -13,7 +14,8 @@ from brctl.model.errors import ConfigError, did_you_mean
 CONFIG_NAME = "config.yaml"
 BASELINE_NAME = "baseline.yaml"
 _SYSTEM = Path("/etc/brctl")
-_TOP_KEYS = ("context", "contexts", "ssh", "state_dir", "sweep", "guards", "notify")
+_TOP_KEYS = ("context", "contexts", "ssh", "state_dir", "sweep", "guards", "notify",
+             "calendars")  # fmt: skip
 _CONTEXT_KEYS = ("inventory", "jobs", "scheduler", "readonly")
 _SSH_KEYS = (
     "user", "identity_file", "known_hosts", "config_file", "fanout", "handshakes_per_jump",
@@ -58,6 +60,7 @@ class Settings:
         baseline: What is normal for this fleet, as `check learn` wrote it; None without one.
         library_dirs: Where site checks (`checks/`) and playbooks (`playbooks/`) are looked for,
             besides the shipped ones.
+        calendars: Maintenance windows and change freezes, not read yet.
         config_file: The file all this came from, or None.
     """
 
@@ -73,6 +76,7 @@ class Settings:
     library_dirs: tuple[Path, ...] = ()
     readonly: bool = False
     config_file: Path | None = None
+    calendars: Mapping[str, CalendarSource] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -166,6 +170,7 @@ def _read(
         library_dirs=_existing(_SYSTEM, user_config_dir(environ), base),
         readonly=here.take("readonly", bool, default=False) or bool(environ.get("BRCTL_READONLY")),
         config_file=path,
+        calendars=read_sources(top.section("calendars"), base),
     )
 
 

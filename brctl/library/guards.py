@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from brctl.library.playbooks import guards_in
+from brctl.library.playbooks import check_guard_line, guards_in
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
-from brctl.model.playbook import GuardSpec, Json, Need, Policy
+from brctl.model.playbook import GuardSpec, Need, Policy
 from brctl.playbook.guards import GUARDS
 from brctl.playbook.validate import check_condition
 
@@ -54,15 +54,10 @@ def _lines(top: Section, kind: str) -> list[GuardSpec]:
         return []
     if isinstance(top.data[kind], list):
         rows = top.sections(kind)
-        return [GuardSpec(kind, _checked(row, kind), row.origin()) for row in rows]
+        for row in rows:
+            check_guard_line(row, kind)
+        return [GuardSpec(kind, dict(row.data), row.origin()) for row in rows]
     return guards_in(top, (kind,))
-
-
-def _checked(row: Section, kind: str) -> dict[str, Json]:
-    row.allow(GUARDS[kind].parameters)
-    for key in GUARDS[kind].durations & set(row.data):
-        row.duration_s(key)
-    return dict(row.data)
 
 
 def _policy(row: Section) -> Policy:

@@ -31,7 +31,8 @@ from brctl.model.playbook import (
 )
 from brctl.model.units import parse_duration_s
 from brctl.model.verdict import Confidence
-from brctl.playbook.guards import ANNOUNCED_GUARDS, GUARDS
+from brctl.playbook.guards import GUARDS, Parameter, Takes
+from brctl.playbook.templates import OPENING
 from brctl.playbook.validate import find_mistakes
 
 E = TypeVar("E", bound=StrEnum)
@@ -288,21 +289,38 @@ def guards_in(row: Section, kinds: Iterable[str] | None = None) -> list[GuardSpe
     """The guards that are keys of one mapping; all its keys unless `kinds` says which."""
     found = []
     for kind in kinds if kinds is not None else row.data:
-        if kind in ANNOUNCED_GUARDS:
-            raise row.error(f"guard {kind!r} is not carried out by this version", kind)
         if kind not in GUARDS:
             raise row.error(f"unknown guard {kind!r}; {did_you_mean(kind, GUARDS)}", kind)
         parameters = row.section(kind)
-        parameters.allow(GUARDS[kind].parameters)
-        _check_durations(parameters, GUARDS[kind].durations)
+        check_guard_line(parameters, kind)
         found.append(GuardSpec(kind, parameters.data, row.origin(kind)))
     return found
 
 
-def _check_durations(section: Section, keys: Iterable[str]) -> None:
-    for key in keys:
-        if key in section.data:
-            section.duration_s(key)
+def check_guard_line(line: Section, kind: str) -> None:
+    """Refuse parameters a guard does not have, and values they cannot take."""
+    row = GUARDS[kind]
+    line.allow(row.parameters)
+    for key in sorted(row.required):
+        line.take(key, str)
+    for key, value in line.data.items():
+        if not (isinstance(value, str) and OPENING in value):
+            _check_parameter(line, key, row.parameters[key])
+
+
+def _check_parameter(line: Section, key: str, takes: Parameter) -> None:
+    if isinstance(takes, tuple):
+        line.choice(key, takes)
+    elif takes is Takes.DURATION:
+        line.duration_s(key)
+    elif takes is Takes.NAMES:
+        if not isinstance(line.data[key], str):
+            line.texts(key)
+    else:
+        line.take(key, _PYTHON_TYPES[takes])
+
+
+_PYTHON_TYPES: Mapping[Takes, type] = {Takes.NUMBER: float, Takes.TEXT: str, Takes.TRUTH: bool}
 
 
 def _default(section: Section, kind: InputType) -> Json:

@@ -33,6 +33,9 @@ class GuardResult:
         sentence: Number and limit in one sentence.
         origin: `file:line` of the limit, or `built in`.
         way_out: What the person can do about a refusal.
+        people: How many must say yes, whatever the playbook's own policy says.
+        skips: Nodes that a `for_each` passes over.
+        overridden_by: Who let the run go on against this refusal, and why; "" for nobody.
     """
 
     kind: str
@@ -40,6 +43,9 @@ class GuardResult:
     sentence: str
     origin: str
     way_out: str = ""
+    people: Need = Need.NONE
+    skips: tuple[str, ...] = ()
+    overridden_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,17 @@ larger one. What could not be found out never counts as good.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
 from math import floor
 
 from brctl.model.nodeset import fold
 from brctl.model.plan import GuardResult
 from brctl.model.playbook import Arguments, GuardSpec, InputType, Json, Playbook
-from brctl.model.units import describe_duration, parse_duration_s
-from brctl.playbook.expressions import ExpressionError
+from brctl.model.units import describe_duration
+from brctl.playbook.guard_facts import GuardFacts, Said, names, number, seconds
+from brctl.playbook.time_guards import FREEZE_ACTIONS, freeze, maintenance_window
 
 DEFAULT_WINDOW = "6h"
 ANYONE = "anyone"
@@ -26,78 +28,27 @@ BUILT_IN = GuardSpec(
 """Applies when no guards.yaml has a line: 5 nodes is the paper's P99 of a 1,200 machine fleet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A node somebody took out of service, and when."""
+class Takes(StrEnum):
+    """What the value of a parameter is."""
 
-    node: str
-    by: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class PastRun:
-    """An earlier run that changed something, for `cooldown`."""
-
-    run: str
-    nodes: tuple[str, ...]
-    job: str
-    at: datetime
-    playbook: str = ""
+    NUMBER = "number"
+    DURATION = "duration"
+    TEXT = "text"
+    NAMES = "names"
+    TRUTH = "truth"
 
 
-@dataclass(frozen=True, slots=True)
-class GuardFacts:
-    """What the guards may know; None means it could not be found out.
-
-    Attributes:
-        nodes: Nodes the plan takes out of service; empty for one that takes none.
-        named: Nodes the plan touches in any way.
-        fleet: Nodes that count as the whole.
-        healthy: Nodes of the fleet known to be in service and well.
-        silent: Nodes of the fleet that nobody could measure.
-        standbys: Standbys that are free to take.
-        cordon_owners: Who cordoned each cordoned node.
-        busy: Node to the job it carries.
-        held: Wanted lock keys that another run holds, with the holder.
-    """
-
-    now_at: datetime
-    run: str
-    playbook: str = ""
-    nodes: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
-    job: str = ""
-    fleet: tuple[str, ...] = ()
-    taken: tuple[Taken, ...] = ()
-    healthy: frozenset[str] = frozenset()
-    silent: frozenset[str] | None = None
-    standbys: tuple[str, ...] = ()
-    warmed_at: Mapping[str, datetime] = field(default_factory=dict)
-    job_nodes: tuple[str, ...] = ()
-    cordon_owners: Mapping[str, str] = field(default_factory=dict)
-    busy: Mapping[str, str] = field(default_factory=dict)
-    held: Mapping[str, str] = field(default_factory=dict)
-    verdict: str = ""
-    verdict_at: datetime | None = None
-    still_true: bool | None = None
-    past_runs: tuple[PastRun, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    ok: bool
-    sentence: str
-    way_out: str = ""
+Parameter = Takes | tuple[str, ...]
+"""A kind of value, or the closed list of its words."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardKind:
     """One row of the table of guards."""
 
-    parameters: frozenset[str]
-    decide: Callable[[Arguments, GuardFacts], _Said]
-    durations: frozenset[str] = frozenset()
+    decide: Callable[[Arguments, GuardFacts], Said]
+    parameters: Mapping[str, Parameter]
+    required: frozenset[str] = frozenset()
 
 
 def check_guards(specs: Iterable[GuardSpec], facts: GuardFacts) -> tuple[GuardResult, ...]:
@@ -105,7 +56,12 @@ def check_guards(specs: Iterable[GuardSpec], facts: GuardFacts) -> tuple[GuardRe
     results = []
     for spec in specs:
         said = GUARDS[spec.kind].decide(spec.parameters, facts)
-        results.append(GuardResult(spec.kind, said.ok, said.sentence, spec.origin, said.way_out))
+        results.append(
+            GuardResult(
+                spec.kind, said.ok, said.sentence, spec.origin, said.way_out, said.people,
+                said.skips,
+            )
+        )  # fmt: skip
     return tuple(results)
 
 
@@ -157,35 +113,19 @@ def _keys_of(playbook: Playbook, name: str, inputs: Mapping[str, Json]) -> list[
     return []
 
 
-def _number(parameters: Arguments, key: str, default: float) -> float:
-    value = parameters.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ExpressionError(f"{key!r} must be a number, not {value!r}")
-    return value
-
-
-def _seconds(parameters: Arguments, key: str, default: str) -> float:
-    return parse_duration_s(str(parameters.get(key, default)))
-
-
-def _names(parameters: Arguments, key: str) -> tuple[str, ...]:
-    value = parameters.get(key, ())
-    return (value,) if isinstance(value, str) else tuple(str(v) for v in value)  # type: ignore[union-attr]  # a list after `validate`
-
-
 def blast_limit(parameters: Arguments, fleet_count: int) -> int:
     """How many nodes may be taken: the smaller of number and percentage, but never below one.
 
     Rounded down, so 1 % of 450 nodes is 4. One node may always be taken: otherwise a fleet under a
     hundred could never be repaired, which protects nobody.
     """
-    most = _number(parameters, "max_nodes", 5)
-    percent = _number(parameters, "max_percent", 100)
+    most = number(parameters, "max_nodes", 5)
+    percent = number(parameters, "max_percent", 100)
     return max(1, floor(min(most, fleet_count * percent / 100)))
 
 
-def _blast_radius(parameters: Arguments, facts: GuardFacts) -> _Said:
-    window_s = _seconds(parameters, "window", DEFAULT_WINDOW)
+def _blast_radius(parameters: Arguments, facts: GuardFacts) -> Said:
+    window_s = seconds(parameters, "window", DEFAULT_WINDOW)
     since = facts.now_at - timedelta(seconds=window_s)
     recent = [t for t in facts.taken if t.at >= since]
     before = {t.node for t in recent} - set(facts.nodes)
@@ -195,25 +135,25 @@ def _blast_radius(parameters: Arguments, facts: GuardFacts) -> _Said:
         f" = {after} {'>' if after > limit else '<='} {limit}"
     )
     if after <= limit or not facts.nodes:
-        return _Said(True, sentence)
+        return Said(True, sentence)
     people = "; ".join(sorted({f"{t.node} by {t.by}" for t in recent if t.node in before}))
     free = min((t.at for t in recent if t.node in before), default=None)
     wait = f", wait until {free + timedelta(seconds=window_s):%H:%M} UTC" if free else ""
-    return _Said(
+    return Said(
         False,
         sentence + (f" (taken: {people})" if people else ""),
         f"fewer nodes{wait}, or raise the limit in guards.yaml",
     )
 
 
-def _standby(parameters: Arguments, facts: GuardFacts) -> _Said:
-    wanted = int(_number(parameters, "at_least", 1))
-    within_s = _seconds(parameters, "warmed_within", "0s")
+def _standby(parameters: Arguments, facts: GuardFacts) -> Said:
+    wanted = int(number(parameters, "at_least", 1))
+    within_s = seconds(parameters, "warmed_within", "0s")
     ready = sum(1 for name in facts.standbys if not within_s or _is_warm(name, within_s, facts))
     warm = f" and warmed within {describe_duration(within_s)}" if within_s else ""
     sentence = f"{ready} standbys ready{warm}, {wanted} needed"
     way_out = "free or add a standby; `brctl standby list` shows them"
-    return _Said(ready >= wanted, sentence, way_out)
+    return Said(ready >= wanted, sentence, way_out)
 
 
 def _is_warm(name: str, within_s: float, facts: GuardFacts) -> bool:
@@ -221,47 +161,81 @@ def _is_warm(name: str, within_s: float, facts: GuardFacts) -> bool:
     return at is not None and (facts.now_at - at).total_seconds() <= within_s
 
 
-def _lock(parameters: Arguments, facts: GuardFacts) -> _Said:
+def _lock(parameters: Arguments, facts: GuardFacts) -> Said:
     if not facts.held:
-        return _Said(True, "nobody else holds " + ", ".join(_names(parameters, "keys")))
+        return Said(True, "nobody else holds " + ", ".join(names(parameters, "keys")))
     held = ", ".join(f"{key} by {holder}" for key, holder in sorted(facts.held.items()))
-    return _Said(
+    return Said(
         False, f"held by another run: {held}", "wait for that run, or `brctl play abort` it"
     )
 
 
-def _verdict(parameters: Arguments, facts: GuardFacts) -> _Said:
+def _verdict(parameters: Arguments, facts: GuardFacts) -> Said:
     if not facts.verdict or facts.verdict_at is None:
-        return _Said(True, "no verdict behind this run; a person named the nodes")
-    limit_s = _seconds(parameters, "max_age", "30m")
+        return Said(True, "no verdict behind this run; a person named the nodes")
+    limit_s = seconds(parameters, "max_age", "30m")
     age_s = (facts.now_at - facts.verdict_at).total_seconds()
     age = f"{facts.verdict} is {describe_duration(max(age_s, 0.0))} old"
     if age_s > limit_s:
         limit = describe_duration(limit_s)
-        return _Said(False, f"{age}, more than {limit}", "diagnose again: `brctl dx`")
+        return Said(False, f"{age}, more than {limit}", "diagnose again: `brctl dx`")
     if not parameters.get("still_true"):
-        return _Said(True, age)
+        return Said(True, age)
     if facts.still_true is False:
-        return _Said(False, f"{age} and no longer true: its nodes answer and are clean",
+        return Said(False, f"{age} and no longer true: its nodes answer and are clean",
                      "diagnose again: `brctl dx`")  # fmt: skip
     seen = "seen again" if facts.still_true else "could not be looked at again, so not refuted"
-    return _Said(True, f"{age}, {seen}")
+    return Said(True, f"{age}, {seen}")
 
 
-def _min_healthy(parameters: Arguments, facts: GuardFacts) -> _Said:
+def _min_healthy(parameters: Arguments, facts: GuardFacts) -> Said:
     scope = str(parameters.get("scope", "fleet"))
+    floor_percent = number(parameters, "percent", 95)
+    if scope in ("rack", "leaf"):
+        return _min_healthy_around(scope, floor_percent, facts)
     members = facts.job_nodes if scope == "job" else facts.fleet
-    floor_percent = _number(parameters, "percent", 95)
+    return _enough_left(f"{scope} nodes", members, floor_percent, facts)
+
+
+def _min_healthy_around(scope: str, floor_percent: float, facts: GuardFacts) -> Said:
+    """Every rack or leaf that would lose a node keeps enough; an unlabelled node counts nowhere."""
+    place_of = facts.racks if scope == "rack" else facts.leaves
+    unlabelled = [node for node in facts.nodes if node not in place_of]
+    if unlabelled:
+        return Said(
+            False,
+            f"nobody knows the {scope} of {fold(unlabelled)}",
+            f"give these nodes a `{scope}` in the inventory",
+        )
+    said = [
+        _enough_left(
+            f"nodes of {scope} {place}",
+            [node for node in facts.fleet if place_of.get(node) == place],
+            floor_percent,
+            facts,
+        )
+        for place in sorted({place_of[node] for node in facts.nodes})
+    ]
+    worst = next((each for each in said if not each.ok), None)
+    return worst or Said(True, "; ".join(each.sentence for each in said) or f"no {scope} loses any")
+
+
+def _enough_left(
+    what: str, members: Sequence[str], floor_percent: float, facts: GuardFacts
+) -> Said:
     left = len((set(members) & facts.healthy) - set(facts.nodes))
     percent = 100 * left / len(members) if members else 0.0
-    sentence = f"{left} of {len(members)} {scope} nodes stay healthy, {percent:.1f} %"
+    sentence = f"{left} of {len(members)} {what} stay healthy, {percent:.1f} %"
+    unknown = len(set(members) & (facts.silent or frozenset()))
+    sentence += f" ({unknown} not known)" if unknown else ""
     ok = not facts.nodes or percent >= floor_percent
-    return _Said(ok, f"{sentence}; at least {floor_percent:g} %", "repair or return nodes first")
+    way_out = "look again: `brctl sweep`" if unknown else "repair or return nodes first"
+    return Said(ok, f"{sentence}; at least {floor_percent:g} %", way_out)
 
 
-def _cooldown(parameters: Arguments, facts: GuardFacts) -> _Said:
-    window_s = _seconds(parameters, "window", "24h")
-    most = int(_number(parameters, "at_most", 1))
+def _cooldown(parameters: Arguments, facts: GuardFacts) -> Said:
+    window_s = seconds(parameters, "window", "24h")
+    most = int(number(parameters, "at_most", 1))
     since = facts.now_at - timedelta(seconds=window_s)
     recent = [r for r in facts.past_runs if r.at >= since and r.run != facts.run]
     if parameters.get("per", "node") == "job":
@@ -272,24 +246,24 @@ def _cooldown(parameters: Arguments, facts: GuardFacts) -> _Said:
     over = {name: count for name, count in counts.items() if count >= most}
     window = describe_duration(window_s)
     if not over:
-        return _Said(True, f"at most {most} runs in {window} touched each")
+        return Said(True, f"at most {most} runs in {window} touched each")
     named = ", ".join(f"{name} {count} times" for name, count in sorted(over.items()))
-    return _Said(False, f"touched in {window}: {named}; at most {most}",
+    return Said(False, f"touched in {window}: {named}; at most {most}",
                  "something keeps coming back: look with `brctl play history`")  # fmt: skip
 
 
-def _max_unknown(parameters: Arguments, facts: GuardFacts) -> _Said:
-    limit = _number(parameters, "percent", 1)
+def _max_unknown(parameters: Arguments, facts: GuardFacts) -> Said:
+    limit = number(parameters, "percent", 1)
     if facts.silent is None:
-        return _Said(False, "no sweep says which nodes answer", "look first: `brctl sweep`")
+        return Said(False, "no sweep says which nodes answer", "look first: `brctl sweep`")
     percent = 100 * len(facts.silent) / max(len(facts.fleet), 1)
     sentence = f"{len(facts.silent)} of {len(facts.fleet)} nodes silent, {percent:.1f} %"
-    return _Said(percent <= limit, f"{sentence}; at most {limit:g} %", "look again: `brctl sweep`")
+    return Said(percent <= limit, f"{sentence}; at most {limit:g} %", "look again: `brctl sweep`")
 
 
-def _owner(parameters: Arguments, facts: GuardFacts) -> _Said:
-    allowed = _names(parameters, "cordoned_by") or ("brctl",)
-    nodes = _names(parameters, "nodes") or facts.named
+def _owner(parameters: Arguments, facts: GuardFacts) -> Said:
+    allowed = names(parameters, "cordoned_by") or ("brctl",)
+    nodes = names(parameters, "nodes") or facts.named
     foreign = {
         node: facts.cordon_owners[node]
         for node in nodes
@@ -297,42 +271,50 @@ def _owner(parameters: Arguments, facts: GuardFacts) -> _Said:
         and not any(_is_owner(facts.cordon_owners[node], name) for name in allowed)
     }
     if not foreign:
-        return _Said(True, "no node is cordoned by somebody else")
+        return Said(True, "no node is cordoned by somebody else")
     named = ", ".join(f"{node} by {owner}" for node, owner in sorted(foreign.items()))
-    return _Said(False, f"cordoned outside brctl: {named}", "ask them, or --take-over -m TEXT")
+    if parameters.get("action", "refuse") == "skip_node" and facts.per_node:
+        return Said(True, f"passed over, cordoned outside brctl: {named}", skips=tuple(foreign))
+    return Said(False, f"cordoned outside brctl: {named}", "ask them, or --take-over -m TEXT")
 
 
 def _is_owner(owner: str, allowed: str) -> bool:
     return allowed in (ANYONE, owner) or owner.startswith(f"{allowed}:")
 
 
-def _idle(parameters: Arguments, facts: GuardFacts) -> _Said:
-    nodes = _names(parameters, "nodes") or facts.named
+def _idle(parameters: Arguments, facts: GuardFacts) -> Said:
+    nodes = names(parameters, "nodes") or facts.named
     busy = {node: facts.busy[node] for node in nodes if node in facts.busy}
     if not busy:
-        return _Said(True, f"{fold(nodes)} carries no job")
+        return Said(True, f"{fold(nodes)} carries no job")
     named = ", ".join(f"{node} runs {job}" for node, job in sorted(busy.items()))
-    return _Said(False, f"in use: {named}", "stop the job first, or take another node")
+    return Said(False, f"in use: {named}", "stop the job first, or take another node")
 
 
 def _kind(
-    decide: Callable[[Arguments, GuardFacts], _Said], *parameters: str, durations: str = ""
+    decide: Callable[[Arguments, GuardFacts], Said], required: str = "", **parameters: Parameter
 ) -> GuardKind:
-    return GuardKind(frozenset(parameters) | {"playbook"}, decide, frozenset(durations.split()))
+    known = {**parameters, "playbook": Takes.TEXT}
+    return GuardKind(decide, known, frozenset(required.split()))
 
 
 GUARDS: Mapping[str, GuardKind] = {
-    "blast_radius": _kind(_blast_radius, "max_nodes", "max_percent", "of", "window",
-                          durations="window"),
-    "min_healthy": _kind(_min_healthy, "scope", "percent"),
-    "standby": _kind(_standby, "at_least", "warmed_within", durations="warmed_within"),
-    "verdict": _kind(_verdict, "max_age", "still_true", durations="max_age"),
-    "cooldown": _kind(_cooldown, "per", "at_most", "window", durations="window"),
-    "idle": _kind(_idle, "nodes"),
-    "owner": _kind(_owner, "nodes", "cordoned_by", "action"),
-    "lock": _kind(_lock, "keys"),
-    "max_unknown": _kind(_max_unknown, "percent"),
+    "blast_radius": _kind(_blast_radius, max_nodes=Takes.NUMBER, max_percent=Takes.NUMBER,
+                          of=("gpu",), window=Takes.DURATION),
+    "min_healthy": _kind(_min_healthy, scope=("fleet", "job", "rack", "leaf"),
+                         percent=Takes.NUMBER),
+    "standby": _kind(_standby, at_least=Takes.NUMBER, warmed_within=Takes.DURATION),
+    "verdict": _kind(_verdict, max_age=Takes.DURATION, still_true=Takes.TRUTH),
+    "cooldown": _kind(_cooldown, per=("node", "job"), at_most=Takes.NUMBER, window=Takes.DURATION),
+    "maintenance_window": _kind(maintenance_window, "calendar", calendar=Takes.TEXT,
+                                must_end_before_close=Takes.DURATION),
+    "freeze": _kind(freeze, "calendar", calendar=Takes.TEXT, action=FREEZE_ACTIONS),
+    "idle": _kind(_idle, nodes=Takes.NAMES),
+    "owner": _kind(_owner, nodes=Takes.NAMES, cordoned_by=Takes.NAMES,
+                   action=("refuse", "skip_node")),
+    "lock": _kind(_lock, keys=Takes.NAMES),
+    "max_unknown": _kind(_max_unknown, percent=Takes.NUMBER),
 }  # fmt: skip
 
-ANNOUNCED_GUARDS = frozenset({"maintenance_window", "freeze"})
-"""Guards of the schema that this version cannot keep; a file that names one is refused."""
+NEVER_OVERRIDDEN = frozenset({"lock"})
+"""Two runs on one node corrupt each other's record, whoever allowed it."""

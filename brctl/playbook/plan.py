@@ -163,12 +163,14 @@ def nodes_named(playbook: Playbook, inputs: Arguments) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def longest_path_s(playbook: Playbook) -> float:
-    """Seconds until every timeout and every retry is used up."""
+def longest_path_s(playbook: Playbook, record: RunRecord | None = None) -> float:
+    """Seconds until every timeout and every retry of what is left to do is used up."""
+    over = (StepState.DONE, StepState.SKIPPED)
     return sum(
         step.timeout_s * (step.retry.times + 1)
         + sum(step.retry.backoff_s * step.retry.factor**n for n in range(step.retry.times))
         for step in playbook.steps
+        if record is None or record.steps[step.id].state not in over
     )
 
 

@@ -19,7 +19,8 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError
 from brctl.model.sweep import NodeHealth
 from brctl.playbook.approvals import confirmation_text
-from brctl.playbook.guards import BUILT_IN, GuardFacts, Taken, check_guards
+from brctl.playbook.guard_facts import GuardFacts, Taken
+from brctl.playbook.guards import BUILT_IN, check_guards
 from brctl.playbook.proposals import why_not
 from brctl.tui.hand import Placement, Proposal
 

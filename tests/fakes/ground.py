@@ -14,6 +14,7 @@ from typing import Any
 from brctl.backends.contract import Cordon, JobRunState, Reservation, StartReport, StopReport
 from brctl.library.guards import SiteGuards
 from brctl.model.answer import Outcome
+from brctl.model.calendar import Calendar
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import Action, FaultClass, Origin
 from brctl.model.inventory import Inventory, Node, NodeRole
@@ -218,6 +219,7 @@ class FakeGround:
     inventory: Inventory
     guards: SiteGuards = field(default_factory=SiteGuards)
     known_verdict: Verdict | None = None
+    calendars: dict[str, Calendar] = field(default_factory=dict)
     checkpoints: Callable[[], list[tuple[int, bool]]] = lambda: [(40, False), (38, True)]
 
     def __post_init__(self) -> None:
@@ -300,6 +302,12 @@ class FakeGround:
             for r in data["ranks"]
         )
         return JobStatus(job, ranks, data["step"] if ranks else None, None, None, ())
+
+    def calendar(self, name: str) -> Calendar:
+        return self.calendars.get(name, Calendar(name, problem="no such calendar"))
+
+    def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
+        return frozenset(), frozenset()
 
     def verdict(self, verdict_id: str) -> Verdict:
         return self.known_verdict or example_verdict()

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.playbook import GuardSpec, Json
+from brctl.playbook.guard_facts import GuardFacts, PastRun, Taken
 from brctl.playbook.guards import (
     BUILT_IN,
     GUARDS,
-    GuardFacts,
-    PastRun,
-    Taken,
     blast_limit,
     check_guards,
     guards_for,
@@ -192,3 +190,27 @@ def test_a_run_locks_its_job_and_its_nodes() -> None:
 def test_every_guard_answers_with_bare_facts(kind: str) -> None:
     """No guard needs a parameter to give a sentence."""
     assert ask(kind, FACTS)[1]
+
+
+def test_a_rack_or_leaf_keeps_its_own_floor() -> None:
+    """The fleet may have plenty while one rack goes dark."""
+    racks = {node: f"r{i // 10}" for i, node in enumerate(FLEET)}
+    facts = replace(FACTS, nodes=("n1", "n2"), racks=racks, leaves={"n1": "L1"})
+    assert ask("min_healthy", facts, percent=95)[0]
+    assert ask("min_healthy", facts, scope="rack", percent=80)[0]
+    ok, sentence = ask("min_healthy", facts, scope="rack", percent=90)
+    assert not ok
+    assert sentence == "8 of 10 nodes of rack r0 stay healthy, 80.0 %; at least 90 %"
+    assert ask("min_healthy", facts, scope="leaf", percent=1) == (
+        False,
+        "nobody knows the leaf of n2",
+    )
+
+
+def test_somebody_elses_cordon_is_passed_over_where_nodes_go_one_by_one() -> None:
+    """With `skip_node` the others go on; without `for_each` there is nothing to pass over."""
+    facts = replace(FACTS, named=("n1", "n2"), cordon_owners={"n1": "dcops", "n2": "brctl:R-1"})
+    spec = GuardSpec("owner", {"cordoned_by": ["brctl"], "action": "skip_node"}, "g.yaml:1")
+    assert not check_guards([spec], facts)[0].ok
+    (result,) = check_guards([spec], replace(facts, per_node=True))
+    assert (result.ok, result.skips) == (True, ("n1",))

@@ -1,0 +1,118 @@
+"""What guards may know, how they answer, and how the values of their lines are read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from brctl.model.calendar import Calendar
+from brctl.model.playbook import Arguments, Need
+from brctl.model.units import parse_duration_s
+from brctl.playbook.expressions import ExpressionError
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A node somebody took out of service, and when."""
+
+    node: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """An earlier run that changed something, for `cooldown`."""
+
+    run: str
+    nodes: tuple[str, ...]
+    job: str
+    at: datetime
+    playbook: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFacts:
+    """What the guards may know; None means it could not be found out.
+
+    Attributes:
+        nodes: Nodes the plan takes out of service; empty for one that takes none.
+        named: Nodes the plan touches in any way.
+        fleet: Nodes that count as the whole.
+        healthy: Nodes of the fleet known to be in service and well.
+        silent: Nodes of the fleet that nobody could measure.
+        standbys: Standbys that are free to take.
+        cordon_owners: Who cordoned each cordoned node.
+        busy: Node to the job it carries.
+        held: Wanted lock keys that another run holds, with the holder.
+        racks: Node to rack, for the nodes whose rack is known; `leaves` likewise.
+        calendars: What the calendars that guards ask say now.
+        left_s: Seconds until every timeout and retry of what is still to do is used up.
+        can_ask: The playbook has a gate at which people can be asked.
+        per_node: Its steps run once per node, so that single nodes can be passed over.
+    """
+
+    now_at: datetime
+    run: str
+    playbook: str = ""
+    nodes: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    job: str = ""
+    fleet: tuple[str, ...] = ()
+    taken: tuple[Taken, ...] = ()
+    healthy: frozenset[str] = frozenset()
+    silent: frozenset[str] | None = None
+    standbys: tuple[str, ...] = ()
+    warmed_at: Mapping[str, datetime] = field(default_factory=dict)
+    job_nodes: tuple[str, ...] = ()
+    cordon_owners: Mapping[str, str] = field(default_factory=dict)
+    busy: Mapping[str, str] = field(default_factory=dict)
+    held: Mapping[str, str] = field(default_factory=dict)
+    verdict: str = ""
+    verdict_at: datetime | None = None
+    still_true: bool | None = None
+    past_runs: tuple[PastRun, ...] = ()
+    racks: Mapping[str, str] = field(default_factory=dict)
+    leaves: Mapping[str, str] = field(default_factory=dict)
+    calendars: Mapping[str, Calendar] = field(default_factory=dict)
+    left_s: float = 0.0
+    can_ask: bool = False
+    per_node: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one guard answers.
+
+    Attributes:
+        people: How many must say yes, whatever the playbook's own policy says.
+        skips: Nodes that a `for_each` passes over instead of refusing all.
+    """
+
+    ok: bool
+    sentence: str
+    way_out: str = ""
+    people: Need = Need.NONE
+    skips: tuple[str, ...] = ()
+
+
+def number(parameters: Arguments, key: str, default: float) -> float:
+    """A number of a guard's line.
+
+    Raises:
+        ExpressionError: It is something else.
+    """
+    value = parameters.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ExpressionError(f"{key!r} must be a number, not {value!r}")
+    return value
+
+
+def seconds(parameters: Arguments, key: str, default: str) -> float:
+    """A duration of a guard's line, in seconds."""
+    return parse_duration_s(str(parameters.get(key, default)))
+
+
+def names(parameters: Arguments, key: str) -> tuple[str, ...]:
+    """One name or several."""
+    value = parameters.get(key, ())
+    return (value,) if isinstance(value, str) else tuple(str(v) for v in value)  # type: ignore[union-attr]  # a list after `validate`

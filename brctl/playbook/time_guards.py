@@ -1,0 +1,69 @@
+"""Guards that ask a calendar: maintenance windows and change freezes.
+
+A calendar nobody can read is a refusal: never an open window, never the end of a freeze.
+"""
+
+from datetime import datetime, timedelta
+
+from brctl.model.calendar import Calendar
+from brctl.model.playbook import Arguments, Need
+from brctl.model.units import describe_duration
+from brctl.playbook.guard_facts import GuardFacts, Said, seconds
+
+FREEZE_ACTIONS = ("refuse", "require_approval")
+
+
+def _calendar(parameters: Arguments, facts: GuardFacts) -> Calendar:
+    name = str(parameters.get("calendar", ""))
+    return facts.calendars.get(name) or Calendar(name, problem="nobody read this calendar")
+
+
+def _unreadable(calendar: Calendar) -> Said:
+    place = f"; see {calendar.origin}" if calendar.origin else ""
+    return Said(
+        False,
+        f"calendar {calendar.name!r} cannot be read, so nothing is allowed: {calendar.problem}",
+        f"mend `calendars.{calendar.name}` of the configuration{place}",
+    )
+
+
+def maintenance_window(parameters: Arguments, facts: GuardFacts) -> Said:
+    """Now lies in a window, and all that is left ends early enough before it closes."""
+    calendar = _calendar(parameters, facts)
+    if calendar.problem:
+        return _unreadable(calendar)
+    span = calendar.span_at(facts.now_at)
+    if span is None:
+        following = calendar.next_after(facts.now_at)
+        when = f"next {_moment(following.start_at)}" if following else "none in the next 400 days"
+        return Said(False, f"no window of {calendar.name!r} is open; {when}", "wait for the window")
+    margin_s = seconds(parameters, "must_end_before_close", "0s")
+    left_s = (span.end_at - facts.now_at).total_seconds() - margin_s
+    sentence = (
+        f"{calendar.name!r} closes {_moment(span.end_at)}, {describe_duration(max(left_s, 0.0))}"
+        f" to work in; the timeouts of what is left are {describe_duration(facts.left_s)}"
+    )
+    way_out = "fewer nodes, shorter timeouts, or the next window"
+    return Said(facts.left_s <= left_s, sentence, way_out)
+
+
+def freeze(parameters: Arguments, facts: GuardFacts) -> Said:
+    """Outside a freeze all is well; inside it a person must agree, or nobody can."""
+    calendar = _calendar(parameters, facts)
+    if calendar.problem:
+        return _unreadable(calendar)
+    span = calendar.span_at(facts.now_at)
+    if span is None:
+        return Said(True, f"no freeze of {calendar.name!r} now")
+    sentence = f"change freeze {calendar.name!r} until {_moment(span.end_at)}"
+    if parameters.get("action", "refuse") == "refuse":
+        return Said(False, sentence, f"wait until {_moment(span.end_at)}")
+    if not facts.can_ask:
+        why = f"{sentence} needs an approval, and this playbook has no gate to ask at"
+        return Said(False, why, "give the playbook an `approval` with `gate_before`")
+    return Said(True, f"{sentence}: a person must approve", people=Need.ONE)
+
+
+def _moment(at: datetime) -> str:
+    rounded = at + timedelta(seconds=30)
+    return f"{rounded:%a %Y-%m-%d %H:%M} UTC"
