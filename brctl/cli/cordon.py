@@ -8,6 +8,7 @@ import typer
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.running import (
     Consent,
+    OverrideOption,
     find_playbook,
     finish_run,
     open_ground,
@@ -28,10 +29,17 @@ Typed = Annotated[str | None, typer.Option("--confirm", help='what to type, e.g.
 
 
 @app.command()
-def cordon(ctx: typer.Context, nodes: Nodes, message: Message, dry_run: DryRun = False) -> None:
+def cordon(
+    ctx: typer.Context,
+    nodes: Nodes,
+    message: Message,
+    dry_run: DryRun = False,
+    override: OverrideOption = "",
+) -> None:
     """Take nodes out of service, with a reason."""
     values: dict[str, Json] = {"reason": message}
-    _run(ctx.obj, "cordon", nodes, "nodes", values, Consent(yes=True, dry_run=dry_run))
+    consent = Consent(yes=True, dry_run=dry_run, override=override, why=message)
+    _run(ctx.obj, "cordon", nodes, "nodes", values, consent)
 
 
 @app.command()
@@ -57,12 +65,13 @@ def swap(
     job: Annotated[str | None, typer.Option("--job", help="default the one they carry")] = None,
     confirm: Typed = None,
     dry_run: DryRun = False,
+    override: OverrideOption = "",
 ) -> None:
     """Replace nodes by standbys and resume their job from the newest whole checkpoint."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     name = job or asyncio.run(_job_on(settings, nodes))
-    consent = Consent(typed=confirm, dry_run=dry_run)
+    consent = Consent(typed=confirm, dry_run=dry_run, override=override, why=message)
     _run(
         invocation, "swap-and-resume", nodes, "suspects", {"job": name, "reason": message}, consent
     )

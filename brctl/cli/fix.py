@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.running import Consent, find_playbook, finish_run, run_playbook
+from brctl.cli.running import (
+    Consent,
+    OverrideOption,
+    WhyOption,
+    find_playbook,
+    finish_run,
+    run_playbook,
+)
 from brctl.engine.clock import now
 from brctl.engine.proposing import propose
 from brctl.engine.verdict_store import VerdictState, the_one
@@ -24,6 +31,8 @@ def fix(
     confirm: Annotated[str | None, typer.Option("--confirm", help='e.g. "swap 1"')] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="plan only")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="return at once")] = False,
+    override: OverrideOption = "",
+    message: WhyOption = "",
 ) -> None:
     """Do what a verdict recommends: plan, guards, approval, run."""
     invocation: Invocation = ctx.obj
@@ -47,6 +56,6 @@ def fix(
             hint=f"look again with `brctl dx`, or: brctl play run {playbook.name}"
             f" --verdict {verdict.id}",
         )
-    consent = Consent(yes, confirm, dry_run, detach)
+    consent = Consent(yes, confirm, dry_run, detach, override, message)
     run = asyncio.run(run_playbook(invocation, settings, playbook, {}, verdict, consent))
     finish_run(invocation, settings, run)

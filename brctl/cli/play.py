@@ -10,6 +10,8 @@ import typer
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.running import (
     Consent,
+    OverrideOption,
+    WhyOption,
     all_playbooks,
     find_playbook,
     finish_run,
@@ -22,9 +24,9 @@ from brctl.cli.running import (
     refuse_readonly,
     request_of,
     run_playbook,
-    who,
 )
 from brctl.engine import remediate
+from brctl.engine.people import person
 from brctl.engine.run_files import load_inputs, load_request
 from brctl.engine.verdict_store import load
 from brctl.journal.store import find_run, is_running, read_journal
@@ -105,9 +107,11 @@ def run(
     confirm: Typed = None,
     dry_run: DryRun = False,
     detach: Detach = False,
+    override: OverrideOption = "",
+    message: WhyOption = "",
 ) -> None:
     """Run a playbook, or a plan that was saved; a saved one is refused if the world moved."""
-    consent = Consent(yes, confirm, dry_run, detach)
+    consent = Consent(yes, confirm, dry_run, detach, override, message)
     if saved is not None:
         _run_saved(ctx.obj, saved, consent)
     if name is None:
@@ -137,9 +141,17 @@ def _run(
 
 
 @app.command()
-def resume(ctx: typer.Context, run: Run, yes: Yes = False, confirm: Typed = None) -> None:
+def resume(
+    ctx: typer.Context,
+    run: Run,
+    yes: Yes = False,
+    confirm: Typed = None,
+    override: OverrideOption = "",
+    message: WhyOption = "",
+) -> None:
     """Go on with a run that waits, was interrupted, or lost its controller."""
-    _go_on(ctx.obj, run, Consent(yes, confirm), undo=False)
+    consent = Consent(yes, confirm, override=override, why=message)
+    _go_on(ctx.obj, run, consent, undo=False)
 
 
 @app.command()
@@ -202,7 +214,7 @@ def _answer(invocation: Invocation, name: str, *, yes: bool, typed: str | None) 
 
     async def record() -> None:
         async with open_ground(settings) as ground:
-            remediate.answer(ground, run_dir, who(), yes=yes, typed=typed)
+            remediate.answer(ground, run_dir, person(), yes=yes, typed=typed)
 
     asyncio.run(record())
 

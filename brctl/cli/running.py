@@ -2,19 +2,23 @@
 
 import asyncio
 import contextlib
-import getpass
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
+
+import typer
 
 from brctl.cli import output
 from brctl.cli.invocation import Invocation
+from brctl.engine.clock import now
 from brctl.engine.ground import WorldGround
+from brctl.engine.people import groups_of, person
 from brctl.engine.planning import Prepared, prepare
 from brctl.engine.remediate import (
     RunView,
@@ -24,6 +28,7 @@ from brctl.engine.remediate import (
     start_run,
     view,
     waiting_for,
+    why_not_answer,
 )
 from brctl.engine.run_files import Request, plan_document, read_json
 from brctl.engine.wiring import open_world
@@ -32,10 +37,12 @@ from brctl.journal.store import read_journal
 from brctl.library.config import Settings, candidate_files
 from brctl.library.playbooks import load_playbook, load_playbooks, pick_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.errors import GuardError, UsageError
+from brctl.model.errors import GuardError, UsageError, did_you_mean
 from brctl.model.event import Event, EventType
 from brctl.model.playbook import Json, Playbook
 from brctl.model.verdict import Verdict
+from brctl.playbook.guards import GUARDS
+from brctl.playbook.overrides import Override
 from brctl.view.plan import plan_page
 from brctl.view.run import event_line, run_page
 
@@ -48,11 +55,26 @@ class Consent:
     typed: str | None = None
     dry_run: bool = False
     detach: bool = False
+    override: str = ""
+    why: str = ""
 
 
-def who() -> str:
-    """The person behind this command, also behind sudo."""
-    return os.environ.get("SUDO_USER") or getpass.getuser()
+OverrideOption = Annotated[
+    str, typer.Option("--override", help="let this run pass a guard; needs -m and a group")
+]
+WhyOption = Annotated[str, typer.Option("-m", "--message", help="why the guard is overridden")]
+
+
+def read_override(consent: Consent, at: datetime) -> Override | None:
+    """The override a command asks for."""
+    if not consent.override:
+        return None
+    if consent.override not in GUARDS:
+        problem = did_you_mean(consent.override, GUARDS)
+        raise UsageError(f"--override {consent.override}: no such guard; {problem}")
+    if not consent.why.strip():
+        raise UsageError("--override needs -m: say why, it is recorded with your name")
+    return Override(consent.override, person(), consent.why, at)
 
 
 def library_dirs(invocation: Invocation) -> tuple[Path, ...]:
@@ -110,7 +132,10 @@ async def open_ground(settings: Settings) -> AsyncIterator[WorldGround]:
 def request_of(settings: Settings, consent: Consent) -> Request:
     """What the run's process must know about this command."""
     config = str(settings.config_file) if settings.config_file else ""
-    return Request(who(), settings.context, config, yes=consent.yes, typed=consent.typed)
+    override = read_override(consent, now())
+    return Request(
+        person(), settings.context, config, yes=consent.yes, typed=consent.typed, override=override
+    )
 
 
 def refuse_readonly(settings: Settings) -> None:
@@ -129,17 +154,18 @@ async def run_playbook(
     saved: Mapping[str, Json] | None = None,
 ) -> RunView:
     """Plan, guard, start and follow; ends the command itself for a dry run or `--detach`."""
+    request = request_of(settings, consent)
     async with open_ground(settings) as ground:
         if saved is None:
-            prepared = await prepare(ground, playbook, verdict, values)
+            prepared = await prepare(ground, playbook, verdict, values, request.override)
         else:
-            prepared = await prepare_saved(ground, playbook, saved, verdict)
+            prepared = await prepare_saved(ground, playbook, saved, verdict, request.override)
         if consent.dry_run:
             invocation.finish(
                 plan_page(prepared.plan, plan_document(prepared.plan)), settings.context
             )
         refuse_readonly(settings)
-        run_dir = await start_run(ground, prepared, request_of(settings, consent))
+        run_dir = await start_run(ground, prepared, request)
     _say_header(invocation, run_dir, prepared)
     if consent.detach:
         finish_run(invocation, settings, view(run_dir))
@@ -165,12 +191,14 @@ async def follow_and_ask(
         asked, after = await show_events(invocation, run_dir, after)
         if not asked or not _can_ask(invocation):
             return
-        typed = _prompt(run_dir)
+        problem = why_not_answer(run_dir, person(), groups_of)
+        typed = _prompt(run_dir) if problem is None else ""
         if not typed:
-            invocation.note(f"left waiting; go on with: brctl play approve {run_dir.name}")
+            somebody = f"somebody else ({problem})" if problem else "go on"
+            invocation.note(f"left waiting; {somebody}: brctl play approve {run_dir.name}")
             return
         async with open_ground(settings) as ground:
-            answer(ground, run_dir, who(), yes=True, typed=typed)
+            answer(ground, run_dir, person(), yes=True, typed=typed)
         await resume(run_dir, request_of(settings, consent))
 
 

@@ -1,6 +1,9 @@
 """The gate of a run: who must say yes, who did, and what happens when nobody does."""
 
-from brctl.engine.planning import need_of
+from collections.abc import Sequence
+
+from brctl.engine.guarding import Guarding, demands_by_guards
+from brctl.engine.planning import demands_on
 from brctl.engine.run_desk import Ending, RunDesk, RunEnds
 from brctl.engine.run_files import load_approvals
 from brctl.engine.undoing import expire, roll_back
@@ -8,7 +11,14 @@ from brctl.model.event import EventType
 from brctl.model.exit_codes import ExitCode
 from brctl.model.playbook import Need, Step
 from brctl.model.units import parse_rfc3339, rfc3339
-from brctl.playbook.approvals import PEOPLE, confirmation_text, is_confirmed
+from brctl.playbook.approvals import (
+    PEOPLE,
+    Demand,
+    confirmation_text,
+    is_confirmed,
+    missing,
+    strictest,
+)
 from brctl.playbook.plan import nodes_named
 
 
@@ -21,12 +31,21 @@ async def pass_gate(desk: RunDesk, step: Step) -> bool:
     if _is_late(desk):
         desk.write(EventType.APPROVAL_EXPIRED, {"step": step.id, "asked_at": desk.record.asked_at})
         raise RunEnds(await expire(desk))
-    need = need_of(desk.ground, desk.playbook, desk.scope())
-    await _collect_answers(desk, need)
+    demands = await _demands(desk)
+    await _collect_answers(desk, strictest(demands))
     given = desk.record.approvals.get(desk.digest, set())
-    if len(given) < PEOPLE[need]:
-        _ask(desk, step, need, len(given))
+    lacking = missing(demands, given, desk.record.started_by, desk.ground.groups_of)
+    if lacking:
+        _ask(desk, step, demands, lacking)
     return bool(given)
+
+
+async def _demands(desk: RunDesk) -> tuple[Demand, ...]:
+    """Asked anew each time: a freeze may have begun since the plan."""
+    guarding = Guarding(desk.ground, desk.playbook, desk.site, desk.record)
+    asking = await guarding.check(desk.inputs, desk.scope(), {"freeze"})
+    policies = demands_on(desk.ground, desk.playbook, desk.scope())
+    return (*policies, *demands_by_guards(asking))
 
 
 def _is_late(desk: RunDesk) -> bool:
@@ -63,19 +82,19 @@ def _expected(desk: RunDesk) -> str:
     return confirmation_text(desk.playbook, len(nodes), str(desk.inputs.job["name"]))
 
 
-def _ask(desk: RunDesk, step: Step, need: Need, given: int) -> None:
+def _ask(desk: RunDesk, step: Step, demands: Sequence[Demand], lacking: Sequence[str]) -> None:
+    who = " and ".join(lacking)
     desk.write(
         EventType.APPROVAL_ASKED,
         {
             "step": step.id,
-            "need": PEOPLE[need],
-            "given": given,
+            "need": PEOPLE[strictest(demands)],
+            "who": who,
+            "demands": [demand.as_json() for demand in demands],
             "answer": _expected(desk),
             "plan": desk.digest,
             "asked_at": rfc3339(desk.ground.now()),
         },
     )
-    missing = PEOPLE[need] - given
-    who = "one more person" if missing == 1 else f"{missing} more people"
     why = f"{who} must approve before {step.id}"
     raise RunEnds(Ending("waiting", ExitCode.WAITING, why))

@@ -33,7 +33,9 @@ class Executor:
 
     def __init__(self, desk: RunDesk) -> None:
         self._desk = desk
-        self._guarding = Guarding(desk.ground, desk.playbook, desk.site, desk.record)
+        self._guarding = Guarding(
+            desk.ground, desk.playbook, desk.site, desk.record, desk.request.override
+        )
         self.interrupted: ExitCode | None = None
 
     async def run(self) -> Ending:
@@ -80,7 +82,13 @@ class Executor:
                 "when": moment,
                 "ok": said is None,
                 "guards": [
-                    {"guard": r.kind, "ok": r.ok, "says": r.sentence, "origin": r.origin}
+                    {
+                        "guard": r.kind,
+                        "ok": r.ok,
+                        "says": r.sentence,
+                        "origin": r.origin,
+                        "overridden_by": r.overridden_by or None,
+                    }
                     for r in results
                 ],
             },

@@ -1,7 +1,7 @@
 """The part of the world a run needs, as one narrow door; fakes stand behind it in tests."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +11,7 @@ from brctl.engine.bisect import BisectOptions
 from brctl.engine.diagnose import still_true
 from brctl.engine.group_search import search_nodes
 from brctl.engine.node_states import ailing_nodes
+from brctl.engine.people import groups_of
 from brctl.engine.standby_pool import Pool, load_pool
 from brctl.engine.sweeping import Question, judge
 from brctl.engine.verdict_store import load
@@ -73,6 +74,8 @@ class Ground(Protocol):
     async def progress(self, job: Job) -> JobStatus: ...
 
     def calendar(self, name: str) -> Calendar: ...
+
+    def groups_of(self, person: str) -> Collection[str]: ...
 
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
         """Nodes the newest sweep found sick, and those nothing fresh is known of."""
@@ -150,6 +153,9 @@ class WorldGround:
 
     async def progress(self, job: Job) -> JobStatus:
         return read_job(job, await self._sweep(job.nodes, (RANKS_CHECK,), job, {}))
+
+    def groups_of(self, person: str) -> Collection[str]:
+        return groups_of(person)
 
     def calendar(self, name: str) -> Calendar:
         return load_calendar(self._world.settings.calendars, name, self.now())

@@ -13,10 +13,12 @@ from brctl.journal.locks import Leases
 from brctl.journal.store import run_dirs
 from brctl.model.nodeset import fold
 from brctl.model.plan import GuardResult
-from brctl.model.playbook import GuardSpec, Playbook
+from brctl.model.playbook import GuardSpec, Need, Playbook
+from brctl.playbook.approvals import Demand
 from brctl.playbook.expressions import Scope
 from brctl.playbook.guard_facts import GuardFacts, PastRun, Taken
 from brctl.playbook.guards import check_guards, guards_for, lock_keys
+from brctl.playbook.overrides import Override, overridden
 from brctl.playbook.plan import longest_path_s, nodes_named, nodes_taken
 from brctl.playbook.replay import RunRecord
 from brctl.playbook.templates import expand
@@ -35,9 +37,15 @@ class Guarding:
     """The guards of one playbook for one run."""
 
     def __init__(
-        self, ground: Ground, playbook: Playbook, site: RunSite, record: RunRecord | None = None
+        self,
+        ground: Ground,
+        playbook: Playbook,
+        site: RunSite,
+        record: RunRecord | None = None,
+        override: Override | None = None,
     ) -> None:
         """Without a record nothing of the playbook was done yet."""
+        self._override = override
         self._ground = ground
         self._playbook = playbook
         self._site = site
@@ -53,7 +61,12 @@ class Guarding:
             for spec in guards_for(self._playbook, self._ground.guards.guards)
             if kinds is None or spec.kind in kinds
         ]
-        return check_guards(specs, await self._facts(inputs, scope, specs))
+        if not specs:
+            return ()
+        ground = self._ground
+        said = check_guards(specs, await self._facts(inputs, scope, specs))
+        allowed = ground.guards.override_groups
+        return overridden(said, self._override, allowed, ground.groups_of, ground.now())
 
     async def _facts(
         self, inputs: RunInputs, scope: Scope, specs: Sequence[GuardSpec]
@@ -131,6 +144,11 @@ def _labels(ground: Ground, label: str) -> dict[str, str]:
 
 def _calendars_of(specs: Sequence[GuardSpec]) -> set[str]:
     return {str(s.parameters["calendar"]) for s in specs if "calendar" in s.parameters}
+
+
+def demands_by_guards(results: Sequence[GuardResult]) -> tuple[Demand, ...]:
+    """Who must say yes because a guard asks for it, whatever the policies say."""
+    return tuple(Demand(r.people) for r in results if r.people is not Need.NONE)
 
 
 def refusal(results: Sequence[GuardResult]) -> str | None:

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from brctl.actions.base import ACTIONS
 from brctl.actions.contract import ActionFailed
 from brctl.engine.ground import Ground
-from brctl.engine.guarding import Guarding, refusal, way_out
+from brctl.engine.guarding import Guarding, demands_by_guards, refusal, way_out
 from brctl.engine.run_files import RunInputs
 from brctl.engine.run_site import RunSite
 from brctl.model.errors import GuardError, UsageError, did_you_mean
 from brctl.model.job import Job
 from brctl.model.plan import Change, Plan, PlannedStep, Sign
-from brctl.model.playbook import InputType, Json, Need, Playbook, Policy, Step
+from brctl.model.playbook import InputType, Json, Playbook, Step
 from brctl.model.verdict import Verdict
-from brctl.playbook.approvals import STRICTNESS, people_needed
+from brctl.playbook.approvals import Demand, demands_of, strictest
 from brctl.playbook.expressions import ExpressionError, Scope, is_true
+from brctl.playbook.overrides import Override
 from brctl.playbook.plan import (
     arguments_of,
     digest_of,
@@ -46,6 +47,7 @@ async def prepare(
     playbook: Playbook,
     verdict: Verdict | None = None,
     settings: Mapping[str, Json] | None = None,
+    override: Override | None = None,
 ) -> Prepared:
     """Resolve inputs, look at the world, plan every step and ask the guards.
 
@@ -56,7 +58,8 @@ async def prepare(
     site = RunSite(ground, UNBORN, ground.state_dir)
     scope = scope_of(inputs.inputs, inputs.verdict, inputs.job, "", replay(playbook, ()))
     steps = [await _plan_step(site, step, scope) for step in playbook.steps]
-    guards = await Guarding(ground, playbook, site).check(inputs, scope)
+    guards = await Guarding(ground, playbook, site, override=override).check(inputs, scope)
+    demands = (*demands_on(ground, playbook, scope), *demands_by_guards(guards))
     changes: list[Json] = [
         [step.id, step.skipped, *([c.sign.value, c.subject, c.what] for c in step.changes)]
         for step in steps
@@ -72,7 +75,8 @@ async def prepare(
             nodes=nodes_named(playbook, inputs.inputs),
             steps=tuple(steps),
             guards=guards,
-            people=need_of(ground, playbook, scope),
+            people=strictest(demands),
+            roles=tuple(sorted({demand.role for demand in demands if demand.role})),
             gate_before=playbook.approval.gate_before if playbook.approval else "",
             longest_path_s=longest_path_s(playbook),
             planned_at=ground.now(),
@@ -92,28 +96,17 @@ def refuse_guarded(prepared: Prepared) -> None:
         raise GuardError(f"refused by {said}. Nothing changed.", hint=way_out(prepared.plan.guards))
 
 
-def need_of(ground: Ground, playbook: Playbook, scope: Scope) -> Need:
-    """How many people must say yes: the strictest of the playbook's and every file's answer."""
-    inputs, job = scope["inputs"], scope["job"]
+def demands_on(ground: Ground, playbook: Playbook, scope: Scope) -> tuple[Demand, ...]:
+    """Who must say yes: what the playbook asks for, and every file of the site."""
+    inputs = scope["inputs"]
     named = nodes_named(playbook, inputs if isinstance(inputs, Mapping) else {})
     site_scope: Scope = {
         "verdict": scope["verdict"],
-        "job": job,
+        "job": scope["job"],
         "nodes": len(named),
         "playbook": playbook.name,
     }
-    tables: Sequence[tuple[Policy, ...]] = ground.guards.approval
-    needs = [people_needed(playbook, (), scope)]
-    if playbook.approval is not None:
-        needs += [_site_need(rows, site_scope) for rows in tables]
-    return max(needs, key=STRICTNESS.index)
-
-
-def _site_need(rows: Sequence[Policy], scope: Scope) -> Need:
-    for row in rows:
-        if not row.when or is_true(row.when, scope) is not False:
-            return row.need
-    return Need.NONE
+    return demands_of(playbook, ground.guards.approval, scope, site_scope)
 
 
 async def resolve_inputs(

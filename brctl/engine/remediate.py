@@ -40,9 +40,12 @@ from brctl.journal.store import (
     write_private,
 )
 from brctl.model.errors import GuardError, LockedError, UsageError
+from brctl.model.event import EventType
 from brctl.model.playbook import Json, Playbook
 from brctl.model.units import describe_duration, parse_rfc3339
 from brctl.model.verdict import Verdict
+from brctl.playbook.approvals import GroupsOf, read_demand, why_not_counted
+from brctl.playbook.overrides import Override
 from brctl.playbook.replay import RunRecord, replay
 from brctl.playbook.steps import StepState
 
@@ -139,13 +142,18 @@ async def roll_back(run_dir: Path, request: Request, program: Sequence[str] = RU
 
 
 def _same_world(run_dir: Path, request: Request) -> Request:
-    """The context is the one the run was started in, whatever is current now."""
+    """The context is the one the run was started in; an override lasts, but only its hour."""
     first = load_request(run_dir)
-    return replace(request, context=first.context, config=first.config)
+    override = request.override or first.override
+    return replace(request, context=first.context, config=first.config, override=override)
 
 
 async def prepare_saved(
-    ground: Ground, playbook: Playbook, saved: Mapping[str, Json], verdict: Verdict | None
+    ground: Ground,
+    playbook: Playbook,
+    saved: Mapping[str, Json],
+    verdict: Verdict | None,
+    override: Override | None = None,
 ) -> Prepared:
     """Plan again what was planned and saved; it must come out the same.
 
@@ -159,7 +167,8 @@ async def prepare_saved(
     if age_s > SAVED_PLAN_S:
         limit = describe_duration(SAVED_PLAN_S)
         raise GuardError(f"refused: the plan is {describe_duration(age_s)} old, more than {limit}")
-    prepared = await prepare(ground, playbook, verdict, inputs if isinstance(inputs, dict) else {})
+    values = inputs if isinstance(inputs, dict) else {}
+    prepared = await prepare(ground, playbook, verdict, values, override)
     if prepared.plan.digest != saved.get("digest"):
         raise GuardError(
             "refused: the world moved since the plan was saved. Nothing changed.",
@@ -173,15 +182,27 @@ def answer(ground: Ground, run_dir: Path, by: str, *, yes: bool, typed: str | No
 
     Raises:
         UsageError: The run waits for nothing, or something else was typed.
+        GuardError: This person's yes does not count here.
     """
     run = view(run_dir)
     if run.record.result != "waiting":
         raise UsageError(f"{run.run} does not wait for an approval; it is {run.state}")
+    problem = why_not_answer(run_dir, by, ground.groups_of) if yes else None
+    if problem:
+        raise GuardError(f"refused: {problem}", hint=f"somebody else: brctl play approve {run.run}")
     expected = waiting_for(run_dir)
     if yes and typed is not None and typed.strip() != expected:
         raise UsageError(f"type `{expected}` to approve, not `{typed}`")
     digest = str(read_json(run_dir / PLAN)["digest"])
     add_approval(run_dir, Approval(by, ground.now(), digest, yes))
+
+
+def why_not_answer(run_dir: Path, by: str, groups_of: GroupsOf) -> str | None:
+    """Why this person's yes would not help a waiting run, or None when it would."""
+    asked = [e for e in read_journal(run_dir).events if e.type is EventType.APPROVAL_ASKED]
+    rows = asked[-1].fields.get("demands") if asked else None
+    demands = [read_demand(row) for row in rows or () if isinstance(row, Mapping)]  # type: ignore[union-attr]  # a list, written by approving
+    return why_not_counted(demands, by, view(run_dir).record.started_by, groups_of)
 
 
 def waiting_for(run_dir: Path) -> str:

@@ -13,6 +13,7 @@ from brctl.model.errors import ConfigError
 from brctl.model.plan import Plan
 from brctl.model.playbook import Arguments, Json, Playbook
 from brctl.model.units import parse_rfc3339, rfc3339
+from brctl.playbook.overrides import Override
 
 PLAYBOOK, INPUTS, PLAN, RESULT = "playbook.yaml", "inputs.json", "plan.json", "result.json"
 REQUEST, APPROVALS = "request.json", "approvals.ndjson"
@@ -26,6 +27,7 @@ class Request:
         yes: `--yes` was given; counts for playbooks of low risk only.
         typed: What was given with `--confirm`.
         undo: Take everything back instead of going on.
+        override: The guard this person lets the run pass.
     """
 
     by: str
@@ -34,6 +36,7 @@ class Request:
     yes: bool = False
     typed: str | None = None
     undo: bool = False
+    override: Override | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +104,31 @@ def save_request(run_dir: Path, request: Request) -> None:
             "yes": request.yes,
             "typed": request.typed,
             "undo": request.undo,
+            "override": _override_document(request.override),
         },
     )
 
 
 def load_request(run_dir: Path) -> Request:
     """What the run was asked last."""
-    return Request(**read_json(run_dir / REQUEST))  # type: ignore[arg-type]  # written by save_request
+    row = read_json(run_dir / REQUEST)
+    row["override"] = _read_override(row.get("override"))  # type: ignore[assignment]  # read now
+    return Request(**row)  # type: ignore[arg-type]  # written by save_request
+
+
+def _override_document(override: Override | None) -> Json:
+    if override is None:
+        return None
+    return {
+        "guard": override.guard, "by": override.by, "why": override.why, "at": rfc3339(override.at),
+    }  # fmt: skip
+
+
+def _read_override(row: Json) -> Override | None:
+    if not isinstance(row, Mapping):
+        return None
+    at = parse_rfc3339(str(row["at"]))
+    return Override(str(row["guard"]), str(row["by"]), str(row["why"]), at)
 
 
 def save_inputs(run_dir: Path, inputs: RunInputs) -> None:
@@ -165,10 +186,15 @@ def plan_document(plan: Plan) -> dict[str, Json]:
                 "says": g.sentence,
                 "origin": g.origin,
                 "way_out": g.way_out or None,
+                "overridden_by": g.overridden_by or None,
             }
             for g in plan.guards
         ],
-        "approval": {"people": plan.people.value, "before": plan.gate_before or None},
+        "approval": {
+            "people": plan.people.value,
+            "roles": list(plan.roles),
+            "before": plan.gate_before or None,
+        },
         "longest_path_seconds": plan.longest_path_s,
         "planned_at": rfc3339(plan.planned_at),
         "digest": plan.digest,

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from brctl.library.playbooks import check_guard_line, guards_in
+from brctl.library.playbooks import check_guard_line, guards_in, read_policy
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
-from brctl.model.playbook import GuardSpec, Need, Policy
+from brctl.model.playbook import GuardSpec, Policy
 from brctl.playbook.guards import GUARDS
 from brctl.playbook.validate import check_condition
 
-_KEYS = (*GUARDS, "approval")
+_KEYS = (*GUARDS, "approval", "override")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,13 @@ class SiteGuards:
 
     Attributes:
         warnings: Files that others than root and their owner may write.
+        override_groups: Unix groups that every file lets override a guard.
     """
 
     guards: tuple[GuardSpec, ...] = ()
     approval: tuple[tuple[Policy, ...], ...] = ()
     warnings: tuple[str, ...] = ()
+    override_groups: frozenset[str] = frozenset()
 
 
 def load_guards(files: Iterable[Path]) -> SiteGuards:
@@ -38,6 +40,7 @@ def load_guards(files: Iterable[Path]) -> SiteGuards:
     guards: list[GuardSpec] = []
     approval: list[tuple[Policy, ...]] = []
     warnings: list[str] = []
+    groups: list[frozenset[str]] = []
     for path in files:
         warnings += _writable_by_others(path)
         top = open_kind(load_document(path), "Guards", _KEYS)
@@ -45,7 +48,16 @@ def load_guards(files: Iterable[Path]) -> SiteGuards:
             guards += _lines(top, kind)
         if "approval" in top.data:
             approval.append(tuple(_policy(row) for row in top.sections("approval")))
-    return SiteGuards(tuple(guards), tuple(approval), tuple(warnings))
+        groups.append(_override_groups(top))
+    allowed = frozenset.intersection(*groups) if groups else frozenset()
+    return SiteGuards(tuple(guards), tuple(approval), tuple(warnings), allowed)
+
+
+def _override_groups(top: Section) -> frozenset[str]:
+    """A file that names no group allows none: the strictest file decides."""
+    override = top.section("override")
+    override.allow(("allow_groups",))
+    return frozenset(override.texts("allow_groups", ()))
 
 
 def _lines(top: Section, kind: str) -> list[GuardSpec]:
@@ -61,13 +73,11 @@ def _lines(top: Section, kind: str) -> list[GuardSpec]:
 
 
 def _policy(row: Section) -> Policy:
-    row.allow(("when", "need"))
-    when = row.take("when", str, "")
-    problem = check_condition(when)
+    policy = read_policy(row)
+    problem = check_condition(policy.when)
     if problem:
         raise row.error(problem, "when")
-    known = [str(need) for need in Need]
-    return Policy(need=Need(row.choice("need", known)), when=when, origin=row.origin())
+    return policy
 
 
 def _writable_by_others(path: Path) -> list[str]:

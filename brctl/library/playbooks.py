@@ -42,6 +42,7 @@ _TOP = ("metadata", "match", "inputs", "guards", "approval", "defaults", "for_ea
 _STEP = ("id", "name", "uses", "with", "run", "env", "where", "when", "skip_if", "after", "safety",
          "undo", "verify", "timeout", "retry", "on_failure", "expect",
          "idempotency_key")  # fmt: skip
+POLICY_KEYS = ("when", "need", "role", "starter_counts")
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 RETRY_CLASSES = frozenset({"transport", "timeout", "scheduler", "any"})
 _AFTER = ("success", "failure", "always")
@@ -177,17 +178,9 @@ class _Reader:
         section.allow(("gate_before", "policy", "expires", "on_expire"))
         return Approval(
             gate_before=section.take("gate_before", str),
-            policy=tuple(self._policy(row) for row in section.sections("policy")),
+            policy=tuple(read_policy(row) for row in section.sections("policy")),
             expires_s=section.duration_s("expires", "15m"),
             on_expire=_enum(section, "on_expire", OnExpire, OnExpire.STOP_SAFE),
-        )
-
-    def _policy(self, row: Section) -> Policy:
-        row.allow(("when", "need", "role"))
-        if "role" in row.data:
-            raise row.error("`role` is not carried out by this version; use `need`", "role")
-        return Policy(
-            need=_enum(row, "need", Need), when=row.take("when", str, ""), origin=row.origin()
         )
 
     def _for_each(self) -> ForEach | None:
@@ -258,6 +251,18 @@ class _Reader:
         if safety is Safety.DESTRUCTIVE or "retry" not in self._defaults.data:
             return Retry()
         return _read_retry(self._defaults.section("retry"))
+
+
+def read_policy(row: Section) -> Policy:
+    """One row of an approval policy, of a playbook or of the site."""
+    row.allow(POLICY_KEYS)
+    return Policy(
+        need=_enum(row, "need", Need),
+        when=row.take("when", str, ""),
+        role=row.take("role", str, ""),
+        starter_counts=row.take("starter_counts", bool, default=False),
+        origin=row.origin(),
+    )
 
 
 def _read_retry(section: Section) -> Retry:

@@ -70,6 +70,7 @@ class Plan:
         digest: Hash over playbook, inputs, steps and changes; an approval is bound to it.
         longest_path_s: Sum of all timeouts, retries included.
         people: How many must approve before `gate_before`.
+        roles: Unix groups some of them must be in.
     """
 
     playbook: str
@@ -84,6 +85,7 @@ class Plan:
     longest_path_s: float
     planned_at: datetime
     digest: str
+    roles: tuple[str, ...] = ()
 
     @property
     def refused(self) -> tuple[GuardResult, ...]:

@@ -108,11 +108,17 @@ class GuardSpec:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One row of an approval policy; `when` is an expression, "" matches always."""
+    """One row of an approval policy; `when` is an expression, "" matches always.
+
+    Attributes:
+        role: Unix group of the people who count; "" counts everybody.
+        starter_counts: Whoever started the run may be one of two.
+    """
 
     need: Need
     when: str = ""
     role: str = ""
+    starter_counts: bool = False
     origin: str = ""
 
 

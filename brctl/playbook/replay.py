@@ -46,6 +46,7 @@ class RunRecord:
     rolling_back: bool = False
     denied_by: str = ""
     asked_at: str = ""
+    started_by: str = ""
     expired: bool = False
     approvals: dict[str, set[str]] = field(default_factory=dict)
     forgiven: set[str] = field(default_factory=set)
@@ -106,6 +107,7 @@ def _step(record: RunRecord, fields: Mapping[str, Json]) -> StepRecord:
 
 def _started(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.started = True
+    record.started_by = record.started_by or _text(fields, "by")
     record.result, record.exit_code = "", None
 
 

@@ -1,9 +1,7 @@
 """The engine behind the terminal: one open world, opened at the first question and kept."""
 
 import asyncio
-import getpass
 import importlib
-import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from brctl.engine import verdict_store
+from brctl.engine.people import person
 from brctl.journal.store import find_run
 from brctl.library.config import Settings
 from brctl.library.guards import load_guards
@@ -133,7 +132,7 @@ class EngineHand:
 
         self._refuse_readonly()
         run_dir = find_run(world.state_dir, run)
-        answer(WorldGround(world), run_dir, _person(), yes=True, typed=typed)
+        answer(WorldGround(world), run_dir, person(), yes=True, typed=typed)
         await resume(run_dir, self._request())
 
     async def deny(self, run: str) -> None:
@@ -143,7 +142,7 @@ class EngineHand:
 
         self._refuse_readonly()
         run_dir = find_run(world.state_dir, run)
-        answer(WorldGround(world), run_dir, _person(), yes=False)
+        answer(WorldGround(world), run_dir, person(), yes=False)
         await resume(run_dir, self._request())
 
     async def rollback(self, run: str) -> None:
@@ -157,9 +156,7 @@ class EngineHand:
         from brctl.engine.run_files import Request
 
         config = self._settings.config_file
-        return Request(
-            _person(), self._settings.context, str(config) if config else "", typed=typed
-        )
+        return Request(person(), self._settings.context, str(config) if config else "", typed=typed)
 
     async def in_terminal(self, words: Sequence[str]) -> int:
         argv = [sys.executable, "-m", "brctl", *words, "--context", self._settings.context]
@@ -171,8 +168,3 @@ class EngineHand:
         print(f"\n[exit {code}] press enter to go back", flush=True)  # noqa: T201
         await asyncio.to_thread(sys.stdin.readline)
         return code
-
-
-def _person() -> str:
-    """The person behind this terminal, also behind sudo."""
-    return os.environ.get("SUDO_USER") or getpass.getuser()

@@ -17,8 +17,13 @@ def plan_page(plan: Plan, document: Mapping[str, Json]) -> Page:
     for guard in plan.guards:
         sign = "ok     " if guard.ok else "REFUSED"
         lines.append(f"  {sign} {guard.kind}: {guard.sentence}   {guard.origin}")
+        if guard.overridden_by:
+            lines.append(printable(f"          overridden by {guard.overridden_by}"))
+        if not guard.ok and guard.way_out:
+            lines.append(printable(f"          way out: {guard.way_out}"))
     passed = sum(guard.ok for guard in plan.guards)
-    asks = "none" if plan.people is Need.NONE else f"{plan.people} before {plan.gate_before}"
+    role = f" of group {', '.join(plan.roles)}" if plan.roles else ""
+    asks = "none" if plan.people is Need.NONE else f"{plan.people}{role} before {plan.gate_before}"
     path = describe_duration(plan.longest_path_s)
     lines.append(f"guards {passed}/{len(plan.guards)} ok; approval: {asks}; longest path {path}")
     code = ExitCode.REFUSED if plan.refused else ExitCode.OK

@@ -43,13 +43,13 @@ def event_line(playbook: Playbook, event: Event) -> str | None:
             return _line("ASK", number, step, _ask(fields), None)
         case EventType.APPROVAL_GIVEN:
             return f"      approved by {printable(str(fields.get('by')))}"
-        case EventType.GUARDS_CHECKED if fields.get("ok") is not True:
-            return "\n".join(guard_lines(fields.get("guards")))
+        case EventType.GUARDS_CHECKED:
+            return _guards_text(fields)
     return None
 
 
 def _ask(fields: Mapping[str, Json]) -> str:
-    return f"{fields.get('need')} must approve; type `{fields.get('answer')}`"
+    return printable(f"{fields.get('who')} must approve; type `{fields.get('answer')}`")
 
 
 def _number(playbook: Playbook, step: str) -> str:
@@ -62,6 +62,24 @@ def _line(sign: str, number: str, step: str, what: Json, seconds: Json) -> str:
     if isinstance(seconds, int | float):
         text = f"{text}  {describe_duration(seconds)}"
     return text.rstrip()
+
+
+def _guards_text(fields: Mapping[str, Json]) -> str | None:
+    if fields.get("ok") is not True:
+        return "\n".join(guard_lines(fields.get("guards")))
+    if fields.get("when") not in ("start", "resume"):
+        return None
+    return "\n".join(_override_lines(fields.get("guards"))) or None
+
+
+def _override_lines(guards: Json) -> list[str]:
+    """Exceptions are said aloud each time a run begins to act on them."""
+    rows = guards if isinstance(guards, Sequence) and not isinstance(guards, str) else ()
+    return [
+        printable(f"OVERRIDE {row.get('guard')} by {row['overridden_by']} ({row.get('says')})")
+        for row in rows
+        if isinstance(row, Mapping) and row.get("overridden_by")
+    ]
 
 
 def guard_lines(guards: Json) -> list[str]:

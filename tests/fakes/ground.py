@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -220,6 +220,7 @@ class FakeGround:
     guards: SiteGuards = field(default_factory=SiteGuards)
     known_verdict: Verdict | None = None
     calendars: dict[str, Calendar] = field(default_factory=dict)
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     checkpoints: Callable[[], list[tuple[int, bool]]] = lambda: [(40, False), (38, True)]
 
     def __post_init__(self) -> None:
@@ -302,6 +303,9 @@ class FakeGround:
             for r in data["ranks"]
         )
         return JobStatus(job, ranks, data["step"] if ranks else None, None, None, ())
+
+    def groups_of(self, person: str) -> Collection[str]:
+        return self.groups.get(person, ())
 
     def calendar(self, name: str) -> Calendar:
         return self.calendars.get(name, Calendar(name, problem="no such calendar"))

@@ -191,7 +191,8 @@ def test_guard_files_are_read_line_by_line_and_loose_modes_are_said(tmp_path: Pa
         ("blast_radius: {nodes: 2}", "unknown key 'nodes'"),
         ("blast_radios: {max_nodes: 2}", "did you mean 'blast_radius'?"),
         ("approval: [{when: inputs.x > 1, need: one}]", "`inputs.x`: no such name"),
-        ("override: {allow_groups: [sre]}", "unknown key 'override'"),
+        ("override: {groups: [sre]}", "unknown key 'groups'"),
+        ("approval: [{need: one, roles: sre}]", "did you mean 'role'?"),
     ],
 )
 def test_a_limit_that_cannot_be_read_is_an_error(line: str, says: str, tmp_path: Path) -> None:
