@@ -13,7 +13,7 @@ from brctl.fanout.contract import Transport
 from brctl.library.shipped import shipped_dir
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
-from brctl.model.localisation import GroupResult
+from brctl.model.localisation import GroupResult, Path
 
 RANK_ADDRESS_LABEL = "rank_address"
 _BOOT = (
@@ -29,6 +29,7 @@ _LEAST_PATIENCE_S = 5.0
 _PORTS = (20000, 12000)
 # Bus bandwidth as nccl-tests defines it (doc/PERFORMANCE.md): share of the data a link carries.
 _BUS_TRIPS = {"all_reduce": 2.0, "all_gather": 1.0, "all_to_all": 1.0}
+_PATH_KEYS = ("delay_us", "there_gb_per_s", "back_gb_per_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,9 @@ def judge(replies: Sequence[Reply], order: RoundOrder) -> tuple[GroupResult, str
     if len(finished) < len(ranks) or any(not reply.ranks for reply in replies):
         return GroupResult(order.reps, order.reps, None, silent=True), _first_error(replies)
     wrong = {rep for rank in ranks for rep in _numbers(rank.get("wrong"))}
-    return GroupResult(order.reps, len(wrong), _bus_bandwidth(ranks, order)), ""
+    path = _slowest_path(ranks)
+    rate = min(path.there_gb_per_s, path.back_gb_per_s) if path else _bus_bandwidth(ranks, order)
+    return GroupResult(order.reps, len(wrong), rate, path=path), ""
 
 
 def _first_error(replies: Sequence[Reply]) -> str:
@@ -245,10 +248,20 @@ def _numbers(value: object) -> list[float]:
     return [float(v) for v in value if isinstance(v, int | float) and not isinstance(v, bool)]
 
 
+def _slowest_path(ranks: Sequence[Mapping[str, object]]) -> Path | None:
+    """Of the paths that the ranks of the first node measured, the worst in each respect."""
+    told = [path for rank in ranks if isinstance(path := rank.get("path"), Mapping)]
+    rows = [_numbers([path.get(key) for key in _PATH_KEYS]) for path in told]
+    if not rows or any(len(row) != len(_PATH_KEYS) or min(row) <= 0 for row in rows):
+        return None
+    delays, there, back = zip(*rows, strict=True)
+    return Path(max(delays), min(there), min(back))
+
+
 def _bus_bandwidth(ranks: Sequence[Mapping[str, object]], order: RoundOrder) -> float | None:
     """GB/s on the bus: median over repetitions of the slowest rank's time."""
     times = [_numbers(rank.get("seconds")) for rank in ranks]
-    if not times or any(len(t) != order.reps for t in times):
+    if order.op not in _BUS_TRIPS or not times or any(len(t) != order.reps for t in times):
         return None
     slowest = float(statistics.median(max(column) for column in zip(*times, strict=True)))
     if slowest <= 0:

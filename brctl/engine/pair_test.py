@@ -1,4 +1,4 @@
-"""Test every node with its neighbours: all-gather and exchange, bandwidth and every bit."""
+"""Test every node with its neighbours: exchanges and pingpong; bandwidth, delay and every bit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from brctl.evidence.pairs import Pair, PairResult, ring_rounds
 from brctl.model.errors import UsageError
 from brctl.model.localisation import FaultKind, GroupResult
 
-OPERATIONS = ("all_gather", "all_to_all")
-"""Between two nodes an all-to-all is both sides of a pingpong at once."""
+OPERATIONS = ("all_gather", "all_to_all", "pingpong")
+"""Both sides at once, with every bit of the result known; then each way by itself."""
 
 _HINT = "swap the nodes out first, or say --beside-job"
 
@@ -99,5 +99,6 @@ def _result(pair: Pair, op: str, group: GroupResult, why: str) -> PairResult:
         failed=group.failed,
         silent=group.silent,
         gb_per_s=group.busbw_gb_per_s,
+        path=group.path,
         why="" if group.failed == 0 else why,
     )

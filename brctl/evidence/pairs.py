@@ -5,8 +5,16 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from brctl.model.localisation import Path
+
 SLOW_SHARE = 0.7
 """Own: pairs in one fleet differ by some percent; below this share of the median a path is bad."""
+
+LATE_RATIO, LATE_FLOOR_US = 4.0, 100.0
+"""Own: a few hops of switches add microseconds; this many times the usual delay is a sick path."""
+
+ONE_WAY_SHARE = 0.5
+"""Own: both ways of a sound cable carry the same; half of it one way is a bad lane or port."""
 
 LEAST_PAIRS = 4
 """With fewer, the median is made of the pairs it is to judge."""
@@ -35,7 +43,7 @@ class PairResult:
     Attributes:
         failed: Repetitions with a wrong bit or no answer; None when nothing was measured.
         silent: The pair did not answer in time.
-        gb_per_s: Bus bandwidth as nccl-tests defines it.
+        gb_per_s: Bus bandwidth as nccl-tests defines it; of a pingpong the slower way's.
         why: What was said when it did not go well.
     """
 
@@ -46,6 +54,7 @@ class PairResult:
     silent: bool = False
     gb_per_s: float | None = None
     why: str = ""
+    path: Path | None = None
 
 
 def ring_rounds(nodes: Sequence[str]) -> tuple[tuple[Pair, ...], ...]:
@@ -65,13 +74,37 @@ def judge_pairs(results: Sequence[PairResult]) -> tuple[PairState, ...]:
     """
     usual = {op: _usual(results, op) for op in {result.op for result in results}}
     quick = {r.pair for r in results if r.gb_per_s is not None and not _is_slow(r, usual[r.op])}
+    delay_us = usual_delay_us(results)
+
+    def is_bad(result: PairResult) -> bool:
+        slow = result.gb_per_s is not None and result.pair not in quick
+        return slow or bool(path_trouble(result, delay_us))
+
     return tuple(
-        PairState.SLOW
-        if state is PairState.OK and result.gb_per_s is not None and result.pair not in quick
-        else state
+        PairState.SLOW if state is PairState.OK and is_bad(result) else state
         for result in results
         for state in [_state(result)]
     )
+
+
+def usual_delay_us(results: Sequence[PairResult]) -> float | None:
+    """The fleet's median delay of a small message; None while too few pairs tell."""
+    delays = [result.path.delay_us for result in results if result.path is not None]
+    return statistics.median(delays) if len(delays) >= LEAST_PAIRS else None
+
+
+def path_trouble(result: PairResult, delay_us: float | None) -> str:
+    """What is wrong with a path that carries every bit right, "" for nothing."""
+    path, (first, second) = result.path, result.pair
+    if path is None:
+        return ""
+    ways = {f"{first} to {second}": path.there_gb_per_s, f"{second} to {first}": path.back_gb_per_s}
+    weak, strong = sorted(ways, key=lambda way: ways[way])
+    if ways[weak] < ONE_WAY_SHARE * ways[strong]:
+        return f"{weak} carries {ways[weak] / ways[strong]:.0%} of what {strong} does"
+    if delay_us is None or path.delay_us < max(LATE_FLOOR_US, LATE_RATIO * delay_us):
+        return ""
+    return f"{path.delay_us:.0f} us one way, the fleet's median is {delay_us:.0f}"
 
 
 def _usual(results: Sequence[PairResult], op: str) -> float | None:

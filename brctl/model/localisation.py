@@ -29,6 +29,21 @@ class FaultKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Path:
+    """What a path between two nodes carries, at its best: load beside a test only adds time.
+
+    Attributes:
+        delay_us: One way of a message of a few bytes: half of there and back.
+        there_gb_per_s: A large message from the first node to the second.
+        back_gb_per_s: The same from the second to the first.
+    """
+
+    delay_us: float
+    there_gb_per_s: float
+    back_gb_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class GroupResult:
     """What one group's test said.
 
@@ -36,12 +51,14 @@ class GroupResult:
         failed: Repetitions that failed, were wrong, or never ended; None when nothing was measured.
         busbw_gb_per_s: Bus bandwidth of the repetitions that ran; None when not measured.
         silent: The group did not answer in time; its repetitions count as failed.
+        path: The slowest path between two nodes; only a pingpong measures it.
     """
 
     reps: int
     failed: int | None
     busbw_gb_per_s: float | None = None
     silent: bool = False
+    path: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

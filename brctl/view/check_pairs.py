@@ -3,8 +3,17 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from brctl.evidence.pairs import BAD, PairResult, PairState, judge_pairs, suspects
+from brctl.evidence.pairs import (
+    BAD,
+    PairResult,
+    PairState,
+    judge_pairs,
+    path_trouble,
+    suspects,
+    usual_delay_us,
+)
 from brctl.model.exit_codes import ExitCode
+from brctl.model.localisation import Path
 from brctl.model.nodeset import fold
 from brctl.view.page import Json, Page
 from brctl.view.text import columns, printable
@@ -45,6 +54,15 @@ def _document(result: PairResult, state: PairState) -> Mapping[str, Json]:
         "failed": result.failed,
         "bus_gb_per_s": result.gb_per_s,
         "why": printable(result.why) or None,
+        "path": None if result.path is None else _path(result.path),
+    }
+
+
+def _path(path: Path) -> Mapping[str, Json]:
+    return {
+        "delay_us": path.delay_us,
+        "there_gb_per_s": path.there_gb_per_s,
+        "back_gb_per_s": path.back_gb_per_s,
     }
 
 
@@ -55,22 +73,26 @@ def _text(
     notes: Sequence[str],
 ) -> str:
     judged = list(zip(results, states, strict=True))
-    bad = [_row(result, state) for result, state in judged if state is not PairState.OK]
+    delay_us = usual_delay_us(results)
+    bad = [_row(result, state, delay_us) for result, state in judged if state is not PairState.OK]
     lines = [columns(bad)] if bad else []
     for op in dict.fromkeys(result.op for result in results):
         good = [r for r, s in judged if r.op == op and s is PairState.OK]
         rates = [r.gb_per_s for r in good if r.gb_per_s is not None]
         usual = f", median {statistics.median(rates):.3g} GB/s" if rates else ""
-        lines.append(f"{op}: {len(good)} pairs every bit right{usual}")
+        delays = [r.path.delay_us for r in good if r.path is not None]
+        delay = f", median {statistics.median(delays):.0f} us one way" if delays else ""
+        lines.append(f"{op}: {len(good)} pairs every bit right{usual}{delay}")
     if any(state in BAD for state in states) and not named:
         lines.append("no node is named: a bad pair of two does not say which of them it is")
     return "\n".join([*lines, *(printable(note) for note in notes)])
 
 
-def _row(result: PairResult, state: PairState) -> Sequence[str]:
+def _row(result: PairResult, state: PairState, delay_us: float | None) -> Sequence[str]:
     rate = "" if result.gb_per_s is None else f"{result.gb_per_s:.3g} GB/s"
     failed = "" if not result.failed else f"{result.failed} of {result.reps} failed"
-    return (state.value.upper(), "-".join(result.pair), result.op, failed, rate, result.why[:120])
+    why = result.why[:120] or path_trouble(result, delay_us)
+    return (state.value.upper(), "-".join(result.pair), result.op, failed, rate, why)
 
 
 def _exit_code(

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brctl.evidence.pairs import PairResult, PairState, judge_pairs, ring_rounds, suspects
+from brctl.evidence.pairs import (
+    PairResult,
+    PairState,
+    judge_pairs,
+    path_trouble,
+    ring_rounds,
+    suspects,
+    usual_delay_us,
+)
+from brctl.model.localisation import Path
 
 
 def ring(count: int, **failed: int | None) -> list[PairResult]:
@@ -82,3 +91,37 @@ def test_a_slow_pair_elsewhere_does_not_excuse_wrong_bits() -> None:
     )  # fmt: skip
     results = [PairResult(pair, "all_to_all", 3, 0) for pair in pairs]
     assert suspects(results, states) == ("n3",)
+
+
+def pingpongs(paths: dict[tuple[str, str], Path]) -> list[PairResult]:
+    """A ring of five whose paths are well at 10 us and 10 GB/s but the given ones."""
+    well = Path(10.0, 10.0, 10.0)
+    return [
+        PairResult(r.pair, "pingpong", 4, 0, gb_per_s=10.0, path=paths.get(r.pair, well))
+        for r in ring(5)
+    ]
+
+
+def test_a_late_path_is_slow_though_every_bit_and_the_rate_are_right() -> None:
+    late = Path(5000.0, 10.0, 10.0)
+    results = pingpongs({("n2", "n3"): late, ("n3", "n4"): late})
+    states = judge_pairs(results)
+    assert suspects(results, states) == ("n3",)
+    bad = [r for r, s in zip(results, states, strict=True) if s is PairState.SLOW]
+    assert {path_trouble(r, usual_delay_us(results)) for r in bad} == {
+        "5000 us one way, the fleet's median is 10"
+    }
+
+
+def test_a_path_that_carries_half_only_one_way_is_slow_even_of_two_nodes() -> None:
+    """The other way is its own yardstick, so no fleet is needed; the node stays unnamed."""
+    result = PairResult(("a", "b"), "pingpong", 4, 0, gb_per_s=4.0, path=Path(10.0, 4.0, 10.0))
+    assert judge_pairs([result]) == (PairState.SLOW,)
+    assert path_trouble(result, None) == "a to b carries 40% of what b to a does"
+    assert suspects([result], judge_pairs([result])) == ()
+
+
+def test_few_pairs_or_few_microseconds_make_no_path_late() -> None:
+    two = [PairResult(("a", "b"), "pingpong", 4, 0, gb_per_s=10.0, path=Path(900.0, 10.0, 10.0))]
+    assert judge_pairs(two) == (PairState.OK,)
+    assert set(judge_pairs(pingpongs({("n1", "n2"): Path(90.0, 10.0, 10.0)}))) == {PairState.OK}

@@ -200,7 +200,8 @@ def run_rank(order, torch, index, local, gpus, state):
     dist.init_process_group(
         "nccl" if gpus else "gloo", store=store, rank=rank, world_size=world, timeout=limit
     )
-    test = Collective(torch, order["op"], int(order["size_bytes"]), rank, world, device)
+    kind = PingPong if order["op"] == "pingpong" else Collective
+    test = kind(torch, order["op"], int(order["size_bytes"]), rank, world, device)
     test.run(0)
     for repetition in range(1, int(order["reps"]) + 1):
         dist.barrier()
@@ -209,6 +210,7 @@ def run_rank(order, torch, index, local, gpus, state):
         if not right:
             state["wrong"].append(repetition)
         state["done"] = repetition
+    state["path"] = test.path()
     dist.barrier()
 
 
@@ -232,6 +234,11 @@ def use_interface(order):
         os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = "lo"
 
 
+def wait_for(torch, device):
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
 class Collective(object):
     """One operation on whole numbers, so that every bit of the result is known beforehand."""
 
@@ -252,8 +259,10 @@ class Collective(object):
         return seconds, bool(self.torch.equal(out, expected))
 
     def wait(self):
-        if self.device.type == "cuda":
-            self.torch.cuda.synchronize()
+        wait_for(self.torch, self.device)
+
+    def path(self):
+        """A collective says nothing of a single path."""
 
     def prepare_all_reduce(self, repetition):
         world = self.world
@@ -281,6 +290,81 @@ class Collective(object):
 
     def start_all_to_all(self, send, out):
         self.torch.distributed.all_to_all_single(out, send)
+
+
+class PingPong(object):
+    """The first half of the ranks with the second: delay of few bytes, rate of many, each way.
+
+    Clocks of two nodes differ, so a way is timed on one node: it sends, the other says got it.
+    """
+
+    SMALL = 2
+    TURNS = 32
+    ENOUGH_S = 0.2
+
+    def __init__(self, torch, op, size_bytes, rank, world, device):
+        self.torch, self.device, self.rank = torch, device, rank
+        self.first = rank < world // 2
+        self.peer = rank + world // 2 if self.first else rank - world // 2
+        count = max(self.SMALL, size_bytes // 4)
+        self.base = (torch.arange(count, device=device) % 251).to(torch.float32)
+        self.size_bytes = count * 4
+        self.delays, self.there, self.back = [], [], []
+
+    def run(self, repetition):
+        """Seconds for both ways of the large message, and whether all bits of all were right."""
+        self.few, self.many = (
+            self.base[: self.SMALL] + float(repetition),
+            self.base + float(repetition),
+        )
+        right = [self.timed(self.few, True, self.delays) for _ in range(self.TURNS)]
+        right += self.both_ways()
+        seconds = self.there[-1] + self.back[-1]
+        for _ in range(self.agree(self.ENOUGH_S / seconds)):
+            right += self.both_ways()
+        return seconds, all(right)
+
+    def both_ways(self):
+        return [self.timed(self.many, True, self.there), self.timed(self.many, False, self.back)]
+
+    def timed(self, message, first_sends, times):
+        """One turn once both are ready: to compare the last message takes its time as well."""
+        sends = self.first is first_sends
+        out, expected = (message, self.few) if sends else (self.few, message)
+        room = self.torch.zeros_like(expected)
+        self.agree(0)
+        began = time.perf_counter()
+        self.exchange(out, room, sends)
+        times.append(time.perf_counter() - began)
+        return bool(self.torch.equal(room, expected))
+
+    def agree(self, turns):
+        """The first node says how many more turns; the second says that it heard."""
+        said = self.torch.tensor([max(0, min(self.TURNS, int(turns)))], device=self.device)
+        self.exchange(said, said, self.first)
+        return int(said.item())
+
+    def exchange(self, out, room, sends_first):
+        dist = self.torch.distributed
+        if sends_first:
+            dist.send(out, self.peer)
+            dist.recv(room, self.peer)
+        else:
+            dist.recv(room, self.peer)
+            dist.send(out, self.peer)
+        wait_for(self.torch, self.device)
+
+    def path(self):
+        """The best of all repetitions: load beside the test only ever adds time."""
+        if not self.first:
+            return None
+        delay = min(self.delays) / 2
+        ways = [max(1e-9, min(times) - delay) for times in (self.there, self.back)]
+        return {
+            "delay_us": delay * 1e6,
+            "there_gb_per_s": self.size_bytes / ways[0] / 1e9,
+            "back_gb_per_s": self.size_bytes / ways[1] / 1e9,
+        }
 
 
 if __name__ == "__main__":
