@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, FailureKind, ReadOnly, Seen, Site
-from brctl.backends.contract import JobRunState
+from brctl.backends.contract import JobRunState, StartReport
 from brctl.model.job import Job
 from brctl.model.nodeset import fold
 from brctl.model.plan import Change, Sign
@@ -39,7 +39,9 @@ class JobRestart(ReadOnly):
             failed = "; ".join(f"{node}: {why}" for node, why in sorted(report.failed.items()))
             raise ActionFailed(f"not every rank was started: {failed}", FailureKind.SCHEDULER)
         say = f"{len(report.started)} ranks started from {checkpoint or 'their own choice'}"
-        return Done({"ranks": len(report.started), "checkpoint": checkpoint}, say=say)
+        return Done(
+            {"ranks": len(report.started), "checkpoint": checkpoint}, say=say + _how(report)
+        )
 
     async def _clear(self, site: Site, job: Job) -> None:
         """Half a start cannot be completed: its ranks wait for partners that will never come."""
@@ -52,6 +54,15 @@ class JobRestart(ReadOnly):
 
     async def confirm(self, site: Site, given: Arguments) -> Seen:
         return await self.observe(site, given)
+
+
+def _how(report: StartReport) -> str:
+    """Which ranks started warm, and why others did not although something was parked for them."""
+    warm = f", {len(report.warm)} of them in parked processes" if report.warm else ""
+    reasons: dict[str, list[str]] = {}
+    for node, why in report.cold.items():
+        reasons.setdefault(why, []).append(node)
+    return warm + "".join(f"; {fold(nodes)} cold: {why}" for why, nodes in reasons.items())
 
 
 def _is_whole(job: Job, state: JobRunState, run: str) -> bool:

@@ -5,7 +5,7 @@ methods that look, so that a run which died in between can be settled.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -57,10 +57,17 @@ class StopReport:
 
 @dataclass(frozen=True, slots=True)
 class StartReport:
-    """Which ranks were started, and on which nodes that failed."""
+    """Which ranks were started, and on which nodes that failed.
+
+    Attributes:
+        warm: Ranks that a process became which was parked for them.
+        cold: Nodes whose parked processes could not be used, with the reason.
+    """
 
     started: tuple[int, ...]
     failed: Mapping[str, str]
+    warm: tuple[int, ...] = ()
+    cold: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,13 @@ class Backend(Protocol):
 
     async def release(self, nodes: Sequence[str], owner: str) -> None:
         """Give back what this owner put aside; others' reservations stay."""
+        ...
+
+    async def idle_nodes(self) -> tuple[str, ...]:
+        """Ordinary nodes that could take a job's ranks when the standbys do not suffice.
+
+        Whether brctl's own jobs are on them is for the caller to look.
+        """
         ...
 
     async def place(self, job: Job) -> Job:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from brctl.fanout.contract import Transport
@@ -11,9 +12,14 @@ from brctl.model.inventory import Inventory, Node
 from brctl.model.job import Job
 from brctl.model.playbook import Json
 
-PROGRAM = Path(__file__).with_name("rank_program.py")
+_RANKS = ("node_processes", "node_environment", "parked_ranks", "rank_program")
+_PARKED = ("node_processes", "parked_process")
 START_DEADLINE_S = 60.0
 LOOK_DEADLINE_S = 15.0
+EXAMINE_DEADLINE_S = 45.0
+PARK_DEADLINE_S = 180.0
+ANSWER_S = 10.0
+"""A parked process that is silent for so long is ended, and its rank starts cold."""
 STOP_MARGIN_S = 20.0
 """On top of the grace: the wait after SIGKILL and a slow login."""
 
@@ -21,10 +27,43 @@ RANK_ADDRESS_LABEL = "rank_address"
 """Label for the address ranks meet at, where that is not the one SSH uses."""
 
 
+# Gives each part the name it is imported by, and leaves no trace of that for the job's own imports.
+_LOADER = """\
+import json, sys, types
+def load(parts):
+    for name, text in parts:
+        module = sys.modules[name] = types.ModuleType(name)
+        exec(compile(text, name, "exec"), module.__dict__)
+    for name, _ in parts:
+        del sys.modules[name]
+    return module.main
+"""
+
+
+@cache
+def program() -> str:
+    """`rank_program` and what it imports as one text; `run(JSON)` at its end makes it work."""
+    return _bundle(_RANKS) + "def run(text):\n    raise SystemExit(main(text))\n"
+
+
+@cache
+def parked_program() -> str:
+    """`parked_process` in the same way."""
+    return _bundle(_PARKED) + "def run(text):\n    main(json.loads(text))\n"
+
+
+def _bundle(names: Sequence[str]) -> str:
+    folder = Path(__file__).parent
+    parts = [
+        (f"brctl.backends.{name}", (folder / f"{name}.py").read_text(encoding="utf-8"))
+        for name in names
+    ]
+    return f"{_LOADER}main = load({parts!r})\n"
+
+
 def command(node: Node, asked: Mapping[str, Json], deadline_s: float) -> Command:
     """The program and its one argument, as bytes for the node's Python."""
-    call = f"\nraise SystemExit(main({json.dumps(asked)!r}))\n"
-    source = PROGRAM.read_bytes() + call.encode("ascii")
+    source = f"{program()}run({json.dumps(asked)!r})\n".encode()
     return Command((node.python, "-I", "-"), stdin=source, deadline_s=deadline_s)
 
 
@@ -33,12 +72,7 @@ def start_request(
 ) -> dict[str, Json]:
     """What the program needs to start the ranks of one node."""
     return {
-        **_request(job, node, "start"),
-        "launch": list(job.launch),
-        "environment": dict(job.environment),
-        "workdir": str(job.workdir),
-        "progress_dir": str(job.progress_dir),
-        "checkpoint_dir": str(job.checkpoint_dir),
+        **_prepared(job, node, "start"),
         "world_size": job.world_size,
         "master_addr": master.labels.get(RANK_ADDRESS_LABEL, master.address),
         "master_port": job.master_port,
@@ -57,13 +91,52 @@ def status_request(job: Job, node: Node) -> dict[str, Json]:
     return _request(job, node, "status")
 
 
+def park_request(job: Job, node: Node, lease_s: float, *, gpu: bool) -> dict[str, Json]:
+    """What the program needs to park one process for every local rank.
+
+    A parked process that nobody asks for as long as its lease ends by itself. With `gpu` it creates
+    the CUDA context too; not beside ranks, whose memory it would take.
+    """
+    return {
+        **_prepared(job, node, "park"),
+        "program": parked_program(),
+        "prepare_s": PARK_DEADLINE_S - STOP_MARGIN_S,
+        "lease_s": lease_s,
+        "gpu": gpu,
+    }
+
+
+def parked_request(job: Job, node: Node, do: str) -> dict[str, Json]:
+    """What the program needs to look for parked processes (`parked`) or to end them (`unpark`)."""
+    return _request(job, node, do)
+
+
+def examine_request(job: Job, node: Node) -> dict[str, Json]:
+    """What the program needs to say whether a node has what the job's ranks need."""
+    return _prepared(job, node, "examine")
+
+
+def _prepared(job: Job, node: Node, do: str) -> dict[str, Json]:
+    return {
+        **_request(job, node, do),
+        "launch": list(job.launch),
+        "environment": dict(job.environment),
+        "workdir": str(job.workdir),
+        "checkpoint_dir": str(job.checkpoint_dir),
+        "imports": list(job.warm),
+        "answer_s": ANSWER_S,
+    }
+
+
 def _request(job: Job, node: Node, do: str) -> dict[str, Json]:
     return {
         "do": do,
         "job": job.name,
         "node": node.name,
         "ranks": list(job.ranks_on(node.name)),
+        "local_ranks": job.ranks_per_node,
         "log_dir": str(job.log_dir),
+        "progress_dir": str(job.progress_dir),
     }
 
 

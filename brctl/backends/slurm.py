@@ -13,7 +13,7 @@ from pathlib import Path
 
 from brctl.backends import slurm_commands as slurm
 from brctl.backends.contract import Cordon, StartReport, StopReport
-from brctl.backends.rank_commands import PROGRAM, start_request
+from brctl.backends.rank_commands import program, start_request
 from brctl.backends.static import StaticBackend
 from brctl.fanout.contract import Transport
 from brctl.fanout.local import LocalTransport
@@ -57,6 +57,11 @@ class SlurmBackend(StaticBackend):
         drained = [node for node in nodes if node in before]
         if drained:
             await self._run(slurm.resume(drained))
+
+    async def idle_nodes(self) -> tuple[str, ...]:
+        """See `Backend.idle_nodes`: what Slurm calls idle and the inventory knows."""
+        idle = slurm.parse_idle(await self._run(slurm.NODES))
+        return tuple(name for name in idle if name in self._inventory.nodes)
 
     async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
         """See `Backend.start_job`: submit, then wait until every rank has a process."""
@@ -121,7 +126,7 @@ class SlurmBackend(StaticBackend):
         asked = {
             "do": "batch",
             "python": python,
-            "program": PROGRAM.read_text(encoding="utf-8"),
+            "program": program(),
             "tasks": job.world_size,
             "ranks_per_node": job.ranks_per_node,
             "requests": requests,
@@ -129,8 +134,7 @@ class SlurmBackend(StaticBackend):
         shebang = (
             f"#!{python} -I\n" if python.startswith("/") else f"#!/usr/bin/env -S {python} -I\n"
         )
-        call = f"\nraise SystemExit(main({json.dumps(asked)!r}))\n"
-        return shebang.encode() + PROGRAM.read_bytes() + call.encode("ascii")
+        return f"{shebang}{program()}run({json.dumps(asked)!r})\n".encode()
 
     async def _started(self, job: Job) -> StartReport:
         """Every rank, or why not; a submission that does not start in time is withdrawn."""

@@ -93,6 +93,12 @@ def parse_standbys(text: str) -> frozenset[str]:
     )
 
 
+def parse_idle(text: str) -> tuple[str, ...]:
+    """The nodes that nothing runs on; sinfo names one once for every partition it is in."""
+    rows = [[cell.strip() for cell in line.split("|", 4)] for line in text.splitlines()]
+    return tuple(dict.fromkeys(row[0] for row in rows if len(row) == 5 and row[1] == "idle"))
+
+
 def _cordon(name: str, state: str, user: str, since: str, reason: str) -> Cordon:
     owned = _OWNED.match(reason)
     if owned:

@@ -22,7 +22,7 @@ from brctl.backends.rank_commands import (
 from brctl.backends.static_state import StaticState, change_state, read_state
 from brctl.fanout.contract import Transport
 from brctl.model.errors import UsageError
-from brctl.model.inventory import Inventory
+from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.job import Job
 from brctl.model.playbook import Json
 
@@ -88,6 +88,10 @@ class StaticBackend:
 
         change_state(self._file, drop)
 
+    async def idle_nodes(self) -> tuple[str, ...]:
+        """See `Backend.idle_nodes`: without a scheduler, every node that is no standby."""
+        return self._inventory.names(NodeRole.ACTIVE)
+
     async def place(self, job: Job) -> Job:
         """See `Backend.place`; a job nobody moved is where job.yaml says."""
         nodes = read_state(self._file).jobs.get(job.name, job.nodes)
@@ -120,8 +124,12 @@ class StaticBackend:
         }
         said, failed = await self._ask(job.nodes, requests)
         failed |= {node: str(value["error"]) for node, value in said.items() if "error" in value}
-        started = [rank for value in said.values() for rank in _ranks(value, "started")]
-        return StartReport(tuple(sorted(started)), failed)
+        started, warm = (
+            tuple(sorted(rank for value in said.values() for rank in _ranks(value, key)))
+            for key in ("started", "warm")
+        )
+        cold = {node: why for node, value in said.items() if (why := _why_cold(value))}
+        return StartReport(started, failed, warm, cold)
 
     async def stop_job(self, job: Job, grace_s: float) -> StopReport:
         """See `Backend.stop_job`."""
@@ -169,6 +177,13 @@ class StaticBackend:
         strange = [node for node in nodes if node not in self._inventory.nodes]
         if strange:
             raise UsageError(f"{strange[0]!r} is not in the inventory")
+
+
+def _why_cold(value: Mapping[str, Json]) -> str:
+    """The reasons of a node's ranks, each once."""
+    cold = value.get("cold")
+    reasons = cold.values() if isinstance(cold, dict) else ()
+    return "; ".join(dict.fromkeys(str(reason)[:300] for reason in reasons))
 
 
 def _ranks(value: Mapping[str, Json], key: str) -> list[int]:

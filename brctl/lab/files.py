@@ -135,6 +135,7 @@ def _job(record: Record, paths: LabPaths, master_port: int) -> dict[str, object]
         "launch": [spec.python, "-m", "brctl.training", *_trainer_flags(spec)],
         "workdir": str(paths.work),
         "environment": _job_environment(record, work["logs"]),
+        "warm": ["brctl.training.trainer"],
         "checkpoint": {"directory": str(work["checkpoints"]), "layout": "torch-dcp"},
         "logs": str(work["logs"]),
         "progress": str(work["progress"]),

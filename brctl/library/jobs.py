@@ -15,17 +15,18 @@ AXES = ("tp", "pp", "dp", "ep", "cp")
 LAYOUTS = ("torch-dcp",)
 _KEYS = (
     "name", "nodes", "ranks_per_node", "parallel", "launch", "workdir", "environment",
-    "checkpoint", "logs", "progress", "stall_after", "master_port",
+    "warm", "checkpoint", "logs", "progress", "stall_after", "master_port",
 )  # fmt: skip
 
 # The name becomes a file name and a word on a process's environment.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # What the backend sets for every rank; a file that set them too would be silently overruled.
 RESERVED_ENVIRONMENT = frozenset(
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "BRCTL_JOB", "BRCTL_NODE",
-     "BRCTL_PROGRESS_DIR", "BRCTL_CHECKPOINT_DIR", "BRCTL_RESUME_FROM"}
+     "BRCTL_PROGRESS_DIR", "BRCTL_CHECKPOINT_DIR", "BRCTL_RESUME_FROM", "BRCTL_PARKED"}
 )  # fmt: skip
 
 
@@ -68,6 +69,7 @@ def read_job(document: Document) -> Job:
         progress_dir=_absolute(top, "progress"),
         environment=_read_environment(top.section("environment")),
         workdir=_absolute(top, "workdir", "/"),
+        warm=_read_warm(top),
         stall_after_s=top.duration_s("stall_after", "60s"),
         master_port=_port(top),
         origin=f"{document.path}:{top.line('name') or 1}",
@@ -125,6 +127,14 @@ def _read_launch(top: Section) -> tuple[str, ...]:
     if any("\0" in word for word in launch):
         raise top.error("'launch' holds a NUL character", "launch")
     return launch
+
+
+def _read_warm(top: Section) -> tuple[str, ...]:
+    names = top.texts("warm", ())
+    for name in names:
+        if not _MODULE.fullmatch(name):
+            raise top.error(f"'warm': {name!r} is not the name of a module", "warm")
+    return names
 
 
 def _read_environment(section: Section) -> dict[str, str]:

@@ -23,6 +23,7 @@ class Job:
         checkpoint_layout: How they are laid out; `torch-dcp` is the only one so far.
         log_dir: One log file a rank: `rank-00003.log`.
         progress_dir: One progress file a rank: `rank-00003.json`, and `steps.ndjson` by rank 0.
+        warm: Modules a process imports beside torch when it is parked for a rank.
         stall_after_s: No new step for this long counts as a stall.
     """
 
@@ -37,6 +38,7 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict)
     workdir: PurePosixPath = _ROOT
     checkpoint_layout: str = "torch-dcp"
+    warm: tuple[str, ...] = ()
     stall_after_s: float = 60.0
     master_port: int = 29500
     origin: str = ""

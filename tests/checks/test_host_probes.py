@@ -1,6 +1,7 @@
 """Host and fabric probes on made-up sysfs trees, and on file systems that misbehave."""
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -123,3 +124,19 @@ def test_a_rank_of_an_earlier_start_is_a_leftover() -> None:
     assert module.family({101}, parents) == {100, 101, 102}
     assert module.belongs({"BRCTL_JOB": "j", "BRCTL_NODE": "n1"}, {"job": "j", "node": "n1"})
     assert not module.belongs({"BRCTL_JOB": "j", "BRCTL_NODE": "n2"}, {"job": "j", "node": "n1"})
+
+
+def test_a_process_that_waits_to_become_a_rank_is_no_leftover(tmp_path: Path) -> None:
+    """Only while its record lies in the log directory, and only on its own node."""
+    module = load_probe("host.leftovers")
+    environment = {**os.environ, "BRCTL_JOB": "j", "BRCTL_NODE": "n1", "BRCTL_PARKED": "word"}
+    asked = {"job": "j", "node": "n1", "ranks": [], "log_dir": str(tmp_path)}
+    record = tmp_path / "parked-n1-0.record"
+    with subprocess.Popen(["sleep", "60"], env=environment) as waiting:
+        for text, count in (('{"token": "word"}', 0), ("torn", 1), ('{"token": "other"}', 1)):
+            record.write_text(text)
+            readings = module.Readings()
+            module.measure(readings, asked)
+            values = {row["name"]: row["value"] for row in readings.rows}
+            assert values["host.leftovers.count"] == count
+        waiting.kill()

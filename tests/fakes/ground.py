@@ -85,6 +85,7 @@ EMPTY: dict[str, Any] = {
     "ranks": {"0": "first", "1": "first", "2": "first", "3": "first"},
     "dead": ["n3"],
     "sick": [],
+    "spare": [],
     "step": 40,
     "seconds": 0.0,
     "effects": [],
@@ -165,6 +166,9 @@ class FileBackend:
                 if data["reservations"].get(node, {}).get("owner") == owner:
                     del data["reservations"][node]
                     data["effects"].append(f"release {node}")
+
+    async def idle_nodes(self) -> tuple[str, ...]:
+        return tuple(self._world.read()["spare"])
 
     async def place(self, job: Job) -> Job:
         return replace(job, nodes=tuple(self._world.read()["nodes"]))

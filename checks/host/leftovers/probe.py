@@ -82,6 +82,22 @@ def stat(pid):
     return fields[0], int(fields[1])
 
 
+def parked(parameters):
+    """Words in the environment of processes that wait to become ranks, as brctl recorded them."""
+    prefix = "parked-%s-" % parameters.get("node")
+    folder = parameters.get("log_dir") or ""
+    words = set()
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        if not (name.startswith(prefix) and name.endswith((".record", ".starting"))):
+            continue
+        try:
+            with open(os.path.join(folder, name)) as stream:
+                words.add(json.loads(stream.read(65536))["token"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return words
+
+
 def known(parameters):
     """Processes the launcher recorded for the ranks that run here now."""
     own = set()
@@ -96,14 +112,15 @@ def known(parameters):
 
 
 def measure(readings, parameters):
-    states, parents, marked = {}, {}, set()
+    states, parents, marked, waiting = {}, {}, set(), parked(parameters)
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         pid = int(name)
         try:
             states[pid], parents[pid] = stat(pid)
-            if belongs(environ(pid), parameters):
+            found = environ(pid)
+            if belongs(found, parameters) and found.get("BRCTL_PARKED") not in waiting:
                 marked.add(pid)
         except (OSError, ValueError, IndexError):
             continue  # it ended, or belongs to somebody else

@@ -1,0 +1,384 @@
+"""A parked process becomes the rank, or the rank starts cold and somebody is told why."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import venv
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from time import monotonic
+
+import pytest
+
+from brctl.backends import rank_commands
+from brctl.backends.parking import Parking
+from brctl.backends.static import StaticBackend
+from brctl.fanout.local import LocalTransport
+from brctl.model.inventory import Inventory, Node
+from brctl.model.job import Job
+
+SCRIPT = """\
+import helper, json, os, sys
+names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "BRCTL_RESUME_FROM", "SHADE")
+print(json.dumps({"pid": os.getpid(), "argv": sys.argv, "name": __name__,
+                  "main": sys.modules["__main__"].__file__,
+                  "environment": {n: os.environ.get(n) for n in names},
+                  "parked": os.environ.get("BRCTL_PARKED")}), flush=True)
+import time
+time.sleep(60 if len(sys.argv) < 3 else float(sys.argv[2]))
+raise SystemExit(7)
+"""
+LEASE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter without torch, whose import would be most of every test."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=False, symlinks=True)
+    return str(folder / "bin" / "python")
+
+
+@dataclass
+class Site:
+    """Nodes of this machine, the backend and the job of one test."""
+
+    folder: Path
+    backend: StaticBackend
+    parking: Parking
+    job: Job
+
+    async def park(self, node: str = "n1", lease_s: float = LEASE_S) -> None:
+        found = (await self.parking.park(self.job, [node], lease_s))[node]
+        assert found.is_whole, found
+
+    def said(self, rank: int) -> dict[str, object]:
+        """What a rank's program wrote about itself."""
+        text = (self.folder / "logs" / f"rank-{rank:05d}.log").read_text()
+        value: dict[str, object] = json.loads(text.splitlines()[0])
+        return value
+
+    def parked_pids(self, node: str = "n1") -> list[int]:
+        records = sorted((self.folder / "logs").glob(f"parked-{node}-*.record"))
+        return [json.loads(path.read_text())["pid"] for path in records]
+
+
+def job_in(folder: Path, launch: Sequence[str], name: str = "") -> Job:
+    return Job(
+        name=name or f"park-{folder.name}",
+        nodes=("n1",),
+        ranks_per_node=2,
+        axes=(("dp", 2),),
+        launch=tuple(launch),
+        checkpoint_dir=PurePosixPath(folder / "ckpt"),
+        log_dir=PurePosixPath(folder / "logs"),
+        progress_dir=PurePosixPath(folder / "progress"),
+        environment={"SHADE": "teal"},
+        workdir=PurePosixPath(folder),
+        warm=("helper",),
+    )
+
+
+@pytest.fixture
+async def site(tmp_path: Path, python: str) -> AsyncIterator[Site]:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "helper.py").write_text("shade = 1\n")
+    inventory = Inventory({name: Node(name, "127.0.0.1") for name in ("n1", "n2")})
+    transport = LocalTransport()
+    backend = StaticBackend(tmp_path / "static.json", transport, inventory, 8)
+    job = job_in(tmp_path, (python, "-u", "train.py", "--depth"))
+    site = Site(tmp_path, backend, Parking(transport, inventory, 8), job)
+    yield site
+    await site.backend.stop_job(site.job, 0.1)
+    assert await site.parking.unpark(site.job, ["n1", "n2"]) == {}
+    await transport.close()
+    assert processes_of(site.job) == []
+
+
+def processes_of(job: Job) -> list[int]:
+    """Every living process that carries the job's name."""
+    mark, found = f"BRCTL_JOB={job.name}".encode(), []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def command_line(pid: int) -> tuple[str, ...]:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    return tuple(word.decode() for word in words)
+
+
+async def until(happened: object, seconds: float = 8.0) -> None:
+    assert callable(happened)
+    deadline = monotonic() + seconds
+    while not happened():
+        assert monotonic() < deadline
+        await asyncio.sleep(0.02)
+
+
+async def test_the_parked_processes_become_the_ranks(site: Site) -> None:
+    """Same processes, with the ranks' environment, arguments, log, record and command line."""
+    await site.park()
+    parked = site.parked_pids()
+    state = await site.backend.job_status(site.job)
+    assert (state.alive, state.gone) == ((), (0, 1))
+    report = await site.backend.start_job(site.job, "/ckpt/step-3", "R-1")
+    assert (report.started, report.warm, report.cold) == ((0, 1), (0, 1), {})
+    await until(
+        lambda: all((site.folder / "logs" / f"rank-0000{r}.log").stat().st_size for r in (0, 1))
+    )
+    for rank in (0, 1):
+        said = site.said(rank)
+        assert said == {
+            "pid": parked[rank], "argv": ["train.py", "--depth"], "name": "__main__",
+            "main": "train.py", "parked": None,
+            "environment": {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2",
+                            "BRCTL_RESUME_FROM": "/ckpt/step-3", "SHADE": "teal"},
+        }  # fmt: skip
+        assert command_line(parked[rank]) == site.job.launch
+    state = await site.backend.job_status(site.job)
+    assert state.alive == (0, 1)
+    assert state.incarnations == {"R-1"}
+    stopped = await site.backend.stop_job(site.job, 5.0)
+    assert (stopped.stopped, stopped.killed) == ((0, 1), ())
+    assert (await site.backend.job_status(site.job)).exits == {0: -15, 1: -15}
+
+
+async def test_a_module_runs_in_the_parked_process_and_its_exit_status_is_kept(site: Site) -> None:
+    """`python -m MODULE` too, and the supervisor writes how it ended."""
+    site.job = replace(site.job, launch=(site.job.launch[0], "-m", "train", "--nap", "0.05"))
+    await site.park()
+    parked = site.parked_pids()
+    report = await site.backend.start_job(site.job, "", "R-1")
+    assert report.warm == (0, 1)
+    exits = site.folder / "logs" / "rank-00001.exit.json"
+    await until(exits.exists)
+    assert [site.said(rank)["pid"] for rank in (0, 1)] == parked
+    assert (await site.backend.job_status(site.job)).exits == {0: 7, 1: 7}
+
+
+async def test_parking_again_keeps_what_is_fit(site: Site) -> None:
+    """Asking again renews the lease of the same processes."""
+    await site.park()
+    before = site.parked_pids()
+    await site.park()
+    assert site.parked_pids() == before
+
+
+async def test_changed_code_is_imported_anew(site: Site) -> None:
+    """A file that was imported and has changed ends the parked process, which says so."""
+    await site.park()
+    (site.folder / "helper.py").write_text("shade = 2222\n")
+    report = await site.backend.start_job(site.job, "", "R-1")
+    assert (report.started, report.warm) == ((0, 1), ())
+    assert "helper.py changed since it was imported" in report.cold["n1"]
+
+
+async def test_changed_code_is_parked_anew(site: Site) -> None:
+    """Parking again after a change of code does not keep the old process."""
+    await site.park()
+    before = site.parked_pids()
+    (site.folder / "helper.py").write_text("shade = 2222\n")
+    os.utime(site.folder / "helper.py", (1, 1))
+    await site.park()
+    assert not set(site.parked_pids()) & set(before)
+
+
+@pytest.mark.parametrize("change", ["launch", "environment"])
+async def test_another_start_than_was_parked_for_is_cold(site: Site, change: str) -> None:
+    """A flag or a variable more is another program."""
+    await site.park()
+    other = {
+        "launch": replace(site.job, launch=(*site.job.launch, "60")),
+        "environment": replace(site.job, environment={"SHADE": "red"}),
+    }[change]
+    report = await site.backend.start_job(other, "", "R-1")
+    assert report.warm == ()
+    assert "parked for another launch command, environment" in report.cold["n1"]
+    assert site.parked_pids() == []
+
+
+async def test_a_node_that_started_anew_starts_cold_and_says_so(site: Site) -> None:
+    """Power loss leaves the record, but neither process nor supervisor."""
+    await site.park()
+    for path in (site.folder / "logs").glob("parked-n1-*.record"):
+        record = json.loads(path.read_text())
+        os.kill(record["supervisor"], signal.SIGKILL)
+        os.kill(record["pid"], signal.SIGKILL)
+    found = (await site.parking.look(site.job, ["n1"]))["n1"]
+    assert found.ready == 0
+    report = await site.backend.start_job(site.job, "", "R-1")
+    assert (report.started, report.warm) == ((0, 1), ())
+    assert "the node started anew" in report.cold["n1"]
+
+
+async def test_a_killed_parked_process_is_told_from_one_that_never_was(site: Site) -> None:
+    """Its supervisor writes the signal down; a node where nothing was parked says nothing."""
+    await site.park()
+    os.kill(site.parked_pids()[0], signal.SIGKILL)
+    end = site.folder / "logs" / "parked-n1-0.end"
+    await until(end.exists)
+    report = await site.backend.start_job(site.job, "", "R-1")
+    assert (report.started, report.warm) == ((0, 1), (1,))
+    assert "it ended by signal 9" in report.cold["n1"]
+    await site.backend.stop_job(site.job, 5.0)
+    assert (await site.backend.start_job(site.job, "", "R-2")).cold == {}
+
+
+async def test_a_frozen_parked_process_is_ended_and_its_rank_starts_cold(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are never two processes for one rank."""
+    monkeypatch.setattr(rank_commands, "ANSWER_S", 0.5)
+    await site.park()
+    frozen = site.parked_pids()[0]
+    os.kill(frozen, signal.SIGSTOP)
+    report = await site.backend.start_job(site.job, "", "R-1")
+    assert (report.started, report.warm) == ((0, 1), (1,))
+    assert "did not answer within 0.5 s" in report.cold["n1"]
+    assert frozen not in processes_of(site.job)
+    assert len(processes_of(site.job)) == 2
+
+
+async def test_a_foreign_process_under_a_recorded_number_is_neither_rank_nor_ended(
+    site: Site,
+) -> None:
+    """A record that names another process by now is only paper."""
+    await site.park()
+    stranger = await asyncio.create_subprocess_exec("/bin/sleep", "60")
+    try:
+        for path in (site.folder / "logs").glob("parked-n1-*.record"):
+            record = json.loads(path.read_text())
+            os.kill(record["pid"], signal.SIGKILL)
+            path.write_text(json.dumps({**record, "pid": stranger.pid}))
+        report = await site.backend.start_job(site.job, "", "R-1")
+        assert report.warm == ()
+        assert stranger.returncode is None
+    finally:
+        stranger.kill()
+        await stranger.wait()
+
+
+async def test_stopping_a_job_leaves_the_parked_alone(site: Site) -> None:
+    """Neither its own next start nor that of another job on the node is stopped with the ranks."""
+    other = job_in(site.folder, site.job.launch, name=f"{site.job.name}-other")
+    await site.backend.start_job(site.job, "", "R-1")
+    await site.park()
+    before = site.parked_pids()
+    await site.backend.stop_job(other, 0.5)
+    assert (await site.backend.job_status(site.job)).alive == (0, 1)
+    await site.backend.stop_job(site.job, 5.0)
+    assert site.parked_pids() == before
+    assert sorted(processes_of(site.job)) == sorted(before)
+    assert (await site.backend.start_job(site.job, "", "R-2")).warm == (0, 1)
+
+
+async def test_a_parked_process_ends_with_its_lease_or_its_record(site: Site) -> None:
+    """Nobody renews it, or the pool drops it: it leaves by itself."""
+    await site.park(lease_s=0.3)
+    await until(lambda: processes_of(site.job) == [])
+    assert "its lease ran out" in (await site.parking.look(site.job, ["n1"]))["n1"].why
+    await site.park()
+    for path in (site.folder / "logs").glob("parked-n1-*.record"):
+        path.unlink()
+        path.with_suffix(".pipe").write_text("look")
+    await until(lambda: processes_of(site.job) == [])
+
+
+async def test_a_parked_process_costs_no_processor_time(site: Site) -> None:
+    """It sleeps in the kernel until somebody writes to its pipe."""
+    await site.park()
+
+    def ticks() -> int:
+        stats = [Path(f"/proc/{pid}/stat").read_text() for pid in site.parked_pids()]
+        return sum(sum(map(int, s.rpartition(")")[2].split()[11:13])) for s in stats)
+
+    before = ticks()
+    await asyncio.sleep(1.0)
+    assert ticks() - before <= 1
+
+
+async def test_two_starts_at_once_start_every_rank_once(site: Site) -> None:
+    """A start that a dead controller left behind on the node, and the one of its successor."""
+    await site.park()
+    first, second = await asyncio.gather(
+        site.backend.start_job(site.job, "", "R-1"), site.backend.start_job(site.job, "", "R-1")
+    )
+    assert first.warm == second.warm == (0, 1)
+    assert len(processes_of(site.job)) == 2
+
+
+STARTER = """\
+import asyncio, pickle, sys
+backend_args, job = pickle.load(open(sys.argv[1], "rb"))
+from brctl.backends.static import StaticBackend
+from brctl.fanout.local import LocalTransport
+path, inventory = backend_args
+asyncio.run(StaticBackend(path, LocalTransport(), inventory, 8).start_job(job, "", "R-1"))
+"""
+
+
+async def test_a_controller_killed_after_the_activation_starts_nothing_twice(site: Site) -> None:
+    """The next start of the same run finds the ranks and leaves them alone."""
+    import pickle
+
+    await site.park()
+    parked = site.parked_pids()
+    asked = site.folder / "asked"
+    state = (site.folder / "static.json", Inventory({"n1": Node("n1", "127.0.0.1")}))
+    asked.write_bytes(pickle.dumps((state, site.job)))
+    controller = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTER, str(asked))
+    logs = site.folder / "logs"
+    await until(lambda: any(logs.glob("rank-*.process.json")), 20.0)
+    controller.kill()
+    await controller.wait()
+    report = await site.backend.start_job(site.job, "", "R-1")
+    assert (report.started, report.warm, report.failed) == ((0, 1), (0, 1), {})
+    assert sorted(processes_of(site.job)) == sorted(parked)
+
+
+@pytest.mark.parametrize(
+    ("launch", "says"),
+    [
+        (("/bin/sh", "-c", "sleep 60"), "not `python SCRIPT ...` or `python -m MODULE ...`"),
+        (("PYTHON", "-c", "pass"), "not `python SCRIPT ...`"),
+        (("PYTHON", "absent.py"), "the job's script absent.py is not there"),
+        (("PYTHON", "-m", "absent"), "the job's module absent is not there"),
+        (("/no/such/python", "train.py"), "launch program /no/such/python is not there"),
+    ],
+)
+async def test_what_cannot_be_parked_is_told_before(
+    site: Site, python: str, launch: tuple[str, ...], says: str
+) -> None:
+    """The node says what is missing, or that nothing of this kind can wait."""
+    words = tuple(python if word == "PYTHON" else word for word in launch)
+    setup = (await site.parking.examine(replace(site.job, launch=words), ["n1"]))["n1"]
+    assert says in setup.problem + setup.unfit
+
+
+async def test_a_module_that_cannot_be_imported_is_told(site: Site) -> None:
+    """The reason comes back, and nothing is left."""
+    site.job = replace(site.job, warm=("helper", "no_such_module"))
+    found = (await site.parking.park(site.job, ["n1"], LEASE_S))["n1"]
+    assert (found.ready, found.wanted) == (0, 2)
+    assert "No module named 'no_such_module'" in found.why
+
+
+async def test_versions_are_read_without_importing_torch(site: Site) -> None:
+    """An interpreter without torch has none; this one has the version its metadata says."""
+    from importlib.metadata import version
+
+    setup = (await site.parking.examine(site.job, ["n1"]))["n1"]
+    assert (setup.problem, setup.torch) == ("", None)
+    own = replace(site.job, launch=(sys.executable, "train.py"))
+    setup = (await site.parking.examine(own, ["n1"]))["n1"]
+    assert setup.python == sys.version.split()[0]
+    assert setup.torch is not None
+    assert setup.torch.partition("+")[0] == version("torch").partition("+")[0]
