@@ -131,8 +131,18 @@ async def _run(request: _Request, wait_s: float) -> None:
 
         result = await sweep_nodes(world, names, question, progress)
         changes = record_sweep(world, result, world.settings.sweep.reminder)
+        if request.cron and not world.settings.readonly:
+            await _let_expire(request, world)
         write_names(world)
         _finish(request, world, result, changes)
+
+
+async def _let_expire(request: _Request, world: "World") -> None:
+    """The process that waits for an answer may be gone after a reboot; cron is always there."""
+    from brctl.engine.remediate import expire_overdue
+
+    for run in await expire_overdue(world.state_dir, world.now()):
+        request.invocation.note(f"{run}: nobody approved in time, so it ends as its playbook says")
 
 
 def _finish(request: _Request, world: "World", result: "Sweep", changes: "Changes") -> None:

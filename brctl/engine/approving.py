@@ -1,6 +1,7 @@
 """The gate of a run: who must say yes, who did, and what happens when nobody does."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from brctl.engine.guarding import Guarding, demands_by_guards
 from brctl.engine.planning import demands_on
@@ -84,6 +85,9 @@ def _expected(desk: RunDesk) -> str:
 
 def _ask(desk: RunDesk, step: Step, demands: Sequence[Demand], lacking: Sequence[str]) -> None:
     who = " and ".join(lacking)
+    approval, now = desk.playbook.approval, desk.ground.now()
+    asked_at = parse_rfc3339(desk.record.asked_at) if desk.record.asked_at else now
+    expires_at = asked_at + timedelta(seconds=approval.expires_s if approval else 0.0)
     desk.write(
         EventType.APPROVAL_ASKED,
         {
@@ -93,8 +97,9 @@ def _ask(desk: RunDesk, step: Step, demands: Sequence[Demand], lacking: Sequence
             "demands": [demand.as_json() for demand in demands],
             "answer": _expected(desk),
             "plan": desk.digest,
-            "asked_at": rfc3339(desk.ground.now()),
+            "asked_at": rfc3339(now),
+            "expires_at": rfc3339(expires_at),
         },
     )
-    why = f"{who} must approve before {step.id}"
+    why = f"{who} must approve before {step.id}, until {expires_at:%H:%M} UTC"
     raise RunEnds(Ending("waiting", ExitCode.WAITING, why))

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from subprocess import DEVNULL
 
@@ -31,6 +32,7 @@ from brctl.engine.run_files import (
     save_request,
     write_json,
 )
+from brctl.engine.waiting import let_expire, overdue
 from brctl.journal.store import (
     is_running,
     new_run,
@@ -134,6 +136,15 @@ async def resume(run_dir: Path, request: Request, program: Sequence[str] = RUN_P
     """Let a run go on where its journal stands."""
     save_request(run_dir, _same_world(run_dir, request))
     await spawn(run_dir, program)
+
+
+async def expire_overdue(state_dir: Path, at: datetime) -> tuple[str, ...]:
+    """Carry on with runs whose approval expired while no process was left to notice."""
+    found = overdue(state_dir, at)
+    for run_dir in found:
+        let_expire(run_dir)
+        await spawn(run_dir)
+    return tuple(run_dir.name for run_dir in found)
 
 
 async def roll_back(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> None:

@@ -30,6 +30,7 @@ from brctl.engine.run_files import (
 )
 from brctl.engine.run_site import RunSite
 from brctl.engine.verdict_store import close_acted_on
+from brctl.engine.waiting import WAIT_MODULE, become
 from brctl.engine.wiring import open_world
 from brctl.journal.locks import LEASE_S
 from brctl.journal.store import Journal, owning, read_journal
@@ -193,4 +194,7 @@ def main(
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    if code == ExitCode.WAITING:
+        become(WAIT_MODULE, Path(sys.argv[1]))
+    sys.exit(code)

@@ -1,13 +1,21 @@
 """`brctl play|fix|cordon|job|ckpt|standby` from the command line to the exit code."""
 
+import asyncio
 import json
+import os
+import shutil
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
 from brctl.cli.main import run
+from brctl.engine.clock import now
+from brctl.engine.remediate import expire_overdue, view
+from brctl.engine.waiting import due_at, overdue
 
 CONFIG = """\
 apiVersion: brctl.dev/v1
@@ -43,13 +51,17 @@ Brctl = Callable[..., int]
 
 
 @pytest.fixture
-def brctl(tmp_path: Path) -> Brctl:
-    """The command line on a context whose nodes are all this machine."""
+def brctl(tmp_path: Path) -> Iterator[Brctl]:
+    """The command line on a context whose nodes are all this machine.
+
+    Without their folders, processes that wait for an answer leave.
+    """
     for name, text in (("config", CONFIG), ("inventory", INVENTORY), ("job", JOB)):
         text = text.replace("FOLDER", str(tmp_path)).replace("PYTHON", sys.executable)
         (tmp_path / f"{name}.yaml").write_text(text)
     config = str(tmp_path / "config.yaml")
-    return lambda *words: run([*words, "--config", config, "--no-input"])
+    yield lambda *words: run([*words, "--config", config, "--no-input"])
+    shutil.rmtree(tmp_path / "state", ignore_errors=True)
 
 
 def document(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -214,3 +226,85 @@ def test_what_cannot_be_meant_is_a_usage_error(
     """One error, exit 64, and no run is made."""
     assert brctl(*words) == code
     assert not (tmp_path / "state" / "runs").exists()
+
+
+ASKS = """\
+apiVersion: brctl.dev/v1
+kind: Playbook
+metadata: {name: asks, title: Cordon and ask, risk: medium}
+inputs: {nodes: {type: nodeset, required: true}}
+approval: {gate_before: look, policy: [{need: one}], expires: EXPIRES, on_expire: abort}
+steps:
+  - id: cordon
+    uses: node.cordon
+    with: {nodes: $(inputs.nodes), reason: test}
+    safety: reversible
+    undo: auto
+  - {id: look, uses: check.run, with: {nodes: $(inputs.nodes)}, safety: read}
+"""
+
+
+def _state_of(folder: Path, run: str) -> str:
+    return view(folder / "state" / "runs" / run).record.result
+
+
+def _until(state: str, folder: Path, run: str) -> None:
+    deadline = monotonic() + 60
+    while _state_of(folder, run) != state:
+        assert monotonic() < deadline, _state_of(folder, run)
+        sleep(0.05)
+
+
+def test_silence_is_noticed_without_a_person(brctl: Brctl, tmp_path: Path) -> None:
+    """Nobody answers and nobody types a command: the cordon is taken back when the time is up."""
+    playbook = tmp_path / "asks.yaml"
+    playbook.write_text(ASKS.replace("EXPIRES", "1s"))
+    assert brctl("play", "run", str(playbook), "--set", "nodes=n3") == 6
+    _until("expired", tmp_path, "R-0001")
+    assert "n3" not in (tmp_path / "state" / "static" / "here.json").read_text()
+
+
+def test_an_answer_ends_the_vigil(brctl: Brctl, tmp_path: Path) -> None:
+    """Once denied there is nothing left to wait for, and the waiting process leaves."""
+    playbook = tmp_path / "asks.yaml"
+    playbook.write_text(ASKS.replace("EXPIRES", "1h"))
+    assert brctl("play", "run", str(playbook), "--set", "nodes=n3") == 6
+    run_dir = tmp_path / "state" / "runs" / "R-0001"
+    waiting = [p for p in Path("/proc").glob("[0-9]*") if _waits_for(p, run_dir)]
+    assert len(waiting) <= 1
+    assert brctl("play", "deny", "R-0001") == 6
+    deadline = monotonic() + 30
+    while any(_waits_for(p, run_dir) for p in Path("/proc").glob("[0-9]*")):
+        assert monotonic() < deadline
+        sleep(0.1)
+
+
+def _waits_for(process: Path, run_dir: Path) -> bool:
+    try:
+        words = (process / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return str(run_dir).encode() in words
+
+
+def test_a_run_whose_waiting_process_died_is_found_by_the_next_sweep(
+    brctl: Brctl, tmp_path: Path
+) -> None:
+    """After a reboot nobody waits any more; cron's sweep carries out what silence means."""
+    playbook = tmp_path / "asks.yaml"
+    playbook.write_text(ASKS.replace("EXPIRES", "3s"))
+    assert brctl("play", "run", str(playbook), "--set", "nodes=n3") == 6
+    run_dir = tmp_path / "state" / "runs" / "R-0001"
+    deadline = monotonic() + 30
+    while not (found := [p for p in Path("/proc").glob("[0-9]*") if _waits_for(p, run_dir)]):
+        assert monotonic() < deadline
+        sleep(0.05)
+    for process in found:
+        os.kill(int(process.name), signal.SIGKILL)
+    due = due_at(run_dir)
+    assert due is not None
+    assert overdue(tmp_path / "state", due) == ()
+    sleep(max(0.0, (due - now()).total_seconds()) + 0.1)
+    assert asyncio.run(expire_overdue(tmp_path / "state", now())) == ("R-0001",)
+    _until("expired", tmp_path, "R-0001")
+    assert asyncio.run(expire_overdue(tmp_path / "state", now())) == ()
