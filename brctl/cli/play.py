@@ -167,7 +167,7 @@ def _go_on(invocation: Invocation, name: str, consent: Consent, *, undo: bool) -
     before = remediate.view(run_dir)
     if before.running:
         raise UsageError(f"{before.run} is running", hint=f"brctl play show {before.run}")
-    if before.state in ("ok", "rolled_back") and not undo:
+    if before.state in ("ok", "partial", "rolled_back") and not undo:
         finish_run(invocation, settings, before)
     invocation.note("\n".join(resume_lines(remediate.three_lists(before))))
     _ask_to_go_on(invocation, consent)

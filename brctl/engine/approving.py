@@ -7,7 +7,6 @@ from brctl.engine.guarding import Guarding, demands_by_guards
 from brctl.engine.planning import demands_on
 from brctl.engine.run_desk import Ending, RunDesk, RunEnds
 from brctl.engine.run_files import load_approvals
-from brctl.engine.undoing import expire, roll_back
 from brctl.model.event import EventType
 from brctl.model.exit_codes import ExitCode
 from brctl.model.playbook import Need, Step
@@ -27,11 +26,12 @@ async def pass_gate(desk: RunDesk, step: Step) -> bool:
     """Let the run through to the step behind the gate; whether people were needed for it.
 
     Raises:
-        RunEnds: It must wait, was denied, or the approval expired.
+        RunEnds: It must wait, was denied, or the approval expired; once all nodes are quiet, the
+            executor takes back what there is to take back.
     """
     if _is_late(desk):
         desk.write(EventType.APPROVAL_EXPIRED, {"step": step.id, "asked_at": desk.record.asked_at})
-        raise RunEnds(await expire(desk))
+        raise RunEnds(Ending("expired", ExitCode.WAITING))
     demands = await _demands(desk)
     await _collect_answers(desk, strictest(demands))
     given = desk.record.approvals.get(desk.digest, set())
@@ -44,7 +44,7 @@ async def pass_gate(desk: RunDesk, step: Step) -> bool:
 async def _demands(desk: RunDesk) -> tuple[Demand, ...]:
     """Asked anew each time: a freeze may have begun since the plan."""
     guarding = Guarding(desk.ground, desk.playbook, desk.site, desk.record)
-    asking = await guarding.check(desk.inputs, desk.scope(), {"freeze"})
+    asking = await guarding.check(desk.inputs, desk.scope(), desk.takes(), {"freeze"})
     policies = demands_on(desk.ground, desk.playbook, desk.scope())
     return (*policies, *demands_by_guards(asking))
 
@@ -64,7 +64,7 @@ async def _collect_answers(desk: RunDesk, need: Need) -> None:
             continue
         if not answer.yes:
             desk.write(EventType.APPROVAL_DENIED, {"by": answer.by})
-            raise RunEnds(await roll_back(desk))
+            raise RunEnds(Ending("denied", ExitCode.WAITING))
         _approve(desk, answer.by, "approve")
     request = desk.request
     if PEOPLE[need] and is_confirmed(

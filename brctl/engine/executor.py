@@ -5,250 +5,127 @@ again continues the run: a step in doubt is settled by looking at the world.
 """
 
 import asyncio
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Sequence
 
-from brctl.actions.base import ACTIONS
-from brctl.actions.contract import Action, ActionFailed, Done, FailureKind, Seen
-from brctl.engine.approving import pass_gate
-from brctl.engine.guarding import FORWARD_ONLY, Guarding, refusal
-from brctl.engine.planning import skip_reason
+from brctl.engine.asking import may_go_on
+from brctl.engine.attempting import StepFailedError
+from brctl.engine.guard_checks import GuardChecks
 from brctl.engine.run_desk import Ending, RunDesk, RunEnds
 from brctl.engine.undoing import expire, roll_back
-from brctl.model.errors import BrctlError, LockedError
+from brctl.engine.walking import Brake, Gate, LaneStopsError, Walker
 from brctl.model.event import EventType
 from brctl.model.exit_codes import ExitCode
-from brctl.model.playbook import Hook, Json, OnFailure, Safety, Step
-from brctl.playbook.expressions import ExpressionError
-from brctl.playbook.plan import arguments_of, takes_found_nodes
-from brctl.playbook.steps import StepState
-from brctl.playbook.templates import expand
+from brctl.model.nodeset import fold
+from brctl.model.playbook import OnFailure
+from brctl.playbook.lanes import LANE_FAILED, too_many_failed
 
-E = EventType
-HOOK_TIMEOUT_S = 30.0
+_FAILED = (ExitCode.ROLLED_BACK, ExitCode.NEEDS_HUMAN)
 
 
 class Executor:
-    """Walks the steps of one run from where its journal stands."""
+    """Walks the lanes of one run, wave by wave, from where its journal stands."""
 
     def __init__(self, desk: RunDesk) -> None:
         self._desk = desk
-        self._guarding = Guarding(
-            desk.ground, desk.playbook, desk.site, desk.record, desk.request.override
-        )
-        self.interrupted: ExitCode | None = None
+        self._checks = GuardChecks(desk)
+        self._gate = Gate(desk, self._checks)
+        self.brake = Brake()
 
     async def run(self) -> Ending:
         """Everything from where the journal stands to an ending."""
-        try:
-            if self._desk.request.undo and not self._desk.record.rolling_back:
-                self._desk.write(
-                    E.ROLLBACK_STARTED, {"because": f"asked for by {self._desk.request.by}"}
-                )
-            if self._desk.record.expired:
-                return await expire(self._desk)
-            if self._desk.record.rolling_back:
-                return await roll_back(self._desk)
-            await self._check_guards("resume" if self._desk.any_started() else "start")
-            for step in self._desk.playbook.steps:
-                await self._pass_gate(step)
-                await self._take(step)
-                self._stop_when_asked()
-        except RunEnds as exc:
-            return exc.ending
-        return Ending("ok", ExitCode.OK)
+        record, request = self._desk.record, self._desk.request
+        if request.undo and not record.rolling_back:
+            because = f"asked for by {request.by}"
+            self._desk.write(EventType.ROLLBACK_STARTED, {"because": because})
+        ending = Ending("ok", ExitCode.OK)
+        if not record.expired and not record.rolling_back:
+            try:
+                ending = await self._go_forward()
+            except RunEnds as exc:
+                ending = exc.ending
+        if record.expired:
+            return await expire(self._desk)
+        if record.rolling_back:
+            ending = await roll_back(self._desk)
+        return await self._after_failure(ending)
 
-    async def _pass_gate(self, step: Step) -> None:
-        approval, state = self._desk.playbook.approval, self._desk.record.steps[step.id].state
-        waiting = state in (StepState.PENDING, StepState.FAILED)
-        if approval is None or step.id != approval.gate_before or not waiting:
+    async def _go_forward(self) -> Ending:
+        await self._checks.check("resume" if self._desk.any_started() else "start")
+        for wave in self._desk.record.waves:
+            todo = [node for node in wave if not self._desk.record.lanes[node].result]
+            if todo:
+                self._ask_when_too_many_failed()
+                await self._walk(todo)
+        return self._outcome()
+
+    def _ask_when_too_many_failed(self) -> None:
+        each, results = self._desk.playbook.for_each, self._results()
+        if each is None:
             return
-        if await pass_gate(self._desk, step):
-            await self._check_guards("after approval")
+        why = too_many_failed(each, list(results), results)
+        if why:
+            count = sum(result in LANE_FAILED for result in results.values())
+            may_go_on(self._desk, f"failed nodes {count}", why, f"go on after {count}")
 
-    def _stop_when_asked(self) -> None:
-        if self.interrupted is not None:
-            raise RunEnds(Ending("interrupted", self.interrupted, "stopped after the current step"))
+    def _results(self) -> dict[str, str]:
+        return {node: lane.result for node, lane in self._desk.record.lanes.items()}
 
-    async def _check_guards(self, moment: str, *, takes: bool = False) -> None:
-        kinds = FORWARD_ONLY if self._desk.record.past_no_return(self._desk.playbook) else None
-        if kinds is not None and takes:
-            kinds |= {"blast_radius"}
-        results = await self._guarding.check(self._desk.inputs, self._desk.scope(), kinds)
-        said = refusal(results)
-        self._desk.write(
-            E.GUARDS_CHECKED,
-            {
-                "when": moment,
-                "ok": said is None,
-                "guards": [
-                    {
-                        "guard": r.kind,
-                        "ok": r.ok,
-                        "says": r.sentence,
-                        "origin": r.origin,
-                        "overridden_by": r.overridden_by or None,
-                    }
-                    for r in results
-                ],
-            },
-        )
-        if said is None:
-            return
-        if self._desk.anything_changed():
-            raise RunEnds(Ending("waiting", ExitCode.WAITING, f"paused by {said}"))
-        raise RunEnds(Ending("refused", ExitCode.REFUSED, f"refused by {said}"))
+    def _walker(self, node: str) -> Walker:
+        return Walker(self._desk, node, self._checks, self._gate, self.brake)
 
-    async def _take(self, step: Step) -> None:
-        record = self._desk.record.steps[step.id]
-        if record.state is StepState.UNCERTAIN:
-            await self._settle(step)
-        if step.id in self._desk.record.forgiven or record.state in (
-            StepState.DONE,
-            StepState.SKIPPED,
-        ):
-            return
+    async def _walk(self, nodes: Sequence[str]) -> None:
+        """These lanes side by side; when one ends the run, the others finish their step first."""
+        outcomes = await asyncio.gather(*(self._walk_one(node) for node in nodes))
+        raised = [exc for exc in outcomes if exc and not isinstance(exc, LaneStopsError)]
+        failures = [exc for exc in raised if isinstance(exc, StepFailedError)]
+        for exc in raised:
+            if not isinstance(exc, StepFailedError | RunEnds):
+                raise exc
+        if failures:
+            raise RunEnds(self._failed(failures))
+        if raised:
+            raise raised[0]
+
+    async def _walk_one(self, node: str) -> Exception | None:
         try:
-            reason = skip_reason(step, self._desk.scope())
-        except ExpressionError as exc:
-            reason = f"its condition cannot be evaluated: {exc}"
-        if reason is not None and record.state is StepState.PENDING:
-            self._desk.write(
-                E.STEP_SKIPPED, {"step": step.id, "why": reason or "condition unknown"}
-            )
-            return
-        if step.safety in (Safety.DISRUPTIVE, Safety.DESTRUCTIVE) or takes_found_nodes(step):
-            await self._check_guards(f"before {step.id}", takes=takes_found_nodes(step))
-        await self._attempt(step)
-
-    async def _settle(self, step: Step) -> None:
-        """The last process died inside this step: what does the world say?"""
-        given = self._desk.record.steps[step.id].given
-        if step.safety is Safety.READ:
-            return
-        try:
-            seen = await ACTIONS[step.uses].observe(self._desk.site, given)
-        except (ActionFailed, BrctlError) as exc:
-            seen = Seen(None, say=str(exc))
-        if seen.done:
-            say = f"was in doubt; looked: {seen.say}"
-            self._desk.write(E.STEP_SETTLED, {"step": step.id, "out": seen.out, "say": say})
-
-    async def _attempt(self, step: Step) -> None:
-        """Try until it works, the retries are used up, or the failure is of another kind."""
-        record, delay_s = self._desk.record.steps[step.id], step.retry.backoff_s
-        for tried in range(step.retry.times + 1):
-            failure = await self._act(step, last=tried == step.retry.times)
-            if failure is None:
-                return
-            if record.error and self._is_final(step, failure, last=tried == step.retry.times):
-                break
-            await self._desk.site.pause(delay_s)
-            delay_s *= step.retry.factor
-        await self._after_failure(step)
-
-    def _is_final(self, step: Step, failure: FailureKind, *, last: bool) -> bool:
-        return last or not ({str(failure), "any"} & step.retry.only)
-
-    async def _act(self, step: Step, *, last: bool) -> FailureKind | None:
-        """One attempt; None when it worked."""
-        started, action = self._desk.ground.now(), ACTIONS[step.uses]
-        try:
-            given = arguments_of(step, self._desk.scope())
-        except ExpressionError as exc:
-            self._desk.write(E.STEP_INTENT, {"step": step.id, "uses": step.uses, "do": {}})
-            return self._failed(step, ActionFailed(str(exc)), started, last=True)
-        self._desk.write(
-            E.STEP_INTENT,
-            {"step": step.id, "uses": step.uses, "safety": step.safety.value, "do": given},
-        )
-        try:
-            async with asyncio.timeout(step.timeout_s):
-                done, changed = await self._make_so(action, given, step)
-        except TimeoutError:
-            late = ActionFailed(f"not done within {step.timeout_s:g} s", FailureKind.TIMEOUT)
-            return self._failed(step, late, started, last=last)
-        except ActionFailed as exc:
-            return self._failed(step, exc, started, last=last)
-        except LockedError:
-            raise
-        except BrctlError as exc:
-            wrong = ActionFailed(str(exc), FailureKind.SCHEDULER)
-            return self._failed(step, wrong, started, last=last)
-        self._desk.write(
-            E.STEP_RESULT,
-            {
-                "step": step.id,
-                "ok": True,
-                "changed": changed,
-                "out": done.out,
-                "say": done.say,
-                "seconds": self._desk.since(started),
-            },
-        )
+            await self._walker(node).walk()
+        except Exception as exc:  # noqa: BLE001 - handed on when every lane is quiet
+            self.brake.pulled = True
+            return exc
         return None
 
-    async def _make_so(
-        self, action: Action, given: Mapping[str, Json], step: Step
-    ) -> tuple[Done, bool]:
-        """Look, act only when it is needed, look again."""
-        seen = await action.observe(self._desk.site, given)
-        if seen.done:
-            return Done(seen.out, changed=False, say=f"{seen.say} (already)"), False
-        done = await action.apply(self._desk.site, given)
-        if step.safety is not Safety.READ:
-            after = await action.confirm(self._desk.site, given)
-            if after.done is False:
-                raise ActionFailed(f"was done but does not show: {after.say}")
-        if step.verify is not None:
-            await self._verify(step.verify)
-        return done, done.changed
+    def _failed(self, failures: Sequence[StepFailedError]) -> Ending:
+        why = "; ".join(str(exc) for exc in failures)
+        stops = all(exc.step.on_failure is OnFailure.STOP for exc in failures)
+        if stops and not self._desk.anything_changed():
+            return Ending("rolled_back", ExitCode.ROLLED_BACK, why)
+        return Ending("needs_human", ExitCode.NEEDS_HUMAN, why)
 
-    async def _verify(self, hook: Hook) -> None:
-        """A second opinion the playbook asks for; when it says no, the step has failed."""
-        given = expand(hook.arguments, self._desk.scope())
-        await ACTIONS[hook.uses].apply(self._desk.site, given)  # type: ignore[arg-type]  # a mapping stays one
+    def _outcome(self) -> Ending:
+        """How a run ends whose lanes are all through: by the worst of them."""
+        results = self._results()
+        if self._desk.playbook.for_each is None:
+            return Ending("ok", ExitCode.OK)
+        failed = [node for node, result in results.items() if result in LANE_FAILED]
+        stuck = [node for node, result in results.items() if result == "needs_human"]
+        why = f"{len(failed)} of {len(results)} nodes failed: {fold(failed)}" if failed else ""
+        if stuck:
+            stays = f"changes stay on {fold(stuck)}"
+            return Ending("needs_human", ExitCode.NEEDS_HUMAN, f"{why}; {stays}")
+        if failed and "ok" not in results.values():
+            return Ending("rolled_back", ExitCode.ROLLED_BACK, f"no node got through; {why}")
+        if failed:
+            return Ending("partial", ExitCode.WARNING, why)
+        return Ending("ok", ExitCode.OK)
 
-    def _failed(
-        self, step: Step, error: ActionFailed, started: datetime, *, last: bool
-    ) -> FailureKind:
-        final = self._is_final(step, error.kind, last=last)
-        self._desk.write(
-            E.STEP_RESULT,
-            {
-                "step": step.id,
-                "ok": False,
-                "changed": False,
-                "error": str(error),
-                "kind": error.kind.value,
-                "final": final,
-                "then": step.on_failure.value if final else "retry",
-                "seconds": self._desk.since(started),
-            },
-        )
-        return error.kind
-
-    async def _after_failure(self, step: Step) -> None:
-        error = f"{step.id}: {self._desk.record.steps[step.id].error}"
-        if step.on_failure is OnFailure.CONTINUE:
-            return
-        if step.on_failure is OnFailure.ROLLBACK:
-            raise RunEnds(await roll_back(self._desk))
-        if step.on_failure is OnFailure.STOP and not self._desk.anything_changed():
-            raise RunEnds(Ending("rolled_back", ExitCode.ROLLED_BACK, error))
-        raise RunEnds(Ending("needs_human", ExitCode.NEEDS_HUMAN, error))
-
-    async def run_hooks(self, ending: Ending) -> None:
-        """Hooks run beside the steps; what becomes of them never changes a run's result."""
-        hooks = list(self._desk.playbook.always)
-        if ending.exit_code in (ExitCode.ROLLED_BACK, ExitCode.NEEDS_HUMAN):
-            hooks = [*self._desk.playbook.on_failure, *hooks]
-        for hook in hooks:
-            try:
-                given = expand(hook.arguments, self._desk.scope())
-                async with asyncio.timeout(HOOK_TIMEOUT_S):
-                    done = await ACTIONS[hook.uses].apply(self._desk.site, given)  # type: ignore[arg-type]  # a mapping stays one
-                fields: dict[str, Json] = {"uses": hook.uses, "ok": True, "say": done.say}
-            except (ActionFailed, BrctlError, ExpressionError, TimeoutError, OSError) as exc:
-                fields = {"uses": hook.uses, "ok": False, "error": str(exc)}
-            self._desk.write(E.HOOK_RESULT, fields)
+    async def _after_failure(self, ending: Ending) -> Ending:
+        """Steps that run after a failure, in the lanes that ended the whole run."""
+        if ending.exit_code not in _FAILED or self._desk.request.undo:
+            return ending
+        troubles = [
+            await self._walker(node).after_failure()
+            for node, lane in self._desk.record.lanes.items()
+            if lane.failed_step and not lane.result
+        ]
+        why = "; ".join([ending.why, *filter(None, troubles)])
+        return Ending("needs_human", ExitCode.NEEDS_HUMAN, why) if any(troubles) else ending

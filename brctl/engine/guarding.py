@@ -19,7 +19,7 @@ from brctl.playbook.expressions import Scope
 from brctl.playbook.guard_facts import GuardFacts, PastRun, Taken
 from brctl.playbook.guards import check_guards, guards_for, lock_keys
 from brctl.playbook.overrides import Override, overridden
-from brctl.playbook.plan import longest_path_s, nodes_named, nodes_taken
+from brctl.playbook.plan import longest_path_s, nodes_named
 from brctl.playbook.replay import RunRecord
 from brctl.playbook.templates import expand
 
@@ -30,7 +30,7 @@ STILL_TRUE_S = 30.0
 FORWARD_ONLY = frozenset({"lock"})
 """Guards that still count once the job was stopped: refusing then would leave it stopped."""
 
-_TAKING_RESULTS = frozenset({"ok", "needs_human", "waiting"})
+_TAKING_RESULTS = frozenset({"ok", "partial", "needs_human", "waiting"})
 
 
 class Guarding:
@@ -53,9 +53,16 @@ class Guarding:
         self._seen: tuple[datetime, bool | None] | None = None
 
     async def check(
-        self, inputs: RunInputs, scope: Scope, kinds: Collection[str] | None = None
+        self,
+        inputs: RunInputs,
+        scope: Scope,
+        taken: tuple[str, ...],
+        kinds: Collection[str] | None = None,
     ) -> tuple[GuardResult, ...]:
-        """What every guard of these kinds says; all of them without `kinds`."""
+        """What every guard of these kinds says; all of them without `kinds`.
+
+        `taken` are the nodes that the whole run takes out of service.
+        """
         specs = [
             replace(spec, parameters=expand(spec.parameters, scope))  # type: ignore[arg-type]  # a mapping stays one
             for spec in guards_for(self._playbook, self._ground.guards.guards)
@@ -64,12 +71,12 @@ class Guarding:
         if not specs:
             return ()
         ground = self._ground
-        said = check_guards(specs, await self._facts(inputs, scope, specs))
+        said = check_guards(specs, await self._facts(inputs, taken, specs))
         allowed = ground.guards.override_groups
         return overridden(said, self._override, allowed, ground.groups_of, ground.now())
 
     async def _facts(
-        self, inputs: RunInputs, scope: Scope, specs: Sequence[GuardSpec]
+        self, inputs: RunInputs, taken: tuple[str, ...], specs: Sequence[GuardSpec]
     ) -> GuardFacts:
         ground, now = self._ground, self._ground.now()
         cordons = await ground.backend.cordons()
@@ -85,7 +92,7 @@ class Guarding:
             now_at=now,
             run=self._site.run,
             playbook=self._playbook.name,
-            nodes=nodes_taken(self._playbook, scope),
+            nodes=taken,
             named=nodes_named(self._playbook, inputs.inputs),
             job=job_name,
             fleet=fleet,

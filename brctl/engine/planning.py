@@ -1,21 +1,23 @@
 """Observe and plan for real: what a playbook would do now, what the guards say, who must agree."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brctl.actions.base import ACTIONS
 from brctl.actions.contract import ActionFailed
 from brctl.engine.ground import Ground
 from brctl.engine.guarding import Guarding, demands_by_guards, refusal, way_out
+from brctl.engine.node_facts import facts_for, verdicts_of
 from brctl.engine.run_files import RunInputs
 from brctl.engine.run_site import RunSite
 from brctl.model.errors import GuardError, UsageError, did_you_mean
 from brctl.model.job import Job
-from brctl.model.plan import Change, Plan, PlannedStep, Sign
+from brctl.model.plan import Change, GuardResult, Plan, PlannedStep, Sign
 from brctl.model.playbook import InputType, Json, Playbook, Step
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import Demand, demands_of, strictest
 from brctl.playbook.expressions import ExpressionError, Scope, is_true
+from brctl.playbook.lanes import instance_of, waves_of
 from brctl.playbook.overrides import Override
 from brctl.playbook.plan import (
     arguments_of,
@@ -23,11 +25,12 @@ from brctl.playbook.plan import (
     job_scope,
     longest_path_s,
     nodes_named,
+    nodes_taken,
     read_input,
     scope_of,
     verdict_scope,
 )
-from brctl.playbook.replay import replay
+from brctl.playbook.replay import RunRecord, blank_record
 
 UNBORN = "R-new"
 """The name a plan stands under until its run exists."""
@@ -56,12 +59,24 @@ async def prepare(
     """
     inputs = await resolve_inputs(ground, playbook, verdict, settings or {})
     site = RunSite(ground, UNBORN, ground.state_dir)
-    scope = scope_of(inputs.inputs, inputs.verdict, inputs.job, "", replay(playbook, ()))
-    steps = [await _plan_step(site, step, scope) for step in playbook.steps]
-    guards = await Guarding(ground, playbook, site, override=override).check(inputs, scope)
+    scope = scope_of(inputs.inputs, inputs.verdict, inputs.job, "", blank_record(playbook))
+    waves = waves_of(playbook, scope)
+    lanes = [node for wave in waves for node in wave]
+    _refuse_strangers(ground, [node for node in lanes if node])
+    inputs = replace(inputs, verdicts=verdicts_of(ground.state_dir, list(filter(None, lanes))))
+    blank = blank_record(playbook, waves)
+    planner = _Planner(ground, site, playbook, inputs, blank)
+    steps = [step for node in lanes for step in await planner.plan(node)]
+    taken = nodes_taken(playbook, planner.scopes)
+    guards = await Guarding(ground, playbook, site, blank, override).check(inputs, scope, taken)
+    steps = [_unless_passed_over(step, guards) for step in steps]
     demands = (*demands_on(ground, playbook, scope), *demands_by_guards(guards))
     changes: list[Json] = [
-        [step.id, step.skipped, *([c.sign.value, c.subject, c.what] for c in step.changes)]
+        [
+            instance_of(step.id, step.node),
+            step.skipped,
+            *([c.sign.value, c.subject, c.what] for c in step.changes),
+        ]
         for step in steps
     ]
     return Prepared(
@@ -78,9 +93,11 @@ async def prepare(
             people=strictest(demands),
             roles=tuple(sorted({demand.role for demand in demands if demand.role})),
             gate_before=playbook.approval.gate_before if playbook.approval else "",
-            longest_path_s=longest_path_s(playbook),
+            longest_path_s=longest_path_s(playbook, blank),
             planned_at=ground.now(),
             digest=digest_of(playbook.sha256, inputs.inputs, inputs.verdict_id, changes),
+            waves=waves if playbook.for_each else (),
+            pause=_pause(playbook),
         ),
     )
 
@@ -166,11 +183,55 @@ def skip_reason(step: Step, scope: Scope) -> str | None:
     return None
 
 
-async def _plan_step(site: RunSite, step: Step, scope: Scope) -> PlannedStep:
-    given = arguments_of(step, scope)
+def _unless_passed_over(step: PlannedStep, guards: Sequence[GuardResult]) -> PlannedStep:
+    """A node that a guard passes over has no steps."""
+    why = "; ".join(guard.sentence for guard in guards if step.node and step.node in guard.skips)
+    return replace(step, changes=(), skipped=why) if why else step
+
+
+def _pause(playbook: Playbook) -> str:
+    """When failed nodes make the run wait for a person, in words; "" for never."""
+    each = playbook.for_each
+    if each is None:
+        return ""
+    limits = ["a canary fails"] if each.canary else []
+    if each.max_failed_count is not None:
+        limits.append(f"more than {each.max_failed_count} nodes fail")
+    if each.max_failed_ratio is not None:
+        limits.append(f"more than {each.max_failed_ratio:.0%} of the nodes so far fail")
+    return " or ".join(limits)
+
+
+class _Planner:
+    """Plans the steps of every lane."""
+
+    def __init__(
+        self, ground: Ground, site: RunSite, playbook: Playbook, inputs: RunInputs, blank: RunRecord
+    ) -> None:
+        self._ground = ground
+        self._site = site
+        self._playbook = playbook
+        self._inputs = inputs
+        self._blank = blank
+        self.scopes: list[Scope] = []
+
+    async def plan(self, node: str) -> list[PlannedStep]:
+        """What the steps would do for one node, or for the whole run without `for_each`."""
+        facts: dict[str, Json] = {}
+        for step in self._playbook.steps if node else ():
+            facts |= await facts_for(self._ground, step, node)
+        i, known = self._inputs, {"verdicts": self._inputs.verdicts, "facts": {node: facts}}
+        scope = scope_of(i.inputs, i.verdict, i.job, "", self._blank, node, known)
+        self.scopes.append(scope)
+        return [await _plan_step(self._site, step, scope, node) for step in self._playbook.steps]
+
+
+async def _plan_step(site: RunSite, step: Step, scope: Scope, node: str) -> PlannedStep:
+    given: Mapping[str, Json] = {}
     changes: Sequence[Change] = ()
     try:
-        skipped = skip_reason(step, scope)
+        given = arguments_of(step, scope)
+        skipped = "only after a failure" if step.after == "failure" else skip_reason(step, scope)
         if not skipped:
             changes = await ACTIONS[step.uses].plan(site, given)
     except (ActionFailed, ExpressionError) as exc:
@@ -184,4 +245,5 @@ async def _plan_step(site: RunSite, step: Step, scope: Scope) -> PlannedStep:
         changes=tuple(changes),
         skipped=skipped or ("decided during the run" if skipped == "" else ""),
         undoable=step.undo is not None,
+        node=node,
     )

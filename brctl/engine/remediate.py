@@ -27,7 +27,6 @@ from brctl.engine.run_files import (
     load_request,
     load_result,
     plan_document,
-    read_json,
     save_inputs,
     save_request,
     write_json,
@@ -204,8 +203,8 @@ def answer(ground: Ground, run_dir: Path, by: str, *, yes: bool, typed: str | No
     expected = waiting_for(run_dir)
     if yes and typed is not None and typed.strip() != expected:
         raise UsageError(f"type `{expected}` to approve, not `{typed}`")
-    digest = str(read_json(run_dir / PLAN)["digest"])
-    add_approval(run_dir, Approval(by, ground.now(), digest, yes))
+    question = str(_asked(run_dir).get("plan", ""))
+    add_approval(run_dir, Approval(by, ground.now(), question, yes))
 
 
 def why_not_answer(run_dir: Path, by: str, groups_of: GroupsOf) -> str | None:
@@ -218,8 +217,13 @@ def why_not_answer(run_dir: Path, by: str, groups_of: GroupsOf) -> str | None:
 
 def waiting_for(run_dir: Path) -> str:
     """What must be typed to approve a waiting run; "" when nothing was asked."""
+    return str(_asked(run_dir).get("answer", ""))
+
+
+def _asked(run_dir: Path) -> Mapping[str, Json]:
+    """The latest question of a run: an answer counts for this one and no other."""
     asked = [e for e in read_journal(run_dir).events if e.type == "approval.asked"]
-    return str(asked[-1].fields.get("answer", "")) if asked else ""
+    return asked[-1].fields if asked else {}
 
 
 def view(run_dir: Path) -> RunView:

@@ -1,7 +1,7 @@
 """What every part of a run's process works on: the world, the playbook, the journal, the record."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brctl.engine.ground import Ground
@@ -13,7 +13,8 @@ from brctl.model.event import Event, EventType
 from brctl.model.exit_codes import ExitCode
 from brctl.model.playbook import Json, Playbook, Safety
 from brctl.playbook.expressions import Scope
-from brctl.playbook.plan import scope_of
+from brctl.playbook.lanes import ONLY, narrowed
+from brctl.playbook.plan import nodes_taken, scope_of
 from brctl.playbook.replay import RunRecord, apply_event
 from brctl.playbook.steps import StepState
 
@@ -58,6 +59,7 @@ class RunDesk:
         self.site = site
         self.leases = Leases(ground.state_dir)
         self.lease: Lease | None = None
+        self.facts: dict[str, Json] = {}
         self._journal = journal
 
     def write(self, kind: EventType, fields: Mapping[str, Json]) -> Event:
@@ -72,10 +74,26 @@ class RunDesk:
         apply_event(self.record, event)
         return event
 
-    def scope(self) -> Scope:
-        """Every name an expression may read now."""
-        i = self.inputs
-        return scope_of(i.inputs, i.verdict, i.job, self.site.run, self.record)
+    def scope(self, node: str = ONLY) -> Scope:
+        """Every name an expression may read now; with a node, as that node's steps read it."""
+        return self._scope_with(self.inputs, node)
+
+    def _scope_with(self, i: RunInputs, node: str) -> Scope:
+        known = {"verdicts": i.verdicts, "facts": self.facts}
+        return scope_of(i.inputs, i.verdict, i.job, self.site.run, self.record, node, known)
+
+    def guarded(self, node: str) -> tuple[RunInputs, Scope]:
+        """What a guard looks at: one node of `for_each`, or all that are not through yet."""
+        lanes = self.record.lanes
+        keep = {node} if node else {n for n, lane in lanes.items() if not lane.result}
+        inputs = replace(
+            self.inputs, inputs=narrowed(self.playbook, self.inputs.inputs, keep, lanes)
+        )
+        return inputs, self._scope_with(inputs, ONLY)
+
+    def takes(self) -> tuple[str, ...]:
+        """The nodes this run takes out of service, of all its lanes."""
+        return nodes_taken(self.playbook, (self.scope(node) for node in self.record.lanes))
 
     def since(self, started: datetime) -> float:
         """Seconds since a moment, for the journal."""

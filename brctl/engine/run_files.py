@@ -41,12 +41,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class RunInputs:
-    """What the expressions of a run read, frozen when it was planned."""
+    """What the expressions of a run read, frozen when it was planned.
+
+    Attributes:
+        verdicts: The newest verdict of each node of `for_each`.
+    """
 
     inputs: Arguments
     verdict: Arguments
     verdict_id: str
     job: Arguments
+    verdicts: Arguments = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,11 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class PastResult:
-    """How a run ended, for `play history` and the guards that look back."""
+    """How a run ended, for `play history` and the guards that look back.
+
+    Attributes:
+        lanes: What became of each node of `for_each`.
+    """
 
     run: str
     playbook: str
@@ -75,6 +84,7 @@ class PastResult:
     seconds: float
     ended_at: datetime
     steps: Mapping[str, str] = field(default_factory=dict)
+    lanes: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
 
 
 def write_json(path: Path, value: Json) -> None:
@@ -140,6 +150,7 @@ def save_inputs(run_dir: Path, inputs: RunInputs) -> None:
             "verdict": inputs.verdict,
             "verdict_id": inputs.verdict_id,
             "job": inputs.job,
+            "verdicts": inputs.verdicts,
         },
     )
 
@@ -166,6 +177,7 @@ def plan_document(plan: Plan) -> dict[str, Json]:
         "steps": [
             {
                 "id": step.id,
+                **({"node": step.node} if step.node else {}),
                 "name": step.name,
                 "uses": step.uses,
                 "safety": step.safety.value,
@@ -195,6 +207,7 @@ def plan_document(plan: Plan) -> dict[str, Json]:
             "roles": list(plan.roles),
             "before": plan.gate_before or None,
         },
+        **({"waves": [list(w) for w in plan.waves], "pause": plan.pause} if plan.waves else {}),
         "longest_path_seconds": plan.longest_path_s,
         "planned_at": rfc3339(plan.planned_at),
         "digest": plan.digest,
@@ -248,6 +261,7 @@ def save_result(run_dir: Path, result: PastResult) -> None:
             "seconds": result.seconds,
             "ended_at": rfc3339(result.ended_at),
             "steps": dict(result.steps),
+            **({"lanes": dict(result.lanes)} if result.lanes else {}),
         },
     )
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from brctl import __version__
 from brctl.engine.executor import Executor
 from brctl.engine.ground import Ground, WorldGround
+from brctl.engine.hooks import run_hooks
 from brctl.engine.run_desk import Ending, RunDesk
 from brctl.engine.run_files import (
     PLAN,
@@ -38,9 +39,11 @@ from brctl.library.config import load_settings
 from brctl.model.errors import BrctlError, LockedError
 from brctl.model.event import EVENTS_VERSION, EventType
 from brctl.model.exit_codes import ExitCode
+from brctl.model.playbook import Json
 from brctl.playbook.guards import lock_keys
+from brctl.playbook.lanes import waves_of
 from brctl.playbook.plan import nodes_named
-from brctl.playbook.replay import replay
+from brctl.playbook.replay import lane_row, replay
 from brctl.playbook.steps import StepState
 
 OpenGround = Callable[[Request], AbstractAsyncContextManager[Ground]]
@@ -98,6 +101,7 @@ async def _carry_out(
                 seconds=round(seconds, 3),
                 ended_at=ground.now(),
                 steps={name: step.state.value for name, step in record.steps.items()},
+                lanes={node: lane_row(lane) for node, lane in record.lanes.items() if node},
             ),
         )
         if ending.result == "ok" and inputs.verdict_id:
@@ -121,6 +125,7 @@ def _open_journal(desk: RunDesk, damage: tuple[str, ...]) -> None:
                 "sha256": desk.playbook.sha256,
                 "by": desk.request.by,
                 "pid": os.getpid(),
+                **_waves(desk),
             },
         )
         return
@@ -133,6 +138,13 @@ def _open_journal(desk: RunDesk, damage: tuple[str, ...]) -> None:
             "damage": list(damage),
         },
     )
+
+
+def _waves(desk: RunDesk) -> dict[str, Json]:
+    """The nodes of `for_each` as they are chosen now; a resumed run keeps to them."""
+    if desk.playbook.for_each is None:
+        return {}
+    return {"waves": [list(wave) for wave in waves_of(desk.playbook, desk.scope())]}
 
 
 async def _with_lease(desk: RunDesk, keys: tuple[str, ...]) -> Ending:
@@ -148,7 +160,7 @@ async def _with_lease(desk: RunDesk, keys: tuple[str, ...]) -> Ending:
         loop.add_signal_handler(number, _interrupt, executor, code)
     try:
         ending = await executor.run()
-        await executor.run_hooks(ending)
+        await run_hooks(desk, ending)
     except LockedError as exc:
         # Fenced: another run holds our nodes now, so nothing more may be written or done.
         desk.lease = None
@@ -166,9 +178,9 @@ async def _with_lease(desk: RunDesk, keys: tuple[str, ...]) -> Ending:
 
 def _interrupt(executor: Executor, code: ExitCode) -> None:
     """Once: finish the step and stop. Twice: stop now, the step stays in doubt."""
-    if executor.interrupted is not None:
+    if executor.brake.interrupted is not None:
         os._exit(int(code))
-    executor.interrupted = code
+    executor.brake.interrupted = code
 
 
 async def _keep(desk: RunDesk) -> None:

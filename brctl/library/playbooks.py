@@ -44,6 +44,7 @@ _STEP = ("id", "name", "uses", "with", "run", "env", "where", "when", "skip_if",
          "idempotency_key")  # fmt: skip
 POLICY_KEYS = ("when", "need", "role", "starter_counts")
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_PERCENT = re.compile(r"(\d{1,3}) ?%")
 RETRY_CLASSES = frozenset({"transport", "timeout", "scheduler", "any"})
 _AFTER = ("success", "failure", "always")
 
@@ -184,9 +185,15 @@ class _Reader:
         )
 
     def _for_each(self) -> ForEach | None:
-        if "for_each" in self._top.data:
-            raise self._top.error("`for_each` is not carried out by this version", "for_each")
-        return None
+        if "for_each" not in self._top.data:
+            return None
+        section = self._top.section("for_each")
+        section.allow(("node", "batch", "canary", "max_failed"))
+        canary = section.take("canary", int, 0)
+        if canary < 0:
+            raise section.error(f"'canary' must be at least 0, not {canary}", "canary")
+        count, ratio = _max_failed(section)
+        return ForEach(_nodes_of(section), _batch(section), canary, count, ratio)
 
     def _step(self, section: Section) -> Step:
         section.allow(_STEP)
@@ -199,6 +206,7 @@ class _Reader:
             arguments=section.section("with").data,
             when=section.take("when", str, ""),
             skip_if=section.take("skip_if", str, ""),
+            after=section.choice("after", _AFTER, "success"),
             safety=safety,
             undo=self._undo(section),
             verify=self._hook(section.section("verify")) if "verify" in section.data else None,
@@ -212,8 +220,6 @@ class _Reader:
         for key, what in _NOT_YET_STEP.items():
             if key in section.data:
                 raise section.error(f"{key!r}: {what} is not carried out by this version", key)
-        if section.choice("after", _AFTER, "success") != "success":
-            raise section.error("`after` is not carried out by this version", "after")
 
     def _undo(self, section: Section) -> Hook | str | None:
         value = section.data.get("undo")
@@ -263,6 +269,35 @@ def read_policy(row: Section) -> Policy:
         starter_counts=row.take("starter_counts", bool, default=False),
         origin=row.origin(),
     )
+
+
+def _nodes_of(section: Section) -> Json:
+    value: Json = section.data.get("node")
+    if not isinstance(value, str | list):
+        raise section.error("`node` names the nodes, such as $(inputs.nodes)", "node")
+    return value
+
+
+def _batch(section: Section) -> Json:
+    """A number of nodes, or an expression that gives one."""
+    value: Json = section.data.get("batch", 1)
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if is_number or (isinstance(value, str) and OPENING in value):
+        return value
+    raise section.error(f"'batch' is a number of nodes of at least 1, not {value!r}", "batch")
+
+
+def _max_failed(section: Section) -> tuple[int | None, float | None]:
+    """How many nodes may fail, or which part of them."""
+    value = section.data.get("max_failed")
+    if value is None:
+        return None, None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value, None
+    match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match[1]) > 100:
+        raise section.error(f"'max_failed' is a count or 0% to 100%, not {value!r}", "max_failed")
+    return None, int(match[1]) / 100
 
 
 def _read_retry(section: Section) -> Retry:

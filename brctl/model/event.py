@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from brctl.model.playbook import Json
 
-EVENTS_VERSION = "1.0"
+EVENTS_VERSION = "1.1"
 
 
 class EventType(StrEnum):
@@ -17,6 +17,8 @@ class EventType(StrEnum):
     RUN_STARTED = "run.started"
     RUN_RESUMED = "run.resumed"
     GUARDS_CHECKED = "guards.checked"
+    NODE_STARTED = "node.started"
+    NODE_ENDED = "node.ended"
     STEP_SKIPPED = "step.skipped"
     STEP_INTENT = "step.intent"
     STEP_RESULT = "step.result"

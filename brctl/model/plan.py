@@ -50,7 +50,11 @@ class GuardResult:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One step as it would run now; arguments that depend on earlier steps stay unknown."""
+    """One step as it would run now; arguments that depend on earlier steps stay unknown.
+
+    Attributes:
+        node: The node of `for_each` it runs for; "" without one.
+    """
 
     id: str
     name: str
@@ -60,6 +64,7 @@ class PlannedStep:
     changes: tuple[Change, ...]
     skipped: str = ""
     undoable: bool = False
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,8 @@ class Plan:
         longest_path_s: Sum of all timeouts, retries included.
         people: How many must approve before `gate_before`.
         roles: Unix groups some of them must be in.
+        waves: The nodes of `for_each` that run side by side, in turn; empty without it.
+        pause: When failed nodes stop the waves until a person says go on; "" for never.
     """
 
     playbook: str
@@ -86,6 +93,8 @@ class Plan:
     planned_at: datetime
     digest: str
     roles: tuple[str, ...] = ()
+    waves: tuple[tuple[str, ...], ...] = ()
+    pause: str = ""
 
     @property
     def refused(self) -> tuple[GuardResult, ...]:

@@ -218,9 +218,10 @@ class Playbook:
     on_failure: tuple[Hook, ...] = ()
     always: tuple[Hook, ...] = ()
 
-    def step(self, step_id: str) -> Step:
-        """The step of this id; KeyError when there is none."""
+    def step(self, name: str) -> Step:
+        """The step of an id, or of its instance `id@node`; KeyError when there is none."""
+        step_id = name.partition("@")[0]
         for step in self.steps:
             if step.id == step_id:
                 return step
-        raise KeyError(step_id)
+        raise KeyError(name)

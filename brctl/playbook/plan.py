@@ -2,17 +2,26 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.model.job import Job
 from brctl.model.nodeset import expand
-from brctl.model.playbook import Arguments, InputSpec, InputType, Json, Playbook, Step
+from brctl.model.playbook import Arguments, Hook, InputSpec, InputType, Json, Playbook, Step
 from brctl.model.units import parse_duration_s
 from brctl.model.verdict import Verdict
-from brctl.playbook.expressions import KNOWN_AFTER_RUN, Scope, Value
-from brctl.playbook.replay import RunRecord
+from brctl.playbook.expressions import (
+    KNOWN_AFTER_RUN,
+    Literal,
+    Scope,
+    Value,
+    names_in,
+    parse_expression,
+)
+from brctl.playbook.lanes import ONLY, instance_of
+from brctl.playbook.replay import RunRecord, blank_record
 from brctl.playbook.steps import StepState
 from brctl.playbook.templates import expand as expand_template
+from brctl.playbook.templates import expressions_in
 from brctl.playbook.verbs import VERBS
 
 
@@ -49,21 +58,37 @@ def job_scope(job: Job | None) -> dict[str, Json]:
 
 
 def scope_of(
-    inputs: Arguments, verdict: Arguments, job: Arguments, run: str, record: RunRecord
+    inputs: Arguments,
+    verdict: Arguments,
+    job: Arguments,
+    run: str,
+    record: RunRecord,
+    node: str = ONLY,
+    known: Arguments | None = None,
 ) -> Scope:
-    """Every name an expression may read now; what a step has not given yet stays unknown."""
+    """Every name an expression may read now; what a step has not given yet stays unknown.
+
+    With a node, the steps are that node's, and `known` holds `verdicts` and `facts` by node.
+    """
     steps: dict[str, Value] = {
-        name: {"out": step.out if step.state is StepState.DONE else KNOWN_AFTER_RUN}  # type: ignore[dict-item]  # the marker travels inside until it is read
-        for name, step in record.steps.items()
+        step_id: {"out": _out(record, instance_of(step_id, node))}  # type: ignore[dict-item]  # the marker travels inside until it is read
+        for step_id in record.step_ids
     }
+    failed = record.lanes.get(node, record)
     return {
         "inputs": inputs,
         "verdict": verdict,
         "job": job,
         "run": {"id": run or str(KNOWN_AFTER_RUN)},
         "steps": steps,  # type: ignore[dict-item]  # as above
-        "failed": {"step": record.failed_step, "error": record.failed_error},
+        "failed": {"step": failed.failed_step, "error": failed.failed_error},
+        **({"node": node, **(known or {})} if node else {}),
     }
+
+
+def _out(record: RunRecord, instance: str) -> Value:
+    step = record.steps.get(instance)
+    return step.out if step is not None and step.state is StepState.DONE else KNOWN_AFTER_RUN
 
 
 def read_input(spec: InputSpec, value: Json) -> Json:
@@ -135,13 +160,18 @@ def arguments_of(step: Step, scope: Scope) -> dict[str, Json]:
     return {key: expand_template(value, scope) for key, value in step.arguments.items()}
 
 
-def nodes_taken(playbook: Playbook, scope: Scope) -> tuple[str, ...]:
-    """The nodes a playbook takes out of service, as far as they are known before it runs."""
+def nodes_taken(playbook: Playbook, scopes: Iterable[Scope]) -> tuple[str, ...]:
+    """The nodes a playbook takes out of service, as far as they are known before it runs.
+
+    All nodes of all lanes count: the window of a limit is longer than a run.
+    """
+    takers = [
+        step for step in playbook.steps if step.uses in VERBS and VERBS[step.uses].takes_nodes
+    ]
     taken: list[str] = []
-    for step in playbook.steps:
-        verb = VERBS.get(step.uses)
-        if verb is not None and verb.takes_nodes:
-            value = arguments_of(step, scope).get("nodes")
+    for scope in scopes:
+        for step in takers:
+            value = expand_template(step.arguments.get("nodes"), scope)
             taken += [str(n) for n in _nodes(value)] if value != str(KNOWN_AFTER_RUN) else []  # type: ignore[union-attr]  # _nodes gives a list
     return tuple(dict.fromkeys(taken))
 
@@ -164,14 +194,37 @@ def nodes_named(playbook: Playbook, inputs: Arguments) -> tuple[str, ...]:
 
 
 def longest_path_s(playbook: Playbook, record: RunRecord | None = None) -> float:
-    """Seconds until every timeout and every retry of what is left to do is used up."""
+    """Seconds until every timeout and every retry of what is left to do is used up.
+
+    The nodes of a wave run side by side, the waves one after the other.
+    """
+    record = record or blank_record(playbook)
+    return sum(
+        max((_left_s(playbook, record, node) for node in wave), default=0.0)
+        for wave in record.waves
+    )
+
+
+def _left_s(playbook: Playbook, record: RunRecord, node: str) -> float:
     over = (StepState.DONE, StepState.SKIPPED)
     return sum(
         step.timeout_s * (step.retry.times + 1)
         + sum(step.retry.backoff_s * step.retry.factor**n for n in range(step.retry.times))
         for step in playbook.steps
-        if record is None or record.steps[step.id].state not in over
+        if not record.lanes[node].result
+        and record.steps[instance_of(step.id, node)].state not in over
     )
+
+
+def reads(step: Step, root: str, key: str = "") -> bool:
+    """Whether any expression of a step reads this name, or this part of it."""
+    texts = [text for text in (step.when, step.skip_if) if text]
+    hooks = [hook.arguments for hook in (step.undo, step.verify) if isinstance(hook, Hook)]
+    values: list[Json] = [step.arguments, step.env, step.idempotency_key, *hooks]
+    for value in values:
+        texts += [text for _, text in expressions_in(value)]
+    names = [name for text in texts for name in names_in(parse_expression(text))]
+    return any(n.root == root and (not key or Literal(key) in n.keys) for n in names)
 
 
 def digest_of(*parts: Json) -> str:

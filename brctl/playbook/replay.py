@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 from brctl.model.event import Event, EventType
 from brctl.model.playbook import Arguments, Json, Playbook, Safety
+from brctl.playbook.lanes import ONLY, Waves, instance_of, split_instance
 from brctl.playbook.steps import StepEvent, StepState, advance
 
-OPEN_STATES = frozenset({StepState.PENDING, StepState.UNCERTAIN, StepState.FAILED})
+AFTERWARDS = "afterwards"
+"""What follows when a step with `after: failure` fails: what had failed before stays the cause."""
 
 
 @dataclass(slots=True)
@@ -33,15 +35,40 @@ class StepRecord:
 
 
 @dataclass(slots=True)
+class LaneRecord:
+    """The past of one node of `for_each`; a run without it has one lane, of no node.
+
+    Attributes:
+        given_up: A step failed with `next_node`: its own changes go back, the other nodes go on.
+        result: `ok`, `failed`, `needs_human` or `skipped`; "" while it is not through.
+        failed_step: Id of the step that failed, without the node.
+    """
+
+    started_at: str = ""
+    given_up: bool = False
+    result: str = ""
+    why: str = ""
+    seconds: float = 0.0
+    failed_step: str = ""
+    failed_error: str = ""
+
+
+@dataclass(slots=True)
 class RunRecord:
     """A run's past.
 
     Attributes:
+        step_ids: Of the playbook, in its order.
+        steps: By instance, `burnin@gpu0412`; by step id without `for_each`.
+        waves: The nodes that run side by side, in turn.
         approvals: Who said yes, by the digest of the plan they saw.
         forgiven: Failed steps whose playbook says to go on.
     """
 
-    steps: dict[str, StepRecord]
+    step_ids: tuple[str, ...]
+    steps: dict[str, StepRecord] = field(default_factory=dict)
+    lanes: dict[str, LaneRecord] = field(default_factory=dict)
+    waves: Waves = ()
     started: bool = False
     rolling_back: bool = False
     denied_by: str = ""
@@ -55,23 +82,52 @@ class RunRecord:
     result: str = ""
     exit_code: int | None = None
 
+    def lay_out(self, waves: Waves) -> None:
+        """Give every node of these waves its lane of untouched steps."""
+        self.waves = waves
+        for node in (node for wave in waves for node in wave):
+            self.lanes[node] = LaneRecord()
+            for step_id in self.step_ids:
+                self.steps[instance_of(step_id, node)] = StepRecord()
+
     def in_state(self, *states: StepState) -> tuple[str, ...]:
-        """Ids of the steps in these states, in the playbook's order."""
+        """Instances of the steps in these states, in the playbook's order."""
         return tuple(name for name, step in self.steps.items() if step.state in states)
 
-    def past_no_return(self, playbook: Playbook) -> bool:
+    def past_no_return(self, playbook: Playbook, node: str = ONLY) -> bool:
         """Whether a step that cannot be undone was started: from there recovery goes forward."""
+        untouched = (StepState.PENDING, StepState.SKIPPED)
         return any(
             step.safety is Safety.DESTRUCTIVE
-            and self.steps[step.id].state is not StepState.PENDING
-            and self.steps[step.id].state is not StepState.SKIPPED
+            and (name := instance_of(step.id, node)) in self.steps
+            and self.steps[name].state not in untouched
             for step in playbook.steps
         )
 
 
+def lane_row(lane: LaneRecord) -> dict[str, Json]:
+    """What became of one node, for documents."""
+    return {
+        "result": lane.result or None,
+        "why": lane.why or None,
+        "failed_step": lane.failed_step or None,
+        "seconds": lane.seconds,
+    }
+
+
+def blank_record(playbook: Playbook, waves: Waves = ((ONLY,),)) -> RunRecord:
+    """The record of a run that has not started."""
+    record = RunRecord(tuple(step.id for step in playbook.steps))
+    record.lay_out(waves)
+    return record
+
+
 def replay(playbook: Playbook, events: Iterable[Event]) -> RunRecord:
-    """The record of a run from its events; what was running when they stop is UNCERTAIN."""
-    record = RunRecord({step.id: StepRecord() for step in playbook.steps})
+    """The record of a run from its events; what was running when they stop is UNCERTAIN.
+
+    The nodes of a `for_each` are those that its first lines name, whatever would be chosen today.
+    """
+    record = blank_record(playbook, ((ONLY,),) if playbook.for_each is None else ())
     for event in events:
         apply_event(record, event)
     for step in record.steps.values():
@@ -105,10 +161,31 @@ def _step(record: RunRecord, fields: Mapping[str, Json]) -> StepRecord:
     return record.steps[_text(fields, "step")]
 
 
+def _lane(record: RunRecord, fields: Mapping[str, Json]) -> LaneRecord:
+    return record.lanes[_text(fields, "node")]
+
+
 def _started(record: RunRecord, fields: Mapping[str, Json]) -> None:
+    waves = fields.get("waves")
+    if isinstance(waves, list):
+        record.lay_out(tuple(tuple(str(node) for node in wave) for wave in waves))
+    _resumed(record, fields)
+
+
+def _resumed(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.started = True
     record.started_by = record.started_by or _text(fields, "by")
     record.result, record.exit_code = "", None
+
+
+def _node_started(record: RunRecord, fields: Mapping[str, Json]) -> None:
+    _lane(record, fields).started_at = _text(fields, "started_at")
+
+
+def _node_ended(record: RunRecord, fields: Mapping[str, Json]) -> None:
+    lane, seconds = _lane(record, fields), fields.get("seconds")
+    lane.result, lane.why = _text(fields, "result"), _text(fields, "why")
+    lane.seconds = float(seconds) if isinstance(seconds, int | float) else 0.0
 
 
 def _skipped(record: RunRecord, fields: Mapping[str, Json]) -> None:
@@ -133,11 +210,31 @@ def _result(record: RunRecord, fields: Mapping[str, Json]) -> None:
     step.changed = step.changed or fields.get("changed") is True
     step.out, step.say = _mapping(fields, "out"), _text(fields, "say")
     step.error = "" if succeeded else _text(fields, "error")
-    if not succeeded and fields.get("final") is True:
-        record.failed_step, record.failed_error = _text(fields, "step"), step.error
-        if fields.get("then") == "continue":
-            record.forgiven.add(record.failed_step)
-        record.rolling_back = record.rolling_back or fields.get("then") == "rollback"
+    if succeeded:
+        _came_right(record, _text(fields, "step"))
+    elif fields.get("final") is True:
+        _failed_for_good(record, _text(fields, "step"), _text(fields, "then"))
+
+
+def _failed_for_good(record: RunRecord, instance: str, then: str) -> None:
+    step_id, node = split_instance(instance)
+    if then == "continue":
+        record.forgiven.add(instance)
+    if then in ("continue", AFTERWARDS):
+        return
+    lane = record.lanes[node]
+    lane.failed_step = record.failed_step = step_id
+    lane.failed_error = record.failed_error = record.steps[instance].error
+    lane.given_up = lane.given_up or then == "next_node"
+    record.rolling_back = record.rolling_back or then == "rollback"
+
+
+def _came_right(record: RunRecord, instance: str) -> None:
+    """A step that had failed succeeded in a resumed run: it is no longer what went wrong."""
+    step_id, node = split_instance(instance)
+    lane = record.lanes[node]
+    if lane.failed_step == step_id:
+        lane.failed_step = lane.failed_error = record.failed_step = record.failed_error = ""
 
 
 def _settled(record: RunRecord, fields: Mapping[str, Json]) -> None:
@@ -179,7 +276,8 @@ def _denied(record: RunRecord, fields: Mapping[str, Json]) -> None:
 
 
 def _asked(record: RunRecord, fields: Mapping[str, Json]) -> None:
-    record.asked_at = record.asked_at or _text(fields, "asked_at")
+    if "about" not in fields:
+        record.asked_at = record.asked_at or _text(fields, "asked_at")
 
 
 def _expired(record: RunRecord, fields: Mapping[str, Json]) -> None:
@@ -194,7 +292,9 @@ def _end(record: RunRecord, fields: Mapping[str, Json]) -> None:
 
 _FOLDS: Mapping[EventType, Callable[[RunRecord, Mapping[str, Json]], None]] = {
     EventType.RUN_STARTED: _started,
-    EventType.RUN_RESUMED: _started,
+    EventType.RUN_RESUMED: _resumed,
+    EventType.NODE_STARTED: _node_started,
+    EventType.NODE_ENDED: _node_ended,
     EventType.STEP_SKIPPED: _skipped,
     EventType.STEP_INTENT: _intent,
     EventType.STEP_RESULT: _result,

@@ -17,6 +17,12 @@ VERDICT_NAMES = frozenset(
 JOB_NAMES = frozenset({"name", "nodes", "ranks", "gpus"})
 RUN_NAMES = frozenset({"id"})
 FAILED_NAMES = frozenset({"step", "error"})
+FACT_NAMES = frozenset(
+    {"name", "address", "role", "gpus", "rack", "leaf", "gpu_model", "serial", "gpu_processes"}
+)
+"""What `facts[node]` knows: the inventory's words, and how many processes compute on its GPUs."""
+
+PER_NODE = {"verdicts": VERDICT_NAMES, "facts": FACT_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,8 @@ class _Names:
         """What is wrong with a name here, or None."""
         if name.root == "steps":
             return self._step_problem(name)
+        if name.root in PER_NODE and "node" in self.roots:
+            return _node_problem(name)
         if name.root not in self.roots:
             return f"`{name}`: no such name; {did_you_mean(name.root, [*self.roots, 'steps'])}"
         known = self.roots[name.root]
@@ -62,6 +70,16 @@ class _Names:
         return None
 
 
+def _node_problem(name: Name) -> str | None:
+    """`verdicts[node].action`: of the node whose turn it is, and of no other."""
+    keys = _literal_keys(name)
+    if len(keys) != 2 or name.keys[0] != Name("node", ()):
+        return f"`{name}`: write {name.root}[node].NAME"
+    if keys[1] not in PER_NODE[name.root]:
+        return f"`{name}`: no such name; {did_you_mean(keys[1], PER_NODE[name.root])}"
+    return None
+
+
 def _literal_keys(name: Name) -> list[str]:
     return [str(key.value) if isinstance(key, Literal) else "[...]" for key in name.keys]
 
@@ -76,7 +94,8 @@ def find_mistakes(playbook: Playbook) -> Iterator[Mistake]:
         yield from _verb(step, place)
         yield from _danger(step, place)
         yield from _step_names(step, place, names)
-    everything = _names_at(playbook, len(playbook.steps))
+    everything = _names_of_run(playbook, len(playbook.steps))
+    yield from _each_names(playbook)
     yield from _guard_names(playbook)
     yield from _policy_names(playbook)
     for key, hooks in (("on_failure", playbook.on_failure), ("always", playbook.always)):
@@ -85,20 +104,26 @@ def find_mistakes(playbook: Playbook) -> Iterator[Mistake]:
 
 
 def _names_at(playbook: Playbook, index: int) -> _Names:
-    earlier = playbook.steps[:index]
+    """The names at a step: those of the run, its node, and what earlier steps give."""
+    outs = {
+        step.id: VERBS[step.uses].gives if step.uses in VERBS else frozenset({"exit_status"})
+        for step in playbook.steps[:index]
+    }
+    node = {"node": frozenset[str]()} if playbook.for_each is not None else {}
+    return _Names({**_names_of_run(playbook, 0).roots, **node}, outs)
+
+
+def _names_of_run(playbook: Playbook, index: int) -> _Names:
+    """The names outside of steps; with `for_each` no step has one result for the whole run."""
     roots = {
         "inputs": frozenset(playbook.inputs),
         "verdict": VERDICT_NAMES,
         "job": JOB_NAMES,
         "run": RUN_NAMES,
     }
-    if playbook.for_each is not None:
-        roots["node"] = frozenset()
-    outs = {
-        step.id: VERBS[step.uses].gives if step.uses in VERBS else frozenset({"exit_status"})
-        for step in earlier
-    }
-    return _Names(roots, outs)
+    if playbook.for_each is not None or index == 0:
+        return _Names(roots, {})
+    return _Names(roots, _names_at(playbook, index).outs)
 
 
 def _with_failure(names: _Names) -> _Names:
@@ -199,8 +224,15 @@ def _hook(hook: Hook, place: Place, names: _Names) -> Iterator[Mistake]:
     yield from _templates((*place, "with"), hook.arguments, names)
 
 
+def _each_names(playbook: Playbook) -> Iterator[Mistake]:
+    each, names = playbook.for_each, _names_of_run(playbook, 0)
+    if each is not None:
+        yield from _templates(("for_each", "node"), each.node, names)
+        yield from _templates(("for_each", "batch"), each.batch, names)
+
+
 def _guard_names(playbook: Playbook) -> Iterator[Mistake]:
-    names = _names_at(playbook, 0)
+    names = _names_of_run(playbook, 0)
     for index, guard in enumerate(playbook.guards):
         yield from _templates(("guards", index, guard.kind), guard.parameters, names)
 
@@ -209,7 +241,7 @@ def _policy_names(playbook: Playbook) -> Iterator[Mistake]:
     if playbook.approval is not None:
         for index, policy in enumerate(playbook.approval.policy):
             place = ("approval", "policy", index, "when")
-            yield from _bare(place, policy.when, _names_at(playbook, 0))
+            yield from _bare(place, policy.when, _names_of_run(playbook, 0))
 
 
 def _bare(place: Place, text: str, names: _Names) -> Iterator[Mistake]:

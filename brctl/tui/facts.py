@@ -70,7 +70,7 @@ class NodeFact:
 
 @dataclass(frozen=True, slots=True)
 class StepFact:
-    """One step of a run, as planned and as the journal tells it."""
+    """One step of a run, as planned and as the journal tells it; `id@node` with `for_each`."""
 
     id: str
     uses: str
@@ -80,6 +80,23 @@ class StepFact:
     error: str = ""
     seconds: float | None = None
     undoable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFact:
+    """What became of one node of a playbook that runs once per node.
+
+    Attributes:
+        result: As in the journal; "" while the node is not through.
+        at_step: The step it is at, or that failed.
+    """
+
+    node: str
+    result: str = ""
+    started: bool = False
+    at_step: str = ""
+    why: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +116,7 @@ class RunFact:
     Attributes:
         state: `running`, `lost` when its process died before the end, `unreadable`, or the result.
         words: What must be typed to approve it; "" when nothing is asked.
+        question: What it asks besides its gate; "" at the gate.
         alive: A process owns it now.
         damage: What is wrong about the journal, in sentences.
     """
@@ -114,9 +132,11 @@ class RunFact:
     job: str = ""
     nodes: tuple[str, ...] = ()
     steps: tuple[StepFact, ...] = ()
+    lanes: tuple[LaneFact, ...] = ()
     guards: tuple[GuardFact, ...] = ()
     gate: str = ""
     words: str = ""
+    question: str = ""
     asked_at: datetime | None = None
     why: str = ""
 

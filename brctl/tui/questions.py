@@ -7,6 +7,7 @@ from brctl.model.nodeset import fold
 from brctl.model.plan import GuardResult, Plan
 from brctl.model.playbook import Safety
 from brctl.model.units import describe_duration
+from brctl.playbook.lanes import instance_of, split_instance
 from brctl.tui.facts import RunFact
 from brctl.tui.hand import Proposal
 from brctl.tui.rows import Row, Span, Tone, blank, heading, paragraph, place_of, row, safe
@@ -61,8 +62,9 @@ def _steps(plan: Plan) -> Sequence[Row]:
     rows: list[Row] = []
     for number, step in enumerate(plan.steps, start=1):
         gate = step.id == plan.gate_before
+        name = safe(instance_of(step.id, step.node), 80)
         spans: list[Span | str] = [
-            (f"{number:2} {step.id:18.18} ", Tone.HEAD),
+            (f"{number:2} {name:18} ", Tone.HEAD),
             f"{step.uses:22.22} ",
         ]
         if step.safety is Safety.DESTRUCTIVE:
@@ -91,10 +93,10 @@ def _guard(guard: GuardResult, width: int) -> list[Row]:
 def approval_question(run: RunFact, width: int, *, yes: bool, times: Times) -> Question:
     """Answer a run that waits."""
     verb = "approve" if yes else "deny"
-    gate = next((step for step in run.steps if step.id == run.gate), None)
+    gate = next((step for step in run.steps if split_instance(step.id)[0] == run.gate), None)
     warn = "no way back after it" if gate and gate.safety is Safety.DESTRUCTIVE else "can be undone"
     what = (
-        f"{run.gate} is the next step: {warn}"
+        run.question or f"{run.gate} is the next step: {warn}"
         if yes
         else "the run ends; what it changed so far is taken back"
     )

@@ -14,10 +14,11 @@ from brctl.journal.store import Recording, read_journal
 from brctl.model.event import Event, EventType
 from brctl.model.playbook import Json, Playbook, Safety
 from brctl.model.units import parse_rfc3339
+from brctl.playbook.lanes import instance_of
 from brctl.playbook.plan import nodes_named
 from brctl.playbook.replay import RunRecord, replay
 from brctl.playbook.steps import StepState
-from brctl.tui.facts import GuardFact, RunFact, StepFact
+from brctl.tui.facts import GuardFact, LaneFact, RunFact, StepFact
 
 
 def read_run(run_dir: Path, *, alive: bool) -> RunFact:
@@ -43,9 +44,11 @@ def read_run(run_dir: Path, *, alive: bool) -> RunFact:
         job=str(inputs.job.get("name") or ""),
         nodes=nodes_named(playbook, inputs.inputs),
         steps=_steps(playbook, record, recording, alive=alive),
+        lanes=_lanes(record),
         guards=_guards(recording, run_dir),
         gate=playbook.approval.gate_before if playbook.approval else "",
         words=_text(asked, "answer") if record.result == "waiting" else "",
+        question=_text(asked, "why") if record.result == "waiting" else "",
         asked_at=parse_rfc3339(_text(asked, "asked_at")) if _text(asked, "asked_at") else None,
         why=_text(_last(recording.events, EventType.END), "why"),
     )
@@ -75,18 +78,33 @@ def _steps(
         if event.type is EventType.STEP_RESULT
     }
     facts = []
-    for step in playbook.steps:
-        past = record.steps[step.id]
+    for name, past in record.steps.items():
+        step = playbook.step(name)
         # A living process has not lost its step; only a dead one leaves it in doubt.
         state = StepState.RUNNING if alive and past.state is StepState.UNCERTAIN else past.state
-        took = seconds.get(step.id)
+        took = seconds.get(name)
         facts.append(
             StepFact(
-                step.id, step.uses, step.safety, state, past.say, past.error,
+                name, step.uses, step.safety, state, past.say, past.error,
                 took if isinstance(took, int | float) else None, step.undo is not None,
             )
         )  # fmt: skip
     return tuple(facts)
+
+
+def _lanes(record: RunRecord) -> tuple[LaneFact, ...]:
+    return tuple(
+        LaneFact(node, lane.result, bool(lane.started_at), lane.failed_step or _at(record, node),
+                 lane.why, lane.seconds)
+        for node, lane in record.lanes.items()
+        if node
+    )  # fmt: skip
+
+
+def _at(record: RunRecord, node: str) -> str:
+    """The step a node is at: the last one that was begun."""
+    begun = [s for s in record.step_ids if record.steps[instance_of(s, node)].attempts]
+    return begun[-1] if begun else ""
 
 
 def _guards(recording: Recording, run_dir: Path) -> tuple[GuardFact, ...]:

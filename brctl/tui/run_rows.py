@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from brctl.model.event import Event, EventType
 from brctl.model.nodeset import fold
 from brctl.model.playbook import Safety
+from brctl.playbook.lanes import split_instance
 from brctl.playbook.steps import StepState
-from brctl.tui.facts import RunFact, StepFact
+from brctl.tui.facts import LaneFact, RunFact, StepFact
 from brctl.tui.rows import Row, Span, Tone, blank, heading, paragraph, place_of, row, safe, table
 from brctl.tui.times import Times
 
@@ -22,8 +23,13 @@ WORDS: Mapping[StepState, Span] = {
     StepState.UNDO_FAILED: ("NOT UNDONE", Tone.CRIT),
 }
 
+LANE_TONES: Mapping[str, Tone] = {
+    "ok": Tone.SPARE, "running": Tone.WARN, "failed": Tone.CORDON, "needs_human": Tone.CRIT,
+}  # fmt: skip
+
 STATE_TONES: Mapping[str, Tone] = {
-    "ok": Tone.SPARE, "running": Tone.WARN, "starting": Tone.WARN, "waiting": Tone.WARN,
+    "ok": Tone.SPARE, "partial": Tone.WARN, "running": Tone.WARN, "starting": Tone.WARN,
+    "waiting": Tone.WARN,
     "rolled_back": Tone.CORDON, "needs_human": Tone.CRIT, "lost": Tone.CRIT,
     "unreadable": Tone.CRIT, "refused": Tone.UNKNOWN,
 }  # fmt: skip
@@ -64,7 +70,7 @@ def run_rows(run: RunFact, width: int, times: Times) -> list[Row]:
         (run.state.upper(), STATE_TONES.get(run.state, Tone.UNKNOWN)),
     )  # fmt: skip
     rows = [head, *_standing(run, width), blank()]
-    rows += [_step(number, step, run) for number, step in enumerate(run.steps, start=1)]
+    rows += _lanes(run) if run.lanes else _steps(run, run.steps)
     rows += [blank(), heading("GUARDS, as last checked"), *_guards(run, width)]
     return rows
 
@@ -72,7 +78,8 @@ def run_rows(run: RunFact, width: int, times: Times) -> list[Row]:
 def _standing(run: RunFact, width: int) -> list[Row]:
     rows: list[Row] = []
     if run.waiting:
-        rows.append(row((f"WAITING FOR YOU before {run.gate}: A approves, D denies; ", Tone.WARN),
+        what = run.question or f"before {run.gate}"
+        rows.append(row((f"WAITING FOR YOU {safe(what, 200)}: A approves, D denies; ", Tone.WARN),
                         f"words to type: {safe(run.words, 60)}"))  # fmt: skip
     if run.state == "lost":
         text = f"its process is gone; go on with: brctl play resume {run.name}"
@@ -87,9 +94,37 @@ def _standing(run: RunFact, width: int) -> list[Row]:
     return rows
 
 
+def _lanes(run: RunFact) -> list[Row]:
+    """One line per node, then the steps of those that are not well through."""
+    rows = [heading("NODES"), *(_lane(lane, run) for lane in run.lanes)]
+    for lane in run.lanes:
+        if lane.started and lane.result not in ("ok", "skipped"):
+            steps = [step for step in run.steps if split_instance(step.id)[1] == lane.node]
+            rows += [blank(), heading(safe(lane.node, 60)), *_steps(run, steps)]
+    return rows
+
+
+def _lane(lane: LaneFact, run: RunFact) -> Row:
+    word, tone = lane.result or ("running" if lane.started and run.alive else "."), Tone.DIM
+    tone = LANE_TONES.get(word, tone)
+    took = f"{lane.seconds:6.1f} s  " if lane.result else "          "
+    at_step = (
+        f"at {lane.at_step}  " if lane.at_step and lane.result not in ("ok", "skipped") else ""
+    )
+    key = f"lane:{run.name}:{lane.node}"
+    return row(
+        (f"{word:12.12}", tone), f"{safe(lane.node, 24):24} ", (took, Tone.DIM), at_step,
+        safe(lane.why, 300), key=key,
+    )  # fmt: skip
+
+
+def _steps(run: RunFact, steps: Iterable[StepFact]) -> list[Row]:
+    return [_step(number, step, run) for number, step in enumerate(steps, start=1)]
+
+
 def _step(number: int, step: StepFact, run: RunFact) -> Row:
     word = WORDS[step.state]
-    if run.waiting and step.id == run.gate and step.state is StepState.PENDING:
+    if run.waiting and split_instance(step.id)[0] == run.gate and step.state is StepState.PENDING:
         word = ("GATE    ", Tone.WARN)
     said = safe(step.error or step.say, 300)
     last = ""
@@ -98,7 +133,12 @@ def _step(number: int, step: StepFact, run: RunFact) -> Row:
     took = f"{step.seconds:6.1f} s  " if step.seconds is not None else "          "
     key = f"step:{run.name}:{step.id}"
     return row(
-        word, f" {number} {step.id:16.16} ", (took, Tone.DIM), said, (last, Tone.WARN), key=key
+        word,
+        f" {number} {split_instance(step.id)[0]:16.16} ",
+        (took, Tone.DIM),
+        said,
+        (last, Tone.WARN),
+        key=key,
     )
 
 

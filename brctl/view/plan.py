@@ -1,8 +1,9 @@
 """A plan and the playbooks as people read them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.model.exit_codes import ExitCode
+from brctl.model.nodeset import fold
 from brctl.model.plan import Plan
 from brctl.model.playbook import Need, Playbook
 from brctl.model.units import describe_duration
@@ -12,8 +13,7 @@ from brctl.view.text import columns, printable
 
 def plan_page(plan: Plan, document: Mapping[str, Json]) -> Page:
     """The answer of `play plan`: what would change, what the guards say, who must agree."""
-    rows = [[c.sign.value, printable(c.subject), printable(c.what)] for c in plan.changes]
-    lines = columns(rows).splitlines() or ["no changes"]
+    lines = _changes(plan) + _waves(plan)
     for guard in plan.guards:
         sign = "ok     " if guard.ok else "REFUSED"
         lines.append(f"  {sign} {guard.kind}: {guard.sentence}   {guard.origin}")
@@ -28,6 +28,39 @@ def plan_page(plan: Plan, document: Mapping[str, Json]) -> Page:
     lines.append(f"guards {passed}/{len(plan.guards)} ok; approval: {asks}; longest path {path}")
     code = ExitCode.REFUSED if plan.refused else ExitCode.OK
     return Page("Plan", {"plan": document}, "\n".join(lines), code)
+
+
+def _changes(plan: Plan) -> list[str]:
+    """One line per change; nodes of `for_each` that change alike share one."""
+    if not plan.waves:
+        rows = [[c.sign.value, printable(c.subject), printable(c.what)] for c in plan.changes]
+        return columns(rows).splitlines() or ["no changes"]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for change in plan.changes:
+        alike.setdefault((change.sign.value, change.what), []).append(change.subject)
+    rows = [[sign, printable(_together(s)), printable(what)] for (sign, what), s in alike.items()]
+    return columns(rows).splitlines() or ["no changes"]
+
+
+def _together(subjects: Sequence[str]) -> str:
+    """Node names folded; other objects as they are."""
+    return ", ".join(dict.fromkeys(subjects)) if " " in "".join(subjects) else fold(subjects)
+
+
+def _waves(plan: Plan) -> list[str]:
+    """Which nodes have their turn when, and which steps some of them leave out."""
+    if not plan.waves:
+        return []
+    turns = [f"{fold(wave)} alone" if len(wave) == 1 else fold(wave) for wave in plan.waves]
+    lines = [f"  nodes   {printable(', then '.join(turns))}"]
+    lines += [f"  pauses when {plan.pause}"] if plan.pause else []
+    skipped: dict[tuple[str, str], list[str]] = {}
+    for step in plan.steps:
+        if step.skipped:
+            skipped.setdefault((step.id, step.skipped), []).append(step.node)
+    lines += [f"  skips   {step} on {fold(nodes)}: {printable(why)}"
+              for (step, why), nodes in skipped.items()]  # fmt: skip
+    return lines
 
 
 def playbook_rows(playbooks: Iterable[Playbook]) -> list[dict[str, Json]]:
@@ -71,7 +104,8 @@ def playbook_page(playbook: Playbook) -> Page:
          ("approval before; " if step.id == gate else "") + step.name]
         for n, step in enumerate(playbook.steps, start=1)
     ]  # fmt: skip
-    text = "\n".join([*head, "inputs", columns(inputs, "  "), "steps", columns(steps, "  ")])
+    each = "steps, once per node" if playbook.for_each else "steps"
+    text = "\n".join([*head, "inputs", columns(inputs, "  "), each, columns(steps, "  ")])
     body: dict[str, Json] = {
         "playbook": playbook_rows([playbook])[0],
         "text": playbook.text.decode("utf-8", "replace"),

@@ -1,12 +1,14 @@
 """A run as people read it: one line per event while it goes, and the whole of it afterwards."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from brctl.model.event import Event, EventType
 from brctl.model.exit_codes import ExitCode
-from brctl.model.playbook import Json, Playbook
+from brctl.model.nodeset import fold
+from brctl.model.playbook import Arguments, Json, Playbook
 from brctl.model.units import describe_duration, rfc3339
-from brctl.playbook.replay import RunRecord
+from brctl.playbook.lanes import split_instance
+from brctl.playbook.replay import RunRecord, lane_row
 from brctl.playbook.steps import StepState
 from brctl.view.page import Json as PageJson
 from brctl.view.page import Page
@@ -21,39 +23,49 @@ _SIGN = {
 
 def event_line(playbook: Playbook, event: Event) -> str | None:
     """One line for people about an event; None for those that say nothing to them."""
-    fields = event.fields
-    step = str(fields.get("step", ""))
-    number = _number(playbook, step)
-    match event.type:
-        case EventType.STEP_RESULT if fields.get("ok") is True:
-            return _line("ok", number, step, fields.get("say"), fields.get("seconds"))
-        case EventType.STEP_RESULT:
-            sign = "retry" if fields.get("final") is not True else "FAIL"
-            return _line(sign, number, step, fields.get("error"), fields.get("seconds"))
-        case EventType.STEP_SKIPPED:
-            return _line("skip", number, step, fields.get("why"), None)
-        case EventType.STEP_SETTLED:
-            return _line("ok", number, step, fields.get("say"), None)
-        case EventType.ROLLBACK_STARTED:
-            return f"undo  because {printable(str(fields.get('because')))}"
-        case EventType.UNDO_RESULT:
-            sign = "undone" if fields.get("ok") is True else "FAIL"
-            return _line(sign, number, step, fields.get("say") or fields.get("error"), None)
-        case EventType.APPROVAL_ASKED:
-            return _line("ASK", number, step, _ask(fields), None)
-        case EventType.APPROVAL_GIVEN:
-            return f"      approved by {printable(str(fields.get('by')))}"
-        case EventType.GUARDS_CHECKED:
-            return _guards_text(fields)
-    return None
+    say = _SAYINGS.get(event.type)
+    step = str(event.fields.get("step", ""))
+    return say(event.fields, _number(playbook, step), step) if say else None
+
+
+def _result(fields: Arguments, number: str, step: str) -> str:
+    if fields.get("ok") is True:
+        return _line("ok", number, step, fields.get("say"), fields.get("seconds"))
+    sign = "retry" if fields.get("final") is not True else "FAIL"
+    return _line(sign, number, step, fields.get("error"), fields.get("seconds"))
+
+
+def _undone(fields: Arguments, number: str, step: str) -> str:
+    sign = "undone" if fields.get("ok") is True else "FAIL"
+    return _line(sign, number, step, fields.get("say") or fields.get("error"), None)
+
+
+def _node_ended(fields: Arguments, number: str, step: str) -> str:
+    result, node = str(fields.get("result")), printable(str(fields.get("node")))
+    sign = result if result == "ok" else "FAIL"
+    return _line(sign, "", f"{node} is through", fields.get("why"), fields.get("seconds"))
+
+
+_SAYINGS: Mapping[EventType, Callable[[Arguments, str, str], str | None]] = {
+    EventType.STEP_RESULT: _result,
+    EventType.STEP_SKIPPED: lambda f, n, step: _line("skip", n, step, f.get("why"), None),
+    EventType.STEP_SETTLED: lambda f, n, step: _line("ok", n, step, f.get("say"), None),
+    EventType.ROLLBACK_STARTED: lambda f, n, s: f"undo  because {printable(str(f.get('because')))}",
+    EventType.UNDO_RESULT: _undone,
+    EventType.NODE_ENDED: _node_ended,
+    EventType.APPROVAL_ASKED: lambda f, n, step: _line("ASK", n, step, _ask(f), None),
+    EventType.APPROVAL_GIVEN: lambda f, n, s: f"      approved by {printable(str(f.get('by')))}",
+    EventType.GUARDS_CHECKED: lambda f, n, s: _guards_text(f),
+}
 
 
 def _ask(fields: Mapping[str, Json]) -> str:
-    return printable(f"{fields.get('who')} must approve; type `{fields.get('answer')}`")
+    why = f"{fields['why']}: " if "why" in fields else ""
+    return f"{why}{fields.get('who')} must approve; type `{fields.get('answer')}`"
 
 
-def _number(playbook: Playbook, step: str) -> str:
-    ids = [each.id for each in playbook.steps]
+def _number(playbook: Playbook, instance: str) -> str:
+    ids, step = [each.id for each in playbook.steps], split_instance(instance)[0]
     return str(ids.index(step) + 1) if step in ids else ""
 
 
@@ -115,15 +127,28 @@ def run_page(
             "seconds": round(seconds, 3),
             "started_at": rfc3339(events[0].at) if events else None,
             "steps": [_step_document(playbook, name, record, events) for name in record.steps],
+            "nodes": [{"node": n, **lane_row(lane)} for n, lane in record.lanes.items() if n],
             "damage": list(damage),
         }
     }
     lines = [f"{run}  {playbook.name}"]
     lines += [line for event in events if (line := event_line(playbook, event))]
+    lines += lane_lines(record)
     lines += [f"damaged: {printable(text)}" for text in damage]
     lines.append(ending_line(run, state, why, seconds))
     rows: list[Mapping[str, PageJson]] = [event_row(event) for event in events]
     return Page("Run", body, "\n".join(lines), code, (run,), tuple(rows), _next(run, state))
+
+
+def lane_lines(record: RunRecord) -> list[str]:
+    """What became of the nodes of `for_each`, those alike in one line."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for node, lane in record.lanes.items():
+        result = lane.result or ("started" if lane.started_at else "to do")
+        if node:
+            alike.setdefault((result, lane.why), []).append(node)
+    rows = [[result, fold(nodes), printable(why)] for (result, why), nodes in alike.items()]
+    return columns(rows).splitlines() if rows else []
 
 
 def event_row(event: Event) -> dict[str, PageJson]:
@@ -178,8 +203,16 @@ def _next(run: str, state: str) -> tuple[str, ...]:
 def resume_lines(lists: Mapping[str, Sequence[str]]) -> list[str]:
     """What a resume would not repeat, look at, and do."""
     names = {"done": "done", "in_doubt": "IN DOUBT", "to_do": "to do"}
-    rows = [[names[key], " ".join(steps) or "-"] for key, steps in lists.items()]
+    rows = [[names[key], " ".join(_folded(steps)) or "-"] for key, steps in lists.items()]
     return columns(rows, " ").splitlines()
+
+
+def _folded(instances: Sequence[str]) -> list[str]:
+    """`burnin@n[1-4]` instead of four instances."""
+    nodes: dict[str, list[str]] = {}
+    for step, node in map(split_instance, instances):
+        nodes.setdefault(step, []).append(node)
+    return [f"{step}@{fold(names)}" if any(names) else step for step, names in nodes.items()]
 
 
 def history_page(rows: Sequence[Mapping[str, PageJson]]) -> Page:

@@ -117,11 +117,13 @@ MISTAKES = [
         "    usess: job.stop",
         "unknown key 'usess' in steps[2]; did you mean 'uses'?",
     ),
-    (
-        "metadata:",
-        "for_each: {node: $(inputs.suspects)}\nmetadata:",
-        "`for_each` is not carried out",
-    ),
+    ("metadata:", "for_each: {node: $(inputs.suspect)}\nmetadata:", "did you mean 'suspects'"),
+    ("metadata:", "for_each: {node: $(steps.stop.out.x)}\nmetadata:", "no earlier step 'stop'"),
+    ("metadata:", "for_each: {batch: 2}\nmetadata:", "`node` names the nodes"),
+    ("metadata:", "for_each: {node: n1, batch: 0}\nmetadata:", "'batch' is a number of nodes"),
+    ("metadata:", "for_each: {node: n1, max_failed: 120%}\nmetadata:", "0% to 100%, not '120%'"),
+    ("$(run.id)", "$(node)", "`node`: no such name"),
+    ("$(run.id)", "$(verdicts[node].id)", "no such name"),
     ("    uses: job.stop", "    run: echo $(inputs.job)", "not carried out by this version"),
     (
         "approval:\n  gate_before: stop\n  policy:\n"
