@@ -19,10 +19,12 @@ class JobStop(ReadOnly):
             "killed": [],
             "unreachable": list(state.unreachable),
         }
-        if not state.alive and not state.gone:
+        if not state.alive and not state.gone and not state.held:
             return Seen(None, say="no node of the job answers")
         silent = f"; {fold(state.unreachable)} does not answer" if state.unreachable else ""
-        return Seen(not state.alive, out, f"{len(state.alive)} ranks alive{silent}")
+        held = f"; {state.held}" if state.held else ""
+        stopped = not state.alive and not state.held
+        return Seen(stopped, out, f"{len(state.alive)} ranks alive{silent}{held}")
 
     async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
         job = await site.job(arguments.text(given, "job"))

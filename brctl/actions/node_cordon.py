@@ -16,7 +16,7 @@ class NodeCordon:
         names = arguments.nodes(given, "nodes")
         cordons = await site.backend.cordons()
         mine = [n for n in names if n in cordons and cordons[n].owner == owner_mark(site)]
-        others = [n for n in names if n in cordons and n not in mine]
+        others = [n for n in names if n in cordons and cordons[n].lasting and n not in mine]
         done = len(mine) + len(others) == len(names)
         return Seen(done, {"cordoned": mine, "already": others}, f"{fold(names)} cordoned")
 
@@ -28,7 +28,7 @@ class NodeCordon:
         return tuple(
             Change(Sign.ALTER, name, f'schedulable -> cordoned "{reason}"')
             for name in arguments.nodes(given, "nodes")
-            if name not in cordons
+            if name not in cordons or not cordons[name].lasting
         )
 
     async def apply(self, site: Site, given: Arguments) -> Done:
@@ -38,7 +38,8 @@ class NodeCordon:
         seen = await self.observe(site, given)
         if not seen.done:
             raise ActionFailed(f"{fold(names)} is not cordoned", FailureKind.SCHEDULER)
-        return Done(seen.out, changed=any(name not in before for name in names), say=seen.say)
+        fresh = [name for name in names if name not in before or not before[name].lasting]
+        return Done(seen.out, changed=bool(fresh), say=seen.say)
 
     async def undo(self, site: Site, given: Arguments) -> Done:
         cordons = await site.backend.cordons()

@@ -20,12 +20,15 @@ class Cordon:
         owner: `brctl:R-0012` for a run, `brctl:NAME` for a person through brctl, else the name the
             scheduler gives for whoever did it outside brctl.
         at: When; None when the scheduler does not say.
+        lasting: False for a mark that the scheduler made itself and lifts itself, as soon as the
+            node answers again; a cordon must outlive that.
     """
 
     node: str
     owner: str
     reason: str
     at: datetime | None
+    lasting: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class JobRunState:
         incarnations: Marks of the starts whose ranks are alive; one for a sound job.
         unreachable: Nodes that could not be asked, with the reason.
         exits: Exit status by rank, negative for a signal, of ranks known to have ended.
+        held: What the scheduler still keeps for the job although its ranks may be gone, as a
+            sentence; "" for nothing. A job is only stopped when nothing is held.
     """
 
     alive: tuple[int, ...]
@@ -85,6 +90,7 @@ class JobRunState:
     incarnations: frozenset[str]
     unreachable: Mapping[str, str]
     exits: Mapping[int, int]
+    held: str = ""
 
 
 class Backend(Protocol):

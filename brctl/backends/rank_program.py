@@ -205,10 +205,11 @@ def batch(asked: dict[str, Any]) -> dict[str, Any]:
         f"--ntasks-per-node={asked['ranks_per_node']}",
         "--kill-on-bad-exit=0",
         "--input=all",
-        asked["python"],
-        "-I",
-        "-",
     ]
+    # Since 22.05 srun does not take this over from sbatch by itself.
+    if "SLURM_CPUS_PER_TASK" in os.environ:
+        command.append("--cpus-per-task=" + os.environ["SLURM_CPUS_PER_TASK"])
+    command += [asked["python"], "-I", "-"]
     done = subprocess.run(command, input=program.encode(), check=False)
     return {"exit_status": done.returncode}
 

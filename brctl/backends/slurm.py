@@ -8,18 +8,19 @@ a new submission and never `scontrol requeue`: a requeued job waits about two mi
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from brctl.backends import slurm_commands as slurm
-from brctl.backends.contract import Cordon, StartReport, StopReport
+from brctl.backends.contract import Cordon, JobRunState, StartReport, StopReport
 from brctl.backends.rank_commands import program, start_request
 from brctl.backends.static import StaticBackend
 from brctl.fanout.contract import Transport
 from brctl.fanout.local import LocalTransport
 from brctl.model.answer import Command, Outcome
 from brctl.model.errors import DeniedError, UnavailableError
-from brctl.model.inventory import Inventory, Node
+from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.job import Job
 
 HERE = Node("localhost", "127.0.0.1")
@@ -47,7 +48,7 @@ class SlurmBackend(StaticBackend):
         """See `Backend.cordon`; Slurm keeps its own time."""
         self._must_know(nodes)
         before = await self.cordons()
-        fresh = [node for node in nodes if node not in before]
+        fresh = [node for node in nodes if node not in before or not before[node].lasting]
         if fresh:
             await self._run(slurm.drain(fresh, owner, reason))
 
@@ -62,6 +63,19 @@ class SlurmBackend(StaticBackend):
         """See `Backend.idle_nodes`: what Slurm calls idle and the inventory knows."""
         idle = slurm.parse_idle(await self._run(slurm.NODES))
         return tuple(name for name in idle if name in self._inventory.nodes)
+
+    async def reserve(self, node: str, owner: str, at: datetime) -> bool:
+        """See `Backend.reserve`; refused where no job could ever take the standby in."""
+        partitions = slurm.parse_partitions(await self._run(slurm.PARTITIONS))
+        active = self._inventory.names(NodeRole.ACTIVE)
+        taking = {name for other in active for name in partitions.get(other, ())}
+        if not taking & partitions.get(node, set()):
+            raise UnavailableError(
+                f"standby {node} shares no Slurm partition with any active node",
+                hint="a job never spans two partitions: put standbys into the job's own partition,"
+                f" drained with the reason `{slurm.STANDBY_REASON}`",
+            )
+        return await super().reserve(node, owner, at)
 
     async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
         """See `Backend.start_job`: submit, then wait until every rank has a process."""
@@ -80,26 +94,38 @@ class SlurmBackend(StaticBackend):
         for entry in await self._queued(job):
             command = slurm.signal_ranks(entry.id, "TERM")
             await self._run(command if entry.state == "RUNNING" else slurm.cancel(entry.id))
-        late = await self._alive_after(job, grace_s)
+        state = await self._ended(job, grace_s)
+        late = state.alive
         for entry in await self._queued(job):
             await self._run(slurm.signal_ranks(entry.id, "KILL"))
             await self._run(slurm.cancel(entry.id))
-        stuck = await self._alive_after(job, COMMAND_DEADLINE_S) if late else ()
-        state = await self.job_status(job)
+        if late:
+            state = await self._ended(job, COMMAND_DEADLINE_S)
         return StopReport(
             stopped=tuple(rank for rank in state.gone if rank not in late),
-            killed=tuple(rank for rank in late if rank not in stuck),
-            stuck=stuck,
+            killed=tuple(rank for rank in late if rank not in state.alive),
+            stuck=state.alive,
             unreachable=state.unreachable,
         )
 
-    async def _alive_after(self, job: Job, seconds: float) -> tuple[int, ...]:
+    async def job_status(self, job: Job) -> JobRunState:
+        """See `Backend.job_status`: with a dead node Slurm keeps a job whose ranks are gone."""
+        state = await super().job_status(job)
+        queued = await self._queued(job)
+        held = ", ".join(f"Slurm job {entry.id} {entry.state}" for entry in queued)
+        return replace(state, held=held)
+
+    async def _ended(self, job: Job, seconds: float) -> JobRunState:
+        """What runs once every rank has ended or the time is up.
+
+        A dead node makes every look as long as its connect timeout: no look more than needed.
+        """
         deadline = asyncio.get_running_loop().time() + seconds
-        while alive := (await self.job_status(job)).alive:
+        while (state := await super().job_status(job)).alive:
             if asyncio.get_running_loop().time() >= deadline:
-                return alive
+                break
             await asyncio.sleep(POLL_S)
-        return ()
+        return state
 
     async def _queued(self, job: Job) -> tuple[slurm.QueuedJob, ...]:
         return slurm.parse_queue(await self._run(slurm.queue(_queue_name(job))))
@@ -111,8 +137,7 @@ class SlurmBackend(StaticBackend):
             await self._run(slurm.resume(mine))
 
     async def _submit(self, job: Job, checkpoint: str, incarnation: str) -> None:
-        log = str(job.log_dir / "slurm-%j.log")
-        command = slurm.submit(_queue_name(job), job.nodes, job.ranks_per_node, incarnation, log)
+        command = slurm.submit(job, _queue_name(job), incarnation)
         await self._run(command, stdin=self._batch_program(job, checkpoint, incarnation))
 
     def _batch_program(self, job: Job, checkpoint: str, incarnation: str) -> bytes:
@@ -140,7 +165,7 @@ class SlurmBackend(StaticBackend):
         """Every rank, or why not; a submission that does not start in time is withdrawn."""
         deadline = asyncio.get_running_loop().time() + self.start_deadline_s
         while True:
-            state = await self.job_status(job)
+            state = await super().job_status(job)
             if len(state.alive) == job.world_size:
                 return StartReport(state.alive, {})
             queued = await self._queued(job)

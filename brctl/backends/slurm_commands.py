@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from brctl.backends.contract import Cordon
+from brctl.model.job import Job
 from brctl.model.nodeset import fold
 
 STANDBY_REASON = "brctl standby"
@@ -13,9 +14,13 @@ STANDBY_REASON = "brctl standby"
 
 # One line per node and partition; `|` cannot stand in a node's name, and the reason comes last.
 NODES = ("sinfo", "-h", "-N", "-O", "NodeList:|,StateLong:|,UserLong:|,Timestamp:|,Reason:300")
+PARTITIONS = ("sinfo", "-h", "-N", "-o", "%N|%R")
 _OWNED = re.compile(r"\[(brctl:[^\]\s]+)\] ?(.*)", re.DOTALL)
 # sinfo marks nodes that do not respond and so on by a letter behind the state.
 _OUT_OF_SERVICE = re.compile(r"(drain|down|fail|maint)")
+_SILENT = "*"
+_OWN_REASON = "Not responding"
+"""Slurm's words for a node it lost; with ReturnToService=1 such a node comes back by itself."""
 
 
 def drain(nodes: Sequence[str], owner: str, reason: str) -> tuple[str, ...]:
@@ -51,14 +56,14 @@ def parse_queue(text: str) -> tuple[QueuedJob, ...]:
     return tuple(job for job in found if job.state != "COMPLETING")
 
 
-def submit(
-    name: str, nodes: Sequence[str], ranks_per_node: int, incarnation: str, log: str
-) -> tuple[str, ...]:
-    """Queue the batch program, which sbatch reads from its stdin."""
+def submit(job: Job, name: str, incarnation: str) -> tuple[str, ...]:
+    """Queue the batch program, which sbatch reads from its stdin; never queued again by itself."""
+    site = (f"--{key}={value}" if value else f"--{key}" for key, value in job.sbatch.items())
     return (
-        "sbatch", "--parsable", f"--job-name={name}", f"--nodelist={fold(nodes)}",
-        f"--nodes={len(nodes)}", f"--ntasks-per-node={ranks_per_node}",
-        f"--comment={incarnation}", f"--output={log}", "--no-requeue",
+        "sbatch", "--parsable", f"--job-name={name}", f"--nodelist={fold(job.nodes)}",
+        f"--nodes={len(job.nodes)}", f"--ntasks-per-node={job.ranks_per_node}",
+        f"--comment={incarnation}", f"--output={job.log_dir / 'slurm-%j.log'}", "--no-requeue",
+        *site,
     )  # fmt: skip
 
 
@@ -73,14 +78,15 @@ def cancel(job_id: str) -> tuple[str, ...]:
 
 
 def parse_cordons(text: str) -> dict[str, Cordon]:
-    """The nodes out of service; standbys that wait drained are not cordoned."""
+    """The nodes out of service; standbys that wait drained are not cordoned, while they answer."""
     found: dict[str, Cordon] = {}
     for line in text.splitlines():
         cells = line.split("|", 4)
         if len(cells) < 5:
             continue
         name, state, user, since, reason = (cell.strip() for cell in cells)
-        if _OUT_OF_SERVICE.search(state.lower()) and not reason.startswith(STANDBY_REASON):
+        waiting = reason.startswith(STANDBY_REASON) and not state.endswith(_SILENT)
+        if _OUT_OF_SERVICE.search(state.lower()) and not waiting:
             found[name] = _cordon(name, state, user, since, reason)
     return found
 
@@ -99,13 +105,23 @@ def parse_idle(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row[0] for row in rows if len(row) == 5 and row[1] == "idle"))
 
 
+def parse_partitions(text: str) -> dict[str, set[str]]:
+    """The partitions of every node."""
+    found: dict[str, set[str]] = {}
+    for line in text.splitlines():
+        name, _, partition = line.strip().partition("|")
+        found.setdefault(name, set()).add(partition)
+    return found
+
+
 def _cordon(name: str, state: str, user: str, since: str, reason: str) -> Cordon:
     owned = _OWNED.match(reason)
     if owned:
         return Cordon(name, owned[1], owned[2], _moment(since))
     # Slurm itself marks nodes down without a person.
-    who = re.sub(r"\(\d+\)$", "", user) if user not in ("", "Unknown") else "slurm"
-    return Cordon(name, who, reason if reason != "none" else state, _moment(since))
+    lasting = "drain" in state.lower() or not reason.startswith(_OWN_REASON)
+    who = re.sub(r"\(\d+\)$", "", user) if lasting and user not in ("", "Unknown") else "slurm"
+    return Cordon(name, who, reason if reason != "none" else state, _moment(since), lasting)
 
 
 def _moment(text: str) -> datetime | None:

@@ -15,7 +15,13 @@ AXES = ("tp", "pp", "dp", "ep", "cp")
 LAYOUTS = ("torch-dcp",)
 _KEYS = (
     "name", "nodes", "ranks_per_node", "parallel", "launch", "workdir", "environment",
-    "warm", "checkpoint", "logs", "progress", "stall_after", "master_port",
+    "warm", "checkpoint", "logs", "progress", "stall_after", "master_port", "slurm",
+)  # fmt: skip
+
+# What a site may ask of sbatch. Nodes, tasks, name and output are brctl's own business.
+SBATCH_OPTIONS = (
+    "partition", "account", "qos", "reservation", "gres", "constraint", "time", "mem",
+    "cpus-per-task", "exclusive",
 )  # fmt: skip
 
 # The name becomes a file name and a word on a process's environment.
@@ -72,6 +78,7 @@ def read_job(document: Document) -> Job:
         warm=_read_warm(top),
         stall_after_s=top.duration_s("stall_after", "60s"),
         master_port=_port(top),
+        sbatch=_read_sbatch(top.section("slurm")),
         origin=f"{document.path}:{top.line('name') or 1}",
     )
 
@@ -146,6 +153,16 @@ def _read_environment(section: Section) -> dict[str, str]:
         if not isinstance(value, str | int | float) or isinstance(value, bool):
             raise section.error(f"{key!r} must be text; quote it", key)
     return {key: str(value) for key, value in section.data.items()}
+
+
+def _read_sbatch(section: Section) -> dict[str, str]:
+    """Options for sbatch; `true` is a bare flag and kept as ""."""
+    section.allow(SBATCH_OPTIONS)
+    for key, value in section.data.items():
+        is_text = isinstance(value, str | int) and value is not False
+        if not is_text or not str(value).isprintable() or value == "":
+            raise section.error(f"{key!r} must be text, a number or true", key)
+    return {key: "" if value is True else str(value) for key, value in section.data.items()}
 
 
 def _absolute(section: Section, key: str, default: str | None = None) -> PurePosixPath:

@@ -24,6 +24,7 @@ class Job:
         log_dir: One log file a rank: `rank-00003.log`.
         progress_dir: One progress file a rank: `rank-00003.json`, and `steps.ndjson` by rank 0.
         warm: Modules a process imports beside torch when it is parked for a rank.
+        sbatch: Further options of the submission where Slurm schedules; "" for a bare flag.
         stall_after_s: No new step for this long counts as a stall.
     """
 
@@ -36,6 +37,7 @@ class Job:
     log_dir: PurePosixPath
     progress_dir: PurePosixPath
     environment: Mapping[str, str] = field(default_factory=dict)
+    sbatch: Mapping[str, str] = field(default_factory=dict)
     workdir: PurePosixPath = _ROOT
     checkpoint_layout: str = "torch-dcp"
     warm: tuple[str, ...] = ()

@@ -1,14 +1,19 @@
 """Slurm's answers are read as they are printed, and a real Slurm does what brctl wants."""
 
 import asyncio
+import json
 import os
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from time import monotonic
 
 import pytest
 
-from brctl.backends.contract import Cordon
+from brctl.backends.contract import Cordon, JobRunState
 from brctl.backends.slurm import SlurmBackend
 from brctl.backends.slurm_commands import (
     drain,
@@ -19,9 +24,9 @@ from brctl.backends.slurm_commands import (
 )
 from brctl.fanout.local import LocalTransport
 from brctl.model.errors import BrctlError, UnavailableError
-from brctl.model.inventory import Inventory, Node
+from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.job import Job
-from tests.fakes.slurm_cluster import missing, slurm_cluster
+from tests.fakes.slurm_cluster import ONE_PARTITION, missing, slurm_cluster
 
 AT = datetime(2026, 7, 5, 12, tzinfo=UTC)
 NAMES = ("n1", "n2", "n3", "s1")
@@ -31,20 +36,30 @@ n1|idle|Unknown|Unknown|none
 n2|drained|root(0)|2026-07-05T12:00:00|[brctl:R-0007] V-1 a GPU fell off the bus
 n3|draining@|ann(1001)|2026-07-05T11:00:00|fan | loud
 n4|down*|slurm(64030)|2026-07-05T10:00:00|Not responding
+n5|drained*|root(0)|2026-07-05T10:00:00|[brctl:R-0008] Not responding
+n6|down|ann(1001)|2026-07-05T10:00:00|board swap
 s1|drained|root(0)|2026-07-05T09:00:00|brctl standby
+s2|drained*|root(0)|2026-07-05T09:00:00|brctl standby
 garbage
 """
 
 
 def test_owners_and_reasons_are_read_from_sinfo() -> None:
-    """A run, a person and Slurm itself are told apart; a waiting standby is not cordoned."""
+    """A run, a person and Slurm itself are told apart; a waiting standby is not cordoned.
+
+    A standby that fell silent while it waited is: it must not be chosen. Slurm's own mark does not
+    last, because with ReturnToService=1 Slurm lifts it when the node comes back.
+    """
     found = parse_cordons(SINFO)
-    assert {n: (c.owner, c.reason) for n, c in found.items()} == {
-        "n2": ("brctl:R-0007", "V-1 a GPU fell off the bus"),
-        "n3": ("ann", "fan | loud"),
-        "n4": ("slurm", "Not responding"),
+    assert {n: (c.owner, c.reason, c.lasting) for n, c in found.items()} == {
+        "n2": ("brctl:R-0007", "V-1 a GPU fell off the bus", True),
+        "n3": ("ann", "fan | loud", True),
+        "n4": ("slurm", "Not responding", False),
+        "n5": ("brctl:R-0008", "Not responding", True),
+        "n6": ("ann", "board swap", True),
+        "s2": ("root", "brctl standby", True),
     }
-    assert parse_standbys(SINFO) == {"s1"}
+    assert parse_standbys(SINFO) == {"s1", "s2"}
 
 
 def test_a_time_slurm_does_not_know_is_not_invented() -> None:
@@ -67,7 +82,10 @@ def test_arguments_are_lists_and_lines_stay_lines() -> None:
         "State=DRAIN",
         "Reason=[brctl:R-1] a b; $(rm -rf /) State=IDLE",
     )
-    assert "--nodelist=n[1-2]" in submit("brctl-j", ["n2", "n1"], 8, "R-1", "/logs/x")
+    options = {"partition": "a b", "exclusive": ""}
+    argv = submit(replace(swapped_job(Path("/x")), sbatch=options), "brctl-j", "R-1")
+    assert "--nodelist=n[1-3]" in argv
+    assert argv[-3:] == ("--no-requeue", "--partition=a b", "--exclusive")
 
 
 async def test_without_slurm_the_error_names_the_program(tmp_path: Path) -> None:
@@ -95,6 +113,24 @@ def swapped_job(folder: Path) -> Job:
         log_dir=PurePosixPath(folder / "logs"),
         progress_dir=PurePosixPath(folder / "progress"),
     )
+
+
+def on_slurm(
+    folder: Path, work: Callable[[SlurmBackend], Awaitable[None]], partitions: str = ONE_PARTITION
+) -> None:
+    """Do something on a Slurm of its own; standbys are the nodes whose name starts with s."""
+    absent = missing()
+    if absent:
+        pytest.skip(f"not installed: {absent}")
+    roles = {n: NodeRole.STANDBY if n.startswith("s") else NodeRole.ACTIVE for n in NAMES}
+    nodes = {name: Node(name, "127.0.0.1", role=role) for name, role in roles.items()}
+    (folder / "logs").mkdir()
+
+    async def run() -> None:
+        await work(SlurmBackend(folder / "s.json", LocalTransport(), Inventory(nodes), 8))
+
+    with slurm_cluster(folder, NAMES, partitions):
+        asyncio.run(run())
 
 
 @pytest.mark.slurm
@@ -160,3 +196,129 @@ async def start_on_drained(folder: Path, job: Job) -> None:
         # Newer versions of Slurm refuse at once.
         assert "sbatch said" in str(exc)  # noqa: PT017 - either answer is right
     assert await backend._queued(job) == ()
+
+
+def ask(*argv: str) -> str:
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.slurm
+def test_slurm_s_own_mark_is_no_cordon(tmp_path: Path) -> None:
+    """A node that Slurm lost returns by itself when it answers; a drained one stays away."""
+
+    async def lost_and_found(backend: SlurmBackend) -> None:
+        ask("scontrol", "update", "NodeName=n[1-2]", "State=DOWN", "Reason=Not responding")
+        assert {n: c.lasting for n, c in (await backend.cordons()).items()} == {
+            "n1": False,
+            "n2": False,
+        }
+        await backend.cordon(["n2"], "brctl:R-1", "V-1 dead", AT)
+        ask("scontrol", "reconfigure")  # every node registers again
+        deadline = monotonic() + 20
+        while "n1" in (found := await backend.cordons()):
+            assert monotonic() < deadline, "n1 did not return"
+            await asyncio.sleep(0.1)
+        assert [(c.owner, c.reason, c.lasting) for c in found.values()] == [
+            ("brctl:R-1", "V-1 dead", True)
+        ]
+        await backend.uncordon(["n2"])
+        assert await backend.cordons() == {}
+
+    on_slurm(tmp_path, lost_and_found)
+
+
+@pytest.mark.slurm
+def test_a_dead_node_does_not_keep_the_job_in_slurm(tmp_path: Path) -> None:
+    """Every rank is gone and Slurm still holds the job: it counts as not stopped until it is.
+
+    Then it stays COMPLETING on the dead node for minutes; the next start does not wait for that,
+    which is where `scontrol requeue` with `starttime=now` is lost.
+    """
+
+    async def die(backend: SlurmBackend) -> None:
+        job = swapped_job(tmp_path)
+        assert (await backend.start_job(job, "", "R-1")).failed == {}
+        frozen = freeze(tmp_path, "n2", rank=2)
+        try:
+            for rank in range(3):
+                os.kill(rank_pid(tmp_path, rank), signal.SIGKILL)
+            state = await without_ranks(backend, job)
+            assert state.held.endswith(" RUNNING")
+            await backend.cordon(["n2"], "brctl:R-2", "dead", AT)
+            await backend.stop_job(job, 1.0)
+            assert (await backend.job_status(job)).held == ""
+            moved = await backend.replace_nodes(job, {"n2": "s1"})
+            began = monotonic()
+            assert (await backend.start_job(moved, "/c", "R-2")).failed == {}
+            assert monotonic() - began < 30
+            states = ask("squeue", "-h", "-O", "State:|").split("|")
+            assert {state.strip() for state in states} - {""} == {"COMPLETING", "RUNNING"}
+            await backend.stop_job(moved, 1.0)
+        finally:
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
+
+    on_slurm(tmp_path, die)
+
+
+async def without_ranks(backend: SlurmBackend, job: Job) -> JobRunState:
+    """The job once none of its ranks runs any more."""
+    deadline = monotonic() + 20
+    while (state := await backend.job_status(job)).alive:
+        assert monotonic() < deadline, "the ranks do not end"
+        await asyncio.sleep(0.05)
+    return state
+
+
+def freeze(folder: Path, node: str, rank: int) -> tuple[int, ...]:
+    """Stop a node's slurmd and the daemon of its step, as a power-off does: nobody says goodbye."""
+    supervisor = parent(rank_pid(folder, rank))
+    pids = (int((folder / f"slurmd-{node}.pid").read_text()), parent(supervisor))
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    return pids
+
+
+def rank_pid(folder: Path, rank: int) -> int:
+    record = json.loads((folder / "logs" / f"rank-{rank:05d}.process.json").read_text())
+    return int(record["pid"])
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.slurm
+def test_slurm_never_queues_a_job_of_brctl_again(tmp_path: Path) -> None:
+    """Neither by itself when a node fails nor by hand: a requeued job waits for two minutes."""
+
+    async def fail(backend: SlurmBackend) -> None:
+        job = swapped_job(tmp_path)
+        assert (await backend.start_job(job, "", "R-1")).failed == {}
+        (entry,) = await backend._queued(job)
+        with pytest.raises(subprocess.CalledProcessError):
+            ask("scontrol", "requeue", entry.id)
+        ask("scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=test")
+        assert (await without_ranks(backend, job)).held == ""
+        moved = await backend.replace_nodes(job, {"n1": "s1"})
+        began = monotonic()
+        assert (await backend.start_job(moved, "/c", "R-2")).failed == {}
+        assert monotonic() - began < 30
+        await backend.stop_job(moved, 1.0)
+
+    on_slurm(tmp_path, fail)
+
+
+@pytest.mark.slurm
+def test_a_standby_of_another_partition_is_refused_before_the_job_is_stopped(
+    tmp_path: Path,
+) -> None:
+    """A job never spans two partitions, so such a standby is of no use to any job."""
+    split = "PartitionName=train Nodes=n[1-3] Default=YES\nPartitionName=spare Nodes=s1"
+
+    async def reserve(backend: SlurmBackend) -> None:
+        with pytest.raises(UnavailableError, match="s1 shares no Slurm partition"):
+            await backend.reserve("s1", "brctl:R-1", AT)
+        assert await backend.reservations() == {}
+
+    on_slurm(tmp_path, reserve, split)

@@ -15,7 +15,7 @@ UP_S = 30.0
 
 CONFIG = """\
 ClusterName=brctl
-SlurmctldHost=localhost
+SlurmctldHost={host}
 SlurmctldPort={port}
 AuthType=auth/none
 CredType=cred/none
@@ -35,11 +35,12 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1
 SchedulerType=sched/backfill
 MpiDefault=none
 ReturnToService=1
-SlurmdTimeout=10
+SlurmdTimeout={silence_s}
 KillWait=5
 {nodes}
-PartitionName=train Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+{partitions}
 """
+ONE_PARTITION = "PartitionName=train Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
 
 
 def missing() -> list[str]:
@@ -58,7 +59,9 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def slurm_cluster(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+def slurm_cluster(
+    folder: Path, names: Sequence[str], partitions: str = ONE_PARTITION
+) -> Iterator[Path]:
     """A cluster of these nodes; SLURM_CONF points to it while it runs."""
     port, *ports = free_ports(len(names) + 1)
     nodes = "\n".join(
@@ -67,7 +70,16 @@ def slurm_cluster(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     )
     config = folder / "slurm.conf"
     (folder / "state").mkdir()
-    config.write_text(CONFIG.format(port=port, folder=folder, nodes=nodes))
+    config.write_text(
+        CONFIG.format(
+            host="localhost",
+            port=port,
+            folder=folder,
+            silence_s=10,
+            nodes=nodes,
+            partitions=partitions,
+        )
+    )
     before = os.environ.get("SLURM_CONF")
     os.environ["SLURM_CONF"] = str(config)
     processes = [start(folder, "slurmctld", ["-D", "-f", str(config)])]

@@ -23,6 +23,7 @@ logs: /logs
 progress: /progress
 stall_after: 20s
 master_port: 29511
+slurm: {partition: train, gres: "gpu:8", cpus-per-task: 12, exclusive: true}
 """
 
 
@@ -39,6 +40,12 @@ def test_every_key_arrives_in_the_job(tmp_path: Path) -> None:
     assert job.checkpoint_dir == PurePosixPath("/ckpt")
     assert (job.stall_after_s, job.master_port) == (20.0, 29511)
     assert job.environment == {"OMP_NUM_THREADS": "1"}
+    assert job.sbatch == {
+        "partition": "train",
+        "gres": "gpu:8",
+        "cpus-per-task": "12",
+        "exclusive": "",
+    }
     assert job.origin == f"{tmp_path}/job.yaml:3"
 
 
@@ -58,6 +65,8 @@ def test_without_parallel_sizes_every_rank_is_a_replica() -> None:
     [
         ("name: demo", "name: ../demo", "job.yaml:3: '../demo': a job name has"),
         ("n[1-4]", "n[4-1]", "job.yaml:4: 'nodes'"),
+        ("partition: train", "nodelist: n1", "job.yaml:14: unknown key 'nodelist' in slurm"),
+        ("partition: train", "partition: ''", "job.yaml:14: 'partition' must be text"),
         ("n[1-4]", "[n1, n1, n2, n3]", "node 'n1' is listed twice"),
         ("ranks_per_node: 2", "ranks_per_node: 0", "job.yaml:5: 'ranks_per_node' must be at least"),
         ("ranks_per_node", "rank_per_node", "did you mean 'ranks_per_node'?"),

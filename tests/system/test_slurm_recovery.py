@@ -1,0 +1,96 @@
+"""A node dies under a real Slurm job: brctl names it, drains it, and training goes on elsewhere.
+
+Slurm itself would notice after its default of 300 s; brctl is long done by then.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brctl.lab.cluster import leftovers, take_down
+from brctl.lab.record import Record, read_record
+from brctl.lab.spec import LabPaths
+from tests.fakes.slurm_lab import missing
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.netns,
+    pytest.mark.system,
+    pytest.mark.torch,
+    pytest.mark.skipif(bool(missing()), reason=f"no Slurm lab here: {missing()}"),
+    pytest.mark.timeout(300),
+]
+BENCH = [sys.executable, "-m", "tests.bench.slurm_recovery"]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_node_powered_off_under_a_slurm_job_is_replaced(tmp_path: Path) -> None:
+    """Verdict, drain with owner and reason, restart on the spare, and the very same losses."""
+    lab = tmp_path / "lab"
+    done = subprocess.run(
+        [*BENCH, "--directory", str(lab), "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.stdout, done.stderr[-3000:]
+    said: dict[str, Any] = json.loads(done.stdout)
+    assert said["named"] == ["n3"]
+    assert said["run_state"] == "ok", done.stderr[-3000:]
+    assert "drain" in said["drained"]
+    assert f"[brctl:{said['run']}] V-" in said["drained"]
+    assert said["placed"] == "n1,n2,n4"
+    assert said["new_step"] > said["old_step"]
+    assert said["losses"]
+    assert all(before == after for before, after in said["losses"].values())
+    assert done.returncode == 0
+    assert not lab.exists()
+
+
+def test_ctrl_c_leaves_no_daemon_of_slurm(tmp_path: Path) -> None:
+    """Interrupted while the job runs, with slurmctld, slurmd and srun at work."""
+    directory = tmp_path / "lab"
+    bench = subprocess.Popen(
+        [*BENCH, "--directory", str(directory)], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        record = wait_for_job(bench, directory)
+        bench.send_signal(signal.SIGINT)
+        bench.communicate(timeout=60)
+        assert bench.returncode not in (0, None)
+        assert leftovers(record) == ()
+        assert not Path(f"/sys/class/net/{record.bridge}").exists()
+        assert not directory.exists()
+    finally:
+        bench.kill()
+        bench.communicate()
+        take_down(LabPaths(directory))
+
+
+def wait_for_job(bench: subprocess.Popen[str], directory: Path) -> Record:
+    """The lab's record, once a rank of the Slurm job runs."""
+    deadline = time.monotonic() + 120
+    logs = directory / "job" / "logs"
+    while not list(logs.glob("rank-*.process.json")):
+        assert bench.poll() is None, "the bench ended by itself"
+        assert time.monotonic() < deadline, "no rank was started"
+        time.sleep(0.05)
+    record = read_record(LabPaths(directory))
+    assert record is not None
+    assert [pid for pid in leftovers(record) if name_of(pid) == "slurmctld"]
+    return record
+
+
+def name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
