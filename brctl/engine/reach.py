@@ -71,7 +71,7 @@ async def run_on_nodes(
     progress: Progress | None = None,
 ) -> None:
     """Run a command on nodes; every answer is in `gathered` as soon as it is there."""
-    transport = open_transport(settings.ssh, chosen.inventory.nodes)
+    transport = open_transport(settings.ssh, chosen.inventory.nodes, keep=0)
     try:
         stream = gather(transport, chosen.nodes, command_for, limit=settings.ssh.fanout)
         async with aclosing(stream) as answers:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import shlex
 import signal
-import socket
 import time
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -14,6 +13,9 @@ import asyncssh
 from brctl.fanout.asyncssh_options import PreparedOptions, prepare_options
 from brctl.fanout.asyncssh_outcomes import command_outcome, login_outcome
 from brctl.fanout.asyncssh_session import CollectingSession
+from brctl.fanout.asyncssh_socket import ConnectedSocket, connect_socket
+from brctl.fanout.idle import Idle
+from brctl.fanout.pacing import Pace
 from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
@@ -40,10 +42,15 @@ class AsyncsshTransport:
     Args:
         ssh: Deadlines, user, keys and known_hosts.
         nodes: The inventory, to find the addresses of nodes that others jump through.
+        keep: How many idle connections are kept; 0 for one command on each node.
     """
 
-    def __init__(self, ssh: SshSettings, nodes: Mapping[str, Node] = _NO_NODES) -> None:
+    def __init__(
+        self, ssh: SshSettings, nodes: Mapping[str, Node] = _NO_NODES, *, keep: int = 1024
+    ) -> None:
         self._ssh = ssh
+        self._idle = Idle(keep)
+        self._pace = Pace(ssh.fanout, ssh.login_timeout_s)
         self._nodes = dict(nodes)
         self._prepared: asyncio.Task[PreparedOptions] | None = None
         self._connections: dict[str, asyncssh.SSHClientConnection] = {}
@@ -58,11 +65,15 @@ class AsyncsshTransport:
         """Run one command on one node; see `Transport.run`."""
         started = time.perf_counter()
         session = CollectingSession(command.output_limit_bytes)
+        self._idle.take(node.name)
         try:
             connection = await self._start(node, command, session)
             outcome, detail = await self._finish(node, command, connection, session)
         except LoginFailedError as failed:
             outcome, detail = failed.outcome, failed.detail
+        finally:
+            for name in self._idle.leave(node.name):
+                self._drop(name)
         return Answer(
             node=node.name,
             outcome=outcome,
@@ -103,7 +114,7 @@ class AsyncsshTransport:
     ) -> None:
         limit_s = self._ssh.login_timeout_s
         try:
-            async with asyncio.timeout(limit_s):
+            async with self._pace.deadline(limit_s):
                 channel, _ = await connection.create_session(
                     lambda: session,
                     shlex.join(command.argv),
@@ -156,6 +167,8 @@ class AsyncsshTransport:
             return connection
 
     async def _login_with_retries(self, node: Node) -> asyncssh.SSHClientConnection:
+        """A node that dropped the login, or was late when all nodes were, is asked again."""
+        began = asyncio.get_running_loop().time()
         for attempt in range(1, LOGIN_TRIES + 1):
             try:
                 return await self._login(node)
@@ -163,7 +176,11 @@ class AsyncsshTransport:
                 if attempt == LOGIN_TRIES:
                     detail = f"closed the connection during login, {LOGIN_TRIES} times"
                     raise LoginFailedError(Outcome.REFUSED, detail) from exc
-                await asyncio.sleep(_BACKOFF_S * attempt)
+            except LoginFailedError as failed:
+                late = failed.outcome is Outcome.LOGIN_TIMED_OUT and self._pace.shrunk_since(began)
+                if not late or attempt == LOGIN_TRIES:
+                    raise
+            await asyncio.sleep(_BACKOFF_S * attempt)
         raise AssertionError("unreachable")
 
     async def _login(self, node: Node) -> asyncssh.SSHClientConnection:
@@ -179,19 +196,19 @@ class AsyncsshTransport:
     ) -> asyncssh.SSHClientConnection:
         place = f"{node.address}:{node.port}"
         try:
-            async with asyncio.timeout(self._ssh.connect_timeout_s):
-                sock = await _connect_socket(node)
+            async with self._pace.deadline(self._ssh.connect_timeout_s):
+                sock = await connect_socket(node)
         except TimeoutError as exc:
             detail = f"no TCP connection to {place} within {self._ssh.connect_timeout_s:g} s"
             raise LoginFailedError(Outcome.CONNECT_TIMED_OUT, detail) from exc
         except OSError as exc:
             outcome, detail = login_outcome(exc)
             raise LoginFailedError(outcome, f"{place}: {detail}") from exc
+        connected = ConnectedSocket(sock)
         try:
-            return await self._handshake(node, options, sock=sock)
-        except BaseException:
-            sock.close()
-            raise
+            return await self._handshake(node, options, connected)
+        finally:
+            connected.close()
 
     async def _login_through(
         self, node: Node, options: asyncssh.SSHClientConnectionOptions
@@ -201,10 +218,11 @@ class AsyncsshTransport:
         async with self._handshakes.setdefault(node.via, slots):
             try:
                 tunnel = await self._connection(jump)
+                self._idle.take(jump.name)
             except LoginFailedError as failed:
                 detail = f"jump host {node.via}: {failed.detail}"
                 raise LoginFailedError(Outcome.UNREACHABLE, detail) from failed
-            return await self._handshake(node, options, tunnel=tunnel)
+            return await self._handshake(node, options, tunnel)
 
     def _jump_of(self, node: Node) -> Node:
         return self._nodes.get(node.via) or jump_node(node.via)
@@ -223,20 +241,17 @@ class AsyncsshTransport:
         self,
         node: Node,
         options: asyncssh.SSHClientConnectionOptions,
-        *,
-        sock: socket.socket | None = None,
-        tunnel: asyncssh.SSHClientConnection | None = None,
+        tunnel: ConnectedSocket | asyncssh.SSHClientConnection,
     ) -> asyncssh.SSHClientConnection:
         limit_s = self._ssh.login_timeout_s
         try:
-            async with asyncio.timeout(limit_s):
+            async with self._pace.login():
                 return await asyncssh.connect(
                     node.address,
                     node.port,
                     options=options,
                     config=None,
-                    sock=sock,
-                    tunnel=tunnel or (),
+                    tunnel=tunnel,
                     username=node.user or self._ssh.user or (),
                 )
         except TimeoutError as exc:
@@ -262,42 +277,6 @@ def jump_node(text: str) -> Node:
     if colon and port.isdecimal() and ":" not in host:
         return Node(name=text, address=host, port=int(port), user=user)
     return Node(name=text, address=place.strip("[]"), user=user)
-
-
-async def _connect_socket(node: Node) -> socket.socket:
-    """A TCP connection to the first of the node's addresses that takes one."""
-    loop = asyncio.get_running_loop()
-    failure: OSError = OSError("name has no address")
-    for family, address in await _resolve(node):
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setblocking(False)
-        try:
-            await loop.sock_connect(sock, address)
-        except OSError as exc:
-            sock.close()
-            failure = exc
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise failure
-
-
-async def _resolve(node: Node) -> list[tuple[int, tuple[object, ...]]]:
-    """The node's socket addresses; a numeric IPv4 address costs no thread of the resolver."""
-    try:
-        socket.inet_pton(socket.AF_INET, node.address)
-    except OSError:
-        pass
-    else:
-        return [(socket.AF_INET, (node.address, node.port))]
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(node.address, node.port, type=socket.SOCK_STREAM)
-    except UnicodeError as exc:
-        raise socket.gaierror(socket.EAI_NONAME, f"{exc}") from exc
-    return [(family, address) for family, _, _, _, address in found]
 
 
 def _exit_status(session: CollectingSession) -> int | None:

@@ -22,6 +22,8 @@ from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.library.config import SshSettings
 
 IDLE_S = 300.0
+KEPT = 4096
+"""Connections kept, about 60 KiB each."""
 LOCK_NAME = "broker.lock"
 """Held by the one broker of a user; holds its process id."""
 
@@ -68,7 +70,9 @@ class Broker:
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
         transport = self._transports.get(request.ssh)
         if transport is None:
-            transport = self._transports[request.ssh] = AsyncsshTransport(request.ssh, {})
+            transport = self._transports[request.ssh] = AsyncsshTransport(
+                request.ssh, {}, keep=KEPT
+            )
         transport.know(request.jumps)
         answer = await transport.run(request.node, request.command)
         send(writer, Reply(request.number, answer))

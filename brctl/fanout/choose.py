@@ -1,6 +1,8 @@
 """Which transport the settings mean; SSH libraries are imported only when chosen."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+import ctypes.util
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 
@@ -17,13 +19,20 @@ from brctl.model.inventory import Node
 _NO_NODES: Mapping[str, Node] = MappingProxyType({})
 
 
-def open_transport(ssh: SshSettings, nodes: Mapping[str, Node] = _NO_NODES) -> Transport:
+KEPT = 1024
+"""Idle connections an asyncssh transport keeps for the next command, the last used ones."""
+
+
+def open_transport(
+    ssh: SshSettings, nodes: Mapping[str, Node] = _NO_NODES, *, keep: int = KEPT
+) -> Transport:
     """The transport `ssh.transport` names.
 
     Args:
         ssh: Settings of all SSH connections.
         nodes: The inventory's nodes, so that `via: NODE` finds that node's address; a `via` that
             is not in it is read as `[user@]host[:port]`.
+        keep: Idle connections that stay open; 0 when no node is asked twice.
     """
     opener = TRANSPORTS.get(ssh.transport)
     if opener is None:
@@ -31,40 +40,58 @@ def open_transport(ssh: SshSettings, nodes: Mapping[str, Node] = _NO_NODES) -> T
             f"no transport {ssh.transport!r}; {did_you_mean(ssh.transport, TRANSPORTS)}"
         )
     raise_descriptor_limit()
-    return opener(ssh, nodes)
+    return opener(ssh, nodes, keep)
 
 
-def _open_auto(ssh: SshSettings, nodes: Mapping[str, Node]) -> Transport:
-    fast = _open_asyncssh(ssh, nodes)
+def _open_auto(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Transport:
+    fast = _open_asyncssh(ssh, nodes, keep)
     blocks = load_ssh_config(ssh.config_file) if ssh.config_file else ()
     return AutoTransport(fast, partial(OpensshTransport, ssh), blocks) if blocks else fast
 
 
-def _open_broker(ssh: SshSettings, nodes: Mapping[str, Node]) -> Transport:
+def _open_broker(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Transport:
     from brctl.fanout.broker_transport import BrokerTransport
     from brctl.fanout.broker_wire import socket_path
 
-    direct = partial(_open_asyncssh, ssh, nodes)
+    direct = partial(_open_asyncssh, ssh, nodes, keep)
     return BrokerTransport(ssh, nodes, socket_path(), direct)
 
 
-def _open_asyncssh(ssh: SshSettings, nodes: Mapping[str, Node]) -> Transport:
-    from brctl.fanout.asyncssh_transport import AsyncsshTransport
+def _open_asyncssh(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Transport:
+    with _no_search_for_liboqs():
+        from brctl.fanout.asyncssh_transport import AsyncsshTransport
 
-    return AsyncsshTransport(ssh, nodes)
+    return AsyncsshTransport(ssh, nodes, keep=keep)
 
 
-def _open_paramiko(ssh: SshSettings, _nodes: Mapping[str, Node]) -> Transport:
+@contextlib.contextmanager
+def _no_search_for_liboqs() -> Iterator[None]:
+    """Importing asyncssh runs ldconfig, gcc and ld to find a library for one more key exchange.
+
+    They cost a tenth of a short command's CPU, and a compiler is nothing to run at each login.
+    """
+    search = ctypes.util.find_library
+
+    def find_nothing(name: str) -> None: ...
+
+    ctypes.util.find_library = find_nothing
+    try:
+        yield
+    finally:
+        ctypes.util.find_library = search
+
+
+def _open_paramiko(ssh: SshSettings, _nodes: Mapping[str, Node], keep: int) -> Transport:
     from brctl.fanout.paramiko_transport import ParamikoTransport
 
     return ParamikoTransport(ssh)
 
 
-TRANSPORTS: Mapping[str, Callable[[SshSettings, Mapping[str, Node]], Transport]] = {
+TRANSPORTS: Mapping[str, Callable[[SshSettings, Mapping[str, Node], int], Transport]] = {
     "auto": _open_auto,
     "asyncssh": _open_asyncssh,
     "broker": _open_broker,
-    "openssh": lambda ssh, _: OpensshTransport(ssh),
+    "openssh": lambda ssh, _nodes, _keep: OpensshTransport(ssh),
     "paramiko": _open_paramiko,
-    "local": lambda _ssh, _: LocalTransport(),
+    "local": lambda _ssh, _nodes, _keep: LocalTransport(),
 }
