@@ -7,9 +7,13 @@ from brctl.actions.ckpt_select import CkptSelect
 from brctl.actions.contract import Action
 from brctl.actions.evidence_capture import EvidenceCapture
 from brctl.actions.incident_note import IncidentNote
+from brctl.actions.job_hot_update import JobHotUpdate
 from brctl.actions.job_replace_nodes import JobReplaceNodes
+from brctl.actions.job_replay import JobReplay
 from brctl.actions.job_restart import JobRestart
+from brctl.actions.job_rollback_code import JobRollbackCode
 from brctl.actions.job_stop import JobStop
+from brctl.actions.job_verify_code import JobVerifyCode
 from brctl.actions.job_wait_progress import JobWaitProgress
 from brctl.actions.nccl_bisect import NcclBisect
 from brctl.actions.node_cordon import NodeCordon
@@ -23,9 +27,13 @@ ACTIONS: Mapping[str, Action] = {
     "ckpt.select": CkptSelect(),
     "evidence.capture": EvidenceCapture(),
     "incident.note": IncidentNote(),
+    "job.hot_update": JobHotUpdate(),
     "job.replace_nodes": JobReplaceNodes(),
+    "job.replay": JobReplay(),
     "job.restart": JobRestart(),
+    "job.rollback_code": JobRollbackCode(),
     "job.stop": JobStop(),
+    "job.verify_code": JobVerifyCode(),
     "job.wait_progress": JobWaitProgress(),
     "node.cordon": NodeCordon(),
     "node.uncordon": NodeUncordon(),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from brctl.backends.contract import Backend
+from brctl.journal.code_ledger import CodeLedger
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
@@ -107,6 +108,10 @@ class Site(Protocol):
         """Every job of this context, on the nodes it runs on now."""
         ...
 
+    def code_ledger(self, job: str) -> CodeLedger:
+        """The record of a job's code changes."""
+        ...
+
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         """Run the checks up to a level on nodes and judge each."""
         ...
@@ -115,6 +120,18 @@ class Site(Protocol):
         self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
     ) -> Bisection:
         """Test nodes with collectives in groups and say which of them fail."""
+        ...
+
+    def replay_groups(self, job: Job) -> Sequence[Sequence[str]]:
+        """The groups of the first of two rounds in which a job can be replayed.
+
+        Raises:
+            UsageError: Its job.yaml does not say how, or its nodes cannot be cut that way.
+        """
+        ...
+
+    async def replay(self, job: Job, deadline_s: float) -> Bisection:
+        """Replay a stopped job in two rounds of groups and say who fails in both."""
         ...
 
     async def ask(

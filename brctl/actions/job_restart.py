@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
+from brctl.actions.code_copies import must_agree
 from brctl.actions.contract import ActionFailed, Done, FailureKind, ReadOnly, Seen, Site
 from brctl.backends.contract import JobRunState, StartReport
+from brctl.model.code import CodeStart
 from brctl.model.job import Job
 from brctl.model.nodeset import fold
 from brctl.model.plan import Change, Sign
@@ -34,6 +36,7 @@ class JobRestart(ReadOnly):
         job = await site.job(arguments.text(given, "job"))
         checkpoint = arguments.text(given, "checkpoint", "")
         await self._clear(site, job)
+        await self._note_code(site, job, checkpoint)
         report = await site.backend.start_job(job, checkpoint, site.run)
         if report.failed:
             failed = "; ".join(f"{node}: {why}" for node, why in sorted(report.failed.items()))
@@ -42,6 +45,15 @@ class JobRestart(ReadOnly):
         return Done(
             {"ranks": len(report.started), "checkpoint": checkpoint}, say=say + _how(report)
         )
+
+    async def _note_code(self, site: Site, job: Job, checkpoint: str) -> None:
+        """Write down what is started from where, before it is; every node must have that code."""
+        code = job.code
+        if code is None:
+            return
+        digest = await must_agree(site, job, code, job.nodes)
+        start = CodeStart(site.run, code.version, code.change, digest, checkpoint, site.now())
+        site.code_ledger(job.name).started(start)
 
     async def _clear(self, site: Site, job: Job) -> None:
         """Half a start cannot be completed: its ranks wait for partners that will never come."""

@@ -120,8 +120,8 @@ def _prepared(job: Job, node: Node, do: str) -> dict[str, Json]:
     return {
         **_request(job, node, do),
         "launch": list(job.launch),
-        "environment": dict(job.environment),
-        "workdir": str(job.workdir),
+        "environment": job.rank_environment,
+        "workdir": str(job.rank_workdir),
         "checkpoint_dir": str(job.checkpoint_dir),
         "imports": list(job.warm),
         "answer_s": ANSWER_S,

@@ -1,4 +1,4 @@
-"""`brctl job show|start|stop|watch`."""
+"""`brctl job show|start|stop|watch|update|updates`."""
 
 import asyncio
 from dataclasses import replace
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.job_code import update, updates
 from brctl.cli.running import Consent, find_playbook, finish_run, open_ground, run_playbook
 from brctl.engine.ground import WorldGround
 from brctl.engine.wiring import open_world
@@ -18,6 +19,8 @@ from brctl.model.playbook import Json
 from brctl.view.job import job_page
 
 app = new_app()
+app.command()(update)
+app.command()(updates)
 
 JobName = Annotated[str | None, typer.Argument(help="default the only one")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="agree; low risk only")]

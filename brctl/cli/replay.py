@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.localise.replay import dual_phase, replica_span
+from brctl.localise.replay import dual_phase, span_of
 from brctl.model.errors import UsageError
 from brctl.model.job import Job
 from brctl.model.units import parse_duration_s
@@ -50,12 +50,6 @@ def _first_groups(job: Job) -> tuple[tuple[str, ...], ...]:
     first = Localiser(_problem(job, 1)).plan()
     groups = first.groups if first else ()
     return tuple(tuple(job.nodes[i] for i in group) for group in groups)
-
-
-def span_of(job: Job) -> int:
-    """Nodes one replica of a job takes."""
-    sizes = dict(job.axes)
-    return replica_span(sizes.get("tp", 1), sizes.get("pp", 1), job.ranks_per_node)
 
 
 def _problem(job: Job, reps: int):  # type: ignore[no-untyped-def]  # localise loads numpy: late

@@ -47,7 +47,7 @@ WORDS: Mapping[str, Word] = {
     "play": Word("brctl.cli.play", "list, plan, run, resume, roll back playbooks"),
     "standby": Word("brctl.cli.standby", "the pool that swaps draw from: list, warm, test, size"),
     "ckpt": Word("brctl.cli.ckpt", "newest complete and undamaged checkpoint"),
-    "job": Word("brctl.cli.job", "show, start, stop, watch a training job"),
+    "job": Word("brctl.cli.job", "show, start, stop, watch a training job; change its code"),
     "lab": Word("brctl.cli.lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "tui": Word("brctl.cli.tui", "fleet triage in the terminal"),
     "report": Word("brctl.cli.report", "what comes and goes over many sweeps"),

@@ -12,11 +12,13 @@ from brctl.engine.diagnose import still_true
 from brctl.engine.group_search import search_nodes
 from brctl.engine.node_states import ailing_nodes
 from brctl.engine.people import groups_of
+from brctl.engine.replay_phases import phases_of, replay_job
 from brctl.engine.standby_pool import Pool, load_pool
 from brctl.engine.sweeping import Question, judge
 from brctl.engine.verdict_store import load
 from brctl.engine.wiring import World
 from brctl.evidence.job import RANKS_CHECK, read_job
+from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.calendars import load_calendar
 from brctl.library.guards import SiteGuards, load_guards
 from brctl.library.parameters import fill_parameters
@@ -61,11 +63,17 @@ class Ground(Protocol):
 
     async def jobs(self) -> Sequence[Job]: ...
 
+    def code_ledger(self, job: str) -> CodeLedger: ...
+
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]: ...
 
     async def bisect(
         self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
     ) -> Bisection: ...
+
+    def replay_groups(self, job: Job) -> Sequence[Sequence[str]]: ...
+
+    async def replay(self, job: Job, deadline_s: float) -> Bisection: ...
 
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
@@ -122,11 +130,17 @@ class WorldGround:
         await asyncio.sleep(seconds)
 
     async def job(self, name: str) -> Job:
-        """The job where the backend says it is now; it may have moved since we opened."""
-        return await self.backend.place(self._world.job(name))
+        """The job where the backend says it is now, with the code its ledger says it runs now."""
+        return await self._placed(self._world.job(name))
 
     async def jobs(self) -> Sequence[Job]:
-        return [await self.backend.place(job) for job in self._world.jobs.values()]
+        return [await self._placed(job) for job in self._world.jobs.values()]
+
+    async def _placed(self, job: Job) -> Job:
+        return with_code(await self.backend.place(job), self.code_ledger(job.name))
+
+    def code_ledger(self, job: str) -> CodeLedger:
+        return CodeLedger(ledger_dir(self.state_dir, self._world.settings.context, job))
 
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         """Checks that need a job are left out: a standby has none."""
@@ -143,6 +157,12 @@ class WorldGround:
     ) -> Bisection:
         options = BisectOptions("all_reduce", size_bytes, budget_s)
         return await search_nodes(self._world, nodes, options, reps)
+
+    def replay_groups(self, job: Job) -> Sequence[Sequence[str]]:
+        return [[job.nodes[i] for i in group] for group in phases_of(job).horizontal()]
+
+    async def replay(self, job: Job, deadline_s: float) -> Bisection:
+        return await replay_job(self._world, job, deadline_s)
 
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]

@@ -81,8 +81,8 @@ class ReplayRunner:
         master = self.nodes[group[0]]
         request = {
             "command": ["/bin/sh", "-c", replay_command(self.job)],
-            "workdir": str(self.job.workdir),
-            "environment": dict(self.job.environment),
+            "workdir": str(self.job.rank_workdir),
+            "environment": self.job.rank_environment,
             "ranks_per_node": self.job.ranks_per_node,
             "world_size": len(group) * self.job.ranks_per_node,
             "master": master.labels.get(RANK_ADDRESS_LABEL) or master.address,

@@ -4,8 +4,11 @@ from collections.abc import Callable
 
 from brctl.engine.bisect import BisectOptions, Clock
 from brctl.engine.group_runner import GroupRunner, RoundOrder
+from brctl.engine.replay import ReplayRunner, replay_command
+from brctl.engine.wiring import World
 from brctl.localise.problem import Group
-from brctl.localise.replay import DualPhase
+from brctl.localise.replay import DualPhase, dual_phase, span_of
+from brctl.model.job import Job
 from brctl.model.localisation import (
     Bisection,
     Conclusion,
@@ -18,6 +21,25 @@ from brctl.model.localisation import (
 
 _ONE_OF_ONE = 0.9
 """The paper asks for no confirmation; two failures of one machine are taken for that much."""
+
+
+def phases_of(job: Job) -> DualPhase:
+    """The two rounds for a job as it stands.
+
+    Raises:
+        UsageError: It does not say how to replay it, or it cannot be cut into such groups.
+    """
+    replay_command(job)
+    return dual_phase(len(job.nodes), span_of(job))
+
+
+async def replay_job(world: World, job: Job, deadline_s: float) -> Bisection:
+    """Both rounds for a stopped job, without anybody watching them."""
+    runner = ReplayRunner(world.transport, world.inventory.nodes, job)
+    options = BisectOptions("replay", 0, 2 * deadline_s, deadline_s)
+    return await run_dual_phase(
+        job.nodes, phases_of(job), options, runner, world.now, lambda _: None
+    )
 
 
 async def run_dual_phase(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from brctl.backends.contract import Backend
 from brctl.engine.ground import Ground
+from brctl.journal.code_ledger import CodeLedger
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
@@ -45,6 +46,9 @@ class RunSite:
     async def jobs(self) -> Sequence[Job]:
         return await self._ground.jobs()
 
+    def code_ledger(self, job: str) -> CodeLedger:
+        return self._ground.code_ledger(job)
+
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         return await self._ground.examine(nodes, level)
 
@@ -52,6 +56,12 @@ class RunSite:
         self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
     ) -> Bisection:
         return await self._ground.bisect(nodes, size_bytes, reps, budget_s)
+
+    def replay_groups(self, job: Job) -> Sequence[Sequence[str]]:
+        return self._ground.replay_groups(job)
+
+    async def replay(self, job: Job, deadline_s: float) -> Bisection:
+        return await self._ground.replay(job, deadline_s)
 
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]

@@ -15,6 +15,7 @@ from brctl.evidence.baseline import Baseline
 from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
 from brctl.inventory.load import load_inventory
+from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.baselines import load_baseline
 from brctl.library.checks import load_checks
 from brctl.library.config import Settings, SshSettings
@@ -32,7 +33,8 @@ class World:
     """One context, opened.
 
     Attributes:
-        jobs: Declared jobs by name, on the nodes the backend says they run on now.
+        jobs: Declared jobs by name, on the nodes the backend says they run on now, with the code
+            their ledgers say they run now.
         now: The clock; the only one.
     """
 
@@ -83,10 +85,15 @@ async def open_world(settings: Settings) -> AsyncIterator[World]:
     transport = LateTransport(settings.ssh, inventory.nodes)
     try:
         backend = open_backend(settings, transport, inventory)
-        placed = {job.name: await backend.place(job) for job in jobs}
+        placed = {job.name: _with_code(settings, await backend.place(job)) for job in jobs}
         yield World(settings, inventory, placed, transport, backend)
     finally:
         await transport.close()
+
+
+def _with_code(settings: Settings, job: Job) -> Job:
+    ledger = CodeLedger(ledger_dir(settings.state_dir, settings.context, job.name))
+    return with_code(job, ledger)
 
 
 class LateTransport:

@@ -7,8 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
+from brctl.model.code import JobCode
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
-from brctl.model.job import Job
+from brctl.model.job import CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE, Job
 from brctl.model.nodeset import expand
 
 AXES = ("tp", "pp", "dp", "ep", "cp")
@@ -16,6 +17,7 @@ LAYOUTS = ("torch-dcp",)
 _KEYS = (
     "name", "nodes", "ranks_per_node", "parallel", "launch", "workdir", "environment",
     "warm", "checkpoint", "logs", "progress", "stall_after", "master_port", "slurm",
+    "code",
 )  # fmt: skip
 
 # What a site may ask of sbatch. Nodes, tasks, name and output are brctl's own business.
@@ -27,12 +29,16 @@ SBATCH_OPTIONS = (
 # The name becomes a file name and a word on a process's environment.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
+"""A release is one directory of `code.releases`; its name stands in paths, tables and journals."""
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # What the backend sets for every rank; a file that set them too would be silently overruled.
 RESERVED_ENVIRONMENT = frozenset(
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "BRCTL_JOB", "BRCTL_NODE",
-     "BRCTL_PROGRESS_DIR", "BRCTL_CHECKPOINT_DIR", "BRCTL_RESUME_FROM", "BRCTL_PARKED"}
+     "BRCTL_PROGRESS_DIR", "BRCTL_CHECKPOINT_DIR", "BRCTL_RESUME_FROM", "BRCTL_PARKED",
+     CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE}
 )  # fmt: skip
 
 
@@ -74,12 +80,13 @@ def read_job(document: Document) -> Job:
         log_dir=_absolute(top, "logs"),
         progress_dir=_absolute(top, "progress"),
         environment=_read_environment(top.section("environment")),
-        workdir=_absolute(top, "workdir", "/"),
+        workdir=_absolute(top, "workdir") if "workdir" in top.data else None,
         warm=_read_warm(top),
         stall_after_s=top.duration_s("stall_after", "60s"),
         master_port=_port(top),
         sbatch=_read_sbatch(top.section("slurm")),
         origin=f"{document.path}:{top.line('name') or 1}",
+        code=_read_code(top.section("code")) if "code" in top.data else None,
     )
 
 
@@ -142,6 +149,14 @@ def _read_warm(top: Section) -> tuple[str, ...]:
         if not _MODULE.fullmatch(name):
             raise top.error(f"'warm': {name!r} is not the name of a module", "warm")
     return names
+
+
+def _read_code(section: Section) -> JobCode:
+    section.allow(("releases", "start"))
+    start = section.take("start", str)
+    if not RELEASE.fullmatch(start):
+        raise section.error(f"'start': {start!r} is not the name of a directory", "start")
+    return JobCode(_absolute(section, "releases"), start, start)
 
 
 def _read_environment(section: Section) -> dict[str, str]:

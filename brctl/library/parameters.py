@@ -20,6 +20,8 @@ _JOB: Mapping[str, Callable[[Job, Node], object]] = {
     "job.progress_dir": lambda job, node: str(job.progress_dir),
     "job.checkpoint_dir": lambda job, node: str(job.checkpoint_dir),
     "job.stall_after_s": lambda job, node: job.stall_after_s,
+    "job.code_dir": lambda job, node: str(job.code.directory) if job.code else None,
+    "job.code_digest": lambda job, node: job.code.digest or None if job.code else None,
 }
 LABEL_PREFIX = "node.labels."
 SOURCES = (*_NODE, *_JOB)

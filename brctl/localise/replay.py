@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from brctl.localise.problem import Group
 from brctl.model.errors import UsageError
+from brctl.model.job import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,12 @@ def replica_span(tensor: int, pipeline: int, ranks_per_node: int) -> int:
     if ranks % ranks_per_node and ranks_per_node % ranks:
         raise UsageError(f"tp*pp = {ranks} ranks do not fill nodes of {ranks_per_node} ranks")
     return max(1, ranks // ranks_per_node)
+
+
+def span_of(job: Job) -> int:
+    """Nodes one replica of a job takes."""
+    sizes = dict(job.axes)
+    return replica_span(sizes.get("tp", 1), sizes.get("pp", 1), job.ranks_per_node)
 
 
 def dual_phase(count: int, span: int, k: int | None = None) -> DualPhase:

@@ -1,4 +1,4 @@
-"""One line of a run's journal."""
+"""One line of a journal: of a run, or of a job's code changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ EVENTS_VERSION = "1.1"
 
 
 class EventType(StrEnum):
-    """What a journal line records. The first line is VERSION, the last one END."""
+    """What a journal line records. A run's first line is VERSION, its last one END.
+
+    The `code.` types are lines of a job's ledger of code changes.
+    """
 
     VERSION = "version"
     RUN_STARTED = "run.started"
@@ -31,6 +34,11 @@ class EventType(StrEnum):
     APPROVAL_DENIED = "approval.denied"
     APPROVAL_EXPIRED = "approval.expired"
     HOOK_RESULT = "hook.result"
+    CODE_RECORDED = "code.recorded"
+    CODE_APPLIED = "code.applied"
+    CODE_ROLLED_BACK = "code.rolled-back"
+    CODE_UNDONE = "code.undone"
+    CODE_STARTED = "code.started"
     NOTE = "note"
     END = "end"
 

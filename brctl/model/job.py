@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from brctl.model.code import JobCode
+
 _ROOT = PurePosixPath("/")
+CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE = "BRCTL_CODE_DIR", "BRCTL_CODE_VERSION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class Job:
         launch: Command of one rank; RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and
             BRCTL_CHECKPOINT arrive as environment.
         environment: Further environment of every rank.
-        workdir: Directory the ranks start in.
+        workdir: Directory the ranks start in; None for the code's own, or the root without `code`.
         checkpoint_dir: Where complete checkpoints appear, one directory a step.
         checkpoint_layout: How they are laid out; `torch-dcp` is the only one so far.
         log_dir: One log file a rank: `rank-00003.log`.
@@ -26,6 +29,7 @@ class Job:
         warm: Modules a process imports beside torch when it is parked for a rank.
         sbatch: Further options of the submission where Slurm schedules; "" for a bare flag.
         stall_after_s: No new step for this long counts as a stall.
+        code: Where its releases lie and which one its ranks start from; None when nobody says.
     """
 
     name: str
@@ -38,12 +42,31 @@ class Job:
     progress_dir: PurePosixPath
     environment: Mapping[str, str] = field(default_factory=dict)
     sbatch: Mapping[str, str] = field(default_factory=dict)
-    workdir: PurePosixPath = _ROOT
+    workdir: PurePosixPath | None = None
     checkpoint_layout: str = "torch-dcp"
     warm: tuple[str, ...] = ()
     stall_after_s: float = 60.0
     master_port: int = 29500
     origin: str = ""
+    code: JobCode | None = None
+
+    @property
+    def rank_workdir(self) -> PurePosixPath:
+        """Where the ranks start."""
+        if self.workdir is not None:
+            return self.workdir
+        return self.code.directory if self.code else _ROOT
+
+    @property
+    def rank_environment(self) -> dict[str, str]:
+        """What every rank finds in its environment, besides its place among the others."""
+        if self.code is None:
+            return dict(self.environment)
+        where = {
+            CODE_DIR_VARIABLE: str(self.code.directory),
+            CODE_VERSION_VARIABLE: self.code.version,
+        }
+        return {**self.environment, **where}
 
     @property
     def world_size(self) -> int:

@@ -48,12 +48,16 @@ def verdict_scope(verdict: Verdict | None) -> dict[str, Json]:
 def job_scope(job: Job | None) -> dict[str, Json]:
     """What expressions read under `job`."""
     if job is None:
-        return {"name": "", "nodes": [], "ranks": 0, "gpus": 0}
+        return {
+            "name": "", "nodes": [], "ranks": 0, "gpus": 0, "code_change": "", "pending_change": "",
+        }  # fmt: skip
     return {
         "name": job.name,
         "nodes": list(job.nodes),
         "ranks": job.world_size,
         "gpus": job.world_size,
+        "code_change": job.code.change if job.code else "",
+        "pending_change": job.code.pending if job.code else "",
     }
 
 

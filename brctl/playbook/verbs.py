@@ -72,6 +72,20 @@ VERBS: Mapping[str, Verb] = {
     "job.restart": Verb(
         _set("job"), _set("ranks", "checkpoint"), _set("checkpoint"), safety=Safety.DESTRUCTIVE,
     ),
+    "job.replay": Verb(
+        _set("job"), _set("suspects", "undecided"), _set("deadline"), safety=Safety.DISRUPTIVE,
+    ),
+    "job.verify_code": Verb(
+        _set("job"), _set("version", "digest"), _set("change", "only", "window", "rollback"),
+    ),
+    "job.hot_update": Verb(
+        _set("job", "change"), _set("change", "version"), _set("may_wait"),
+        safety=Safety.REVERSIBLE, undoable=True,
+    ),
+    "job.rollback_code": Verb(
+        _set("job"), _set("change", "version", "why", "by"), _set("change"),
+        safety=Safety.REVERSIBLE, undoable=True,
+    ),
     "job.wait_progress": Verb(
         _set("job"), _set("first_step", "step"), _set("steps", "within", "beyond"),
     ),
@@ -79,7 +93,7 @@ VERBS: Mapping[str, Verb] = {
 }  # fmt: skip
 
 ANNOUNCED = frozenset(
-    {"node.label", "node.drain", "node.reboot", "gpu.reset", "job.hot_update", "job.rollback_code",
+    {"node.label", "node.drain", "node.reboot", "gpu.reset",
      "ckpt.verify", "burnin.run", "nccl.test", "nccl.bisect", "stacks.dump",
      "notify.page", "notify.chat", "incident.timeline", "ticket.create", "report.table",
      "ansible.playbook"}

@@ -7,6 +7,7 @@ from brctl.model.job import Job
 from brctl.model.job_status import JobStatus, RankView
 from brctl.model.nodeset import fold
 from brctl.model.units import describe_duration
+from brctl.view.code import code_document, code_line
 from brctl.view.documents import node_set
 from brctl.view.page import Json, Page
 from brctl.view.text import columns, printable
@@ -25,6 +26,7 @@ def job_page(job: Job, status: JobStatus) -> Page:
             "progress_age_seconds": status.progress_age_s,
             "stalled": status.stalled,
             "silent": list(status.silent),
+            "code": code_document(job.code),
             "origin": job.origin,
         },
         "ranks": [_rank_document(view) for view in status.ranks],
@@ -53,6 +55,7 @@ def _job_lines(job: Job, status: JobStatus) -> list[str]:
     ]  # fmt: skip
     lines = [
         head,
+        *([code_line(job.code)] if job.code else []),
         f"{word}: {step}",
         columns([["RANK", "NODE", "PROCESS", "PHASE", "STEP"], *rows]),
     ]

@@ -320,13 +320,12 @@ DOCUMENTS: dict[str, type] = {
 """Document kinds with all their keys, for `brctl schema`."""
 
 ENVELOPE_ONLY = (
-    "Baseline", "Burnin", "BurninResults", "Check", "CheckList", "Checkpoints", "Completions",
-    "Config", "ConfigPath", "Doctor", "DoctorSsh", "Ecc", "EccHistory", "Flappers", "Help",
-    "HostKeys", "ImportedChecks", "Inventory",
-    "InventoryCheck", "InventorySources", "Job", "LabDemo", "LabDown", "LabFault", "LabFaults",
-    "LabHealed", "LabStatus", "LogRuleList", "LogRuleTrial", "NewCheck", "Node",
-    "NodeDifferences", "PairTest", "Plan", "Playbook", "PlaybookList", "ReplayPlan", "Run",
-    "RunList", "Schedule", "Schema", "SchemaList",
+    "Baseline", "Burnin", "BurninResults", "Check", "CheckList", "Checkpoints", "CodeChanges",
+    "Completions", "Config", "ConfigPath", "Doctor", "DoctorSsh", "Ecc", "EccHistory", "Flappers",
+    "Help", "HostKeys", "ImportedChecks", "Inventory", "InventoryCheck", "InventorySources", "Job",
+    "LabDemo", "LabDown", "LabFault", "LabFaults", "LabHealed", "LabStatus", "LogRuleList",
+    "LogRuleTrial", "NewCheck", "Node", "NodeDifferences", "PairTest", "Plan", "Playbook",
+    "PlaybookList", "ReplayPlan", "Run", "RunList", "Schedule", "Schema", "SchemaList",
     "StandbyList", "StandbySize", "Status", "TuiView", "Validation", "VerdictList",
 )  # fmt: skip
 """Kinds of which v1 promises the common keys only; their own keys may still change."""

@@ -8,7 +8,7 @@ from brctl.actions.base import ACTIONS
 from brctl.engine.run_site import RunSite
 from brctl.model.playbook import Json, Safety
 from brctl.playbook.verbs import VERBS
-from tests.fakes.ground import FakeGround, fake_ground
+from tests.fakes.ground import NOON, FakeGround, example_code, fake_ground
 
 ARGUMENTS: dict[str, dict[str, Json]] = {
     "check.run": {"nodes": ["n1"], "level": 2},
@@ -16,9 +16,13 @@ ARGUMENTS: dict[str, dict[str, Json]] = {
     "ckpt.select": {"job": "demo"},
     "evidence.capture": {"nodes": ["n3"]},
     "incident.note": {"text": "hello"},
+    "job.hot_update": {"job": "demo", "change": "C-0002"},
+    "job.replay": {"job": "demo"},
     "job.replace_nodes": {"job": "demo", "out": ["n3"], "in": ["s1"]},
     "job.restart": {"job": "demo", "checkpoint": "/ckpt/step-00000038"},
+    "job.rollback_code": {"job": "demo", "change": "C-0001"},
     "job.stop": {"job": "demo", "grace": "1s"},
+    "job.verify_code": {"job": "demo", "change": "C-0002", "only": "urgent"},
     "job.wait_progress": {"job": "demo", "steps": 2, "within": "30s"},
     "node.cordon": {"nodes": ["n1", "n2"], "reason": "test"},
     "node.uncordon": {"nodes": ["n1"]},
@@ -27,7 +31,10 @@ ARGUMENTS: dict[str, dict[str, Json]] = {
 }
 # What each verb needs to find before it can act.
 PREPARED: dict[str, dict[str, Json]] = {
+    "job.hot_update": {"dead": [], "ranks": {}},
     "job.restart": {"dead": [], "ranks": {}},
+    "job.rollback_code": {"dead": [], "ranks": {}},
+    "job.verify_code": {"dead": []},
     "job.wait_progress": {"dead": []},
     "node.uncordon": {
         "cordons": {
@@ -41,15 +48,29 @@ PREPARED: dict[str, dict[str, Json]] = {
 
 
 def site_for(folder: Path, verb: str) -> tuple[RunSite, FakeGround]:
-    ground = fake_ground(folder)
+    ground = fake_ground(folder, code=example_code())
     with ground.world.change() as data:
         data |= PREPARED.get(verb, {})
+    record_changes(ground)
     return RunSite(ground, "R-0001", folder), ground
+
+
+def record_changes(ground: FakeGround) -> None:
+    """r2 is applied by an earlier run, r3 waits."""
+    ledger = ground.code_ledger("demo")
+    for version in ("r2", "r3"):
+        change = ledger.record(
+            version, f"digest-of-{version}", urgent=True, why="a test", by="ann", at=NOON
+        )
+        if version == "r2":
+            ledger.apply(change.id, "R-0000", NOON)
 
 
 def world_of(ground: FakeGround) -> dict[str, object]:
     data = ground.world.read()
-    return {k: data[k] for k in ("cordons", "reservations", "nodes", "ranks")}
+    world = {k: data[k] for k in ("cordons", "reservations", "nodes", "ranks")}
+    states = [(c.id, c.state, c.state_by) for c in ground.code_ledger("demo").read().changes]
+    return {**world, "code": states}
 
 
 def test_the_table_of_verbs_and_the_table_of_programs_agree() -> None:
@@ -103,9 +124,10 @@ async def test_undo_takes_back_and_may_be_repeated(verb: str, tmp_path: Path) ->
     for key in ("cordons", "reservations"):
         assert set(after[key]) == set(before[key])  # type: ignore[call-overload]  # mappings
     assert after["nodes"] == before["nodes"]
+    assert after["code"] == before["code"]
 
 
-@pytest.mark.parametrize("verb", ["node.cordon", "standby.acquire"])
+@pytest.mark.parametrize("verb", ["node.cordon", "standby.acquire", "job.hot_update"])
 async def test_undo_leaves_alone_what_another_run_did(verb: str, tmp_path: Path) -> None:
     """Marks in the world decide what is ours."""
     site, ground = site_for(tmp_path, verb)

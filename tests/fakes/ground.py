@@ -12,9 +12,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from brctl.backends.contract import Cordon, JobRunState, Reservation, StartReport, StopReport
+from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.guards import SiteGuards
 from brctl.model.answer import Outcome
 from brctl.model.calendar import Calendar
+from brctl.model.code import JobCode
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import Action, FaultClass, Origin
 from brctl.model.inventory import Inventory, Node, NodeRole
@@ -55,6 +57,11 @@ def example_job() -> Job:
         log_dir=PurePosixPath("/logs"),
         progress_dir=PurePosixPath("/progress"),
     )
+
+
+def example_code() -> JobCode:
+    """Releases in /code; the ranks start from r1."""
+    return JobCode(PurePosixPath("/code"), "r1", "r1")
 
 
 def example_verdict(at: datetime = NOON) -> Verdict:
@@ -225,6 +232,7 @@ class FakeGround:
     known_verdict: Verdict | None = None
     calendars: dict[str, Calendar] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    code: JobCode | None = None
     checkpoints: Callable[[], list[tuple[int, bool]]] = lambda: [(40, False), (38, True)]
 
     def __post_init__(self) -> None:
@@ -246,10 +254,20 @@ class FakeGround:
                 data["step"] += 1
 
     async def job(self, name: str) -> Job:
-        return await self.backend.place(example_job())
+        job = await self.backend.place(replace(example_job(), code=self.code))
+        return with_code(job, self.code_ledger(job.name))
+
+    def code_ledger(self, job: str) -> CodeLedger:
+        return CodeLedger(ledger_dir(self.state_dir, "fake", job))
 
     async def jobs(self) -> Sequence[Job]:
         return [await self.job("demo")]
+
+    def replay_groups(self, job: Job) -> Sequence[Sequence[str]]:
+        return [job.nodes[:2], job.nodes[2:]]
+
+    async def replay(self, job: Job, deadline_s: float) -> Bisection:
+        return await self.bisect(job.nodes, 0, 1, deadline_s)
 
     async def bisect(
         self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
@@ -293,6 +311,13 @@ class FakeGround:
         if node in self.world.read()["dead"]:
             return NodeReport(node, Outcome.UNREACHABLE, detail="no answer")
         rows = []
+        if check == "job.code" and job is not None and job.code is not None:
+            edited = node in self.world.read().get("edited", [])
+            digest = f"edited-{node}" if edited else f"digest-of-{job.code.version}"
+            row = Measurement("job.code.digest", f"code:{job.code.version}", digest)
+            return NodeReport(
+                node, Outcome.ANSWERED, (CheckResult(check, ProbeStatus.MEASURED, (row,)),)
+            )
         for step, whole in self.checkpoints():
             subject = f"ckpt:step-{step:08d}"
             rows.append(Measurement("job.checkpoint.step", subject, step))

@@ -1,0 +1,126 @@
+"""`brctl job update|updates`: change the code a job runs, and see how it came to what it runs."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation
+from brctl.cli.running import (
+    Consent,
+    find_playbook,
+    finish_run,
+    open_ground,
+    refuse_readonly,
+    run_playbook,
+)
+from brctl.cli.typed import typed
+from brctl.engine.people import person
+from brctl.engine.wiring import open_world
+from brctl.library.config import Settings
+from brctl.model.code import CodeChange
+from brctl.model.errors import UsageError
+from brctl.model.playbook import Json
+from brctl.model.units import parse_duration_s
+from brctl.playbook.code_changes import is_due
+
+PLAYBOOK = "hot-update"
+JobName = Annotated[str | None, typer.Argument(help="default the only one")]
+Window = Annotated[str | None, typer.Option("--window", help="how long a change may wait (24h)")]
+
+
+def update(
+    ctx: typer.Context,
+    job: JobName = None,
+    code: Annotated[str | None, typer.Option("--code", help="release, name or path")] = None,
+    message: Annotated[str, typer.Option("-m", "--message", help="why")] = "",
+    urgent: Annotated[bool, typer.Option("--urgent", help="apply it now, in place")] = False,
+    due: Annotated[bool, typer.Option("--due", help="for cron: apply what waited enough")] = False,
+    window: Window = None,
+    confirm: Annotated[str | None, typer.Option("--confirm", help="what to type: hot")] = None,
+) -> None:
+    """Record new code; the next restart takes it, or `--urgent` now, or `--due` after 24 h."""
+    invocation: Invocation = ctx.obj
+    if due == (code is not None):
+        raise UsageError("name the code: --code RELEASE -m WHY; or, from cron: --due")
+    if due:
+        _apply_due(invocation, job, window)
+    if code is None or not message.strip():
+        raise UsageError("--code needs -m: say why, for the people after you")
+    settings = invocation.settings()
+    refuse_readonly(settings)
+    name, change = asyncio.run(_record(invocation, settings, job, code, message, urgent))
+    if change.urgent:
+        _apply(invocation, settings, {"job": name, "only": "urgent"}, Consent(typed=confirm))
+    updates(ctx, name, window)
+
+
+async def _record(
+    invocation: Invocation, settings: Settings, name: str | None, code: str, why: str, urgent: bool
+) -> tuple[str, CodeChange]:
+    from brctl.engine.code_updates import Wish, record_change
+
+    async with open_world(settings) as world:
+        chosen = world.job(name).name
+    async with open_ground(settings) as ground:
+        wish = Wish(code, " ".join(why.split()), person(), urgent)
+        change, note = await record_change(ground, await ground.job(chosen), wish)
+    invocation.note(f"{change.id} recorded: {change.version} {change.digest[:12]}")
+    if note:
+        invocation.note(note)
+    return chosen, change
+
+
+def _apply_due(invocation: Invocation, name: str | None, window: str | None) -> None:
+    """Nothing is said when nothing is due: cron would send it by mail."""
+    settings = invocation.settings()
+    window_s = _window_s(settings, window)
+
+    async def due_job() -> str | None:
+        async with open_world(settings) as world:
+            chosen = world.job(name).name
+        async with open_ground(settings) as ground:
+            waits = ground.code_ledger(chosen).read().pending
+            return chosen if waits and is_due(waits, ground.now(), window_s) else None
+
+    job = asyncio.run(due_job())
+    if job is None:
+        raise typer.Exit(0)
+    _apply(invocation, settings, {"job": job, "only": "due", "window": window_s}, Consent())
+
+
+def _apply(
+    invocation: Invocation, settings: Settings, values: dict[str, Json], consent: Consent
+) -> None:
+    playbook = find_playbook(settings.library_dirs, PLAYBOOK)
+    run = asyncio.run(run_playbook(invocation, settings, playbook, values, None, consent))
+    finish_run(invocation, settings, run)
+
+
+def _window_s(settings: Settings, text: str | None) -> float:
+    """As given, else what the site's or the shipped playbook says."""
+    if text is not None:
+        return typed("--window", text, parse_duration_s)
+    default = find_playbook(settings.library_dirs, PLAYBOOK).inputs["window"].default
+    return float(default) if isinstance(default, int | float) else 0.0
+
+
+def updates(ctx: typer.Context, job: JobName = None, window: Window = None) -> None:
+    """Every change of a job's code: who, why, which run applied it, from which checkpoint."""
+    from brctl.engine.code_updates import code_of
+    from brctl.view.code import code_changes_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+
+    async def run() -> None:
+        async with open_world(settings) as world:
+            found, now = world.job(job), world.now()
+        async with open_ground(settings) as ground:
+            record = ground.code_ledger(found.name).read()
+        page = code_changes_page(
+            found.name, code_of(found), record, now, _window_s(settings, window)
+        )
+        invocation.finish(page, settings.context)
+
+    asyncio.run(run())
