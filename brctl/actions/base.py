@@ -1,5 +1,6 @@
 """The table of verbs: what `uses:` in a playbook runs. Add a row to add a verb."""
 
+import sys
 from collections.abc import Mapping
 
 from brctl.actions.check_run import CheckRun
@@ -40,3 +41,11 @@ ACTIONS: Mapping[str, Action] = {
     "standby.acquire": StandbyAcquire(),
     "standby.release": StandbyRelease(),
 }
+
+
+def about_verbs() -> dict[str, str]:
+    """One sentence for each verb: the head of its module."""
+    heads = {name: sys.modules[type(verb).__module__].__doc__ for name, verb in ACTIONS.items()}
+    return {
+        name: (head or "").split("\n")[0].removeprefix(f"{name}: ") for name, head in heads.items()
+    }

@@ -1,6 +1,7 @@
 """`brctl play`: list, show, validate, plan, run, resume, roll back, approve, look back."""
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -30,8 +31,9 @@ from brctl.engine.people import person
 from brctl.engine.run_files import load_inputs, load_request
 from brctl.engine.verdict_store import load
 from brctl.journal.store import find_run, is_running, read_journal
+from brctl.library.playbook_schema import guards_schema, playbook_schema
 from brctl.library.playbooks import load_playbook
-from brctl.model.errors import CancelledError, ConfigError, UsageError
+from brctl.model.errors import CancelledError, ConfigError, UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
 from brctl.model.units import rfc3339
 from brctl.playbook.plan import nodes_named
@@ -88,6 +90,22 @@ def validate(
     code = ExitCode.CONFIG if mistakes else ExitCode.OK
     body = {"sound": names, "mistakes": mistakes}
     invocation.finish(Page("Validation", body, "\n".join(lines), code, tuple(names)))
+
+
+@app.command()
+def schema(
+    ctx: typer.Context,
+    kind: Annotated[str, typer.Option("--kind", help="playbook or guards")] = "playbook",
+) -> None:
+    """Print a JSON Schema, so that an editor completes playbooks and guards.yaml."""
+    from brctl.actions.base import about_verbs
+
+    schemas = {"playbook": lambda: playbook_schema(about_verbs()), "guards": guards_schema}
+    if kind not in schemas:
+        raise UsageError(f"--kind {kind}: unknown; {did_you_mean(kind, schemas)}")
+    found = schemas[kind]()
+    invocation: Invocation = ctx.obj
+    invocation.finish(Page("Schema", {"schema": found}, json.dumps(found, indent=2)))
 
 
 @app.command()

@@ -37,20 +37,22 @@ from brctl.playbook.validate import find_mistakes
 
 E = TypeVar("E", bound=StrEnum)
 
-_TOP = ("metadata", "match", "inputs", "guards", "approval", "defaults", "for_each", "steps",
-        "on_failure", "always")  # fmt: skip
-_STEP = ("id", "name", "uses", "with", "run", "env", "where", "when", "skip_if", "after", "safety",
-         "undo", "verify", "timeout", "retry", "on_failure", "expect",
-         "idempotency_key")  # fmt: skip
+TOP_KEYS = ("metadata", "match", "inputs", "guards", "approval", "defaults", "for_each", "steps",
+            "on_failure", "always")  # fmt: skip
+STEP_KEYS = ("id", "name", "uses", "with", "run", "env", "where", "when", "skip_if", "after",
+             "safety", "undo", "verify", "timeout", "retry", "on_failure", "expect",
+             "idempotency_key")  # fmt: skip
 POLICY_KEYS = ("when", "need", "role", "starter_counts")
-_ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+ID_PATTERN = "[a-z][a-z0-9_-]{0,31}"
+_ID = re.compile(ID_PATTERN)
 _PERCENT = re.compile(r"(\d{1,3}) ?%")
+INPUT_SOURCES = ("verdict.suspects", "verdict.job")
 RETRY_CLASSES = frozenset({"transport", "timeout", "scheduler", "any"})
-_AFTER = ("success", "failure", "always")
+AFTER = ("success", "failure", "always")
 
 # Keys of the schema whose meaning this version does not carry out. Ignoring them would be worse
 # than refusing the file: the author would believe in a limit that nobody keeps.
-_NOT_YET_STEP: Mapping[str, str] = {
+NOT_YET_STEP: Mapping[str, str] = {
     "run": "scripts", "env": "scripts", "where": "scripts", "expect": "scripts",
     "idempotency_key": "idempotency keys",
 }  # fmt: skip
@@ -103,7 +105,7 @@ class _Reader:
     def __init__(self, document: Document, raw: bytes) -> None:
         self._document = document
         self._raw = raw
-        self._top = open_kind(document, "Playbook", _TOP)
+        self._top = open_kind(document, "Playbook", TOP_KEYS)
         self._defaults = self._top.section("defaults")
         self._defaults.allow(("timeout", "retry", "on_failure"))
 
@@ -168,8 +170,8 @@ class _Reader:
         )
         if kind is InputType.ENUM and not spec.values:
             raise section.error("an enum needs `values`", "type")
-        if spec.source and spec.source not in ("verdict.suspects", "verdict.job"):
-            raise section.error("`from` is verdict.suspects or verdict.job", "from")
+        if spec.source and spec.source not in INPUT_SOURCES:
+            raise section.error(f"`from` is {' or '.join(INPUT_SOURCES)}", "from")
         return spec
 
     def _approval(self) -> Approval | None:
@@ -196,7 +198,7 @@ class _Reader:
         return ForEach(_nodes_of(section), _batch(section), canary, count, ratio)
 
     def _step(self, section: Section) -> Step:
-        section.allow(_STEP)
+        section.allow(STEP_KEYS)
         self._refuse_what_is_missing(section)
         safety = _enum(section, "safety", Safety)
         return Step(
@@ -206,7 +208,7 @@ class _Reader:
             arguments=section.section("with").data,
             when=section.take("when", str, ""),
             skip_if=section.take("skip_if", str, ""),
-            after=section.choice("after", _AFTER, "success"),
+            after=section.choice("after", AFTER, "success"),
             safety=safety,
             undo=self._undo(section),
             verify=self._hook(section.section("verify")) if "verify" in section.data else None,
@@ -217,7 +219,7 @@ class _Reader:
         )
 
     def _refuse_what_is_missing(self, section: Section) -> None:
-        for key, what in _NOT_YET_STEP.items():
+        for key, what in NOT_YET_STEP.items():
             if key in section.data:
                 raise section.error(f"{key!r}: {what} is not carried out by this version", key)
 

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+DURATION_PATTERN = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"
+_DURATION = re.compile(DURATION_PATTERN)
 
 
 def parse_duration_s(text: str) -> float:
