@@ -11,6 +11,7 @@ from brctl.engine.bisect import BisectOptions
 from brctl.engine.diagnose import still_true
 from brctl.engine.group_search import search_nodes
 from brctl.engine.node_states import ailing_nodes
+from brctl.engine.pair_check import askable, probed, with_pairs
 from brctl.engine.people import groups_of
 from brctl.engine.replay_phases import phases_of, replay_job
 from brctl.engine.standby_pool import Pool, load_pool
@@ -149,8 +150,10 @@ class WorldGround:
             for name, check in self._world.checks.items()
             if check.level <= level and "job" not in check.needs
         }
-        reports = await self._sweep(nodes, tuple(checks), None, {})
-        return [judge(report, checks, None) for report in reports]
+        checks = askable(checks, nodes)
+        reports = await self._sweep(nodes, tuple(probed(checks)), None, {})
+        answers = await with_pairs(self._world, reports, checks)
+        return [judge(report, checks, None) for report in answers]
 
     async def bisect(
         self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float

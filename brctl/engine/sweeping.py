@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from brctl.engine.busy_nodes import refuse_busy
+from brctl.engine.pair_check import askable, probed, with_pairs
 from brctl.engine.sweep_store import latest, save
 from brctl.engine.wiring import World
 from brctl.evidence.assess import assess
@@ -94,7 +95,7 @@ async def sweep_nodes(
 ) -> Sweep:
     """Ask nodes and judge each as it answers; every name appears in the result exactly once."""
     started_at = world.now()
-    checks = choose_checks(world.checks, question)
+    checks = askable(choose_checks(world.checks, question), names, question.pattern)
     nodes = world.inventory.pick(names)
     judged: dict[str, NodeHealth] = {}
     earlier = latest(world.state_dir)
@@ -103,7 +104,7 @@ async def sweep_nodes(
         stream = sweep(
             world.transport,
             nodes,
-            checks,
+            probed(checks),
             lambda node, check: fill_parameters(check, node, _job_on(node, question.job)),
             limit=world.settings.ssh.fanout,
             sudo=world.settings.ssh.sudo,
@@ -111,10 +112,15 @@ async def sweep_nodes(
         )
         stack.push_async_callback(stream.aclose)
         async for report in stream:
-            asked = _asked(checks, report.node, question)
+            asked = probed(_asked(checks, report.node, question))
             judged[report.node] = judge(report, asked, before.get(report.node))
             if on_node is not None:
                 on_node(judged[report.node])
+    if any(check.together for check in checks.values()):
+        reports = await with_pairs(world, [judged[name].report for name in names], checks)
+        judged = {
+            r.node: judge(r, _asked(checks, r.node, question), before.get(r.node)) for r in reports
+        }
     result = Sweep(
         id=f"S-{started_at:%Y%m%dT%H%M%S%f}"[:-3],
         level=question.level,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from brctl.model.localisation import Path
+from brctl.model.report import Measurement, Value
 
 SLOW_SHARE = 0.7
 """Own: pairs in one fleet differ by some percent; below this share of the median a path is bad."""
@@ -19,6 +20,7 @@ ONE_WAY_SHARE = 0.5
 LEAST_PAIRS = 4
 """With fewer, the median is made of the pairs it is to judge."""
 
+CHECK = "fabric.pairs"
 Pair = tuple[str, str]
 
 
@@ -133,6 +135,40 @@ def suspects(results: Sequence[PairResult], states: Sequence[PairState]) -> tupl
     """
     hard = _odd_nodes(results, states, HARD)
     return tuple(dict.fromkeys((*hard, *_odd_nodes(results, states, BAD))))
+
+
+def node_readings(results: Sequence[PairResult]) -> Mapping[str, tuple[Measurement, ...]]:
+    """What the pairs say of each node, as the readings of the check `fabric.pairs`."""
+    states = judge_pairs(results)
+    odd = dict.fromkeys(suspects(results, states), "slow")
+    for node in _odd_nodes(results, states, HARD):
+        wrong = any(
+            s is PairState.WRONG for r, s in zip(results, states, strict=True) if node in r.pair
+        )
+        odd[node] = "wrong" if wrong else "silent"
+    measured = [r for r in results if r.failed is not None]
+    names = dict.fromkeys(name for result in measured for name in result.pair)
+    return {name: _readings(name, odd.get(name, "none"), results, states) for name in names}
+
+
+def _readings(
+    node: str, odd: str, results: Sequence[PairResult], states: Sequence[PairState]
+) -> tuple[Measurement, ...]:
+    own = [
+        (next(name for name in result.pair if name != node), result, state)
+        for result, state in zip(results, states, strict=True)
+        if node in result.pair and state is not PairState.NOT_MEASURED
+    ]
+    paths = [result.path for _, result, _ in own if result.path is not None]
+    values: dict[str, Value] = {
+        "partners": len({partner for partner, _, _ in own}),
+        "bad_partners": len({partner for partner, _, state in own if state in BAD}),
+        "odd": odd,
+    }
+    if paths:
+        values["delay_us"] = min(path.delay_us for path in paths)
+        values["gb_per_s"] = max(min(p.there_gb_per_s, p.back_gb_per_s) for p in paths)
+    return tuple(Measurement(f"{CHECK}.{name}", "", value) for name, value in values.items())
 
 
 def _odd_nodes(

@@ -22,7 +22,7 @@ NEEDS = ("root", "torch", "nvml", "gpu", "job")
 _KEYS = (
     "name", "title", "why", "source", "level", "needs", "tools", "deadline", "parameters",
     "measurements", "evidence", "cross_check", "disruptive", "stream", "profiles",
-    "foreign",
+    "foreign", "together",
 )  # fmt: skip
 _RULE_KEYS = ("kind", "when", "given", "weight", "fault", "role", "say", "source", "otherwise")
 _PLACEHOLDERS = {"value", "subject", "operand"}
@@ -52,12 +52,13 @@ def load_check(path: Path) -> Check:
     wanted = f"{path.parent.parent.name}.{path.parent.name}"
     if name != wanted:
         raise top.error(f"name must be {wanted!r}, as its folder says, not {name!r}", "name")
+    together = top.take("together", bool, default=False)
     foreign = read_foreign(top.section("foreign"), name) if "foreign" in top.data else None
     if foreign is None:
         measurements = _read_measurements(top.section("measurements"), name)
         parameters, sources = _read_parameters(top.section("parameters"))
         rules = tuple(_read_rule(rule, measurements) for rule in top.sections("evidence"))
-        probe_source = _read_probe(path.parent / "probe.py")
+        probe_source = "" if together else _read_probe(path.parent / "probe.py")
     else:
         _refuse_own_parts(top)
         measurements, rules = dict(foreign.measurements), foreign.rules
@@ -79,6 +80,7 @@ def load_check(path: Path) -> Check:
         probe_source=probe_source,
         disruptive=top.take("disruptive", bool, default=False),
         stream=top.take("stream", bool, default=False),
+        together=together,
         origin=str(path),
         profiles=frozenset(top.texts("profiles", ())),
         parameter_sources=sources,

@@ -76,7 +76,8 @@ class Check:
         parameters: Defaults of the JSON object the probe reads on stdin.
         parameter_sources: Parameter -> where the controller takes it from, `node.gpus`; the
             closed vocabulary is `library.parameters.SOURCES`.
-        probe_source: The program that runs on the node.
+        probe_source: The program that runs on the node; "" when `together`.
+        together: Nodes are tested with each other by the engine, so two are needed.
         cross_check: A command a person can run to see the same values.
     """
 
@@ -95,6 +96,7 @@ class Check:
     probe_source: str
     disruptive: bool = False
     stream: bool = False
+    together: bool = False
     origin: str = ""
     profiles: frozenset[str] = field(default_factory=frozenset)
     parameter_sources: Mapping[str, str] = field(default_factory=dict)

@@ -72,7 +72,7 @@ def exchange(lab: Lab, capsys: pytest.CaptureFixture[str], *words: str) -> tuple
 def test_wrong_bits_name_the_node_between_two_bad_pairs(
     lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One element in one node's memory: both its pairs are wrong, in this operation alone."""
+    """One element in one node's memory, in one operation: the check convicts that node alone."""
     inventory = lab.paths.config.parent / "inventory.yaml"
     before = inventory.read_text()
     wrapper = tmp_path / "python"
@@ -81,16 +81,21 @@ def test_wrong_bits_name_the_node_between_two_bad_pairs(
     document = yaml.safe_load(before)
     document["nodes"]["n3"]["torch_python"] = str(wrapper)
     inventory.write_text(yaml.safe_dump(document))
+    capsys.readouterr()
+    command = ["check", "run", "fabric.pairs", "--config", str(lab.paths.config), "--json"]
     try:
-        code, found = exchange(lab, capsys, "-w", NODES)
+        code = run([*command, "-w", NODES, "--beside-job"])
     finally:
         inventory.write_text(before)
+    said = json.loads(capsys.readouterr().out)
+    against = [
+        (row["node"], row["class"], row["weight"])
+        for node in said["nodes"]
+        for row in node["evidence"]
+        if row["weight"] in ("convicts", "hints")
+    ]
+    assert against == [("n3", "silent-corruption", "convicts")], said["nodes"]
     assert code == 2
-    assert found["suspects"] == {"nodes": ["n3"]}
-    wrong = [(pair["op"], pair["nodes"]) for pair in found["pairs"] if pair["state"] == "wrong"]
-    assert len(wrong) == 2, [list(pair.values()) for pair in found["pairs"]]
-    assert ("all_to_all", ["n2", "n3"]) in wrong
-    assert ("all_to_all", ["n3", "n4"]) in wrong
 
 
 def test_a_cable_that_is_slow_one_way_is_named(

@@ -8,6 +8,7 @@ from brctl.evidence.pairs import (
     PairResult,
     PairState,
     judge_pairs,
+    node_readings,
     path_trouble,
     ring_rounds,
     suspects,
@@ -125,3 +126,21 @@ def test_few_pairs_or_few_microseconds_make_no_path_late() -> None:
     two = [PairResult(("a", "b"), "pingpong", 4, 0, gb_per_s=10.0, path=Path(900.0, 10.0, 10.0))]
     assert judge_pairs(two) == (PairState.OK,)
     assert set(judge_pairs(pingpongs({("n1", "n2"): Path(90.0, 10.0, 10.0)}))) == {PairState.OK}
+
+
+def odd_of(results: list[PairResult]) -> dict[str, object]:
+    rows = node_readings(results)
+    return {n: next(m.value for m in r if m.name.endswith(".odd")) for n, r in rows.items()}
+
+
+def test_each_node_reads_what_its_pairs_say_of_it() -> None:
+    assert odd_of(ring(5, n2_n3=1, n3_n4=4)) == dict.fromkeys(("n1", "n2", "n4", "n5"), "none") | {
+        "n3": "wrong"
+    }
+    late = Path(5000.0, 10.0, 10.0)
+    assert odd_of(pingpongs({("n2", "n3"): late, ("n3", "n4"): late}))["n3"] == "slow"
+
+
+def test_a_node_nobody_measured_has_no_reading_that_could_clear_it() -> None:
+    results = ring(4, n1_n2=None, n4_n1=None)
+    assert sorted(node_readings(results)) == ["n2", "n3", "n4"]

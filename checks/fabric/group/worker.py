@@ -299,8 +299,8 @@ class PingPong(object):
     """
 
     SMALL = 2
-    TURNS = 32
-    ENOUGH_S = 0.2
+    TURNS, LEAST_TURNS = 32, 8
+    ENOUGH_S, PATIENCE_S = 0.2, 1.0
 
     def __init__(self, torch, op, size_bytes, rank, world, device):
         self.torch, self.device, self.rank = torch, device, rank
@@ -318,11 +318,14 @@ class PingPong(object):
             self.base + float(repetition),
         )
         right = [self.timed(self.few, True, self.delays) for _ in range(self.TURNS)]
-        right += self.both_ways()
-        seconds = self.there[-1] + self.back[-1]
-        for _ in range(self.agree(self.ENOUGH_S / seconds)):
+        began = time.perf_counter()
+        for turn in range(self.TURNS):
             right += self.both_ways()
-        return seconds, all(right)
+            spent_s = time.perf_counter() - began
+            wanted = spent_s < (self.PATIENCE_S if turn < self.LEAST_TURNS else self.ENOUGH_S)
+            if not self.agree(wanted):
+                break
+        return min(self.there) + min(self.back), all(right)
 
     def both_ways(self):
         return [self.timed(self.many, True, self.there), self.timed(self.many, False, self.back)]
@@ -332,17 +335,17 @@ class PingPong(object):
         sends = self.first is first_sends
         out, expected = (message, self.few) if sends else (self.few, message)
         room = self.torch.zeros_like(expected)
-        self.agree(0)
+        self.agree()
         began = time.perf_counter()
         self.exchange(out, room, sends)
         times.append(time.perf_counter() - began)
         return bool(self.torch.equal(room, expected))
 
-    def agree(self, turns):
-        """The first node says how many more turns; the second says that it heard."""
-        said = self.torch.tensor([max(0, min(self.TURNS, int(turns)))], device=self.device)
+    def agree(self, more=False):
+        """The first node says whether to go on; the second says that it heard."""
+        said = self.torch.tensor([int(more)], device=self.device)
         self.exchange(said, said, self.first)
-        return int(said.item())
+        return bool(said.item())
 
     def exchange(self, out, room, sends_first):
         dist = self.torch.distributed
