@@ -34,6 +34,7 @@ DEBIAN = {
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "sinfo": "slurm-client",
+    "kubectl": "kubernetes-client",
 }
 HEAVY = "ssh or netns or torch or slurm or system or gpu"
 

@@ -41,6 +41,35 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """A label on a node.
+
+    Attributes:
+        owner: Who set this value through brctl; "" when somebody else did, or changed it since.
+        former: What stood there before; None when there was no such label.
+    """
+
+    value: str
+    owner: str
+    former: str | None
+
+
+def labelled(before: Label | None, value: str, owner: str) -> Label:
+    """A label after an owner set it; setting it again keeps the first former value."""
+    if before is None or before.value == value:
+        return before or Label(value, owner, None)
+    former = before.former if before.owner == owner else before.value
+    return Label(value, owner, former)
+
+
+def unlabelled(before: Label | None, owner: str) -> Label | None:
+    """A label after its owner took it back; others' values stay."""
+    if before is None or before.owner != owner:
+        return before
+    return None if before.former is None else Label(before.former, "", None)
+
+
+@dataclass(frozen=True, slots=True)
 class StopReport:
     """How the ranks of a job ended.
 
@@ -129,6 +158,26 @@ class Backend(Protocol):
         """Ordinary nodes that could take a job's ranks when the standbys do not suffice.
 
         Whether brctl's own jobs are on them is for the caller to look.
+        """
+        ...
+
+    async def labels(self, nodes: Sequence[str], key: str) -> Mapping[str, Label]:
+        """A label of these nodes; nodes without it are left out."""
+        ...
+
+    async def label(self, nodes: Sequence[str], key: str, value: str, owner: str) -> None:
+        """Set a label, keeping what stood there for `unlabel`."""
+        ...
+
+    async def unlabel(self, nodes: Sequence[str], key: str, owner: str) -> None:
+        """Put the former value back where this owner's value still stands."""
+        ...
+
+    async def evict(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
+        """Ask the work on cordoned nodes to go, as far as this scheduler can; never waits.
+
+        Returns:
+            What is still there, by node, in one sentence that names who does not go and why.
         """
         ...
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 from brctl.backends.contract import Backend
+from brctl.backends.kubectl import Kubectl
+from brctl.backends.kubernetes import KubernetesBackend
 from brctl.backends.slurm import SlurmBackend
 from brctl.backends.static import StaticBackend
 from brctl.fanout.contract import Transport
@@ -10,7 +12,8 @@ from brctl.library.config import Settings
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Inventory
 
-BACKENDS: Mapping[str, type[StaticBackend]] = {"static": StaticBackend, "slurm": SlurmBackend}
+OVER_SSH: Mapping[str, type[StaticBackend]] = {"static": StaticBackend, "slurm": SlurmBackend}
+"""Backends that ask the nodes themselves what their ranks do."""
 
 
 def open_backend(settings: Settings, transport: Transport, inventory: Inventory) -> Backend:
@@ -19,7 +22,11 @@ def open_backend(settings: Settings, transport: Transport, inventory: Inventory)
     Raises:
         ConfigError: This version has no such backend.
     """
-    kind = BACKENDS.get(settings.scheduler)
+    if settings.scheduler == KubernetesBackend.name:
+        chosen = settings.kubernetes
+        keep = settings.state_dir / "kubernetes" / settings.context
+        return KubernetesBackend(Kubectl(chosen.context, chosen.namespace), inventory, keep)
+    kind = OVER_SSH.get(settings.scheduler)
     if kind is None:
         raise ConfigError(f"scheduler {settings.scheduler!r} is not supported by this version")
     state_file = settings.state_dir / "static" / f"{settings.context}.json"

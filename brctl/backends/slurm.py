@@ -7,13 +7,21 @@ a new submission and never `scontrol requeue`: a requeued job waits about two mi
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from brctl.backends import slurm_commands as slurm
-from brctl.backends.contract import Cordon, JobRunState, StartReport, StopReport
+from brctl.backends.contract import (
+    Cordon,
+    JobRunState,
+    Label,
+    StartReport,
+    StopReport,
+    labelled,
+    unlabelled,
+)
 from brctl.backends.rank_commands import program, start_request
 from brctl.backends.static import StaticBackend
 from brctl.fanout.contract import Transport
@@ -76,6 +84,40 @@ class SlurmBackend(StaticBackend):
                 f" drained with the reason `{slurm.STANDBY_REASON}`",
             )
         return await super().reserve(node, owner, at)
+
+    async def labels(self, nodes: Sequence[str], key: str) -> Mapping[str, Label]:
+        """See `Backend.labels`: kept in the nodes' comments, for `scontrol show node`."""
+        comments = slurm.parse_comments(await self._run(slurm.COMMENTS))
+        found = {node: slurm.label_in(comments.get(node, ""), key) for node in nodes}
+        return {node: label for node, label in found.items() if label is not None}
+
+    async def label(self, nodes: Sequence[str], key: str, value: str, owner: str) -> None:
+        """See `Backend.label`."""
+        self._must_know(nodes)
+        await self._relabel(nodes, key, lambda before: labelled(before, value, owner))
+
+    async def unlabel(self, nodes: Sequence[str], key: str, owner: str) -> None:
+        """See `Backend.unlabel`."""
+        await self._relabel(nodes, key, lambda before: unlabelled(before, owner))
+
+    async def _relabel(
+        self, nodes: Sequence[str], key: str, change: Callable[[Label | None], Label | None]
+    ) -> None:
+        comments = slurm.parse_comments(await self._run(slurm.COMMENTS))
+        for node in nodes:
+            before = comments.get(node, "")
+            after = slurm.with_label(before, key, change(slurm.label_in(before, key)))
+            if after != before:
+                await self._run(slurm.set_comment(node, after))
+
+    async def evict(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
+        """See `Backend.evict`: a drained node takes no job, and those it has end by themselves."""
+        left: dict[str, str] = {}
+        for node in nodes:
+            there = slurm.parse_jobs_on(await self._run(slurm.jobs_on(node)))
+            if there:
+                left[node] = ", ".join(there)
+        return left
 
     async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
         """See `Backend.start_job`: submit, then wait until every rank has a process."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from brctl.backends.contract import Cordon
+from brctl.backends.contract import Cordon, Label
 from brctl.model.job import Job
 from brctl.model.nodeset import fold
 
@@ -16,6 +16,8 @@ STANDBY_REASON = "brctl standby"
 NODES = ("sinfo", "-h", "-N", "-O", "NodeList:|,StateLong:|,UserLong:|,Timestamp:|,Reason:300")
 PARTITIONS = ("sinfo", "-h", "-N", "-o", "%N|%R")
 _OWNED = re.compile(r"\[(brctl:[^\]\s]+)\] ?(.*)", re.DOTALL)
+COMMENTS = ("sinfo", "-h", "-N", "-O", "NodeList:|,Comment:4000")
+_LABEL = re.compile(r" ?\[label ([\w.-]+)=([\w.-]*) by ([^\]\s]*)(?: was ([\w.-]+))?\]")
 # sinfo marks nodes that do not respond and so on by a letter behind the state.
 _OUT_OF_SERVICE = re.compile(r"(drain|down|fail|maint)")
 _SILENT = "*"
@@ -32,6 +34,45 @@ def drain(nodes: Sequence[str], owner: str, reason: str) -> tuple[str, ...]:
 def resume(nodes: Sequence[str]) -> tuple[str, ...]:
     """Put nodes back into service."""
     return ("scontrol", "update", f"NodeName={fold(nodes)}", "State=RESUME")
+
+
+def parse_comments(text: str) -> dict[str, str]:
+    """What `COMMENTS` printed; "" where nobody wrote one."""
+    rows = [line.split("|", 1) for line in text.splitlines() if "|" in line]
+    return {row[0].strip(): re.sub(r"^(none|\(null\))$", "", row[1].strip()) for row in rows}
+
+
+def label_in(comment: str, key: str) -> Label | None:
+    """A label that brctl keeps in a node's comment: `[label KEY=VALUE by OWNER was FORMER]`."""
+    for found in _LABEL.finditer(comment):
+        if found[1] == key:
+            return Label(found[2], found[3], found[4])
+    return None
+
+
+def with_label(comment: str, key: str, label: Label | None) -> str:
+    """The comment with a label set or taken away; what people wrote there stays."""
+    kept = _LABEL.sub(lambda found: "" if found[1] == key else found[0], comment).strip()
+    if label is None:
+        return kept
+    was = f" was {label.former}" if label.former else ""
+    return f"{kept} [label {key}={label.value} by {label.owner}{was}]".strip()
+
+
+def set_comment(node: str, comment: str) -> tuple[str, ...]:
+    """Replace a node's comment."""
+    return ("scontrol", "update", f"NodeName={node}", f"Comment={comment}")
+
+
+def jobs_on(node: str) -> tuple[str, ...]:
+    """List the jobs that hold a node."""
+    return ("squeue", "-h", "-w", node, "-O", "JobID:|,UserName:|,State:|")
+
+
+def parse_jobs_on(text: str) -> tuple[str, ...]:
+    """One phrase a job."""
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
+    return tuple(f"job {row[0]} of {row[1]} is {row[2]}" for row in rows if len(row) >= 3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,21 @@ What a scheduler would know (cordons, reservations, which nodes a job is on) is 
 context, changed under a lock. What runs is never read from that file but asked of the nodes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from brctl.backends.contract import Cordon, JobRunState, Reservation, StartReport, StopReport
+from brctl.backends.contract import (
+    Cordon,
+    JobRunState,
+    Label,
+    Reservation,
+    StartReport,
+    StopReport,
+    labelled,
+    unlabelled,
+)
 from brctl.backends.rank_commands import (
     LOOK_DEADLINE_S,
     START_DEADLINE_S,
@@ -91,6 +100,39 @@ class StaticBackend:
     async def idle_nodes(self) -> tuple[str, ...]:
         """See `Backend.idle_nodes`: without a scheduler, every node that is no standby."""
         return self._inventory.names(NodeRole.ACTIVE)
+
+    async def labels(self, nodes: Sequence[str], key: str) -> Mapping[str, Label]:
+        """See `Backend.labels`."""
+        found = read_state(self._file).labels
+        return {node: found[node][key] for node in nodes if key in found.get(node, {})}
+
+    async def label(self, nodes: Sequence[str], key: str, value: str, owner: str) -> None:
+        """See `Backend.label`."""
+        self._must_know(nodes)
+        change_state(
+            self._file, lambda now: _relabel(now, nodes, key, lambda b: labelled(b, value, owner))
+        )
+
+    async def unlabel(self, nodes: Sequence[str], key: str, owner: str) -> None:
+        """See `Backend.unlabel`."""
+        change_state(
+            self._file, lambda now: _relabel(now, nodes, key, lambda b: unlabelled(b, owner))
+        )
+
+    async def evict(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
+        """See `Backend.evict`: nobody is told to go; ranks of declared jobs are what we know of."""
+        left: dict[str, str] = {}
+        for job in jobs:
+            names = [node for node in nodes if node in job.nodes]
+            state = await self.job_status(job) if names else None
+            for node in names:
+                alive = [r for r in job.ranks_on(node) if state and r in state.alive]
+                silent = state.unreachable.get(node) if state else None
+                if alive:
+                    left[node] = f"{len(alive)} ranks of job {job.name} run"
+                elif silent is not None:
+                    left[node] = f"cannot tell whether ranks of job {job.name} run: {silent}"
+        return left
 
     async def place(self, job: Job) -> Job:
         """See `Backend.place`; a job nobody moved is where job.yaml says."""
@@ -184,6 +226,21 @@ def _why_cold(value: Mapping[str, Json]) -> str:
     cold = value.get("cold")
     reasons = cold.values() if isinstance(cold, dict) else ()
     return "; ".join(dict.fromkeys(str(reason)[:300] for reason in reasons))
+
+
+def _relabel(
+    state: StaticState,
+    nodes: Sequence[str],
+    key: str,
+    change: Callable[[Label | None], Label | None],
+) -> StaticState:
+    labels = {node: dict(rows) for node, rows in state.labels.items()}
+    for node in nodes:
+        rows = labels.setdefault(node, {})
+        after = change(rows.pop(key, None))
+        if after is not None:
+            rows[key] = after
+    return replace(state, labels={node: rows for node, rows in labels.items() if rows})
 
 
 def _ranks(value: Mapping[str, Json], key: str) -> list[int]:

@@ -4,10 +4,11 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from brctl.backends.contract import Cordon, Reservation
+from brctl.backends.contract import Cordon, Label, Reservation
 from brctl.model.errors import ConfigError
 from brctl.model.units import parse_rfc3339, rfc3339
 
@@ -21,6 +22,7 @@ class StaticState:
     cordons: Mapping[str, Cordon] = field(default_factory=dict)
     reservations: Mapping[str, Reservation] = field(default_factory=dict)
     jobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, Label]] = field(default_factory=dict)
 
 
 def read_state(path: Path) -> StaticState:
@@ -76,10 +78,14 @@ def _encode(state: StaticState) -> dict[str, object]:
             r.node: {"owner": r.owner, "at": rfc3339(r.at)} for r in state.reservations.values()
         },
         "jobs": {name: list(nodes) for name, nodes in state.jobs.items()},
+        "labels": {
+            node: {key: asdict(label) for key, label in labels.items()}
+            for node, labels in state.labels.items()
+        },
     }
 
 
-def _decode(data: Mapping[str, Mapping[str, dict[str, str]]]) -> StaticState:
+def _decode(data: Mapping[str, Mapping[str, Any]]) -> StaticState:
     return StaticState(
         cordons={
             node: Cordon(
@@ -92,4 +98,9 @@ def _decode(data: Mapping[str, Mapping[str, dict[str, str]]]) -> StaticState:
             for node, row in data["reservations"].items()
         },
         jobs={name: tuple(nodes) for name, nodes in data["jobs"].items()},
+        # Files of earlier versions have no labels.
+        labels={
+            node: {key: Label(**row) for key, row in rows.items()}
+            for node, rows in data.get("labels", {}).items()
+        },
     )

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from brctl.inventory.commands import ask_tool
 from brctl.inventory.facts import Fact, NodeFacts, Source
 from brctl.model.errors import UnavailableError
+from brctl.model.inventory import NodeRole
 
 GPU_NODES = "nvidia.com/gpu.present=true"
 """The label NVIDIA's GPU feature discovery puts on nodes with a GPU."""
+
+STANDBY_LABEL = "brctl.dev/role"
+"""`standby` keeps a node out of jobs until a swap needs it."""
 
 # What brctl calls a label, and where clusters write it, best first.
 _LABELS = {
@@ -53,6 +57,8 @@ def _node(item: Mapping[str, Mapping[str, object]], origin: str) -> NodeFacts:
         value = next((labels[place] for place in places if labels.get(place)), None)
         if value:
             facts[key] = str(value)
+    if labels.get(STANDBY_LABEL) == NodeRole.STANDBY:
+        facts["role"] = NodeRole.STANDBY.value
     count = str(labels.get("nvidia.com/gpu.count", ""))
     if count.isdecimal():
         facts["gpus"] = int(count)

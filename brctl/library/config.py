@@ -16,7 +16,7 @@ BASELINE_NAME = "baseline.yaml"
 _SYSTEM = Path("/etc/brctl")
 _TOP_KEYS = ("context", "contexts", "ssh", "state_dir", "sweep", "guards", "notify",
              "calendars")  # fmt: skip
-_CONTEXT_KEYS = ("inventory", "jobs", "scheduler", "readonly")
+_CONTEXT_KEYS = ("inventory", "jobs", "scheduler", "kubernetes", "readonly")
 _SSH_KEYS = (
     "user", "identity_file", "known_hosts", "config_file", "fanout", "handshakes_per_jump",
     "connect_timeout", "login_timeout", "transport", "sudo",
@@ -49,6 +49,14 @@ class SshSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class KubernetesSettings:
+    """Which cluster, and where its jobs are; "" leaves it to kubectl's own configuration."""
+
+    context: str = ""
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that files and environment decide before a command starts.
 
@@ -75,6 +83,7 @@ class Settings:
     baseline: Path | None = None
     library_dirs: tuple[Path, ...] = ()
     readonly: bool = False
+    kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     config_file: Path | None = None
     calendars: Mapping[str, CalendarSource] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -169,8 +178,22 @@ def _read(
         baseline=next(iter(_existing(base / BASELINE_NAME, _SYSTEM / BASELINE_NAME)), None),
         library_dirs=_existing(_SYSTEM, user_config_dir(environ), base),
         readonly=here.take("readonly", bool, default=False) or bool(environ.get("BRCTL_READONLY")),
+        kubernetes=_read_kubernetes(here),
         config_file=path,
         calendars=read_sources(top.section("calendars"), base),
+    )
+
+
+def _read_kubernetes(here: Section) -> KubernetesSettings:
+    """Without a context of its own, the cluster is the one the inventory comes from."""
+    section = here.section("kubernetes")
+    section.allow(("context", "namespace"))
+    listed = (source.data.get("k8s") for source in here.sections("inventory"))
+    found = [s.get("context") if isinstance(s, dict) else s for s in listed if s]
+    inventory = next((name for name in found if isinstance(name, str)), "")
+    return KubernetesSettings(
+        context=section.take("context", str, inventory),
+        namespace=section.take("namespace", str, ""),
     )
 
 

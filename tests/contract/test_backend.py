@@ -8,7 +8,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from brctl.backends.contract import Backend
+from brctl.backends.contract import Backend, Label
+from brctl.backends.kubectl import Kubectl
+from brctl.backends.kubernetes import KubernetesBackend
 from brctl.backends.slurm import SlurmBackend
 from brctl.backends.static import StaticBackend
 from brctl.fanout.local import LocalTransport
@@ -16,6 +18,7 @@ from brctl.model.errors import BrctlError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.job import Job
 from tests.fakes.ground import FileBackend, WorldFile
+from tests.fakes.kube.cluster import KubeCluster, kube_cluster, no_kubectl
 from tests.fakes.slurm_cluster import missing, slurm_cluster
 
 AT = datetime(2026, 7, 5, 12, tzinfo=UTC)
@@ -56,13 +59,28 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=["static", "file", pytest.param("slurm", marks=pytest.mark.slurm)])
+@pytest.fixture(scope="module")
+def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
+    """A stand-in API server for the real kubectl, for as long as this module runs."""
+    if no_kubectl():
+        pytest.skip("not installed: kubectl")
+    with kube_cluster(tmp_path_factory.mktemp("kube"), list(inventory().nodes)) as cluster:
+        yield cluster
+
+
+STAND_IN = pytest.param("kubernetes-stand-in", marks=pytest.mark.xdist_group("kube"))
+
+
+@pytest.fixture(params=["static", "file", STAND_IN, pytest.param("slurm", marks=pytest.mark.slurm)])
 async def backend(
     request: pytest.FixtureRequest, tmp_path: Path, job: Job
 ) -> AsyncIterator[Backend]:
     if request.param == "slurm":
         request.getfixturevalue("slurm")
         yield await fresh_slurm(tmp_path, job)
+        return
+    if request.param == "kubernetes-stand-in":
+        yield await fresh_kubernetes(request.getfixturevalue("kube"), tmp_path, job)
         return
     if request.param == "file":
         world = WorldFile(tmp_path / "world.json")
@@ -83,6 +101,13 @@ async def fresh_slurm(folder: Path, job: Job) -> SlurmBackend:
     (folder / "logs").mkdir()
     await found.uncordon(list(inventory().nodes))
     return found
+
+
+async def fresh_kubernetes(cluster: KubeCluster, folder: Path, job: Job) -> KubernetesBackend:
+    """The module's stand-in with a suspended Job and nothing left of the test before."""
+    cluster.forget()
+    cluster.add_job("trainer", job.name, len(job.nodes), job.launch)
+    return KubernetesBackend(Kubectl(), inventory(), folder / "kubernetes")
 
 
 async def test_a_cordon_keeps_its_first_owner(backend: Backend) -> None:
@@ -108,6 +133,30 @@ async def test_a_standby_is_reserved_once(backend: Backend) -> None:
     assert set(await backend.reservations()) == {"s1"}
     await backend.release(["s1"], "brctl:R-1")
     assert not await backend.reservations()
+
+
+async def test_a_label_goes_back_to_what_it_was(backend: Backend) -> None:
+    """Undoing restores the former value, and only where the value is still the undoer's."""
+    await backend.label(["n1", "n2"], "state", "suspect", "brctl:R-1")
+    await backend.label(["n1", "n2"], "state", "suspect", "brctl:R-1")
+    await backend.label(["n2"], "state", "burnin", "brctl:R-2")
+    assert await backend.labels(["n1", "n2", "n3"], "state") == {
+        "n1": Label("suspect", "brctl:R-1", None),
+        "n2": Label("burnin", "brctl:R-2", "suspect"),
+    }
+    for _ in range(2):
+        await backend.unlabel(["n1", "n2", "n3"], "state", "brctl:R-1")
+    assert set(await backend.labels(["n1", "n2"], "state")) == {"n2"}
+    await backend.unlabel(["n2"], "state", "brctl:R-2")
+    found = await backend.labels(["n1", "n2"], "state")
+    assert {n: label.value for n, label in found.items()} == {"n2": "suspect"}
+    await backend.unlabel(["n2"], "state", "brctl:R-2")
+    assert "n2" in await backend.labels(["n2"], "state")
+
+
+async def test_an_idle_node_has_nothing_to_evict(backend: Backend, job: Job) -> None:
+    """A drain of an idle node is over at once."""
+    assert await backend.evict(["n1", "s1"], [job]) == {}
 
 
 async def test_a_swap_keeps_every_other_rank_where_it_is(backend: Backend, job: Job) -> None:

@@ -11,7 +11,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from brctl.backends.contract import Cordon, JobRunState, Reservation, StartReport, StopReport
+from brctl.backends.contract import (
+    Cordon,
+    JobRunState,
+    Label,
+    Reservation,
+    StartReport,
+    StopReport,
+    labelled,
+    unlabelled,
+)
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.guards import SiteGuards
 from brctl.model.answer import Outcome
@@ -87,6 +96,8 @@ def example_verdict(at: datetime = NOON) -> Verdict:
 
 EMPTY: dict[str, Any] = {
     "cordons": {},
+    "labels": {},
+    "guests": {},
     "reservations": {},
     "nodes": list(ACTIVE),
     "ranks": {"0": "first", "1": "first", "2": "first", "3": "first"},
@@ -176,6 +187,37 @@ class FileBackend:
 
     async def idle_nodes(self) -> tuple[str, ...]:
         return tuple(self._world.read()["spare"])
+
+    async def labels(self, nodes: Sequence[str], key: str) -> Mapping[str, Label]:
+        rows = self._world.read()["labels"]
+        return {node: Label(*rows[node][key]) for node in nodes if key in rows.get(node, {})}
+
+    async def label(self, nodes: Sequence[str], key: str, value: str, owner: str) -> None:
+        self._relabel(nodes, key, lambda before: labelled(before, value, owner))
+
+    async def unlabel(self, nodes: Sequence[str], key: str, owner: str) -> None:
+        self._relabel(nodes, key, lambda before: unlabelled(before, owner))
+
+    def _relabel(
+        self, nodes: Sequence[str], key: str, change: Callable[[Label | None], Label | None]
+    ) -> None:
+        with self._world.change() as data:
+            for node in nodes:
+                rows = data["labels"].setdefault(node, {})
+                before = Label(*rows[key]) if key in rows else None
+                after = change(before)
+                rows.pop(key, None)
+                if after is not None:
+                    rows[key] = [after.value, after.owner, after.former]
+                if after != before:
+                    data["effects"].append(f"label {node} {key}={after and after.value}")
+
+    async def evict(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
+        """Work that minds being asked once; it is gone the next time."""
+        with self._world.change() as data:
+            left = {node: "pod x is ending" for node in nodes if data["guests"].pop(node, None)}
+            data["effects"] += [f"evict {node}" for node in left]
+        return left
 
     async def place(self, job: Job) -> Job:
         return replace(job, nodes=tuple(self._world.read()["nodes"]))

@@ -1,0 +1,151 @@
+"""The real `kubectl`, as the person who runs brctl would run it: paths of the API, no shell.
+
+Credentials are whatever kubectl itself uses; brctl never reads them. Objects travel whole, over
+stdin, with the resourceVersion they were read with: the API server refuses to overwrite what
+somebody else changed meanwhile. `--raw` means the same to kubectl 1.20 and to today's.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from brctl.fanout.local import LocalTransport
+from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.errors import BrctlError, DeniedError, UnavailableError
+from brctl.model.inventory import Node
+
+Object = dict[str, Any]
+
+HERE = Node("localhost", "127.0.0.1")
+REQUEST_TIMEOUT = "15s"
+COMMAND_DEADLINE_S = 30.0
+OUTPUT_LIMIT_BYTES = 256 << 20
+"""A node is 10 to 20 kB of JSON, so 256 MiB hold the largest cluster there is (5,000 nodes)."""
+
+AT_ONCE = 8
+FALLBACK_NAMESPACE = "default"
+_REFUSED = re.compile(r"Error from server \((\w+)\): (.*)", re.DOTALL)
+_PERMISSIONS = "`brctl doctor` lists the permissions that are missing"
+
+
+class ConflictError(UnavailableError):
+    """Somebody else changed the object since it was read; read it again."""
+
+
+class BudgetError(DeniedError):
+    """A PodDisruptionBudget does not allow this eviction now."""
+
+
+class Kubectl:
+    """One cluster through kubectl; "" means kubectl's own current context and namespace."""
+
+    def __init__(self, context: str = "", namespace: str = "") -> None:
+        self._argv = ("kubectl", *(("--context", context) if context else ()))
+        self._namespace = namespace
+        self._here = LocalTransport()
+        self._gate = asyncio.Semaphore(AT_ONCE)
+
+    async def namespace(self) -> str:
+        """The namespace of jobs: configured, or that of kubectl's context."""
+        if not self._namespace:
+            answer = await self._call("config", "view", "--minify", "-o", "jsonpath={..namespace}")
+            said = answer.stdout.decode("utf-8", "replace").split()
+            self._namespace = said[0] if said and not answer.exit_status else FALLBACK_NAMESPACE
+        return self._namespace
+
+    async def get(self, path: str, **query: str) -> Object | None:
+        """An object or a list; None when the server has no such thing."""
+        try:
+            return await self._raw("get", path + (f"?{urlencode(query)}" if query else ""))
+        except _NotFoundError:
+            return None
+
+    async def put(self, path: str, value: Object) -> Object:
+        """Replace an object; see the head of this file."""
+        return await self._raw("replace", path, value)
+
+    async def post(self, path: str, value: Object) -> Object:
+        """Create an object below a path."""
+        return await self._raw("create", path, value)
+
+    async def delete(self, path: str, **options: object) -> None:
+        """Delete an object; one that is gone already is no error."""
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
+        try:
+            await self._raw("delete", path, body)
+        except _NotFoundError:
+            return
+
+    async def can_i(self, verb: str, resource: str) -> bool:
+        """Whether the API server would let us, as `kubectl auth can-i` says."""
+        name, _, part = resource.partition("/")
+        subresource = (f"--subresource={part}",) if part else ()
+        namespace = ("-n", await self.namespace())
+        answer = await self._call("auth", "can-i", verb, name, *subresource, *namespace)
+        said = answer.stdout.decode("utf-8", "replace").strip()
+        if said in ("yes", "no") or said.startswith(("yes ", "no ")):
+            return said.startswith("yes")
+        raise _error(answer)
+
+    async def _raw(self, verb: str, path: str, value: Object | None = None) -> Object:
+        # kubectl 1.20 fetches the whole schema before a `--raw` unless told not to validate.
+        validate = ("--validate=false",) if verb in ("replace", "create") else ()
+        body = () if value is None else ("-f", "-")
+        stdin = b"" if value is None else json.dumps(value).encode()
+        answer = await self._call(verb, *validate, "--raw", path, *body, stdin=stdin)
+        if answer.exit_status != 0:
+            raise _error(answer)
+        return _parse(answer.stdout, path)
+
+    async def _call(self, *argv: str, stdin: bytes = b"") -> Answer:
+        command = Command(
+            (*self._argv, f"--request-timeout={REQUEST_TIMEOUT}", *argv),
+            stdin=stdin,
+            deadline_s=COMMAND_DEADLINE_S,
+            output_limit_bytes=OUTPUT_LIMIT_BYTES,
+        )
+        async with self._gate:
+            answer = await self._here.run(HERE, command)
+        if answer.outcome is not Outcome.ANSWERED or answer.exit_status == 127:
+            raise UnavailableError(f"kubectl: {answer.detail or 'cannot be run'}")
+        return answer
+
+
+class _NotFoundError(UnavailableError):
+    """The server has no such object, or no such kind of object."""
+
+
+_KINDS: Mapping[str, type[BrctlError]] = {
+    "NotFound": _NotFoundError,
+    "Conflict": ConflictError,
+    "AlreadyExists": ConflictError,
+    "TooManyRequests": BudgetError,
+    "Forbidden": DeniedError,
+    "Unauthorized": DeniedError,
+}
+
+
+def _error(answer: Answer) -> BrctlError:
+    """What went wrong, by the word kubectl puts in brackets."""
+    said = answer.stderr.decode("utf-8", "replace").strip()
+    refused = _REFUSED.search(said)
+    if refused is None:
+        denied = "(Unauthorized)" in said
+        kind: type[BrctlError] = DeniedError if denied else UnavailableError
+        return kind(f"kubectl said: {said[-300:] or f'exit {answer.exit_status}'}")
+    kind = _KINDS.get(refused[1], UnavailableError)
+    hint = _PERMISSIONS if kind is DeniedError else None
+    return kind(f"kubectl said: {refused[2][:300]} ({refused[1]})", hint=hint)
+
+
+def _parse(stdout: bytes, path: str) -> Object:
+    try:
+        found = json.loads(stdout)
+    except ValueError as exc:
+        raise UnavailableError(f"kubectl printed no JSON for {path}: {exc}") from exc
+    if not isinstance(found, dict):
+        raise UnavailableError(f"kubectl printed no object for {path}")
+    return found

@@ -1,0 +1,143 @@
+"""Kubernetes through the real kubectl: nodes as other tools see them, jobs as Job or JobSet.
+
+Cordons, reservations and labels are marks on Node objects (`kubernetes_marks`); where a job's pods
+shall be is a mark on the Job. Nothing is kept on this machine but, for seconds, the manifest of a
+Job that is made anew.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from brctl.backends import kubernetes_marks as marks
+from brctl.backends.contract import (
+    Cordon,
+    JobRunState,
+    Label,
+    Reservation,
+    StartReport,
+    StopReport,
+)
+from brctl.backends.kubectl import Kubectl, Object
+from brctl.backends.kubernetes_control import Control
+from brctl.backends.kubernetes_evict import evict_node
+from brctl.backends.kubernetes_pods import holds_gpu
+from brctl.backends.kubernetes_remake import Remaking
+from brctl.backends.kubernetes_workloads import NODES_PATH, Change, Workloads, change_node
+from brctl.model.errors import UsageError
+from brctl.model.inventory import Inventory, NodeRole
+from brctl.model.job import Job
+
+
+class KubernetesBackend:
+    """See the head of this file, and `Backend`."""
+
+    name = "kubernetes"
+
+    def __init__(self, kubectl: Kubectl, inventory: Inventory, keep: Path) -> None:
+        self._kubectl = kubectl
+        self._inventory = inventory
+        self._workloads = Workloads(kubectl)
+        self.control = Control(kubectl, self._workloads, Remaking(kubectl, keep))
+
+    async def cordons(self) -> Mapping[str, Cordon]:
+        """See `Backend.cordons`."""
+        found = await asyncio.gather(
+            self._nodes(labelSelector=marks.CORDONED),
+            self._nodes(fieldSelector="spec.unschedulable=true"),
+        )
+        nodes = {str(node["metadata"]["name"]): node for part in found for node in part}
+        return {name: c for name, node in nodes.items() if (c := marks.cordon_of(node))}
+
+    async def cordon(self, nodes: Sequence[str], owner: str, reason: str, at: datetime) -> None:
+        """See `Backend.cordon`."""
+        self._must_know(nodes)
+        await self._change(nodes, lambda node: marks.cordon(node, owner, reason, at))
+
+    async def uncordon(self, nodes: Sequence[str]) -> None:
+        """See `Backend.uncordon`."""
+        await self._change(nodes, marks.uncordon)
+
+    async def reservations(self) -> Mapping[str, Reservation]:
+        """See `Backend.reservations`."""
+        nodes = await self._nodes(labelSelector=marks.RESERVED)
+        return {r.node: r for node in nodes if (r := marks.reservation_of(node))}
+
+    async def reserve(self, node: str, owner: str, at: datetime) -> bool:
+        """See `Backend.reserve`; of two controllers the API server lets one win."""
+        self._must_know([node])
+        after = await change_node(
+            self._kubectl, node, lambda found: marks.reserve(found, owner, at)
+        )
+        held = marks.reservation_of(after)
+        return held is not None and held.owner == owner
+
+    async def release(self, nodes: Sequence[str], owner: str) -> None:
+        """See `Backend.release`."""
+        await self._change(nodes, lambda node: marks.release(node, owner))
+
+    async def idle_nodes(self) -> tuple[str, ...]:
+        """See `Backend.idle_nodes`: ready, in service, no standby, and no pod there has a GPU."""
+        nodes, found = await asyncio.gather(self._nodes(), self._kubectl.get("/api/v1/pods"))
+        taken = {pod["spec"].get("nodeName") for pod in (found or {})["items"] if holds_gpu(pod)}
+        ordinary = self._inventory.names(NodeRole.ACTIVE)
+        free = {str(node["metadata"]["name"]) for node in nodes if marks.takes_work(node)}
+        return tuple(name for name in ordinary if name in free and name not in taken)
+
+    async def labels(self, nodes: Sequence[str], key: str) -> Mapping[str, Label]:
+        """See `Backend.labels`."""
+        found = await self._nodes(labelSelector=marks.PREFIX + key)
+        named = {str(node["metadata"]["name"]): marks.label_of(node, key) for node in found}
+        return {name: label for name in nodes if (label := named.get(name))}
+
+    async def label(self, nodes: Sequence[str], key: str, value: str, owner: str) -> None:
+        """See `Backend.label`."""
+        self._must_know(nodes)
+        await self._change(nodes, lambda node: marks.label(node, key, value, owner))
+
+    async def unlabel(self, nodes: Sequence[str], key: str, owner: str) -> None:
+        """See `Backend.unlabel`."""
+        await self._change(nodes, lambda node: marks.unlabel(node, key, owner))
+
+    async def evict(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
+        """See `Backend.evict`: the eviction API, so that PodDisruptionBudgets are asked."""
+        left = await asyncio.gather(*(evict_node(self._kubectl, node) for node in nodes))
+        return {node: why for node, why in zip(nodes, left, strict=True) if why}
+
+    async def place(self, job: Job) -> Job:
+        """See `Backend.place`; a job that is not in the cluster is where job.yaml says."""
+        look = await self._workloads.look(job)
+        return job if look is None else look.job
+
+    async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
+        """See `Backend.replace_nodes`; pods do not move, so the job must be stopped first."""
+        self._must_know(list(swaps.values()))
+        return await self._workloads.move(job, swaps)
+
+    async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
+        """See `Backend.start_job`."""
+        return await self.control.start(job, checkpoint, incarnation)
+
+    async def stop_job(self, job: Job, grace_s: float) -> StopReport:
+        """See `Backend.stop_job`."""
+        return await self.control.stop(job, grace_s)
+
+    async def job_status(self, job: Job) -> JobRunState:
+        """See `Backend.job_status`."""
+        look = await self._workloads.look(job)
+        if look is None:
+            return JobRunState((), tuple(range(job.world_size)), frozenset(), {}, {})
+        return await self._workloads.state(look)
+
+    async def _nodes(self, **query: str) -> list[Object]:
+        found = await self._kubectl.get(NODES_PATH, **query)
+        return list((found or {}).get("items") or ())
+
+    async def _change(self, nodes: Sequence[str], change: Change) -> None:
+        await asyncio.gather(*(change_node(self._kubectl, node, change) for node in nodes))
+
+    def _must_know(self, nodes: Sequence[str]) -> None:
+        strange = [node for node in nodes if node not in self._inventory.nodes]
+        if strange:
+            raise UsageError(f"{strange[0]!r} is not in the inventory")

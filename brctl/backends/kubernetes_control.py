@@ -1,0 +1,137 @@
+"""Start and stop a training job: its Job or JobSet is unsuspended and suspended.
+
+Decision 0090 says what may change in between, and when the object is made anew instead.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from brctl.backends.contract import JobRunState, StartReport, StopReport
+from brctl.backends.kubectl import Kubectl
+from brctl.backends.kubernetes_jobs import released, suspended, without_start_time
+from brctl.backends.kubernetes_pods import BY_OTHERS, Pod, ranks_of
+from brctl.backends.kubernetes_remake import Remaking
+from brctl.backends.kubernetes_workloads import Look, Workloads
+from brctl.model.job import Job
+
+START_DEADLINE_S = 300.0
+"""A standby may have to pull the image first."""
+
+KILL_DEADLINE_S = 60.0
+"""The control plane calls a dead node NotReady after 40 to 50 s; until then its pods look alive."""
+
+POLL_S = 0.5
+
+
+class Control:
+    """The two changes of a training job's life."""
+
+    def __init__(self, kubectl: Kubectl, workloads: Workloads, remaking: Remaking) -> None:
+        self._kubectl = kubectl
+        self._workloads = workloads
+        self._remaking = remaking
+        self.start_deadline_s = START_DEADLINE_S
+        self.kill_deadline_s = KILL_DEADLINE_S
+
+    async def start(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
+        """Unsuspend, and wait until every pod runs; what does not start is suspended again."""
+        await self._remaking.finish(job)
+        found = await self._workloads.must_find(job)
+        if not found.suspended and not found.ended:
+            if found.incarnation != incarnation:
+                why = f"{found.name} runs already, started by {found.incarnation or BY_OTHERS}"
+                return StartReport((), dict.fromkeys(job.nodes, why))
+            return await self._started(job)
+        look = await self._workloads.look(job)
+        here = look.job if look is not None else job
+        if found.ended or (checkpoint and not found.hears_checkpoint):
+            await self._remaking.begin(job, found)
+        await self._workloads.bind(here)
+        await self._release(here, checkpoint, incarnation)
+        return await self._started(here)
+
+    async def stop(self, job: Job, grace_s: float) -> StopReport:
+        """Suspend, wait, shorten the grace of what is left, wait again."""
+        look = await self._workloads.look(job)
+        if look is None:
+            return StopReport(tuple(range(job.world_size)), (), (), {})
+        here = look.job
+        if not look.workload.suspended and not look.workload.ended:
+            await self._workloads.change(job, lambda now: suspended(now, here.nodes))
+        late = await self._left_after(here, grace_s)
+        await asyncio.gather(*(self._kill(pod) for pod in late))
+        stuck = await self._left_after(here, self.kill_deadline_s) if late else ()
+        silent = await self._workloads.not_ready(here.name, here.nodes)
+        lost = {r for i, node in enumerate(here.nodes) if node in silent for r in ranks_of(job, i)}
+        left = _ranks(job, stuck) - lost
+        killed = _ranks(job, late) - left - lost
+        ended = set(range(job.world_size)) - killed - left - lost
+        stopped, killed_, stuck_ = (tuple(sorted(part)) for part in (ended, killed, left))
+        return StopReport(stopped, killed_, stuck_, silent)
+
+    async def _release(self, job: Job, checkpoint: str, incarnation: str) -> None:
+        """Unsuspend with what the pods must know, in one change."""
+        found = await self._workloads.must_find(job)
+        reset = None if found.is_jobset else without_start_time(found.value)
+        if reset is not None:
+            await self._kubectl.put(f"{found.path}/status", reset)
+        await self._workloads.change(job, lambda now: released(now, job, checkpoint, incarnation))
+
+    async def _started(self, job: Job) -> StartReport:
+        deadline = asyncio.get_running_loop().time() + self.start_deadline_s
+        while True:
+            look = await self._workloads.look(job)
+            if look is None:
+                return StartReport((), dict.fromkeys(job.nodes, "its Job was deleted meanwhile"))
+            state = await self._workloads.state(look)
+            over = _why_hopeless(look)
+            if len(state.alive) == job.world_size and not over:
+                await self._workloads.remember(job, look.job.nodes)
+                return StartReport(state.alive, {})
+            if over or asyncio.get_running_loop().time() >= deadline:
+                return await self._withdraw(look, state, over)
+            await asyncio.sleep(POLL_S)
+
+    async def _withdraw(self, look: Look, state: JobRunState, over: str) -> StartReport:
+        """Half a start helps nobody: its pods hold nodes and wait for the others."""
+        job = look.job
+        if not look.workload.ended:
+            nodes = look.workload.remembered or job.nodes
+            await self._workloads.change(job, lambda now: suspended(now, nodes))
+        alive = set(state.alive)
+        missing = [n for i, n in enumerate(job.nodes) if not set(ranks_of(job, i)) <= alive]
+        say = {n: over or state.unreachable.get(n, "its pod ended at once") for n in missing}
+        return StartReport(state.alive, say or dict.fromkeys(job.nodes, over))
+
+    async def _left_after(self, job: Job, seconds: float) -> tuple[Pod, ...]:
+        """Pods that have not ended after so long, on nodes that answer."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while left := await self._still_there(job):
+            if asyncio.get_running_loop().time() >= deadline:
+                return left
+            await asyncio.sleep(POLL_S)
+        return ()
+
+    async def _still_there(self, job: Job) -> tuple[Pod, ...]:
+        look = await self._workloads.look(job)
+        running = [pod for pod in look.pods if not pod.ended] if look is not None else []
+        nodes = {pod.node for pod in running if pod.node}
+        silent = await self._workloads.not_ready(job.name, tuple(nodes)) if nodes else {}
+        return tuple(pod for pod in running if pod.node not in silent)
+
+    async def _kill(self, pod: Pod) -> None:
+        """One second of grace; never zero, which forgets the pod without asking its node."""
+        path = f"/api/v1/namespaces/{await self._kubectl.namespace()}/pods/{pod.name}"
+        await self._kubectl.delete(path, gracePeriodSeconds=1, preconditions={"uid": pod.uid})
+
+
+def _why_hopeless(look: Look) -> str:
+    """Why waiting longer does not help; "" while it may."""
+    nodes = look.job.nodes
+    if len(set(nodes)) < len(nodes):
+        return f"two of its pods share a node ({', '.join(nodes)}); let each ask for a whole node"
+    return look.workload.ended
+
+
+def _ranks(job: Job, pods: Sequence[Pod]) -> set[int]:
+    return {rank for pod in pods for rank in ranks_of(job, pod.order)}

@@ -1,0 +1,207 @@
+"""Read and change Job and JobSet objects: pure, no kubectl here.
+
+What may change in a suspended Job, and why a finished one is made anew, stands in decision 0090.
+"""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from brctl.backends.kubectl import Object
+from brctl.backends.kubernetes_marks import JOB, PREFIX, labels_of, marked, notes_of
+from brctl.model.errors import ConfigError
+from brctl.model.job import Job
+
+CHECKPOINT, INCARNATION, NODES = PREFIX + "checkpoint", PREFIX + "incarnation", PREFIX + "nodes"
+RESUME_VARIABLE = "BRCTL_RESUME_FROM"
+_HEARD = {"fieldRef": {"fieldPath": f"metadata.annotations['{CHECKPOINT}']"}}
+
+_INDEX = "batch.kubernetes.io/job-completion-index"
+_PART, _PART_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
+_ENDED = ("Complete", "Completed", "Failed")
+_OF_THE_SERVER = (
+    "controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Job or a JobSet that carries brctl's label.
+
+    Attributes:
+        path: Where the API serves it.
+        parts: Name, jobs and pods of each replicated job; a plain Job is one part named "".
+    """
+
+    value: Object
+    path: str
+    parts: tuple[tuple[str, int, int], ...]
+
+    @property
+    def name(self) -> str:
+        return str(self.value["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        return str(self.value["metadata"]["uid"])
+
+    @property
+    def is_jobset(self) -> bool:
+        return self.value.get("kind") == "JobSet"
+
+    @property
+    def suspended(self) -> bool:
+        return bool(self.value["spec"].get("suspend"))
+
+    @property
+    def ended(self) -> str:
+        """Why no controller makes pods for it any more; "" while one does."""
+        rows = self.value.get("status", {}).get("conditions") or ()
+        for row in rows:
+            if row.get("type") in _ENDED and row.get("status") == "True":
+                return f"{row['type']}: {row.get('message') or row.get('reason', '')}"
+        return ""
+
+    @property
+    def incarnation(self) -> str:
+        return notes_of(self.value).get(INCARNATION, "")
+
+    @property
+    def remembered(self) -> tuple[str, ...]:
+        """The nodes brctl wants, or found, it on; in the order of the pods."""
+        try:
+            names = json.loads(notes_of(self.value).get(NODES, "[]"))
+        except ValueError:
+            return ()
+        return tuple(map(str, names)) if isinstance(names, list) else ()
+
+    @property
+    def pods(self) -> int:
+        return sum(jobs * pods for _, jobs, pods in self.parts)
+
+    @property
+    def hears_checkpoint(self) -> bool:
+        """Whether some container is told which checkpoint to start from."""
+        rows = [e for t in templates(self.value) for c in _containers(t) for e in _environment(c)]
+        return any(row.get("valueFrom") == _HEARD for row in rows)
+
+    def order(self, pod: Object) -> int | None:
+        """The pod's place in rank order; None for a pod that has none."""
+        labels, index, before = labels_of(pod), notes_of(pod).get(_INDEX, ""), 0
+        for name, jobs, pods in self.parts:
+            if name == labels.get(_PART, "") and index.isdecimal():
+                number = labels.get(_PART_INDEX, "0")
+                return before + int(number) * pods + int(index) if number.isdecimal() else None
+            before += jobs * pods
+        return None
+
+
+def read_workload(value: Object, path: str, job: Job) -> Workload:
+    """The workload of a declared job.
+
+    Raises:
+        ConfigError: Its pods cannot be the nodes that job.yaml lists.
+    """
+    found = Workload(value, path, tuple(_parts(value)))
+    where = f"{value.get('kind')} {found.name}"
+    for spec in _job_specs(value):
+        if spec.get("completionMode") != "Indexed":
+            raise ConfigError(f"{where} is not Indexed: which pod is which rank nobody can say")
+        if spec.get("parallelism", 1) != spec.get("completions"):
+            raise ConfigError(f"{where}: parallelism and completions differ; ranks start together")
+    if found.pods != len(job.nodes):
+        raise ConfigError(f"{where} has {found.pods} pods, job {job.name} {len(job.nodes)} nodes")
+    return found
+
+
+def on_nodes(workload: Workload, nodes: Sequence[str]) -> Object:
+    """The object with the nodes of its pods written down, in their order."""
+    return marked(workload.value, {}, {NODES: json.dumps(list(nodes))})
+
+
+def suspended(workload: Workload, nodes: Sequence[str]) -> Object:
+    """The object, suspended, with the nodes its pods are on written down."""
+    new = on_nodes(workload, nodes)
+    new["spec"]["suspend"] = True
+    return new
+
+
+def released(workload: Workload, job: Job, checkpoint: str, incarnation: str) -> Object:
+    """The object, unsuspended, its pods bound to the job's nodes and told where to start from."""
+    mark = {INCARNATION: incarnation}
+    new = marked(workload.value, {}, {**mark, NODES: json.dumps(list(job.nodes))})
+    for template in templates(new):
+        meta = template.setdefault("metadata", {})
+        meta["annotations"] = {**(meta.get("annotations") or {}), **mark, CHECKPOINT: checkpoint}
+        spec = template["spec"]
+        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), JOB: job.name}
+    new["spec"]["suspend"] = False
+    return new
+
+
+def without_start_time(value: Object) -> Object | None:
+    """The object as if it had never started, so that its template may change; or None."""
+    if not value.get("status", {}).get("startTime"):
+        return None
+    new = copy.deepcopy(value)
+    del new["status"]["startTime"]
+    return new
+
+
+def anew(workload: Workload) -> Object:
+    """A manifest that makes the same workload again, suspended, and lets it hear of checkpoints."""
+    old = workload.value
+    meta = {key: old["metadata"].get(key) or {} for key in ("labels", "annotations")}
+    meta["labels"] = _without_server_marks(meta["labels"])
+    names = {key: old["metadata"][key] for key in ("name", "namespace")}
+    new = {key: copy.deepcopy(old[key]) for key in ("apiVersion", "kind", "spec")}
+    new |= {"metadata": {**names, **meta}}
+    new["spec"]["suspend"] = True
+    if not new["spec"].get("manualSelector"):
+        new["spec"].pop("selector", None)
+    for template in templates(new):
+        labels = template.setdefault("metadata", {}).get("labels") or {}
+        template["metadata"]["labels"] = _without_server_marks(labels)
+        for container in _containers(template):
+            rows = [r for r in _environment(container) if r.get("name") != RESUME_VARIABLE]
+            container["env"] = [
+                *rows,
+                {"name": RESUME_VARIABLE, "valueFrom": copy.deepcopy(_HEARD)},
+            ]
+    return new
+
+
+def templates(value: Object) -> Iterator[Object]:
+    """Every pod template of a Job or JobSet."""
+    for spec in _job_specs(value):
+        yield spec["template"]
+
+
+def _job_specs(value: Object) -> Iterator[Object]:
+    if value.get("kind") == "JobSet":
+        yield from (row["template"]["spec"] for row in value["spec"]["replicatedJobs"])
+    else:
+        yield value["spec"]
+
+
+def _parts(value: Object) -> Iterator[tuple[str, int, int]]:
+    if value.get("kind") == "JobSet":
+        for row in value["spec"]["replicatedJobs"]:
+            pods = int(row["template"]["spec"].get("completions") or 0)
+            yield str(row["name"]), int(row.get("replicas", 1)), pods
+    else:
+        yield "", 1, int(value["spec"].get("completions") or 0)
+
+
+def _containers(template: Object) -> Sequence[Object]:
+    return template["spec"].get("containers") or ()
+
+
+def _environment(container: Object) -> Sequence[Object]:
+    return container.get("env") or ()
+
+
+def _without_server_marks(labels: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if key not in _OF_THE_SERVER}

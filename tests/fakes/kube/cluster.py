@@ -1,0 +1,191 @@
+"""Bring the stand-in up, and do to it what people, hardware and other tenants do."""
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.kube.controllers import GPU, set_condition, tick
+from tests.fakes.kube.kubelet import Kubelet
+from tests.fakes.kube.objects import Object, Store
+from tests.fakes.kube.server import Server
+
+NAMESPACE = "train"
+TICK_S = 0.02
+
+
+def no_kubectl() -> bool:
+    return shutil.which("kubectl") is None
+
+
+class KubeCluster:
+    """The stand-in while it runs; see the package."""
+
+    def __init__(self, names: Sequence[str], standbys: Sequence[str] = ()) -> None:
+        self.store = Store()
+        self.server = Server(self.store)
+        self.kubelet = Kubelet(self.store)
+        self._stop = threading.Event()
+        self._loop = threading.Thread(target=self._run, daemon=True)
+        self._http = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        for name in names:
+            labels = {"brctl.dev/role": "standby"} if name in standbys else {}
+            self._add_node(name, labels)
+        self._loop.start()
+        self._http.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._loop.join()
+        self.server.shutdown()
+        self._http.join()
+        self.server.server_close()
+        self.kubelet.close()
+
+    def kubeconfig(self) -> str:
+        """Loopback, plain HTTP and a token that is no secret."""
+        here = f"http://127.0.0.1:{self.server.server_address[1]}"
+        context = {"cluster": "stand-in", "user": "test", "namespace": NAMESPACE}
+        value = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "stand-in",
+            "clusters": [{"name": "stand-in", "cluster": {"server": here}}],
+            "users": [{"name": "test", "user": {"token": "nothing"}}],
+            "contexts": [{"name": "stand-in", "context": context}],
+        }
+        return json.dumps(value)
+
+    def _run(self) -> None:
+        while not self._stop.wait(TICK_S):
+            tick(self.store)
+            self.kubelet.tick()
+
+    def _add_node(self, name: str, labels: dict[str, str]) -> None:
+        known = {"kubernetes.io/hostname": name, "nvidia.com/gpu.present": "true"}
+        known |= {"nvidia.com/gpu.count": "8", **labels}
+        node = {
+            "metadata": {"name": name, "labels": known, "annotations": {}},
+            "spec": {},
+            "status": {
+                "allocatable": {GPU: "8"},
+                "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            },
+        }
+        set_condition(node, "Ready", "True", "KubeletReady")
+        self.store.create("nodes", "", node)
+
+    def node(self, name: str) -> Object:
+        with self.store.lock:
+            return self.store.get("nodes", "", name)
+
+    def pods(self, **labels: str) -> list[Object]:
+        with self.store.lock:
+            return [
+                pod
+                for pod in self.store.all("pods", NAMESPACE)
+                if labels.items() <= pod["metadata"].get("labels", {}).items()
+            ]
+
+    def power_off(self, name: str) -> None:
+        """The node controller has noticed already; on a real cluster that takes about 40 s."""
+        with self.store.lock:
+            node = self.store.get("nodes", "", name)
+            set_condition(node, "Ready", "Unknown", "NodeStatusUnknown")
+            taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
+            node["spec"].setdefault("taints", []).append(taint)
+            self.kubelet.power_off(name)
+            self.store.touch(node)
+
+    def add_job(self, name: str, mark: str, pods: int, command: Sequence[str], **more: Any) -> None:
+        """A suspended Indexed Job of whole nodes, as a user's manifest would make it."""
+        spec = {**job_spec(pods, command), "suspend": True, **more}
+        labels = {"brctl.dev/job": mark}
+        self.store.create(
+            "jobs", NAMESPACE, {"metadata": {"name": name, "labels": labels}, "spec": spec}
+        )
+
+    def add_jobset(
+        self, name: str, mark: str, parts: dict[str, tuple[int, int]], command: Sequence[str]
+    ) -> None:
+        """A suspended JobSet; parts are replicas and pods of each replicated job."""
+        rows = [
+            {"name": part, "replicas": replicas, "template": {"spec": job_spec(pods, command)}}
+            for part, (replicas, pods) in parts.items()
+        ]
+        meta = {"name": name, "labels": {"brctl.dev/job": mark}}
+        spec = {"suspend": True, "replicatedJobs": rows}
+        self.store.create("jobsets", NAMESPACE, {"metadata": meta, "spec": spec})
+
+    def add_pod(self, name: str, node: str, **meta: Any) -> None:
+        """Somebody's pod, running."""
+        container = {"name": "main", "image": "somebody:1"}
+        self.store.create(
+            "pods",
+            NAMESPACE,
+            {
+                "metadata": {"name": name, "labels": {}, "annotations": {}, **meta},
+                "spec": {"nodeName": node, "containers": [container]},
+                "status": {"phase": "Running"},
+            },
+        )
+
+    def add_budget(self, name: str, labels: dict[str, str], allowed: int) -> Object:
+        """A PodDisruptionBudget that allows so many evictions."""
+        body = {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}}}
+        return self.store.create(
+            "poddisruptionbudgets", NAMESPACE, {**body, "status": {"disruptionsAllowed": allowed}}
+        )
+
+    def forget(self) -> None:
+        """Remove every job and pod and make all nodes new, for the next test."""
+        with self.store.lock:
+            names = {
+                n["metadata"]["name"]: n["metadata"]["labels"] for n in self.store.all("nodes")
+            }
+            self.store.objects.clear()
+            self.kubelet.close()
+            for name, labels in names.items():
+                role = {key: value for key, value in labels.items() if key == "brctl.dev/role"}
+                self._add_node(name, role)
+
+
+def job_spec(pods: int, command: Sequence[str]) -> Object:
+    container = {
+        "name": "trainer",
+        "image": "trainer:1",
+        "command": list(command),
+        "resources": {"limits": {GPU: 8}},
+        "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+    }
+    return {
+        "completionMode": "Indexed",
+        "completions": pods,
+        "parallelism": pods,
+        "backoffLimit": 6,
+        "template": {"metadata": {}, "spec": {"restartPolicy": "Never", "containers": [container]}},
+    }
+
+
+@contextmanager
+def kube_cluster(
+    folder: Path, names: Sequence[str], standbys: Sequence[str] = ()
+) -> Iterator[KubeCluster]:
+    """The stand-in, with KUBECONFIG pointing to it while it runs."""
+    cluster = KubeCluster(names, standbys)
+    before = os.environ.get("KUBECONFIG")
+    path = folder / "kubeconfig"
+    path.write_text(cluster.kubeconfig())
+    path.chmod(0o600)
+    os.environ["KUBECONFIG"] = str(path)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+        os.environ.pop("KUBECONFIG")
+        if before is not None:
+            os.environ["KUBECONFIG"] = before
