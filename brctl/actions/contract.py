@@ -22,6 +22,8 @@ from brctl.model.plan import Change
 from brctl.model.playbook import Arguments
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth
+from brctl.notify.notifier import Notifier
+from brctl.view.notices import RunFacts
 
 
 class FailureKind(StrEnum):
@@ -86,6 +88,15 @@ class Site(Protocol):
     @property
     def inventory(self) -> Inventory:
         """Who is there."""
+        ...
+
+    @property
+    def notifier(self) -> Notifier:
+        """Who is told outside."""
+        ...
+
+    def facts(self) -> RunFacts:
+        """The run as its journal tells it now."""
         ...
 
     def standbys(self) -> tuple[str, ...]:

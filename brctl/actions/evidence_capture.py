@@ -10,9 +10,9 @@ from dataclasses import asdict
 
 from brctl.actions import arguments
 from brctl.actions.contract import Done, ReadOnly, Site
-from brctl.actions.redact import redact
 from brctl.model.playbook import Arguments
 from brctl.model.sweep import NodeHealth
+from brctl.view.redact import redact
 
 LEVEL = 1
 BUNDLE = "evidence.tar.gz"

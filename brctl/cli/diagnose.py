@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.output import say
 
 app = new_app()
 
@@ -18,6 +19,7 @@ def diagnose(
 ) -> None:
     """Find what is wrong; exit 0 nothing, 1 low confidence, 2 fault found, 3 cannot tell."""
     from brctl.engine.diagnose import diagnose as run_diagnosis
+    from brctl.engine.sweep_telling import tell_diagnosis
     from brctl.engine.sweeping import choose_nodes
     from brctl.engine.wiring import open_world
     from brctl.view.verdict import diagnosis_page
@@ -34,6 +36,7 @@ def diagnose(
             else:
                 names = choose_nodes(world, invocation.nodes, invocation.exclude)
             found = await run_diagnosis(world, about, names, level=level)
+            await tell_diagnosis(world, found, say)
         page = diagnosis_page(found.verdicts, found.status, names, found.sweep.seconds)
         invocation.finish(page, settings.context)
 

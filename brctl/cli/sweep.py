@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, leave, new_app
+from brctl.cli.output import say
 from brctl.cli.typed import counter, typed
 from brctl.model.errors import BrctlError, UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
@@ -109,6 +110,7 @@ def _nagios_failure(error: BrctlError) -> None:
 async def _run(request: _Request, wait_s: float) -> None:
     from brctl.engine.name_cache import write_names
     from brctl.engine.sweep_cycle import record_sweep
+    from brctl.engine.sweep_telling import tell_sweep
     from brctl.engine.sweeping import choose_nodes, refuse_heavy_on_busy, sweep_nodes
     from brctl.engine.wiring import open_world
 
@@ -134,6 +136,8 @@ async def _run(request: _Request, wait_s: float) -> None:
         if request.cron and not world.settings.readonly:
             await _let_expire(request, world)
         write_names(world)
+        if request.cron:
+            await tell_sweep(world, result, changes, say)
         _finish(request, world, result, changes)
 
 
@@ -165,6 +169,7 @@ def _finish(request: _Request, world: "World", result: "Sweep", changes: "Change
 
 def _metrics(request: _Request, world: "World", result: "Sweep", code: ExitCode) -> str:
     from brctl.engine.sweep_history import SweepHistory
+    from brctl.engine.sweep_telling import failure_totals
     from brctl.view.prometheus import prometheus_text
 
     history = SweepHistory(world.state_dir)
@@ -173,7 +178,7 @@ def _metrics(request: _Request, world: "World", result: "Sweep", code: ExitCode)
         world.settings.context,
         request.question.profile,
         code,
-        history.totals(),
+        {**history.totals(), **failure_totals(world, say)},
         history.last_success_at(result.id),
     )
 

@@ -50,6 +50,7 @@ WORDS: Mapping[str, Word] = {
     "job": Word("brctl.cli.job", "show, start, stop, watch a training job; change its code"),
     "lab": Word("brctl.cli.lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "tui": Word("brctl.cli.tui", "fleet triage in the terminal"),
+    "notify": Word("brctl.cli.notify", "who is told outside: list, render, test"),
     "report": Word("brctl.cli.report", "what comes and goes over many sweeps"),
     "doctor": Word("brctl.cli.doctor", "is this controller able to work: ssh, tools, permissions"),
     "schema": Word("brctl.cli.schema", "JSON Schemas of documents and files"),
@@ -72,7 +73,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Act": ("play", "ckpt", "job", "standby", "run", "cp", "ssh"),
     "Practise and set up": (
-        "lab", "doctor", "inventory", "schedule", "config", "schema", "completions", "help",
+        "lab", "doctor", "notify", "inventory", "schedule", "config", "schema", "completions",
+        "help",
     ),
 }  # fmt: skip
 

@@ -34,6 +34,7 @@ from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth
 from brctl.model.units import parse_rfc3339
 from brctl.model.verdict import Verdict
+from brctl.notify.notifier import Notifier
 from brctl.sweep.stream import sweep
 
 
@@ -51,6 +52,12 @@ class Ground(Protocol):
 
     @property
     def inventory(self) -> Inventory: ...
+
+    @property
+    def context(self) -> str: ...
+
+    @property
+    def notifier(self) -> Notifier: ...
 
     def standbys(self) -> tuple[str, ...]: ...
 
@@ -101,6 +108,8 @@ class WorldGround:
     def __init__(self, world: World) -> None:
         self._world = world
         self.guards = load_guards(world.settings.guard_files)
+        self.context = world.settings.context
+        self.notifier = Notifier(world.settings.notify, world.state_dir, world.now)
 
     @property
     def state_dir(self) -> Path:

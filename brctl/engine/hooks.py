@@ -17,6 +17,8 @@ HOOK_TIMEOUT_S = 30.0
 
 async def run_hooks(desk: RunDesk, ending: Ending) -> None:
     """Those of `always`, after those of `on_failure` when the run failed."""
+    # The journal's last line is not written yet, and hooks tell how the run ends.
+    desk.site.ending = (ending.result, ending.why)
     hooks = list(desk.playbook.always)
     if ending.exit_code in (ExitCode.ROLLED_BACK, ExitCode.NEEDS_HUMAN):
         hooks = [*desk.playbook.on_failure, *hooks]

@@ -30,6 +30,7 @@ from brctl.engine.run_files import (
     save_result,
 )
 from brctl.engine.run_site import RunSite
+from brctl.engine.telling import RunBell
 from brctl.engine.verdict_store import close_acted_on
 from brctl.engine.waiting import WAIT_MODULE, become
 from brctl.engine.wiring import open_world
@@ -64,10 +65,15 @@ async def carry_out(
     run_dir: Path, open_ground: OpenGround = open_ground, open_journal: OpenJournal = Journal
 ) -> ExitCode:
     """Run, resume or roll back, as the request in the folder says."""
-    request = load_request(run_dir)
-    with owning(run_dir):
-        async with open_ground(request) as ground:
-            return await _carry_out(run_dir, request, ground, open_journal)
+    request, bell = load_request(run_dir), RunBell(run_dir)
+    try:
+        with owning(run_dir):
+            async with open_ground(request) as ground:
+                bell.started(ground)
+                return await _carry_out(run_dir, request, ground, open_journal)
+    finally:
+        # Whoever resumes the run need not wait until people are told how this part of it ended.
+        await bell.ended()
 
 
 async def _carry_out(

@@ -1,11 +1,13 @@
 """The world as one run's verbs see it: the ground, with the run's name on everything it leaves."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from brctl.backends.contract import Backend
 from brctl.engine.ground import Ground
+from brctl.engine.telling import run_facts
 from brctl.journal.code_ledger import CodeLedger
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
@@ -13,6 +15,8 @@ from brctl.model.job_status import JobStatus
 from brctl.model.localisation import Bisection
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth
+from brctl.notify.notifier import Notifier
+from brctl.view.notices import RunFacts
 
 
 class RunSite:
@@ -22,6 +26,7 @@ class RunSite:
         self._ground = ground
         self.run = run
         self.run_dir = run_dir
+        self.ending: tuple[str, str] | None = None
 
     @property
     def backend(self) -> Backend:
@@ -30,6 +35,13 @@ class RunSite:
     @property
     def inventory(self) -> Inventory:
         return self._ground.inventory
+
+    @property
+    def notifier(self) -> Notifier:
+        return self._ground.notifier
+
+    def facts(self) -> RunFacts:
+        return replace(run_facts(self._ground, self.run_dir), ending=self.ending)
 
     def standbys(self) -> tuple[str, ...]:
         return self._ground.standbys()

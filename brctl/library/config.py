@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brctl.library.calendars import CalendarSource, read_sources
+from brctl.library.notify_settings import NotifySettings, read_notify
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
 from brctl.library.sweep_settings import SweepSettings, read_sweep
@@ -15,7 +16,7 @@ CONFIG_NAME = "config.yaml"
 BASELINE_NAME = "baseline.yaml"
 _SYSTEM = Path("/etc/brctl")
 _TOP_KEYS = ("context", "contexts", "ssh", "state_dir", "sweep", "guards", "notify",
-             "calendars")  # fmt: skip
+             "ticket", "calendars")  # fmt: skip
 _CONTEXT_KEYS = ("inventory", "jobs", "scheduler", "kubernetes", "readonly")
 _SSH_KEYS = (
     "user", "identity_file", "known_hosts", "config_file", "fanout", "handshakes_per_jump",
@@ -79,6 +80,7 @@ class Settings:
     state_dir: Path
     ssh: SshSettings
     sweep: SweepSettings = field(default_factory=SweepSettings)
+    notify: NotifySettings = field(default_factory=NotifySettings)
     guard_files: tuple[Path, ...] = ()
     baseline: Path | None = None
     library_dirs: tuple[Path, ...] = ()
@@ -166,6 +168,7 @@ def _read(
     here.allow(_CONTEXT_KEYS)
     base = path.parent
     state = top.optional("state_dir", str)
+    libraries = _existing(_SYSTEM, user_config_dir(environ), base)
     return Settings(
         context=name,
         inventory=tuple(_sources(here, base)),
@@ -174,9 +177,10 @@ def _read(
         state_dir=base / state if state else user_state_dir(environ),
         ssh=_read_ssh(top.section("ssh"), base),
         sweep=read_sweep(top.section("sweep")),
+        notify=read_notify(top.section("notify"), top.section("ticket"), base, libraries),
         guard_files=_existing(Path("/etc/brctl/guards.yaml"), base / "guards.yaml"),
         baseline=next(iter(_existing(base / BASELINE_NAME, _SYSTEM / BASELINE_NAME)), None),
-        library_dirs=_existing(_SYSTEM, user_config_dir(environ), base),
+        library_dirs=libraries,
         readonly=here.take("readonly", bool, default=False) or bool(environ.get("BRCTL_READONLY")),
         kubernetes=_read_kubernetes(here),
         config_file=path,

@@ -324,8 +324,9 @@ ENVELOPE_ONLY = (
     "Completions", "Config", "ConfigPath", "Doctor", "DoctorSsh", "Ecc", "EccHistory", "Flappers",
     "Help", "HostKeys", "ImportedChecks", "Inventory", "InventoryCheck", "InventorySources", "Job",
     "LabDemo", "LabDown", "LabFault", "LabFaults", "LabHealed", "LabStatus", "LogRuleList",
-    "LogRuleTrial", "NewCheck", "Node", "NodeDifferences", "PairTest", "Plan", "Playbook",
-    "PlaybookList", "ReplayPlan", "Run", "RunList", "Schedule", "Schema", "SchemaList",
-    "StandbyList", "StandbySize", "Status", "TuiView", "Validation", "VerdictList",
+    "LogRuleTrial", "NewCheck", "Node", "NodeDifferences", "Notification", "NotifySinks",
+    "NotifyTrial", "PairTest", "Plan", "Playbook", "PlaybookList", "RenderedNotice", "ReplayPlan",
+    "Run", "RunList", "Schedule", "Schema", "SchemaList", "StandbyList", "StandbySize", "Status",
+    "TuiView", "Validation", "VerdictList",
 )  # fmt: skip
 """Kinds of which v1 promises the common keys only; their own keys may still change."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from brctl.actions.evidence_capture import BUNDLE, EvidenceCapture
-from brctl.actions.redact import HIDDEN, redact
 from brctl.engine.run_site import RunSite
+from brctl.view.redact import HIDDEN, redact
 from tests.fakes.ground import fake_ground
 
 

@@ -23,6 +23,7 @@ from brctl.backends.contract import (
 )
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.guards import SiteGuards
+from brctl.library.notify_settings import NotifySettings
 from brctl.model.answer import Outcome
 from brctl.model.calendar import Calendar
 from brctl.model.code import JobCode
@@ -42,6 +43,7 @@ from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from brctl.model.sweep import Health, NodeHealth
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.model.verdict import Suspect, Verdict
+from brctl.notify.notifier import Notifier
 
 NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)
 ACTIVE, STANDBYS = ("n1", "n2", "n3", "n4"), ("s1", "s2")
@@ -275,10 +277,13 @@ class FakeGround:
     calendars: dict[str, Calendar] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     code: JobCode | None = None
+    context: str = "fake"
+    notify: NotifySettings = field(default_factory=NotifySettings)
     checkpoints: Callable[[], list[tuple[int, bool]]] = lambda: [(40, False), (38, True)]
 
     def __post_init__(self) -> None:
         self.backend = FileBackend(self.world)
+        self.notifier = Notifier(self.notify, self.state_dir, self.now)
 
     def now(self) -> datetime:
         return NOON + timedelta(seconds=self.world.read()["seconds"])

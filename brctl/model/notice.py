@@ -1,0 +1,152 @@
+"""What people outside are told: one fault, one key, from the first page to the resolve."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from brctl.model.nodeset import fold
+from brctl.model.verdict import Verdict
+
+KEY_LIMIT = 255
+"""PagerDuty's limit for `dedup_key`."""
+
+
+class NoticeEvent(StrEnum):
+    """What happened; the words of `when:` in the configuration."""
+
+    VERDICT_HIGH = "verdict.high"
+    RUN_WAITING = "run.waiting"
+    RUN_NEEDS_HUMAN = "run.needs_human"
+    RUN_STARTED = "run.started"
+    RUN_ENDED = "run.ended"
+    TRAINING_ADVANCED = "training.advanced"
+    TEST = "test"
+
+
+class NoticeState(StrEnum):
+    """What it means for the fault that the key names."""
+
+    FIRING = "firing"
+    ACKNOWLEDGED = "acknowledged"
+    RESOLVED = "resolved"
+    INFO = "info"
+
+
+OPEN_STATES = frozenset({NoticeState.FIRING, NoticeState.ACKNOWLEDGED})
+MARKS = 50
+
+
+class Severity(StrEnum):
+    """PagerDuty's four words."""
+
+    CRITICAL = "critical"
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class RunStory:
+    """What a notice says about a run.
+
+    Attributes:
+        result: `running`, or how it ended.
+        steps: One line a step, in order.
+    """
+
+    run: str
+    playbook: str
+    by: str
+    result: str
+    exit_code: int | None = None
+    why: str = ""
+    nodes: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One thing to tell.
+
+    Attributes:
+        key: Stable over repeats of one fault; every sink's deduplication hangs on it.
+        mark: Two notices of one key with the same mark say the same and are told once.
+        pages_again: A person must hear of it even though somebody took the fault in hand.
+        fresh: It was gone in between, so having told it before does not count.
+        subject: Whom it is about: the job, or the folded nodes.
+        details: Lines for whoever wants more: a thread, custom details.
+    """
+
+    event: NoticeEvent
+    state: NoticeState
+    key: str
+    mark: str
+    severity: Severity
+    context: str
+    summary: str
+    at: datetime
+    pages_again: bool = False
+    fresh: bool = False
+    subject: str = ""
+    fault: str = ""
+    nodes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    job: str = ""
+    do: str = ""
+    why: str = ""
+    cost_if_wrong: str = ""
+    needs: str = ""
+    runbook: str = ""
+    channel: str = ""
+    details: tuple[str, ...] = ()
+    verdict: Verdict | None = None
+    run: RunStory | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a sink was told last under one key.
+
+    Attributes:
+        marks: Everything that was told since the fault was opened.
+        ref: What the sink needs to reach the same thing again: a message, a set of labels.
+    """
+
+    state: NoticeState
+    marks: tuple[str, ...]
+    at: datetime
+    ref: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN_STATES
+
+    def after(
+        self, state: NoticeState, mark: str, at: datetime, ref: Mapping[str, str]
+    ) -> "Memory":
+        """What is remembered after one more notice; information opens and closes nothing."""
+        if not self.is_open:
+            return Memory(state, (mark,), at, ref)
+        now = self.state if state is NoticeState.INFO else state
+        return Memory(now, (*self.marks, mark)[-MARKS:], at, ref or self.ref)
+
+
+def verdict_key(context: str, verdict: Verdict) -> str:
+    """The key of a verdict's fault, the same for every run that acts on it."""
+    return dedup_key(context, verdict.job or fold(verdict.nodes), verdict.fault.value)
+
+
+def dedup_key(context: str, subject: str, fault: str) -> str:
+    """`brctl/<context>/<job or nodes>/<class>`, never longer than KEY_LIMIT.
+
+    Examples:
+        >>> dedup_key("prod-a", "48213", "gpu-lost")
+        'brctl/prod-a/48213/gpu-lost'
+    """
+    key = f"brctl/{context}/{subject or '-'}/{fault or '-'}"
+    if len(key) <= KEY_LIMIT:
+        return key
+    tail = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return f"{key[: KEY_LIMIT - 17]}~{tail}"

@@ -1,0 +1,97 @@
+"""Programs of `hooks.d`: an argument list, JSON on stdin, a deadline, no shell."""
+
+import contextlib
+import os
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from brctl.notify.http import DeliveryError
+
+LIMIT_BYTES = 65536
+GRACE_S = 0.5
+_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME")
+
+
+def programs_in(folders: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Executables of folders in order of name, and why others are not run."""
+    found: dict[str, Path] = {}
+    refused: list[str] = []
+    for folder in folders:
+        try:
+            entries = sorted(folder.iterdir())
+        except OSError as exc:
+            refused.append(f"{folder}: cannot be read: {exc.strerror}")
+            continue
+        for path in entries:
+            # Editors and packagers leave such files; run-parts skips them too.
+            if path.name.startswith(".") or path.name.endswith(("~", ".bak", ".dpkg-old")):
+                continue
+            problem = _problem(path)
+            if problem:
+                refused.append(f"{path}: {problem}")
+            elif os.access(path, os.X_OK):
+                found[path.name] = path
+    return tuple(found.values()), tuple(refused)
+
+
+def _problem(path: Path) -> str:
+    """Why a file must not be run: whoever may write it, or put another in its place, acts as us."""
+    try:
+        own, above = path.stat(), path.parent.stat()
+    except OSError as exc:
+        return f"cannot be read: {exc.strerror}"
+    if not stat.S_ISREG(own.st_mode):
+        return "not a regular file"
+    if own.st_mode & 0o022 or above.st_mode & 0o022:
+        return "others may write it or its folder; chmod go-w"
+    if own.st_uid not in (0, os.geteuid()):
+        return f"belongs to user {own.st_uid}, neither root nor you"
+    return ""
+
+
+def run_program(command: Sequence[str], text: bytes, deadline: float) -> bytes:
+    """Run one program; what it says on stdout, bounded.
+
+    Its whole process group is killed at the deadline (`time.monotonic`), so that nothing a hook
+    starts outlives it.
+
+    Raises:
+        DeliveryError: It could not be started, ran too long, or ended with a status.
+    """
+    name = Path(command[0]).name
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            start_new_session=True, env=_environment(), cwd="/",
+        )  # fmt: skip
+    except OSError as exc:
+        raise DeliveryError(f"{name}: cannot be started: {exc.strerror}") from exc
+    try:
+        said, _ = process.communicate(text, max(deadline - time.monotonic(), 0.01))
+    except subprocess.TimeoutExpired as exc:
+        raise DeliveryError(f"{name}: not done in time, killed") from exc
+    finally:
+        _end(process)
+    if process.returncode != 0:
+        raise DeliveryError(f"{name}: ended with {process.returncode}")
+    return said[:LIMIT_BYTES]
+
+
+def _environment() -> dict[str, str]:
+    """Few variables: the environment of cron or of an operator may hold secrets."""
+    return {key: os.environ[key] for key in _KEPT_VARIABLES if key in os.environ}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE_S)
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
