@@ -2,8 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,10 +33,12 @@ from brctl.model.playbook import (
 from brctl.model.units import parse_duration_s
 from brctl.model.verdict import Confidence
 from brctl.playbook.guards import GUARDS, Parameter, Takes
+from brctl.playbook.plan import read_input
 from brctl.playbook.templates import OPENING
 from brctl.playbook.validate import find_mistakes
 
 E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
 
 TOP_KEYS = ("metadata", "match", "inputs", "guards", "approval", "defaults", "for_each", "steps",
             "on_failure", "always")  # fmt: skip
@@ -105,6 +108,7 @@ class _Reader:
     def __init__(self, document: Document, raw: bytes) -> None:
         self._document = document
         self._raw = raw
+        self._mistakes: list[str] = []
         self._top = open_kind(document, "Playbook", TOP_KEYS)
         self._defaults = self._top.section("defaults")
         self._defaults.allow(("timeout", "retry", "on_failure"))
@@ -117,7 +121,7 @@ class _Reader:
         steps = self._top.sections("steps")
         if not steps:
             raise self._top.error("`steps` is empty", "steps")
-        return Playbook(
+        playbook = Playbook(
             name=_word(about, "name"),
             title=about.take("title", str),
             owner=about.take("owner", str, ""),
@@ -127,16 +131,33 @@ class _Reader:
             classes=self._classes(match),
             min_confidence=_enum(match, "min_confidence", Confidence, Confidence.HIGH),
             inputs=self._inputs(),
-            guards=tuple(read_guards(self._top, "guards")),
+            guards=self._guards(),
             approval=self._approval(),
             for_each=self._for_each(),
-            steps=tuple(self._step(step) for step in steps),
+            steps=self._each(steps, self._step),
             on_failure=self._hooks("on_failure"),
             always=self._hooks("always"),
             text=self._raw,
             sha256=hashlib.sha256(self._raw).hexdigest(),
             path=self._document.path,
         )
+        if self._mistakes:
+            raise ConfigError("\n".join(dict.fromkeys(self._mistakes)))
+        return playbook
+
+    def _each(self, sections: Iterable[Section], read: Callable[[Section], T]) -> tuple[T, ...]:
+        """Read them all: one wrong part hides the mistakes of no other."""
+        found: list[T] = []
+        for section in sections:
+            try:
+                found.append(read(section))
+            except ConfigError as exc:
+                self._mistakes.append(str(exc))
+        return tuple(found)
+
+    def _guards(self) -> tuple[GuardSpec, ...]:
+        rows = self._top.sections("guards") if "guards" in self._top.data else []
+        return tuple(spec for specs in self._each(rows, guards_in) for spec in specs)
 
     def _classes(self, match: Section) -> tuple[str, ...]:
         known = [str(fault) for fault in FaultClass]
@@ -152,13 +173,14 @@ class _Reader:
 
     def _inputs(self) -> dict[str, InputSpec]:
         inputs = self._top.section("inputs")
-        return {name: self._input(name, inputs.section(name)) for name in inputs.data}
+        read = self._each([inputs.section(name) for name in inputs.data], self._input)
+        return {spec.name: spec for spec in read}
 
-    def _input(self, name: str, section: Section) -> InputSpec:
+    def _input(self, section: Section) -> InputSpec:
         section.allow(("type", "from", "required", "default", "values", "min", "max", "help"))
         kind = _enum(section, "type", InputType)
         spec = InputSpec(
-            name=name,
+            name=str(section.at[-1]),
             type=kind,
             required=section.take("required", bool, default=False),
             default=_default(section, kind),
@@ -172,6 +194,11 @@ class _Reader:
             raise section.error("an enum needs `values`", "type")
         if spec.source and spec.source not in INPUT_SOURCES:
             raise section.error(f"`from` is {' or '.join(INPUT_SOURCES)}", "from")
+        if isinstance(spec.default, str) and kind is InputType.NODESET:
+            # A selector such as @cordoned means nodes only where there is an inventory.
+            return spec
+        if spec.default not in (None, "", []):
+            section.read("default", lambda: read_input(spec, spec.default))
         return spec
 
     def _approval(self) -> Approval | None:
@@ -181,7 +208,7 @@ class _Reader:
         section.allow(("gate_before", "policy", "expires", "on_expire"))
         return Approval(
             gate_before=section.take("gate_before", str),
-            policy=tuple(read_policy(row) for row in section.sections("policy")),
+            policy=self._each(section.sections("policy"), read_policy),
             expires_s=section.duration_s("expires", "15m"),
             on_expire=_enum(section, "on_expire", OnExpire, OnExpire.STOP_SAFE),
         )
@@ -238,12 +265,14 @@ class _Reader:
     def _hooks(self, key: str) -> tuple[Hook, ...]:
         if key not in self._top.data:
             return ()
-        return tuple(self._hook(section) for section in self._top.sections(key))
+        return self._each(self._top.sections(key), self._hook)
 
     def _timeout_s(self, section: Section) -> float:
-        if "timeout" in section.data:
-            return section.duration_s("timeout")
-        return self._defaults.duration_s("timeout", "2m")
+        source = section if "timeout" in section.data else self._defaults
+        timeout_s = source.duration_s("timeout", "2m")
+        if timeout_s <= 0:
+            raise source.error("'timeout' must be longer than nothing", "timeout")
+        return timeout_s
 
     def _failure(self, section: Section) -> OnFailure:
         source = section if "on_failure" in section.data else self._defaults
@@ -320,13 +349,6 @@ def _read_retry(section: Section) -> Retry:
     )
 
 
-def read_guards(section: Section, key: str) -> list[GuardSpec]:
-    """The guards in a list of one-key mappings; unknown kinds and parameters are refused."""
-    if key not in section.data:
-        return []
-    return [spec for row in section.sections(key) for spec in guards_in(row)]
-
-
 def guards_in(row: Section, kinds: Iterable[str] | None = None) -> list[GuardSpec]:
     """The guards that are keys of one mapping; all its keys unless `kinds` says which."""
     found = []
@@ -358,11 +380,20 @@ def _check_parameter(line: Section, key: str, takes: Parameter) -> None:
     elif takes is Takes.NAMES:
         if not isinstance(line.data[key], str):
             line.texts(key)
+    elif takes is Takes.NUMBER:
+        number = line.take(key, float)
+        most = 100 if "percent" in key else inf
+        if not 0 <= number <= most:
+            raise line.error(f"{key!r} must be at least 0{_up_to(most)}, not {number:g}", key)
     else:
         line.take(key, _PYTHON_TYPES[takes])
 
 
-_PYTHON_TYPES: Mapping[Takes, type] = {Takes.NUMBER: float, Takes.TEXT: str, Takes.TRUTH: bool}
+def _up_to(most: float) -> str:
+    return "" if most == inf else f" and at most {most:g}"
+
+
+_PYTHON_TYPES: Mapping[Takes, type] = {Takes.TEXT: str, Takes.TRUTH: bool}
 
 
 def _default(section: Section, kind: InputType) -> Json:

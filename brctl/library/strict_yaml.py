@@ -26,6 +26,8 @@ VALUE_LIMIT = 100_000
 
 Path_ = tuple[str | int, ...]
 
+_BRACES = "`{{` breaks YAML; a value from elsewhere is written $(...)"
+
 _CORE = {
     "tag:yaml.org,2002:null": (r"(?:null|~|)$", "~n\0"),
     "tag:yaml.org,2002:bool": (r"(?:true|false)$", "tf"),
@@ -115,6 +117,8 @@ def parse_documents(raw: bytes, path: str) -> Iterator[Document]:
         problem = exc.problem or exc.context or "not YAML"
         if "'\\t'" in problem:
             problem = "a tab cannot indent YAML; use spaces"
+        elif mark is not None and "{{" in "".join(text.splitlines()[mark.line : mark.line + 1]):
+            problem = _BRACES
         raise ConfigError.at(path, mark.line + 1 if mark else None, problem) from exc
     except yaml.reader.ReaderError as exc:
         line = text.count("\n", 0, exc.position) + 1
@@ -154,7 +158,9 @@ def _build_mapping(
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode):
-            raise ConfigError.at(path, line, "a key must be plain text")
+            braces = isinstance(key_node, yaml.MappingNode)
+            problem = _BRACES if braces else "a key must be plain text"
+            raise ConfigError.at(path, line, problem)
         key = str(key_node.value)
         if key in result:
             first = lines[(*at, key)]

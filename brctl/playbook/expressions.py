@@ -120,7 +120,9 @@ class _Parser:
     def parse(self) -> Node:
         node = self._or()
         if self._peek()[0] != "end":
-            raise self._error(f"unexpected {self._peek()[1]!r}")
+            odd = self._peek()[1]
+            why = "; the only function is len()" if odd == "(" else ""
+            raise self._error(f"unexpected {odd!r}{why}")
         return node
 
     def _error(self, problem: str) -> ExpressionError:

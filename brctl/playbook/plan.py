@@ -103,7 +103,11 @@ def read_input(spec: InputSpec, value: Json) -> Json:
         UsageError: A node set is malformed.
     """
     converted = _CONVERSIONS[spec.type](value)
-    if spec.values and converted not in spec.values:
+    if spec.values:
+        # `--set level=3` arrives as text, and the file says 3.
+        for listed in spec.values:
+            if str(listed) == str(converted):
+                return listed
         raise ValueError(f"{converted!r} is not one of {', '.join(map(str, spec.values))}")
     size = len(converted) if isinstance(converted, Sequence) else converted
     if isinstance(size, int | float) and not isinstance(size, bool):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from brctl.model.errors import did_you_mean
-from brctl.model.playbook import Hook, Json, Playbook, Safety, Step
+from brctl.model.playbook import GuardSpec, Hook, InputType, Json, Playbook, Safety, Step
 from brctl.playbook.expressions import ExpressionError, Literal, Name, names_in, parse_expression
 from brctl.playbook.templates import OPENING, expressions_in
 from brctl.playbook.verbs import ANNOUNCED, VERBS, is_at_least
@@ -235,6 +235,22 @@ def _guard_names(playbook: Playbook) -> Iterator[Mistake]:
     names = _names_of_run(playbook, 0)
     for index, guard in enumerate(playbook.guards):
         yield from _templates(("guards", index, guard.kind), guard.parameters, names)
+        if guard.kind == "lock":
+            yield from _lock_keys(playbook, guard, ("guards", index, guard.kind, "keys"))
+
+
+def _lock_keys(playbook: Playbook, guard: GuardSpec, place: Place) -> Iterator[Mistake]:
+    """A key that names no input would lock nothing, and nobody would notice."""
+    keys = guard.parameters.get("keys", ())
+    lockable = [
+        name
+        for name, spec in playbook.inputs.items()
+        if spec.type in (InputType.NODESET, InputType.JOB)
+    ]
+    for key in keys if isinstance(keys, list) else [str(keys)]:
+        if key not in lockable:
+            problem = f"lock: no input {key!r} of type nodeset or job"
+            yield Mistake(place, f"{problem}; {did_you_mean(str(key), lockable)}")
 
 
 def _policy_names(playbook: Playbook) -> Iterator[Mistake]:

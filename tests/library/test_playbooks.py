@@ -135,6 +135,23 @@ MISTAKES = [
     ("need: one", "need: two people", "'need': unknown 'two people'"),
     ("\n  suspects:", "\n\tsuspects:", "a tab cannot indent YAML"),
     ("risk: medium", "risk: !!python/name:os.system x", "tag"),
+    (
+        "keys: [job, suspects]",
+        "keys: [job, suspect]",
+        "my.yaml:9: lock: no input 'suspect' of type",
+    ),
+    ("keys: [job, suspects]", "keys: job_name", "my.yaml:9: lock: no input 'job_name'"),
+    (
+        "type: job, required: true",
+        "type: int, default: many",
+        "my.yaml:6: 'default': 'many' is not",
+    ),
+    ("type: job, required: true", "type: int, default: 9, max: 3", "'default': 9 is more than 3"),
+    ("timeout: 1m", "timeout: 0s", "my.yaml:14: 'timeout' must be longer than nothing"),
+    ("max_nodes: 3", "max_nodes: -3", "my.yaml:8: 'max_nodes' must be at least 0, not -3"),
+    ("$(len(", "$(length(", "the only function is len()"),
+    ("$(len(inputs.suspects))", "${{ inputs.n }}", "my.yaml:23: `{{` breaks YAML; a value"),
+    ('"for $(run.id)"', "{{ run.id }}", "my.yaml:18: `{{` breaks YAML"),
 ]
 
 
@@ -155,6 +172,11 @@ def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         read(text)
     assert len(str(caught.value).splitlines()) == 2
+    text = GOOD.replace("type: job,", "type: jobs,").replace("safety: destructive", "safety: none")
+    text = text.replace("max_nodes", "max_node").replace("need: one", "need: five")
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    assert [line.split(":")[1] for line in str(caught.value).splitlines()] == ["6", "8", "13", "29"]
 
 
 def test_shipped_playbooks_are_sound_and_found_by_name() -> None:
