@@ -13,7 +13,7 @@ from brctl.backends.open import open_backend
 from brctl.engine.clock import now
 from brctl.evidence.baseline import Baseline
 from brctl.fanout.choose import open_transport
-from brctl.fanout.contract import Transport
+from brctl.fanout.contract import Expecting, Transport
 from brctl.inventory.load import load_inventory
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.baselines import load_baseline
@@ -108,11 +108,19 @@ class LateTransport:
         self._nodes = nodes
         self._opened: Transport | None = None
 
+    def expect(self, count: int) -> None:
+        transport = self._open()
+        if isinstance(transport, Expecting):
+            transport.expect(count)
+
     async def run(self, node: Node, command: Command) -> Answer:
-        if self._opened is None:
-            self._opened = open_transport(self._ssh, nodes=self._nodes)
-        return await self._opened.run(node, command)
+        return await self._open().run(node, command)
 
     async def close(self) -> None:
         if self._opened is not None:
             await self._opened.close()
+
+    def _open(self) -> Transport:
+        if self._opened is None:
+            self._opened = open_transport(self._ssh, nodes=self._nodes)
+        return self._opened

@@ -18,6 +18,7 @@ from brctl.fanout.idle import Idle
 from brctl.fanout.pacing import Pace
 from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.errors import ConfigError
 from brctl.model.inventory import Node
 
 LOGIN_TRIES = 3
@@ -186,7 +187,11 @@ class AsyncsshTransport:
     async def _login(self, node: Node) -> asyncssh.SSHClientConnection:
         if self._prepared is None:
             self._prepared = asyncio.ensure_future(prepare_options(self._ssh))
-        prepared = await asyncio.shield(self._prepared)
+        try:
+            prepared = await asyncio.shield(self._prepared)
+        except ConfigError:
+            self._prepared = None  # a broker lives on, and the file may be put right
+            raise
         if node.via:
             return await self._login_through(node, prepared.options)
         return await self._login_direct(node, prepared.options)

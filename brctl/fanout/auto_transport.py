@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from brctl.fanout.contract import Transport
+from brctl.fanout.contract import Expecting, Transport
 from brctl.fanout.ssh_config import Block, why_openssh
 from brctl.model.answer import Answer, Command
 from brctl.model.inventory import Node
@@ -24,6 +24,11 @@ class AutoTransport:
         self._make_exact = exact
         self._exact: Transport | None = None
         self._blocks = tuple(blocks)
+
+    def expect(self, count: int) -> None:
+        """So many nodes will be asked next."""
+        if isinstance(self._fast, Expecting):
+            self._fast.expect(count)
 
     async def run(self, node: Node, command: Command) -> Answer:
         """Run one command on one node; see `Transport.run`."""

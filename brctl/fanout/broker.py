@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 
 from brctl.fanout.asyncssh_transport import AsyncsshTransport
-from brctl.fanout.broker_wire import Reply, Request, read_request, send
+from brctl.fanout.broker_wire import Reply, Request, read_request, send, unpack_settings
 from brctl.fanout.descriptors import raise_descriptor_limit
-from brctl.library.config import SshSettings
+from brctl.model.errors import BrctlError
 
 IDLE_S = 300.0
 KEPT = 4096
@@ -31,10 +31,15 @@ _LOOK_S = 0.5
 
 
 class Broker:
-    """Serves one user's commands over kept connections, one transport per set of settings."""
+    """Serves one user's commands over kept connections, one transport per set of settings.
 
-    def __init__(self) -> None:
-        self._transports: dict[SshSettings, AsyncsshTransport] = {}
+    Args:
+        keep: Idle connections kept, for each set of settings.
+    """
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._transports: dict[bytes, AsyncsshTransport] = {}
         self._clients = 0
         self.used_at = asyncio.get_running_loop().time()
 
@@ -68,15 +73,21 @@ class Broker:
             await transport.close()
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        transport = self._transports.get(request.ssh)
-        if transport is None:
-            transport = self._transports[request.ssh] = AsyncsshTransport(
-                request.ssh, {}, keep=KEPT
-            )
-        transport.know(request.jumps)
-        answer = await transport.run(request.node, request.command)
-        send(writer, Reply(request.number, answer))
+        try:
+            transport = self._transport(bytes(request.ssh))
+            transport.know(request.jumps)
+            reply = Reply(request.number, await transport.run(request.node, request.command))
+        except BrctlError as error:  # a key that cannot be read, for one: the asker's to tell
+            reply = Reply(request.number, None, str(error), error.hint or "")
+        send(writer, reply)
         await writer.drain()
+
+    def _transport(self, packed: bytes) -> AsyncsshTransport:
+        transport = self._transports.get(packed)
+        if transport is None:
+            ssh = unpack_settings(packed)
+            transport = self._transports[packed] = AsyncsshTransport(ssh, keep=self._keep)
+        return transport
 
 
 def _peer_uid(writer: asyncio.StreamWriter) -> int:
@@ -92,7 +103,7 @@ async def run_broker(path: Path, idle_s: float) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    broker = Broker()
+    broker = Broker(KEPT)
     server = await asyncio.start_unix_server(broker.serve, path)
     try:
         while broker.idle_s() < idle_s and not ended.is_set():

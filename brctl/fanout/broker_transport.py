@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from brctl.fanout.broker_wire import Request, read_reply, send
 from brctl.fanout.contract import Transport
+from brctl.fanout.conversation import Conversation, ConversationEndedError
 from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
@@ -47,72 +47,54 @@ class BrokerTransport:
         self._make_direct = direct
         self._direct: Transport | None = None
         self._opening = asyncio.Lock()
-        self._writer: asyncio.StreamWriter | None = None
-        self._listening: asyncio.Task[None] | None = None
-        self._waiting: dict[int, asyncio.Future[Answer]] = {}
-        self._count = 0
+        self._conversation: Conversation | None = None
 
     async def run(self, node: Node, command: Command) -> Answer:
         """Run one command on one node; see `Transport.run`."""
-        writer = await self._open()
-        if writer is None:
+        conversation = await self._open()
+        if conversation is None:
             return await self._go_direct().run(node, command)
         started = time.perf_counter()
-        self._count += 1
-        number = self._count
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
         try:
-            send(writer, Request(number, self._ssh, node, self._jumps(node), command))
-            await writer.drain()
-            return await answer
-        except (ConnectionError, asyncio.IncompleteReadError):
+            return await conversation.ask(node, command)
+        except ConversationEndedError:
+            self._go_direct()
             seconds = time.perf_counter() - started
             detail = "the connection broker ended while the command ran"
             return Answer(node.name, Outcome.DIED, None, b"", b"", seconds, detail)
-        finally:
-            self._waiting.pop(number, None)
 
     async def close(self) -> None:
         """End the conversation; the broker keeps its connections for the next command."""
-        if self._writer is not None:
-            self._writer.close()
-        if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
+        if self._conversation is not None:
+            await self._conversation.close()
         if self._direct is not None:
             await self._direct.close()
-
-    def _jumps(self, node: Node) -> list[Node]:
-        found: dict[str, Node] = {}
-        while node.via in self._nodes and node.via not in found:
-            node = found[node.via] = self._nodes[node.via]
-        return list(found.values())
 
     def _go_direct(self) -> Transport:
         if self._direct is None:
             self._direct = self._make_direct()
         return self._direct
 
-    async def _open(self) -> asyncio.StreamWriter | None:
+    async def _open(self) -> Conversation | None:
         async with self._opening:
-            if self._writer is None and self._direct is None:
+            if self._conversation is None and self._direct is None:
                 await self._connect()
-            return self._writer
+            lost = self._conversation is None or self._conversation.ended
+            return None if lost else self._conversation
 
     async def _connect(self) -> None:
         deadline = time.monotonic() + START_S
         started = False
         while time.monotonic() < deadline:
             try:
-                reader, self._writer = await asyncio.open_unix_connection(self._path)
+                reader, writer = await asyncio.open_unix_connection(self._path)
             except OSError:
                 if not started:
                     self._start_broker()
                     started = True
                 await asyncio.sleep(_LOOK_S)
             else:
-                self._listening = asyncio.create_task(self._listen(reader))
+                self._conversation = Conversation(reader, writer, self._ssh, self._nodes)
                 return
         self._go_direct()
 
@@ -122,23 +104,3 @@ class BrokerTransport:
         nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
         with contextlib.suppress(OSError):
             os.posix_spawn(argv[0], argv, os.environ, file_actions=nothing, setsid=True)
-
-    async def _listen(self, reader: asyncio.StreamReader) -> None:
-        try:
-            while True:
-                reply = await read_reply(reader)
-                waiting = self._waiting.get(reply.number)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(reply.answer)
-        except (asyncio.IncompleteReadError, ValueError, OSError):
-            self._lost()
-
-    def _lost(self) -> None:
-        """The broker is gone: those who wait are told, those who come go direct."""
-        if self._writer is not None:
-            self._writer.close()
-        self._writer = None
-        self._go_direct()
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(ConnectionResetError("broker"))

@@ -1,4 +1,4 @@
-"""What brctl and its connection broker say to each other: length, then one msgpack value."""
+"""What brctl says to the processes that fan out for it: length, then one msgpack value."""
 
 import asyncio
 import os
@@ -16,20 +16,25 @@ _LENGTH = struct.Struct("!I")
 
 
 class Request(msgspec.Struct):
-    """Run a command on a node; `jumps` are inventory nodes it is reached through."""
+    """Run a command on a node; `jumps` are inventory nodes it is reached through.
+
+    `ssh` stays packed: it is the same for all nodes and is read once.
+    """
 
     number: int
-    ssh: SshSettings
+    ssh: msgspec.Raw
     node: Node
     jumps: list[Node]
     command: Command
 
 
 class Reply(msgspec.Struct):
-    """The answer to the request of this number."""
+    """The answer to the request of this number, or why our own settings allow none."""
 
     number: int
-    answer: Answer
+    answer: Answer | None = None
+    error: str = ""
+    hint: str = ""
 
 
 def socket_path() -> Path:
@@ -51,8 +56,19 @@ def _decode_path(kind: type, value: object) -> object:
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_encode_path)
-_requests = msgspec.msgpack.Decoder(Request, dec_hook=_decode_path)
-_replies = msgspec.msgpack.Decoder(Reply, dec_hook=_decode_path)
+_settings = msgspec.msgpack.Decoder(SshSettings, dec_hook=_decode_path)
+_requests = msgspec.msgpack.Decoder(Request)
+_replies = msgspec.msgpack.Decoder(Reply)
+
+
+def pack_settings(ssh: SshSettings) -> msgspec.Raw:
+    """Settings as every request carries them."""
+    return msgspec.Raw(_encoder.encode(ssh))
+
+
+def unpack_settings(packed: bytes) -> SshSettings:
+    """The settings of a request; ValueError when they are none."""
+    return _settings.decode(packed)
 
 
 def send(writer: asyncio.StreamWriter, message: Request | Reply) -> None:

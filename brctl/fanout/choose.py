@@ -11,6 +11,7 @@ from brctl.fanout.contract import Transport
 from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.local import LocalTransport
 from brctl.fanout.openssh_transport import OpensshTransport
+from brctl.fanout.spread_transport import SpreadTransport
 from brctl.fanout.ssh_config import load_ssh_config
 from brctl.library.config import SshSettings
 from brctl.model.errors import UsageError, did_you_mean
@@ -44,9 +45,13 @@ def open_transport(
 
 
 def _open_auto(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Transport:
-    fast = _open_asyncssh(ssh, nodes, keep)
+    fast = _open_spread(ssh, nodes, keep)
     blocks = load_ssh_config(ssh.config_file) if ssh.config_file else ()
     return AutoTransport(fast, partial(OpensshTransport, ssh), blocks) if blocks else fast
+
+
+def _open_spread(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Transport:
+    return SpreadTransport(ssh, nodes, keep, partial(_open_asyncssh, ssh, nodes, keep))
 
 
 def _open_broker(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Transport:
@@ -89,7 +94,7 @@ def _open_paramiko(ssh: SshSettings, _nodes: Mapping[str, Node], keep: int) -> T
 
 TRANSPORTS: Mapping[str, Callable[[SshSettings, Mapping[str, Node], int], Transport]] = {
     "auto": _open_auto,
-    "asyncssh": _open_asyncssh,
+    "asyncssh": _open_spread,
     "broker": _open_broker,
     "openssh": lambda ssh, _nodes, _keep: OpensshTransport(ssh),
     "paramiko": _open_paramiko,

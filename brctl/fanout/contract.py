@@ -1,7 +1,7 @@
 """The one seam to the nodes: run a command on a node, get an Answer, never an exception."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from brctl.model.answer import Answer, Command
 from brctl.model.inventory import Node
@@ -21,6 +21,15 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Close connections and end processes this transport started."""
+        ...
+
+
+@runtime_checkable
+class Expecting(Protocol):
+    """A transport that prepares for many nodes; `gather` tells it how many come."""
+
+    def expect(self, count: int) -> None:
+        """So many nodes will be asked next."""
         ...
 
 

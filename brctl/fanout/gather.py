@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
-from brctl.fanout.contract import Transport
+from brctl.fanout.contract import Expecting, Transport
 from brctl.model.answer import Answer, Command
 from brctl.model.inventory import Node
 
@@ -23,6 +23,8 @@ async def gather(
     """
     if limit < 1:
         raise ValueError(f"limit {limit}: at least one node must be in flight")
+    if isinstance(transport, Expecting):
+        transport.expect(len(nodes))
     answers: asyncio.Queue[Answer | BaseException] = asyncio.Queue()
     waiting = iter(nodes)
     workers = [

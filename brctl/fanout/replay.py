@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from brctl.fanout.contract import Transport
+from brctl.fanout.contract import Expecting, Transport
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Node
@@ -27,6 +27,11 @@ class RecordingTransport:
     def __init__(self, inner: Transport, path: Path) -> None:
         self._inner = inner
         self._stream = path.open("a", encoding="utf-8")
+
+    def expect(self, count: int) -> None:
+        """So many nodes will be asked next."""
+        if isinstance(self._inner, Expecting):
+            self._inner.expect(count)
 
     async def run(self, node: Node, command: Command) -> Answer:
         """Run the command for real and keep its answer."""

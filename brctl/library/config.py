@@ -20,7 +20,7 @@ _TOP_KEYS = ("context", "contexts", "ssh", "state_dir", "sweep", "guards", "noti
 _CONTEXT_KEYS = ("inventory", "jobs", "scheduler", "kubernetes", "readonly")
 _SSH_KEYS = (
     "user", "identity_file", "known_hosts", "config_file", "fanout", "handshakes_per_jump",
-    "connect_timeout", "login_timeout", "transport", "sudo",
+    "connect_timeout", "login_timeout", "transport", "sudo", "shards",
 )  # fmt: skip
 _SCHEDULERS = ("static", "slurm", "kubernetes")
 _TRANSPORTS = ("auto", "asyncssh", "broker", "openssh", "paramiko", "local")
@@ -35,6 +35,8 @@ class SshSettings:
         handshakes_per_jump: SSH handshakes at once through one jump host; sshd's default
             MaxStartups 10:30:100 drops them at random above 10.
         config_file: OpenSSH client configuration to honour; None reads none.
+        shards: Processes a fan-out over thousands of nodes is split over; 0 means one for each
+            CPU, 1 never splits.
     """
 
     user: str = ""
@@ -47,6 +49,7 @@ class SshSettings:
     login_timeout_s: float = 10.0
     transport: str = "auto"
     sudo: str = ""
+    shards: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,4 +237,5 @@ def _read_ssh(ssh: Section, base: Path) -> SshSettings:
         login_timeout_s=ssh.duration_s("login_timeout", "10s"),
         transport=ssh.choice("transport", _TRANSPORTS, "auto"),
         sudo=ssh.take("sudo", str, ""),
+        shards=ssh.take("shards", int, 0),
     )
