@@ -13,25 +13,11 @@ import yaml
 from brctl.lab.cluster import Lab, take_down, up
 from brctl.lab.namespaces import enter, missing
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
+from tests.engine.harmful_torch import write_interpreter
 
 pytestmark = [pytest.mark.netns, pytest.mark.torch, pytest.mark.system, pytest.mark.timeout(400)]
 
 NODES = 8
-# A node whose torch does harm, as a bad NIC or library would: only to other nodes' data.
-HARMFUL = """\
-#!{python}
-import os, sys, time
-import torch.distributed as dist
-honest = dist.all_reduce
-def harmful(tensor, *rest, **named):
-    done = honest(tensor, *rest, **named)
-    if os.environ.get("GLOO_SOCKET_IFNAME", "lo") != "lo":
-        {harm}
-    return done
-dist.all_reduce = harmful
-boot = sys.argv[sys.argv.index("-c") + 1]
-exec(compile(boot, "boot", "exec"), {{"__name__": "__main__"}})
-"""
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +55,7 @@ def named(document: dict[str, object]) -> list[tuple[str, list[str]]]:
 
 def use_torch(lab: Lab, node: str, harm: str, directory: Path) -> None:
     """Give one node an interpreter whose torch does harm."""
-    path = directory / f"python-{node}"
-    path.write_text(HARMFUL.format(python=sys.executable, harm=harm))
-    path.chmod(0o755)
+    path = write_interpreter(directory / f"python-{node}", "all_reduce", harm)
     inventory = lab.paths.config.parent / "inventory.yaml"
     document = yaml.safe_load(inventory.read_text())
     document["nodes"][node]["torch_python"] = str(path)

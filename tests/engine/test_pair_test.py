@@ -1,7 +1,6 @@
 """`brctl check pairs` on real nodes: wrong bits and a slow cable are found and named."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
@@ -14,32 +13,11 @@ from brctl.lab.cluster import Lab, up
 from brctl.lab.faults import SLOW_LINK
 from brctl.lab.namespaces import missing, shape_link
 from brctl.lab.spec import Isolation, LabSpec
+from tests.engine.harmful_torch import write_interpreter
 
 pytestmark = [pytest.mark.netns, pytest.mark.torch, pytest.mark.system, pytest.mark.timeout(240)]
 
 NODES = "n[1-4]"
-# A node whose torch flips one element of what it receives, as a bad NIC would. Only the worker
-# imports torch: a node that loads it for every order would be taken for one that hangs.
-HARMFUL = """\
-#!{python}
-import builtins
-import sys
-honest_import = builtins.__import__
-def import_and_harm(name, *rest, **named):
-    module = honest_import(name, *rest, **named)
-    dist = sys.modules.get("torch.distributed")
-    if getattr(dist, "all_to_all_single", None) is not None:
-        builtins.__import__ = honest_import
-        honest = dist.all_to_all_single
-        def harmful(out, *rest, **named):
-            done = honest(out, *rest, **named)
-            out[7] += 1
-            return done
-        dist.all_to_all_single = harmful
-    return module
-builtins.__import__ = import_and_harm
-exec(compile(sys.argv[sys.argv.index("-c") + 1], "boot", "exec"), {{"__name__": "__main__"}})
-"""
 
 
 class Document(TypedDict):
@@ -75,9 +53,7 @@ def test_wrong_bits_name_the_node_between_two_bad_pairs(
     """One element in one node's memory, in one operation: the check convicts that node alone."""
     inventory = lab.paths.config.parent / "inventory.yaml"
     before = inventory.read_text()
-    wrapper = tmp_path / "python"
-    wrapper.write_text(HARMFUL.format(python=sys.executable))
-    wrapper.chmod(0o755)
+    wrapper = write_interpreter(tmp_path / "python", "all_to_all_single", "tensor[7] += 1")
     document = yaml.safe_load(before)
     document["nodes"]["n3"]["torch_python"] = str(wrapper)
     inventory.write_text(yaml.safe_dump(document))
