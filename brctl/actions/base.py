@@ -18,6 +18,8 @@ from brctl.actions.job_verify_code import JobVerifyCode
 from brctl.actions.job_wait_progress import JobWaitProgress
 from brctl.actions.nccl_bisect import NcclBisect
 from brctl.actions.node_cordon import NodeCordon
+from brctl.actions.node_drain import NodeDrain
+from brctl.actions.node_label import NodeLabel
 from brctl.actions.node_uncordon import NodeUncordon
 from brctl.actions.standby_acquire import StandbyAcquire
 from brctl.actions.standby_release import StandbyRelease
@@ -37,6 +39,8 @@ ACTIONS: Mapping[str, Action] = {
     "job.verify_code": JobVerifyCode(),
     "job.wait_progress": JobWaitProgress(),
     "node.cordon": NodeCordon(),
+    "node.drain": NodeDrain(),
+    "node.label": NodeLabel(),
     "node.uncordon": NodeUncordon(),
     "standby.acquire": StandbyAcquire(),
     "standby.release": StandbyRelease(),

@@ -173,8 +173,12 @@ class Backend(Protocol):
         """Put the former value back where this owner's value still stands."""
         ...
 
+    async def work_on(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
+        """What a drain of these nodes waits for, by node; nodes without work are left out."""
+        ...
+
     async def evict(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
-        """Ask the work on cordoned nodes to go, as far as this scheduler can; never waits.
+        """Ask the work on nodes to go, as far as this scheduler can; never waits.
 
         Returns:
             What is still there, by node, in one sentence that names who does not go and why.

@@ -21,7 +21,7 @@ from brctl.backends.contract import (
 )
 from brctl.backends.kubectl import Kubectl, Object
 from brctl.backends.kubernetes_control import Control
-from brctl.backends.kubernetes_evict import evict_node
+from brctl.backends.kubernetes_evict import evict_node, names_of, pods_on
 from brctl.backends.kubernetes_pods import holds_gpu
 from brctl.backends.kubernetes_remake import Remaking
 from brctl.backends.kubernetes_workloads import NODES_PATH, Change, Workloads, change_node
@@ -99,6 +99,12 @@ class KubernetesBackend:
     async def unlabel(self, nodes: Sequence[str], key: str, owner: str) -> None:
         """See `Backend.unlabel`."""
         await self._change(nodes, lambda node: marks.unlabel(node, key, owner))
+
+    async def work_on(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
+        """See `Backend.work_on`: every pod that an eviction would end."""
+        found = await asyncio.gather(*(pods_on(self._kubectl, node) for node in nodes))
+        names = {node: names_of(pods) for node, pods in zip(nodes, found, strict=True)}
+        return {node: f"runs {text}" for node, text in names.items() if text}
 
     async def evict(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
         """See `Backend.evict`: the eviction API, so that PodDisruptionBudgets are asked."""

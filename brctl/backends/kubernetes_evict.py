@@ -12,14 +12,26 @@ _NAMED_AT_MOST = 3
 
 async def evict_node(kubectl: Kubectl, node: str) -> str:
     """Ask every pod of a node to go; one sentence about those that are still there, or ""."""
-    found = await kubectl.get("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
-    pods = [pod for pod in (found or {}).get("items") or () if is_ours_to_ask(pod)]
+    pods = await pods_on(kubectl, node)
     version = await _eviction_version(kubectl) if pods else ""
     left = await asyncio.gather(*(_ask(kubectl, pod, version) for pod in pods))
     more = f" and {len(left) - _NAMED_AT_MOST} more" if len(left) > _NAMED_AT_MOST else ""
     # What refuses is named first: the others go by themselves.
     said = sorted(left, key=lambda why: why.endswith("is ending"))[:_NAMED_AT_MOST]
     return "; ".join(said) + more
+
+
+async def pods_on(kubectl: Kubectl, node: str) -> list[Object]:
+    """The pods of a node that an eviction would end."""
+    found = await kubectl.get("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
+    return [pod for pod in (found or {}).get("items") or () if is_ours_to_ask(pod)]
+
+
+def names_of(pods: list[Object]) -> str:
+    """Some pods by name, and how many more."""
+    names = [f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods]
+    more = len(names) - _NAMED_AT_MOST
+    return ", ".join(names[:_NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 def is_ours_to_ask(pod: Object) -> bool:

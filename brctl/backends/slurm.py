@@ -110,8 +110,8 @@ class SlurmBackend(StaticBackend):
             if after != before:
                 await self._run(slurm.set_comment(node, after))
 
-    async def evict(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
-        """See `Backend.evict`: a drained node takes no job, and those it has end by themselves."""
+    async def work_on(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
+        """See `Backend.work_on`; a drained node takes no job, those it has end by themselves."""
         left: dict[str, str] = {}
         for node in nodes:
             there = slurm.parse_jobs_on(await self._run(slurm.jobs_on(node)))

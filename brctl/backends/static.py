@@ -120,7 +120,11 @@ class StaticBackend:
         )
 
     async def evict(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
-        """See `Backend.evict`: nobody is told to go; ranks of declared jobs are what we know of."""
+        """See `Backend.evict`: ranks are never ended by a drain, only waited for."""
+        return await self.work_on(nodes, jobs)
+
+    async def work_on(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
+        """See `Backend.work_on`: the ranks of declared jobs; of other work nobody here knows."""
         left: dict[str, str] = {}
         for job in jobs:
             names = [node for node in nodes if node in job.nodes]

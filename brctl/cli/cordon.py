@@ -33,13 +33,17 @@ def cordon(
     ctx: typer.Context,
     nodes: Nodes,
     message: Message,
+    drain: Annotated[bool, typer.Option("--drain", help="ask their work to go, and wait")] = False,
+    confirm: Typed = None,
     dry_run: DryRun = False,
     override: OverrideOption = "",
 ) -> None:
-    """Take nodes out of service, with a reason."""
+    """Take nodes out of service, with a reason; --drain also waits until their work has gone."""
     values: dict[str, Json] = {"reason": message}
-    consent = Consent(yes=True, dry_run=dry_run, override=override, why=message)
-    _run(ctx.obj, "cordon", nodes, "nodes", values, consent)
+    # A drain ends other people's pods, so it asks before it acts.
+    yes, playbook = not drain, "drain" if drain else "cordon"
+    consent = Consent(yes=yes, typed=confirm, dry_run=dry_run, override=override, why=message)
+    _run(ctx.obj, playbook, nodes, "nodes", values, consent)
 
 
 @app.command()

@@ -52,6 +52,13 @@ VERBS: Mapping[str, Verb] = {
         _set("nodes"), _set("uncordoned"), _set("note"),
         safety=Safety.REVERSIBLE, undoable=True,
     ),
+    "node.drain": Verb(
+        _set("nodes", "reason"), _set("drained"), _set("within"),
+        safety=Safety.DISRUPTIVE, undoable=True, takes_nodes=True,
+    ),
+    "node.label": Verb(
+        _set("nodes", "set"), _set("labelled"), safety=Safety.REVERSIBLE, undoable=True,
+    ),
     "ckpt.select": Verb(
         _set("job"), _set("path", "step"), _set("reachable_without", "max_age"),
     ),
@@ -93,7 +100,7 @@ VERBS: Mapping[str, Verb] = {
 }  # fmt: skip
 
 ANNOUNCED = frozenset(
-    {"node.label", "node.drain", "node.reboot", "gpu.reset",
+    {"node.reboot", "gpu.reset",
      "ckpt.verify", "burnin.run", "nccl.test", "nccl.bisect", "stacks.dump",
      "notify.page", "notify.chat", "incident.timeline", "ticket.create", "report.table",
      "ansible.playbook"}

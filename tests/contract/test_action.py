@@ -25,6 +25,8 @@ ARGUMENTS: dict[str, dict[str, Json]] = {
     "job.verify_code": {"job": "demo", "change": "C-0002", "only": "urgent"},
     "job.wait_progress": {"job": "demo", "steps": 2, "within": "30s"},
     "node.cordon": {"nodes": ["n1", "n2"], "reason": "test"},
+    "node.drain": {"nodes": ["n1", "n2"], "reason": "test", "within": "1m"},
+    "node.label": {"nodes": ["n1", "n2"], "set": {"brctl.dev/burnin": "due"}},
     "node.uncordon": {"nodes": ["n1"]},
     "standby.acquire": {"count": 1},
     "standby.release": {"nodes": ["s1"]},
@@ -36,6 +38,7 @@ PREPARED: dict[str, dict[str, Json]] = {
     "job.rollback_code": {"dead": [], "ranks": {}},
     "job.verify_code": {"dead": []},
     "job.wait_progress": {"dead": []},
+    "node.drain": {"guests": {"n1": "runs train/x"}},
     "node.uncordon": {
         "cordons": {
             "n1": {"owner": "brctl:R-0001", "reason": "x", "at": "2026-07-05T12:00:00.000Z"}
@@ -68,7 +71,7 @@ def record_changes(ground: FakeGround) -> None:
 
 def world_of(ground: FakeGround) -> dict[str, object]:
     data = ground.world.read()
-    world = {k: data[k] for k in ("cordons", "reservations", "nodes", "ranks")}
+    world = {k: data[k] for k in ("cordons", "reservations", "nodes", "ranks", "labels", "guests")}
     states = [(c.id, c.state, c.state_by) for c in ground.code_ledger("demo").read().changes]
     return {**world, "code": states}
 
@@ -124,6 +127,7 @@ async def test_undo_takes_back_and_may_be_repeated(verb: str, tmp_path: Path) ->
     for key in ("cordons", "reservations"):
         assert set(after[key]) == set(before[key])  # type: ignore[call-overload]  # mappings
     assert after["nodes"] == before["nodes"]
+    assert not any(after["labels"].values())  # type: ignore[attr-defined]  # a mapping
     assert after["code"] == before["code"]
 
 

@@ -214,8 +214,12 @@ class FileBackend:
                 if after != before:
                     data["effects"].append(f"label {node} {key}={after and after.value}")
 
+    async def work_on(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
+        guests = self._world.read()["guests"]
+        return {node: guests[node] for node in nodes if node in guests}
+
     async def evict(self, nodes: Sequence[str], jobs: Sequence[Job]) -> Mapping[str, str]:
-        """Work that minds being asked once; it is gone the next time."""
+        """Work that goes when it is asked; it is gone the next time."""
         with self._world.change() as data:
             left = {node: "pod x is ending" for node in nodes if data["guests"].pop(node, None)}
             data["effects"] += [f"evict {node}" for node in left]

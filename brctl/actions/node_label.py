@@ -1,0 +1,103 @@
+"""node.label: write labels on nodes where the scheduler keeps them, and put back what was there."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site, owner_mark
+from brctl.backends.contract import Label
+from brctl.model.nodeset import fold
+from brctl.model.plan import Change, Sign
+from brctl.model.playbook import Arguments
+
+PREFIX = "brctl.dev/"
+RESERVED = frozenset(
+    {"cordoned", "cordoned-by", "cordoned-at", "reason", "reserved", "reserved-by", "reserved-at",
+     "job", "role", "nodes", "checkpoint", "incarnation"}
+)  # fmt: skip
+"""What brctl itself writes on nodes and jobs."""
+
+# Kubernetes' syntax, the narrowest of all schedulers.
+_KEY = re.compile(r"[a-z0-9]([a-z0-9._-]{0,40}[a-z0-9])?")
+_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+
+
+class NodeLabel:
+    """See the head of this file. `set: {burnin: due}`; the prefix `brctl.dev/` may be written."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        names, wanted = arguments.nodes(given, "nodes"), _wanted(given)
+        found = await _labels(site, names, wanted)
+        done = all(
+            key in found[node] and found[node][key].value == value
+            for node in names
+            for key, value in wanted.items()
+        )
+        return Seen(done, {"labelled": list(names)}, f"{fold(names)} labelled {_say(wanted)}")
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(given, "nodes", "set"):
+            return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "labelled"),)
+        names, wanted = arguments.nodes(given, "nodes"), _wanted(given)
+        found = await _labels(site, names, wanted)
+        return tuple(
+            Change(Sign.ALTER, node, f"label {key}: {_value(found[node].get(key))} -> {value}")
+            for node in names
+            for key, value in wanted.items()
+            if _value(found[node].get(key)) != value
+        )
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        names, wanted = arguments.nodes(given, "nodes"), _wanted(given)
+        before = await self.observe(site, given)
+        for key, value in wanted.items():
+            await site.backend.label(names, key, value, owner_mark(site))
+        after = await self.observe(site, given)
+        if not after.done:
+            raise ActionFailed(f"{fold(names)} is not labelled", FailureKind.SCHEDULER)
+        return Done(after.out, changed=not before.done, say=after.say)
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        names, wanted = arguments.nodes(given, "nodes"), _wanted(given)
+        found = await _labels(site, names, wanted)
+        mine = [n for n in names if any(x.owner == owner_mark(site) for x in found[n].values())]
+        for key in wanted:
+            await site.backend.unlabel(mine, key, owner_mark(site))
+        return Done({"labelled": mine}, changed=bool(mine), say=f"labels of {fold(mine)} put back")
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return await self.observe(site, given)
+
+
+def _wanted(given: Arguments) -> dict[str, str]:
+    value = given.get("set")
+    if not isinstance(value, Mapping) or not value:
+        raise ActionFailed(f"`set` must map labels to values, not {value!r}")
+    wanted = {str(key).removeprefix(PREFIX): str(text) for key, text in value.items()}
+    for key, text in wanted.items():
+        if key in RESERVED:
+            raise ActionFailed(f"label {key!r} is written by brctl itself; choose another name")
+        if not _KEY.fullmatch(key) or not _VALUE.fullmatch(text):
+            raise ActionFailed(
+                f"{key}={text!r}: a label has letters, digits, dot, dash, underscore"
+            )
+    return wanted
+
+
+async def _labels(
+    site: Site, names: Sequence[str], wanted: Mapping[str, str]
+) -> dict[str, dict[str, Label]]:
+    """Labels by node and key, of the keys that are wanted."""
+    found: dict[str, dict[str, Label]] = {name: {} for name in names}
+    for key in wanted:
+        for node, label in (await site.backend.labels(names, key)).items():
+            found[node][key] = label
+    return found
+
+
+def _value(label: Label | None) -> str:
+    return "none" if label is None else label.value
+
+
+def _say(wanted: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in wanted.items())
