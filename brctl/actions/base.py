@@ -21,8 +21,10 @@ from brctl.actions.node_cordon import NodeCordon
 from brctl.actions.node_drain import NodeDrain
 from brctl.actions.node_label import NodeLabel
 from brctl.actions.node_uncordon import NodeUncordon
+from brctl.actions.script import Script
 from brctl.actions.standby_acquire import StandbyAcquire
 from brctl.actions.standby_release import StandbyRelease
+from brctl.model.playbook import Step
 
 ACTIONS: Mapping[str, Action] = {
     "check.run": CheckRun(),
@@ -45,6 +47,11 @@ ACTIONS: Mapping[str, Action] = {
     "standby.acquire": StandbyAcquire(),
     "standby.release": StandbyRelease(),
 }
+
+
+def action_of(step: Step, name: str) -> Action:
+    """The program of a step: its verb, or the site's script under the name of this instance."""
+    return ACTIONS[step.uses] if step.uses else Script(step, name)
 
 
 def about_verbs() -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from brctl.backends.contract import Backend
 from brctl.journal.code_ledger import CodeLedger
+from brctl.model.answer import Answer, Command
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
@@ -153,6 +154,10 @@ class Site(Protocol):
 
     async def progress(self, job: Job) -> JobStatus:
         """What the ranks of a job say about themselves."""
+        ...
+
+    async def command(self, node: str, command: Command) -> Answer:
+        """Run one program on one node."""
         ...
 
 

@@ -4,19 +4,25 @@ import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 
-from brctl.actions.base import ACTIONS
+from brctl.actions.base import ACTIONS, action_of
 from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen
+from brctl.engine.asking import may_go_on
 from brctl.engine.run_desk import RunDesk
+from brctl.journal.keys import Entry, Keys
 from brctl.model.errors import BrctlError, LockedError
 from brctl.model.event import EventType
 from brctl.model.playbook import Hook, Json, OnFailure, Safety, Step
 from brctl.playbook.expressions import ExpressionError
 from brctl.playbook.lanes import instance_of
-from brctl.playbook.plan import arguments_of
+from brctl.playbook.plan import KEY, arguments_of
 from brctl.playbook.replay import AFTERWARDS
 from brctl.playbook.templates import expand
 
 E = EventType
+
+
+_UNSURE = (FailureKind.TRANSPORT, FailureKind.TIMEOUT)
+"""Failures after which the other side may have acted all the same."""
 
 
 class StepFailedError(Exception):
@@ -36,19 +42,30 @@ class Attempting:
         self._node = node
         self._afterwards = afterwards
         self._name = instance_of(step.id, node)
+        self._keys = Keys(desk.ground.state_dir)
 
     async def settle(self) -> None:
         """The last process died inside this step: what does the world say?"""
         if self._step.safety is Safety.READ:
             return
         given = self._desk.record.steps[self._name].given
+        earlier = self._keys.find(str(given[KEY])) if KEY in given else None
+        if earlier is not None and earlier.done:
+            say = f"was in doubt; known under {earlier.key}: {earlier.say}"
+            self._desk.write(E.STEP_SETTLED, {"step": self._name, "out": earlier.out, "say": say})
+            return
         try:
-            seen = await ACTIONS[self._step.uses].observe(self._desk.site, given)
+            seen = await action_of(self._step, self._name).observe(self._desk.site, given)
         except (ActionFailed, BrctlError) as exc:
             seen = Seen(None, say=str(exc))
         if seen.done:
             say = f"was in doubt; looked: {seen.say}"
             self._desk.write(E.STEP_SETTLED, {"step": self._name, "out": seen.out, "say": say})
+        elif not self._step.uses:
+            # A verb is safe to repeat, by contract. Of a script nobody knows.
+            tried = self._desk.record.steps[self._name].attempts
+            why = f"{self._name} was cut off, and a script leaves no mark to look at"
+            may_go_on(self._desk, f"in doubt {self._name} {tried}", why, f"run {self._name} again")
 
     async def run(self) -> None:
         """Try until it works, the retries are used up, or the failure is of another kind.
@@ -75,7 +92,7 @@ class Attempting:
     async def _act(self, *, last: bool) -> FailureKind | None:
         """One attempt; None when it worked."""
         step, started = self._step, self._desk.ground.now()
-        intent: dict[str, Json] = {"step": self._name, "uses": step.uses}
+        intent: dict[str, Json] = {"step": self._name, "uses": step.verb}
         try:
             given = arguments_of(step, self._desk.scope(self._node))
         except ExpressionError as exc:
@@ -84,7 +101,7 @@ class Attempting:
         self._desk.write(E.STEP_INTENT, {**intent, "safety": step.safety.value, "do": given})
         try:
             async with asyncio.timeout(step.timeout_s):
-                done = await self._make_so(given)
+                done = await self._once(given)
         except TimeoutError:
             late = ActionFailed(f"not done within {step.timeout_s:g} s", FailureKind.TIMEOUT)
             return self._failed(late, started, last=last)
@@ -108,9 +125,31 @@ class Attempting:
         )
         return None
 
+    async def _once(self, given: Mapping[str, Json]) -> Done:
+        """Act, unless somebody did under the same key already."""
+        if KEY not in given:
+            return await self._make_so(given)
+        key, run = str(given[KEY]), self._desk.site.run
+        try:
+            earlier = self._keys.begin(key, run, self._desk.ground.now())
+        except LockedError as exc:
+            raise ActionFailed(str(exc), FailureKind.SCHEDULER) from exc
+        if earlier is not None:
+            say = f"{earlier.say} (already, by {earlier.run})"
+            return Done(earlier.out, changed=False, say=say)
+        try:
+            done = await self._make_so(given)
+        except ActionFailed as exc:
+            if exc.kind not in _UNSURE:
+                self._keys.forget(key, run)
+            raise
+        entry = Entry(key, run, self._desk.ground.now(), done=True, out=done.out, say=done.say)
+        self._keys.finish(entry)
+        return done
+
     async def _make_so(self, given: Mapping[str, Json]) -> Done:
         """Look, act only when it is needed, look again."""
-        site, action = self._desk.site, ACTIONS[self._step.uses]
+        site, action = self._desk.site, action_of(self._step, self._name)
         seen = await action.observe(site, given)
         if seen.done:
             return Done(seen.out, changed=False, say=f"{seen.say} (already)")

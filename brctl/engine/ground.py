@@ -23,7 +23,7 @@ from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.calendars import load_calendar
 from brctl.library.guards import SiteGuards, load_guards
 from brctl.library.parameters import fill_parameters
-from brctl.model.answer import Outcome
+from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.calendar import Calendar
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory
@@ -88,6 +88,8 @@ class Ground(Protocol):
     ) -> NodeReport: ...
 
     async def progress(self, job: Job) -> JobStatus: ...
+
+    async def command(self, node: str, command: Command) -> Answer: ...
 
     def calendar(self, name: str) -> Calendar: ...
 
@@ -194,6 +196,9 @@ class WorldGround:
 
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
         return ailing_nodes(self.state_dir, self.inventory.nodes, self.now())
+
+    async def command(self, node: str, command: Command) -> Answer:
+        return await self._world.transport.run(self.inventory.nodes[node], command)
 
     def verdict(self, verdict_id: str) -> Verdict:
         return load(self.state_dir, verdict_id).verdict

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from brctl.actions.base import ACTIONS
+from brctl.actions.base import action_of
 from brctl.actions.contract import ActionFailed
 from brctl.engine.ground import Ground
 from brctl.engine.guarding import Guarding, demands_by_guards, refusal, way_out
@@ -233,13 +233,13 @@ async def _plan_step(site: RunSite, step: Step, scope: Scope, node: str) -> Plan
         given = arguments_of(step, scope)
         skipped = "only after a failure" if step.after == "failure" else skip_reason(step, scope)
         if not skipped:
-            changes = await ACTIONS[step.uses].plan(site, given)
+            changes = await action_of(step, instance_of(step.id, node)).plan(site, given)
     except (ActionFailed, ExpressionError) as exc:
         skipped, changes = None, (Change(Sign.ALTER, step.id, f"cannot be planned: {exc}"),)
     return PlannedStep(
         id=step.id,
         name=step.name,
-        uses=step.uses,
+        uses=step.verb,
         safety=step.safety,
         arguments=given,
         changes=tuple(changes),

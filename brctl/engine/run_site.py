@@ -9,6 +9,7 @@ from brctl.backends.contract import Backend
 from brctl.engine.ground import Ground
 from brctl.engine.telling import run_facts
 from brctl.journal.code_ledger import CodeLedger
+from brctl.model.answer import Answer, Command
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
@@ -82,3 +83,6 @@ class RunSite:
 
     async def progress(self, job: Job) -> JobStatus:
         return await self._ground.progress(job)
+
+    async def command(self, node: str, command: Command) -> Answer:
+        return await self._ground.command(node, command)

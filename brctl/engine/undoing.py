@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from brctl.actions.base import ACTIONS
+from brctl.actions.base import ACTIONS, action_of
 from brctl.actions.contract import ActionFailed, Done
 from brctl.engine.run_desk import Ending, RunDesk
+from brctl.journal.keys import Keys
 from brctl.model.errors import BrctlError, LockedError
 from brctl.model.event import EventType
 from brctl.model.exit_codes import ExitCode
 from brctl.model.playbook import Hook, Json, OnExpire, Safety, Step
 from brctl.playbook.expressions import ExpressionError
 from brctl.playbook.lanes import instance_of
+from brctl.playbook.plan import KEY
 from brctl.playbook.steps import StepState
 from brctl.playbook.templates import expand
 
@@ -93,6 +95,8 @@ async def _undo(desk: RunDesk, step: Step, node: str) -> bool:
         error = str(exc) or f"not undone within {step.timeout_s:g} s"
         desk.write(EventType.UNDO_RESULT, {"step": name, "ok": False, "error": error})
         return False
+    if KEY in given:
+        Keys(desk.ground.state_dir).forget(str(given[KEY]), desk.site.run)
     desk.write(
         EventType.UNDO_RESULT,
         {"step": name, "ok": True, "changed": done.changed, "say": done.say},
@@ -104,4 +108,4 @@ async def _take_back(desk: RunDesk, step: Step, node: str, given: Mapping[str, J
     if isinstance(step.undo, Hook):
         arguments = expand(step.undo.arguments, desk.scope(node))
         return await ACTIONS[step.undo.uses].apply(desk.site, arguments)  # type: ignore[arg-type]  # a mapping stays one
-    return await ACTIONS[step.uses].undo(desk.site, given)
+    return await action_of(step, instance_of(step.id, node)).undo(desk.site, given)

@@ -12,11 +12,11 @@ from brctl.library.playbooks import (
     AFTER,
     ID_PATTERN,
     INPUT_SOURCES,
-    NOT_YET_STEP,
     POLICY_KEYS,
     RETRY_CLASSES,
     STEP_KEYS,
     TOP_KEYS,
+    VARIABLE_PATTERN,
 )
 from brctl.model import API_VERSION
 from brctl.model.fault import FaultClass
@@ -24,6 +24,8 @@ from brctl.model.playbook import InputType, Need, OnExpire, OnFailure, Risk, Saf
 from brctl.model.units import DURATION_PATTERN
 from brctl.model.verdict import Confidence
 from brctl.playbook.guards import GUARDS, Parameter, Takes
+from brctl.playbook.plan import NODES
+from brctl.playbook.validate import MUST_UNDO
 from brctl.playbook.verbs import SAFETY_ORDER, VERBS, Verb, is_at_least
 
 Schema = dict[str, Any]
@@ -207,8 +209,12 @@ _STEP: Schema = {
     "uses": {"$ref": "#/$defs/verb"},
     "with": _OBJECT,
     "run": {"type": "string", "description": "never expanded; values come by env"},
-    "env": {"type": "object", "additionalProperties": {}},
-    "where": {},
+    "env": {
+        "type": "object",
+        "propertyNames": {"pattern": f"^{VARIABLE_PATTERN}$"},
+        "additionalProperties": {"type": ["string", "number", "boolean"]},
+    },
+    "where": {"enum": ["controller", NODES]},
     "when": _EXPRESSION,
     "skip_if": _EXPRESSION,
     "after": {"enum": list(AFTER)},
@@ -218,25 +224,26 @@ _STEP: Schema = {
     "timeout": _DURATION,
     "retry": _RETRY,
     "on_failure": _words(OnFailure),
-    "expect": {},
+    "expect": _closed(
+        {"exit": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}}}, ()
+    ),
     "idempotency_key": _TEXT,
 }
 """What each key of a step holds."""
 
 
 def _step() -> Schema:
-    keys = [key for key in STEP_KEYS if key not in NOT_YET_STEP]
-    either = [{"required": [key]} for key in ("uses", "run") if key in keys]
-    undo = {
-        "if": {
-            "properties": {"safety": {"const": Safety.REVERSIBLE.value}},
-            "required": ["safety"],
-        },
-        "then": {"required": ["undo"]},
+    either = [{"required": [key]} for key in ("uses", "run")]
+    traces = {"properties": {"uses": {"pattern": f"^({'|'.join(MUST_UNDO)})"}}}
+    reversible = {
+        "properties": {"safety": {"const": Safety.REVERSIBLE.value}},
+        "required": ["safety"],
     }
+    undo = {"if": {"allOf": [reversible, traces]}, "then": {"required": ["undo"]}}
+    script = {key: ["run"] for key in ("env", "where", "expect")}
     rules = [_verb_rules(name, verb) for name, verb in VERBS.items()]
-    shape = _closed({key: _STEP.get(key, {}) for key in keys}, ("id", "safety"))
-    return {**shape, "oneOf": either, "allOf": [undo, *rules]}
+    shape = _closed({key: _STEP[key] for key in STEP_KEYS}, ("id", "safety"))
+    return {**shape, "oneOf": either, "dependentRequired": script, "allOf": [undo, *rules]}
 
 
 def _verb_names(about: Mapping[str, str]) -> Schema:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 from pathlib import Path
@@ -33,7 +34,7 @@ from brctl.model.playbook import (
 from brctl.model.units import parse_duration_s
 from brctl.model.verdict import Confidence
 from brctl.playbook.guards import GUARDS, Parameter, Takes
-from brctl.playbook.plan import read_input
+from brctl.playbook.plan import NODES, read_input
 from brctl.playbook.templates import OPENING
 from brctl.playbook.validate import find_mistakes
 
@@ -48,17 +49,12 @@ STEP_KEYS = ("id", "name", "uses", "with", "run", "env", "where", "when", "skip_
 POLICY_KEYS = ("when", "need", "role", "starter_counts")
 ID_PATTERN = "[a-z][a-z0-9_-]{0,31}"
 _ID = re.compile(ID_PATTERN)
+VARIABLE_PATTERN = "[A-Za-z_][A-Za-z0-9_]*"
+_VARIABLE = re.compile(VARIABLE_PATTERN)
 _PERCENT = re.compile(r"(\d{1,3}) ?%")
 INPUT_SOURCES = ("verdict.suspects", "verdict.job")
 RETRY_CLASSES = frozenset({"transport", "timeout", "scheduler", "any"})
 AFTER = ("success", "failure", "always")
-
-# Keys of the schema whose meaning this version does not carry out. Ignoring them would be worse
-# than refusing the file: the author would believe in a limit that nobody keeps.
-NOT_YET_STEP: Mapping[str, str] = {
-    "run": "scripts", "env": "scripts", "where": "scripts", "expect": "scripts",
-    "idempotency_key": "idempotency keys",
-}  # fmt: skip
 
 
 def load_playbook(path: Path) -> Playbook:
@@ -100,6 +96,16 @@ def read_playbook(raw: bytes, path: str) -> Playbook:
         lines = [str(document.error(m.problem, *m.place)) for m in mistakes]
         raise ConfigError("\n".join(lines))
     return playbook
+
+
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """The part of a step that runs a script."""
+
+    run: str = ""
+    env: Mapping[str, Json] = field(default_factory=dict)
+    where: str = "controller"
+    expect_exit: tuple[int, ...] = (0,)
 
 
 class _Reader:
@@ -226,13 +232,18 @@ class _Reader:
 
     def _step(self, section: Section) -> Step:
         section.allow(STEP_KEYS)
-        self._refuse_what_is_missing(section)
+        script = self._script(section)
         safety = _enum(section, "safety", Safety)
         return Step(
             id=_word(section, "id", _ID),
             name=section.take("name", str, section.take("id", str)),
-            uses=section.take("uses", str),
+            uses="" if script.run else section.take("uses", str),
             arguments=section.section("with").data,
+            run=script.run,
+            env=script.env,
+            where=script.where,
+            expect_exit=script.expect_exit,
+            idempotency_key=section.take("idempotency_key", str, ""),
             when=section.take("when", str, ""),
             skip_if=section.take("skip_if", str, ""),
             after=section.choice("after", AFTER, "success"),
@@ -245,10 +256,23 @@ class _Reader:
             origin=section.origin(),
         )
 
-    def _refuse_what_is_missing(self, section: Section) -> None:
-        for key, what in NOT_YET_STEP.items():
-            if key in section.data:
-                raise section.error(f"{key!r}: {what} is not carried out by this version", key)
+    def _script(self, section: Section) -> _Script:
+        """The keys of a script; a verb has none of them."""
+        if "run" not in section.data:
+            for key in ("env", "where", "expect"):
+                if key in section.data:
+                    raise section.error(f"{key!r} needs `run`", key)
+            return _Script()
+        if "uses" in section.data:
+            raise section.error("a step has `uses` or `run`, not both", "run")
+        expect = section.section("expect")
+        expect.allow(("exit",))
+        return _Script(
+            run=section.take("run", str),
+            env=_environment(section.section("env")),
+            where=section.choice("where", ("controller", NODES), "controller"),
+            expect_exit=_statuses(expect),
+        )
 
     def _undo(self, section: Section) -> Hook | str | None:
         value = section.data.get("undo")
@@ -300,6 +324,24 @@ def read_policy(row: Section) -> Policy:
         starter_counts=row.take("starter_counts", bool, default=False),
         origin=row.origin(),
     )
+
+
+def _environment(section: Section) -> dict[str, Json]:
+    """Names and values for a script; a value that is no text keeps its own spelling."""
+    for name, value in section.data.items():
+        if not _VARIABLE.fullmatch(name):
+            raise section.error(f"{name!r} is no name of a variable", name)
+        if not isinstance(value, str | int | float):
+            raise section.error(f"{name!r} must be text or a number", name)
+    return dict(section.data)
+
+
+def _statuses(section: Section) -> tuple[int, ...]:
+    values = section.take("exit", list, [0])
+    for value in values:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 255:
+            raise section.error(f"'exit' lists statuses from 0 to 255, not {value!r}", "exit")
+    return tuple(values)
 
 
 def _nodes_of(section: Section) -> Json:

@@ -174,7 +174,7 @@ class Step:
     safety: Safety
     arguments: Arguments = field(default_factory=dict)
     run: str = ""
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, Json] = field(default_factory=dict)
     where: str = "controller"
     when: str = ""
     skip_if: str = ""
@@ -187,6 +187,11 @@ class Step:
     expect_exit: tuple[int, ...] = (0,)
     idempotency_key: str = ""
     origin: str = ""
+
+    @property
+    def verb(self) -> str:
+        """What it does, for people: its verb, or `run` for a script."""
+        return self.uses or "run"
 
 
 @dataclass(frozen=True, slots=True)

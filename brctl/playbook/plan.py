@@ -24,6 +24,12 @@ from brctl.playbook.templates import expand as expand_template
 from brctl.playbook.templates import expressions_in
 from brctl.playbook.verbs import VERBS
 
+NODES = "nodes"
+"""Value of `where` for a script that runs on nodes, not on the controller."""
+
+KEY = "idempotency_key"
+"""The argument under which every step that has one gets its key, for the other side to see."""
+
 
 def verdict_scope(verdict: Verdict | None) -> dict[str, Json]:
     """What expressions read under `verdict`; a run a person asked for has an empty one."""
@@ -164,8 +170,15 @@ _CONVERSIONS = {
 
 
 def arguments_of(step: Step, scope: Scope) -> dict[str, Json]:
-    """A step's arguments, expanded."""
-    return {key: expand_template(value, scope) for key, value in step.arguments.items()}
+    """A step's arguments, expanded; of a script its environment and the nodes it runs on."""
+    given = {key: expand_template(value, scope) for key, value in step.arguments.items()}
+    if step.run:
+        given["env"] = {name: expand_template(value, scope) for name, value in step.env.items()}
+        if step.where == NODES and "node" in scope:
+            given.setdefault("nodes", [str(scope["node"])])
+    if step.idempotency_key:
+        given[KEY] = expand_template(step.idempotency_key, scope)
+    return given
 
 
 def nodes_taken(playbook: Playbook, scopes: Iterable[Scope]) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ def find_mistakes(playbook: Playbook) -> Iterator[Mistake]:
     for index, step in enumerate(playbook.steps):
         place: Place = ("steps", index)
         names = _names_at(playbook, index)
-        yield from _verb(step, place)
+        yield from _verb(step, place, each_node=playbook.for_each is not None)
         yield from _danger(step, place)
         yield from _step_names(step, place, names)
     everything = _names_of_run(playbook, len(playbook.steps))
@@ -162,7 +162,19 @@ def _gate(playbook: Playbook) -> Iterator[Mistake]:
             yield Mistake(("steps", index), problem)
 
 
-def _verb(step: Step, place: Place) -> Iterator[Mistake]:
+def _script_nodes(step: Step, place: Place, *, each_node: bool) -> Iterator[Mistake]:
+    """A script takes no arguments but the nodes it runs on."""
+    on_nodes = step.where == "nodes"
+    for key in step.arguments:
+        if key != "nodes" or not on_nodes:
+            problem = f"a script takes no {key!r}; pass values through `env`"
+            yield Mistake((*place, "with", key), problem)
+    if on_nodes and "nodes" not in step.arguments and not each_node:
+        problem = f"step {step.id}: `where: nodes` needs `with: {{nodes: ...}}`"
+        yield Mistake((*place, "where"), problem)
+
+
+def _verb(step: Step, place: Place, *, each_node: bool) -> Iterator[Mistake]:
     if not step.uses:
         if OPENING in step.run:
             problem = (
@@ -170,6 +182,7 @@ def _verb(step: Step, place: Place) -> Iterator[Mistake]:
                 " shell; pass the value through `env`"
             )
             yield Mistake((*place, "run"), problem)
+        yield from _script_nodes(step, place, each_node=each_node)
         return
     yield from _known_verb(step.uses, step.arguments, place)
 
@@ -193,6 +206,10 @@ def _known_verb(uses: str, arguments: Mapping[str, Json], place: Place) -> Itera
         yield Mistake((*place, "uses"), f"{uses} needs `with.{key}`")
 
 
+MUST_UNDO = ("node.", "standby.", "job.")
+"""Verbs whose changes nobody may forget; a ticket is not taken back."""
+
+
 def _danger(step: Step, place: Place) -> Iterator[Mistake]:
     verb = VERBS.get(step.uses)
     if verb is not None and not is_at_least(step.safety, verb.safety):
@@ -200,7 +217,8 @@ def _danger(step: Step, place: Place) -> Iterator[Mistake]:
             f"step {step.id}: {step.uses} is {verb.safety}, so `safety` cannot be {step.safety}"
         )
         yield Mistake((*place, "safety"), problem)
-    if step.safety is Safety.REVERSIBLE and step.undo is None:
+    leaves_traces = step.uses.startswith(MUST_UNDO) or not step.uses
+    if step.safety is Safety.REVERSIBLE and step.undo is None and leaves_traces:
         yield Mistake(place, f"step {step.id} is reversible, so it needs `undo` (auto or a verb)")
     if step.undo == "auto" and (verb is None or not verb.undoable):
         problem = f"step {step.id}: {step.uses or 'a script'} has no built-in undo; name a verb"

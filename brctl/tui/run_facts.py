@@ -85,7 +85,7 @@ def _steps(
         took = seconds.get(name)
         facts.append(
             StepFact(
-                name, step.uses, step.safety, state, past.say, past.error,
+                name, step.verb, step.safety, state, past.say, past.error,
                 took if isinstance(took, int | float) else None, step.undo is not None,
             )
         )  # fmt: skip

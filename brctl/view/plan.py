@@ -100,7 +100,7 @@ def playbook_page(playbook: Playbook) -> Page:
     ]  # fmt: skip
     gate = playbook.approval.gate_before if playbook.approval else ""
     steps = [
-        [str(n), step.id, step.uses, step.safety.value,
+        [str(n), step.id, step.verb, step.safety.value,
          ("approval before; " if step.id == gate else "") + step.name]
         for n, step in enumerate(playbook.steps, start=1)
     ]  # fmt: skip

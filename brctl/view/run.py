@@ -180,7 +180,7 @@ def _step_document(
     return {
         "id": name,
         "name": step.name,
-        "uses": step.uses,
+        "uses": step.verb,
         "safety": step.safety.value,
         "state": past.state.value,
         "attempts": past.attempts,

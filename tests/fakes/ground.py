@@ -1,9 +1,11 @@
 """A small cluster in one file: what the engine does to it survives the engine's death."""
 
+import asyncio
 import fcntl
 import json
 import os
 import signal
+from asyncio.subprocess import PIPE
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,7 +26,7 @@ from brctl.backends.contract import (
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.guards import SiteGuards
 from brctl.library.notify_settings import NotifySettings
-from brctl.model.answer import Outcome
+from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.calendar import Calendar
 from brctl.model.code import JobCode
 from brctl.model.evidence import Evidence, Role, Subject, Weight
@@ -392,6 +394,14 @@ class FakeGround:
 
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset(), frozenset()
+
+    async def command(self, node: str, command: Command) -> Answer:
+        """Every node is this machine; a dead one does not answer."""
+        if node in self.world.read()["dead"]:
+            return Answer(node, Outcome.UNREACHABLE, None, b"", b"", 0.0, "no answer")
+        process = await asyncio.create_subprocess_exec(*command.argv, stdin=PIPE, stdout=PIPE)
+        stdout, _ = await process.communicate(command.stdin)
+        return Answer(node, Outcome.ANSWERED, process.returncode, stdout, b"", 0.0)
 
     def verdict(self, verdict_id: str) -> Verdict:
         return self.known_verdict or example_verdict()

@@ -124,7 +124,34 @@ MISTAKES = [
     ("metadata:", "for_each: {node: n1, max_failed: 120%}\nmetadata:", "0% to 100%, not '120%'"),
     ("$(run.id)", "$(node)", "`node`: no such name"),
     ("$(run.id)", "$(verdicts[node].id)", "no such name"),
-    ("    uses: job.stop", "    run: echo $(inputs.job)", "not carried out by this version"),
+    (
+        "    uses: job.stop\n    with: {job: $(inputs.job)}",
+        "    run: echo $(inputs.job)",
+        "my.yaml:27: step stop: `run` is never expanded",
+    ),
+    ("    uses: job.stop", "    run: echo\n    uses: job.stop", "`uses` or `run`, not both"),
+    ("    uses: job.stop", "    run: echo", "a script takes no 'job'"),
+    ("    uses: job.stop", "    uses: job.stop\n    env: {A: b}", "'env' needs `run`"),
+    (
+        "    uses: job.stop\n    with: {job: $(inputs.job)}",
+        "    run: echo\n    env: {A-B: c}",
+        "'A-B' is no name of a variable",
+    ),
+    (
+        "    uses: job.stop\n    with: {job: $(inputs.job)}",
+        "    run: echo\n    env: {A: $(inputs.jobs)}",
+        "did you mean 'job'",
+    ),
+    (
+        "    uses: job.stop\n    with: {job: $(inputs.job)}",
+        "    run: echo\n    where: nodes",
+        "`where: nodes` needs `with: {nodes: ...}`",
+    ),
+    (
+        "    uses: job.stop\n    with: {job: $(inputs.job)}",
+        "    run: echo\n    expect: {exit: [999]}",
+        "statuses from 0 to 255",
+    ),
     (
         "approval:\n  gate_before: stop\n  policy:\n"
         "    - {when: len(inputs.suspects) <= 4, need: one}\n",

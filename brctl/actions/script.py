@@ -1,0 +1,201 @@
+"""`run:` a site's own script. Its text is never expanded: values reach it as environment only.
+
+A script leaves no mark that brctl knows, so nobody can tell later whether it was done.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
+from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.nodeset import fold
+from brctl.model.plan import Change, Sign
+from brctl.model.playbook import Arguments, Step
+from brctl.view.redact import redact
+
+OUTPUT_LIMIT_BYTES = 1 << 20
+LAST_LINE_LIMIT = 200
+# What a script may expect of its surroundings; the rest of ours, secrets included, stays here.
+KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
+
+# RUNS ON THE NODE. Script and values come on stdin, so neither shows in a list of processes.
+_ON_NODE = """\
+import json, os, signal, subprocess, sys, threading
+q = json.load(sys.stdin)
+os.environ.update(q["env"])
+p = subprocess.Popen(["/bin/sh", "-c", q["run"]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                     stderr=subprocess.STDOUT, start_new_session=True)
+def drain():
+    left = q["limit"]
+    for chunk in iter(lambda: p.stdout.read1(65536), b""):
+        sys.stdout.buffer.write(chunk[:left])
+        left = max(0, left - len(chunk))
+reader = threading.Thread(target=drain, daemon=True)
+reader.start()
+try:
+    code = p.wait(q["deadline_s"])
+except subprocess.TimeoutExpired:
+    code = 124
+try:
+    os.killpg(p.pid, signal.SIGKILL)
+except ProcessLookupError:
+    pass
+reader.join(1)
+sys.stdout.flush()
+os._exit(code if code >= 0 else 128 - code)
+"""
+
+
+class Script:
+    """One `run:` step; see `contract.Action`."""
+
+    def __init__(self, step: Step, name: str) -> None:
+        self._step = step
+        self._name = name
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        return Seen(None, say="a script leaves no mark to look at")
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        where = fold(arguments.nodes(given, "nodes")) if "nodes" in given else "controller"
+        first = self._step.run.strip().splitlines()[0]
+        return (Change(Sign.ALTER, where, f"runs `{first[:LAST_LINE_LIMIT]}`"),)
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        env = {**_texts(given), "BRCTL_RUN": site.run, "BRCTL_STEP": self._name}
+        log = site.run_dir / "stdout" / f"{self._name}.log"
+        if "nodes" in given:
+            statuses = await self._on_nodes(site, arguments.nodes(given, "nodes"), env, log)
+        else:
+            statuses = {"": await self._here(env, log)}
+        said = _last_line(log)
+        wrong = {node: s for node, s in statuses.items() if s not in self._step.expect_exit}
+        if wrong:
+            where = f" on {fold(wrong)}" if "nodes" in given else ""
+            codes = ", ".join(str(s) for s in sorted(set(wrong.values())))
+            raise ActionFailed(f"exit status {codes}{where}: {said} (stdout/{log.name})")
+        say = f"{said or 'no output'} (stdout/{log.name})"
+        return Done({"exit_status": max(statuses.values(), default=0)}, say=say)
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        raise ActionFailed("a script cannot be undone; `undo` needs a verb")
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return Seen(None)
+
+    async def _here(self, env: Mapping[str, str], log: Path) -> int:
+        kept = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
+        with _Output(log) as output:
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh", "-c", self._step.run, stdin=asyncio.subprocess.DEVNULL,
+                stdout=output.end, stderr=output.end, env={**kept, **env}, start_new_session=True,
+            )  # fmt: skip
+            output.reading()
+            try:
+                return await process.wait()
+            finally:
+                # Its children too, also when the step ran out of time; what it left is over.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+
+    async def _on_nodes(
+        self, site: Site, nodes: Sequence[str], env: Mapping[str, str], log: Path
+    ) -> dict[str, int]:
+        strangers = [node for node in nodes if node not in site.inventory.nodes]
+        if strangers:
+            raise ActionFailed(f"{fold(strangers)} is not in the inventory")
+        deadline_s = self._step.timeout_s
+        limit = OUTPUT_LIMIT_BYTES - 1
+        question = {
+            "run": self._step.run, "env": dict(env), "deadline_s": deadline_s, "limit": limit,
+        }  # fmt: skip
+        answers = await asyncio.gather(
+            *(
+                site.command(
+                    node,
+                    Command(
+                        (site.inventory.nodes[node].python, "-c", _ON_NODE),
+                        json.dumps(question).encode(), deadline_s, OUTPUT_LIMIT_BYTES,
+                    ),
+                )
+                for node in nodes
+            )
+        )  # fmt: skip
+        _keep(log, answers)
+        lost = [a for a in answers if a.outcome is not Outcome.ANSWERED or a.exit_status is None]
+        if lost:
+            why = f"{fold(a.node for a in lost)}: {lost[0].detail or lost[0].outcome}"
+            raise ActionFailed(f"no exit status from {why}", FailureKind.TRANSPORT)
+        return {a.node: a.exit_status or 0 for a in answers}
+
+
+def _texts(given: Arguments) -> dict[str, str]:
+    """Values as a process can take them."""
+    env = given.get("env")
+    texts = {}
+    for name, value in env.items() if isinstance(env, Mapping) else ():
+        if isinstance(value, bool):
+            texts[name] = "true" if value else "false"
+        elif isinstance(value, Collection) and not isinstance(value, str):
+            texts[name] = fold(str(item) for item in value)
+        else:
+            texts[name] = str(value)
+        if "\0" in texts[name]:
+            raise ActionFailed(f"env {name}: a value cannot hold a NUL character")
+    return texts
+
+
+class _Output:
+    """What a script writes, kept up to a limit; more is read and dropped, so it never waits."""
+
+    def __init__(self, log: Path) -> None:
+        self._start, self.end = os.pipe()
+        os.set_blocking(self._start, False)
+        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._left = OUTPUT_LIMIT_BYTES
+
+    def __enter__(self) -> "_Output":
+        return self
+
+    def reading(self) -> None:
+        """The script has its end; only it and its children may keep it open."""
+        os.close(self.end)
+        self.end = -1
+        asyncio.get_running_loop().add_reader(self._start, self._read)
+
+    def _read(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while chunk := os.read(self._start, 65536):
+                os.write(self._log, chunk[: self._left])
+                self._left = max(0, self._left - len(chunk))
+            asyncio.get_running_loop().remove_reader(self._start)
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.get_running_loop().remove_reader(self._start)
+        self._read()
+        for descriptor in (self._start, self.end, self._log):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def _keep(log: Path, answers: Sequence[Answer]) -> None:
+    """The nodes' output, one after the other under their names."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "ab") as stream:
+        for answer in answers:
+            head = f"--- {answer.node}: {answer.outcome}, exit status {answer.exit_status}\n"
+            stream.write(head.encode() + answer.stdout + answer.stderr)
+
+
+def _last_line(log: Path) -> str:
+    """The last words of a script, without the secrets that can be recognised."""
+    tail = log.read_bytes()[-4096:].decode("utf-8", "replace")
+    lines = [line for line in tail.splitlines() if line.strip() and not line.startswith("--- ")]
+    return redact(lines[-1].strip())[:LAST_LINE_LIMIT] if lines else ""
