@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 
 from brctl.cli import output
-from brctl.library.config import Settings, load_settings
+from brctl.library.config import TRANSPORT_NAMES, Settings, load_settings
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
 from brctl.model.units import parse_duration_s
@@ -31,6 +31,7 @@ Flags every command takes, before or after the verb:
   --color WHEN           auto, always or never (NO_COLOR is honoured)
   --no-input             never ask               --readonly      refuse every change
   --timeout DUR          whole command           -f, --fanout N  nodes at once
+  --transport NAME       auto asyncssh broker openssh paramiko srun local
 """
 
 
@@ -51,6 +52,7 @@ class Invocation:
     readonly: bool = False
     timeout_s: float | None = None
     fanout: int | None = None
+    transport: str | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def settings(self) -> Settings:
@@ -58,6 +60,8 @@ class Invocation:
         settings = load_settings(self.environ, self.context, self.config)
         if self.fanout is not None:
             settings = replace(settings, ssh=replace(settings.ssh, fanout=self.fanout))
+        if self.transport is not None:
+            settings = replace(settings, ssh=replace(settings.ssh, transport=self.transport))
         return replace(settings, readonly=settings.readonly or self.readonly)
 
     def note(self, text: str) -> None:
@@ -77,7 +81,7 @@ VALUE_FLAGS = {
     "-w": "nodes", "--nodes": "nodes", "-x": "exclude", "--exclude": "exclude",
     "--context": "context", "--config": "config", "-o": "output", "--output": "output",
     "--out": "out", "--color": "color", "--timeout": "timeout_s", "-f": "fanout",
-    "--fanout": "fanout",
+    "--fanout": "fanout", "--transport": "transport",
 }  # fmt: skip
 SWITCH_FLAGS = {
     "-q": "quiet",
@@ -128,7 +132,7 @@ def read_common(
 
 def _convert(flag: str, value: str) -> object:
     name = VALUE_FLAGS[flag]
-    closed = {"output": FORMATS, "color": COLOURS}.get(name)
+    closed = {"output": FORMATS, "color": COLOURS, "transport": TRANSPORT_NAMES}.get(name)
     if closed and value not in closed:
         raise UsageError(f"{flag} {value}: unknown; {did_you_mean(value, closed)}")
     try:

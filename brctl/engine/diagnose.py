@@ -28,6 +28,7 @@ SECOND_LOOK = frozenset(Outcome) - {
     Outcome.ANSWERED,
     Outcome.AUTHENTICATION_FAILED,
     Outcome.HOST_KEY_MISMATCH,
+    Outcome.NOT_AVAILABLE,
 }
 """One lost packet must not convict a node: whoever was silent is asked twice."""
 

@@ -59,7 +59,7 @@ def choose_transport(node: Node, ssh: SshSettings, blocks: Sequence[Block]) -> t
 
 
 def _key_state(node: Node, transport: str, blocks: Sequence[Block], known: KnownHosts) -> KeyState:
-    if transport == "local":
+    if transport in ("local", "srun"):
         return KeyState.NOT_NEEDED
     # Its ssh_config may name another host name, alias or file; only ssh knows.
     if transport == "openssh" and why_openssh(blocks, node.address):

@@ -47,6 +47,8 @@ _UNREACHED: Mapping[Outcome, FaultClass | None] = {
     Outcome.HOST_KEY_MISMATCH: None,
     Outcome.OUTPUT_OVER_LIMIT: None,
     Outcome.UNPARSABLE: None,
+    # Busy or drained: the scheduler answered, the node was never asked.
+    Outcome.NOT_AVAILABLE: None,
 }
 
 

@@ -46,6 +46,7 @@ _NO_CONTACT = frozenset(Outcome) - {
     Outcome.HOST_KEY_MISMATCH,
     Outcome.OUTPUT_OVER_LIMIT,
     Outcome.UNPARSABLE,
+    Outcome.NOT_AVAILABLE,
 }
 
 

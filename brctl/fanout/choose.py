@@ -92,11 +92,18 @@ def _open_paramiko(ssh: SshSettings, _nodes: Mapping[str, Node], keep: int) -> T
     return ParamikoTransport(ssh)
 
 
+def _open_srun(ssh: SshSettings, _nodes: Mapping[str, Node], _keep: int) -> Transport:
+    from brctl.fanout.srun_transport import SrunTransport
+
+    return SrunTransport(ssh)
+
+
 TRANSPORTS: Mapping[str, Callable[[SshSettings, Mapping[str, Node], int], Transport]] = {
     "auto": _open_auto,
     "asyncssh": _open_spread,
     "broker": _open_broker,
     "openssh": lambda ssh, _nodes, _keep: OpensshTransport(ssh),
     "paramiko": _open_paramiko,
+    "srun": _open_srun,
     "local": lambda _ssh, _nodes, _keep: LocalTransport(),
 }

@@ -23,7 +23,7 @@ _SSH_KEYS = (
     "connect_timeout", "login_timeout", "transport", "sudo", "shards",
 )  # fmt: skip
 _SCHEDULERS = ("static", "slurm", "kubernetes")
-_TRANSPORTS = ("auto", "asyncssh", "broker", "openssh", "paramiko", "local")
+TRANSPORT_NAMES = ("auto", "asyncssh", "broker", "openssh", "paramiko", "srun", "local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ def _read_ssh(ssh: Section, base: Path) -> SshSettings:
         handshakes_per_jump=ssh.take("handshakes_per_jump", int, 8),
         connect_timeout_s=ssh.duration_s("connect_timeout", "10s"),
         login_timeout_s=ssh.duration_s("login_timeout", "10s"),
-        transport=ssh.choice("transport", _TRANSPORTS, "auto"),
+        transport=ssh.choice("transport", TRANSPORT_NAMES, "auto"),
         sudo=ssh.take("sudo", str, ""),
         shards=ssh.take("shards", int, 0),
     )

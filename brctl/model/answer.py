@@ -18,6 +18,8 @@ class Outcome(StrEnum):
     DIED = "died-while-answering"
     OUTPUT_OVER_LIMIT = "output-over-limit"
     UNPARSABLE = "unparsable"
+    NOT_AVAILABLE = "not-available"
+    """The scheduler does not let us ask: busy or drained. That says nothing of a node's health."""
 
 
 @dataclass(frozen=True, slots=True)

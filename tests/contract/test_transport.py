@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,9 +13,11 @@ from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
 from brctl.fanout.local import LocalTransport
 from brctl.fanout.replay import RecordingTransport, ReplayTransport
+from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import DIE_WORD, SICK_KINDS, SSHD, Site, open_site
+from tests.fakes.slurm_cluster import missing, slurm_cluster
 
 NEEDS_SSHD = pytest.mark.skipif(SSHD is None or os.geteuid() != 0, reason="needs sshd and root")
 SITES = [
@@ -95,6 +97,23 @@ class AskRecording(Ask):
         return await ReplayTransport(self._path).run(self._node, COMMANDS[name])
 
 
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A real Slurm of one node for as long as this module runs."""
+    absent = missing()
+    if absent:
+        pytest.skip(f"not installed: {absent}")
+    with slurm_cluster(tmp_path_factory.mktemp("slurm"), ["here"]):
+        yield
+
+
+@asynccontextmanager
+async def ask_srun() -> AsyncIterator[Ask]:
+    transport = open_transport(SshSettings(transport="srun"))
+    yield Ask(transport, Node("here", "localhost"))
+    await transport.close()
+
+
 WAYS = [
     *(
         pytest.param((name, real.values[0]), id=f"{name}-{real.id}", marks=real.marks)
@@ -103,6 +122,7 @@ WAYS = [
     ),
     pytest.param(("local", False), id="local"),
     pytest.param(("replay", False), id="replay"),
+    pytest.param(("srun", False), id="srun", marks=pytest.mark.slurm),
 ]
 
 
@@ -111,6 +131,9 @@ async def answer_to(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
     name, real_sshd = request.param
     if name == "local":
         way = ask_local()
+    elif name == "srun":
+        request.getfixturevalue("slurm")
+        way = ask_srun()
     elif name == "replay":
         yield AskRecording(tmp_path / "recording")
         return

@@ -136,6 +136,7 @@ def test_a_node_that_was_not_reached_is_said_to_be_so(outcome: Outcome) -> None:
         Outcome.ANSWERED,
         Outcome.AUTHENTICATION_FAILED,
         Outcome.HOST_KEY_MISMATCH,
+        Outcome.NOT_AVAILABLE,
         Outcome.OUTPUT_OVER_LIMIT,
         Outcome.UNPARSABLE,
     }

@@ -37,6 +37,7 @@ MpiDefault=none
 ReturnToService=1
 SlurmdTimeout={silence_s}
 KillWait=5
+GresTypes=gpu
 {nodes}
 {partitions}
 """
@@ -60,12 +61,15 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def slurm_cluster(
-    folder: Path, names: Sequence[str], partitions: str = ONE_PARTITION
+    folder: Path,
+    names: Sequence[str],
+    partitions: str = ONE_PARTITION,
+    node_options: str = "",
 ) -> Iterator[Path]:
     """A cluster of these nodes; SLURM_CONF points to it while it runs."""
     port, *ports = free_ports(len(names) + 1)
     nodes = "\n".join(
-        f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={p} CPUs=4 State=UNKNOWN"
+        f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={p} CPUs=4 {node_options}"
         for name, p in zip(names, ports, strict=True)
     )
     config = folder / "slurm.conf"

@@ -1,0 +1,81 @@
+"""One srun as a child process: when its command began, its bounded output, a polite end."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+
+_TALK_BYTES = 16_384
+"""Room for srun's own words on stderr beside the command's."""
+
+_POLITE_S = 10.0
+"""How long srun may take to end its step in Slurm; killed at once, it would leave the job there."""
+
+
+class SrunProcess(asyncio.SubprocessProtocol):
+    """See the head of this file.
+
+    Attributes:
+        begun: Set when the command's first words came: it runs on the node.
+        ended: Set when nothing more comes, or more came than was asked for.
+        over_limit: Whether it was too much.
+    """
+
+    def __init__(self, mark: bytes, limit_bytes: int) -> None:
+        self._mark = mark
+        self._limits = {1: limit_bytes, 2: limit_bytes + _TALK_BYTES}
+        self._transport: asyncio.SubprocessTransport | None = None
+        self.kept = {1: bytearray(), 2: bytearray()}
+        self.begun = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.over_limit = False
+
+    async def start(self, argv: Sequence[str], stdin: bytes, environ: Mapping[str, str]) -> None:
+        """Start it and hand it its input.
+
+        Raises:
+            OSError: There is no such program.
+        """
+        transport, _ = await asyncio.get_running_loop().subprocess_exec(
+            lambda: self, *argv, env=dict(environ), start_new_session=True
+        )
+        self._transport = transport
+        pipe = transport.get_pipe_transport(0)
+        if isinstance(pipe, asyncio.WriteTransport):
+            pipe.write(stdin)
+            pipe.write_eof()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        room = self._limits[fd] - len(self.kept[fd])
+        self.kept[fd] += data[:room]
+        if not self.begun.is_set() and self._mark in self.kept[2]:
+            self.begun.set()
+        if len(data) > room:
+            self.over_limit = True
+            self.ended.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status; None while it runs."""
+        return self._transport.get_returncode() if self._transport else None
+
+    async def end(self) -> None:
+        """Let srun end its step or its job in Slurm; SIGKILL only when it does not."""
+        if self._transport is None:
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.status is not None:
+                break
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._transport.get_pid(), number)
+            await self._gone()
+        self._transport.close()
+
+    async def _gone(self) -> None:
+        deadline = asyncio.get_running_loop().time() + _POLITE_S
+        while self.status is None and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - the loop's own event comes after the pipes, which a flood keeps full
+            await asyncio.sleep(0.02)

@@ -1,0 +1,243 @@
+"""srun as transport, on a real Slurm whose nodes can really lose their power."""
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from brctl.fanout.gather import gather
+from brctl.fanout.srun_messages import ended_by_itself, meaning, split_stderr
+from brctl.fanout.srun_nodes import Way, parse_jobs, ways
+from brctl.fanout.srun_transport import SrunTransport
+from brctl.lab.cluster import Lab
+from brctl.lab.spec import Isolation, LabSpec
+from brctl.library.config import SshSettings
+from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.inventory import Node
+from tests.fakes import slurm_cluster
+from tests.fakes.slurm_lab import ask_slurm, missing, slurm_lab
+
+SSH = SshSettings(transport="srun", connect_timeout_s=3.0, login_timeout_s=3.0)
+STATUS = Command(("sh", "-c", "echo out; exit 3"))
+
+SINFO = """\
+n1|debug|idle|gpu:h100:8(S:0-1),nvme:1|root|none
+n1|train*|idle|gpu:h100:8(S:0-1),nvme:1|root|none
+n2|train*|mixed|(null)|root|none
+n3|train*|allocated|(null)|root|none
+n4|train*|idle*|(null)|root|none
+n5|train*|drained|(null)|ann|fan | loud
+n6|train*|draining|(null)|ann|fan
+n7|train*|down*|(null)|root|Not responding
+n8|train*|completing|(null)|root|none
+garbage
+"""
+SQUEUE = "7|1001|ann|n[2,6]\n8|0|root|n3\ngarbage\n9|0|root|n[9-1]\n"
+
+
+def test_the_way_to_a_node_is_what_slurm_allows() -> None:
+    """A step in our own job, a short allocation, or one sentence about why neither."""
+    found = ways(SINFO, parse_jobs(SQUEUE), uid=1001)
+    assert found["n1"] == Way(partition="train", gres="gpu:h100:8,nvme:1")
+    assert found["n2"] == found["n6"] == Way(job="7")
+    said = {name: (way.outcome, way.why) for name, way in found.items() if way.outcome}
+    assert said == {
+        "n3": (Outcome.NOT_AVAILABLE, "busy: job 8 of root runs there"),
+        "n4": (Outcome.UNREACHABLE, "idle* in Slurm: none"),
+        "n5": (Outcome.NOT_AVAILABLE, "drained in Slurm by ann: fan | loud"),
+        "n7": (Outcome.UNREACHABLE, "down* in Slurm: Not responding"),
+        "n8": (Outcome.NOT_AVAILABLE, "completing in Slurm"),
+    }
+
+
+def test_srun_s_own_words_are_told_from_the_command_s() -> None:
+    """The exit status counts only when srun says that the task ended by itself."""
+    raw = b"mark\nsrun: error: n1: task 0: Exited with exit code 3\nmine: error\nslurmstepd-n1: x\n"
+    stderr, said = split_stderr(raw, b"mark")
+    assert stderr == b"mine: error\n"
+    assert ended_by_itself(3, said)
+    assert ended_by_itself(0, "")
+    assert not ended_by_itself(1, "srun: error: Unable to allocate resources: busy")
+    assert not ended_by_itself(137, "srun: error: Node failure on n1\nsrun: task 0: Killed")
+    assert meaning("srun: error: Unable to allocate resources: Requested nodes are busy")[0] is (
+        Outcome.NOT_AVAILABLE
+    )
+    assert meaning("srun: error: Task launch for StepId=5.0 failed on node n3: x")[0] is (
+        Outcome.UNREACHABLE
+    )
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Four nodes and a drained standby."""
+    why_not = missing()
+    if why_not:
+        pytest.skip(f"no Slurm lab here: {why_not}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        spec = LabSpec(nodes=4, standbys=1, gpus=1, isolation=Isolation.NETNS)
+        with slurm_lab(tmp_path_factory.mktemp("srun") / "lab", spec) as built:
+            yield built
+
+
+@pytest.fixture
+async def srun(lab: Lab) -> AsyncIterator[SrunTransport]:
+    """A transport; what it held in Slurm must be free again once it is closed."""
+    before = ask_slurm("squeue", "-h", "-o", "%A")
+    transport = SrunTransport(SSH)
+    yield transport
+    await transport.close()
+    deadline = monotonic() + 15
+    while (left := ask_slurm("squeue", "-h", "-n", "brctl", "-t", "R,PD", "-o", "%A %N")) != "":
+        assert monotonic() < deadline, f"still in the queue: {left} (before: {before})"
+        await asyncio.sleep(0.1)
+
+
+async def ask(transport: SrunTransport, names: str, command: Command) -> dict[str, Answer]:
+    nodes = [Node(name, "unused") for name in names.split()]
+    stream = gather(transport, nodes, lambda _: command, limit=8)
+    return {answer.node: answer async for answer in stream}
+
+
+@pytest.mark.slurm
+@pytest.mark.netns
+async def test_every_node_ends_in_one_outcome_and_says_why(srun: SrunTransport) -> None:
+    """Idle, drained, unknown, somebody else's: asked only where Slurm lets us."""
+    other = await asyncio.create_subprocess_exec(
+        "srun", "--uid=nobody", "-w", "n2", "-D", "/", "sleep", "99"
+    )
+    try:
+        await running("n2")
+        found = await ask(srun, "n1 n2 n5 n77", STATUS)
+    finally:
+        other.terminate()
+        await other.wait()
+    said = {name: (answer.outcome, answer.exit_status) for name, answer in found.items()}
+    assert said == {
+        "n1": (Outcome.ANSWERED, 3),
+        "n2": (Outcome.NOT_AVAILABLE, None),
+        "n5": (Outcome.NOT_AVAILABLE, None),
+        "n77": (Outcome.UNREACHABLE, None),
+    }
+    assert found["n1"].stdout == b"out\n"
+    assert "of nobody runs there" in found["n2"].detail
+    assert found["n5"].detail == "n5: drained in Slurm by root: brctl standby"
+    assert "n77" in found["n77"].detail
+
+
+@pytest.mark.slurm
+@pytest.mark.netns
+async def test_a_node_with_our_own_job_is_asked_beside_it(srun: SrunTransport) -> None:
+    """The job takes the whole node, and the question is a step of it that disturbs nothing."""
+    job = ask_slurm(
+        "sbatch", "--parsable", "--exclusive", "-w", "n2", "-D", "/", "-o", "/dev/null",
+        "--wrap=sleep 99",
+    ).strip()  # fmt: skip
+    try:
+        await running("n2")
+        asked = Command(("sh", "-c", "echo $SLURM_JOB_ID $SLURMD_NODENAME"))
+        assert (await ask(srun, "n2", asked))["n2"].stdout.split() == [job.encode(), b"n2"]
+        assert ask_slurm("squeue", "-h", "-j", job, "-o", "%T").strip() == "RUNNING"
+    finally:
+        ask_slurm("scancel", job)
+
+
+async def running(node: str) -> None:
+    deadline = monotonic() + 15
+    while not ask_slurm("squeue", "-h", "-t", "R", "-w", node, "-o", "%A"):
+        assert monotonic() < deadline, "the job does not start"
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.slurm
+@pytest.mark.netns
+async def test_our_environment_stays_here(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What srun does by default would carry tokens to every node."""
+    monkeypatch.setenv("BRCTL_TEST_SECRET", "s3cret")
+    transport = SrunTransport(SSH)
+    found = await ask(transport, "n1", Command(("env",)))
+    await transport.close()
+    assert found["n1"].outcome is Outcome.ANSWERED, found["n1"].detail
+    assert b"PATH=" in found["n1"].stdout
+    assert b"s3cret" not in found["n1"].stdout
+
+
+@pytest.mark.slurm
+@pytest.mark.netns
+async def test_a_command_that_slurm_ends_died(srun: SrunTransport) -> None:
+    """The command's end was never heard of, so it is no answer; what it said is kept."""
+    asked = asyncio.create_task(ask(srun, "n1", Command(("sh", "-c", "echo half; sleep 20"))))
+    await running("n1")
+    await asyncio.sleep(0.7)
+    ask_slurm("scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=test")
+    try:
+        answer = (await asked)["n1"]
+    finally:
+        ask_slurm("scontrol", "update", "NodeName=n1", "State=RESUME")
+    assert (answer.outcome, answer.exit_status) == (Outcome.DIED, None)
+    assert answer.stdout == b"half\n"
+    assert answer.seconds < 10
+
+
+@pytest.mark.slurm
+@pytest.mark.netns
+async def test_cancelling_gives_the_node_back(srun: SrunTransport) -> None:
+    """Ctrl-C ends the command and its allocation; the fixture looks into the queue."""
+    asked = asyncio.create_task(srun.run(Node("n1", "x"), Command(("sleep", "60"))))
+    await running("n1")
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+
+
+@pytest.mark.slurm
+@pytest.mark.netns
+async def test_a_node_that_loses_its_power_costs_the_others_nothing(
+    lab: Lab, srun: SrunTransport
+) -> None:
+    """One dies in the middle of its command, one was dead before Slurm could notice."""
+    lab.break_node("node-dead", "n3")
+    begun = Command(("sh", "-c", "echo begun; sleep 2; echo $SLURMD_NODENAME"), deadline_s=6.0)
+    asked = asyncio.create_task(ask(srun, "n2 n3 n4", begun))
+    await running("n4")
+    await asyncio.sleep(0.7)
+    await asyncio.to_thread(lab.break_node, "node-dead", "n4")
+    found = await asked
+    assert (found["n2"].outcome, found["n2"].stdout) == (Outcome.ANSWERED, b"begun\nn2\n")
+    assert found["n2"].seconds < found["n3"].seconds
+    assert found["n3"].outcome in (Outcome.UNREACHABLE, Outcome.CONNECT_TIMED_OUT)
+    assert found["n4"].outcome in (Outcome.COMMAND_TIMED_OUT, Outcome.DIED)
+    assert found["n4"].stdout == b"begun\n"
+    assert all(found[name].exit_status is None for name in ("n3", "n4"))
+
+
+@pytest.mark.slurm
+async def test_an_idle_node_is_taken_with_all_its_gpus(tmp_path: Path) -> None:
+    """A command that is shown a part of a node reports the rest as lost."""
+    absent = slurm_cluster.missing()
+    if absent or os.geteuid() != 0:
+        pytest.skip(f"needs root and {absent}")
+    for number in range(4):
+        os.mknod(tmp_path / f"gpu{number}", stat.S_IFCHR, os.makedev(1, 3))
+    (tmp_path / "gres.conf").write_text(f"Name=gpu File={tmp_path}/gpu[0-3]\n")
+    with slurm_cluster.slurm_cluster(tmp_path, ["n1"], node_options="Gres=gpu:4"):
+        transport = SrunTransport(SSH)
+        found = await ask(transport, "n1", Command(("sh", "-c", "echo $CUDA_VISIBLE_DEVICES")))
+        await transport.close()
+    assert found["n1"].stdout == b"0,1,2,3\n"
+
+
+async def test_without_slurm_no_node_is_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be asked is not broken."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    transport = SrunTransport(SSH)
+    answer = (await ask(transport, "n1", STATUS))["n1"]
+    await transport.close()
+    assert answer.outcome is Outcome.NOT_AVAILABLE
+    assert "sinfo" in answer.detail
