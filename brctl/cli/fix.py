@@ -41,7 +41,7 @@ def fix(
     verdict = stored.verdict
     if stored.state in (VerdictState.DISMISSED, VerdictState.SUPERSEDED):
         raise GuardError(f"refused: {verdict.id} was {stored.state} ({stored.note})")
-    move = propose(settings.state_dir, verdict, now())
+    move = propose(settings.state_dir, settings.context, verdict, now())
     if not move.playbook:
         raise UsageError(
             f"{verdict.id} ({verdict.fault}): a person must act; {move.say}",

@@ -5,7 +5,6 @@ was tried and did not help is passed over, so the same failure climbs from the c
 evict, stop-time checks, restart, roll back, replay. `playbook` is empty where a person must act.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,11 +15,13 @@ F = FaultClass
 
 
 class Branch(StrEnum):
-    """Which of the paper's four branches a fault takes."""
+    """Which of the paper's branches a fault takes; `told to stop` and `site` are ours."""
 
     MACHINE = "machine"
     NETWORK = "network"
     USER = "user"
+    TOLD = "told to stop"
+    SITE = "site"
     UNCLEAR = "unclear"
     GROUP = "group"
 
@@ -28,9 +29,11 @@ class Branch(StrEnum):
 BRANCHES = {
     F.NETWORK_IB: Branch.NETWORK, F.NETWORK_ETH: Branch.NETWORK, F.NETWORK_LINK: Branch.NETWORK,
     F.USER_CODE: Branch.USER, F.DATA_LOADER: Branch.USER, F.GPU_OOM: Branch.USER,
-    F.CPU_OOM: Branch.USER, F.NCCL_CONFIG: Branch.USER, F.PREEMPTION_SIGTERM: Branch.USER,
+    F.CPU_OOM: Branch.USER, F.NCCL_CONFIG: Branch.USER, F.PREEMPTION_SIGTERM: Branch.TOLD,
     F.NUMERIC_NAN: Branch.UNCLEAR, F.UNKNOWN: Branch.UNCLEAR,
     F.HANG_MISMATCH: Branch.GROUP, F.STRAGGLER_SLOW: Branch.GROUP,
+    F.NETWORK_SWITCH: Branch.SITE, F.STORAGE_CHECKPOINT: Branch.SITE,
+    F.ENVIRONMENT_MISMATCH: Branch.SITE, F.NO_FAULT: Branch.SITE,
 }  # fmt: skip
 """Every other class is a machine's."""
 
@@ -45,7 +48,10 @@ class Row:
     Attributes:
         nodes: The verdict must name nodes (True), or it does not matter (None).
         alerts: Network alerts that must have come within five minutes.
+        fewer_alerts: There must be fewer than these; None for any number.
+        changed: A code change must be on record that can be rolled back; None for no matter.
         after: Playbooks of which one must have been tried already; empty for none.
+        unless: Playbooks of which none may have been tried.
         source: Where in the paper the edge is drawn, or why we added it.
     """
 
@@ -56,7 +62,10 @@ class Row:
     confidence: tuple[Confidence, ...] = tuple(Confidence)
     nodes: bool | None = None
     alerts: int = 0
+    fewer_alerts: int | None = None
+    changed: bool | None = None
     after: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
 
 
 HIGH = (Confidence.HIGH,)
@@ -68,11 +77,17 @@ TREE: tuple[Row, ...] = (
     Row(Branch.NETWORK, "swap-and-resume", "the network alert came back: evict", "Fig. 5 [1]",
         SURE, nodes=True, alerts=NETWORK_ALERTS),
     Row(Branch.NETWORK, "", "one network alert: wait for a second within five minutes",
-        "section 4.1", alerts=0),
-    Row(Branch.USER, "restart-in-place", "no code change is on record to roll back: restart",
-        "ours: Fig. 5 [2] rolls back first"),
-    Row(Branch.USER, "", "it failed again: roll back the newest code change", "Fig. 5 [2]",
+        "section 4.1", fewer_alerts=NETWORK_ALERTS),
+    Row(Branch.USER, "code-rollback", "take back the newest code change", "Fig. 5 [2]",
+        changed=True),
+    Row(Branch.USER, "restart-in-place", "no code change is on record to take back: restart",
+        "ours: Fig. 5 [2] rolls back first", unless=("code-rollback",)),
+    Row(Branch.USER, "", "it failed again, and no code change is on record: fix the code",
+        "ours", after=("restart-in-place",), unless=("code-rollback",)),
+    Row(Branch.TOLD, "restart-in-place", "it was told to stop: start it again", "ours"),
+    Row(Branch.TOLD, "", "it was told to stop again: ask who does that", "ours",
         after=("restart-in-place",)),
+    Row(Branch.SITE, "", "neither another node nor another start would help", "ours"),
     Row(Branch.GROUP, "swap-and-resume", "one node is named surely: evict it alone",
         "ours: isolate no more than needed", HIGH, nodes=True),
     Row(Branch.GROUP, "group-evict", "the suspects share a parallel group: evict the group",
@@ -86,48 +101,79 @@ FALLBACK: tuple[Row, ...] = (
         "Fig. 5, A fails again -> C"),
     Row(Branch.UNCLEAR, "restart-in-place", "all checks were clean: assume a transient fault",
         "Fig. 5 [5]", after=("stop-time-checks",)),
-    Row(Branch.UNCLEAR, "", "it failed again: roll back the newest code change, then replay",
-        "Fig. 5 [6] [8]", after=("restart-in-place",)),
+    Row(Branch.UNCLEAR, "code-rollback", "it failed again: take back the newest code change",
+        "Fig. 5 [6]", changed=True, after=("restart-in-place",)),
+    Row(Branch.UNCLEAR, "replay", "it failed again: replay the job in groups to find the node",
+        "Fig. 5 [8]", after=("restart-in-place", "code-rollback")),
+    Row(Branch.UNCLEAR, "", "all of the tree was tried", "ours", after=("replay",)),
 )  # fmt: skip
 """What every branch joins once its own rows are used up."""
 
 
-def next_move(verdict: Verdict, tried: Sequence[str] = (), alerts: int = 1) -> Row:
-    """The row that applies to a verdict.
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What is known besides the verdict.
 
-    Args:
-        verdict: What is believed.
-        tried: Playbooks that already ran for this job in this incident and did not help.
+    Attributes:
+        tried: Playbooks that already restarted this job in this incident and did not help.
         alerts: Network alerts on the suspects within five minutes.
+        changed: A code change is on record that can be rolled back.
     """
-    branch = BRANCHES.get(verdict.fault, Branch.MACHINE)
-    rows = [row for row in TREE if row.branch is branch and _fits(row, verdict, tried, alerts)]
-    rows += [row for row in FALLBACK if _fits(row, verdict, tried, alerts)]
+
+    tried: tuple[str, ...] = ()
+    alerts: int = 1
+    changed: bool = False
+
+
+NO_HISTORY = Incident()
+
+
+def branch_of(fault: FaultClass) -> Branch:
+    """The branch a class of faults takes."""
+    return BRANCHES.get(fault, Branch.MACHINE)
+
+
+def next_move(verdict: Verdict, incident: Incident = NO_HISTORY) -> Row:
+    """The row that applies to a verdict."""
+    branch = branch_of(verdict.fault)
+    rows = [row for row in TREE if row.branch is branch and _fits(row, verdict, incident)]
+    rows += [row for row in FALLBACK if _fits(row, verdict, incident)]
     return rows[0] if rows else FALLBACK[-1]
 
 
-def _fits(row: Row, verdict: Verdict, tried: Sequence[str], alerts: int) -> bool:
+def _fits(row: Row, verdict: Verdict, incident: Incident) -> bool:
+    tried = set(incident.tried)
     return (
         verdict.confidence in row.confidence
         and (row.nodes is None or row.nodes is bool(verdict.nodes))
-        and alerts >= row.alerts
+        and incident.alerts >= row.alerts
+        and (row.fewer_alerts is None or incident.alerts < row.fewer_alerts)
+        and (row.changed is None or row.changed is incident.changed)
         and row.playbook not in tried
-        and (not row.after or any(name in tried for name in row.after))
+        and (not row.after or bool(tried & set(row.after)))
+        and not tried & set(row.unless)
     )
 
 
 def describe_tree() -> str:
     """The tree as a table for the documentation; a test compares it with the page."""
     lines = [
-        "| branch | sure enough | nodes named | after | then | source |",
+        "| branch | sure enough | nodes named | besides | then | source |",
         "|---|---|---|---|---|---|",
     ]
     for row in (*TREE, *FALLBACK):
         sure = "any" if len(row.confidence) == len(Confidence) else "/".join(row.confidence)
         nodes = "yes" if row.nodes else "-"
-        alerts = f"{row.alerts} alerts" if row.alerts else ", ".join(row.after) or "-"
         act = f"`{row.playbook}`" if row.playbook else "a person"
-        lines.append(
-            f"| {row.branch} | {sure} | {nodes} | {alerts} | {act}: {row.say} | {row.source} |"
-        )
+        cells = [row.branch, sure, nodes, _besides(row), f"{act}: {row.say}", row.source]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _besides(row: Row) -> str:
+    said = [f"{row.alerts} alerts"] if row.alerts else []
+    said += [f"fewer than {row.fewer_alerts} alerts"] if row.fewer_alerts else []
+    said += ["a code change on record"] if row.changed else []
+    said += [f"after {' or '.join(row.after)}"] if row.after else []
+    said += [f"not after {' or '.join(row.unless)}"] if row.unless else []
+    return ", ".join(said) or "-"

@@ -97,10 +97,14 @@ class EngineHand:
         world = await self._open()
         from brctl.engine.ground import WorldGround
         from brctl.engine.planning import prepare
+        from brctl.engine.proposing import propose
 
         verdict = verdict_store.load(world.state_dir, verdict_id).verdict
         dirs = [shipped_dir("playbooks"), *(d / "playbooks" for d in self._settings.library_dirs)]
-        playbook = pick_playbook(load_playbooks(dirs), verdict.playbook)
+        move = propose(world.state_dir, self._settings.context, verdict, world.now())
+        if not move.playbook:
+            raise GuardError(f"{verdict.id}: a person must act: {move.say}", hint="w says why")
+        playbook = pick_playbook(load_playbooks(dirs), move.playbook)
         problem = why_not(playbook, verdict)
         if problem:
             raise GuardError(f"refused: {problem}. Nothing changed.", hint="x diagnoses again")

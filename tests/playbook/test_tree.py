@@ -12,7 +12,7 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Confidence, Verdict
 from brctl.playbook.proposals import why_not
-from brctl.playbook.tree import FALLBACK, TREE, describe_tree, next_move
+from brctl.playbook.tree import FALLBACK, TREE, Incident, describe_tree, next_move
 from brctl.verdict.catalogue import CATALOGUE
 from tests.fakes.ground import example_verdict
 
@@ -34,15 +34,18 @@ def verdict(fault: FaultClass, probability: float = SURE, *, nodes: bool = True)
         (FaultClass.GPU_LOST, WEAK, True, (), 1, "stop-time-checks"),
         (FaultClass.NETWORK_IB, SURE, True, (), 1, ""),
         (FaultClass.NETWORK_IB, SURE, True, (), 2, "swap-and-resume"),
+        (FaultClass.NETWORK_IB, SURE, True, ("swap-and-resume",), 2, "stop-time-checks"),
+        (FaultClass.NETWORK_SWITCH, SURE, True, (), 2, ""),
         (FaultClass.USER_CODE, SURE, False, (), 1, "restart-in-place"),
         (FaultClass.USER_CODE, SURE, False, ("restart-in-place",), 1, ""),
+        (FaultClass.PREEMPTION_SIGTERM, SURE, False, (), 1, "restart-in-place"),
         (FaultClass.NUMERIC_NAN, HALF, True, (), 1, "stop-time-checks"),
         (FaultClass.NUMERIC_NAN, HALF, True, ("stop-time-checks",), 1, "restart-in-place"),
         (FaultClass.HANG_MISMATCH, SURE, True, (), 1, "swap-and-resume"),
         (FaultClass.HANG_MISMATCH, HALF, True, (), 1, "group-evict"),
         (FaultClass.HANG_MISMATCH, HALF, True, ("group-evict",), 1, "stop-time-checks"),
         (FaultClass.UNKNOWN, WEAK, False, (), 1, "stop-time-checks"),
-        (FaultClass.UNKNOWN, WEAK, False, ("stop-time-checks", "restart-in-place"), 1, ""),
+        (FaultClass.UNKNOWN, WEAK, False, ("stop-time-checks", "restart-in-place"), 1, "replay"),
     ],
 )
 def test_the_paths_of_the_paper(
@@ -54,7 +57,7 @@ def test_the_paths_of_the_paper(
     playbook: str,
 ) -> None:
     """Evict on high confidence; two network alerts first; unclear to checks, restart, a person."""
-    found = next_move(verdict(fault, probability, nodes=nodes), tried, alerts)
+    found = next_move(verdict(fault, probability, nodes=nodes), Incident(tried, alerts))
     assert found.playbook == playbook
 
 
@@ -63,13 +66,53 @@ def test_every_playbook_of_the_tree_ships() -> None:
     assert {row.playbook for row in (*TREE, *FALLBACK)} - {""} <= set(PLAYBOOKS)
 
 
-@pytest.mark.parametrize(("fault", "probability"), list(product(FaultClass, (SURE, HALF, WEAK))))
-def test_what_is_tried_is_not_proposed_again(fault: FaultClass, probability: float) -> None:
-    """Following the tree ends with a person, whatever the verdict."""
+LADDER = ["stop-time-checks", "restart-in-place"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "changed", "ladder"),
+    [
+        (FaultClass.GPU_LOST, True, ["swap-and-resume", *LADDER, "code-rollback", "replay"]),
+        (FaultClass.GPU_LOST, False, ["swap-and-resume", *LADDER, "replay"]),
+        (FaultClass.NETWORK_LINK, True, ["swap-and-resume", *LADDER, "code-rollback", "replay"]),
+        (FaultClass.USER_CODE, True, ["code-rollback", *LADDER, "replay"]),
+        (FaultClass.USER_CODE, False, ["restart-in-place"]),
+        (FaultClass.GPU_OOM, True, ["code-rollback", *LADDER, "replay"]),
+        (FaultClass.PREEMPTION_SIGTERM, True, ["restart-in-place"]),
+        (FaultClass.NUMERIC_NAN, True, [*LADDER, "code-rollback", "replay"]),
+        (FaultClass.UNKNOWN, False, [*LADDER, "replay"]),
+        (FaultClass.HANG_MISMATCH, True,
+         ["swap-and-resume", "group-evict", *LADDER, "code-rollback", "replay"]),
+        (FaultClass.STRAGGLER_SLOW, False,
+         ["swap-and-resume", "group-evict", *LADDER, "replay"]),
+        (FaultClass.STORAGE_CHECKPOINT, True, []),
+    ],
+)  # fmt: skip
+def test_a_fault_that_comes_back_climbs_from_cheap_to_dear(
+    fault: FaultClass, changed: bool, ladder: list[str]
+) -> None:
+    """Failure after failure, until a person must look; nothing is tried twice."""
+    assert climb(verdict(fault), Incident(alerts=2, changed=changed)) == ladder
+
+
+def climb(about: Verdict, incident: Incident) -> list[str]:
+    """What is proposed when nothing of it helps."""
     tried: list[str] = []
-    while playbook := next_move(verdict(fault, probability), tried, alerts=2).playbook:
+    while playbook := next_move(about, replace(incident, tried=tuple(tried))).playbook:
         assert playbook not in tried
         tried.append(playbook)
+    return tried
+
+
+@pytest.mark.parametrize(("fault", "probability"), list(product(FaultClass, (SURE, HALF, WEAK))))
+def test_every_playbook_on_the_way_accepts_the_fault_and_the_way_ends(
+    fault: FaultClass, probability: float
+) -> None:
+    """`fix` is never refused by the playbook that its own tree names."""
+    for nodes, alerts, changed in product((True, False), (1, 2), (True, False)):
+        about = verdict(fault, probability, nodes=nodes)
+        for playbook in climb(about, Incident(alerts=alerts, changed=changed)):
+            assert why_not(PLAYBOOKS[playbook], about) is None
 
 
 def test_the_catalogue_proposes_only_playbooks_that_accept_its_class() -> None:
