@@ -100,8 +100,8 @@ class Site(Protocol):
         """The run as its journal tells it now."""
         ...
 
-    def standbys(self) -> tuple[str, ...]:
-        """The nodes of the standby pool, the best prepared first."""
+    def standbys(self, job: str = "") -> tuple[str, ...]:
+        """The nodes of the standby pool, the best prepared for a job first."""
         ...
 
     def now(self) -> datetime:

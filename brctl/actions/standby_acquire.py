@@ -1,6 +1,11 @@
-"""standby.acquire: put standbys aside and admit them; a failing one is cordoned, the next tried."""
+"""standby.acquire: put standbys aside and admit them; a failing one is cordoned, the next tried.
+
+Where the pool is too small, only the shortfall comes from elsewhere: idle ordinary nodes. They were
+not tested as the standbys were, so they pass the standbys' own self-checks first.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, Seen, Site, owner_mark
@@ -11,20 +16,44 @@ from brctl.model.playbook import Arguments
 from brctl.model.sweep import Health, NodeHealth
 
 ADMISSION_LEVEL = 1
+SPARE_ADMISSION_LEVEL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Nodes nobody uses, in the order they are tried; this run's own reservations come first.
+
+    Attributes:
+        standbys: Of the pool, the best prepared for the job in front.
+        spares: Idle ordinary nodes, for the shortfall.
+    """
+
+    standbys: tuple[str, ...]
+    spares: tuple[str, ...]
+
+    @property
+    def in_order(self) -> tuple[str, ...]:
+        return (*self.standbys, *self.spares)
+
+
+async def find_candidates(site: Site, job: str = "") -> Candidates:
+    """Who could take a place now."""
+    taken: dict[str, object] = {**await site.backend.cordons()}
+    taken |= {node: each for each in await site.jobs() for node in each.nodes}
+    reservations = await site.backend.reservations()
+    mine = [n for n, r in reservations.items() if r.owner == owner_mark(site) and n not in taken]
+    pool = site.standbys(job)
+    idle = await site.backend.idle_nodes()
+    free = [n for n in (*pool, *idle) if n not in taken and n not in reservations]
+    first = [n for n in mine if n in pool or n not in idle]
+    standbys = dict.fromkeys([*first, *(n for n in free if n in pool)])
+    spares = dict.fromkeys([*mine, *free])
+    return Candidates(tuple(standbys), tuple(n for n in spares if n not in standbys))
 
 
 async def free_standbys(site: Site) -> tuple[str, ...]:
     """Standbys nobody uses, the best prepared first; this run's own reservations first."""
-    cordons = await site.backend.cordons()
-    reservations = await site.backend.reservations()
-    in_use = {node for job in await site.jobs() for node in job.nodes}
-    mine = [name for name, r in reservations.items() if r.owner == owner_mark(site)]
-    free = [
-        name
-        for name in site.standbys()
-        if name not in cordons and name not in in_use and name not in reservations
-    ]
-    return tuple(dict.fromkeys([*(n for n in mine if n not in in_use | cordons.keys()), *free]))
+    return (await find_candidates(site)).standbys
 
 
 class StandbyAcquire:
@@ -37,24 +66,31 @@ class StandbyAcquire:
     async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
         if not arguments.is_known(given, "count"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "standby -> reserved"),)
-        wanted, free = arguments.count(given, "count"), await free_standbys(site)
-        changes = [Change(Sign.ALTER, name, "standby -> reserved") for name in free[:wanted]]
+        wanted = arguments.count(given, "count")
+        found = await find_candidates(site, arguments.text(given, "job", ""))
+        changes = [
+            Change(Sign.ALTER, name, "standby -> reserved")
+            if name in found.standbys
+            else Change(Sign.ALTER, name, "idle, no standby -> reserved for the shortfall")
+            for name in found.in_order[:wanted]
+        ]
         missing = wanted - len(changes)
         if missing > 0:
             changes.append(Change(Sign.ALTER, f"{missing} standbys", "needed but none is free"))
         return tuple(changes)
 
     async def apply(self, site: Site, given: Arguments) -> Done:
-        wanted = arguments.count(given, "count")
+        wanted, job = arguments.count(given, "count"), arguments.text(given, "job", "")
         admitted: list[str] = []
         doubtful: list[str] = []
         rejected: list[str] = []
         while len(admitted) < wanted:
             looked_at = {*admitted, *doubtful, *rejected}
-            free = [n for n in await free_standbys(site) if n not in looked_at]
+            found = await find_candidates(site, job)
+            free = [n for n in found.in_order if n not in looked_at]
             if not free:
                 break
-            for health in await self._examine(site, free[: wanted - len(admitted)]):
+            for health in await self._examine(site, free[: wanted - len(admitted)], found):
                 if health.health is Health.OK:
                     admitted.append(health.node)
                 elif _only_gaps(health):
@@ -62,7 +98,15 @@ class StandbyAcquire:
                 else:
                     rejected.append(health.node)
                     await self._reject(site, health)
-        return await self._choose(site, wanted, admitted, doubtful, rejected)
+        done = await self._choose(site, wanted, admitted, doubtful, rejected)
+        return await self._name_spares(site, done)
+
+    async def _name_spares(self, site: Site, done: Done) -> Done:
+        """Say which of the chosen are no standbys."""
+        idle, pool = await site.backend.idle_nodes(), site.standbys()
+        spares = [n for n in arguments.nodes(done.out, "nodes") if n in idle and n not in pool]
+        say = f"; {fold(spares)} no standby but idle, for the shortfall" if spares else ""
+        return replace(done, out={**done.out, "spares": spares}, say=done.say + say)
 
     async def _choose(
         self, site: Site, wanted: int, admitted: list[str], doubtful: list[str], rejected: list[str]
@@ -80,14 +124,21 @@ class StandbyAcquire:
         out: Arguments = {"nodes": nodes, "rejected": rejected, "doubtful": taken}
         return Done(out, say=say)
 
-    async def _examine(self, site: Site, names: Sequence[str]) -> Sequence[NodeHealth]:
+    async def _examine(
+        self, site: Site, names: Sequence[str], found: Candidates
+    ) -> Sequence[NodeHealth]:
         reserved = [n for n in names if await site.backend.reserve(n, owner_mark(site), site.now())]
-        return await site.examine(reserved, ADMISSION_LEVEL) if reserved else ()
+        levels = {n: ADMISSION_LEVEL for n in reserved if n in found.standbys}
+        looked: list[NodeHealth] = []
+        for level in (ADMISSION_LEVEL, SPARE_ADMISSION_LEVEL):
+            some = [n for n in reserved if levels.get(n, SPARE_ADMISSION_LEVEL) == level]
+            looked += await site.examine(some, level) if some else ()
+        return looked
 
     async def _reject(self, site: Site, health: NodeHealth) -> None:
         """A standby that is not known to be well is of no use to the next run either."""
         why = next((e.text for e in health.evidence if e.fault is not None), health.report.detail)
-        reason = f"{site.run}: failed admission as a standby: {why or health.health.value}"
+        reason = f"{site.run}: failed admission to a job: {why or health.health.value}"
         await site.backend.cordon([health.node], owner_mark(site), reason, site.now())
         await site.backend.release([health.node], owner_mark(site))
 
@@ -111,4 +162,4 @@ def _only_gaps(health: NodeHealth) -> bool:
 
 def _shortfall(wanted: int, admitted: Sequence[str], rejected: Sequence[str]) -> str:
     failed = f"; {fold(rejected)} failed admission" if rejected else ""
-    return f"{wanted} standbys needed, {len(admitted)} admitted, no other is free{failed}"
+    return f"{wanted} standbys needed, {len(admitted)} admitted, no other node is free{failed}"

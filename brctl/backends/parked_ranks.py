@@ -23,6 +23,7 @@ from brctl.backends.node_environment import job_environment, rank_environment, s
 from brctl.backends.node_processes import (
     PARKED,
     detach_output,
+    environment_of,
     is_recorded,
     locked,
     marks,
@@ -173,7 +174,9 @@ def call_up(asked: dict[str, Any], rank: int, local_rank: int) -> dict[str, Any]
     if record is None:
         called["why"] = why_not(files)
     elif record.get("fingerprint") != fingerprint(asked):
-        called["why"] = "it was parked for another launch command, environment or directory"
+        called["why"] = (
+            "it was parked for another launch command, environment, directory or code version"
+        )
     else:
         give_order(files, start_order(asked, rank, local_rank, record))
     return called
@@ -246,17 +249,39 @@ def unpark_one(asked: dict[str, Any], files: dict[str, str]) -> bool:
     """End a parked process, ready or not, and remove what it left but its log."""
     alive = living(asked, files)
     for record in alive:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            signal_all([record["pid"]], number)
-            await_end(record["pid"])
-        await_end(record.get("supervisor"))
+        end_process(record)
     remove([path for part, path in files.items() if part != "log"])
     return bool(alive)
 
 
+def end_strangers(asked: dict[str, Any]) -> None:
+    """End what waits on this node for other jobs: it would keep GPU memory from these ranks."""
+    here, ours = f"BRCTL_NODE={asked['node']}".encode(), f"BRCTL_JOB={asked['job']}".encode()
+    mark = f"{PARKED}=".encode()
+    for name in os.listdir("/proc"):
+        environment = environment_of(int(name)) if name.isdigit() else set()
+        word = next((w for w in environment if w.startswith(mark)), b"")[len(mark) :].decode()
+        if word and here in environment and ours not in environment:
+            place_of = word.partition("@")[2]
+            for path in (place_of, place_of[: -len("record")] + "starting"):
+                record = read_json(path) or {}
+                if record.get("token") == word and record.get("pid") == int(name):
+                    end_process(record)
+
+
+def end_process(record: dict[str, Any]) -> None:
+    """End a parked process and wait for its supervisor, which writes down how it ended."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        signal_all([record["pid"]], number)
+        await_end(record["pid"])
+    await_end(record.get("supervisor"))
+
+
 def start_parked(asked: dict[str, Any], local_rank: int, files: dict[str, str]) -> None:
     """Fork the supervisor; it never returns."""
-    asked = {**asked, **files, "local_rank": local_rank, "token": secrets.token_hex(16)}
+    # With its record's place, so that a start of another job here can tell it from a rank.
+    token = f"{secrets.token_hex(16)}@{files['record']}"
+    asked = {**asked, **files, "local_rank": local_rank, "token": token}
     ready_read, ready_write = os.pipe()
     if os.fork() == 0:
         try:

@@ -33,7 +33,15 @@ from brctl.backends.node_processes import (
     signal_all,
     write_json,
 )
-from brctl.backends.parked_ranks import call_up, look, park, parked_pids, take_over, unpark
+from brctl.backends.parked_ranks import (
+    call_up,
+    end_strangers,
+    look,
+    park,
+    parked_pids,
+    take_over,
+    unpark,
+)
 
 GRACE_AFTER_KILL_S = 5.0
 
@@ -47,6 +55,7 @@ def start(asked: dict[str, Any]) -> dict[str, Any]:
             if record and record.get("incarnation") != asked["incarnation"]:
                 why = f"rank {rank} of an earlier start still runs as pid {record['pid']}"
                 return {"error": why, "started": []}
+        end_strangers(asked)
         return start_ranks(asked)
 
 

@@ -10,22 +10,28 @@ import typer
 from brctl.actions.standby_acquire import free_standbys
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.running import refuse_readonly
-from brctl.engine import standby_pool
+from brctl.cli.typed import typed
+from brctl.engine import standby_care, standby_pool
 from brctl.engine.ground import WorldGround
 from brctl.engine.run_site import RunSite
+from brctl.engine.standby_care import unpark_standbys
 from brctl.engine.standby_pool import Pool, load_pool, save_pool
+from brctl.engine.standby_report import standby_rows
 from brctl.engine.sweeping import choose_nodes
 from brctl.engine.wiring import World, open_world
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
+from brctl.model.playbook import Json
+from brctl.model.units import parse_duration_s
 from brctl.playbook.spares import DEFAULT_RISK, pool_size
-from brctl.view.page import Json, Page
+from brctl.view.page import Page
 from brctl.view.standby import standby_list_page, standby_size_page
 
 app = new_app()
 
 Nodes = Annotated[str, typer.Argument(help="nodes, folded")]
 SomeNodes = Annotated[str | None, typer.Argument(help="nodes; default the whole pool")]
+Cron = Annotated[bool, typer.Option("--cron", help="say nothing when all is well")]
 Change = Callable[[World, Pool, Sequence[str]], Awaitable[Pool]]
 
 
@@ -37,38 +43,9 @@ def list_standbys(ctx: typer.Context) -> None:
 
     async def run() -> list[dict[str, Json]]:
         async with open_world(settings) as world:
-            return await _rows(world, load_pool(settings.state_dir, settings.context))
+            return await standby_rows(world, load_pool(settings.state_dir, settings.context))
 
     invocation.finish(standby_list_page(asyncio.run(run())), settings.context)
-
-
-async def _rows(world: World, pool: Pool) -> list[dict[str, Json]]:
-    ground = WorldGround(world)
-    cordons = await world.backend.cordons()
-    reservations = await world.backend.reservations()
-    busy = {node: job.name for job in await ground.jobs() for node in job.nodes}
-    rows: list[dict[str, Json]] = []
-    for node in pool.members(world.inventory):
-        known = pool.of(node)
-        state = "free"
-        if node in reservations:
-            state = f"reserved by {reservations[node].owner}"
-        if node in busy:
-            state = f"in {busy[node]}"
-        if node in cordons:
-            state = "cordoned"
-        rows.append(
-            {
-                "node": node,
-                "state": state,
-                "warmed_age_seconds": standby_pool.age_s(known.warmed_at, world.now()),
-                "warm_seconds": known.warm_seconds,
-                "health": known.health,
-                "tested_age_seconds": standby_pool.age_s(known.tested_at, world.now()),
-                "note": known.note or None,
-            }
-        )
-    return rows
 
 
 @app.command()
@@ -78,6 +55,7 @@ def add(ctx: typer.Context, nodes: Nodes) -> None:
     async def change(world: World, pool: Pool, names: Sequence[str]) -> Pool:
         jobs = await WorldGround(world).jobs()
         busy = {node: job.name for job in jobs for node in job.nodes}
+        pool = await unpark_standbys(world, pool, names)
         return standby_pool.add(pool, world.inventory, names, busy)
 
     _change(ctx.obj, nodes, change)
@@ -85,44 +63,70 @@ def add(ctx: typer.Context, nodes: Nodes) -> None:
 
 @app.command()
 def remove(ctx: typer.Context, nodes: Nodes) -> None:
-    """Take nodes out of the pool; they stay in the inventory."""
+    """Take nodes out of the pool and end what is parked on them; they stay in the inventory."""
 
-    async def change(_world: World, pool: Pool, names: Sequence[str]) -> Pool:
-        return standby_pool.remove(pool, names)
+    async def change(world: World, pool: Pool, names: Sequence[str]) -> Pool:
+        return standby_pool.remove(await unpark_standbys(world, pool, names), names)
 
     _change(ctx.obj, nodes, change)
 
 
 @app.command()
-def warm(ctx: typer.Context, nodes: SomeNodes = None) -> None:
-    """Load the training environment on standbys, so that a swap-in starts warm."""
-    _change(ctx.obj, nodes, standby_pool.warm_standbys)
+def warm(
+    ctx: typer.Context,
+    nodes: SomeNodes = None,
+    job: Annotated[
+        str | None, typer.Option("--job", help="also park processes for its ranks")
+    ] = None,
+    lease: Annotated[
+        str, typer.Option("--lease", help="parked processes end unless renewed: 30m, 6h")
+    ] = "6h",
+) -> None:
+    """Load the training environment on standbys; with --job park processes that become its ranks.
+
+    NODES may name the job's own nodes too: there they wait beside its ranks, for its next start.
+    """
+    lease_s = typed("--lease", lease, parse_duration_s)
+
+    async def change(world: World, pool: Pool, names: Sequence[str]) -> Pool:
+        if job is None:
+            return await standby_care.warm_standbys(world, pool, names)
+        return await standby_care.park_standbys(world, pool, names, world.job(job), lease_s)
+
+    _change(ctx.obj, nodes, change)
 
 
 @app.command("test")
-def self_check(ctx: typer.Context, nodes: SomeNodes = None) -> None:
-    """Run the self-checks of level 2 on standbys; exit 1 when one does not pass."""
-    _change(ctx.obj, nodes, standby_pool.examine_standbys)
+def self_check(ctx: typer.Context, nodes: SomeNodes = None, cron: Cron = False) -> None:
+    """Run the self-checks of level 2, and park anew what waited; exit 1 when one does not pass."""
+    _change(ctx.obj, nodes, standby_care.check_standbys, quiet=cron)
 
 
-def _change(invocation: Invocation, nodes: str | None, change: Change) -> None:
+def _change(
+    invocation: Invocation, nodes: str | None, change: Change, *, quiet: bool = False
+) -> None:
     settings = invocation.settings()
     refuse_readonly(settings)
 
     async def run() -> Page:
         async with open_world(settings) as world:
             pool = load_pool(settings.state_dir, settings.context)
-            names = choose_nodes(world, nodes, None) if nodes else pool.members(world.inventory)
+            everybody = tuple(dict.fromkeys([*pool.members(world.inventory), *pool.parked()]))
+            names = choose_nodes(world, nodes, None) if nodes else everybody
             after = await change(world, pool, names)
             save_pool(settings.state_dir, settings.context, after)
-            rows = await _rows(world, after)
-        invocation.note(f"{fold(names)} done")
+            rows = await standby_rows(world, after)
+        if not quiet:
+            invocation.note(f"{fold(names)} done")
         return standby_list_page(rows)
 
     page = asyncio.run(run())
-    bad = any(row["health"] not in (None, "ok") for row in page.rows)
-    code = ExitCode.WARNING if bad else ExitCode.OK
-    invocation.finish(replace(page, exit_code=code), settings.context)
+    wrong = any(row["health"] not in (None, "ok") or row["note"] for row in page.rows)
+    if quiet and not wrong:
+        raise typer.Exit(ExitCode.OK)
+    invocation.finish(
+        replace(page, exit_code=ExitCode.WARNING if wrong else ExitCode.OK), settings.context
+    )
 
 
 @app.command()

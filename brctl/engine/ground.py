@@ -59,7 +59,7 @@ class Ground(Protocol):
     @property
     def notifier(self) -> Notifier: ...
 
-    def standbys(self) -> tuple[str, ...]: ...
+    def standbys(self, job: str = "") -> tuple[str, ...]: ...
 
     def warmed_at(self) -> Mapping[str, datetime]: ...
 
@@ -125,8 +125,8 @@ class WorldGround:
     def inventory(self) -> Inventory:
         return self._world.inventory
 
-    def standbys(self) -> tuple[str, ...]:
-        return self._pool().best_first(self.inventory)
+    def standbys(self, job: str = "") -> tuple[str, ...]:
+        return self._pool().best_first(self.inventory, job)
 
     def warmed_at(self) -> Mapping[str, datetime]:
         known = self._pool().known.values()

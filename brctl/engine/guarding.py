@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from brctl.actions.contract import owner_mark
-from brctl.actions.standby_acquire import free_standbys
+from brctl.actions.standby_acquire import find_candidates
 from brctl.engine.ground import Ground
 from brctl.engine.run_files import RunInputs, load_result
 from brctl.engine.run_site import RunSite
@@ -88,6 +88,7 @@ class Guarding:
         wants_again = any(s.kind == "verdict" and s.parameters.get("still_true") for s in specs)
         verdict = ground.verdict(inputs.verdict_id) if inputs.verdict_id else None
         sick, silent = ground.ailing()
+        candidates = await find_candidates(self._site, job_name)
         return GuardFacts(
             now_at=now,
             run=self._site.run,
@@ -107,7 +108,8 @@ class Guarding:
             ),
             healthy=frozenset(fleet) - frozenset(cordons) - sick - silent,
             silent=silent,
-            standbys=await free_standbys(self._site),
+            standbys=candidates.standbys,
+            spares=candidates.spares,
             warmed_at=ground.warmed_at(),
             job_nodes=next((job.nodes for job in jobs if job.name == job_name), ()),
             cordon_owners={name: cordon.owner for name, cordon in cordons.items()},

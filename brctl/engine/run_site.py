@@ -44,8 +44,8 @@ class RunSite:
     def facts(self) -> RunFacts:
         return replace(run_facts(self._ground, self.run_dir), ending=self.ending)
 
-    def standbys(self) -> tuple[str, ...]:
-        return self._ground.standbys()
+    def standbys(self, job: str = "") -> tuple[str, ...]:
+        return self._ground.standbys(job)
 
     def now(self) -> datetime:
         return self._ground.now()

@@ -1,31 +1,22 @@
-"""The pool of standbys: who is in it, when each was last found well, how many are wanted."""
+"""The pool of standbys: who is in it, how each was last found, how many are wanted."""
 
-import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from brctl.engine.sweeping import Question, sweep_nodes
 from brctl.engine.verdict_store import load_all
-from brctl.engine.wiring import World
 from brctl.journal.store import private_dir, write_private
-from brctl.model.answer import Command, Outcome
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.sweep import Health
-from brctl.model.units import parse_rfc3339, rfc3339
+from brctl.model.units import parse_rfc3339
 from brctl.playbook.spares import PAPER_DAILY_RATE
 
-SELF_CHECK_LEVEL = 2
 HISTORY_DAYS = 30.0
 ENOUGH_DAYS = 7.0
 """A rate from less history than this is noise; the paper's is used and said so."""
-
-WARM_DEADLINE_S = 120.0
-# What a rank loads first; once read, it is in the node's page cache and the rank starts warm.
-_WARM_UP = "import torch, torch.distributed, torch.distributed.checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +27,11 @@ class Standby:
         warmed_at: When its environment was last loaded; None for never.
         tested_at: When its self-checks last ran.
         health: What they said; None for never tested.
+        parked_for: The job for whose ranks processes were parked here; None for no job.
+        parked_at: When they were last known to wait.
+        parked_ranks: How many of them.
+        beside: They were parked on a node of the job, beside its ranks, for its next start.
+        lease_s: They end by themselves when nobody asks for them so long.
     """
 
     node: str
@@ -44,6 +40,18 @@ class Standby:
     tested_at: str | None = None
     health: str | None = None
     note: str = ""
+    parked_for: str | None = None
+    parked_at: str | None = None
+    parked_ranks: int = 0
+    beside: bool = False
+    lease_s: float = 0.0
+
+    def unparked(self, note: str = "") -> "Standby":
+        """The same node with nothing parked on it."""
+        return replace(
+            self, parked_for=None, parked_at=None, parked_ranks=0, beside=False, lease_s=0.0,
+            note=note,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +67,23 @@ class Pool:
         named = [*inventory.names(NodeRole.STANDBY), *self.added]
         return tuple(n for n in dict.fromkeys(named) if n not in self.removed)
 
-    def best_first(self, inventory: Inventory) -> tuple[str, ...]:
-        """Members with the ones that passed their self-checks and are warm in front."""
+    def best_first(self, inventory: Inventory, job: str = "") -> tuple[str, ...]:
+        """Members that passed their self-checks in front, of those the parked, then the warm."""
 
-        def rank(node: str) -> tuple[bool, bool]:
+        def rank(node: str) -> tuple[bool, bool, bool]:
             known = self.of(node)
-            return (known.health != Health.OK, known.warmed_at is None)
+            parked = bool(job) and known.parked_for == job
+            return (known.health != Health.OK, not parked, known.warmed_at is None)
 
         return tuple(sorted(self.members(inventory), key=rank))
+
+    def parked(self) -> tuple[str, ...]:
+        """Nodes where processes wait, of the pool or not."""
+        return tuple(node for node, known in self.known.items() if known.parked_for)
+
+    def with_known(self, rows: Iterable[Standby]) -> "Pool":
+        """The pool with what is known of some nodes replaced."""
+        return replace(self, known={**self.known, **{row.node: row for row in rows}})
 
     def of(self, node: str) -> Standby:
         """What is known of a node."""
@@ -114,47 +131,6 @@ def remove(pool: Pool, nodes: Sequence[str]) -> Pool:
     """Take nodes out of the pool; they stay in the inventory."""
     removed = tuple(dict.fromkeys([*pool.removed, *nodes]))
     return replace(pool, added=tuple(n for n in pool.added if n not in nodes), removed=removed)
-
-
-async def examine_standbys(world: World, pool: Pool, nodes: Sequence[str]) -> Pool:
-    """Run the self-checks of level 2 on standbys and write down what they say."""
-    sweep = await sweep_nodes(world, nodes, Question(level=SELF_CHECK_LEVEL))
-    at = rfc3339(world.now())
-    known = dict(pool.known)
-    for health in sweep.nodes:
-        why = next((e.text for e in health.evidence if e.fault is not None), "")
-        known[health.node] = replace(
-            pool.of(health.node), tested_at=at, health=health.health.value,
-            note="" if health.health is Health.OK else why[:200],
-        )  # fmt: skip
-    return replace(pool, known=known)
-
-
-async def warm_standbys(world: World, pool: Pool, nodes: Sequence[str]) -> Pool:
-    """Load the training environment on standbys, so that a swap-in does not read it from disk."""
-    chosen = world.inventory.pick(nodes)
-    answers = await asyncio.gather(
-        *(
-            world.transport.run(
-                node,
-                Command(
-                    (node.torch_python or node.python, "-c", _WARM_UP), deadline_s=WARM_DEADLINE_S
-                ),
-            )
-            for node in chosen
-        )
-    )
-    known = dict(pool.known)
-    for answer in answers:
-        good = answer.outcome is Outcome.ANSWERED and answer.exit_status == 0
-        last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        known[answer.node] = replace(
-            pool.of(answer.node),
-            warmed_at=rfc3339(world.now()) if good else None,
-            warm_seconds=round(answer.seconds, 2) if good else None,
-            note="" if good else (answer.detail or last)[:200],
-        )
-    return replace(pool, known=known)
 
 
 @dataclass(frozen=True, slots=True)

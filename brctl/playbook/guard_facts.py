@@ -41,6 +41,7 @@ class GuardFacts:
         healthy: Nodes of the fleet known to be in service and well.
         silent: Nodes of the fleet that nobody could measure.
         standbys: Standbys that are free to take.
+        spares: Idle ordinary nodes that make up for standbys that are missing.
         cordon_owners: Who cordoned each cordoned node.
         busy: Node to the job it carries.
         held: Wanted lock keys that another run holds, with the holder.
@@ -62,6 +63,7 @@ class GuardFacts:
     healthy: frozenset[str] = frozenset()
     silent: frozenset[str] | None = None
     standbys: tuple[str, ...] = ()
+    spares: tuple[str, ...] = ()
     warmed_at: Mapping[str, datetime] = field(default_factory=dict)
     job_nodes: tuple[str, ...] = ()
     cordon_owners: Mapping[str, str] = field(default_factory=dict)

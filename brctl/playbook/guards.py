@@ -152,8 +152,11 @@ def _standby(parameters: Arguments, facts: GuardFacts) -> Said:
     ready = sum(1 for name in facts.standbys if not within_s or _is_warm(name, within_s, facts))
     warm = f" and warmed within {describe_duration(within_s)}" if within_s else ""
     sentence = f"{ready} standbys ready{warm}, {wanted} needed"
+    # Who asks for warm ones means them; an idle node is warm for nobody.
+    spares = facts.spares[: max(wanted - ready, 0)] if not within_s else ()
+    sentence += f"; idle {fold(spares)} for the shortfall" if spares else ""
     way_out = "free or add a standby; `brctl standby list` shows them"
-    return Said(ready >= wanted, sentence, way_out)
+    return Said(ready + len(spares) >= wanted, sentence, way_out)
 
 
 def _is_warm(name: str, within_s: float, facts: GuardFacts) -> bool:

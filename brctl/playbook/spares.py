@@ -42,8 +42,10 @@ class PoolSize:
     @property
     def rules(self) -> str:
         """Which of the two decides."""
-        if self.group > self.losses:
+        if self.group > self.losses and self.group_axis:
             return f"the largest {self.group_axis} group"
+        if self.group > self.losses:
+            return "the smallest loss there is, one node"
         return f"P{self.risk * 100:g} of losses at once"
 
 

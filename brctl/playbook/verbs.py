@@ -63,7 +63,7 @@ VERBS: Mapping[str, Verb] = {
         _set("job"), _set("path", "step"), _set("reachable_without", "max_age"),
     ),
     "standby.acquire": Verb(
-        _set("count"), _set("nodes", "rejected", "doubtful"), _set("admit"),
+        _set("count"), _set("nodes", "rejected", "doubtful", "spares"), _set("admit", "job"),
         safety=Safety.REVERSIBLE, undoable=True,
     ),
     "standby.release": Verb(

@@ -1,4 +1,4 @@
-"""systemd units and crontab lines for a regular sweep, ready to install."""
+"""systemd units and crontab lines for a regular sweep or test of standbys, ready to install."""
 
 import re
 import shlex
@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 from brctl.model.units import describe_duration
 
+WHAT = {"brctl-sweep": "health sweep", "brctl-standby": "test of the standbys"}
+"""Names of the units and what they run."""
+
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9._/+@-]*")
 
 SERVICE = """\
 # /etc/systemd/system/{name}.service
 [Unit]
-Description=brctl health sweep
+Description=brctl {what}
 Documentation=man:systemd.service(5)
 After=network-online.target
 Wants=network-online.target
@@ -31,7 +34,7 @@ PrivateTmp=yes
 TIMER = """\
 # /etc/systemd/system/{name}.timer
 [Unit]
-Description=brctl health sweep every {every}
+Description=brctl {what} every {every}
 
 [Timer]
 OnCalendar={calendar}
@@ -92,11 +95,13 @@ def systemd_units(command: Sequence[str], every_s: float, name: str = "brctl-swe
         raise ValueError(f"{command[0]!r}: a unit needs a plain absolute path of the program")
     service = SERVICE.format(
         name=name,
+        what=WHAT[name],
         command=" ".join(_quote(word) for word in command),
         timeout_s=max(60, round(every_s * 0.8)),
     )
     timer = TIMER.format(
         name=name,
+        what=WHAT[name],
         every=describe_duration(every_s),
         calendar=calendar_of(every_s),
         spread_s=max(1, round(every_s / 5)),
@@ -110,14 +115,14 @@ def _quote(word: str) -> str:
     return text if re.fullmatch(r"[A-Za-z0-9._/+@:=%$,\[\]-]+", text) else f'"{text}"'
 
 
-def crontab_line(command: Sequence[str], every_s: float) -> str:
-    """One crontab line; brctl keeps its own lock and slot, so no flock and no sleep.
+def crontab_line(command: Sequence[str], every_s: float, *, spread: bool = True) -> str:
+    """One crontab line; a sweep keeps its own lock and slot, so no flock and no sleep.
 
     Raises:
         ValueError: The interval cannot be written in cron's fields.
     """
-    spread = f"{max(1, round(every_s / 5))}s"
-    words = [*command, "--jitter", spread]
+    slot = ("--jitter", f"{max(1, round(every_s / 5))}s") if spread else ()
+    words = [*command, *slot]
     # In a crontab % ends the command.
     text = " ".join(shlex.quote(word) for word in words).replace("%", r"\%")
     why = "# only what changed is printed, so that cron mails only that"

@@ -12,14 +12,31 @@ from brctl.view.text import columns, printable
 def standby_list_page(rows: Sequence[Mapping[str, Json]]) -> Page:
     """The answer of `standby list`."""
     shown = [
-        [str(r["node"]), str(r["state"]), _age(r["warmed_age_seconds"]), str(r["health"] or "-"),
+        [str(r["node"]), str(r["state"]), _ready(r), _age(_prepared(r)), str(r["health"] or "-"),
          _age(r["tested_age_seconds"]), printable(str(r["note"] or ""))]
         for r in rows
     ]  # fmt: skip
-    head = [["NODE", "STATE", "WARMED", "CHECKS", "TESTED", "NOTE"]]
+    head = [["NODE", "STATE", "READY", "AGE", "CHECKS", "TESTED", "NOTE"]]
     text = columns([*head, *shown]) if rows else "no standby; add one: brctl standby add NODE"
     names = tuple(str(row["node"]) for row in rows)
     return Page("StandbyList", {"standbys": list(rows)}, text, ExitCode.OK, names, tuple(rows))
+
+
+def _ready(row: Mapping[str, Json]) -> str:
+    """How much of a start is done already, as somebody saw it just now."""
+    job, waiting, wanted = row["parked_for"], row["parked_ranks"], row["wanted_ranks"]
+    if job is None:
+        return "cold" if row["warmed_age_seconds"] is None else "warm"
+    if waiting is None:
+        return f"parked for {job}? no answer"
+    if waiting == wanted:
+        return f"parked for {job}"
+    return f"parked for {job}: {waiting} of {wanted}" if waiting else f"cold, was parked for {job}"
+
+
+def _prepared(row: Mapping[str, Json]) -> Json:
+    parked = row["parked_age_seconds"]
+    return row["warmed_age_seconds"] if parked is None else parked
 
 
 def _age(value: Json) -> str:

@@ -73,6 +73,17 @@ def test_a_schedule_keeps_the_selection(config: Path) -> None:
     assert "OnCalendar=*:0/5" in units
 
 
+def test_the_standbys_test_can_be_scheduled_too(config: Path) -> None:
+    """Its own unit names, once an hour, silent when all is well."""
+    _, line = call(schedule_module, config, "cron", "--standby", "--program", "/usr/bin/brctl")
+    wanted = f"0 */1 * * * /usr/bin/brctl standby test --cron --config {config}"
+    assert line.splitlines()[1] == wanted
+    _, units = call(schedule_module, config, "systemd", "--standby", "--program", "/usr/bin/brctl")
+    assert "/etc/systemd/system/brctl-standby.timer" in units
+    with pytest.raises(UsageError, match="tests the whole pool"):
+        call(schedule_module, config, "cron", "--standby", "-w", "n1")
+
+
 def test_a_bad_interval_names_its_flag(config: Path) -> None:
     """Seven minutes drift."""
     with pytest.raises(UsageError, match="--every: 7m00: must divide"):

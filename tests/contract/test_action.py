@@ -131,6 +131,35 @@ async def test_undo_takes_back_and_may_be_repeated(verb: str, tmp_path: Path) ->
     assert after["code"] == before["code"]
 
 
+async def test_only_the_shortfall_comes_from_idle_nodes(tmp_path: Path) -> None:
+    """Two standbys are ready and three places free: both are taken, and one idle node."""
+    site, ground = site_for(tmp_path, "standby.acquire")
+    with ground.world.change() as data:
+        data |= {"spare": ["n1", "w1", "w2"], "dead": []}
+    action = ACTIONS["standby.acquire"]
+    given: dict[str, Json] = {"count": 3, "job": "demo"}
+    planned = [(change.subject, change.what) for change in await action.plan(site, given)]
+    assert planned == [
+        ("s1", "standby -> reserved"),
+        ("s2", "standby -> reserved"),
+        ("w1", "idle, no standby -> reserved for the shortfall"),
+    ]
+    done = await action.apply(site, given)
+    assert (done.out["nodes"], done.out["spares"]) == (["s1", "s2", "w1"], ["w1"])
+    assert "w1 no standby but idle, for the shortfall" in done.say
+    assert set(ground.world.read()["reservations"]) == {"s1", "s2", "w1"}
+
+
+async def test_a_sick_idle_node_is_passed_over_as_a_sick_standby_is(tmp_path: Path) -> None:
+    """It is taken out of service, and the next idle node is looked at."""
+    site, ground = site_for(tmp_path, "standby.acquire")
+    with ground.world.change() as data:
+        data |= {"spare": ["w1", "w2"], "sick": ["s1", "w1"]}
+    done = await ACTIONS["standby.acquire"].apply(site, {"count": 2})
+    assert (done.out["nodes"], done.out["spares"]) == (["s2", "w2"], ["w2"])
+    assert set(ground.world.read()["cordons"]) == {"s1", "w1"}
+
+
 @pytest.mark.parametrize("verb", ["node.cordon", "standby.acquire", "job.hot_update"])
 async def test_undo_leaves_alone_what_another_run_did(verb: str, tmp_path: Path) -> None:
     """Marks in the world decide what is ours."""

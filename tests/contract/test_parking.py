@@ -201,7 +201,7 @@ async def test_another_start_than_was_parked_for_is_cold(site: Site, change: str
     }[change]
     report = await site.backend.start_job(other, "", "R-1")
     assert report.warm == ()
-    assert "parked for another launch command, environment" in report.cold["n1"]
+    assert "parked for another launch command, environment, directory" in report.cold["n1"]
     assert site.parked_pids() == []
 
 

@@ -294,7 +294,7 @@ class FakeGround:
     def now(self) -> datetime:
         return NOON + timedelta(seconds=self.world.read()["seconds"])
 
-    def standbys(self) -> tuple[str, ...]:
+    def standbys(self, job: str = "") -> tuple[str, ...]:
         return self.inventory.names(NodeRole.STANDBY)
 
     def warmed_at(self) -> Mapping[str, datetime]:

@@ -155,6 +155,16 @@ def test_missing_standbys_are_counted() -> None:
     assert ask("standby", replace(FACTS, standbys=("s1", "s2")), at_least=2)[0]
 
 
+def test_idle_nodes_count_for_the_shortfall_and_are_named() -> None:
+    """Only as many as are missing, and never where warm standbys are asked for."""
+    facts = replace(FACTS, standbys=("s1",), spares=("w1", "w2"), warmed_at={"s1": ago(0.1)})
+    allowed, sentence = ask("standby", facts, at_least=2)
+    assert allowed
+    assert sentence == "1 standbys ready, 2 needed; idle w1 for the shortfall"
+    assert not ask("standby", facts, at_least=4)[0]
+    assert not ask("standby", facts, at_least=2, warmed_within="15m")[0]
+
+
 def test_a_cold_standby_does_not_count_where_warm_ones_are_wanted() -> None:
     """Never warmed and warmed too long ago are the same."""
     facts = replace(FACTS, standbys=("s1", "s2", "s3"), warmed_at={"s1": ago(0.1), "s2": ago(3)})

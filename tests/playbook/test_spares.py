@@ -57,3 +57,10 @@ def test_a_job_whose_groups_stay_inside_a_node_is_ruled_by_losses() -> None:
     job = replace(example_job(), ranks_per_node=8, axes=(("tp", 8), ("dp", 8)))
     assert largest_group(job) == (1, "")
     assert pool_size(job, 0.05).rules == "P99 of losses at once"
+
+
+def test_a_job_that_hardly_ever_loses_a_node_still_needs_one() -> None:
+    """The binomial says none and no group is wider than a node; the next loss is one."""
+    job = replace(example_job(), ranks_per_node=8, axes=(("tp", 8), ("dp", 8)))
+    size = pool_size(job, 0.0001)
+    assert (size.losses, size.needed, size.rules) == (0, 1, "the smallest loss there is, one node")
