@@ -13,6 +13,8 @@ from brctl.model.plan import Change, Sign
 from brctl.model.playbook import Arguments
 
 CLEAN_UP_GRACE_S = 5.0
+KEEP = "keep"
+"""Value of `running`: a job that runs whole is what was asked for, whoever started it."""
 
 
 class JobRestart(ReadOnly):
@@ -25,9 +27,12 @@ class JobRestart(ReadOnly):
         out: Arguments = {"ranks": len(state.alive), "checkpoint": asked}
         if state.unreachable:
             return Seen(None, say=f"{fold(state.unreachable)} does not answer")
-        return Seen(_is_whole(job, state, site.run), out, f"{len(state.alive)} ranks alive")
+        whole = any(_is_whole(job, state, mark) for mark in _accepted(site, state, given))
+        return Seen(whole, out, f"{len(state.alive)} ranks alive")
 
     async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        if given.get("running") == KEEP and (await self.observe(site, given)).done:
+            return ()
         checkpoint = arguments.text(given, "checkpoint", "") or "the job's own choice"
         job = arguments.text(given, "job")
         return (Change(Sign.ADD, f"job {job}", f"restarted from {checkpoint}"),)
@@ -66,6 +71,10 @@ class JobRestart(ReadOnly):
 
     async def confirm(self, site: Site, given: Arguments) -> Seen:
         return await self.observe(site, given)
+
+
+def _accepted(site: Site, state: JobRunState, given: Arguments) -> frozenset[str]:
+    return state.incarnations if given.get("running") == KEEP else frozenset({site.run})
 
 
 def _how(report: StartReport) -> str:

@@ -294,6 +294,15 @@ def _idle(parameters: Arguments, facts: GuardFacts) -> Said:
     return Said(False, f"in use: {named}", "stop the job first, or take another node")
 
 
+def _carries(parameters: Arguments, facts: GuardFacts) -> Said:
+    nodes = names(parameters, "nodes") or facts.named
+    strangers = [node for node in nodes if node not in facts.job_nodes]
+    if not strangers:
+        return Said(True, f"{fold(nodes)} carries job {facts.job}")
+    sentence = f"{fold(strangers)} does not carry job {facts.job}"
+    return Said(False, sentence, f"swapped already? `brctl job show {facts.job}`")
+
+
 def _kind(
     decide: Callable[[Arguments, GuardFacts], Said], required: str = "", **parameters: Parameter
 ) -> GuardKind:
@@ -313,6 +322,7 @@ GUARDS: Mapping[str, GuardKind] = {
                                 must_end_before_close=Takes.DURATION),
     "freeze": _kind(freeze, "calendar", calendar=Takes.TEXT, action=FREEZE_ACTIONS),
     "idle": _kind(_idle, nodes=Takes.NAMES),
+    "carries": _kind(_carries, nodes=Takes.NAMES),
     "owner": _kind(_owner, nodes=Takes.NAMES, cordoned_by=Takes.NAMES,
                    action=("refuse", "skip_node")),
     "lock": _kind(_lock, keys=Takes.NAMES),

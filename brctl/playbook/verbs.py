@@ -77,7 +77,8 @@ VERBS: Mapping[str, Verb] = {
         _set("job", "out", "in"), _set("nodes"), safety=Safety.REVERSIBLE, undoable=True,
     ),
     "job.restart": Verb(
-        _set("job"), _set("ranks", "checkpoint"), _set("checkpoint"), safety=Safety.DESTRUCTIVE,
+        _set("job"), _set("ranks", "checkpoint"), _set("checkpoint", "running"),
+        safety=Safety.DESTRUCTIVE,
     ),
     "job.replay": Verb(
         _set("job"), _set("suspects", "undecided"), _set("deadline"), safety=Safety.DISRUPTIVE,

@@ -1,0 +1,105 @@
+"""Every shipped playbook run twice in a row: the second time nothing changes.
+
+The cluster is a fake one in a file. What was asked to stop and start a job does so each time it is
+asked; such a playbook never does it without a person's yes.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brctl.engine.ground import Ground
+from brctl.engine.planning import prepare
+from brctl.engine.remediate import create_run, view
+from brctl.engine.run_files import Request
+from brctl.engine.run_process import carry_out
+from brctl.journal.store import Journal
+from brctl.library.guards import SiteGuards
+from brctl.library.playbooks import load_playbooks
+from brctl.library.shipped import shipped_dir
+from brctl.model.errors import GuardError
+from brctl.model.exit_codes import ExitCode
+from brctl.model.playbook import GuardSpec, Json, Need
+from brctl.playbook.approvals import confirmation_text
+from tests.fakes.ground import FakeGround, fake_ground
+
+SHIPPED = load_playbooks([shipped_dir("playbooks")])
+CORDONED = {"n1": {"owner": "brctl:R-0000", "reason": "x", "at": "2026-07-05T12:00:00.000Z"}}
+JOB: dict[str, Json] = {"job": "demo"}
+
+UNCHANGED: Mapping[str, tuple[dict[str, Json], dict[str, Any]]] = {
+    "cordon": ({"nodes": "n1"}, {}),
+    "uncordon": ({"nodes": "n1"}, {"cordons": CORDONED}),
+    "drain": ({"nodes": "n1"}, {}),
+    "return-to-service": ({"nodes": "s1"}, {"cordons": {"s1": CORDONED["n1"]}}),
+    "start-job": (JOB, {"ranks": {}}),
+    "stop-job": (JOB, {}),
+    "swap-and-resume": ({"suspects": "n3", **JOB}, {}),
+    "group-evict": ({"suspects": "n3", **JOB}, {}),
+    "replay": (JOB, {}),
+}
+"""Values, and what the world is like before the first time."""
+
+RESTARTS = frozenset({"restart-in-place", "stop-time-checks", "bisect-then-swap"})
+"""They stop and start the job: that is what they were asked for, each time."""
+
+NEED_CODE = frozenset({"hot-update", "code-rollback"})
+"""This job has no versions of its code, so there is nothing to change, not even once."""
+
+
+def run(ground: FakeGround, name: str, values: dict[str, Json]) -> tuple[ExitCode, bool]:
+    """The exit code, and whether any step said that it changed something."""
+
+    @asynccontextmanager
+    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
+        yield ground
+
+    playbook = SHIPPED[name]
+    try:
+        prepared = asyncio.run(prepare(ground, playbook, None, values))
+        words = confirmation_text(playbook, len(prepared.plan.nodes), "demo")
+        run_dir = create_run(ground, prepared, Request("cron", yes=True, typed=words))
+    except GuardError:
+        return ExitCode.REFUSED, False
+    code = asyncio.run(carry_out(run_dir, open_fake, Journal))
+    return code, any(step.changed for step in view(run_dir).record.steps.values())
+
+
+@pytest.mark.parametrize("name", sorted(UNCHANGED))
+def test_the_second_time_nothing_changes(name: str, tmp_path: Path) -> None:
+    """Done already, or refused because it is done already; the world is the same."""
+    values, before = UNCHANGED[name]
+    ground = fake_ground(tmp_path)
+    ground.guards = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
+    with ground.world.change() as data:
+        data |= {"dead": [], **before}
+    assert run(ground, name, values) == (ExitCode.OK, True)
+    after = ground.world.read()["effects"]
+    code, changed = run(ground, name, values)
+    assert code in (ExitCode.OK, ExitCode.REFUSED)
+    assert not changed
+    assert ground.world.read()["effects"] == after
+
+
+@pytest.mark.parametrize("name", sorted(RESTARTS))
+def test_what_restarts_a_job_asks_a_person_each_time(name: str, tmp_path: Path) -> None:
+    """So that a loop somewhere can never restart a job again and again."""
+    plan = asyncio.run(prepare(fake_ground(tmp_path), SHIPPED[name], None, JOB)).plan
+    assert plan.people is not Need.NONE
+
+
+@pytest.mark.parametrize("name", sorted(NEED_CODE))
+def test_without_a_code_change_there_is_nothing_to_do(name: str, tmp_path: Path) -> None:
+    """Refused before the job is touched."""
+    ground = fake_ground(tmp_path)
+    assert run(ground, name, JOB) == (ExitCode.ROLLED_BACK, False)
+    assert ground.world.read()["effects"] == []
+
+
+def test_every_shipped_playbook_is_in_one_of_the_tables() -> None:
+    """A new playbook cannot be forgotten here."""
+    assert set(SHIPPED) == {*UNCHANGED, *RESTARTS, *NEED_CODE}
