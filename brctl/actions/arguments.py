@@ -38,6 +38,14 @@ def text(given: Arguments, key: str, default: str | None = None) -> str:
     return value
 
 
+def texts(given: Arguments, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """A list of texts."""
+    value = given.get(key, list(default))
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise ActionFailed(f"`{key}` must be a list, not {value!r}")
+    return tuple(str(item) for item in value)
+
+
 def count(given: Arguments, key: str, default: int | None = None) -> int:
     """A whole number of at least zero."""
     value: Json = given.get(key, default)

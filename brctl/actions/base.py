@@ -3,10 +3,13 @@
 import sys
 from collections.abc import Mapping
 
+from brctl.actions.burnin_run import BurninRun
 from brctl.actions.check_run import CheckRun
 from brctl.actions.ckpt_select import CkptSelect
+from brctl.actions.ckpt_verify import CkptVerify
 from brctl.actions.contract import Action
 from brctl.actions.evidence_capture import EvidenceCapture
+from brctl.actions.gpu_reset import GpuReset
 from brctl.actions.incident_note import IncidentNote
 from brctl.actions.job_hot_update import JobHotUpdate
 from brctl.actions.job_replace_nodes import JobReplaceNodes
@@ -17,17 +20,26 @@ from brctl.actions.job_stop import JobStop
 from brctl.actions.job_verify_code import JobVerifyCode
 from brctl.actions.job_wait_progress import JobWaitProgress
 from brctl.actions.nccl_bisect import NcclBisect
+from brctl.actions.nccl_test import NcclTest
 from brctl.actions.node_cordon import NodeCordon
 from brctl.actions.node_drain import NodeDrain
 from brctl.actions.node_label import NodeLabel
+from brctl.actions.node_reboot import NodeReboot
 from brctl.actions.node_uncordon import NodeUncordon
 from brctl.actions.script import Script
+from brctl.actions.stacks_dump import StacksDump
 from brctl.actions.standby_acquire import StandbyAcquire
 from brctl.actions.standby_release import StandbyRelease
 from brctl.model.playbook import Step
 
 ACTIONS: Mapping[str, Action] = {
     "check.run": CheckRun(),
+    "stacks.dump": StacksDump(),
+    "node.reboot": NodeReboot(),
+    "nccl.test": NcclTest(),
+    "gpu.reset": GpuReset(),
+    "ckpt.verify": CkptVerify(),
+    "burnin.run": BurninRun(),
     "nccl.bisect": NcclBisect(),
     "ckpt.select": CkptSelect(),
     "evidence.capture": EvidenceCapture(),

@@ -15,10 +15,11 @@ from typing import Protocol
 from brctl.backends.contract import Backend
 from brctl.journal.code_ledger import CodeLedger
 from brctl.model.answer import Answer, Command
+from brctl.model.burnin import Burnin
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
-from brctl.model.localisation import Bisection
+from brctl.model.localisation import Bisection, GroupResult
 from brctl.model.plan import Change
 from brctl.model.playbook import Arguments
 from brctl.model.report import NodeReport
@@ -158,6 +159,36 @@ class Site(Protocol):
 
     async def command(self, node: str, command: Command) -> Answer:
         """Run one program on one node."""
+        ...
+
+    def select(self, text: str) -> tuple[str, ...]:
+        """The nodes a selector means: names, `@golden`, `@cordoned`."""
+        ...
+
+    async def run_program(
+        self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
+    ) -> Answer:
+        """Run one program on a node; as root with the configured prefix of `ssh.sudo`."""
+        ...
+
+    async def burn_in(
+        self, nodes: Sequence[str], level: int, duration_s: float, stop_on: Sequence[str]
+    ) -> Burnin:
+        """Load nodes and check every result.
+
+        Raises:
+            GuardError: A job runs on one of them.
+        """
+        ...
+
+    async def test_groups(
+        self, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
+    ) -> Sequence[GroupResult]:
+        """Run one collective in disjoint groups side by side."""
+        ...
+
+    async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
+        """Keep the stacks of a job's ranks in a folder; the ranks that gave none."""
         ...
 
 

@@ -8,14 +8,16 @@ from typing import Protocol
 
 from brctl.backends.contract import Backend
 from brctl.engine.bisect import BisectOptions
+from brctl.engine.burnin import BurninPlan, burn_in
 from brctl.engine.diagnose import still_true
-from brctl.engine.group_search import search_nodes
+from brctl.engine.group_search import search_nodes, test_groups
 from brctl.engine.node_states import ailing_nodes
 from brctl.engine.pair_check import askable, probed, with_pairs
 from brctl.engine.people import groups_of
 from brctl.engine.replay_phases import phases_of, replay_job
+from brctl.engine.stacks import dump_stacks
 from brctl.engine.standby_pool import Pool, load_pool
-from brctl.engine.sweeping import Question, judge
+from brctl.engine.sweeping import Question, choose_nodes, judge
 from brctl.engine.verdict_store import load
 from brctl.engine.wiring import World
 from brctl.evidence.job import RANKS_CHECK, read_job
@@ -24,12 +26,13 @@ from brctl.library.calendars import load_calendar
 from brctl.library.guards import SiteGuards, load_guards
 from brctl.library.parameters import fill_parameters
 from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.burnin import Burnin
 from brctl.model.calendar import Calendar
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
-from brctl.model.localisation import Bisection
+from brctl.model.localisation import Bisection, GroupResult
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth
 from brctl.model.units import parse_rfc3339
@@ -88,6 +91,24 @@ class Ground(Protocol):
     ) -> NodeReport: ...
 
     async def progress(self, job: Job) -> JobStatus: ...
+
+    def select(self, text: str) -> tuple[str, ...]: ...
+
+    async def run_program(
+        self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
+    ) -> Answer: ...
+
+    async def burn_in(
+        self, nodes: Sequence[str], level: int, duration_s: float, stop_on: Sequence[str]
+    ) -> Burnin: ...
+
+    async def test_groups(
+        self, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
+    ) -> Sequence[GroupResult]: ...
+
+    async def dump_stacks(
+        self, job: Job, folder: Path, nodes: Sequence[str]
+    ) -> tuple[int, ...]: ...
 
     async def command(self, node: str, command: Command) -> Answer: ...
 
@@ -187,6 +208,30 @@ class WorldGround:
 
     async def progress(self, job: Job) -> JobStatus:
         return read_job(job, await self._sweep(job.nodes, (RANKS_CHECK,), job, {}))
+
+    def select(self, text: str) -> tuple[str, ...]:
+        return choose_nodes(self._world, text, None)
+
+    async def run_program(
+        self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
+    ) -> Answer:
+        prefix = self._world.settings.ssh.sudo.split() if root else []
+        command = Command((*prefix, *argv), deadline_s=deadline_s)
+        return await self._world.transport.run(self.inventory.nodes[node], command)
+
+    async def burn_in(
+        self, nodes: Sequence[str], level: int, duration_s: float, stop_on: Sequence[str]
+    ) -> Burnin:
+        plan = BurninPlan(tuple(nodes), level, duration_s, tuple(stop_on))
+        return await burn_in(self._world, plan)
+
+    async def test_groups(
+        self, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
+    ) -> Sequence[GroupResult]:
+        return await test_groups(self._world, groups, op, size_bytes, reps)
+
+    async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
+        return await dump_stacks(self._world, job, folder, nodes)
 
     def groups_of(self, person: str) -> Collection[str]:
         return groups_of(person)

@@ -9,10 +9,27 @@ from brctl.engine.group_runner import RoundOrder
 from brctl.engine.group_runner_torch import TorchRunner
 from brctl.engine.wiring import World
 from brctl.localise.problem import Problem
-from brctl.model.localisation import Bisection
+from brctl.model.localisation import Bisection, GroupResult
 
 ALONE_S = 60.0
 """A collective inside one node that takes longer has hung."""
+
+
+async def test_groups(
+    world: World, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
+) -> tuple[GroupResult, ...]:
+    """One collective in each group, all side by side; a group that cannot start has no result."""
+    names = [node for group in groups for node in group]
+    runner = TorchRunner(world.transport, world.inventory.nodes, world.settings.ssh.fanout)
+    try:
+        before = await preflight(runner, names, RoundOrder(0, op, size_bytes, reps, (), ALONE_S))
+        fit = tuple(group for group in groups if set(group) <= set(before.nodes))
+        order = RoundOrder(1, op, size_bytes, reps, fit, ALONE_S)
+        found = (await runner.run(order)).results if fit else ()
+    finally:
+        await runner.close()
+    measured = dict(zip(fit, found, strict=True))
+    return tuple(measured.get(group, GroupResult(reps, None)) for group in groups)
 
 
 async def search_nodes(

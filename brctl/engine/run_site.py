@@ -10,10 +10,11 @@ from brctl.engine.ground import Ground
 from brctl.engine.telling import run_facts
 from brctl.journal.code_ledger import CodeLedger
 from brctl.model.answer import Answer, Command
+from brctl.model.burnin import Burnin
 from brctl.model.inventory import Inventory
 from brctl.model.job import Job
 from brctl.model.job_status import JobStatus
-from brctl.model.localisation import Bisection
+from brctl.model.localisation import Bisection, GroupResult
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth
 from brctl.notify.notifier import Notifier
@@ -80,6 +81,27 @@ class RunSite:
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
     ) -> NodeReport:
         return await self._ground.ask(node, check, job, parameters)
+
+    def select(self, text: str) -> tuple[str, ...]:
+        return self._ground.select(text)
+
+    async def run_program(
+        self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
+    ) -> Answer:
+        return await self._ground.run_program(node, argv, deadline_s, root=root)
+
+    async def burn_in(
+        self, nodes: Sequence[str], level: int, duration_s: float, stop_on: Sequence[str]
+    ) -> Burnin:
+        return await self._ground.burn_in(nodes, level, duration_s, stop_on)
+
+    async def test_groups(
+        self, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
+    ) -> Sequence[GroupResult]:
+        return await self._ground.test_groups(groups, op, size_bytes, reps)
+
+    async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
+        return await self._ground.dump_stacks(job, folder, nodes)
 
     async def progress(self, job: Job) -> JobStatus:
         return await self._ground.progress(job)

@@ -64,11 +64,23 @@ async def capture_rounds(
     for number in range(1, times + 1):
         if number > 1:
             await asyncio.sleep(every_s)
-        round_dir = folder / f"round-{number}"
-        round_dir.mkdir(parents=True, exist_ok=True)
-        for one in await capture(world, job, nodes):
-            path = round_dir / f"rank-{one.rank:05d}.json"
-            path.write_text(json.dumps(_document(one)), encoding="utf-8")
+        _save_round(folder / f"round-{number}", await capture(world, job, nodes))
+
+
+async def dump_stacks(
+    world: World, job: Job, folder: Path, nodes: Sequence[str]
+) -> tuple[int, ...]:
+    """One round of stacks into a folder; the ranks that gave none."""
+    captured = await capture(world, job, nodes)
+    _save_round(folder / "round-1", captured)
+    return tuple(one.rank for one in captured if not one.threads)
+
+
+def _save_round(folder: Path, captured: Sequence[Captured]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in captured:
+        path = folder / f"rank-{one.rank:05d}.json"
+        path.write_text(json.dumps(_document(one)), encoding="utf-8")
 
 
 def _ranks_of(report: NodeReport, job: Job) -> list[Captured]:

@@ -97,12 +97,29 @@ VERBS: Mapping[str, Verb] = {
     "job.wait_progress": Verb(
         _set("job"), _set("first_step", "step"), _set("steps", "within", "beyond"),
     ),
+    "gpu.reset": Verb(
+        _set("nodes"), _set("reset"), _set("gpus"), safety=Safety.DESTRUCTIVE,
+    ),
+    "node.reboot": Verb(
+        _set("nodes"), _set("rebooted"), _set("within"), safety=Safety.DESTRUCTIVE,
+    ),
+    "burnin.run": Verb(
+        _set("nodes"), _set("passed", "failed", "burnin"),
+        _set("level", "duration", "stop_on", "may_fail"), safety=Safety.DISRUPTIVE,
+    ),
+    "nccl.test": Verb(
+        _set("nodes"), _set("passed", "failed"),
+        _set("against", "op", "size", "reps", "min_busbw_ratio", "may_fail"),
+        safety=Safety.DISRUPTIVE,
+    ),
+    "stacks.dump": Verb(_set("job"), _set("directory", "silent"), _set("nodes")),
+    "ckpt.verify": Verb(_set("job"), _set("path", "step"), _set("path", "reachable_without")),
     "incident.note": Verb(_set("text"), _set("file")),
 }  # fmt: skip
 
 ANNOUNCED = frozenset(
-    {"node.reboot", "gpu.reset",
-     "ckpt.verify", "burnin.run", "nccl.test", "nccl.bisect", "stacks.dump",
+    {
+
      "notify.page", "notify.chat", "incident.timeline", "ticket.create", "report.table",
      "ansible.playbook"}
 )  # fmt: skip

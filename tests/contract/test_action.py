@@ -11,7 +11,13 @@ from brctl.playbook.verbs import VERBS
 from tests.fakes.ground import NOON, FakeGround, example_code, fake_ground
 
 ARGUMENTS: dict[str, dict[str, Json]] = {
+    "burnin.run": {"nodes": ["n1", "n2"], "duration": "1m"},
     "check.run": {"nodes": ["n1"], "level": 2},
+    "ckpt.verify": {"job": "demo"},
+    "gpu.reset": {"nodes": ["s1"]},
+    "nccl.test": {"nodes": ["n1", "n2", "n4"], "min_busbw_ratio": 0.9},
+    "node.reboot": {"nodes": ["s1"]},
+    "stacks.dump": {"job": "demo"},
     "nccl.bisect": {"nodes": ["n1", "n2", "n3"]},
     "ckpt.select": {"job": "demo"},
     "evidence.capture": {"nodes": ["n3"]},

@@ -17,9 +17,10 @@ from brctl.fanout.local import LocalTransport
 from brctl.model.errors import BrctlError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.job import Job
-from tests.fakes.ground import FileBackend, WorldFile
+from tests.fakes.ground import FileBackend
 from tests.fakes.kube.cluster import KubeCluster, kube_cluster, no_kubectl
 from tests.fakes.slurm_cluster import missing, slurm_cluster
+from tests.fakes.world_file import WorldFile
 
 AT = datetime(2026, 7, 5, 12, tzinfo=UTC)
 SLEEPER = ("/bin/sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.05; done")

@@ -1,13 +1,8 @@
 """A small cluster in one file: what the engine does to it survives the engine's death."""
 
 import asyncio
-import fcntl
-import json
-import os
-import signal
 from asyncio.subprocess import PIPE
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -27,6 +22,7 @@ from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.guards import SiteGuards
 from brctl.library.notify_settings import NotifySettings
 from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.burnin import Burnin
 from brctl.model.calendar import Calendar
 from brctl.model.code import JobCode
 from brctl.model.evidence import Evidence, Role, Subject, Weight
@@ -40,12 +36,16 @@ from brctl.model.localisation import (
     Exclusion,
     FaultKind,
     Finding,
+    GroupResult,
 )
+from brctl.model.nodeset import expand
 from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from brctl.model.sweep import Health, NodeHealth
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.model.verdict import Suspect, Verdict
 from brctl.notify.notifier import Notifier
+from tests.fakes import node_programs
+from tests.fakes.world_file import WorldFile
 
 NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)
 ACTIVE, STANDBYS = ("n1", "n2", "n3", "n4"), ("s1", "s2")
@@ -96,51 +96,6 @@ def example_verdict(at: datetime = NOON) -> Verdict:
         job="demo",
         job_step=40,
     )
-
-
-EMPTY: dict[str, Any] = {
-    "cordons": {},
-    "labels": {},
-    "guests": {},
-    "reservations": {},
-    "nodes": list(ACTIVE),
-    "ranks": {"0": "first", "1": "first", "2": "first", "3": "first"},
-    "dead": ["n3"],
-    "sick": [],
-    "spare": [],
-    "step": 40,
-    "seconds": 0.0,
-    "effects": [],
-    "still_true": True,
-}
-
-
-class WorldFile:
-    """The cluster as JSON, changed under a lock; `effects` lists every real change in order.
-
-    With KILL_AFTER_EFFECT=n the process dies right after the change that made it n of them.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        if not path.exists():
-            path.write_text(json.dumps(EMPTY))
-
-    def read(self) -> dict[str, Any]:
-        data: dict[str, Any] = json.loads(self._path.read_text())
-        return data
-
-    @contextmanager
-    def change(self) -> Iterator[dict[str, Any]]:
-        with self._path.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            data = self.read()
-            yield data
-            partial = self._path.with_suffix(".part")
-            partial.write_text(json.dumps(data))
-            partial.rename(self._path)
-            if len(data["effects"]) >= int(os.environ.get("KILL_AFTER_EFFECT", "1000")):
-                os.kill(os.getpid(), signal.SIGKILL)
 
 
 class FileBackend:
@@ -371,6 +326,11 @@ class FakeGround:
             return NodeReport(
                 node, Outcome.ANSWERED, (CheckResult(check, ProbeStatus.MEASURED, (row,)),)
             )
+        if check.startswith("gpu."):
+            gpus = tuple(node_programs.gpu_rows(self.world.read(), node, check))
+            return NodeReport(
+                node, Outcome.ANSWERED, (CheckResult(check, ProbeStatus.MEASURED, gpus),)
+            )
         for step, whole in self.checkpoints():
             subject = f"ckpt:step-{step:08d}"
             rows.append(Measurement("job.checkpoint.step", subject, step))
@@ -394,6 +354,29 @@ class FakeGround:
 
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset(), frozenset()
+
+    def select(self, text: str) -> tuple[str, ...]:
+        """Everybody who is not in the job is known to be good."""
+        return STANDBYS if text == "@golden" else expand(text)
+
+    async def run_program(
+        self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
+    ) -> Answer:
+        return node_programs.run_program(self.world, node, argv, root=root)
+
+    async def burn_in(
+        self, nodes: Sequence[str], level: int, duration_s: float, stop_on: Sequence[str]
+    ) -> Burnin:
+        return node_programs.burn_in(self.world, nodes, level, duration_s)
+
+    async def test_groups(
+        self, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
+    ) -> Sequence[GroupResult]:
+        return node_programs.test_groups(self.world, groups, reps)
+
+    async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
+        dead = [job.nodes.index(node) for node in self.world.read()["dead"] if node in job.nodes]
+        return node_programs.dump_stacks(folder, range(job.world_size), dead)
 
     async def command(self, node: str, command: Command) -> Answer:
         """Every node is this machine; a dead one does not answer."""

@@ -1,0 +1,34 @@
+"""What one check measured on one node, for verbs that look before they act."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from brctl.model.answer import Outcome
+from brctl.model.report import Measurement, NodeReport, ProbeStatus, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """One check's measurements.
+
+    Attributes:
+        problem: Why there are none; "" when there are. Silence is no reading of zero.
+    """
+
+    measurements: tuple[Measurement, ...]
+    problem: str = ""
+
+    def values(self, name: str) -> Mapping[str, Value]:
+        """Subject to value of one measurement."""
+        return {m.subject: m.value for m in self.measurements if m.name == name}
+
+
+def readings_of(report: NodeReport, check: str) -> Readings:
+    """The measurements of a check in a report, or the reason why there are none."""
+    if report.outcome is not Outcome.ANSWERED:
+        return Readings((), report.detail or report.outcome.value)
+    result = next((r for r in report.results if r.check == check), None)
+    if result is None or result.status is not ProbeStatus.MEASURED or not result.measurements:
+        notes = result.notes if result is not None else ()
+        return Readings((), notes[0] if notes else "no measurement")
+    return Readings(tuple(result.measurements))

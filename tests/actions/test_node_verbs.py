@@ -1,0 +1,139 @@
+"""Verbs that act on machines refuse when somebody would be hurt, and believe only what they see."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brctl.actions.base import ACTIONS
+from brctl.actions.contract import ActionFailed, FailureKind
+from brctl.engine.run_site import RunSite
+from brctl.model.playbook import Json
+from tests.fakes.ground import FakeGround, fake_ground
+
+JOBLESS: dict[str, Any] = {"dead": [], "ranks": {}}
+
+
+def at(folder: Path, **world: Any) -> tuple[RunSite, FakeGround]:
+    ground = fake_ground(folder)
+    with ground.world.change() as data:
+        data |= {**JOBLESS, **world}
+    return RunSite(ground, "R-0001", folder), ground
+
+
+@pytest.mark.parametrize(
+    ("given", "world", "says"),
+    [
+        ({"nodes": ["s1"]}, {"held": {"s1": 2}}, "s1: processes hold gpu:0 by 2; end them first"),
+        ({"nodes": ["s1"]}, {"dead": ["s1"]}, "nobody can tell which processes hold its GPUs"),
+        ({"nodes": ["n1"]}, {"ranks": {"0": "x"}}, "n1 carries ranks of demo; stop the job first"),
+        ({"nodes": ["s1"]}, {"unresettable": ["s1"]}, "currently in use"),
+        ({"nodes": ["s1"], "gpus": ["-r"]}, {}, "`gpus` is all, or indexes"),
+        ({"nodes": ["s1"], "gpus": "0; reboot"}, {}, "`gpus` is all, or indexes"),
+    ],
+)
+async def test_a_reset_that_would_hurt_somebody_is_refused(
+    given: dict[str, Json], world: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    """Processes die of a reset; who cannot be seen is not excluded, and no option slips in."""
+    site, ground = at(tmp_path, **world)
+    with pytest.raises(ActionFailed) as caught:
+        await ACTIONS["gpu.reset"].apply(site, given)
+    assert says in str(caught.value)
+    assert ground.world.read()["effects"] == []
+
+
+async def test_a_node_of_a_stopped_job_may_be_reset(tmp_path: Path) -> None:
+    """Belonging to a job is not carrying it; and whether it was done is looked at, not assumed."""
+    site, ground = at(tmp_path)
+    verb = ACTIONS["gpu.reset"]
+    done = await verb.apply(site, {"nodes": ["n1"], "gpus": [0, 1]})
+    assert done.say == "0, 1 of n1 reset"
+    assert (await verb.observe(site, {"nodes": ["n1"]})).done is None
+    assert (await verb.confirm(site, {"nodes": ["n1"]})).done is True
+    with ground.world.change() as data:
+        data["lost_gpus"] = ["n1"]
+    assert (await verb.confirm(site, {"nodes": ["n1"]})).say == "n1: gpu:0 is lost"
+
+
+async def test_a_reboot_is_ordered_once_and_seen_by_another_boot(tmp_path: Path) -> None:
+    """A controller that died after the order finds the new boot and sends nobody down again."""
+    site, ground = at(tmp_path)
+    verb, given = ACTIONS["node.reboot"], {"nodes": ["s1", "s2"]}
+    assert (await verb.observe(site, given)).done is False
+    await verb.apply(site, given)
+    assert sorted(ground.world.read()["effects"]) == ["reboot s1", "reboot s2"]
+    assert (await verb.observe(site, given)).done is True
+    await verb.apply(site, given)
+    assert len(ground.world.read()["effects"]) == 2
+
+
+async def test_a_node_that_does_not_come_back_is_a_timeout(tmp_path: Path) -> None:
+    """The limit is named, and nothing is claimed."""
+    site, _ = at(tmp_path, stuck=["s1"])
+    with pytest.raises(ActionFailed, match="s1 is not back") as caught:
+        await ACTIONS["node.reboot"].apply(site, {"nodes": ["s1"], "within": "30s"})
+    assert caught.value.kind is FailureKind.TIMEOUT
+    (tmp_path / "b").mkdir()
+    site, _ = at(tmp_path / "b", dead=["s1"])
+    with pytest.raises(ActionFailed, match="through its BMC"):
+        await ACTIONS["node.reboot"].apply(site, {"nodes": ["s1"]})
+
+
+async def test_nodes_that_carry_ranks_are_not_rebooted(tmp_path: Path) -> None:
+    """The job would lose them."""
+    site, ground = at(tmp_path, ranks={"1": "x"})
+    with pytest.raises(ActionFailed, match="n2 carries ranks of demo"):
+        await ACTIONS["node.reboot"].apply(site, {"nodes": ["n2", "s1"]})
+    assert ground.world.read()["effects"] == []
+
+
+async def test_a_burn_in_that_did_not_finish_is_not_passed(tmp_path: Path) -> None:
+    """Dead and sick nodes are both named, each with its own reason."""
+    site, _ = at(tmp_path, sick=["n1"], dead=["n2"])
+    with pytest.raises(ActionFailed) as caught:
+        await ACTIONS["burnin.run"].apply(site, {"nodes": ["n1", "n2", "n4"]})
+    assert "n1 failed: a GPU is lost; n2 unfinished: no answer" in str(caught.value)
+    done = await ACTIONS["burnin.run"].apply(site, {"nodes": ["n1", "n4"], "may_fail": True})
+    assert (done.out["passed"], done.out["failed"]) == (["n4"], ["n1"])
+
+
+async def test_bandwidth_is_compared_with_two_known_good_nodes(tmp_path: Path) -> None:
+    """Wrong, slow and silent are three different sentences."""
+    site, _ = at(tmp_path, sick=["n1"], slow=["n2"], dead=["n3"])
+    given: dict[str, Json] = {"nodes": ["n1", "n2", "n3", "n4"], "min_busbw_ratio": 0.92}
+    with pytest.raises(ActionFailed) as caught:
+        await ACTIONS["nccl.test"].apply(site, given)
+    said = str(caught.value)
+    assert said.startswith("1 of 4 nodes pass all_reduce beside s[1-2]")
+    assert "n1: 1 of 8 collectives with s1 are wrong" in said
+    assert "n2: 33.33 GB/s beside s2, less than 0.92 of 100.00 GB/s" in said
+    assert "n3: no answer beside s1" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"against": ["n1"]}, "names no other node"),
+        ({"against": ["s1"], "min_busbw_ratio": 0.9}, "needs two known-good nodes"),
+        ({"op": "broadcast"}, "`op` is one of"),
+    ],
+)
+async def test_a_test_without_a_measure_is_no_test(
+    given: dict[str, Json], says: str, tmp_path: Path
+) -> None:
+    """Nothing passes because there was nothing to compare with."""
+    site, _ = at(tmp_path)
+    with pytest.raises(ActionFailed, match=says):
+        await ACTIONS["nccl.test"].apply(site, {"nodes": ["n1"], **given})
+
+
+async def test_a_named_checkpoint_is_the_one_that_is_read(tmp_path: Path) -> None:
+    """The newest is damaged; asked for by name that is an error, unnamed the next whole one."""
+    site, _ = at(tmp_path)
+    verb = ACTIONS["ckpt.verify"]
+    assert (await verb.apply(site, {"job": "demo"})).out["step"] == 38
+    with pytest.raises(ActionFailed, match="step 40"):
+        await verb.apply(site, {"job": "demo", "path": "/ckpt/step-00000040"})
+    with pytest.raises(ActionFailed, match="no checkpoint 'step-1'"):
+        await verb.apply(site, {"job": "demo", "path": "/ckpt/step-1"})

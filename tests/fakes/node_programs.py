@@ -1,0 +1,98 @@
+"""What programs do on the nodes of a WorldFile: said to be fakes, and nothing real is started."""
+
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from brctl.model.answer import Answer, Outcome
+from brctl.model.burnin import Burnin, BurninState, NodeBurnin
+from brctl.model.localisation import GroupResult
+from brctl.model.report import Measurement
+from tests.fakes.world_file import WorldFile
+
+GOOD_GB_PER_S = 100.0
+
+
+def boot_id(node: str, boots: int) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{node}/{boots}"))
+
+
+def run_program(world: WorldFile, node: str, argv: Sequence[str], *, root: bool) -> Answer:
+    """The programs that verbs run, on a node that is not there."""
+    data = world.read()
+    if node in data["dead"]:
+        return Answer(node, Outcome.UNREACHABLE, None, b"", b"", 0.0, "no answer")
+    words, boots = tuple(argv), data.get("boots", {}).get(node, 0)
+    if words == ("cat", "/proc/sys/kernel/random/boot_id"):
+        return _answer(node, boot_id(node, boots))
+    assert root, f"{words} needs root"
+    if words == ("systemctl", "reboot"):
+        with world.change() as data:
+            data.setdefault("boots", {})[node] = boots + (node not in data.get("stuck", []))
+            data["effects"].append(f"reboot {node}")
+        return Answer(node, Outcome.DIED, None, b"", b"", 0.0, "connection lost")
+    assert words[:2] == ("nvidia-smi", "--gpu-reset"), words
+    if node in data.get("unresettable", []):
+        return _answer(node, "GPU 00000000:18:00.0 is currently in use.\n", 19)
+    with world.change() as data:
+        data["effects"].append(f"reset gpus of {node}")
+    return _answer(node, "All done.\n")
+
+
+def _answer(node: str, text: str, status: int = 0) -> Answer:
+    return Answer(node, Outcome.ANSWERED, status, text.encode(), b"", 0.0)
+
+
+def gpu_rows(data: dict[str, Any], node: str, check: str) -> list[Measurement]:
+    """Two GPUs of eight are enough to tell one from the other."""
+    held, lost = data.get("held", {}).get(node, 0), node in data.get("lost_gpus", [])
+    if check == "gpu.processes":
+        return [Measurement("gpu.processes.count", f"gpu:{i}", held * (i == 0)) for i in range(2)]
+    return [
+        Measurement("gpu.devices.nvml_count", "node", 7 if lost else 8),
+        Measurement("gpu.device.lost", "gpu:0", lost),
+        Measurement("gpu.device.lost", "gpu:1", False),
+    ]
+
+
+def burn_in(world: WorldFile, nodes: Sequence[str], level: int, duration_s: float) -> Burnin:
+    """Sick nodes fail, dead ones do not finish."""
+    data = world.read()
+
+    def one(node: str) -> NodeBurnin:
+        if node in data["dead"]:
+            return NodeBurnin(node, BurninState.UNFINISHED, reason="no answer")
+        if node in data["sick"]:
+            return NodeBurnin(node, BurninState.FAILED, 1, "a GPU is lost")
+        return NodeBurnin(node, BurninState.PASSED, 3)
+
+    from tests.fakes.ground import NOON
+
+    return Burnin("B-1", level, (), NOON, duration_s, duration_s, 1, tuple(map(one, nodes)))
+
+
+def test_groups(
+    world: WorldFile, groups: Sequence[tuple[str, ...]], reps: int
+) -> tuple[GroupResult, ...]:
+    """Sick nodes give wrong results, slow ones a third of the bandwidth, dead ones nothing."""
+    data = world.read()
+
+    def one(group: tuple[str, ...]) -> GroupResult:
+        if set(group) & set(data["dead"]):
+            return GroupResult(reps, None)
+        wrong = 1 if set(group) & set(data["sick"]) else 0
+        slow = set(group) & set(data.get("slow", []))
+        return GroupResult(reps, wrong, GOOD_GB_PER_S / 3 if slow else GOOD_GB_PER_S)
+
+    return tuple(map(one, groups))
+
+
+test_groups.__test__ = False  # type: ignore[attr-defined]  # a fake, not a test
+
+
+def dump_stacks(folder: Path, ranks: Sequence[int], dead: Sequence[int]) -> tuple[int, ...]:
+    (folder / "round-1").mkdir(parents=True)
+    for rank in ranks:
+        (folder / "round-1" / f"rank-{rank:05d}.json").write_text("{}")
+    return tuple(dead)
