@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from brctl.backends.contract import JobRunState, StartReport, StopReport
 from brctl.backends.kubectl import Kubectl
-from brctl.backends.kubernetes_jobs import released, suspended, without_start_time
-from brctl.backends.kubernetes_pods import BY_OTHERS, Pod, ranks_of
+from brctl.backends.kubernetes_jobs import on_nodes, released, suspended
+from brctl.backends.kubernetes_pods import BY_OTHERS, Pod, bound_to, ranks_of
 from brctl.backends.kubernetes_remake import Remaking
 from brctl.backends.kubernetes_workloads import Look, Workloads
 from brctl.model.job import Job
@@ -36,18 +36,22 @@ class Control:
     async def start(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
         """Unsuspend, and wait until every pod runs; what does not start is suspended again."""
         await self._remaking.finish(job)
-        found = await self._workloads.must_find(job)
+        look = await self._workloads.must_look(job)
+        here, found = look.job, look.workload
         if not found.suspended and not found.ended:
             if found.incarnation != incarnation:
                 why = f"{found.name} runs already, started by {found.incarnation or BY_OTHERS}"
-                return StartReport((), dict.fromkeys(job.nodes, why))
-            return await self._started(job)
-        look = await self._workloads.look(job)
-        here = look.job if look is not None else job
+                return StartReport((), dict.fromkeys(here.nodes, why))
+            return await self._started(here)
         if found.ended or (checkpoint and not found.hears_checkpoint):
             await self._remaking.begin(job, found)
+            found = await self._workloads.must_find(job)
         await self._workloads.bind(here)
-        await self._release(here, checkpoint, incarnation)
+        found = await self._workloads.never_started(job, found)
+        # In one change: nobody ever sees it run without knowing what its pods were told.
+        await self._workloads.change(
+            job, lambda now: released(now, here, checkpoint, incarnation), found
+        )
         return await self._started(here)
 
     async def stop(self, job: Job, grace_s: float) -> StopReport:
@@ -57,7 +61,7 @@ class Control:
             return StopReport(tuple(range(job.world_size)), (), (), {})
         here = look.job
         if not look.workload.suspended and not look.workload.ended:
-            await self._workloads.change(job, lambda now: suspended(now, here.nodes))
+            await self._workloads.change(job, lambda now: suspended(now, here.nodes), look.workload)
         late = await self._left_after(here, grace_s)
         await asyncio.gather(*(self._kill(pod) for pod in late))
         stuck = await self._left_after(here, self.kill_deadline_s) if late else ()
@@ -69,14 +73,6 @@ class Control:
         stopped, killed_, stuck_ = (tuple(sorted(part)) for part in (ended, killed, left))
         return StopReport(stopped, killed_, stuck_, silent)
 
-    async def _release(self, job: Job, checkpoint: str, incarnation: str) -> None:
-        """Unsuspend with what the pods must know, in one change."""
-        found = await self._workloads.must_find(job)
-        reset = None if found.is_jobset else without_start_time(found.value)
-        if reset is not None:
-            await self._kubectl.put(f"{found.path}/status", reset)
-        await self._workloads.change(job, lambda now: released(now, job, checkpoint, incarnation))
-
     async def _started(self, job: Job) -> StartReport:
         deadline = asyncio.get_running_loop().time() + self.start_deadline_s
         while True:
@@ -86,11 +82,17 @@ class Control:
             state = await self._workloads.state(look)
             over = _why_hopeless(look)
             if len(state.alive) == job.world_size and not over:
-                await self._workloads.remember(job, look.job.nodes)
+                await self._remember(look)
                 return StartReport(state.alive, {})
             if over or asyncio.get_running_loop().time() >= deadline:
                 return await self._withdraw(look, state, over)
             await asyncio.sleep(POLL_S)
+
+    async def _remember(self, look: Look) -> None:
+        """Write down where the scheduler put the pods."""
+        nodes = look.job.nodes
+        if nodes != look.workload.remembered:
+            await self._workloads.change(look.job, lambda now: on_nodes(now, nodes), look.workload)
 
     async def _withdraw(self, look: Look, state: JobRunState, over: str) -> StartReport:
         """Half a start helps nobody: its pods hold nodes and wait for the others."""
@@ -127,7 +129,7 @@ class Control:
 
 def _why_hopeless(look: Look) -> str:
     """Why waiting longer does not help; "" while it may."""
-    nodes = look.job.nodes
+    nodes = bound_to(look.pods).values()
     if len(set(nodes)) < len(nodes):
         return f"two of its pods share a node ({', '.join(nodes)}); let each ask for a whole node"
     return look.workload.ended

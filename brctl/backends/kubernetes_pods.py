@@ -95,13 +95,18 @@ def _waits_for(status: Object, container: Object) -> str:
 
 def placed(workload: Workload, pods: Sequence[Pod], job: Job) -> tuple[str, ...]:
     """The nodes in rank order: where the pods are, else where brctl wants or found them."""
-    wanted = workload.remembered
-    nodes = list(wanted if len(wanted) == len(job.nodes) else job.nodes)
-    if not workload.suspended:
-        for pod in pods:
-            if pod.node and not pod.going and pod.order < len(nodes):
-                nodes[pod.order] = pod.node
-    return tuple(nodes)
+    wanted = workload.remembered if len(workload.remembered) == len(job.nodes) else job.nodes
+    bound = {} if workload.suspended else bound_to(pods)
+    # A pod still to be bound gets a node that no other has: its own if that is free.
+    free = [node for node in wanted if node not in bound.values()]
+    nodes = {i: bound.get(i) or (n if n in free else "") for i, n in enumerate(wanted)}
+    rest = [node for node in free if node not in nodes.values()]
+    return tuple(nodes[i] or (rest.pop(0) if rest else n) for i, n in enumerate(wanted))
+
+
+def bound_to(pods: Sequence[Pod]) -> dict[int, str]:
+    """The nodes of the pods that are to stay, by place in rank order."""
+    return {pod.order: pod.node for pod in pods if pod.node and not pod.going}
 
 
 def state_of(

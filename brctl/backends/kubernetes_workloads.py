@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from brctl.backends import kubernetes_marks as marks
 from brctl.backends.contract import JobRunState
 from brctl.backends.kubectl import ConflictError, Kubectl, Object
-from brctl.backends.kubernetes_jobs import Workload, on_nodes, read_workload
+from brctl.backends.kubernetes_jobs import Workload, on_nodes, read_workload, without_start_time
 from brctl.backends.kubernetes_pods import Pod, placed, read_pods, state_of
 from brctl.model.errors import UsageError
 from brctl.model.job import Job
@@ -64,8 +64,22 @@ class Workloads:
         """
         found = await self.find(job)
         if found is None:
-            why = f"no Job or JobSet carries the label {marks.JOB}={job.name}"
-            raise UsageError(why, hint="label it, and apply it suspended")
+            raise _absent(job)
+        return found
+
+    async def never_started(self, job: Job, found: Workload) -> Workload:
+        """The workload without a start time, so that its template may change."""
+        for attempt in range(TRIES):
+            reset = None if found.is_jobset else without_start_time(found.value)
+            if reset is None:
+                break
+            try:
+                value = await self._kubectl.put(f"{found.path}/status", reset)
+                return replace(found, value=value)
+            except ConflictError:
+                if attempt == TRIES - 1:
+                    raise
+            found = await self.must_find(job)
         return found
 
     async def look(self, job: Job) -> Look | None:
@@ -75,6 +89,17 @@ class Workloads:
             return None
         pods = await self._pods(found)
         return Look(found, pods, replace(job, nodes=placed(found, pods, job)))
+
+    async def must_look(self, job: Job) -> Look:
+        """The workload with its pods.
+
+        Raises:
+            UsageError: The cluster has none.
+        """
+        look = await self.look(job)
+        if look is None:
+            raise _absent(job)
+        return look
 
     async def state(self, look: Look) -> JobRunState:
         """Which ranks run."""
@@ -111,23 +136,18 @@ class Workloads:
             *(change_node(self._kubectl, n, lambda v: marks.bind(v, job.name)) for n in coming),
         )
 
-    async def remember(self, job: Job, nodes: Sequence[str]) -> None:
-        """Write down where the pods are, or shall be."""
-        await self.change(job, lambda now: on_nodes(now, nodes))
-
     async def move(self, job: Job, swaps: Mapping[str, str]) -> Job:
         """Put nodes into the places of others; pods do not move, so the job must be stopped.
 
         Raises:
             UsageError: It runs, or would have a node twice.
         """
-        look = await self.look(job)
-        pods = look.pods if look is not None else ()
+        look = await self.must_look(job)
         after = job
 
         def change(now: Workload) -> Object:
             nonlocal after
-            before = placed(now, pods, job)
+            before = placed(now, look.pods, job)
             after = replace(job, nodes=tuple(swaps.get(node, node) for node in before))
             if len(set(after.nodes)) < len(after.nodes):
                 raise UsageError(f"job {job.name} would have a node twice after {dict(swaps)}")
@@ -135,13 +155,15 @@ class Workloads:
                 raise UsageError(f"job {job.name} runs; its pods cannot move before it is stopped")
             return on_nodes(now, after.nodes)
 
-        await self.change(job, change)
+        await self.change(job, change, look.workload)
         return after
 
-    async def change(self, job: Job, change: Callable[[Workload], Object]) -> None:
-        """Read, change, write; again when somebody else wrote in between."""
+    async def change(
+        self, job: Job, change: Callable[[Workload], Object], known: Workload | None = None
+    ) -> None:
+        """Change what is known, or read it first; again when somebody else wrote in between."""
         for attempt in range(TRIES):
-            found = await self.must_find(job)
+            found = known if known is not None and attempt == 0 else await self.must_find(job)
             try:
                 await self._kubectl.put(found.path, change(found))
             except ConflictError:
@@ -172,6 +194,11 @@ async def change_node(kubectl: Kubectl, name: str, change: Change) -> Object:
             if attempt == TRIES - 1:
                 raise
     raise AssertionError("unreachable")
+
+
+def _absent(job: Job) -> UsageError:
+    why = f"no Job or JobSet carries the label {marks.JOB}={job.name}"
+    return UsageError(why, hint="label it, and apply it suspended")
 
 
 def _why_silent(node: Object | None) -> str:

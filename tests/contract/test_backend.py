@@ -69,10 +69,9 @@ def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
         yield cluster
 
 
-STAND_IN = pytest.param("kubernetes-stand-in", marks=pytest.mark.xdist_group("kube"))
-
-
-@pytest.fixture(params=["static", "file", STAND_IN, pytest.param("slurm", marks=pytest.mark.slurm)])
+@pytest.fixture(
+    params=["static", "file", "kubernetes-stand-in", pytest.param("slurm", marks=pytest.mark.slurm)]
+)
 async def backend(
     request: pytest.FixtureRequest, tmp_path: Path, job: Job
 ) -> AsyncIterator[Backend]:

@@ -201,7 +201,7 @@ def _gpus(pod: Object) -> int:
 
 def _collect_garbage(store: Store) -> None:
     """Dependents whose owner is gone go too."""
-    alive = {item["metadata"]["uid"] for item in store.objects.values()}
+    alive = {item["metadata"]["uid"] for item in store.objects.values()} | store.owners
     for job in [j for j in store.all("jobs") if owner_of(j) not in ("", *alive)]:
         store.drop("jobs", namespace_of(job), job["metadata"]["name"])
     for pod in [p for p in store.all("pods") if owner_of(p) not in ("", *alive)]:

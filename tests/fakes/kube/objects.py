@@ -40,6 +40,7 @@ class Store:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.objects: dict[Key, Object] = {}
+        self.owners: set[str] = set()
         self._versions = itertools.count(100)
 
     def all(self, plural: str, namespace: str = "") -> Iterator[Object]:
