@@ -110,7 +110,6 @@ def _nagios_failure(error: BrctlError) -> None:
 async def _run(request: _Request, wait_s: float) -> None:
     from brctl.engine.name_cache import write_names
     from brctl.engine.sweep_cycle import record_sweep
-    from brctl.engine.sweep_telling import tell_sweep
     from brctl.engine.sweeping import choose_nodes, refuse_heavy_on_busy, sweep_nodes
     from brctl.engine.wiring import open_world
 
@@ -136,7 +135,10 @@ async def _run(request: _Request, wait_s: float) -> None:
         if request.cron and not world.settings.readonly:
             await _let_expire(request, world)
         write_names(world)
-        if request.cron:
+        if request.cron and world.settings.notify.sinks:
+            # Deciding brings the whole verdict along: half of a sweep's start-up.
+            from brctl.engine.sweep_telling import tell_sweep
+
             await tell_sweep(world, result, changes, say)
         _finish(request, world, result, changes)
 

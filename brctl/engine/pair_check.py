@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from brctl.engine.pair_test import PairPlan, PairTest, exchange_with_neighbours
 from brctl.engine.wiring import World
 from brctl.evidence.pairs import node_readings
 from brctl.model.answer import Outcome
 from brctl.model.check import Check
 from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
+
+if TYPE_CHECKING:
+    from brctl.engine.pair_test import PairTest
 
 
 def askable(
@@ -47,6 +50,9 @@ async def _add(world: World, reports: Sequence[NodeReport], check: Check) -> lis
             check.name, ProbeStatus.COULD_NOT_MEASURE, notes=("a pair needs two nodes that answer",)
         )
         return [replace(r, results=(*r.results, alone)) for r in reports]
+    # It brings the search for faulty groups and numpy along, which every sweep would pay for.
+    from brctl.engine.pair_test import PairPlan, exchange_with_neighbours
+
     plan = PairPlan(
         nodes=names,
         size_bytes=_whole(check, "size_bytes"),
@@ -69,7 +75,7 @@ def _whole(check: Check, key: str) -> int:
 
 
 def _result(
-    check: Check, node: str, found: PairTest, readings: tuple[Measurement, ...] | None
+    check: Check, node: str, found: "PairTest", readings: tuple[Measurement, ...] | None
 ) -> CheckResult:
     if readings is None:
         why = [note for note in found.notes if note.startswith(f"{node}:")]

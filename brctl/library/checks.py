@@ -8,6 +8,7 @@ from brctl.evidence.readers import READERS
 from brctl.library.foreign import read_foreign
 from brctl.library.parameters import LABEL_PREFIX, SOURCES, is_source
 from brctl.library.schema import Section, open_kind
+from brctl.library.shipped import shipped_dir
 from brctl.library.strict_yaml import load_document
 from brctl.model.check import Check, Condition, MeasurementSpec, Rule
 from brctl.model.errors import ConfigError, did_you_mean
@@ -47,7 +48,8 @@ def load_checks(dirs: Iterable[Path]) -> Mapping[str, Check]:
 
 def load_check(path: Path) -> Check:
     """One check from its check.yaml and the probe.py beside it."""
-    top = open_kind(load_document(path), "Check", _KEYS)
+    ours = path.resolve().is_relative_to(shipped_dir("checks"))
+    top = open_kind(load_document(path, shipped=ours), "Check", _KEYS)
     name = top.take("name", str)
     wanted = f"{path.parent.parent.name}.{path.parent.name}"
     if name != wanted:

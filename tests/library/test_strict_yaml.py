@@ -3,7 +3,8 @@
 import pytest
 
 from brctl.library.schema import Section
-from brctl.library.strict_yaml import SIZE_LIMIT_BYTES, parse_document
+from brctl.library.shipped import shipped_dir
+from brctl.library.strict_yaml import SIZE_LIMIT_BYTES, load_document, parse_document
 from brctl.model.errors import ConfigError
 
 
@@ -74,3 +75,10 @@ def _read(data: object, text: str) -> None:
     top.allow(("name", "level"))
     top.take("name", str)
     top.take("level", int, 1)
+
+
+def test_the_fast_parser_reads_shipped_files_as_the_careful_one_does() -> None:
+    """Same values, same lines: libyaml is only let near files that this test has seen."""
+    for path in (*shipped_dir("checks").rglob("*.yaml"), *shipped_dir("playbooks").rglob("*.yaml")):
+        quick, careful = load_document(path, shipped=True), load_document(path)
+        assert (quick.data, quick.lines) == (careful.data, careful.lines), path
