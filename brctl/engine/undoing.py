@@ -36,7 +36,7 @@ async def roll_back(desk: RunDesk) -> Ending:
         return Ending("needs_human", ExitCode.NEEDS_HUMAN, "; ".join(stuck))
     if record.denied_by:
         return Ending("waiting", ExitCode.WAITING, f"denied by {record.denied_by}")
-    because = record.failed_error or f"asked for by {desk.request.by}"
+    because = record.failed_error or record.undone_because
     failed = f"{record.failed_step}: " if record.failed_step else ""
     return Ending("rolled_back", ExitCode.ROLLED_BACK, failed + because)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from brctl.engine.approving import pass_gate
 from brctl.engine.attempting import Attempting, StepFailedError
 from brctl.engine.guard_checks import GuardChecks
+from brctl.engine.human_uncordon import Heed
 from brctl.engine.node_facts import facts_for
 from brctl.engine.planning import skip_reason
 from brctl.engine.run_desk import Ending, RunDesk, RunEnds
@@ -46,6 +47,10 @@ class Brake:
             raise RunEnds(ending)
         if self.pulled:
             raise LaneStopsError
+
+
+class LaneCancelledError(Exception):
+    """A person took the matter of this node into their own hands."""
 
 
 class Gate:
@@ -91,6 +96,7 @@ class Walker:
         self._gate = gate
         self._brake = brake
         self._lane = desk.record.lanes[node]
+        self._heed = Heed(desk, node)
 
     async def walk(self) -> None:
         """Every step from where the journal stands to the end of the lane.
@@ -110,6 +116,8 @@ class Walker:
             if failed.step.on_failure is not OnFailure.NEXT_NODE:
                 raise
             await self._give_up()
+        except LaneCancelledError as cancelled:
+            await self._cancel(str(cancelled))
         else:
             self._end("skipped" if passed_over else "ok", passed_over)
 
@@ -143,6 +151,13 @@ class Walker:
             self._end("needs_human", f"{failed}; {why}")
         else:
             self._end("failed", failed)
+
+    async def _cancel(self, why: str) -> None:
+        """Nothing more is done to this node, and what this run did to it is taken back."""
+        for step in self._desk.playbook.steps:
+            self._skip(step, why)
+        stuck = await take_back_lane(self._desk, self._node)
+        self._end("needs_human" if stuck else "skipped", f"{why}; {stuck}" if stuck else why)
 
     def _end(self, result: str, why: str) -> None:
         if not self._node:
@@ -181,6 +196,9 @@ class Walker:
         takes = takes_found_nodes(step)
         if step.safety in (Safety.DISRUPTIVE, Safety.DESTRUCTIVE) or takes:
             await self._checks.check(f"before {name}", node=self._node, takes=takes)
+        why = "" if afterwards else await self._heed.before(step)
+        if why:
+            raise LaneCancelledError(why)
         await attempting.run()
 
     async def _reason_to_skip(self, step: Step) -> str | None:

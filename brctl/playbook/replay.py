@@ -71,6 +71,7 @@ class RunRecord:
     waves: Waves = ()
     started: bool = False
     rolling_back: bool = False
+    undone_because: str = ""
     denied_by: str = ""
     asked_at: str = ""
     started_by: str = ""
@@ -249,6 +250,7 @@ def _settled(record: RunRecord, fields: Mapping[str, Json]) -> None:
 
 def _rollback(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.rolling_back = True
+    record.undone_because = _text(fields, "because")
 
 
 def _undo_intent(record: RunRecord, fields: Mapping[str, Json]) -> None:

@@ -51,6 +51,7 @@ _SAYINGS: Mapping[EventType, Callable[[Arguments, str, str], str | None]] = {
     EventType.STEP_SKIPPED: lambda f, n, step: _line("skip", n, step, f.get("why"), None),
     EventType.STEP_SETTLED: lambda f, n, step: _line("ok", n, step, f.get("say"), None),
     EventType.ROLLBACK_STARTED: lambda f, n, s: f"undo  because {printable(str(f.get('because')))}",
+    EventType.NOTE: lambda f, n, s: f"note  {printable(str(f.get('text')))}",
     EventType.UNDO_RESULT: _undone,
     EventType.NODE_ENDED: _node_ended,
     EventType.APPROVAL_ASKED: lambda f, n, step: _line("ASK", n, step, _ask(f), None),
