@@ -11,6 +11,7 @@ from brctl.actions.contract import Action
 from brctl.actions.evidence_capture import EvidenceCapture
 from brctl.actions.gpu_reset import GpuReset
 from brctl.actions.incident_note import IncidentNote
+from brctl.actions.incident_timeline import IncidentTimeline
 from brctl.actions.job_hot_update import JobHotUpdate
 from brctl.actions.job_replace_nodes import JobReplaceNodes
 from brctl.actions.job_replay import JobReplay
@@ -26,10 +27,14 @@ from brctl.actions.node_drain import NodeDrain
 from brctl.actions.node_label import NodeLabel
 from brctl.actions.node_reboot import NodeReboot
 from brctl.actions.node_uncordon import NodeUncordon
+from brctl.actions.notify_chat import NotifyChat
+from brctl.actions.notify_page import NotifyPage
+from brctl.actions.report_table import ReportTable
 from brctl.actions.script import Script
 from brctl.actions.stacks_dump import StacksDump
 from brctl.actions.standby_acquire import StandbyAcquire
 from brctl.actions.standby_release import StandbyRelease
+from brctl.actions.ticket_create import TicketCreate
 from brctl.model.playbook import Step
 
 ACTIONS: Mapping[str, Action] = {
@@ -44,6 +49,7 @@ ACTIONS: Mapping[str, Action] = {
     "ckpt.select": CkptSelect(),
     "evidence.capture": EvidenceCapture(),
     "incident.note": IncidentNote(),
+    "incident.timeline": IncidentTimeline(),
     "job.hot_update": JobHotUpdate(),
     "job.replace_nodes": JobReplaceNodes(),
     "job.replay": JobReplay(),
@@ -56,8 +62,12 @@ ACTIONS: Mapping[str, Action] = {
     "node.drain": NodeDrain(),
     "node.label": NodeLabel(),
     "node.uncordon": NodeUncordon(),
+    "notify.chat": NotifyChat(),
+    "notify.page": NotifyPage(),
+    "report.table": ReportTable(),
     "standby.acquire": StandbyAcquire(),
     "standby.release": StandbyRelease(),
+    "ticket.create": TicketCreate(),
 }
 
 

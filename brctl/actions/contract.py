@@ -25,6 +25,7 @@ from brctl.model.playbook import Arguments
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth
 from brctl.notify.notifier import Notifier
+from brctl.view.incident import Incident
 from brctl.view.notices import RunFacts
 
 
@@ -99,6 +100,10 @@ class Site(Protocol):
 
     def facts(self) -> RunFacts:
         """The run as its journal tells it now."""
+        ...
+
+    def incident(self) -> Incident:
+        """The incident this run belongs to, as far as it went."""
         ...
 
     def standbys(self, job: str = "") -> tuple[str, ...]:

@@ -50,6 +50,7 @@ WORDS: Mapping[str, Word] = {
     "job": Word("brctl.cli.job", "show, start, stop, watch a training job; change its code"),
     "lab": Word("brctl.cli.lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "tui": Word("brctl.cli.tui", "fleet triage in the terminal"),
+    "incident": Word("brctl.cli.incident", "one time line of a fault: list, show, note, export"),
     "notify": Word("brctl.cli.notify", "who is told outside: list, render, test"),
     "report": Word("brctl.cli.report", "what comes and goes over many sweeps"),
     "doctor": Word("brctl.cli.doctor", "is this controller able to work: ssh, tools, permissions"),
@@ -69,7 +70,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Every day": ("status", "ls", "sweep", "dx", "why", "fix", "cordon", "uncordon", "swap"),
     "Look closer": (
         "tui", "verdict", "nodes", "check", "logs", "stacks", "flight-recorder", "nccl", "replay",
-        "burnin", "ecc", "report",
+        "burnin", "ecc", "incident", "report",
     ),
     "Act": ("play", "ckpt", "job", "standby", "run", "cp", "ssh"),
     "Practise and set up": (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from brctl.backends.contract import Backend
 from brctl.engine.ground import Ground
+from brctl.engine.incidents import incident_of_run
 from brctl.engine.telling import run_facts
 from brctl.journal.code_ledger import CodeLedger
 from brctl.model.answer import Answer, Command
@@ -18,6 +19,7 @@ from brctl.model.localisation import Bisection, GroupResult
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth
 from brctl.notify.notifier import Notifier
+from brctl.view.incident import Incident
 from brctl.view.notices import RunFacts
 
 
@@ -28,7 +30,7 @@ class RunSite:
         self._ground = ground
         self.run = run
         self.run_dir = run_dir
-        self.ending: tuple[str, str] | None = None
+        self.ending = ("running", "")
 
     @property
     def backend(self) -> Backend:
@@ -44,6 +46,9 @@ class RunSite:
 
     def facts(self) -> RunFacts:
         return replace(run_facts(self._ground, self.run_dir), ending=self.ending)
+
+    def incident(self) -> Incident:
+        return incident_of_run(self._ground.state_dir, self.facts())
 
     def standbys(self, job: str = "") -> tuple[str, ...]:
         return self._ground.standbys(job)

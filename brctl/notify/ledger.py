@@ -26,7 +26,8 @@ CREATE TABLE IF NOT EXISTS claims (
     PRIMARY KEY (key, sink, mark));
 CREATE TABLE IF NOT EXISTS failures (
     sink TEXT PRIMARY KEY, count INTEGER NOT NULL, at TEXT NOT NULL, why TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS tickets (key TEXT PRIMARY KEY, ticket TEXT NOT NULL, at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS tickets (
+    key TEXT PRIMARY KEY, ticket TEXT NOT NULL, run TEXT NOT NULL, at TEXT NOT NULL);
 """
 
 
@@ -106,17 +107,20 @@ class Ledger:
             )
             return tuple(row[0] for row in rows.fetchall())
 
-    def ticket(self, key: str) -> str | None:
-        """The ticket an idempotency key has opened."""
+    def ticket(self, key: str, now_at: datetime) -> tuple[str, str] | None:
+        """The ticket an idempotency key has opened within KEPT, and the run that opened it."""
         with self._open() as database:
-            row = database.execute("SELECT ticket FROM tickets WHERE key = ?", (key,)).fetchone()
-        return str(row[0]) if row else None
+            row = database.execute(
+                "SELECT ticket, run FROM tickets WHERE key = ? AND at > ?",
+                (key, rfc3339(now_at - KEPT)),
+            ).fetchone()
+        return (str(row[0]), str(row[1])) if row else None
 
-    def keep_ticket(self, key: str, ticket: str, now_at: datetime) -> None:
+    def keep_ticket(self, key: str, ticket: str, run: str, now_at: datetime) -> None:
         """Remember which ticket a key has opened."""
         with self._open() as database:
-            row = (key, ticket, rfc3339(now_at))
-            database.execute("INSERT OR REPLACE INTO tickets VALUES (?, ?, ?)", row)
+            row = (key, ticket, run, rfc3339(now_at))
+            database.execute("INSERT OR REPLACE INTO tickets VALUES (?, ?, ?, ?)", row)
 
     def forget_ticket(self, key: str) -> None:
         """The ticket of a key was withdrawn."""

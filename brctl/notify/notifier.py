@@ -21,6 +21,7 @@ from brctl.model.notice import Memory, Notice, NoticeState
 from brctl.notify.http import Answer, DeliveryError, Post, deliver
 from brctl.notify.ledger import Ledger
 from brctl.notify.sinks import DELIVER
+from brctl.notify.tickets import Tickets
 from brctl.view.notice_text import clean
 from brctl.view.text import printable
 
@@ -65,6 +66,7 @@ class Notifier:
     ) -> None:
         self.settings = settings
         self.ledger = Ledger(state_dir)
+        self.tickets = Tickets(settings.ticket, self.ledger, settings.deadline_s, now)
         self._now = now
 
     @property

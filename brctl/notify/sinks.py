@@ -52,7 +52,8 @@ def encode(body: Json) -> bytes:
     return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
 
 
-def _bearer(path: Path | None) -> dict[str, str]:
+def bearer(path: Path | None) -> dict[str, str]:
+    """The header of a token file; none without one."""
     return {"Authorization": f"Bearer {read_secret(path)}"} if path else {}
 
 
@@ -97,7 +98,7 @@ class SlackRefusedError(DeliveryError):
 
 def _call_slack(sink: Sink, method: str, body: Json, send: Send) -> Mapping[str, Json]:
     """Slack says 200 to everything; whether it was done stands in `ok`."""
-    answer = send(_post(sink, f"{sink.url}/{method}", body, _bearer(sink.token_file)))
+    answer = send(_post(sink, f"{sink.url}/{method}", body, bearer(sink.token_file)))
     try:
         said = json.loads(answer.body)
     except (ValueError, RecursionError):
@@ -117,14 +118,14 @@ def _alertmanager(
         return None
     labels = alert_labels(notice, memory)
     body = alertmanager_body(notice, labels)
-    send(_post(sink, f"{sink.url}/api/v2/alerts", body, _bearer(sink.token_file)))
+    send(_post(sink, f"{sink.url}/api/v2/alerts", body, bearer(sink.token_file)))
     return labels
 
 
 def _webhook(
     sink: Sink, notice: Notice, memory: Memory | None, send: Send, deadline: float
 ) -> Ref | None:
-    post = _post(sink, sink.url, notification_document(notice), _bearer(sink.token_file))
+    post = _post(sink, sink.url, notification_document(notice), bearer(sink.token_file))
     send(signed(post, sink.secret_file))
     return {}
 

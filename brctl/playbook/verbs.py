@@ -115,14 +115,17 @@ VERBS: Mapping[str, Verb] = {
     "stacks.dump": Verb(_set("job"), _set("directory", "silent"), _set("nodes")),
     "ckpt.verify": Verb(_set("job"), _set("path", "step"), _set("path", "reachable_without")),
     "incident.note": Verb(_set("text"), _set("file")),
+    "incident.timeline": Verb(_set(), _set("file"), _set("run")),
+    "notify.page": Verb(_set("summary"), optional=_set("severity")),
+    "notify.chat": Verb(_set(), optional=_set("channel", "template", "text")),
+    "report.table": Verb(_set("columns"), _set("file", "rows")),
+    "ticket.create": Verb(
+        _set("queue"), _set("ticket"), _set("node", "summary", "attach", "idempotency_key"),
+        safety=Safety.REVERSIBLE, undoable=True,
+    ),
 }  # fmt: skip
 
-ANNOUNCED = frozenset(
-    {
-
-     "notify.page", "notify.chat", "incident.timeline", "ticket.create", "report.table",
-     "ansible.playbook"}
-)  # fmt: skip
+ANNOUNCED = frozenset({"ansible.playbook"})
 """Verbs of the schema that this version cannot run; a playbook that uses one is refused."""
 
 SAFETY_ORDER = (Safety.READ, Safety.REVERSIBLE, Safety.DISRUPTIVE, Safety.DESTRUCTIVE)

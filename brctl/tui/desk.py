@@ -11,11 +11,12 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from brctl.engine import clock, node_states, sweep_store, verdict_store
+from brctl.engine import alert_store, clock, node_states, sweep_store, verdict_store
 from brctl.engine.history_database import database_path
 from brctl.engine.node_states import Known, PastState
 from brctl.engine.verdict_store import StoredVerdict
 from brctl.inventory.load import load_inventory
+from brctl.journal import incident_notes as notes
 from brctl.journal.store import EVENTS, is_running, run_dirs
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
@@ -25,7 +26,6 @@ from brctl.model.inventory import Inventory, Node
 from brctl.model.job import Job
 from brctl.model.sweep import NodeHealth
 from brctl.sweep.problems import reason_of
-from brctl.tui import notes
 from brctl.tui.bisect_rows import BisectFact
 from brctl.tui.facts import Facts, NodeFact, RunFact
 from brctl.tui.measures import MEASURES, value_of
@@ -122,6 +122,7 @@ class StateDesk:
             bisects=self._read_bisects(),
             guard=self._guard,
             notes=self._try("notes", partial(notes.read_notes, self._settings.state_dir), {}),
+            alerts=self._try("alerts", partial(alert_store.load_all, self._settings.state_dir), ()),
             troubles=tuple(self._troubles),
         )
 

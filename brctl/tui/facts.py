@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from brctl.engine.verdict_store import StoredVerdict, VerdictState
+from brctl.model.alert import AlertIncident
 from brctl.model.event import Event
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.job import Job
@@ -157,6 +158,7 @@ class Facts:
     Attributes:
         swept_at: Start of the newest sweep; None when nothing was swept yet.
         guard: The eviction budget in one sentence, "" when it is not known.
+        alerts: What alerts from outside have opened.
         troubles: What could not be read, in sentences; shown, never hidden.
     """
 
@@ -174,6 +176,7 @@ class Facts:
     swept_at: datetime | None = None
     guard: str = ""
     notes: Mapping[str, tuple[tuple[datetime, str, str], ...]] = field(default_factory=dict)
+    alerts: tuple[AlertIncident, ...] = ()
     troubles: tuple[str, ...] = ()
 
     @property

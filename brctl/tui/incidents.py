@@ -3,7 +3,8 @@
 from brctl.tui.facts import Facts
 from brctl.tui.list_screen import ListScreen
 from brctl.tui.rows import Row
-from brctl.tui.timeline import Incident, incident_list, incidents_of, markdown, timeline_rows
+from brctl.tui.timeline import incident_list, incidents_of, timeline_rows
+from brctl.view.incident import Incident, markdown
 
 
 class IncidentsScreen(ListScreen):

@@ -246,7 +246,7 @@ def _run_notice(
         event=event,
         state=state,
         key=run_key(facts),
-        mark=f"{event}:{facts.run}:{sum(map(len, facts.record.approvals.values()))}",
+        mark=f"{event}:{facts.run}:{result}:{sum(map(len, facts.record.approvals.values()))}",
         severity=severity,
         context=facts.context,
         summary=f"{subject}: {facts.run} {facts.playbook.name}{about} {said}".removeprefix(": "),

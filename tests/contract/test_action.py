@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from brctl.actions.base import ACTIONS
+from brctl.engine.run_files import PLAYBOOK, Request, RunInputs, save_inputs, save_request
 from brctl.engine.run_site import RunSite
+from brctl.journal.store import write_private
+from brctl.library.notify_settings import NotifySettings, TicketDesk
+from brctl.library.playbooks import load_playbook
+from brctl.library.shipped import shipped_dir
 from brctl.model.playbook import Json, Safety
 from brctl.playbook.verbs import VERBS
 from tests.fakes.ground import NOON, FakeGround, example_code, fake_ground
@@ -22,6 +27,7 @@ ARGUMENTS: dict[str, dict[str, Json]] = {
     "ckpt.select": {"job": "demo"},
     "evidence.capture": {"nodes": ["n3"]},
     "incident.note": {"text": "hello"},
+    "incident.timeline": {},
     "job.hot_update": {"job": "demo", "change": "C-0002"},
     "job.replay": {"job": "demo"},
     "job.replace_nodes": {"job": "demo", "out": ["n3"], "in": ["s1"]},
@@ -34,9 +40,16 @@ ARGUMENTS: dict[str, dict[str, Json]] = {
     "node.drain": {"nodes": ["n1", "n2"], "reason": "test", "within": "1m"},
     "node.label": {"nodes": ["n1", "n2"], "set": {"brctl.dev/burnin": "due"}},
     "node.uncordon": {"nodes": ["n1"]},
+    "notify.chat": {"template": "run_summary"},
+    "notify.page": {"summary": "n3 needs a human", "severity": "critical"},
+    "report.table": {"columns": ["node", "result", "seconds"]},
     "standby.acquire": {"count": 1},
     "standby.release": {"nodes": ["s1"]},
-}
+    "ticket.create": {
+        "queue": "hw-rma", "node": "n3", "attach": ["verdict", "serials", "evidence"],
+        "idempotency_key": "rma/SN-7/burnin",
+    },
+}  # fmt: skip
 # What each verb needs to find before it can act.
 PREPARED: dict[str, dict[str, Json]] = {
     "job.hot_update": {"dead": [], "ranks": {}},
@@ -57,11 +70,31 @@ PREPARED: dict[str, dict[str, Json]] = {
 
 
 def site_for(folder: Path, verb: str) -> tuple[RunSite, FakeGround]:
-    ground = fake_ground(folder, code=example_code())
+    ground = fake_ground(folder, code=example_code(), notify=ticket_desk(folder))
     with ground.world.change() as data:
         data |= PREPARED.get(verb, {})
     record_changes(ground)
+    frozen_run(folder)
     return RunSite(ground, "R-0001", folder), ground
+
+
+def ticket_desk(folder: Path) -> NotifySettings:
+    """A real program that keeps one line a ticket, and no sink."""
+    program = folder / "desk"
+    lines = f"{folder}/tickets"
+    name = f'"HW-$(wc -l < {lines})"'.replace('"', '\\"')
+    script = f'echo "$1" >> {lines}; cat > /dev/null; echo "{{\\"ticket\\": {name}}}"'
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    return NotifySettings(ticket=TicketDesk(command=(str(program),)))
+
+
+def frozen_run(folder: Path) -> None:
+    """The files a run's folder has before its first step."""
+    playbook = load_playbook(shipped_dir("playbooks") / "cordon.yaml")
+    write_private(folder / PLAYBOOK, playbook.text)
+    save_inputs(folder, RunInputs({"nodes": ["n3"]}, {}, "V-1", {"name": "demo"}))
+    save_request(folder, Request(by="oncall"))
 
 
 def record_changes(ground: FakeGround) -> None:
@@ -79,7 +112,8 @@ def world_of(ground: FakeGround) -> dict[str, object]:
     data = ground.world.read()
     world = {k: data[k] for k in ("cordons", "reservations", "nodes", "ranks", "labels", "guests")}
     states = [(c.id, c.state, c.state_by) for c in ground.code_ledger("demo").read().changes]
-    return {**world, "code": states}
+    opened = ground.notifier.tickets.find("rma/SN-7/burnin")
+    return {**world, "code": states, "ticket": opened}
 
 
 def test_the_table_of_verbs_and_the_table_of_programs_agree() -> None:
@@ -135,6 +169,7 @@ async def test_undo_takes_back_and_may_be_repeated(verb: str, tmp_path: Path) ->
     assert after["nodes"] == before["nodes"]
     assert not any(after["labels"].values())  # type: ignore[attr-defined]  # a mapping
     assert after["code"] == before["code"]
+    assert after["ticket"] == before["ticket"]
 
 
 async def test_only_the_shortfall_comes_from_idle_nodes(tmp_path: Path) -> None:
@@ -166,7 +201,9 @@ async def test_a_sick_idle_node_is_passed_over_as_a_sick_standby_is(tmp_path: Pa
     assert set(ground.world.read()["cordons"]) == {"s1", "w1"}
 
 
-@pytest.mark.parametrize("verb", ["node.cordon", "standby.acquire", "job.hot_update"])
+@pytest.mark.parametrize(
+    "verb", ["node.cordon", "standby.acquire", "job.hot_update", "ticket.create"]
+)
 async def test_undo_leaves_alone_what_another_run_did(verb: str, tmp_path: Path) -> None:
     """Marks in the world decide what is ours."""
     site, ground = site_for(tmp_path, verb)

@@ -20,6 +20,7 @@ from brctl.journal.store import Journal, read_journal
 from brctl.library.notify_settings import NotifySettings, Sink
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
+from brctl.model.event import EventType
 from brctl.model.exit_codes import ExitCode
 from brctl.model.notice import NoticeEvent
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
@@ -124,7 +125,12 @@ class _Ending:
     def __init__(self, ground: FakeGround) -> None:
         self.code, run_dir = swap(ground)
         recording = read_journal(run_dir)
-        kept = [(e.type, e.fields.get("step"), e.fields.get("ok")) for e in recording.events]
+        hook = EventType.HOOK_RESULT
+        kept = [
+            (e.type, e.fields.get("step"), e.type is hook or e.fields.get("ok"))
+            for e in recording.events
+        ]
+        self.chat = [e.fields for e in recording.events if e.fields.get("uses") == "notify.chat"]
         self.journal, self.damage, self.ended = kept, recording.damage, recording.ended
         world = ground.world.read()
         self.world = {key: world[key] for key in ("cordons", "nodes", "ranks", "effects")}
@@ -143,6 +149,9 @@ def test_a_dead_notifier_changes_nothing_but_some_seconds(
     started = time.monotonic()
     dead = _Ending(ground)
     assert time.monotonic() - started < 15
+    assert [h["ok"] for h in plain.chat] == [True]
+    assert [h["ok"] for h in dead.chat] == [False]
+    del plain.chat, dead.chat
     assert vars(dead) == vars(plain)
     assert dead.ended
     assert ground.notifier.ledger.failures()["webhook"].count >= 2

@@ -1,0 +1,24 @@
+"""notify.chat: a line in chat, the playbook's own words or how the run ends."""
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.actions.notify_page import NOBODY, told
+from brctl.model.playbook import Arguments
+from brctl.notify.notifier import CHAT
+from brctl.view.notices import chat_notice
+
+TEMPLATES = ("run_summary",)
+
+
+class NotifyChat(ReadOnly):
+    """To every sink people chat in; `channel` needs a bot token."""
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        template = arguments.text(given, "template", TEMPLATES[0])
+        if template not in TEMPLATES:
+            raise ActionFailed(f"`template` must be {TEMPLATES[0]}, not {template!r}")
+        if not site.notifier.configured:
+            return Done(changed=False, say=NOBODY)
+        channel, text = (arguments.text(given, key, "") for key in ("channel", "text"))
+        notice = chat_notice(site.facts(), site.now(), channel, text)
+        return told(await site.notifier.tell_async(notice, CHAT))

@@ -1,0 +1,39 @@
+"""notify.page: wake a person; the run's own page of the same ending is then not sent."""
+
+from collections.abc import Sequence
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.model.notice import Severity
+from brctl.model.playbook import Arguments
+from brctl.notify.notifier import PAGING, Delivery, Told
+from brctl.view.notices import page_notice
+
+NOBODY = "no notifier configured"
+
+
+class NotifyPage(ReadOnly):
+    """To every sink that pages, whatever its `when` says: the playbook asks for it."""
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        word = arguments.text(given, "severity", Severity.CRITICAL.value)
+        if word not in list(Severity):
+            raise ActionFailed(f"`severity` must be one of {', '.join(Severity)}, not {word!r}")
+        if not site.notifier.configured:
+            return Done(changed=False, say=NOBODY)
+        summary = arguments.text(given, "summary")
+        notice = page_notice(site.facts(), site.now(), Severity(word), summary)
+        return told(await site.notifier.tell_async(notice, PAGING))
+
+
+def told(deliveries: Sequence[Delivery]) -> Done:
+    """Who was told, as a step's answer.
+
+    Raises:
+        ActionFailed: A sink could not be told; the others were.
+    """
+    failed = [f"{d.sink}: {d.why}" for d in deliveries if d.told is Told.FAILED]
+    if failed:
+        raise ActionFailed("; ".join(failed))
+    said = ", ".join(f"{d.sink} {d.told.value}" for d in deliveries)
+    return Done(changed=False, say=said or NOBODY)

@@ -1,0 +1,34 @@
+"""report.table: what became of each node, as a table beside the journal."""
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.journal.store import write_private
+from brctl.model.errors import did_you_mean
+from brctl.model.playbook import Arguments, Json
+from brctl.view.node_report import COLUMNS, report_rows, report_text
+
+FILE = "report.txt"
+
+
+class ReportTable(ReadOnly):
+    """One row a node of `for_each`; without it, one row for the run."""
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        columns = _columns(given)
+        rows = report_rows(site.facts())
+        path = site.run_dir / FILE
+        write_private(path, report_text(rows, columns) + "\n")
+        results = [str(row["result"]) for row in rows]
+        say = ", ".join(f"{results.count(word)} {word}" for word in sorted(set(results)))
+        out: Json = [{column: row[column] for column in columns} for row in rows]
+        return Done({"file": str(path), "rows": out}, changed=False, say=say)
+
+
+def _columns(given: Arguments) -> tuple[str, ...]:
+    wanted = arguments.texts(given, "columns")
+    if not wanted:
+        raise ActionFailed("`columns` is empty")
+    for word in wanted:
+        if word not in COLUMNS:
+            raise ActionFailed(f"no column {word!r}; {did_you_mean(word, COLUMNS)}")
+    return wanted

@@ -1,0 +1,88 @@
+"""Incidents that alerts opened, one file each beside the notes; an alert opens one only once."""
+
+import hashlib
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from brctl.journal.incident_notes import FOLDER
+from brctl.journal.store import private_dir, write_private
+from brctl.model.alert import Alert, AlertIncident
+from brctl.model.errors import ConfigError
+
+SOURCE = "alertmanager"
+_LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def incident_id(alert: Alert) -> str:
+    """Stable over repeats; a new one when the same alert begins anew."""
+    text = f"{alert.fingerprint} {alert.starts_at.isoformat()}"
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
+    return "I-" + "".join(_LETTERS[number >> shift & 31] for shift in (25, 20, 15, 10, 5, 0))
+
+
+def _path(state_dir: Path, name: str) -> Path:
+    return state_dir / FOLDER / f"{name}.json"
+
+
+def open_once(
+    state_dir: Path, alert: Alert, nodes: tuple[str, ...], job: str, now_at: datetime
+) -> tuple[AlertIncident, bool]:
+    """The incident of an alert; True when this call has opened it."""
+    name = incident_id(alert)
+    before = _find(state_dir, name)
+    if before is not None:
+        return before, False
+    incident = AlertIncident(
+        name, SOURCE, alert.name, alert.summary, alert.fingerprint, alert.starts_at, now_at,
+        nodes, job, dict(alert.labels),
+    )  # fmt: skip
+    save(state_dir, incident)
+    return incident, True
+
+
+def close(state_dir: Path, alert: Alert, now_at: datetime) -> AlertIncident | None:
+    """Close what a resolved alert has opened; None when nothing is open under it."""
+    incident = _find(state_dir, incident_id(alert))
+    if incident is None or incident.closed_at is not None:
+        return None
+    closed = replace(incident, closed_at=alert.ends_at or now_at)
+    save(state_dir, closed)
+    return closed
+
+
+def add_verdicts(state_dir: Path, name: str, verdicts: tuple[str, ...]) -> None:
+    """Keep which verdicts a diagnosis of an incident has given."""
+    incident = _find(state_dir, name)
+    if incident is not None:
+        merged = tuple(dict.fromkeys((*incident.verdicts, *verdicts)))
+        save(state_dir, replace(incident, verdicts=merged))
+
+
+def save(state_dir: Path, incident: AlertIncident) -> None:
+    """Write one incident; a reader sees the old file or the new one."""
+    private_dir(state_dir / FOLDER)
+    write_private(_path(state_dir, incident.id), msgspec.json.encode(incident))
+
+
+def load_all(state_dir: Path) -> tuple[AlertIncident, ...]:
+    """Every incident an alert has opened.
+
+    Raises:
+        ConfigError: A file is damaged.
+    """
+    return tuple(_read(path) for path in sorted((state_dir / FOLDER).glob("I-*.json")))
+
+
+def _find(state_dir: Path, name: str) -> AlertIncident | None:
+    path = _path(state_dir, name)
+    return _read(path) if path.is_file() else None
+
+
+def _read(path: Path) -> AlertIncident:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=AlertIncident)
+    except (msgspec.MsgspecError, OSError) as exc:
+        raise ConfigError(f"{path}: not a stored incident: {exc}") from exc

@@ -1,0 +1,312 @@
+"""An incident on one time line: the fault, the verdict, the runs, the notes; and its post-mortem.
+
+An incident is a verdict, or an alert from outside, with what followed from it. Nothing is stored
+twice: the line is built from the verdict's evidence, the journals of the runs it led to, and the
+notes people left.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from brctl.model.alert import AlertIncident
+from brctl.model.event import Event, EventType
+from brctl.model.evidence import Role, Weight
+from brctl.model.exit_codes import ExitCode
+from brctl.model.nodeset import fold
+from brctl.model.units import describe_duration, rfc3339
+from brctl.model.verdict import Verdict
+from brctl.view.documents import node_set
+from brctl.view.page import Json, Page
+from brctl.view.redact import redact
+from brctl.view.text import columns, printable
+
+Note = tuple[datetime, str, str]
+TEXT, TITLE = 1000, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One line of the time line."""
+
+    at: datetime
+    kind: str
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """One run, as far as a time line needs it."""
+
+    run: str
+    playbook: str
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What happened, oldest first.
+
+    Attributes:
+        about: The fault class, or the name of the alert.
+        belief: `high (0.97)`; "" when nobody has decided anything.
+        state: `open`, or what became of it.
+    """
+
+    id: str
+    title: str
+    about: str
+    belief: str
+    nodes: tuple[str, ...]
+    job: str
+    state: str
+    runs: tuple[str, ...]
+    moments: tuple[Moment, ...]
+
+    @property
+    def began_at(self) -> datetime:
+        return self.moments[0].at
+
+    @property
+    def recovered_at(self) -> datetime | None:
+        """When a run for it ended well, or its alert was resolved."""
+        return next((m.at for m in self.moments if m.kind == "recovered"), None)
+
+    @property
+    def took(self) -> str:
+        """How long it lasted, for a list."""
+        if self.recovered_at is not None:
+            return describe_duration((self.recovered_at - self.began_at).total_seconds())
+        return "open" if self.state == "open" else "-"
+
+
+def verdict_incident(
+    verdict: Verdict, state: str, trails: Sequence[Trail], notes: Iterable[Note]
+) -> Incident:
+    """A verdict with the runs that acted on it."""
+    moments = [
+        Moment(
+            item.at,
+            "fault" if item.role is Role.ROOT else "impact",
+            f"{item.subject}: {item.text}",
+            item.source,
+        )
+        for item in verdict.evidence
+        if item.at is not None
+        and item.weight is not Weight.CLEARS
+        and item.at <= verdict.decided_at
+    ]
+    sure = verdict.confidence.value
+    says = f"{verdict.id} {verdict.fault.value} {fold(verdict.nodes) or 'no node'} {sure.upper()}"
+    moments.append(Moment(verdict.decided_at, "diagnosed", says, "diagnose"))
+    return Incident(
+        id=verdict.id,
+        title=verdict.title,
+        about=verdict.fault.value,
+        belief=f"{sure} ({verdict.probability:.2f})",
+        nodes=verdict.nodes,
+        job=verdict.job,
+        state=state,
+        runs=tuple(trail.run for trail in trails),
+        moments=_in_order(moments, trails, notes),
+    )
+
+
+def alert_incident(
+    alert: AlertIncident, verdicts: Sequence[Verdict], notes: Iterable[Note]
+) -> Incident:
+    """An alert that came from outside, with what a diagnosis of it found."""
+    moments = [
+        Moment(alert.starts_at, "fault", alert.summary, alert.source),
+        Moment(alert.opened_at, "opened", f"{alert.name} {alert.fingerprint}", "ingest"),
+        *(
+            Moment(v.decided_at, "diagnosed", f"{v.id} {v.fault.value} {fold(v.nodes)}", "diagnose")
+            for v in verdicts
+        ),
+    ]
+    if alert.closed_at is not None:
+        moments.append(Moment(alert.closed_at, "recovered", "the alert was resolved", alert.source))
+    return Incident(
+        id=alert.id,
+        title=alert.summary,
+        about=alert.name,
+        belief="",
+        nodes=alert.nodes,
+        job=alert.job,
+        state="closed" if alert.closed_at else "open",
+        runs=(),
+        moments=_in_order(moments, (), notes),
+    )
+
+
+def run_incident(
+    trail: Trail, title: str, nodes: tuple[str, ...], job: str, notes: Iterable[Note]
+) -> Incident:
+    """A run that a person asked for: no verdict stands behind it."""
+    first = Moment(trail.events[0].at, "asked", f"{trail.run} {trail.playbook}", "people")
+    return Incident(
+        id=trail.run,
+        title=title,
+        about=trail.playbook,
+        belief="",
+        nodes=nodes,
+        job=job,
+        state="closed",
+        runs=(trail.run,),
+        moments=_in_order([first], (trail,), notes),
+    )
+
+
+def _in_order(
+    moments: Sequence[Moment], trails: Iterable[Trail], notes: Iterable[Note]
+) -> tuple[Moment, ...]:
+    ran = (moment for trail in trails for moment in _run_moments(trail))
+    said = (Moment(at, "note", f"{by}: {text}", "people") for at, by, text in notes)
+    return tuple(sorted([*moments, *ran, *said], key=lambda moment: moment.at))
+
+
+def _run_moments(trail: Trail) -> Iterable[Moment]:
+    for event in trail.events:
+        told = _told(event, trail.playbook)
+        if told:
+            yield Moment(event.at, told[0], f"{trail.run} {told[1]}".strip(), "journal")
+
+
+_HOOKS = {"notify.page": "told", "notify.chat": "told", "incident.note": "note"}
+
+
+def _told(event: Event, playbook: str) -> tuple[str, str] | None:
+    text = {key: str(value) for key, value in event.fields.items()}
+    if event.type is EventType.RUN_STARTED:
+        return "run", f"{playbook} started by {text.get('by', '?')}"
+    if event.type is EventType.RUN_RESUMED:
+        return "run", f"resumed by {text.get('by', '?')}"
+    if event.type is EventType.APPROVAL_ASKED:
+        return "asked", f"approval before {text.get('step', '?')}"
+    if event.type is EventType.APPROVAL_GIVEN:
+        return "approved", f"by {text.get('by', '?')}"
+    if event.type is EventType.STEP_RESULT and event.fields.get("ok") is False:
+        return "failed", f"{text.get('step', '?')}: {text.get('error', '')}"
+    if event.type is EventType.STEP_RESULT and event.fields.get("changed") is True:
+        return "changed", f"{text.get('step', '?')}: {text.get('say', '')}"
+    if event.type is EventType.HOOK_RESULT and text.get("uses") in _HOOKS:
+        return _HOOKS[text["uses"]], text.get("say") or text.get("error", "")
+    if event.type is EventType.END:
+        word = "recovered" if text.get("result") == "ok" else "ended"
+        return word, f"{text.get('result', '')} {text.get('why', '')}".strip()
+    return None
+
+
+def phases(incident: Incident) -> str:
+    """How the time was spent, between the moments that are known."""
+    marks = {m.kind: m.at for m in reversed(incident.moments)}
+    order = ("fault", "diagnosed", "run", "approved", "recovered")
+    known = [(name, marks[name]) for name in order if name in marks]
+    parts = [
+        f"{before} to {after} {describe_duration(max((b - a).total_seconds(), 0))}"
+        for (before, a), (after, b) in pairwise(known)
+    ]
+    return "   ".join(parts) or "only one moment is known"
+
+
+def markdown(incident: Incident, now_at: datetime) -> str:
+    """The post-mortem's raw material, to paste into a document; secrets are taken out."""
+    belief = f", confidence {incident.belief}" if incident.belief else ""
+    lines = [
+        f"# Incident {_md(incident.id)}: {_md(incident.title)}", "",
+        f"- class: {_md(incident.about)}{belief}",
+        f"- nodes: {_md(fold(incident.nodes) or 'none')}",
+        f"- job: {_md(incident.job or 'none')}",
+        f"- runs: {' '.join(incident.runs) or 'none'}",
+        f"- exported: {rfc3339(now_at)}", "",
+        "| at | since | what | text | source |", "|---|---|---|---|---|",
+    ]  # fmt: skip
+    for moment in incident.moments:
+        since = (moment.at - incident.began_at).total_seconds()
+        lines.append(
+            f"| {rfc3339(moment.at)} | +{since:.0f} s | {moment.kind} | {_md(moment.text)}"
+            f" | {_md(moment.source)} |"
+        )
+    return "\n".join([*lines, "", f"Phases: {phases(incident)}", ""])
+
+
+def _md(text: str) -> str:
+    """Text that can neither end a table cell nor start markup."""
+    plain = printable(redact(text), TEXT)
+    for char in "\\|`*_<>[]#":
+        plain = plain.replace(char, f"\\{char}")
+    return plain
+
+
+def incident_document(incident: Incident) -> dict[str, Json]:
+    """The keys of an Incident document; secrets are taken out."""
+    return {
+        "incident": {
+            "id": incident.id,
+            "title": printable(redact(incident.title), TITLE),
+            "class": incident.about,
+            "state": incident.state,
+            "suspects": node_set(incident.nodes),
+            "job": incident.job or None,
+            "runs": list(incident.runs),
+            "began_at": rfc3339(incident.began_at),
+            "recovered_at": rfc3339(incident.recovered_at) if incident.recovered_at else None,
+            "moments": [
+                {
+                    "at": rfc3339(moment.at),
+                    "since_seconds": round((moment.at - incident.began_at).total_seconds(), 3),
+                    "what": moment.kind,
+                    "text": printable(redact(moment.text), TEXT),
+                    "source": moment.source,
+                }
+                for moment in incident.moments
+            ],
+        }
+    }
+
+
+def incident_page(incident: Incident) -> Page:
+    """The answer of `brctl incident show`: the time line with seconds since the fault."""
+    rows = [("AT", "S", "WHAT", "SOURCE", "")]
+    for moment in incident.moments:
+        since = (moment.at - incident.began_at).total_seconds()
+        text = printable(redact(moment.text), TITLE)
+        source = printable(moment.source, 16)
+        rows.append((f"{moment.at:%m-%d %H:%M:%S}", f"+{since:.0f}", moment.kind, source, text))
+    title = printable(redact(incident.title), TITLE)
+    head = f"{incident.id}  {incident.state}  {printable(incident.about, 60)}: {title}"
+    text = "\n".join([head, columns(rows), f"phases  {phases(incident)}"])
+    steps = (f"brctl incident export {incident.id}",)
+    return Page("Incident", incident_document(incident), text, names=incident.nodes, next=steps)
+
+
+def incident_list_page(incidents: Sequence[Incident]) -> Page:
+    """The answer of `brctl incident list`, newest first."""
+    rows = [("INCIDENT", "BEGAN", "STATE", "CLASS", "NODES", "JOB", "TOOK", "RUNS")]
+    rows += [
+        (
+            incident.id, f"{incident.began_at:%m-%d %H:%M:%S}", incident.state,
+            printable(incident.about, 40), printable(fold(incident.nodes) or "-", 40),
+            printable(incident.job or "-", 24), incident.took, " ".join(incident.runs) or "-",
+        )
+        for incident in incidents
+    ]  # fmt: skip
+    documents = tuple(_row(incident) for incident in incidents)
+    text = columns(rows) if incidents else "no incident: no verdict has found a fault"
+    names = tuple(incident.id for incident in incidents)
+    return Page("IncidentList", {"incidents": list(documents)}, text, ExitCode.OK, names, documents)
+
+
+def _row(incident: Incident) -> dict[str, Json]:
+    return {
+        "id": incident.id,
+        "began_at": rfc3339(incident.began_at),
+        "state": incident.state,
+        "class": incident.about,
+        "folded": fold(incident.nodes),
+        "job": incident.job or None,
+        "took": incident.took,
+        "runs": " ".join(incident.runs) or None,
+    }
