@@ -79,12 +79,12 @@ class Kubectl:
         except _NotFoundError:
             return
 
-    async def can_i(self, verb: str, resource: str) -> bool:
+    async def can_i(self, verb: str, resource: str, *, everywhere: bool = False) -> bool:
         """Whether the API server would let us, as `kubectl auth can-i` says."""
         name, _, part = resource.partition("/")
         subresource = (f"--subresource={part}",) if part else ()
-        namespace = ("-n", await self.namespace())
-        answer = await self._call("auth", "can-i", verb, name, *subresource, *namespace)
+        scope = ("--all-namespaces",) if everywhere else ("-n", await self.namespace())
+        answer = await self._call("auth", "can-i", verb, name, *subresource, *scope)
         said = answer.stdout.decode("utf-8", "replace").strip()
         if said in ("yes", "no") or said.startswith(("yes ", "no ")):
             return said.startswith("yes")

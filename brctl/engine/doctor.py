@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from brctl.engine.doctor_kubernetes import kubernetes
 from brctl.inventory.load import load_inventory
 from brctl.library.checks import load_checks
 from brctl.library.config import Settings, load_settings
@@ -35,7 +36,7 @@ def examine(
         findings.append(Finding(Health.CRITICAL, "config", str(error), error.hint or ""))
         return tuple(findings)
     findings.append(Finding(Health.OK, "config", f"{settings.config_file}, {settings.context}"))
-    for part in (_inventory, _jobs, _ssh, _state):
+    for part in (_inventory, _jobs, kubernetes, _ssh, _state):
         findings += _guarded(part, settings)
     return tuple(findings)
 

@@ -120,7 +120,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _review(self, body: Object) -> Object:
         asked = body["spec"]["resourceAttributes"]
-        resource = asked["resource"]
+        resource = asked["resource"].partition(".")[0]
         resource += f"/{asked['subresource']}" if asked.get("subresource") else ""
         allowed = (asked["verb"], resource) not in self.server.denied
         return {**body, "status": {"allowed": allowed}}
