@@ -156,3 +156,32 @@ def test_resuming_what_has_ended_changes_nothing(tmp_path: Path) -> None:
     save_request(run_dir, REQUEST)
     assert run_process(run_dir) == 0
     assert end_state(tmp_path) == before
+
+
+def new_hot_update(folder: Path) -> Path:
+    """A hot update of a running job, from release r1 to r2."""
+    ground = fake_ground(folder)
+    with ground.world.change() as data:
+        data |= {"dead": [], "has_code": True}
+    ledger = ground.code_ledger("demo")
+    ledger.record("r2", "digest-of-r2", urgent=True, why="faster", by="ann", at=ground.now())
+    playbook = load_playbook(shipped_dir("playbooks") / "hot-update.yaml")
+    prepared = asyncio.run(prepare(ground, playbook, None, {"job": "demo", "only": "due"}))
+    return create_run(ground, prepared, REQUEST)
+
+
+def test_a_hot_update_killed_at_any_line_switches_the_code_once(tmp_path: Path) -> None:
+    """The ledger says what the ranks run, whenever the controller dies."""
+    ends = []
+    for line in (None, *range(3, 19, 3)):
+        folder = tmp_path / str(line)
+        folder.mkdir()
+        run_dir = new_hot_update(folder)
+        if line is not None:
+            assert run_process(run_dir, KILL_AFTER_LINE=str(line)) == -9, f"line {line}"
+        assert run_process(run_dir) == 0, f"line {line}"
+        ledger = (folder / "state" / "code" / "fake" / "demo" / "events.ndjson").read_text()
+        kinds = [row.split('"')[3] for row in ledger.splitlines()]
+        ends.append((end_state(folder), kinds))
+    assert ends[0][1] == ["code.recorded", "code.applied", "code.started"]
+    assert all(end == ends[0] for end in ends)

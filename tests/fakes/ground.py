@@ -262,7 +262,9 @@ class FakeGround:
                 data["step"] += 1
 
     async def job(self, name: str) -> Job:
-        job = await self.backend.place(replace(example_job(), code=self.code))
+        has_code = self.world.read().get("has_code", False)
+        code = example_code() if has_code else self.code
+        job = await self.backend.place(replace(example_job(), code=code))
         return with_code(job, self.code_ledger(job.name))
 
     def code_ledger(self, job: str) -> CodeLedger:
