@@ -1,0 +1,128 @@
+"""The lab's job with releases of its code, and the engine that works on it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from time import monotonic
+
+import yaml
+
+from brctl.engine.code_updates import Wish, record_change
+from brctl.engine.ground import WorldGround
+from brctl.engine.planning import prepare
+from brctl.engine.remediate import RunView, start_run, view
+from brctl.engine.replay import COMMAND_VARIABLE
+from brctl.engine.run_files import Request
+from brctl.engine.wiring import World, open_world
+from brctl.journal.follow import follow
+from brctl.lab.cluster import Lab
+from brctl.library.config import load_settings
+from brctl.library.playbooks import load_playbook
+from brctl.library.shipped import shipped_dir
+from brctl.model.playbook import Json
+from brctl.model.verdict import Verdict
+from brctl.playbook.approvals import confirmation_text
+
+PATIENCE_S = 90.0
+TRAIN = """\
+print("this is release NAME", flush=True)
+import runpy
+runpy.run_module("brctl.training", run_name="__main__", alter_sys=True)
+"""
+# The job reduced to a moment of whole-number work; the node's fault is the one its ranks show.
+REPLAY = """\
+import json, os
+faults = json.load(open(os.environ["BRCTL_LAB_FAULTS"]))
+total = sum(n * n for n in range(10000))
+print(json.dumps({"loss": float("nan") if faults.get("nan") else 1.0, "digest": str(total)}))
+"""
+
+
+class CodeSite:
+    """See the head of this file."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.releases = lab.paths.root / "code"
+        self.progress = lab.paths.work / "progress" / "steps.ndjson"
+        self.world: World
+        self.ground: WorldGround
+
+    def write_job(self, nodes: int) -> None:
+        """The job of the lab on its first nodes, started from a release."""
+        document = yaml.safe_load(self.lab.paths.job.read_text())
+        if "workdir" in document:
+            document["launch"][1:3] = ["train.py"]
+            del document["workdir"]
+        document["code"] = {"releases": str(self.releases), "start": "r1"}
+        document["nodes"] = [f"n{i}" for i in range(1, nodes + 1)]
+        document["parallel"] = {"dp": nodes}
+        program = self.lab.paths.root / "replay.py"
+        program.write_text(REPLAY)
+        document["environment"][COMMAND_VARIABLE] = f"{document['launch'][0]} {program}"
+        self.lab.paths.job.write_text(yaml.safe_dump(document))
+        self.release("r1")
+
+    def release(self, name: str, text: str = TRAIN) -> None:
+        (self.releases / name).mkdir(parents=True, exist_ok=True)
+        (self.releases / name / "train.py").write_text(text.replace("NAME", name))
+
+    async def wish(self, version: str, *, urgent: bool) -> str:
+        job = await self.ground.job("lab-train")
+        wish = Wish(version, f"try {version}", "ann", urgent)
+        return (await record_change(self.ground, job, wish))[0].id
+
+    async def play(self, name: str, verdict: Verdict | None = None, **values: Json) -> RunView:
+        """Run a playbook to its end as `fix` does, with the words typed that it asks for."""
+        playbook = load_playbook(shipped_dir("playbooks") / f"{name}.yaml")
+        given: Mapping[str, Json] = {"steps": 2, "grace": "5s", "within": "2m", **values}
+        known = {key: value for key, value in given.items() if key in playbook.inputs}
+        if verdict is None:
+            known["job"] = "lab-train"
+        prepared = await prepare(self.ground, playbook, verdict, known)
+        typed = confirmation_text(playbook, len(prepared.plan.nodes), "lab-train")
+        request = Request("ann", "lab", str(self.lab.paths.config), yes=True, typed=typed)
+        run_dir = await start_run(self.ground, prepared, request)
+        async for _ in follow(run_dir):
+            pass
+        return view(run_dir)
+
+    def last_step(self) -> int:
+        lines = self.progress.read_text().split("\n")[:-1] if self.progress.exists() else []
+        return int(json.loads(lines[-1])["step"]) if lines else -1
+
+    async def steps_until(self, step: int) -> None:
+        limit_s = monotonic() + PATIENCE_S
+        while self.last_step() < step:
+            assert monotonic() < limit_s, f"step {step} does not come: {self.logs()}"
+            await asyncio.sleep(0.1)
+
+    def logs(self) -> dict[int, str]:
+        files = sorted((self.lab.paths.work / "logs").glob("rank-*.log"))
+        return {int(path.stem[5:]): path.read_text() for path in files}
+
+    def said(self) -> set[str]:
+        """Which release the ranks say they are."""
+        return {
+            text.split("\n")[0].removeprefix("this is release ") for text in self.logs().values()
+        }
+
+    def changes(self) -> list[tuple[str, str, str]]:
+        record = self.ground.code_ledger("lab-train").read()
+        return [(c.version, str(c.state), c.state_by) for c in record.changes]
+
+
+async def open_site(lab: Lab, home: Path, nodes: int) -> AsyncIterator[CodeSite]:
+    """The job in training from release r1, with at least one whole checkpoint, and no past."""
+    site = CodeSite(lab)
+    site.write_job(nodes)
+    settings = load_settings({"HOME": str(home)}, config=lab.paths.config)
+    async with open_world(settings) as world:
+        site.world, site.ground = world, WorldGround(world)
+        assert (await site.play("start-job")).state == "ok"
+        await site.steps_until(7)
+        yield site
+        await world.backend.stop_job(await site.ground.job("lab-train"), 0.2)
+    for path in site.progress.parent.iterdir():
+        path.unlink()
