@@ -67,7 +67,7 @@ def _steps_of(run: RunView) -> dict[str, float]:
 
 
 async def requeue(site: CodeSite, name: str) -> Timing:
-    """Stop all, nodes back, nodes new, every node checked, cold start from the newest checkpoint."""
+    """Stop all, nodes back, nodes new, each checked, cold start from the newest checkpoint."""
     clock = _Clock()
     job = await site.ground.job("lab-train")
     await site.world.backend.stop_job(job, 5.0)
@@ -78,7 +78,7 @@ async def requeue(site: CodeSite, name: str) -> Timing:
     found = await site.ground.examine(job.nodes, SPARE_ADMISSION_LEVEL)
     assert len(found) == len(job.nodes)
     clock.note("check nodes")
-    newest = sorted(p for p in Path(job.checkpoint_dir).iterdir() if (p / ".metadata").exists())[-1]
+    newest = await asyncio.to_thread(_newest_whole, Path(job.checkpoint_dir))
     started = await site.world.backend.start_job(job, str(newest), name)
     assert not started.failed, started
     clock.note("start ranks")
@@ -98,6 +98,10 @@ class _Clock:
         now = monotonic()
         self.phases[phase] = now - self._last
         self._last = now
+
+
+def _newest_whole(checkpoints: Path) -> Path:
+    return sorted(path for path in checkpoints.iterdir() if (path / ".metadata").exists())[-1]
 
 
 def _boot_anew(lab: Lab, nodes: tuple[str, ...]) -> None:
