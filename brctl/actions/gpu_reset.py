@@ -82,14 +82,15 @@ async def _refuse_busy(site: Site, node: str) -> None:
     if carried and await _carries_ranks(site, node, carried):
         raise ActionFailed(f"{node} carries ranks of {', '.join(carried)}; stop the job first")
     found = readings_of(await site.ask(node, PROCESSES, None, {}), PROCESSES)
-    if found.problem:
+    counts = found.values("gpu.processes.count")
+    unseen = (site.inventory.nodes[node].gpus or 1) - len(counts)
+    if found.problem or unseen > 0:
+        why = found.problem or "; ".join(found.notes) or f"{unseen} GPUs are missing"
         raise ActionFailed(
-            f"{node}: nobody can tell which processes hold its GPUs ({found.problem});"
+            f"{node}: nobody can tell which processes hold its GPUs ({why[:200]});"
             " a node whose GPUs do not answer needs node.reboot"
         )
-    held = {
-        subject: value for subject, value in found.values("gpu.processes.count").items() if value
-    }
+    held = {subject: value for subject, value in counts.items() if value}
     if held:
         said = ", ".join(f"{subject} by {value}" for subject, value in sorted(held.items()))
         raise ActionFailed(f"{node}: processes hold {said}; end them first")

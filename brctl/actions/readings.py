@@ -13,10 +13,12 @@ class Readings:
 
     Attributes:
         problem: Why there are none; "" when there are. Silence is no reading of zero.
+        notes: What the check could not read.
     """
 
     measurements: tuple[Measurement, ...]
     problem: str = ""
+    notes: tuple[str, ...] = ()
 
     def values(self, name: str) -> Mapping[str, Value]:
         """Subject to value of one measurement."""
@@ -31,4 +33,4 @@ def readings_of(report: NodeReport, check: str) -> Readings:
     if result is None or result.status is not ProbeStatus.MEASURED or not result.measurements:
         notes = result.notes if result is not None else ()
         return Readings((), notes[0] if notes else "no measurement")
-    return Readings(tuple(result.measurements))
+    return Readings(tuple(result.measurements), notes=tuple(result.notes))

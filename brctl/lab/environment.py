@@ -31,7 +31,7 @@ def node_environment(
         "BRCTL_LAB_KERNEL_LOG": str(kernel_log(record, paths, name)),
         "LD_LIBRARY_PATH": str(libraries.nvml_dir),
         "LD_PRELOAD": str(libraries.clock),
-        "PATH": os.environ.get("PATH", _PATH),
+        "PATH": f"{node.programs}:{os.environ.get('PATH', _PATH)}",
         "LANG": "C.UTF-8",
     }
     if record.isolation is Isolation.NETNS:

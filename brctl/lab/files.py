@@ -18,6 +18,8 @@ JOB_NAME = "lab-train"
 DUMP_SHARE = 0.6
 """Dumps of the flight recorder are written at this share of `stall_after`, so `dx` finds them."""
 
+FAKE_NVIDIA_SMI = "brctl.lab.nvml.fake_nvidia_smi"
+
 LEAST_STEP_S = 0.1
 STEP_S_PER_RANK = 0.02
 """A step costs a rank some 10 ms of CPU time; this leaves most of two cores to brctl itself."""
@@ -59,6 +61,10 @@ def _write_node(record: Record, paths: LabPaths, node: LabNode) -> None:
         slot.mkdir(parents=True, exist_ok=True)
         (slot / "vendor").write_text("0x10de\n")
         (slot / "class").write_text("0x030200\n")
+    mine.programs.mkdir(exist_ok=True)
+    smi = mine.programs / "nvidia-smi"
+    smi.write_text(f'#!/bin/sh\nexec {record.spec.python} -m {FAKE_NVIDIA_SMI} "$@"\n')
+    smi.chmod(0o755)
     reset_node(record, paths, node.name)
 
 

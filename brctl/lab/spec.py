@@ -120,6 +120,11 @@ class NodePaths:
         return self.root / "home"
 
     @property
+    def programs(self) -> Path:
+        """First folder of its PATH: the fake nvidia-smi."""
+        return self.root / "bin"
+
+    @property
     def host_key(self) -> Path:
         return self.root / "host_key"
 

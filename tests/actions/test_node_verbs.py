@@ -25,6 +25,11 @@ def at(folder: Path, **world: Any) -> tuple[RunSite, FakeGround]:
     ("given", "world", "says"),
     [
         ({"nodes": ["s1"]}, {"held": {"s1": 2}}, "s1: processes hold gpu:0 by 2; end them first"),
+        (
+            {"nodes": ["s1"]},
+            {"lost_gpus": ["s1"]},
+            "(1 GPUs are missing); a node whose GPUs do not",
+        ),
         ({"nodes": ["s1"]}, {"dead": ["s1"]}, "nobody can tell which processes hold its GPUs"),
         ({"nodes": ["n1"]}, {"ranks": {"0": "x"}}, "n1 carries ranks of demo; stop the job first"),
         ({"nodes": ["s1"]}, {"unresettable": ["s1"]}, "currently in use"),

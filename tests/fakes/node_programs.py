@@ -45,10 +45,11 @@ def _answer(node: str, text: str, status: int = 0) -> Answer:
 
 
 def gpu_rows(data: dict[str, Any], node: str, check: str) -> list[Measurement]:
-    """Two GPUs of eight are enough to tell one from the other."""
+    """Eight GPUs; the first is the one that is held or lost, and what is lost is not counted."""
     held, lost = data.get("held", {}).get(node, 0), node in data.get("lost_gpus", [])
     if check == "gpu.processes":
-        return [Measurement("gpu.processes.count", f"gpu:{i}", held * (i == 0)) for i in range(2)]
+        seen = range(int(lost), 8)
+        return [Measurement("gpu.processes.count", f"gpu:{i}", held * (i == 0)) for i in seen]
     return [
         Measurement("gpu.devices.nvml_count", "node", 7 if lost else 8),
         Measurement("gpu.device.lost", "gpu:0", lost),

@@ -1,0 +1,110 @@
+"""Playbooks for nodes without a job, on real SSH nodes of the lab, from command line to journal.
+
+The GPUs and their nvidia-smi are the lab's stand-ins, and the burn-in is a short check of the
+site's own; SSH, processes and the state files are real.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from brctl.cli.main import run
+from brctl.engine.remediate import RunView, history, view
+from brctl.lab.cluster import Lab, leftovers, up
+from brctl.lab.nvml.state import change_state, read_state
+from brctl.lab.spec import Isolation, LabSpec
+from brctl.model.playbook import Json
+
+pytestmark = [pytest.mark.system, pytest.mark.ssh]
+SPIN = """\
+apiVersion: brctl.dev/v1
+kind: Check
+name: site.spin
+title: A second of arithmetic
+why: A burn-in check of this site that needs neither torch nor minutes.
+source: own
+level: 1
+needs: []
+deadline: 20s
+profiles: [burnin]
+parameters: {}
+measurements: {site.spin.right: {unit: flag, what: the sum came out right}}
+evidence:
+  - {kind: site.spin.right, when: {eq: false}, weight: convicts, fault: silent-corruption,
+     say: the sum is wrong, source: own, otherwise: clears}
+cross_check: by hand
+"""
+PROBE = """\
+import json, os, sys
+right = sum(n * n for n in range(100_000)) == 333328333350000
+right = right and not os.path.exists(os.path.expanduser("~/wrong"))
+json.dump({"measurements": [{"name": "site.spin.right", "subject": "", "value": right}],
+           "notes": []}, sys.stdout)
+"""
+SPEC = LabSpec(nodes=2, standbys=3, gpus=2, isolation=Isolation.NONE)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        lab = up(SPEC, tmp_path_factory.mktemp("nodes") / "lab")
+    record = lab.record
+    check = lab.paths.root / "checks" / "site" / "spin"
+    check.mkdir(parents=True)
+    (check / "check.yaml").write_text(SPIN)
+    (check / "probe.py").write_text(PROBE)
+    yield lab
+    lab.down()
+    assert leftovers(record) == ()
+
+
+@pytest.fixture(autouse=True)
+def healed(lab: Lab) -> Iterator[None]:
+    yield
+    lab.heal()
+
+
+def brctl(lab: Lab, *words: str) -> tuple[int, RunView]:
+    """The command's exit code, and the newest run."""
+    code = run([*words, "--config", str(lab.paths.config), "--no-input"])
+    return code, history(lab.paths.state)[0]
+
+
+def out_of(found: RunView, step: str, key: str) -> Json:
+    return found.record.steps[step].out.get(key)
+
+
+def test_a_reset_clears_what_a_reset_clears_and_the_node_comes_back(lab: Lab) -> None:
+    """A pending row remap is gone, counters for life stay, and a burn-in was passed before."""
+    lab.break_node("gpu-ecc", "n3")
+    state = lab.paths.node("n3").nvml
+    assert "remap.pending=1" in state.read_text()
+    code, found = brctl(
+        lab, "play", "run", "reset-gpu", "--set", "nodes=n3", "--set", "duration=1s",
+        "--set", "level=1", "--confirm", "reset 1",
+    )  # fmt: skip
+    assert (code, found.state) == (0, "ok")
+    after = {key.partition(".")[2]: value for key, value in read_state(state).items()}
+    assert "remap.pending" not in after
+    assert after["ecc.uncorrected.aggregate"] == "4"
+    assert "ecc.uncorrected.volatile" not in after
+    assert out_of(found, "burnin", "passed") == ["n3"]
+    assert "n3" not in (lab.paths.state / "static" / "lab.json").read_text().partition("reserv")[0]
+
+
+def test_a_gpu_in_use_is_not_reset_and_a_lost_one_needs_a_reboot(lab: Lab) -> None:
+    """Nothing is touched, the node stays out of service, and the sentence says what to do."""
+    for node, change, says in (
+        ("n3", {"gpu0.processes": "4711:1000000"}, "processes hold"),
+        ("n4", {"gpu0.*": "!15"}, "needs node.reboot"),
+    ):
+        change_state(lab.paths.node(node).nvml, change)
+        before = lab.paths.node(node).nvml.read_text()
+        code, found = brctl(
+            lab, "play", "run", "reset-gpu", "--set", f"nodes={node}", "--confirm", "reset 1"
+        )
+        assert code == 8
+        assert says in found.record.failed_error
+        assert lab.paths.node(node).nvml.read_text() == before
+        assert view(found.run_dir).record.failed_step == "reset"
