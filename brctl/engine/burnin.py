@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brctl.engine import burnin_store
-from brctl.engine.busy_nodes import refuse_busy
+from brctl.engine.busy_nodes import nodes_of_jobs, refuse_busy
 from brctl.engine.wiring import World
 from brctl.evidence.assess import Assessment, assess
 from brctl.evidence.burnin import rate, stopping
@@ -201,7 +201,7 @@ async def burn_in(
         UsageError: No check fits the level.
     """
     if not plan.beside_job:
-        refuse_busy(world.jobs, plan.nodes, hint=_HINT)
+        refuse_busy(nodes_of_jobs(world), plan.nodes, hint=_HINT)
     burning = _Burning(world, plan)
     try:
         await burning.look()

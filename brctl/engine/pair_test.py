@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from brctl.engine.busy_nodes import refuse_busy
+from brctl.engine.busy_nodes import nodes_of_jobs, refuse_busy
 from brctl.engine.group_preflight import preflight
 from brctl.engine.group_runner import RoundOrder
 from brctl.engine.group_runner_torch import TorchRunner
@@ -61,7 +61,7 @@ async def exchange_with_neighbours(world: World, plan: PairPlan) -> PairTest:
     if len(plan.nodes) < 2:
         raise UsageError("a pair needs two nodes", hint="name them with -w")
     if not plan.beside_job:
-        refuse_busy(world.jobs, plan.nodes, hint=_HINT)
+        refuse_busy(nodes_of_jobs(world), plan.nodes, hint=_HINT)
     runner = TorchRunner(world.transport, world.inventory.nodes, world.settings.ssh.fanout)
     try:
         order = RoundOrder(0, OPERATIONS[0], plan.size_bytes, plan.reps, (), plan.deadline_s)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.backends.contract import Cordon
+from brctl.engine.busy_nodes import nodes_of_jobs
 from brctl.engine.sweep_store import latest
 from brctl.engine.wiring import World
 from brctl.model.inventory import Node
@@ -32,6 +33,6 @@ async def survey(world: World, names: Sequence[str]) -> Survey:
         nodes=world.inventory.pick(names),
         health={node.node: node for node in swept.nodes} if swept else {},
         cordons=await world.backend.cordons(),
-        job_of={node: job.name for job in world.jobs.values() for node in job.nodes},
+        job_of={node: job for job, nodes in nodes_of_jobs(world).items() for node in nodes},
         age_s=(world.now() - swept.started_at).total_seconds() if swept else None,
     )

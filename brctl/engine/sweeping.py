@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from brctl.engine.busy_nodes import refuse_busy
+from brctl.engine.busy_nodes import nodes_of_jobs, refuse_busy
 from brctl.engine.pair_check import askable, probed, with_pairs
 from brctl.engine.sweep_store import latest, save
 from brctl.engine.wiring import World
@@ -84,7 +84,7 @@ def refuse_heavy_on_busy(
     """
     asked = choose_checks(world.checks, question).values()
     if any(check.level > 1 or check.disruptive for check in asked):
-        refuse_busy(world.jobs, names, hint=hint)
+        refuse_busy(nodes_of_jobs(world), names, hint=hint)
 
 
 async def sweep_nodes(

@@ -1,24 +1,58 @@
-"""Nodes of a Slurm cluster: `sinfo`, partitions as groups, features as labels."""
+"""Nodes of a Slurm cluster: `sinfo`, partitions as groups, features as labels, jobs as groups."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from brctl.inventory.commands import ask_tool
 from brctl.inventory.facts import Fact, NodeFacts, Source
-from brctl.model.errors import UnavailableError
+from brctl.model.errors import UnavailableError, UsageError
+from brctl.model.nodeset import expand
 
 # One line per node and partition. Names and partitions cannot hold a bar; features could.
 _FORMAT = "%N|%P|%G|%f"
+
+# Not `--json`: its shape has changed with every release, this has not. The name comes last,
+# because a person chose it and it may hold anything.
+_JOBS = ("squeue", "-h", "-t", "RUNNING", "-o", "%A|%N|%j")
+_JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _LABEL_FEATURES = ("rack", "leaf", "spine", "zone", "pod", "gpu_model")
 
 
 def load_slurm(partitions: Sequence[str]) -> Source:
-    """The nodes of these partitions, or of all.
+    """The nodes of these partitions, or of all, with the jobs that run on them.
 
     Raises:
         UnavailableError: Slurm does not answer.
     """
     chosen = ["-p", ",".join(partitions)] if partitions else []
-    return parse_sinfo(ask_tool(["sinfo", "-h", "-N", "-o", _FORMAT, *chosen]), partitions)
+    found = parse_sinfo(ask_tool(["sinfo", "-h", "-N", "-o", _FORMAT, *chosen]), partitions)
+    return with_jobs(found, ask_tool([*_JOBS, *chosen]))
+
+
+def with_jobs(source: Source, raw: bytes) -> Source:
+    """The source with a group for each job, by its number and by its name: `@job:48213`."""
+    known = {node.name for node in source.nodes}
+    groups = {**source.groups}
+    for line in raw.decode("utf-8", "replace").splitlines():
+        for group, nodes in _jobs_in(line):
+            before = groups.get(group, ())
+            groups[group] = (*before, *(n for n in nodes if n in known and n not in before))
+    return replace(source, groups=groups)
+
+
+def _jobs_in(line: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The groups of one line; a line of another shape has none."""
+    number, _, rest = line.strip().partition("|")
+    node_list, _, name = rest.partition("|")
+    try:
+        nodes = tuple(expand(node_list)) if number.isdecimal() else ()
+    except UsageError:
+        return
+    if nodes:
+        yield f"job:{number}", nodes
+        if _JOB_NAME.fullmatch(name):
+            yield f"job:{name}", nodes
 
 
 def parse_sinfo(raw: bytes, partitions: Sequence[str]) -> Source:

@@ -23,6 +23,7 @@ from brctl.backends.slurm_commands import (
     submit,
 )
 from brctl.fanout.local import LocalTransport
+from brctl.inventory.slurm import load_slurm
 from brctl.model.errors import BrctlError, UnavailableError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.job import Job
@@ -296,6 +297,9 @@ def test_slurm_never_queues_a_job_of_brctl_again(tmp_path: Path) -> None:
         job = swapped_job(tmp_path)
         assert (await backend.start_job(job, "", "R-1")).failed == {}
         (entry,) = await backend._queued(job)
+        found = await asyncio.to_thread(load_slurm, ())
+        assert found.groups[f"job:{entry.id}"] == found.groups["job:brctl-swapped"]
+        assert found.groups[f"job:{entry.id}"] == ("n1", "n2", "n3")
         with pytest.raises(subprocess.CalledProcessError):
             ask("scontrol", "requeue", entry.id)
         ask("scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=test")

@@ -12,7 +12,7 @@ from brctl.inventory.facts import NodeFacts, Source, build_inventory
 from brctl.inventory.hostlist import parse_hostlist
 from brctl.inventory.kubernetes import parse_nodes
 from brctl.inventory.load import load_inventory, load_sources
-from brctl.inventory.slurm import parse_sinfo
+from brctl.inventory.slurm import parse_sinfo, with_jobs
 from brctl.library.config import Settings, SshSettings
 from brctl.model.errors import BrctlError, ConfigError, UnavailableError
 
@@ -30,6 +30,20 @@ def test_slurm_gives_nodes_partitions_gpus_and_racks() -> None:
     assert (inventory.nodes["gpu01"].gpus, inventory.nodes["gpu02"].gpus) == (8, None)
     assert inventory.nodes["gpu01"].labels == {"rack": "r12"}
     assert inventory.groups == {"part:train": ("gpu01", "gpu02"), "part:debug": ("gpu01",)}
+
+
+def test_slurm_s_jobs_are_groups() -> None:
+    """By number and, where it can be typed, by name; array tasks of one name come together."""
+    raw = b"7|gpu[01-02]|llama\n8|gpu03|a|b $(x)\n9|gpu03,other1|llama\ngarbage\n10|gpu[9-1]|x\n"
+    nodes = tuple(NodeFacts(f"gpu0{i}", {}, "slurm") for i in range(1, 4))
+    found = with_jobs(Source("slurm:all", nodes, {"part:train": ("gpu01",)}), raw)
+    assert found.groups == {
+        "part:train": ("gpu01",),
+        "job:7": ("gpu01", "gpu02"),
+        "job:llama": ("gpu01", "gpu02", "gpu03"),
+        "job:8": ("gpu03",),
+        "job:9": ("gpu03",),
+    }
 
 
 def test_another_tools_words_are_no_nodes() -> None:
