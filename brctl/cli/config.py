@@ -40,6 +40,7 @@ def view(ctx: typer.Context) -> None:
         "ssh.transport": settings.ssh.transport,
         "ssh.fanout": str(settings.ssh.fanout),
         "ssh.handshakes_per_jump": str(settings.ssh.handshakes_per_jump),
+        "ssh.gateways": settings.ssh.gateways,
         "ssh.shards": str(settings.ssh.shards or "one for each CPU"),
         "ssh.known_hosts": str(settings.ssh.known_hosts or "-"),
         "guards": " ".join(map(str, settings.guard_files)) or "built in",

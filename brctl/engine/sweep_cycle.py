@@ -3,7 +3,7 @@
 import fcntl
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +12,7 @@ from brctl.engine.sweep_history import SweepHistory
 from brctl.engine.wiring import World
 from brctl.model.changes import Changes
 from brctl.model.errors import ConfigError, LockedError
+from brctl.model.inventory import Node
 from brctl.model.sweep import Sweep
 
 LOCK_MODES = ("skip", "wait", "fail")
@@ -44,8 +45,13 @@ def jitter_s(host: str, spread_s: float) -> float:
 
 def record_sweep(world: World, sweep: Sweep, reminder: timedelta) -> Changes:
     """Add a sweep to the history and say what changed since the ones before."""
-    labels = {node.node: world.inventory.nodes[node.node].labels for node in sweep.nodes}
-    return SweepHistory(world.state_dir).record(sweep, labels, reminder)
+    nodes = world.inventory.pick(node.node for node in sweep.nodes)
+    return SweepHistory(world.state_dir).record(sweep, labels_of(nodes), reminder)
+
+
+def labels_of(nodes: Iterable[Node]) -> Mapping[str, Mapping[str, str]]:
+    """What nodes may share when they fail together; behind a dead gateway that is the gateway."""
+    return {n.name: {**n.labels, "via": n.via} if n.via else n.labels for n in nodes}
 
 
 def write_atomically(path: Path, text: str) -> None:

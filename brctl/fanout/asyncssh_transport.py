@@ -85,6 +85,33 @@ class AsyncsshTransport:
             detail=detail,
         )
 
+    def gateway(self, name: str) -> Node:
+        """The node that others are reached through, of the inventory or as `[user@]host[:port]`."""
+        return self._nodes.get(name) or jump_node(name)
+
+    async def open_stream(
+        self, node: Node, line: str, session: asyncssh.SSHClientSession[bytes]
+    ) -> asyncssh.SSHClientChannel[bytes]:
+        """A command line that stays and is talked to; its connection is kept as long as we are.
+
+        Raises:
+            LoginFailedError: The node cannot be logged in to.
+        """
+        self._refuse_circle(node)
+        connection = await self._connection(node)
+        self._idle.take(node.name)
+        try:
+            async with self._pace.deadline(self._ssh.login_timeout_s):
+                channel, _ = await connection.create_session(
+                    lambda: session, line, encoding=None, request_pty=False
+                )
+        except TimeoutError as exc:
+            detail = f"no session within {self._ssh.login_timeout_s:g} s after login"
+            raise LoginFailedError(Outcome.LOGIN_TIMED_OUT, detail) from exc
+        except (asyncssh.Error, OSError) as exc:
+            raise LoginFailedError(*command_outcome(exc)) from exc
+        return channel
+
     async def close(self) -> None:
         """Close every connection; nothing waits for a node that does not answer."""
         connections = list(self._connections.values())
@@ -218,7 +245,7 @@ class AsyncsshTransport:
     async def _login_through(
         self, node: Node, options: asyncssh.SSHClientConnectionOptions
     ) -> asyncssh.SSHClientConnection:
-        jump = self._jump_of(node)
+        jump = self.gateway(node.via)
         slots = asyncio.Semaphore(self._ssh.handshakes_per_jump)
         async with self._handshakes.setdefault(node.via, slots):
             try:
@@ -229,14 +256,11 @@ class AsyncsshTransport:
                 raise LoginFailedError(Outcome.UNREACHABLE, detail) from failed
             return await self._handshake(node, options, tunnel)
 
-    def _jump_of(self, node: Node) -> Node:
-        return self._nodes.get(node.via) or jump_node(node.via)
-
     def _refuse_circle(self, node: Node) -> None:
         """Two nodes that jump through each other would wait for each other for ever."""
         chain = [node.name]
         while node.via:
-            node = self._jump_of(node)
+            node = self.gateway(node.via)
             chain.append(node.name)
             if node.name in chain[:-1]:
                 detail = f"jump hosts form a circle: {' -> '.join(chain)}"

@@ -19,6 +19,7 @@ from pathlib import Path
 from brctl.fanout.asyncssh_transport import AsyncsshTransport
 from brctl.fanout.broker_wire import Reply, Request, read_request, send, unpack_settings
 from brctl.fanout.descriptors import raise_descriptor_limit
+from brctl.fanout.tree_transport import TreeTransport, open_asyncssh
 from brctl.model.errors import BrctlError
 
 IDLE_S = 300.0
@@ -39,7 +40,7 @@ class Broker:
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
-        self._transports: dict[bytes, AsyncsshTransport] = {}
+        self._transports: dict[bytes, AsyncsshTransport | TreeTransport] = {}
         self._clients = 0
         self.used_at = asyncio.get_running_loop().time()
 
@@ -82,11 +83,11 @@ class Broker:
         send(writer, reply)
         await writer.drain()
 
-    def _transport(self, packed: bytes) -> AsyncsshTransport:
+    def _transport(self, packed: bytes) -> AsyncsshTransport | TreeTransport:
         transport = self._transports.get(packed)
         if transport is None:
             ssh = unpack_settings(packed)
-            transport = self._transports[packed] = AsyncsshTransport(ssh, keep=self._keep)
+            transport = self._transports[packed] = open_asyncssh(ssh, {}, self._keep)
         return transport
 
 

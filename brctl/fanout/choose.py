@@ -64,9 +64,9 @@ def _open_broker(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Tran
 
 def _open_asyncssh(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Transport:
     with _no_search_for_liboqs():
-        from brctl.fanout.asyncssh_transport import AsyncsshTransport
+        from brctl.fanout.tree_transport import open_asyncssh
 
-    return AsyncsshTransport(ssh, nodes, keep=keep)
+    return open_asyncssh(ssh, nodes, keep)
 
 
 @contextlib.contextmanager

@@ -146,9 +146,14 @@ def _login_failure(node: Node, answer: Answer, limit_s: float) -> Answer:
     if answer.outcome is Outcome.COMMAND_TIMED_OUT:
         detail = f"{place}: no login within {limit_s:g} s"
         return Answer(node.name, Outcome.LOGIN_TIMED_OUT, None, b"", b"", 0.0, detail)
-    text = answer.stderr.decode("utf-8", "replace")
+    outcome, said = login_outcome(answer.stderr)
+    return Answer(node.name, outcome, None, b"", b"", 0.0, f"{place}: {said}")
+
+
+def login_outcome(stderr: bytes) -> tuple[Outcome, str]:
+    """What `ssh` means by what it said when it could not log in."""
+    text = stderr.decode("utf-8", "replace")
     found = [outcome for pattern, outcome in LOGIN_MESSAGES if re.search(pattern, text)]
-    outcome = found[0] if found else Outcome.UNREACHABLE
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    detail = f"{place}: {lines[-1][:200] if lines else 'ssh said nothing'}"
-    return Answer(node.name, outcome, None, b"", b"", 0.0, detail)
+    outcome = found[0] if found else Outcome.UNREACHABLE
+    return outcome, lines[-1][:200] if lines else "ssh said nothing"

@@ -18,9 +18,10 @@ _SYSTEM = Path("/etc/brctl")
 _TOP_KEYS = ("context", "contexts", "ssh", "state_dir", "sweep", "guards", "notify",
              "ticket", "calendars")  # fmt: skip
 _CONTEXT_KEYS = ("inventory", "jobs", "scheduler", "kubernetes", "readonly")
+_GATEWAYS = ("jump", "tree")
 _SSH_KEYS = (
     "user", "identity_file", "known_hosts", "config_file", "fanout", "handshakes_per_jump",
-    "connect_timeout", "login_timeout", "transport", "sudo", "shards",
+    "connect_timeout", "login_timeout", "transport", "sudo", "shards", "gateways",
 )  # fmt: skip
 _SCHEDULERS = ("static", "slurm", "kubernetes")
 TRANSPORT_NAMES = ("auto", "asyncssh", "broker", "openssh", "paramiko", "srun", "local")
@@ -37,6 +38,8 @@ class SshSettings:
         config_file: OpenSSH client configuration to honour; None reads none.
         shards: Processes a fan-out over thousands of nodes is split over; 0 means one for each
             CPU, 1 never splits.
+        gateways: How nodes with `via` are reached: `jump` through a tunnel, end to end; `tree` by
+            the gateway's own ssh, for fleets one login node cannot serve.
     """
 
     user: str = ""
@@ -50,6 +53,7 @@ class SshSettings:
     transport: str = "auto"
     sudo: str = ""
     shards: int = 0
+    gateways: str = "jump"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,4 +242,5 @@ def _read_ssh(ssh: Section, base: Path) -> SshSettings:
         transport=ssh.choice("transport", TRANSPORT_NAMES, "auto"),
         sudo=ssh.take("sudo", str, ""),
         shards=ssh.take("shards", int, 0),
+        gateways=ssh.choice("gateways", _GATEWAYS, "jump"),
     )

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.sweep_cycle import jitter_s, sweep_lock, write_atomically
+from brctl.engine.sweep_cycle import jitter_s, labels_of, sweep_lock, write_atomically
 from brctl.engine.sweep_history import SweepHistory
 from brctl.model.errors import ConfigError, LockedError
+from brctl.model.inventory import Node
 from brctl.model.sweep import Health, Sweep
 from tests.sweep.healths import START, sweep
 
@@ -82,6 +83,22 @@ def test_the_first_sweep_calls_nothing_a_mass(tmp_path: Path) -> None:
     now_silent = {name: Health.UNKNOWN for name in fine}
     second = history.record(sweep(5, {**silent, **now_silent}), {}, DAY)
     assert (second.new, len(second.mass[0].nodes)) == ((), 20)
+
+
+def test_a_dead_gateway_is_one_event_and_not_32_broken_nodes(tmp_path: Path) -> None:
+    """All behind it fall silent at once: told once, named by what they share."""
+    history = SweepHistory(tmp_path)
+    behind = [Node(f"a{i}", "10.0.0.1", via="gw1", labels={"hall": "1"}) for i in range(32)]
+    others = [Node(f"b{i}", "10.0.0.2", via="gw2", labels={"hall": "1"}) for i in range(32)]
+    labels = labels_of([*behind, *others])
+    fine = {name: Health.OK for name in labels}
+    history.record(sweep(0, fine), labels, DAY)
+    dead = {node.name: Health.UNKNOWN for node in behind}
+    changes = history.record(sweep(5, {**fine, **dead}), labels, DAY)
+    assert changes.new == ()
+    assert [(m.check, len(m.nodes), m.shared) for m in changes.mass] == [
+        ("transport", 32, "via:gw1")
+    ]
 
 
 def test_one_sweep_of_a_context_at_a_time(tmp_path: Path) -> None:

@@ -1,0 +1,208 @@
+"""Nodes the controller has no route to, asked by a gateway with its own keys: all sshd is real."""
+
+import asyncio
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from brctl.fanout.choose import open_transport
+from brctl.fanout.contract import Transport
+from brctl.fanout.gateway_relay import GatewayRelay
+from brctl.fanout.gather import gather
+from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.inventory import Node
+from brctl.sweep.stream import sweep
+from tests.contract.gateway_site import GatewaySite, Machine, open_gateway_site
+from tests.contract.transport_sites import SSHD
+from tests.sweep.answers import check
+
+TOOLS = all(map(shutil.which, ("ip", "unshare", "nsenter", "ssh")))
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(
+        not (TOOLS and SSHD and os.geteuid() == 0), reason="needs root, ssh, sshd and iproute2"
+    ),
+]
+LEAVES = 3
+STATUS = Command(("sh", "-c", "echo out; echo err >&2; exit 3"), deadline_s=20)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[GatewaySite]:
+    with open_gateway_site(tmp_path, LEAVES) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def transport(site: GatewaySite) -> AsyncIterator[Transport]:
+    opened = open_transport(site.ssh, site.nodes)
+    yield opened
+    for machine in (site.gateway, *site.leaves):
+        machine.signal(signal.SIGCONT)
+    await opened.close()
+
+
+async def _ask_all(transport: Transport, site: GatewaySite, command: Command) -> dict[str, Answer]:
+    nodes = [leaf.node for leaf in site.leaves]
+    answers = [a async for a in gather(transport, nodes, lambda _: command, limit=8)]
+    assert Counter(a.node for a in answers) == Counter(node.name for node in nodes)
+    return {answer.node: answer for answer in answers}
+
+
+async def test_a_gateway_asks_what_the_controller_cannot_reach(
+    transport: Transport, site: GatewaySite
+) -> None:
+    """Status and both streams are the node's own; without the gateway there is no way."""
+    answers = await _ask_all(transport, site, STATUS)
+    for answer in answers.values():
+        assert (answer.outcome, answer.exit_status) == (Outcome.ANSWERED, 3), answer
+        assert (answer.stdout, answer.stderr) == (b"out\n", b"err\n")
+    direct = open_transport(dataclasses.replace(site.ssh, gateways="jump"))
+    alone = await direct.run(dataclasses.replace(site.leaves[0].node, via=""), STATUS)
+    await direct.close()
+    assert alone.outcome is Outcome.UNREACHABLE
+
+
+async def test_the_contract_of_a_transport_holds_through_a_gateway(
+    transport: Transport, site: GatewaySite
+) -> None:
+    """Arguments as they are, bytes as they are, bounds, deadlines, a status of 255."""
+    node = site.leaves[0].node
+
+    async def ask(*argv: str, stdin: bytes = b"", deadline_s: float = 20.0) -> Answer:
+        return await transport.run(node, Command(argv, stdin, deadline_s, 100_000))
+
+    quoting = ("a b", "$HOME", "`id`", ";true", "'", '"', "*")
+    assert (await ask("printf", "%s|", *quoting)).stdout.decode() == "|".join((*quoting, ""))
+    assert (await ask("wc", "-c", stdin=b"x" * 300_000)).stdout.split() == [b"300000"]
+    binary = await ask("printf", "\\000\\377\\033[31m\\r\\n")
+    assert binary.stdout == b"\x00\xff\x1b[31m\r\n"
+    own = await ask("sh", "-c", "exit 255")
+    assert (own.outcome, own.exit_status) == (Outcome.ANSWERED, 255)
+    missing = await ask("brctl-test-no-such-program")
+    assert (missing.exit_status, b"no-such-program" in missing.stderr) == (127, True)
+    late = await ask("sh", "-c", "echo begun; exec sleep 60", deadline_s=1.0)
+    assert (late.outcome, late.stdout) == (Outcome.COMMAND_TIMED_OUT, b"begun\n")
+    flood = await ask("yes")
+    assert (flood.outcome, len(flood.stdout)) == (Outcome.OUTPUT_OVER_LIMIT, 100_000)
+
+
+async def test_a_frozen_and_a_changed_node_are_told_apart(
+    transport: Transport, site: GatewaySite
+) -> None:
+    """Each of them ends as what it is, at its own deadline, and the third one answers."""
+    frozen, changed, _ = site.leaves
+    frozen.signal(signal.SIGSTOP)
+    _forget(site, changed)
+    answers = await _ask_all(transport, site, STATUS)
+    assert answers["leaf0"].outcome is Outcome.LOGIN_TIMED_OUT
+    assert answers["leaf0"].seconds < 15
+    assert answers["leaf1"].outcome is Outcome.HOST_KEY_MISMATCH
+    assert answers["leaf2"].exit_status == 3
+    assert all("gateway gw" in answers[name].detail for name in ("leaf0", "leaf1"))
+
+
+def _forget(site: GatewaySite, leaf: Machine) -> None:
+    lines = site.known_hosts.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if f"[{leaf.node.address}]" not in line]
+    site.known_hosts.write_text("".join(kept))
+
+
+async def test_a_leaf_that_loses_power_mid_way_died(
+    transport: Transport, site: GatewaySite
+) -> None:
+    """Never a success, and what it said is kept."""
+    command = Command(("sh", "-c", "echo begun; exec sleep 60"), deadline_s=8)
+    running = asyncio.create_task(transport.run(site.leaves[0].node, command))
+    await asyncio.sleep(3)
+    site.leaves[0].power_off()
+    answer = await running
+    assert answer.outcome in (Outcome.DIED, Outcome.COMMAND_TIMED_OUT)
+    assert (answer.stdout, answer.exit_status) == (b"begun\n", None)
+
+
+async def test_a_gateway_that_dies_makes_all_behind_it_unreachable(
+    transport: Transport, site: GatewaySite
+) -> None:
+    """Those that had answered stay answered; the others name the gateway, later ones at once."""
+    first = await transport.run(site.leaves[0].node, STATUS)
+    assert first.exit_status == 3
+    command = Command(("sh", "-c", "sleep 30; echo late"), deadline_s=60)
+    running = [asyncio.create_task(transport.run(m.node, command)) for m in site.leaves]
+    await asyncio.sleep(3)
+    site.gateway.power_off()
+    answers = await asyncio.wait_for(asyncio.gather(*running), 40)
+    later = await transport.run(site.leaves[1].node, STATUS)
+    for answer in (*answers, later):
+        assert answer.outcome is Outcome.UNREACHABLE, answer
+        assert answer.detail.startswith("gateway gw: ")
+    assert later.seconds < 8
+
+
+async def test_closing_ends_what_the_gateway_runs(transport: Transport, site: GatewaySite) -> None:
+    """Ctrl-C on the controller leaves no ssh behind on the gateway."""
+    command = Command(("sleep", "300"), deadline_s=400)
+    running = asyncio.create_task(transport.run(site.leaves[0].node, command))
+    await asyncio.sleep(3)
+    assert _programs(site.gateway, "ssh")
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await transport.close()
+    for _ in range(100):
+        if not _programs(site.gateway, "ssh") and not _programs(site.gateway, "python3"):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("ssh or the program still runs on the gateway")
+
+
+def _programs(machine: Machine, name: str) -> list[str]:
+    """Processes of one name below a machine's first one."""
+    shown = subprocess.run(
+        ["ps", "-e", "-o", "pid=,pidns=,comm="], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    rows = [line.split() for line in shown]
+    space = {row[1] for row in rows if int(row[0]) in _below(machine)}
+    return [row[0] for row in rows if row[1] in space and row[2] == name]
+
+
+def _below(machine: Machine) -> set[int]:
+    from tests.contract.gateway_site import descendants
+
+    return set(descendants(machine.pid))
+
+
+async def test_a_sweep_s_payload_travels_to_the_gateway_once(
+    transport: Transport, site: GatewaySite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three nodes, one copy of the probes on the wire to the gateway; every node reports."""
+    sent: list[int] = []
+    write = GatewayRelay._write
+
+    def counting(relay: GatewayRelay, order: dict[str, object], payload: bytes) -> None:
+        sent.append(len(payload))
+        write(relay, order, payload)
+
+    monkeypatch.setattr(GatewayRelay, "_write", counting)
+    nodes = [dataclasses.replace(leaf.node, python="/usr/bin/python3") for leaf in site.leaves]
+    reports = [r async for r in sweep(transport, nodes, {"c": check("c")}, limit=8)]
+    assert {(r.node, r.outcome) for r in reports} == {(n.name, Outcome.ANSWERED) for n in nodes}
+    assert sum(size > 1000 for size in sent) == 1
+    assert sum(sent) < 2 * max(sent)
+
+
+async def test_a_gateway_that_is_not_there_fails_its_nodes_quickly(site: GatewaySite) -> None:
+    """One deadline for all of them, not one for each."""
+    nodes = {**site.nodes, "gw": dataclasses.replace(site.gateway.node, port=2)}
+    transport = open_transport(site.ssh, nodes)
+    many = [Node(f"n{i}", f"10.233.0.{i}", via="gw") for i in range(50)]
+    answers = [a async for a in gather(transport, many, lambda _: STATUS, limit=4)]
+    await transport.close()
+    assert {a.outcome for a in answers} == {Outcome.UNREACHABLE}
+    assert all("gateway gw" in a.detail and ":2" in a.detail for a in answers)
