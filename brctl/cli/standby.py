@@ -89,9 +89,11 @@ def warm(
     lease_s = typed("--lease", lease, parse_duration_s)
 
     async def change(world: World, pool: Pool, names: Sequence[str]) -> Pool:
+        # Who names no nodes means standbys; one that carries ranks by now is none.
+        chosen = names if nodes else [n for n in names if standby_care.job_on(world, n) is None]
         if job is None:
-            return await standby_care.warm_standbys(world, pool, names)
-        return await standby_care.park_standbys(world, pool, names, world.job(job), lease_s)
+            return await standby_care.warm_standbys(world, pool, chosen)
+        return await standby_care.park_standbys(world, pool, chosen, world.job(job), lease_s)
 
     _change(ctx.obj, nodes, change)
 

@@ -371,6 +371,33 @@ async def test_a_module_that_cannot_be_imported_is_told(site: Site) -> None:
     assert "No module named 'no_such_module'" in found.why
 
 
+FAKE_TORCH = """\
+__version__ = "9.9.9+fake"
+class cuda:
+    is_available = staticmethod(lambda: True)
+    device_count = staticmethod(lambda: 2)
+    set_device = staticmethod(lambda index: setattr(cuda, "index", index))
+    synchronize = staticmethod(lambda: None)
+    get_device_name = staticmethod(lambda index: "fake GPU %d" % index)
+class zeros:
+    def __init__(self, count, device):
+        assert device == "cuda" and cuda.index in (0, 1)
+    def add_(self, number):
+        open("context-%d" % cuda.index, "w").close()
+"""
+
+
+async def test_a_standby_opens_its_gpus_and_a_node_with_ranks_does_not(site: Site) -> None:
+    """A fake torch tells who asked for a CUDA context: beside ranks it would take their memory."""
+    (site.folder / "torch").mkdir()
+    (site.folder / "torch" / "__init__.py").write_text(FAKE_TORCH)
+    (site.folder / "torch" / "distributed.py").write_text("")
+    found = await site.parking.park(site.job, ["n1", "n2"], LEASE_S)
+    assert (found["n1"].ready, found["n1"].gpu) == (2, None)
+    assert (found["n2"].ready, found["n2"].gpu) == (2, "fake GPU 0")
+    assert sorted(path.name for path in site.folder.glob("context-*")) == ["context-0", "context-1"]
+
+
 async def test_versions_are_read_without_importing_torch(site: Site) -> None:
     """An interpreter without torch has none; this one has the version its metadata says."""
     from importlib.metadata import version
