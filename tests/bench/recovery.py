@@ -52,13 +52,15 @@ from brctl.model.sweep import Health
 from brctl.model.units import rfc3339
 from brctl.model.verdict import Confidence, Verdict
 from brctl.playbook.approvals import confirmation_text
+from tests.bench import hot_update
 
 WARM_STEPS = 14
 """Past the first checkpoint."""
 PATIENCE_S = 300.0
 LEASE_S = 3600.0
 GRACE_S = 30.0
-PAPER = {"swap": 10.87, "hot update": 11.04}
+HOT_UPDATE = "hot update"
+PAPER = {"swap": 10.87, HOT_UPDATE: 11.04}
 """ByteRobust, arXiv 2509.16293, section 8.2.1: times faster than a requeue."""
 
 # Steps of swap-and-resume by the phase they are shown in; what is between them is plan and guards.
@@ -304,19 +306,21 @@ def resident_bytes(path: Path) -> int:
     return sum(page & 1 for page in vector) * mmap.PAGESIZE
 
 
+ROWS: Mapping[str, Callable[[Bench], Awaitable[Timing]]] = {
+    "parked everywhere": lambda bench: bench.swap(bench.parked_all),
+    "parked standby": lambda bench: bench.swap(bench.parked),
+    "warm standby": lambda bench: bench.swap(bench.warm),
+    "cold node": lambda bench: bench.swap(bench.cold, evict=True),
+    "requeue": Bench.requeue,
+}
+
+
 async def measure(bench: Bench, rounds: int, only: Sequence[str]) -> Mapping[str, list[Timing]]:
     """All rows in turns, so that every row meets the same disturbances."""
-    rows: dict[str, Callable[[], Awaitable[Timing]]] = {
-        "parked everywhere": lambda: bench.swap(bench.parked_all),
-        "parked standby": lambda: bench.swap(bench.parked),
-        "warm standby": lambda: bench.swap(bench.warm),
-        "cold node": lambda: bench.swap(bench.cold, evict=True),
-        "requeue": bench.requeue,
-    }
-    found: dict[str, list[Timing]] = {name: [] for name in rows if not only or name in only}
+    found: dict[str, list[Timing]] = {name: [] for name in ROWS if not only or name in only}
     for number in range(rounds):
         for name, times in found.items():
-            times.append(await rows[name]())
+            times.append(await ROWS[name](bench))
             last = times[-1]
             parts = "  ".join(f"{k} {v:.1f}" for k, v in last.phases.items() if v >= 0.05)
             print(f"round {number + 1}  {name:<18}{last.total_s:6.1f} s  detect"
@@ -378,7 +382,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--isolation", default="auto")
-    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--only", action="append", default=[], choices=(*ROWS, HOT_UPDATE))
     chosen = parser.parse_args()
     spec = LabSpec(
         nodes=chosen.nodes, standbys=1, gpus=1, isolation=parse_isolation(chosen.isolation),
@@ -395,8 +399,15 @@ def main() -> None:
                   f" {os.cpu_count()} cores")  # fmt: skip
             record = lab.record
             found = asyncio.run(measure(Bench(lab, fault), chosen.rounds, chosen.only))
-    print(report(found))
-    print(f"processes left behind: {len(leftovers(record))}")
+        print(report(found))
+        print(f"processes left behind: {len(leftovers(record))}", flush=True)
+        if not chosen.only or HOT_UPDATE in chosen.only:
+            print(
+                f"\n{HOT_UPDATE}, against a requeue of its own lab (paper: {PAPER[HOT_UPDATE]} x)"
+            )
+            hot_update.report(
+                asyncio.run(hot_update.measure(chosen.nodes, chosen.rounds, Path(folder) / "hot"))
+            )
 
 
 if __name__ == "__main__":
