@@ -51,6 +51,7 @@ WORDS: Mapping[str, Word] = {
     "lab": Word("brctl.cli.lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "tui": Word("brctl.cli.tui", "fleet triage in the terminal"),
     "incident": Word("brctl.cli.incident", "one time line of a fault: list, show, note, export"),
+    "ingest": Word("brctl.cli.ingest", "take alerts from outside: ingest alertmanager"),
     "notify": Word("brctl.cli.notify", "who is told outside: list, render, test"),
     "report": Word("brctl.cli.report", "what comes and goes over many sweeps"),
     "doctor": Word("brctl.cli.doctor", "is this controller able to work: ssh, tools, permissions"),
@@ -74,8 +75,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Act": ("play", "ckpt", "job", "standby", "run", "cp", "ssh"),
     "Practise and set up": (
-        "lab", "doctor", "notify", "inventory", "schedule", "config", "schema", "completions",
-        "help",
+        "lab", "doctor", "notify", "ingest", "inventory", "schedule", "config", "schema",
+        "completions", "help",
     ),
 }  # fmt: skip
 

@@ -53,3 +53,18 @@ class AlertIncident:
     labels: Mapping[str, str] = field(default_factory=dict)
     closed_at: datetime | None = None
     verdicts: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Taken:
+    """What became of the alerts of one body.
+
+    Attributes:
+        repeated: Firing, and known already.
+        ignored: Resolved, and nothing was open under them.
+    """
+
+    opened: list[AlertIncident] = field(default_factory=list)
+    repeated: list[AlertIncident] = field(default_factory=list)
+    closed: list[AlertIncident] = field(default_factory=list)
+    ignored: list[Alert] = field(default_factory=list)

@@ -246,7 +246,7 @@ def incident_document(incident: Incident) -> dict[str, Json]:
         "incident": {
             "id": incident.id,
             "title": printable(redact(incident.title), TITLE),
-            "class": incident.about,
+            "class": printable(incident.about, 200),
             "state": incident.state,
             "suspects": node_set(incident.nodes),
             "job": incident.job or None,
@@ -259,7 +259,7 @@ def incident_document(incident: Incident) -> dict[str, Json]:
                     "since_seconds": round((moment.at - incident.began_at).total_seconds(), 3),
                     "what": moment.kind,
                     "text": printable(redact(moment.text), TEXT),
-                    "source": moment.source,
+                    "source": printable(moment.source, 100),
                 }
                 for moment in incident.moments
             ],
@@ -304,7 +304,7 @@ def _row(incident: Incident) -> dict[str, Json]:
         "id": incident.id,
         "began_at": rfc3339(incident.began_at),
         "state": incident.state,
-        "class": incident.about,
+        "class": printable(incident.about, 200),
         "folded": fold(incident.nodes),
         "job": incident.job or None,
         "took": incident.took,

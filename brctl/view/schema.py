@@ -322,11 +322,11 @@ DOCUMENTS: dict[str, type] = {
 ENVELOPE_ONLY = (
     "Baseline", "Burnin", "BurninResults", "Check", "CheckList", "Checkpoints", "CodeChanges",
     "Completions", "Config", "ConfigPath", "Doctor", "DoctorSsh", "Ecc", "EccHistory", "Flappers",
-    "Help", "HostKeys", "ImportedChecks", "Incident", "IncidentExport", "IncidentList", "Inventory",
-    "InventoryCheck", "InventorySources", "Job", "LabDemo", "LabDown", "LabFault", "LabFaults",
-    "LabHealed", "LabStatus", "LogRuleList", "LogRuleTrial", "NewCheck", "Node", "NodeDifferences",
-    "Notification", "NotifySinks", "NotifyTrial", "PairTest", "Plan", "Playbook", "PlaybookList",
-    "RenderedNotice", "ReplayPlan", "Run", "RunList", "Schedule", "Schema", "SchemaList",
-    "StandbyList", "StandbySize", "Status", "TuiView", "Validation", "VerdictList",
+    "Help", "HostKeys", "ImportedChecks", "Incident", "IncidentExport", "IncidentList", "Ingested",
+    "Inventory", "InventoryCheck", "InventorySources", "Job", "LabDemo", "LabDown", "LabFault",
+    "LabFaults", "LabHealed", "LabStatus", "LogRuleList", "LogRuleTrial", "NewCheck", "Node",
+    "NodeDifferences", "Notification", "NotifySinks", "NotifyTrial", "PairTest", "Plan", "Playbook",
+    "PlaybookList", "RenderedNotice", "ReplayPlan", "Run", "RunList", "Schedule", "Schema",
+    "SchemaList", "StandbyList", "StandbySize", "Status", "TuiView", "Validation", "VerdictList",
 )  # fmt: skip
 """Kinds of which v1 promises the common keys only; their own keys may still change."""

@@ -1,0 +1,111 @@
+"""A small HTTP server for Alertmanager's webhook: bounded in time, size and number of clients."""
+
+import contextlib
+import hmac
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from brctl.evidence.alert_webhook import LIMIT_BYTES, BadAlertError
+
+CLIENTS = 16
+PATIENCE_S = 10.0
+TakeBody = Callable[[bytes], Mapping[str, object]]
+"""Takes a body; BadAlertError means that the sender is wrong, anything else that we are."""
+
+
+class AlertServer(ThreadingHTTPServer):
+    """Serves POSTs to `take` until `shutdown`.
+
+    Args:
+        address: Host and port to listen on.
+        take: What to do with a body.
+        token: Bearer token that senders must show; "" asks for none.
+        say: Where trouble is said.
+    """
+
+    daemon_threads = True
+
+    def __init__(
+        self, address: tuple[str, int], take: TakeBody, token: str, say: Callable[[str], None]
+    ) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        self.take, self.token, self.say = take, token, say
+        self._places = threading.BoundedSemaphore(CLIENTS)
+        super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Give a client one of the places, or send it away: Alertmanager comes again."""
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """One client, ended when its time is up, however slowly it talks."""
+        timer = threading.Timer(PATIENCE_S, _hang_up, [request])
+        timer.daemon = True
+        timer.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            timer.cancel()
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves in the middle is nothing to tell."""
+
+
+def _hang_up(request: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: AlertServer
+    timeout = PATIENCE_S
+    server_version, sys_version = "brctl", ""
+
+    def do_GET(self) -> None:
+        """Whether we are there."""
+        self._answer(200, {"status": "ok"})
+
+    def do_POST(self) -> None:
+        """One body of Alertmanager."""
+        status, answer = self._take()
+        self._answer(status, answer)
+
+    def _take(self) -> tuple[int, Mapping[str, object]]:
+        wanted = f"Bearer {self.server.token}".encode()
+        shown = (self.headers.get("Authorization") or "").encode()
+        if self.server.token and not hmac.compare_digest(wanted, shown):
+            return 401, {"error": "the bearer token is missing or wrong"}
+        length = self.headers.get("Content-Length") or ""
+        if not length.isdecimal():
+            return 411, {"error": "Content-Length is missing"}
+        if len(length) > 9 or int(length) > LIMIT_BYTES:
+            return 413, {"error": f"more than {LIMIT_BYTES} bytes"}
+        body = self.rfile.read(int(length))
+        try:
+            return 200, self.server.take(body)
+        except BadAlertError as exc:
+            return 400, {"error": str(exc)}
+        except Exception as exc:  # noqa: BLE001 - the sender tries again; the server must live on
+            self.server.say(f"warning: an alert could not be taken: {type(exc).__name__}: {exc}")
+            return 500, {"error": "could not be kept; try again"}
+
+    def _answer(self, status: int, answer: Mapping[str, object]) -> None:
+        raw = json.dumps(answer).encode()
+        self.close_connection = True
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Requests are not worth a line each."""
