@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from brctl.engine.diagnose import Diagnosis, collect
+from brctl.engine.ground import WorldGround
 from brctl.engine.telling import (
     Say,
     beside_the_work,
     standing,
     sure,
+    tell_lost,
     tell_progress,
     tell_recovered,
     tell_verdicts,
@@ -58,6 +60,8 @@ async def tell_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -> 
         well = {node.node for node in sweep.of(Health.OK)}
         again = sorted({t.problem.node for t in changes.recovered} & well)
         await tell_recovered(notifier, context, again, world.now(), say)
+    with beside_the_work(say):
+        await tell_lost(WorldGround(world), world.state_dir, say)
 
 
 def _kept(world: World, verdict: Verdict) -> Verdict:

@@ -14,8 +14,9 @@ from typing import Protocol
 from brctl.engine.run_files import frozen_playbook, load_inputs, load_request
 from brctl.engine.verdict_store import VerdictState, load_all
 from brctl.engine.waiting import NOBODY
-from brctl.journal.store import read_journal
+from brctl.journal.store import EVENTS, is_running, read_journal, run_dirs
 from brctl.model.errors import BrctlError
+from brctl.model.event import EventType
 from brctl.model.fault import FaultClass
 from brctl.model.job_status import JobStatus
 from brctl.model.notice import Notice, dedup_key
@@ -35,6 +36,9 @@ from brctl.view.notices import (
 
 ONE_BY_ONE = 10
 """Sure verdicts of one look that are told each; the rest are counted in one notice."""
+
+RUNS_LOOKED_AT, TAIL_BYTES = 50, 65536
+"""How far back a sweep looks for runs that were cut off, and how much of a journal it reads."""
 
 _NO_FAULT = frozenset({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
 Say = Callable[[str], None]
@@ -185,6 +189,27 @@ async def tell_recovered(
         for key in open_keys(notifier, dedup_key(context, node, "")[:-1], say):
             notice = recovered_notice(context, key, node, at)
             complain(await notifier.tell_async(notice), say)
+
+
+async def tell_lost(ground: Teller, state_dir: Path, say: Say) -> None:
+    """Runs whose process died before the last line of their journal: nobody else tells of them."""
+    for run_dir in run_dirs(state_dir)[-RUNS_LOOKED_AT:]:
+        if is_running(run_dir) or not _was_cut_off(run_dir):
+            continue
+        notice = ended_notice(run_facts(ground, run_dir), ground.now())
+        complain(await ground.notifier.tell_async(notice), say)
+
+
+def _was_cut_off(run_dir: Path) -> bool:
+    """Whether a journal has begun and its last line is not the end."""
+    path = run_dir / EVENTS
+    if not path.exists():
+        return False
+    with path.open("rb") as stream:
+        stream.seek(0, 2)
+        stream.seek(max(stream.tell() - TAIL_BYTES, 0))
+        lines = stream.read().splitlines()
+    return bool(lines) and f'"type":"{EventType.END}"'.encode() not in lines[-1]
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from brctl.engine.planning import prepare
 from brctl.engine.remediate import create_run
 from brctl.engine.run_files import Request
 from brctl.engine.run_process import carry_out
-from brctl.engine.telling import tell_progress, tell_verdicts
+from brctl.engine.telling import tell_lost, tell_progress, tell_verdicts
 from brctl.journal.store import Journal, read_journal
 from brctl.library.notify_settings import NotifySettings, Sink
 from brctl.library.playbooks import load_playbook
@@ -156,6 +156,25 @@ def test_a_dead_notifier_changes_nothing_but_some_seconds(
     assert dead.ended
     assert ground.notifier.ledger.failures()["webhook"].count >= 2
     assert "warning: webhook was not told" in capfd.readouterr().err
+
+
+async def test_a_run_whose_process_died_is_told_by_the_next_sweep_once(
+    tmp_path: Path, server: HttpSink
+) -> None:
+    """Nobody else would: the process that tells how a run ends is gone."""
+    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
+    prepared = await prepare(ground, SWAP, example_verdict())
+    run_dir = create_run(ground, prepared, Request(by="oncall"))
+    await tell_lost(ground, ground.state_dir, print)
+    assert server.requests == []
+    journal = Journal(run_dir)
+    journal.append(EventType.RUN_STARTED, NOON, {"by": "oncall"})
+    journal.close()
+    for _ in range(2):
+        await tell_lost(ground, ground.state_dir, print)
+    assert pages(server) == ["trigger"]
+    assert story(server) == [("run.needs_human", "firing")]
+    assert "its process died" in str(server.bodies[0])
 
 
 async def test_a_job_that_advances_closes_every_page_of_its_own(
