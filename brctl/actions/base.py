@@ -33,6 +33,7 @@ from brctl.actions.report_table import ReportTable
 from brctl.actions.script import Script
 from brctl.actions.stacks_dump import StacksDump
 from brctl.actions.standby_acquire import StandbyAcquire
+from brctl.actions.standby_add import StandbyAdd
 from brctl.actions.standby_release import StandbyRelease
 from brctl.actions.ticket_create import TicketCreate
 from brctl.model.playbook import Step
@@ -66,6 +67,7 @@ ACTIONS: Mapping[str, Action] = {
     "notify.page": NotifyPage(),
     "report.table": ReportTable(),
     "standby.acquire": StandbyAcquire(),
+    "standby.add": StandbyAdd(),
     "standby.release": StandbyRelease(),
     "ticket.create": TicketCreate(),
 }

@@ -170,6 +170,14 @@ class Site(Protocol):
         """The nodes a selector means: names, `@golden`, `@cordoned`."""
         ...
 
+    async def enlist_standby(self, node: str) -> str:
+        """Warm a node and put it into the pool; why not, or "" when it is in."""
+        ...
+
+    async def dismiss_standbys(self, nodes: Sequence[str]) -> None:
+        """Take nodes out of the pool; they stay in the inventory."""
+        ...
+
     async def run_program(
         self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
     ) -> Answer:

@@ -16,7 +16,10 @@ from brctl.engine.pair_check import askable, probed, with_pairs
 from brctl.engine.people import groups_of
 from brctl.engine.replay_phases import phases_of, replay_job
 from brctl.engine.stacks import dump_stacks
-from brctl.engine.standby_pool import Pool, load_pool
+from brctl.engine.standby_care import warm_standbys
+from brctl.engine.standby_pool import Pool, load_pool, save_pool
+from brctl.engine.standby_pool import add as add_standbys
+from brctl.engine.standby_pool import remove as remove_standbys
 from brctl.engine.sweeping import Question, choose_nodes, judge
 from brctl.engine.verdict_store import load
 from brctl.engine.wiring import World
@@ -92,7 +95,13 @@ class Ground(Protocol):
 
     async def progress(self, job: Job) -> JobStatus: ...
 
-    def select(self, text: str) -> tuple[str, ...]: ...
+    def select(
+        self, text: str, groups: Mapping[str, Sequence[str]] | None = None
+    ) -> tuple[str, ...]: ...
+
+    async def enlist_standby(self, node: str) -> str: ...
+
+    async def dismiss_standbys(self, nodes: Sequence[str]) -> None: ...
 
     async def run_program(
         self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
@@ -209,8 +218,24 @@ class WorldGround:
     async def progress(self, job: Job) -> JobStatus:
         return read_job(job, await self._sweep(job.nodes, (RANKS_CHECK,), job, {}))
 
-    def select(self, text: str) -> tuple[str, ...]:
-        return choose_nodes(self._world, text, None)
+    def select(
+        self, text: str, groups: Mapping[str, Sequence[str]] | None = None
+    ) -> tuple[str, ...]:
+        return choose_nodes(self._world, text, None, groups)
+
+    async def enlist_standby(self, node: str) -> str:
+        busy = {name: job.name for job in await self.jobs() for name in job.nodes}
+        pool = await warm_standbys(self._world, self._pool(), [node])
+        note = "" if pool.of(node).warmed_at else pool.of(node).note or "could not be warmed"
+        # Read again: somebody may have changed the pool while the node was loading.
+        pool = self._pool().with_known([pool.of(node)])
+        save_pool(self.state_dir, self._world.settings.context,
+                  pool if note else add_standbys(pool, self.inventory, [node], busy))  # fmt: skip
+        return note
+
+    async def dismiss_standbys(self, nodes: Sequence[str]) -> None:
+        pool = remove_standbys(self._pool(), nodes)
+        save_pool(self.state_dir, self._world.settings.context, pool)
 
     async def run_program(
         self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False

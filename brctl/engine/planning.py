@@ -144,6 +144,8 @@ async def resolve_inputs(
                 raise UsageError(f"{playbook.name} needs `--set {name}=...` ({spec.type})")
             values[name] = [] if spec.type is InputType.NODESET else ""
             continue
+        if spec.type is InputType.NODESET and isinstance(value, str) and "@" in value:
+            value = list(ground.select(value, await _cordon_groups(ground)))
         try:
             values[name] = read_input(spec, value)
         except ValueError as exc:
@@ -151,6 +153,15 @@ async def resolve_inputs(
     job = await _job_of(ground, playbook, values)
     _refuse_strangers(ground, nodes_named(playbook, values))
     return RunInputs(values, about, verdict.id if verdict else "", job_scope(job))
+
+
+async def _cordon_groups(ground: Ground) -> dict[str, list[str]]:
+    """`@cordoned`, and `@by:brctl`, `@by:ann` for whose cordons they are."""
+    cordons = await ground.backend.cordons()
+    groups: dict[str, list[str]] = {"cordoned": list(cordons), "by:brctl": []}
+    for name, cordon in cordons.items():
+        groups.setdefault(f"by:{cordon.owner.partition(':')[0]}", []).append(name)
+    return groups
 
 
 async def _job_of(ground: Ground, playbook: Playbook, values: Mapping[str, Json]) -> Job | None:

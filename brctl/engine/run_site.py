@@ -90,6 +90,12 @@ class RunSite:
     def select(self, text: str) -> tuple[str, ...]:
         return self._ground.select(text)
 
+    async def enlist_standby(self, node: str) -> str:
+        return await self._ground.enlist_standby(node)
+
+    async def dismiss_standbys(self, nodes: Sequence[str]) -> None:
+        await self._ground.dismiss_standbys(nodes)
+
     async def run_program(
         self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
     ) -> Answer:

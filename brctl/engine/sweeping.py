@@ -45,10 +45,15 @@ class Question:
     job: Job | None = None
 
 
-def choose_nodes(world: World, include: str | None, exclude: str | None) -> tuple[str, ...]:
+def choose_nodes(
+    world: World,
+    include: str | None,
+    exclude: str | None,
+    more: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[str, ...]:
     """Names of the nodes meant by -w and -x; all nodes of the inventory without -w."""
     groups = {f"job:{name}": job.nodes for name, job in world.jobs.items()}
-    return select(world.inventory, include, exclude, groups)
+    return select(world.inventory, include, exclude, {**groups, **(more or {})})
 
 
 def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, Check]:

@@ -66,6 +66,9 @@ VERBS: Mapping[str, Verb] = {
         _set("count"), _set("nodes", "rejected", "doubtful", "spares"), _set("admit", "job"),
         safety=Safety.REVERSIBLE, undoable=True,
     ),
+    "standby.add": Verb(
+        _set("nodes", "size"), _set("added", "free"), safety=Safety.REVERSIBLE, undoable=True,
+    ),
     "standby.release": Verb(
         _set("nodes"), _set("released"), safety=Safety.REVERSIBLE, undoable=True,
     ),

@@ -44,6 +44,7 @@ ARGUMENTS: dict[str, dict[str, Json]] = {
     "notify.page": {"summary": "n3 needs a human", "severity": "critical"},
     "report.table": {"columns": ["node", "result", "seconds"]},
     "standby.acquire": {"count": 1},
+    "standby.add": {"nodes": ["n1"], "size": 2},
     "standby.release": {"nodes": ["s1"]},
     "ticket.create": {
         "queue": "hw-rma", "node": "n3", "attach": ["verdict", "serials", "evidence"],
@@ -63,6 +64,7 @@ PREPARED: dict[str, dict[str, Json]] = {
             "n1": {"owner": "brctl:R-0001", "reason": "x", "at": "2026-07-05T12:00:00.000Z"}
         }
     },
+    "standby.add": {"nodes": ["s1", "n2", "n3", "n4"]},
     "standby.release": {
         "reservations": {"s1": {"owner": "brctl:R-0001", "at": "2026-07-05T12:00:00.000Z"}}
     },

@@ -250,7 +250,7 @@ class FakeGround:
         return NOON + timedelta(seconds=self.world.read()["seconds"])
 
     def standbys(self, job: str = "") -> tuple[str, ...]:
-        return self.inventory.names(NodeRole.STANDBY)
+        return (*self.inventory.names(NodeRole.STANDBY), *self.world.read().get("pool", []))
 
     def warmed_at(self) -> Mapping[str, datetime]:
         return {}
@@ -357,9 +357,24 @@ class FakeGround:
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset(), frozenset()
 
-    def select(self, text: str) -> tuple[str, ...]:
+    def select(
+        self, text: str, groups: Mapping[str, Sequence[str]] | None = None
+    ) -> tuple[str, ...]:
         """Everybody who is not in the job is known to be good."""
-        return STANDBYS if text == "@golden" else expand(text)
+        known = {"golden": STANDBYS, **(groups or {})}
+        return expand(text, lambda name: known[name])
+
+    async def enlist_standby(self, node: str) -> str:
+        if node in self.world.read()["dead"]:
+            return "no answer"
+        with self.world.change() as data:
+            data.setdefault("pool", []).append(node)
+            data["effects"].append(f"enlist {node}")
+        return ""
+
+    async def dismiss_standbys(self, nodes: Sequence[str]) -> None:
+        with self.world.change() as data:
+            data["pool"] = [node for node in data.get("pool", []) if node not in nodes]
 
     async def run_program(
         self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False

@@ -35,7 +35,14 @@ UNCHANGED: Mapping[str, tuple[dict[str, Json], dict[str, Any]]] = {
     "cordon": ({"nodes": "n1"}, {}),
     "uncordon": ({"nodes": "n1"}, {"cordons": CORDONED}),
     "drain": ({"nodes": "n1"}, {}),
-    "return-to-service": ({"nodes": "s1"}, {"cordons": {"s1": CORDONED["n1"]}}),
+    "return-to-service": (
+        {"nodes": "s1", "golden": ""},
+        {"cordons": {"s1": CORDONED["n1"]}},
+    ),
+    "standby-refill": (
+        {"candidates": "n1", "size": 2},
+        {"nodes": ["s1", "n2", "n3", "n4"]},
+    ),
     "start-job": (JOB, {"ranks": {}}),
     "stop-job": (JOB, {}),
     "swap-and-resume": ({"suspects": "n3", **JOB}, {}),
@@ -43,6 +50,9 @@ UNCHANGED: Mapping[str, tuple[dict[str, Json], dict[str, Any]]] = {
     "replay": (JOB, {}),
 }
 """Values, and what the world is like before the first time."""
+
+RESETS = frozenset({"reset-gpu"})
+"""A reset is done each time somebody asks for it, and each time a person must say yes."""
 
 RESTARTS = frozenset({"restart-in-place", "stop-time-checks", "bisect-then-swap"})
 """They stop and start the job: that is what they were asked for, each time."""
@@ -61,7 +71,8 @@ def run(ground: FakeGround, name: str, values: dict[str, Json]) -> tuple[ExitCod
     playbook = SHIPPED[name]
     try:
         prepared = asyncio.run(prepare(ground, playbook, None, values))
-        words = confirmation_text(playbook, len(prepared.plan.nodes), "demo")
+        job = str(prepared.inputs.job["name"])
+        words = confirmation_text(playbook, len(prepared.plan.nodes), job)
         run_dir = create_run(ground, prepared, Request("cron", yes=True, typed=words))
     except GuardError:
         return ExitCode.REFUSED, False
@@ -100,6 +111,13 @@ def test_without_a_code_change_there_is_nothing_to_do(name: str, tmp_path: Path)
     assert ground.world.read()["effects"] == []
 
 
+@pytest.mark.parametrize("name", sorted(RESETS))
+def test_a_reset_asks_a_person_each_time(name: str, tmp_path: Path) -> None:
+    """Nothing loops into resetting hardware."""
+    plan = asyncio.run(prepare(fake_ground(tmp_path), SHIPPED[name], None, {"nodes": "s1"})).plan
+    assert plan.people is not Need.NONE
+
+
 def test_every_shipped_playbook_is_in_one_of_the_tables() -> None:
     """A new playbook cannot be forgotten here."""
-    assert set(SHIPPED) == {*UNCHANGED, *RESTARTS, *NEED_CODE}
+    assert set(SHIPPED) == {*UNCHANGED, *RESTARTS, *RESETS, *NEED_CODE}
