@@ -147,7 +147,8 @@ async def test_a_named_checkpoint_is_the_one_that_is_read(tmp_path: Path) -> Non
 async def test_the_pool_is_filled_with_what_can_be_warmed_and_no_more(tmp_path: Path) -> None:
     """Enough is enough, a node that cannot be warmed is passed over, undo takes out its own."""
     site, ground = at(tmp_path, nodes=["s1", "s2", "n3", "n4"], dead=["n1"])
-    verb, given = ACTIONS["standby.add"], {"nodes": ["n1", "n2"], "size": 1}
+    verb = ACTIONS["standby.add"]
+    given: dict[str, Json] = {"nodes": ["n1", "n2"], "size": 1}
     done = await verb.apply(site, given)
     assert done.say == "1 standbys free, 1 wanted; n1: no answer"
     assert ground.world.read()["pool"] == ["n2"]

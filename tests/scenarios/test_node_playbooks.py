@@ -4,6 +4,7 @@ The GPUs and their nvidia-smi are the lab's stand-ins, and the burn-in is a shor
 site's own; SSH, processes and the state files are real.
 """
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -63,11 +64,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def healed(lab: Lab) -> Iterator[None]:
     yield
     lab.heal()
+    (lab.paths.state / "static" / "lab.json").unlink(missing_ok=True)
+
+
+def run_brctl(lab: Lab, *words: str) -> int:
+    return run([*words, "--config", str(lab.paths.config), "--no-input"])
 
 
 def brctl(lab: Lab, *words: str) -> tuple[int, RunView]:
     """The command's exit code, and the newest run."""
-    code = run([*words, "--config", str(lab.paths.config), "--no-input"])
+    code = run_brctl(lab, *words)
     return code, history(lab.paths.state)[0]
 
 
@@ -108,3 +114,39 @@ def test_a_gpu_in_use_is_not_reset_and_a_lost_one_needs_a_reboot(lab: Lab) -> No
         assert says in found.record.failed_error
         assert lab.paths.node(node).nvml.read_text() == before
         assert view(found.run_dir).record.failed_step == "reset"
+
+
+def test_good_nodes_come_back_one_by_one_and_bad_ones_stay_out(lab: Lab) -> None:
+    """By default all that brctl cordoned; somebody else's node is not touched."""
+    assert brctl(lab, "cordon", "n[3-4]", "-m", "a test")[0] == 0
+    wrong = lab.paths.node("n4").home / "wrong"
+    wrong.touch()
+    table = lab.paths.state / "static" / "lab.json"
+    state = json.loads(table.read_text())
+    state["cordons"]["n5"] = {**state["cordons"]["n4"], "owner": "dcops"}
+    table.write_text(json.dumps(state))
+    words = [
+        "play", "run", "return-to-service", "--set", "level=1", "--set", "duration=1s",
+        "--set", "golden=", "--set", "batch=2", "--confirm", "return-to-service",
+    ]  # fmt: skip
+    _, found = brctl(lab, *words)
+    wrong.unlink()
+    assert {node: lane.result for node, lane in found.record.lanes.items()} == {
+        "n3": "ok", "n4": "failed",
+    }  # fmt: skip
+    assert "the sum is wrong" in found.record.lanes["n4"].why
+    left = json.loads(table.read_text())["cordons"]
+    assert {node: row["owner"].partition(":")[0] for node, row in left.items()} == {
+        "n4": "brctl", "n5": "dcops",
+    }  # fmt: skip
+
+
+def test_the_pool_is_filled_to_its_size(lab: Lab) -> None:
+    """Tested, warmed, added; the second time there is nothing to do."""
+    assert run_brctl(lab, "standby", "remove", "n[4-5]") == 0
+    words = ["play", "run", "standby-refill", "--set", "candidates=n[4-5]", "--set", "size=2"]
+    code, found = brctl(lab, *words, "--set", "level=1", "--yes")
+    assert (code, found.state) == (0, "ok")
+    assert len(list(out_of(found, "add", "added") or [])) == 1  # type: ignore[arg-type]  # a list
+    pool = json.loads((lab.paths.state / "static" / "lab.standbys.json").read_text())
+    assert [row["node"] for row in pool["known"] if row["warmed_at"]] == pool["added"]
