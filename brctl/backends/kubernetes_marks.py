@@ -64,7 +64,10 @@ def cordon_of(node: Object) -> Cordon | None:
     notes, name = notes_of(node), str(node["metadata"]["name"])
     if CORDONED in labels_of(node):
         owner, reason = notes.get(CORDONED_BY, "brctl"), notes.get(REASON, "")
-        return Cordon(name, owner, reason[:_TEXT_LIMIT], _moment(notes.get(CORDONED_AT)))
+        # `kubectl uncordon` takes away the field but knows nothing of the taint.
+        lasting = bool(node["spec"].get("unschedulable"))
+        at = _moment(notes.get(CORDONED_AT))
+        return Cordon(name, owner, reason[:_TEXT_LIMIT], at, lasting)
     if not node["spec"].get("unschedulable"):
         return None
     manager, at = _who_made_unschedulable(node)
@@ -73,7 +76,8 @@ def cordon_of(node: Object) -> Cordon | None:
 
 def cordon(node: Object, owner: str, reason: str, at: datetime) -> Object | None:
     """Out of service: unschedulable, a taint for those who ignore that, and who, why and when."""
-    if cordon_of(node) is not None:
+    before = cordon_of(node)
+    if before is not None and before.lasting:
         return None
     notes = {CORDONED_BY: owner, REASON: reason[:_TEXT_LIMIT], CORDONED_AT: rfc3339(at)}
     new = marked(node, {CORDONED: "true"}, notes)

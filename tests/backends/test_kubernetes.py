@@ -96,7 +96,8 @@ async def test_stand_in_a_node_uncordoned_by_hand_is_out_until_the_taint_goes_to
     """Pods still do not come, so it is not called in service; `brctl uncordon` clears it."""
     await backend.cordon(["n1"], "brctl:R-1", "ecc", AT)
     kubectl("uncordon", "n1")
-    assert set(await backend.cordons()) == {"n1"}
+    found = await backend.cordons()
+    assert {node: cordon.lasting for node, cordon in found.items()} == {"n1": False}
     await backend.uncordon(["n1"])
     assert not await backend.cordons()
     assert not cluster.node("n1")["spec"].get("taints")
