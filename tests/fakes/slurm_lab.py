@@ -23,8 +23,8 @@ from tests.fakes import slurm_cluster
 SILENCE_S = 300
 """Slurm's own default SlurmdTimeout: brctl must not have to wait until Slurm misses the node."""
 
-CONNECT_TIMEOUT = "2s"
-"""A dead node costs this in every look; the lab's bridge answers in microseconds."""
+CONNECT_TIMEOUT = "1s"
+"""A dead node costs this in every look; a living one's kernel answers at once, however busy."""
 
 
 def missing() -> str | None:

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.torch,
     pytest.mark.skipif(bool(missing()), reason=f"no Slurm lab here: {missing()}"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(420),
 ]
 BENCH = [sys.executable, "-m", "tests.bench.slurm_recovery"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,33 +33,41 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_a_node_powered_off_under_a_slurm_job_is_replaced(tmp_path: Path) -> None:
     """Verdict, drain with owner and reason, restart on the spare, and the very same losses."""
     lab = tmp_path / "lab"
-    done = subprocess.run(
-        [*BENCH, "--directory", str(lab), "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [*BENCH, "--nodes", "2", "--directory", str(lab), "--json"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+    finally:
+        # Killed for its time limit, the bench could not clean up.
+        left = lab.exists()
+        take_down(LabPaths(lab))
     assert done.stdout, done.stderr[-3000:]
     said: dict[str, Any] = json.loads(done.stdout)
-    assert said["named"] == ["n3"]
+    assert said["named"] == ["n2"]
     assert said["run_state"] == "ok", done.stderr[-3000:]
     assert "drain" in said["drained"]
     assert f"[brctl:{said['run']}] V-" in said["drained"]
-    assert said["placed"] == "n1,n2,n4"
+    assert said["placed"] == "n1,n3"
     assert said["new_step"] > said["old_step"]
     assert said["losses"]
     assert all(before == after for before, after in said["losses"].values())
     assert done.returncode == 0
-    assert not lab.exists()
+    assert not left
 
 
 def test_ctrl_c_leaves_no_daemon_of_slurm(tmp_path: Path) -> None:
     """Interrupted while the job runs, with slurmctld, slurmd and srun at work."""
     directory = tmp_path / "lab"
     bench = subprocess.Popen(
-        [*BENCH, "--directory", str(directory)], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        [*BENCH, "--nodes", "2", "--directory", str(directory)],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         record = wait_for_job(bench, directory)
