@@ -9,13 +9,15 @@ each one before it is admitted, start cold ranks.
 import argparse
 import asyncio
 import json
+import signal
 import statistics
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from brctl.actions.standby_acquire import SPARE_ADMISSION_LEVEL
+from brctl.actions.standby_acquire import ADMISSION_LEVEL
 from brctl.engine.remediate import RunView
 from brctl.journal.store import read_journal
 from brctl.lab.cluster import Lab, up
@@ -27,8 +29,8 @@ PAPER = (
     "paper, Table 7: hot update 46-65 s, requeue 454-768 s on 2,048 to 16,384 GPUs: 11.04x.\n"
     "Why ours differs: there a requeue allocates and builds thousands of pods (scheduler, image,\n"
     "libraries); a lab node boots in a fraction of a second from files that are in memory.\n"
-    "Not in our requeue: queueing, image pull, installation, storage far away. What both of ours\n"
-    "pay in full is the start of the ranks (importing torch), which dominates here."
+    "Not in our requeue: queueing, image pull, installation, the checks of level 2, far storage.\n"
+    "What both of ours pay in full is the start of the ranks (importing torch): it dominates here."
 )
 
 
@@ -75,7 +77,7 @@ async def requeue(site: CodeSite, name: str) -> Timing:
     clock.note("stop")
     await asyncio.to_thread(_boot_anew, site.lab, job.nodes)
     clock.note("boot nodes")
-    found = await site.ground.examine(job.nodes, SPARE_ADMISSION_LEVEL)
+    found = await site.ground.examine(job.nodes, ADMISSION_LEVEL)
     assert len(found) == len(job.nodes)
     clock.note("check nodes")
     newest = await asyncio.to_thread(_newest_whole, Path(job.checkpoint_dir))
@@ -148,6 +150,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the figures to this file as well")
     flags = parser.parse_args()
+    # Ended early, the lab must go as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as folder:
         figures = report(asyncio.run(measure(flags.nodes, flags.repeats, Path(folder))))
     if flags.json:
