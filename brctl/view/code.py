@@ -44,7 +44,9 @@ def code_changes_page(
         lines.append(columns([head, *shown]))
     body: dict[str, Json] = {"job": job, "code": code_document(code), "changes": rows}
     names = tuple(change.id for change in reversed(record.changes))
-    return Page("CodeChanges", body, "\n".join(lines), names=names, rows=tuple(rows))
+    text, apply_now = "\n".join(lines), f"brctl play run hot-update --set job={job}"
+    following = (apply_now,) if record.pending else ()
+    return Page("CodeChanges", body, text, names=names, rows=tuple(rows), next=following)
 
 
 def _waiting(record: CodeRecord, now: datetime, window_s: float) -> Sequence[str]:
@@ -53,7 +55,7 @@ def _waiting(record: CodeRecord, now: datetime, window_s: float) -> Sequence[str
         return ()
     waited_s = (now - change.waits_since).total_seconds()
     if change.urgent:
-        return (f"{change.id} is urgent: brctl play run hot-update --set job=...",)
+        return (f"{change.id} is urgent and has waited for {describe_duration(waited_s)}",)
     left_s = window_s - waited_s
     when = f"forced in {describe_duration(left_s)}" if left_s > 0 else "due"
     return (f"{change.id} has waited for {describe_duration(waited_s)}, {when}",)
