@@ -43,6 +43,14 @@ class Copies:
     silent: Mapping[str, str]
     lost: frozenset[str]
 
+    def of(self, node: str) -> "Copies":
+        """What one node says."""
+        return replace(
+            self,
+            digests={n: d for n, d in self.digests.items() if n == node},
+            silent={n: w for n, w in self.silent.items() if n == node},
+        )
+
     def problem(self, expected: str) -> str:
         """One sentence about the copies that are not as expected; "" when all are."""
         said = [*self._differing(expected), *self._missing()]

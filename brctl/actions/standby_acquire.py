@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, Seen, Site, owner_mark
+from brctl.actions.standby_code import judge_code
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.plan import Change, Sign
@@ -90,7 +91,8 @@ class StandbyAcquire:
             free = [n for n in found.in_order if n not in looked_at]
             if not free:
                 break
-            for health in await self._examine(site, free[: wanted - len(admitted)], found):
+            looked = await self._examine(site, free[: wanted - len(admitted)], found)
+            for health in await judge_code(site, job, looked):
                 if health.health is Health.OK:
                     admitted.append(health.node)
                 elif _only_gaps(health):

@@ -11,6 +11,7 @@ from brctl.engine.planning import prepare
 from brctl.engine.run_site import RunSite
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
+from brctl.model.code import CodeStart
 from brctl.model.playbook import Json
 from tests.fakes.ground import NOON, FakeGround, example_code, fake_ground
 
@@ -135,3 +136,14 @@ async def test_a_rollback_goes_back_to_what_ran_before(tmp_path: Path) -> None:
     job = await ground.job("demo")
     assert job.code is not None
     assert job.code.version == "r2"
+
+
+async def test_a_standby_without_the_jobs_code_is_not_admitted(tmp_path: Path) -> None:
+    """The next one is tried, while the job still runs."""
+    site, ground = site_with(tmp_path, edited=["s1"])
+    start = CodeStart("R-0000", "r1", "", "digest-of-r1", "", NOON)
+    ground.code_ledger("demo").started(start)
+    done = await ACTIONS["standby.acquire"].apply(site, {"count": 1, "job": "demo"})
+    assert (done.out["nodes"], done.out["rejected"]) == (["s2"], ["s1"])
+    reason = (await ground.backend.cordons())["s1"].reason
+    assert "code r1: s1 has edited-s1, not digest-of-r1 (recorded)" in reason
