@@ -192,7 +192,7 @@ def _interrupt(executor: Executor, code: ExitCode) -> None:
 async def _keep(desk: RunDesk) -> None:
     while desk.lease is not None:
         await asyncio.sleep(LEASE_S / 3)
-        with contextlib.suppress(LockedError):
+        with contextlib.suppress(LockedError, OSError):
             # A lost lease shows at the next write, where it can stop the run.
             desk.leases.renew(desk.lease, desk.ground.now())
 
@@ -206,6 +206,9 @@ def main(
     except BrctlError as exc:
         print(f"error: {exc}", file=sys.stderr)  # noqa: T201 - the run's own log
         return int(exc.exit_code)
+    except OSError as exc:
+        print(f"error: {exc}; the run can be resumed", file=sys.stderr)  # noqa: T201 - as above
+        return int(ExitCode.UNAVAILABLE)
     except Exception:  # noqa: BLE001 - the last resort of this process
         traceback.print_exc()
         return int(ExitCode.BUG)

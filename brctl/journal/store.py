@@ -13,12 +13,13 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from errno import ENOSPC
 from pathlib import Path
 
-from brctl.model.errors import LockedError, UsageError
+from brctl.model.errors import LockedError, UnavailableError, UsageError
 from brctl.model.event import Event, EventType
 from brctl.model.playbook import Json
 from brctl.model.units import parse_rfc3339, rfc3339
@@ -199,14 +200,34 @@ class Journal:
         os.truncate(self._path, self._path.stat().st_size - len(torn))
 
     def append(self, kind: EventType, at: datetime, fields: Mapping[str, Json]) -> Event:
-        """Write one event; it is on disk when this returns."""
+        """Write one event; it is on disk when this returns.
+
+        Raises:
+            UnavailableError: It could not be written; the journal is as before.
+        """
         event = Event(self._next, kind, self.run, at, fields)
         line = encode(event, self._tail)
-        os.write(self._descriptor, line + b"\n")
-        os.fsync(self._descriptor)
+        self._append_whole(line + b"\n")
         self._next += 1
         self._tail = digest(line)
         return event
+
+    def _append_whole(self, raw: bytes) -> None:
+        """All of it or nothing: what comes after half a line could not be read."""
+        size = os.fstat(self._descriptor).st_size
+        try:
+            written = os.write(self._descriptor, raw)
+            os.fsync(self._descriptor)
+            problem = "" if written == len(raw) else os.strerror(ENOSPC)
+        except OSError as exc:
+            problem = exc.strerror or str(exc)
+        if problem:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, size)
+            raise UnavailableError(
+                f"{self._path}: cannot be written: {problem}; without it nothing is done",
+                hint=f"make room, then: brctl play resume {self.run}",
+            )
 
     def close(self) -> None:
         os.close(self._descriptor)
