@@ -54,11 +54,13 @@ class Seen:
         done: The world is as the verb would leave it; None when that cannot be told.
         out: What `steps.ID.out` holds when it is done.
         say: One sentence for people.
+        markless: What was done leaves no mark, so after a crash a person says whether to repeat it.
     """
 
     done: bool | None
     out: Arguments = field(default_factory=dict)
     say: str = ""
+    markless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class GpuReset:
 
     async def observe(self, site: Site, given: Arguments) -> Seen:
         """A reset leaves no mark: whether one was done cannot be told, so it is asked about."""
-        return Seen(None, say="a reset leaves no mark")
+        return Seen(None, say="a reset leaves no mark to look at", markless=True)
 
     async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
         if not arguments.is_known(given, "nodes"):

@@ -60,7 +60,7 @@ class Script:
         self._name = name
 
     async def observe(self, site: Site, given: Arguments) -> Seen:
-        return Seen(None, say="a script leaves no mark to look at")
+        return Seen(None, say="a script leaves no mark to look at", markless=True)
 
     async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
         where = fold(arguments.nodes(given, "nodes")) if "nodes" in given else "controller"

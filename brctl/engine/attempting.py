@@ -61,10 +61,10 @@ class Attempting:
         if seen.done:
             say = f"was in doubt; looked: {seen.say}"
             self._desk.write(E.STEP_SETTLED, {"step": self._name, "out": seen.out, "say": say})
-        elif not self._step.uses:
-            # A verb is safe to repeat, by contract. Of a script nobody knows.
+        elif seen.markless:
+            # Any other verb is safe to repeat, by contract.
             tried = self._desk.record.steps[self._name].attempts
-            why = f"{self._name} was cut off, and a script leaves no mark to look at"
+            why = f"{self._name} was cut off, and {seen.say}"
             may_go_on(self._desk, f"in doubt {self._name} {tried}", why, f"run {self._name} again")
 
     async def run(self) -> None:

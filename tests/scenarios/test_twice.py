@@ -51,11 +51,13 @@ UNCHANGED: Mapping[str, tuple[dict[str, Json], dict[str, Any]]] = {
 }
 """Values, and what the world is like before the first time."""
 
-RESETS = frozenset({"reset-gpu"})
-"""A reset is done each time somebody asks for it, and each time a person must say yes."""
-
-RESTARTS = frozenset({"restart-in-place", "stop-time-checks", "bisect-then-swap"})
-"""They stop and start the job: that is what they were asked for, each time."""
+REPEATS: Mapping[str, dict[str, Json]] = {
+    "restart-in-place": JOB,
+    "stop-time-checks": JOB,
+    "bisect-then-swap": JOB,
+    "reset-gpu": {"nodes": "s1"},
+}
+"""They stop and start the job, or reset GPUs: that is what they were asked for, each time."""
 
 NEED_CODE = frozenset({"hot-update", "code-rollback"})
 """This job has no versions of its code, so there is nothing to change, not even once."""
@@ -96,10 +98,10 @@ def test_the_second_time_nothing_changes(name: str, tmp_path: Path) -> None:
     assert ground.world.read()["effects"] == after
 
 
-@pytest.mark.parametrize("name", sorted(RESTARTS))
-def test_what_restarts_a_job_asks_a_person_each_time(name: str, tmp_path: Path) -> None:
-    """So that a loop somewhere can never restart a job again and again."""
-    plan = asyncio.run(prepare(fake_ground(tmp_path), SHIPPED[name], None, JOB)).plan
+@pytest.mark.parametrize("name", sorted(REPEATS))
+def test_what_acts_each_time_asks_a_person_each_time(name: str, tmp_path: Path) -> None:
+    """So that a loop somewhere can never do it again and again."""
+    plan = asyncio.run(prepare(fake_ground(tmp_path), SHIPPED[name], None, REPEATS[name])).plan
     assert plan.people is not Need.NONE
 
 
@@ -111,13 +113,6 @@ def test_without_a_code_change_there_is_nothing_to_do(name: str, tmp_path: Path)
     assert ground.world.read()["effects"] == []
 
 
-@pytest.mark.parametrize("name", sorted(RESETS))
-def test_a_reset_asks_a_person_each_time(name: str, tmp_path: Path) -> None:
-    """Nothing loops into resetting hardware."""
-    plan = asyncio.run(prepare(fake_ground(tmp_path), SHIPPED[name], None, {"nodes": "s1"})).plan
-    assert plan.people is not Need.NONE
-
-
 def test_every_shipped_playbook_is_in_one_of_the_tables() -> None:
     """A new playbook cannot be forgotten here."""
-    assert set(SHIPPED) == {*UNCHANGED, *RESTARTS, *RESETS, *NEED_CODE}
+    assert set(SHIPPED) == {*UNCHANGED, *REPEATS, *NEED_CODE}
