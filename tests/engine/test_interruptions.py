@@ -412,6 +412,6 @@ NODES_MAY_END: Mapping[str, Callable[[dict[str, Any]], None]] = {
 
 TestInterrupted = Interrupted.TestCase
 TestInterrupted.settings = settings(
-    max_examples=15, stateful_step_count=5, deadline=None,
+    max_examples=10, stateful_step_count=5, deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
