@@ -54,7 +54,9 @@ class Kubelet:
         container = pod["spec"]["containers"][0]
         state: Object = {"running": {"startedAt": stamp()}}
         if container.get("command"):
-            argv = [*container["command"], *container.get("args", ())]
+            # A test process that is killed takes its pods with it.
+            argv = ["setpriv", "--pdeathsig", "KILL", "--", *container["command"]]
+            argv += container.get("args", ())
             uid = pod["metadata"]["uid"]
             self._running[uid] = subprocess.Popen(
                 argv, env=_environment(pod, container), start_new_session=True,
