@@ -3,6 +3,7 @@
     python3 tests/check.py          everything; what CI runs
     python3 tests/check.py --fix    repair format and lint first
     python3 tests/check.py --quick  without the tiers that start daemons or training jobs
+    python3 tests/check.py --deep   also the minutes-long tests, half an hour in all
 
 All steps run; the failed ones are named at the end. As root on Debian it installs the packages the
 real-component tests need; elsewhere it says which are missing. Under CI=true a skipped tier fails.
@@ -48,10 +49,12 @@ def main(arguments: list[str]) -> int:
     if "--fix" in arguments:
         run("ruff", "format")
         run("ruff", "check", "--fix", "--quiet")
-    # Three workers on two cores: the tests of real nodes mostly wait for them.
-    pytest = ["pytest", "-n", "3", "--dist", "loadgroup", "-q", "--durations", "15"]
+    # Four workers on two cores: the tests of real nodes mostly wait for them.
+    pytest = ["pytest", "-n", "4", "--dist", "loadgroup", "-q", "--durations", "15"]
     if "--quick" in arguments:
-        pytest += ["-m", f"not ({HEAVY})"]
+        pytest += ["-m", f"not ({HEAVY}) and not deep"]
+    elif "--deep" not in arguments:
+        pytest += ["-m", "not deep"]
     steps = {
         "format": ["ruff", "format", "--check", "--quiet"],
         "lint": ["ruff", "check", "--quiet"],

@@ -145,6 +145,8 @@ def _undone(book: _Book, event: Event) -> None:
             book.switch(change, S.SUPERSEDED, newer[-1].id, event.at)
         else:
             book.changes[change.id] = before
+    for older in book.waiting()[:-1]:
+        book.switch(older, S.SUPERSEDED, book.waiting()[-1].id, event.at)
 
 
 def _counts(change: CodeChange) -> bool:

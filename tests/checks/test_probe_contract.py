@@ -12,7 +12,7 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.check import Check
 from tests.checks.probes import DRIVER, load_probe, probe_path
 
-CHECKS = load_checks([shipped_dir("checks")])
+CHECKS = {n: c for n, c in load_checks([shipped_dir("checks")]).items() if not c.together}
 PYENV = Path.home() / ".pyenv/versions"
 VERSIONS = ("3.8", "3.9", "3.11", "3.13")
 PYTHONS = [

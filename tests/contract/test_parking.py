@@ -32,6 +32,8 @@ time.sleep(60 if len(sys.argv) < 3 else float(sys.argv[2]))
 raise SystemExit(7)
 """
 LEASE_S = 60.0
+# A start ends what is parked for other jobs on its node, and tests beside this one have an n1 too.
+N1, N2 = f"n1-{os.getpid()}", f"n2-{os.getpid()}"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ class Site:
     parking: Parking
     job: Job
 
-    async def park(self, node: str = "n1", lease_s: float = LEASE_S) -> None:
+    async def park(self, node: str = N1, lease_s: float = LEASE_S) -> None:
         found = (await self.parking.park(self.job, [node], lease_s))[node]
         assert found.is_whole, found
 
@@ -61,7 +63,7 @@ class Site:
         value: dict[str, object] = json.loads(text.splitlines()[0])
         return value
 
-    def parked_pids(self, node: str = "n1") -> list[int]:
+    def parked_pids(self, node: str = N1) -> list[int]:
         records = sorted((self.folder / "logs").glob(f"parked-{node}-*.record"))
         return [json.loads(path.read_text())["pid"] for path in records]
 
@@ -69,7 +71,7 @@ class Site:
 def job_in(folder: Path, launch: Sequence[str], name: str = "") -> Job:
     return Job(
         name=name or f"park-{folder.name}",
-        nodes=("n1",),
+        nodes=(N1,),
         ranks_per_node=2,
         axes=(("dp", 2),),
         launch=tuple(launch),
@@ -86,14 +88,14 @@ def job_in(folder: Path, launch: Sequence[str], name: str = "") -> Job:
 async def site(tmp_path: Path, python: str) -> AsyncIterator[Site]:
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "helper.py").write_text("shade = 1\n")
-    inventory = Inventory({name: Node(name, "127.0.0.1") for name in ("n1", "n2")})
+    inventory = Inventory({name: Node(name, "127.0.0.1") for name in (N1, N2)})
     transport = LocalTransport()
     backend = StaticBackend(tmp_path / "static.json", transport, inventory, 8)
     job = job_in(tmp_path, (python, "-u", "train.py", "--depth"))
     site = Site(tmp_path, backend, Parking(transport, inventory, 8), job)
     yield site
     await site.backend.stop_job(site.job, 0.1)
-    assert await site.parking.unpark(site.job, ["n1", "n2"]) == {}
+    assert await site.parking.unpark(site.job, [N1, N2]) == {}
     await transport.close()
     assert processes_of(site.job) == []
 
@@ -178,7 +180,7 @@ async def test_changed_code_is_imported_anew(site: Site) -> None:
     (site.folder / "helper.py").write_text("shade = 2222\n")
     report = await site.backend.start_job(site.job, "", "R-1")
     assert (report.started, report.warm) == ((0, 1), ())
-    assert "helper.py changed since it was imported" in report.cold["n1"]
+    assert "helper.py changed since it was imported" in report.cold[N1]
 
 
 async def test_changed_code_is_parked_anew(site: Site) -> None:
@@ -201,33 +203,33 @@ async def test_another_start_than_was_parked_for_is_cold(site: Site, change: str
     }[change]
     report = await site.backend.start_job(other, "", "R-1")
     assert report.warm == ()
-    assert "parked for another launch command, environment, directory" in report.cold["n1"]
+    assert "parked for another launch command, environment, directory" in report.cold[N1]
     assert site.parked_pids() == []
 
 
 async def test_a_node_that_started_anew_starts_cold_and_says_so(site: Site) -> None:
     """Power loss leaves the record, but neither process nor supervisor."""
     await site.park()
-    for path in (site.folder / "logs").glob("parked-n1-*.record"):
+    for path in (site.folder / "logs").glob(f"parked-{N1}-*.record"):
         record = json.loads(path.read_text())
         os.kill(record["supervisor"], signal.SIGKILL)
         os.kill(record["pid"], signal.SIGKILL)
-    found = (await site.parking.look(site.job, ["n1"]))["n1"]
+    found = (await site.parking.look(site.job, [N1]))[N1]
     assert found.ready == 0
     report = await site.backend.start_job(site.job, "", "R-1")
     assert (report.started, report.warm) == ((0, 1), ())
-    assert "the node started anew" in report.cold["n1"]
+    assert "the node started anew" in report.cold[N1]
 
 
 async def test_a_killed_parked_process_is_told_from_one_that_never_was(site: Site) -> None:
     """Its supervisor writes the signal down; a node where nothing was parked says nothing."""
     await site.park()
     os.kill(site.parked_pids()[0], signal.SIGKILL)
-    end = site.folder / "logs" / "parked-n1-0.end"
+    end = site.folder / "logs" / f"parked-{N1}-0.end"
     await until(end.exists)
     report = await site.backend.start_job(site.job, "", "R-1")
     assert (report.started, report.warm) == ((0, 1), (1,))
-    assert "it ended by signal 9" in report.cold["n1"]
+    assert "it ended by signal 9" in report.cold[N1]
     await site.backend.stop_job(site.job, 5.0)
     assert (await site.backend.start_job(site.job, "", "R-2")).cold == {}
 
@@ -242,7 +244,7 @@ async def test_a_frozen_parked_process_is_ended_and_its_rank_starts_cold(
     os.kill(frozen, signal.SIGSTOP)
     report = await site.backend.start_job(site.job, "", "R-1")
     assert (report.started, report.warm) == ((0, 1), (1,))
-    assert "did not answer within 0.5 s" in report.cold["n1"]
+    assert "did not answer within 0.5 s" in report.cold[N1]
     assert frozen not in processes_of(site.job)
     assert len(processes_of(site.job)) == 2
 
@@ -254,7 +256,7 @@ async def test_a_foreign_process_under_a_recorded_number_is_neither_rank_nor_end
     await site.park()
     stranger = await asyncio.create_subprocess_exec("/bin/sleep", "60")
     try:
-        for path in (site.folder / "logs").glob("parked-n1-*.record"):
+        for path in (site.folder / "logs").glob(f"parked-{N1}-*.record"):
             record = json.loads(path.read_text())
             os.kill(record["pid"], signal.SIGKILL)
             path.write_text(json.dumps({**record, "pid": stranger.pid}))
@@ -284,9 +286,9 @@ async def test_a_parked_process_ends_with_its_lease_or_its_record(site: Site) ->
     """Nobody renews it, or the pool drops it: it leaves by itself."""
     await site.park(lease_s=0.3)
     await until(lambda: processes_of(site.job) == [])
-    assert "its lease ran out" in (await site.parking.look(site.job, ["n1"]))["n1"].why
+    assert "its lease ran out" in (await site.parking.look(site.job, [N1]))[N1].why
     await site.park()
-    for path in (site.folder / "logs").glob("parked-n1-*.record"):
+    for path in (site.folder / "logs").glob(f"parked-{N1}-*.record"):
         path.unlink()
         path.with_suffix(".pipe").write_text("look")
     await until(lambda: processes_of(site.job) == [])
@@ -332,7 +334,7 @@ async def test_a_controller_killed_after_the_activation_starts_nothing_twice(sit
     await site.park()
     parked = site.parked_pids()
     asked = site.folder / "asked"
-    state = (site.folder / "static.json", Inventory({"n1": Node("n1", "127.0.0.1")}))
+    state = (site.folder / "static.json", Inventory({N1: Node(N1, "127.0.0.1")}))
     asked.write_bytes(pickle.dumps((state, site.job)))
     controller = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTER, str(asked))
     logs = site.folder / "logs"
@@ -359,14 +361,14 @@ async def test_what_cannot_be_parked_is_told_before(
 ) -> None:
     """The node says what is missing, or that nothing of this kind can wait."""
     words = tuple(python if word == "PYTHON" else word for word in launch)
-    setup = (await site.parking.examine(replace(site.job, launch=words), ["n1"]))["n1"]
+    setup = (await site.parking.examine(replace(site.job, launch=words), [N1]))[N1]
     assert says in setup.problem + setup.unfit
 
 
 async def test_a_module_that_cannot_be_imported_is_told(site: Site) -> None:
     """The reason comes back, and nothing is left."""
     site.job = replace(site.job, warm=("helper", "no_such_module"))
-    found = (await site.parking.park(site.job, ["n1"], LEASE_S))["n1"]
+    found = (await site.parking.park(site.job, [N1], LEASE_S))[N1]
     assert (found.ready, found.wanted) == (0, 2)
     assert "No module named 'no_such_module'" in found.why
 
@@ -392,9 +394,9 @@ async def test_a_standby_opens_its_gpus_and_a_node_with_ranks_does_not(site: Sit
     (site.folder / "torch").mkdir()
     (site.folder / "torch" / "__init__.py").write_text(FAKE_TORCH)
     (site.folder / "torch" / "distributed.py").write_text("")
-    found = await site.parking.park(site.job, ["n1", "n2"], LEASE_S)
-    assert (found["n1"].ready, found["n1"].gpu) == (2, None)
-    assert (found["n2"].ready, found["n2"].gpu) == (2, "fake GPU 0")
+    found = await site.parking.park(site.job, [N1, N2], LEASE_S)
+    assert (found[N1].ready, found[N1].gpu) == (2, None)
+    assert (found[N2].ready, found[N2].gpu) == (2, "fake GPU 0")
     assert sorted(path.name for path in site.folder.glob("context-*")) == ["context-0", "context-1"]
 
 
@@ -402,10 +404,10 @@ async def test_versions_are_read_without_importing_torch(site: Site) -> None:
     """An interpreter without torch has none; this one has the version its metadata says."""
     from importlib.metadata import version
 
-    setup = (await site.parking.examine(site.job, ["n1"]))["n1"]
+    setup = (await site.parking.examine(site.job, [N1]))[N1]
     assert (setup.problem, setup.torch) == ("", None)
     own = replace(site.job, launch=(sys.executable, "train.py"))
-    setup = (await site.parking.examine(own, ["n1"]))["n1"]
+    setup = (await site.parking.examine(own, [N1]))[N1]
     assert setup.python == sys.version.split()[0]
     assert setup.torch is not None
     assert setup.torch.partition("+")[0] == version("torch").partition("+")[0]

@@ -69,6 +69,7 @@ def honest_torch(lab: Lab, node: str) -> None:
     inventory.write_text(yaml.safe_dump(document))
 
 
+@pytest.mark.deep
 def test_a_slow_cable_is_named(lab: Lab) -> None:
     """A node behind 20 Mbit/s is named, as slow or as failing, and nobody else is."""
     lab.break_node("link-slow", "n6")
@@ -80,6 +81,7 @@ def test_a_slow_cable_is_named(lab: Lab) -> None:
     assert [members for _, members in named(document)] == [["n6"]]
 
 
+@pytest.mark.deep
 def test_a_lossy_cable_is_named(lab: Lab) -> None:
     """A node that loses a fifth of its packets is named, and nobody else is."""
     rules = "add table inet l; add chain inet l i { type filter hook input priority 0; }; "
@@ -104,6 +106,7 @@ def test_one_wrong_element_is_named(lab: Lab, tmp_path: Path) -> None:
     assert named(document) == [("node", ["n2"])]
 
 
+@pytest.mark.deep
 def test_a_hanging_node_is_cut_and_named(lab: Lab, tmp_path: Path) -> None:
     """A node that never ends a collective holds up its group only, and is named."""
     use_torch(lab, "n7", "time.sleep(3600)", tmp_path)

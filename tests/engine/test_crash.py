@@ -84,7 +84,9 @@ def test_killed_at_every_line_and_resumed_it_ends_the_same(
 ) -> None:
     """No line of the journal is a bad moment to die, and no step is applied twice."""
     expected, lines = undisturbed
-    for line in range(lines - (moment == "KILL_AFTER_LINE")):
+    # Each line is met once: half of them is killed before, the others after they are written.
+    first = int(moment == "KILL_BEFORE_LINE")
+    for line in range(first, lines - (moment == "KILL_AFTER_LINE"), 2):
         folder = tmp_path / str(line)
         folder.mkdir()
         run_dir = new_run(folder)
@@ -127,8 +129,8 @@ def test_a_run_killed_again_and_again_still_arrives(
 
 
 def test_a_failed_run_killed_while_rolling_back_finishes_the_rollback(tmp_path: Path) -> None:
-    """Undo survives a kill at every line: what this run changed is taken back once."""
-    for line in range(3, 20):
+    """Undo survives a kill at every second line: what this run changed is taken back once."""
+    for line in range(3, 45, 2):
         folder = tmp_path / str(line)
         folder.mkdir()
         run_dir = new_run(folder)

@@ -71,6 +71,7 @@ async def test_an_urgent_change_is_applied_in_place(pair: CodeSite) -> None:
     assert start.checkpoint == out(run, "choose")["path"]
 
 
+@pytest.mark.deep
 async def test_a_lazy_change_comes_with_the_next_restart_and_a_bad_one_is_taken_back(
     pair: CodeSite,
 ) -> None:
@@ -102,6 +103,7 @@ async def test_a_lazy_change_comes_with_the_next_restart_and_a_bad_one_is_taken_
     assert "bad" not in {c[0] for c in pair.changes() if c[1] == "applied"}
 
 
+@pytest.mark.deep
 async def test_replay_convicts_the_node_that_computes_wrongly_and_swaps_it(four: CodeSite) -> None:
     """Its row and its column of groups fail; the standby takes its rank and the loss is back."""
     old_step = four.last_step()

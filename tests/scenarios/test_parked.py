@@ -86,6 +86,7 @@ async def is_whole(site: Site, job: Job) -> bool:
     return state.alive == (0, 1) and state.incarnations == {"after-the-loss"} and parked == 0
 
 
+@pytest.mark.deep
 async def test_a_standby_that_started_anew_is_cold_and_says_so(site: Site) -> None:
     """Its record outlived the power loss, its process did not."""
     door = await park(site, STANDBY)

@@ -124,6 +124,7 @@ def killed_while_it_restarts(folder: Path) -> None:
         terminal.communicate()
 
 
+@pytest.mark.deep
 def test_stand_in_a_swap_killed_in_the_middle_is_resumed_and_ends_right(
     cluster: KubeCluster, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ def test_a_node_powered_off_under_a_slurm_job_is_replaced(tmp_path: Path) -> Non
     assert not left
 
 
+@pytest.mark.deep
 def test_ctrl_c_leaves_no_daemon_of_slurm(tmp_path: Path) -> None:
     """Interrupted while the job runs, with slurmctld, slurmd and srun at work."""
     directory = tmp_path / "lab"
