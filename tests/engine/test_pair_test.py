@@ -74,6 +74,7 @@ def test_wrong_bits_name_the_node_between_two_bad_pairs(
     assert code == 2
 
 
+@pytest.mark.deep
 def test_a_cable_that_is_slow_one_way_is_named(
     lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:

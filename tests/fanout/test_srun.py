@@ -196,6 +196,7 @@ async def test_cancelling_gives_the_node_back(srun: SrunTransport) -> None:
 
 @pytest.mark.slurm
 @pytest.mark.netns
+@pytest.mark.deep
 async def test_a_node_that_loses_its_power_costs_the_others_nothing(
     lab: Lab, srun: SrunTransport
 ) -> None:

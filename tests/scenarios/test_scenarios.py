@@ -74,6 +74,7 @@ async def test_a_rank_slower_than_the_others_is_named_while_training_goes_on(sit
     assert any(item.kind == "job.rank.waits-least" for item in main.evidence)
 
 
+@pytest.mark.deep
 async def test_a_refused_login_is_no_verdict_while_steps_advance(site: Site) -> None:
     """The node is not dead: its ranks take part in every step."""
     await site.break_node("ssh-refused", CULPRIT)
