@@ -241,8 +241,7 @@ class WorldGround:
         self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
     ) -> Answer:
         prefix = self._world.settings.ssh.sudo.split() if root else []
-        command = Command((*prefix, *argv), deadline_s=deadline_s)
-        return await self._world.transport.run(self.inventory.nodes[node], command)
+        return await self.command(node, Command((*prefix, *argv), deadline_s=deadline_s))
 
     async def burn_in(
         self, nodes: Sequence[str], level: int, duration_s: float, stop_on: Sequence[str]
