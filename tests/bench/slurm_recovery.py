@@ -87,7 +87,9 @@ class Play:
     def play(self) -> Recovery:
         """Train, cut the power, look until the node is named, fix, train on."""
         with self.phase("start"):
-            self.brctl("job", "start")
+            code, document = self.brctl("job", "start")
+            if code != 0:
+                raise SystemExit(f"job start: exit {code}: {json.dumps(document)}\n{self._scene()}")
             self._until(lambda: self.last_step() >= WARM_STEPS, f"step {WARM_STEPS}")
         self._lab.break_node("node-dead", self.result.node)
         with self.phase("recovery"):
@@ -157,11 +159,18 @@ class Play:
         lines = path.read_text().split("\n")[:-1] if path.exists() else []
         return [json.loads(line) for line in lines]
 
+    def _scene(self) -> str:
+        """What Slurm and the ranks said last, for whoever reads a failure."""
+        jobs = ask_slurm("scontrol", "show", "job")
+        logs = sorted(self._lab.paths.work.glob("**/*.log"))
+        ends = [f"== {path.name}\n{path.read_text(errors='replace')[-600:]}" for path in logs]
+        return "\n".join([jobs, *ends])
+
     def _until(self, happened: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not happened():
             if time.monotonic() > deadline:
-                raise SystemExit(f"{what} did not come within {PATIENCE_S:.0f} s")
+                raise SystemExit(f"{what} did not come within {PATIENCE_S:.0f} s\n{self._scene()}")
             time.sleep(0.1)
 
 

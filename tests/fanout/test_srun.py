@@ -147,7 +147,7 @@ async def test_a_node_with_our_own_job_is_asked_beside_it(srun: SrunTransport) -
 
 
 async def running(node: str) -> None:
-    deadline = monotonic() + 15
+    deadline = monotonic() + 30
     while not ask_slurm("squeue", "-h", "-t", "R", "-w", node, "-o", "%A"):
         assert monotonic() < deadline, "the job does not start"
         await asyncio.sleep(0.05)
