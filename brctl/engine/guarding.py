@@ -25,7 +25,8 @@ from brctl.playbook.templates import expand
 
 LOOK_BACK = timedelta(days=7)
 STILL_TRUE_S = 30.0
-"""Looking again costs a sweep of the whole job; within this time one look counts."""
+"""Looking again costs a sweep of the whole job; within this time one look counts, and so does the
+look that the verdict itself came from: `fix` right after `dx` does not wait for the dead again."""
 
 FORWARD_ONLY = frozenset({"lock"})
 """Guards that still count once the job was stopped: refusing then would leave it stopped."""
@@ -140,8 +141,10 @@ class Guarding:
         return tuple(found)
 
     async def _still_true(self, inputs: RunInputs, now: datetime) -> bool | None:
-        if self._seen is None or (now - self._seen[0]).total_seconds() > STILL_TRUE_S:
-            verdict = self._ground.verdict(inputs.verdict_id)
+        verdict = self._ground.verdict(inputs.verdict_id)
+        if self._seen is None:
+            self._seen = (verdict.decided_at, True)
+        if (now - self._seen[0]).total_seconds() > STILL_TRUE_S:
             self._seen = (now, await self._ground.still_true(verdict))
         return self._seen[1]
 

@@ -187,7 +187,7 @@ def _verdict(parameters: Arguments, facts: GuardFacts) -> Said:
     if facts.still_true is False:
         return Said(False, f"{age} and no longer true: its nodes answer and are clean",
                      "diagnose again: `brctl dx`")  # fmt: skip
-    seen = "seen again" if facts.still_true else "could not be looked at again, so not refuted"
+    seen = "still true" if facts.still_true else "could not be looked at again, so not refuted"
     return Said(True, f"{age}, {seen}")
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -103,12 +104,16 @@ def test_a_guard_that_refuses_leaves_no_trace(tmp_path: Path) -> None:
 
 
 def test_a_node_that_came_back_stops_the_swap(tmp_path: Path) -> None:
-    """The deciding look is repeated right before anything changes."""
+    """The deciding look is repeated right before anything changes, unless it was just done."""
     ground = fake_ground(tmp_path)
     with ground.world.change() as data:
         data["still_true"] = False
+    ground.known_verdict = example_verdict(NOON - timedelta(minutes=1))
     with pytest.raises(GuardError, match="no longer true"):
         start(ground)
+    ground.known_verdict = example_verdict(NOON - timedelta(seconds=20))
+    _, code = start(ground)
+    assert code is ExitCode.OK
 
 
 def test_a_person_who_names_the_node_is_asked_before_the_job_stops(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A run is followed through its journal, and changes only after typed words in a dialog."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.desk import StateDesk
 from brctl.tui.dialogs import ConfirmDialog
+from tests.fakes.ground import NOON
 from tests.tui.conftest import hand_of, settled, shows, until
 from tests.tui.site import SiteHand, make_site, site_app, site_verdict
 
@@ -152,7 +154,8 @@ async def test_read_only_shows_the_plan_and_refuses_to_start(tmp_path: Path) -> 
 
 async def test_a_guard_that_refuses_is_shown_with_its_way_out(tmp_path: Path) -> None:
     """A refused plan says number, limit and what to do instead, and cannot be started."""
-    settings = make_site(tmp_path, verdict=site_verdict())
+    old = replace(site_verdict(), decided_at=NOON - timedelta(minutes=1))
+    settings = make_site(tmp_path, verdict=old)
     hand = SiteHand(tmp_path, settings)
     with hand.ground.world.change() as data:
         data["still_true"] = False
