@@ -32,7 +32,8 @@ time.sleep(60 if len(sys.argv) < 3 else float(sys.argv[2]))
 raise SystemExit(7)
 """
 LEASE_S = 60.0
-# A start ends what is parked for other jobs on its node, and tests beside this one have an n1 too.
+# A start ends what is parked for other jobs on its node, and other workers of this run have an n1,
+# and a folder of this name, too.
 N1, N2 = f"n1-{os.getpid()}", f"n2-{os.getpid()}"
 
 
@@ -70,7 +71,7 @@ class Site:
 
 def job_in(folder: Path, launch: Sequence[str], name: str = "") -> Job:
     return Job(
-        name=name or f"park-{folder.name}",
+        name=name or f"park-{folder.name}-{os.getpid()}",
         nodes=(N1,),
         ranks_per_node=2,
         axes=(("dp", 2),),
@@ -94,10 +95,11 @@ async def site(tmp_path: Path, python: str) -> AsyncIterator[Site]:
     job = job_in(tmp_path, (python, "-u", "train.py", "--depth"))
     site = Site(tmp_path, backend, Parking(transport, inventory, 8), job)
     yield site
-    await site.backend.stop_job(site.job, 0.1)
+    stopped = await site.backend.stop_job(site.job, 0.1)
+    assert (stopped.stuck, dict(stopped.unreachable)) == ((), {})
     assert await site.parking.unpark(site.job, [N1, N2]) == {}
     await transport.close()
-    assert processes_of(site.job) == []
+    assert processes_of(site.job) == [], stopped
 
 
 def processes_of(job: Job) -> list[int]:
