@@ -46,6 +46,10 @@ class ActionFailed(Exception):  # noqa: N818 - a result of the world, not a mist
         self.kind = kind
 
 
+class NothingDone(ActionFailed):
+    """A verb refused before it acted: the world is as it was."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a look at the world says about a verb.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
+from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone, Seen, Site
 from brctl.actions.readings import readings_of
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
@@ -72,7 +72,7 @@ def _gpus(given: Arguments) -> tuple[str, ...]:
     listed = value if isinstance(value, list) else [value]
     for gpu in listed:
         if not _GPU.fullmatch(str(gpu)):
-            raise ActionFailed(f"`gpus` is all, or indexes, UUIDs or PCI addresses, not {gpu!r}")
+            raise NothingDone(f"`gpus` is all, or indexes, UUIDs or PCI addresses, not {gpu!r}")
     return tuple(str(gpu) for gpu in listed)
 
 
@@ -80,20 +80,20 @@ async def _refuse_busy(site: Site, node: str) -> None:
     """Whoever computes on a GPU would die of its reset; who cannot be seen is not excluded."""
     carried = [job.name for job in await site.jobs() if node in job.nodes]
     if carried and await _carries_ranks(site, node, carried):
-        raise ActionFailed(f"{node} carries ranks of {', '.join(carried)}; stop the job first")
+        raise NothingDone(f"{node} carries ranks of {', '.join(carried)}; stop the job first")
     found = readings_of(await site.ask(node, PROCESSES, None, {}), PROCESSES)
     counts = found.values("gpu.processes.count")
     unseen = (site.inventory.nodes[node].gpus or 1) - len(counts)
     if found.problem or unseen > 0:
         why = found.problem or "; ".join(found.notes) or f"{unseen} GPUs are missing"
-        raise ActionFailed(
+        raise NothingDone(
             f"{node}: nobody can tell which processes hold its GPUs ({why[:200]});"
             " a node whose GPUs do not answer needs node.reboot"
         )
     held = {subject: value for subject, value in counts.items() if value}
     if held:
         said = ", ".join(f"{subject} by {value}" for subject, value in sorted(held.items()))
-        raise ActionFailed(f"{node}: processes hold {said}; end them first")
+        raise NothingDone(f"{node}: processes hold {said}; end them first")
 
 
 async def _carries_ranks(site: Site, node: str, names: Sequence[str]) -> bool:

@@ -4,7 +4,15 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.code_copies import must_agree
-from brctl.actions.contract import ActionFailed, Done, FailureKind, ReadOnly, Seen, Site
+from brctl.actions.contract import (
+    ActionFailed,
+    Done,
+    FailureKind,
+    NothingDone,
+    ReadOnly,
+    Seen,
+    Site,
+)
 from brctl.backends.contract import JobRunState, StartReport
 from brctl.model.code import CodeStart
 from brctl.model.job import Job
@@ -65,7 +73,7 @@ class JobRestart(ReadOnly):
         state = await site.backend.job_status(job)
         strangers = state.incarnations - {site.run}
         if strangers:
-            raise ActionFailed(f"job {job.name} runs already, started by {sorted(strangers)[0]}")
+            raise NothingDone(f"job {job.name} runs already, started by {sorted(strangers)[0]}")
         if state.alive:
             await site.backend.stop_job(job, CLEAN_UP_GRACE_S)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
+from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone, Seen, Site
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.plan import Change, Sign
@@ -45,19 +45,12 @@ class NodeReboot:
     async def apply(self, site: Site, given: Arguments) -> Done:
         nodes, within_s = arguments.nodes(given, "nodes"), arguments.seconds(given, "within", "15m")
         await _refuse_carrying(site, nodes)
+        await _note_boots(site, nodes)
         await asyncio.gather(*(self._reboot(site, node, within_s) for node in nodes))
         return Done({"rebooted": list(nodes)}, say=f"{fold(nodes)} rebooted and answers")
 
     async def _reboot(self, site: Site, node: str, within_s: float) -> None:
         before = _boot_before(site, node)
-        if not before:
-            before = await _boot_id(site, node)
-            if not before:
-                raise ActionFailed(
-                    f"{node} does not say which boot it is; power-cycle it through its BMC",
-                    FailureKind.TRANSPORT,
-                )
-            _boot_file(site, node).write_text(before)
         if await _boot_id(site, node) == before:
             await _order(site, node)
         started = site.now()
@@ -74,6 +67,18 @@ class NodeReboot:
 
     async def confirm(self, site: Site, given: Arguments) -> Seen:
         return await self.observe(site, given)
+
+
+async def _note_boots(site: Site, nodes: Sequence[str]) -> None:
+    """Write down the boot of every node before the first goes down, or do nothing at all."""
+    fresh = [node for node in nodes if not _boot_before(site, node)]
+    boots = dict(zip(fresh, await asyncio.gather(*(_boot_id(site, n) for n in fresh)), strict=True))
+    mute = [node for node, boot in boots.items() if not boot]
+    if mute:
+        problem = f"{fold(mute)} does not say which boot it is; power-cycle it through its BMC"
+        raise NothingDone(problem, FailureKind.TRANSPORT)
+    for node, boot in boots.items():
+        _boot_file(site, node).write_text(boot)
 
 
 async def _order(site: Site, node: str) -> None:
@@ -106,6 +111,6 @@ async def _refuse_carrying(site: Site, nodes: Sequence[str]) -> None:
         state = await site.backend.job_status(job) if set(job.nodes) & set(nodes) else None
         alive = {job.node_of(rank) for rank in state.alive} if state else set()
         if alive & set(nodes):
-            raise ActionFailed(
+            raise NothingDone(
                 f"{fold(sorted(alive & set(nodes)))} carries ranks of {job.name}; stop it first"
             )

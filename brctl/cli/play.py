@@ -166,10 +166,17 @@ def resume(
     confirm: Typed = None,
     override: OverrideOption = "",
     message: WhyOption = "",
+    forward: Annotated[
+        bool, typer.Option("--forward", help="do again what a stopped rollback took back")
+    ] = False,
 ) -> None:
-    """Go on with a run that waits, was interrupted, or lost its controller."""
+    """Go on with a run that waits, was interrupted, or lost its controller.
+
+    A run whose rollback stopped at a step that cannot be undone goes forward again; one whose undo
+    failed tries the undo again, unless `--forward` is given. `play rollback` is the other way.
+    """
     consent = Consent(yes, confirm, override=override, why=message)
-    _go_on(ctx.obj, run, consent, undo=False)
+    _go_on(ctx.obj, run, consent, undo=False, forward=forward)
 
 
 @app.command()
@@ -178,7 +185,9 @@ def rollback(ctx: typer.Context, run: Run, yes: Yes = False) -> None:
     _go_on(ctx.obj, run, Consent(yes), undo=True)
 
 
-def _go_on(invocation: Invocation, name: str, consent: Consent, *, undo: bool) -> None:
+def _go_on(
+    invocation: Invocation, name: str, consent: Consent, *, undo: bool, forward: bool = False
+) -> None:
     settings = invocation.settings()
     refuse_readonly(settings)
     run_dir = find_run(settings.state_dir, name)
@@ -187,10 +196,12 @@ def _go_on(invocation: Invocation, name: str, consent: Consent, *, undo: bool) -
         raise UsageError(f"{before.run} is running", hint=f"brctl play show {before.run}")
     if before.state in ("ok", "partial", "rolled_back") and not undo:
         finish_run(invocation, settings, before)
-    invocation.note("\n".join(resume_lines(remediate.three_lists(before))))
+    way = remediate.way_of(before, undo=undo, forward=forward)
+    lists = remediate.three_lists(before, forward=way.forward)
+    invocation.note("\n".join(resume_lines(lists, way.why)))
     _ask_to_go_on(invocation, consent)
     after = len(read_journal(run_dir).events) - 1
-    request = replace(request_of(settings, consent), undo=undo)
+    request = replace(request_of(settings, consent), undo=undo, forward=way.forward)
 
     async def go_on() -> None:
         await remediate.resume(run_dir, request)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from brctl.actions.base import ACTIONS, action_of
-from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen
+from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone, Seen
 from brctl.engine.asking import may_go_on
 from brctl.engine.run_desk import RunDesk
 from brctl.journal.keys import Entry, Keys
@@ -43,6 +43,7 @@ class Attempting:
         self._afterwards = afterwards
         self._name = instance_of(step.id, node)
         self._keys = Keys(desk.ground.state_dir)
+        self._acting = False
 
     async def settle(self) -> None:
         """The last process died inside this step: what does the world say?"""
@@ -92,6 +93,7 @@ class Attempting:
     async def _act(self, *, last: bool) -> FailureKind | None:
         """One attempt; None when it worked."""
         step, started = self._step, self._desk.ground.now()
+        self._acting = False
         intent: dict[str, Json] = {"step": self._name, "uses": step.verb}
         try:
             given = arguments_of(step, self._desk.scope(self._node))
@@ -140,7 +142,7 @@ class Attempting:
         try:
             done = await self._make_so(given)
         except ActionFailed as exc:
-            if exc.kind not in _UNSURE:
+            if exc.kind not in _UNSURE or not self._may_have_acted(exc):
                 self._keys.forget(key, run)
             raise
         entry = Entry(key, run, self._desk.ground.now(), done=True, out=done.out, say=done.say)
@@ -153,6 +155,7 @@ class Attempting:
         seen = await action.observe(site, given)
         if seen.done:
             return Done(seen.out, changed=False, say=f"{seen.say} (already)")
+        self._acting = True
         done = await action.apply(site, given)
         if self._step.safety is not Safety.READ:
             after = await action.confirm(site, given)
@@ -164,18 +167,22 @@ class Attempting:
 
     async def _verify(self, hook: Hook) -> None:
         """A second opinion the playbook asks for; when it says no, the step has failed."""
-        given = expand(hook.arguments, self._desk.scope(self._node))
+        try:
+            given = expand(hook.arguments, self._desk.scope(self._node))
+        except ExpressionError as exc:
+            raise ActionFailed(f"{hook.origin}: `verify` of step {self._step.id}: {exc}") from exc
         await ACTIONS[hook.uses].apply(self._desk.site, given)  # type: ignore[arg-type]  # a mapping stays one
 
     def _failed(self, error: ActionFailed, started: datetime, *, last: bool) -> FailureKind:
-        final = self._is_final(error.kind, last=last)
+        final, acted = self._is_final(error.kind, last=last), self._may_have_acted(error)
         self._desk.write(
             E.STEP_RESULT,
             {
                 "step": self._name,
                 "ok": False,
                 "changed": False,
-                "error": str(error),
+                "acted": acted,
+                "error": str(error) if acted else f"{error}; nothing was done",
                 "kind": error.kind.value,
                 "final": final,
                 "then": self._then() if final else "retry",
@@ -183,6 +190,9 @@ class Attempting:
             },
         )
         return error.kind
+
+    def _may_have_acted(self, error: ActionFailed) -> bool:
+        return self._acting and not isinstance(error, NothingDone)
 
     def _then(self) -> str:
         """What the journal says comes next."""

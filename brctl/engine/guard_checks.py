@@ -30,7 +30,9 @@ class GuardChecks:
         kinds = FORWARD_ONLY if desk.record.past_no_return(desk.playbook, node) else None
         if kinds is not None and takes:
             kinds |= {"blast_radius"}
-        results = await self._guarding.check(*desk.guarded(node), desk.takes(), kinds)
+        results = await self._guarding.check(
+            *desk.guarded(node), desk.takes(), kinds, desk.takes_at_once(node)
+        )
         said = refusal(results)
         rows: list[Json] = [
             {

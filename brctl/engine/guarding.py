@@ -59,10 +59,11 @@ class Guarding:
         scope: Scope,
         taken: tuple[str, ...],
         kinds: Collection[str] | None = None,
+        at_once: tuple[tuple[str, ...], ...] = (),
     ) -> tuple[GuardResult, ...]:
         """What every guard of these kinds says; all of them without `kinds`.
 
-        `taken` are the nodes that the whole run takes out of service.
+        `taken` are the nodes that the whole run takes out of service, `at_once` the same by batch.
         """
         specs = [
             replace(spec, parameters=expand(spec.parameters, scope))  # type: ignore[arg-type]  # a mapping stays one
@@ -72,7 +73,8 @@ class Guarding:
         if not specs:
             return ()
         ground = self._ground
-        said = check_guards(specs, await self._facts(inputs, taken, specs))
+        facts = await self._facts(inputs, taken, specs)
+        said = check_guards(specs, replace(facts, at_once=at_once))
         allowed = ground.guards.override_groups
         return overridden(said, self._override, allowed, ground.groups_of, ground.now())
 

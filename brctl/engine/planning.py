@@ -17,11 +17,12 @@ from brctl.model.playbook import InputType, Json, Playbook, Step
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import Demand, demands_of, strictest
 from brctl.playbook.expressions import ExpressionError, Scope, is_true
-from brctl.playbook.lanes import instance_of, waves_of
+from brctl.playbook.lanes import Waves, instance_of, waves_of
 from brctl.playbook.overrides import Override
 from brctl.playbook.plan import (
     arguments_of,
     digest_of,
+    gives_back,
     job_scope,
     longest_path_s,
     nodes_named,
@@ -67,8 +68,9 @@ async def prepare(
     blank = blank_record(playbook, waves)
     planner = _Planner(ground, site, playbook, inputs, blank)
     steps = [step for node in lanes for step in await planner.plan(node)]
-    taken = nodes_taken(playbook, planner.scopes)
-    guards = await Guarding(ground, playbook, site, blank, override).check(inputs, scope, taken)
+    taken = nodes_taken(playbook, planner.scopes.values())
+    guarding = Guarding(ground, playbook, site, blank, override)
+    guards = await guarding.check(inputs, scope, taken, at_once=planner.at_once(waves))
     steps = [_unless_passed_over(step, guards) for step in steps]
     demands = (*demands_on(ground, playbook, scope), *demands_by_guards(guards))
     changes: list[Json] = [
@@ -224,7 +226,7 @@ class _Planner:
         self._playbook = playbook
         self._inputs = inputs
         self._blank = blank
-        self.scopes: list[Scope] = []
+        self.scopes: dict[str, Scope] = {}
 
     async def plan(self, node: str) -> list[PlannedStep]:
         """What the steps would do for one node, or for the whole run without `for_each`."""
@@ -233,8 +235,14 @@ class _Planner:
             facts |= await facts_for(self._ground, step, node)
         i, known = self._inputs, {"verdicts": self._inputs.verdicts, "facts": {node: facts}}
         scope = scope_of(i.inputs, i.verdict, i.job, "", self._blank, node, known)
-        self.scopes.append(scope)
+        self.scopes[node] = scope
         return [await _plan_step(self._site, step, scope, node) for step in self._playbook.steps]
+
+    def at_once(self, waves: Waves) -> Waves:
+        """The nodes that each batch takes, where a batch is given back before the next begins."""
+        if not gives_back(self._playbook):
+            return ()
+        return tuple(nodes_taken(self._playbook, [self.scopes[n] for n in wave]) for wave in waves)
 
 
 async def _plan_step(site: RunSite, step: Step, scope: Scope, node: str) -> PlannedStep:

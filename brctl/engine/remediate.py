@@ -46,8 +46,9 @@ from brctl.model.playbook import Json, Playbook
 from brctl.model.units import describe_duration, parse_rfc3339
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import GroupsOf, read_demand, why_not_counted
+from brctl.playbook.direction import Direction, direction_of, may_turn
 from brctl.playbook.overrides import Override
-from brctl.playbook.replay import RunRecord, replay
+from brctl.playbook.replay import TAKEN_BACK, RunRecord, replay
 from brctl.playbook.steps import StepState
 
 __all__ = ["prepare", "refuse_guarded"]
@@ -146,6 +147,23 @@ async def expire_overdue(state_dir: Path, at: datetime) -> tuple[str, ...]:
     return tuple(run_dir.name for run_dir in found)
 
 
+def way_of(run: RunView, *, undo: bool = False, forward: bool = False) -> Direction:
+    """Which way this run would go on.
+
+    Raises:
+        UsageError: Forward was asked for where nothing was taken back, or is being taken back.
+    """
+    if forward and not may_turn(run.record):
+        raise UsageError(
+            f"--forward is for a run whose rollback ended before it was through; {run.run} is"
+            f" {run.state}",
+            hint=f"brctl play show {run.run}",
+        )
+    if undo:
+        return Direction(forward=False)
+    return direction_of(run.playbook, run.record, wish=forward)
+
+
 async def roll_back(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> None:
     """Take back what a run changed and nobody else changed since."""
     await resume(run_dir, replace(request, undo=True), program)
@@ -241,12 +259,13 @@ def view(run_dir: Path) -> RunView:
     )
 
 
-def three_lists(run: RunView) -> Mapping[str, tuple[str, ...]]:
+def three_lists(run: RunView, *, forward: bool = False) -> Mapping[str, tuple[str, ...]]:
     """What a resume would not repeat, must look at, and has to do."""
+    again = TAKEN_BACK if forward else ()
     return {
         "done": run.record.in_state(StepState.DONE, StepState.SKIPPED),
         "in_doubt": run.record.in_state(StepState.UNCERTAIN),
-        "to_do": run.record.in_state(StepState.PENDING, StepState.FAILED),
+        "to_do": run.record.in_state(StepState.PENDING, StepState.FAILED, *again),
     }
 
 

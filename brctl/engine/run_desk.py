@@ -14,9 +14,11 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.playbook import Json, Playbook, Safety
 from brctl.playbook.expressions import Scope
 from brctl.playbook.lanes import ONLY, narrowed
-from brctl.playbook.plan import nodes_taken, scope_of
+from brctl.playbook.plan import gives_back, nodes_taken, scope_of
 from brctl.playbook.replay import RunRecord, apply_event
 from brctl.playbook.steps import StepState
+
+Batches = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,18 @@ class RunDesk:
         """The nodes this run takes out of service, of all its lanes."""
         return nodes_taken(self.playbook, (self.scope(node) for node in self.record.lanes))
 
+    def takes_at_once(self, node: str) -> Batches:
+        """The same by batch, of the lanes that are not through: all batches, or this node's."""
+        if not gives_back(self.playbook):
+            return ()
+        waves = [wave for wave in self.record.waves if node in ("", *wave)]
+        open_lanes = [[n for n in wave if not self.record.lanes[n].result] for wave in waves]
+        return tuple(
+            nodes_taken(self.playbook, (self.scope(n) for n in lanes))
+            for lanes in open_lanes
+            if lanes
+        )
+
     def since(self, started: datetime) -> float:
         """Seconds since a moment, for the journal."""
         return round((self.ground.now() - started).total_seconds(), 3)
@@ -108,9 +122,12 @@ class RunDesk:
         risky = (StepState.UNCERTAIN, StepState.FAILED, StepState.UNDO_FAILED)
         return any(
             (step.changed and step.state not in (StepState.UNDONE, StepState.SKIPPED))
-            or (step.state in risky and self.playbook.step(name).safety is not Safety.READ)
+            or (step.state in risky and self._may_change(name) and step.acted)
             for name, step in self.record.steps.items()
         )
+
+    def _may_change(self, instance: str) -> bool:
+        return self.playbook.step(instance).safety is not Safety.READ
 
     def taken(self) -> tuple[str, ...]:
         """Nodes this run took out of service and did not give back."""

@@ -27,6 +27,7 @@ class Request:
         yes: `--yes` was given; counts for playbooks of low risk only.
         typed: What was given with `--confirm`.
         undo: Take everything back instead of going on.
+        forward: Do again what a rollback took back that could not be finished.
         override: The guard this person lets the run pass.
     """
 
@@ -36,6 +37,7 @@ class Request:
     yes: bool = False
     typed: str | None = None
     undo: bool = False
+    forward: bool = False
     override: Override | None = None
 
 
@@ -114,6 +116,7 @@ def save_request(run_dir: Path, request: Request) -> None:
             "yes": request.yes,
             "typed": request.typed,
             "undo": request.undo,
+            "forward": request.forward,
             "override": _override_document(request.override),
         },
     )

@@ -41,6 +41,7 @@ from brctl.model.errors import BrctlError, LockedError
 from brctl.model.event import EVENTS_VERSION, EventType
 from brctl.model.exit_codes import ExitCode
 from brctl.model.playbook import Json
+from brctl.playbook.direction import may_turn
 from brctl.playbook.guards import lock_keys
 from brctl.playbook.lanes import waves_of
 from brctl.playbook.plan import nodes_named
@@ -140,6 +141,7 @@ def _open_journal(desk: RunDesk, damage: tuple[str, ...]) -> None:
         {
             "by": desk.request.by,
             "pid": os.getpid(),
+            "forward": desk.request.forward and may_turn(desk.record),
             "in_doubt": list(desk.record.in_state(StepState.UNCERTAIN)),
             "damage": list(damage),
         },

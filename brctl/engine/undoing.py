@@ -47,7 +47,7 @@ async def take_back_lane(desk: RunDesk, node: str) -> str:
     for step in reversed(_undone_with(desk, lane.failed_step)):
         name = instance_of(step.id, node)
         past = desk.record.steps[name]
-        if past.state not in UNDOABLE:
+        if past.state not in UNDOABLE or not past.acted:
             continue
         if step.safety is Safety.DESTRUCTIVE:
             return f"{name} cannot be undone: {lane.failed_error}".rstrip(": ")

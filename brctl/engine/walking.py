@@ -18,10 +18,13 @@ from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.playbook.expressions import ExpressionError
 from brctl.playbook.lanes import instance_of
 from brctl.playbook.plan import takes_found_nodes
+from brctl.playbook.replay import TAKEN_BACK
 from brctl.playbook.steps import StepState
 
 E = EventType
 AFTER_SUCCESS, AFTER_FAILURE = "success", "failure"
+_BEFORE = (StepState.PENDING, StepState.FAILED, *TAKEN_BACK)
+"""States in which a step is still to be done."""
 
 
 class LaneStopsError(Exception):
@@ -69,7 +72,7 @@ class Gate:
             RunEnds: The run must wait for people, or they said no.
         """
         approval, steps = self._desk.playbook.approval, self._desk.record.steps
-        waiting = steps[instance_of(step.id, node)].state in (StepState.PENDING, StepState.FAILED)
+        waiting = steps[instance_of(step.id, node)].state in _BEFORE
         if approval is None or step.id != approval.gate_before or not waiting:
             return
         async with self._one_at_a_time:

@@ -36,6 +36,8 @@ class GuardFacts:
 
     Attributes:
         nodes: Nodes the plan takes out of service; empty for one that takes none.
+        at_once: The same nodes by batch, where a playbook gives a batch back before it takes the
+            next; empty when all of them are out together.
         named: Nodes the plan touches in any way.
         fleet: Nodes that count as the whole.
         healthy: Nodes of the fleet known to be in service and well.
@@ -56,6 +58,7 @@ class GuardFacts:
     run: str
     playbook: str = ""
     nodes: tuple[str, ...] = ()
+    at_once: tuple[tuple[str, ...], ...] = ()
     named: tuple[str, ...] = ()
     job: str = ""
     fleet: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ larger one. What could not be found out never counts as good.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from math import floor
@@ -192,6 +192,16 @@ def _verdict(parameters: Arguments, facts: GuardFacts) -> Said:
 
 
 def _min_healthy(parameters: Arguments, facts: GuardFacts) -> Said:
+    """Of the batches of `for_each` the one that leaves too little decides, or the last.
+
+    A node that stays out for good is cordoned and so no longer healthy: it counts in every batch.
+    """
+    batches = facts.at_once or (facts.nodes,)
+    said = [_left_without(parameters, replace(facts, nodes=batch)) for batch in batches]
+    return next((each for each in said if not each.ok), said[-1])
+
+
+def _left_without(parameters: Arguments, facts: GuardFacts) -> Said:
     scope = str(parameters.get("scope", "fleet"))
     floor_percent = number(parameters, "percent", 95)
     if scope in ("rack", "leaf"):
@@ -228,7 +238,8 @@ def _enough_left(
 ) -> Said:
     left = len((set(members) & facts.healthy) - set(facts.nodes))
     percent = 100 * left / len(members) if members else 0.0
-    sentence = f"{left} of {len(members)} {what} stay healthy, {percent:.1f} %"
+    out = f" with {fold(facts.nodes)} out" if facts.at_once and facts.nodes else ""
+    sentence = f"{left} of {len(members)} {what} stay healthy{out}, {percent:.1f} %"
     unknown = len(set(members) & (facts.silent or frozenset()))
     sentence += f" ({unknown} not known)" if unknown else ""
     ok = not facts.nodes or percent >= floor_percent

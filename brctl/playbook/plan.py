@@ -27,6 +27,8 @@ from brctl.playbook.verbs import VERBS
 NODES = "nodes"
 """Value of `where` for a script that runs on nodes, not on the controller."""
 
+GIVES_BACK = "node.uncordon"
+
 KEY = "idempotency_key"
 """The argument under which every step that has one gets its key, for the other side to see."""
 
@@ -195,6 +197,13 @@ def nodes_taken(playbook: Playbook, scopes: Iterable[Scope]) -> tuple[str, ...]:
             value = expand_template(step.arguments.get("nodes"), scope)
             taken += [str(n) for n in _nodes(value)] if value != str(KNOWN_AFTER_RUN) else []  # type: ignore[union-attr]  # _nodes gives a list
     return tuple(dict.fromkeys(taken))
+
+
+def gives_back(playbook: Playbook) -> bool:
+    """Whether a lane puts its node back into service before the next batch begins."""
+    return playbook.for_each is not None and any(
+        step.uses == GIVES_BACK and step.after != "failure" for step in playbook.steps
+    )
 
 
 def takes_found_nodes(step: Step) -> bool:

@@ -11,6 +11,8 @@ from brctl.model.playbook import Arguments, Json, Playbook, Safety
 from brctl.playbook.lanes import ONLY, Waves, instance_of, split_instance
 from brctl.playbook.steps import StepEvent, StepState, advance
 
+TAKEN_BACK = (StepState.UNDONE, StepState.UNDO_FAILED)
+
 AFTERWARDS = "afterwards"
 """What follows when a step with `after: failure` fails: what had failed before stays the cause."""
 
@@ -21,17 +23,24 @@ class StepRecord:
 
     Attributes:
         attempts: How often it was started.
+        clean: How many of them failed before anything was done.
         changed: It reported that it changed something.
         given: Arguments of the latest attempt, as they were sent.
     """
 
     state: StepState = StepState.PENDING
     attempts: int = 0
+    clean: int = 0
     changed: bool = False
     out: Arguments = field(default_factory=dict)
     given: Arguments = field(default_factory=dict)
     say: str = ""
     error: str = ""
+
+    @property
+    def acted(self) -> bool:
+        """Whether any attempt may have touched the world."""
+        return self.attempts > self.clean
 
 
 @dataclass(slots=True)
@@ -96,12 +105,11 @@ class RunRecord:
         return tuple(name for name, step in self.steps.items() if step.state in states)
 
     def past_no_return(self, playbook: Playbook, node: str = ONLY) -> bool:
-        """Whether a step that cannot be undone was started: from there recovery goes forward."""
-        untouched = (StepState.PENDING, StepState.SKIPPED)
+        """Whether a step that cannot be undone was done: from there recovery goes forward."""
         return any(
             step.safety is Safety.DESTRUCTIVE
             and (name := instance_of(step.id, node)) in self.steps
-            and self.steps[name].state not in untouched
+            and self.steps[name].acted
             for step in playbook.steps
         )
 
@@ -177,6 +185,21 @@ def _resumed(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.started = True
     record.started_by = record.started_by or _text(fields, "by")
     record.result, record.exit_code = "", None
+    if fields.get("forward") is True:
+        _turn_forward(record)
+
+
+def _turn_forward(record: RunRecord) -> None:
+    """The rollback is over: what it took back is done again, and what failed is tried again."""
+    record.rolling_back, record.undone_because = False, ""
+    record.failed_step = record.failed_error = ""
+    taken_back = {split_instance(name)[1] for name in record.in_state(*TAKEN_BACK)}
+    for node, lane in record.lanes.items():
+        if lane.given_up:
+            continue
+        lane.failed_step = lane.failed_error = ""
+        if node in taken_back:
+            lane.result = lane.why = ""
 
 
 def _node_started(record: RunRecord, fields: Mapping[str, Json]) -> None:
@@ -211,6 +234,7 @@ def _result(record: RunRecord, fields: Mapping[str, Json]) -> None:
     step.changed = step.changed or fields.get("changed") is True
     step.out, step.say = _mapping(fields, "out"), _text(fields, "say")
     step.error = "" if succeeded else _text(fields, "error")
+    step.clean += fields.get("acted") is False
     if succeeded:
         _came_right(record, _text(fields, "step"))
     elif fields.get("final") is True:

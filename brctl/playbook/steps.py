@@ -53,9 +53,10 @@ STEP_TRANSITIONS: Mapping[StepState, Mapping[StepEvent, StepState]] = {
         # An undo that was cut off is started again: every undo is safe to repeat.
         StepEvent.UNDO: StepState.UNDOING,
     },
-    StepState.UNDO_FAILED: {StepEvent.UNDO: StepState.UNDOING},
+    # What was taken back, or could not be, is done again when a person sends the run forward.
+    StepState.UNDO_FAILED: {StepEvent.UNDO: StepState.UNDOING, StepEvent.START: StepState.RUNNING},
+    StepState.UNDONE: {StepEvent.START: StepState.RUNNING},
     StepState.SKIPPED: {},
-    StepState.UNDONE: {},
 }
 
 

@@ -182,7 +182,8 @@ def _told(event: Event, playbook: str) -> tuple[str, str] | None:
     if event.type is EventType.RUN_STARTED:
         return "run", f"{playbook} started by {text.get('by', '?')}"
     if event.type is EventType.RUN_RESUMED:
-        return "run", f"resumed by {text.get('by', '?')}"
+        forward = ", forward again" if event.fields.get("forward") is True else ""
+        return "run", f"resumed by {text.get('by', '?')}{forward}"
     if event.type is EventType.APPROVAL_ASKED:
         return "asked", f"approval before {text.get('step', '?')}"
     if event.type is EventType.APPROVAL_GIVEN:

@@ -201,11 +201,11 @@ def _next(run: str, state: str) -> tuple[str, ...]:
     return ()
 
 
-def resume_lines(lists: Mapping[str, Sequence[str]]) -> list[str]:
-    """What a resume would not repeat, look at, and do."""
+def resume_lines(lists: Mapping[str, Sequence[str]], way: str = "") -> list[str]:
+    """What a resume would not repeat, look at and do, and which of two ways it goes."""
     names = {"done": "done", "in_doubt": "IN DOUBT", "to_do": "to do"}
     rows = [[names[key], " ".join(_folded(steps)) or "-"] for key, steps in lists.items()]
-    return columns(rows, " ").splitlines()
+    return columns([*rows, *([["now", way]] if way else [])], " ").splitlines()
 
 
 def _folded(instances: Sequence[str]) -> list[str]:

@@ -389,3 +389,46 @@ def test_the_arithmetic_of_max_failed() -> None:
         each, order, {"n1": "ok", "n2": "failed", "n3": "needs_human"}
     )
     assert waves_of(playbook, {"inputs": {"nodes": [], "batch": 1}}) == ()
+
+
+HALF = GuardSpec("min_healthy", {"scope": "fleet", "percent": 60}, "g.yaml:2")
+
+
+def test_min_healthy_counts_the_batch_that_is_out_and_not_the_whole_run(tmp_path: Path) -> None:
+    """Five of six nodes take their turn, never more than two at a time: four stay."""
+    ground = ground_of(tmp_path)
+    ground.guards = SiteGuards((*ground.guards.guards, HALF))
+    run_dir, code = start(ground)
+    assert code is ExitCode.OK
+    said = {r["says"] for e in of_type(run_dir, EventType.GUARDS_CHECKED) for r in rows_of(e)
+            if r["guard"] == "min_healthy"}  # fmt: skip
+    assert "4 of 6 fleet nodes stay healthy with n[2-3] out, 66.7 %; at least 60 %" in said
+    with pytest.raises(GuardError, match=r"3 of 6 fleet nodes stay healthy with n\[2-4\] out"):
+        start(ground, batch=3)
+
+
+def rows_of(event: Event) -> list[dict[str, Json]]:
+    rows = event.fields["guards"]
+    assert isinstance(rows, list)
+    return [row for row in rows if isinstance(row, dict)]
+
+
+def test_a_node_that_stays_out_counts_in_every_later_batch(tmp_path: Path) -> None:
+    """The canary stays cordoned, so that the next two would leave three of six: the run pauses."""
+    text = ROLLING.replace("with: {nodes: $(node)}", "with: {nodes: $(node), may_fail: true}")
+    ground = ground_of(tmp_path, sick=["n1"])
+    ground.guards = SiteGuards((*ground.guards.guards, HALF))
+    run_dir, code = start(ground, text)
+    assert code is ExitCode.WAITING
+    assert set(ground.world.read()["cordons"]) == {"n1"}
+    why = str(read_journal(run_dir).events[-1].fields["why"])
+    assert "3 of 6 fleet nodes stay healthy with n[2-3] out" in why
+
+
+def test_where_no_node_is_given_back_all_of_them_count(tmp_path: Path) -> None:
+    """A playbook that only cordons takes every node for good, batch or not."""
+    text = ROLLING[: ROLLING.index("  - id: release")]
+    ground = ground_of(tmp_path)
+    ground.guards = SiteGuards((*ground.guards.guards, HALF))
+    with pytest.raises(GuardError, match="1 of 6 fleet nodes stay healthy, 16"):
+        start(ground, text)
