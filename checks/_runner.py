@@ -24,6 +24,7 @@ import types
 STDOUT_LIMIT_BYTES = 256 * 1024
 STDERR_LIMIT_BYTES = 8 * 1024
 GRACE_S = 1.0  # a probe keeps its own deadline; past it by this much it is killed
+TELL_S = 0.5  # results of this long travel together: each packet costs the controller CPU
 REAP_S = 1.0  # SIGKILL acts at once unless the process hangs in the kernel (state D)
 PROBE_CRASHED = 70  # 1 means "could not measure", which a traceback must not claim
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "tcsh", "csh", "fish")
@@ -186,6 +187,8 @@ class Runner:
         self.running = []
         self.alone = False
         self.count = 0
+        self.unsaid = []
+        self.tell_at = 0.0
         self.selector = selectors.DefaultSelector()
 
     def run(self):
@@ -250,6 +253,8 @@ class Runner:
             run, name = key.data
             if run.feed() if name == "stdin" else not run.read(name):
                 self.forget(run, name)
+        if self.unsaid and time.monotonic() >= self.tell_at:
+            self.tell()
 
     def forget(self, run, name):
         self.selector.unregister(run.pipes[name])
@@ -277,9 +282,17 @@ class Runner:
         self.say(run.result(None if abandoned else exit_of(status), abandoned))
 
     def say(self, result):
+        """Keep a result until others go with it; a child never has it in its own stdout."""
         self.count += result["type"] == "result"
-        sys.stdout.write(json.dumps(result) + "\n")
+        self.unsaid.append(json.dumps(result) + "\n")
+        if time.monotonic() >= self.tell_at:
+            self.tell()
+
+    def tell(self):
+        sys.stdout.write("".join(self.unsaid))
         sys.stdout.flush()
+        self.unsaid.clear()
+        self.tell_at = time.monotonic() + TELL_S
 
 
 def reap(pid):
@@ -348,10 +361,13 @@ def main(bundle):
     if bundle.get("pynvml"):
         install_pynvml(bundle["pynvml"])
     gc.freeze()
-    runner.run()
-    used = os.times()
-    cpu_s = used.user + used.system + used.children_user + used.children_system
-    runner.say({"type": "end", "count": runner.count, "cpu_s": round(cpu_s, 3)})
+    try:
+        runner.run()
+        used = os.times()
+        cpu_s = used.user + used.system + used.children_user + used.children_system
+        runner.say({"type": "end", "count": runner.count, "cpu_s": round(cpu_s, 3)})
+    finally:
+        runner.tell()
 
 
 if __name__ == "__main__":

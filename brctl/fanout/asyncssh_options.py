@@ -15,9 +15,6 @@ from brctl.fanout.asyncssh_known_hosts import KnownHosts
 from brctl.library.config import SshSettings
 from brctl.model.errors import ConfigError
 
-KEEPALIVE_S = 5.0
-"""With three missed answers a node that lost power mid-command is known after 20 s."""
-
 _GLOBAL_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 _DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 
@@ -54,8 +51,7 @@ async def prepare_options(ssh: SshSettings, home: Path | None = None) -> Prepare
         preferred_auth="publickey",
         connect_timeout=None,
         login_timeout=0,
-        keepalive_interval=KEEPALIVE_S,
-        keepalive_count_max=3,
+        keepalive_interval=0,  # only while somebody waits long: see `asyncssh_transport`
         # The fastest of each kind first; the rest stay as fall-back for old servers.
         kex_algs="^curve25519-sha256",
         encryption_algs="^aes128-gcm@openssh.com",

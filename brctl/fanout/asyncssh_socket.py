@@ -14,6 +14,8 @@ from typing import Any
 from brctl.model.inventory import Node
 
 READ_BYTES = 1 << 16
+_PROBES = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
+"""The kernel finds within half a minute that the peer of an idle connection is gone."""
 
 
 class TcpTransport(asyncio.Transport):
@@ -136,6 +138,7 @@ async def connect_socket(node: Node) -> socket.socket:
     for family, address in await _resolve(node):
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setblocking(False)
+        _probe_when_idle(sock)
         try:
             await loop.sock_connect(sock, address)
         except OSError as exc:
@@ -147,6 +150,12 @@ async def connect_socket(node: Node) -> socket.socket:
         else:
             return sock
     raise failure
+
+
+def _probe_when_idle(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _PROBES:
+        sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 async def _resolve(node: Node) -> list[tuple[int, tuple[object, ...]]]:

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from brctl.fanout.contract import Transport
@@ -21,6 +22,9 @@ from brctl.model.inventory import Node
 START_S = 5.0
 """How long a broker may take to come up before we go without."""
 
+LOGINS_AT_ONCE = 64
+"""At the broker, for all askers together; each asker's own `-f` bounds what it asks at once."""
+
 _LOOK_S = 0.02
 
 
@@ -28,7 +32,7 @@ class BrokerTransport:
     """One conversation with the broker, started when there is none.
 
     Args:
-        ssh: Settings; the broker keeps connections apart by them.
+        ssh: Settings; the broker keeps connections apart by those that bear on a login.
         nodes: The inventory, for nodes that others jump through.
         path: The broker's socket.
         direct: Makes the transport used when no broker can be reached.
@@ -41,7 +45,7 @@ class BrokerTransport:
         path: Path,
         direct: Callable[[], Transport],
     ) -> None:
-        self._ssh = ssh
+        self._ssh = _login_settings(ssh)
         self._nodes = nodes
         self._path = path
         self._make_direct = direct
@@ -104,3 +108,8 @@ class BrokerTransport:
         nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
         with contextlib.suppress(OSError):
             os.posix_spawn(argv[0], argv, os.environ, file_actions=nothing, setsid=True)
+
+
+def _login_settings(ssh: SshSettings) -> SshSettings:
+    """The settings without what may differ from command to command over one connection."""
+    return replace(ssh, fanout=LOGINS_AT_ONCE, shards=0, sudo="", transport="broker")

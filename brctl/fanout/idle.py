@@ -21,6 +21,10 @@ class Idle:
         self._users[name] += 1
         self._unused.pop(name, None)
 
+    def shared(self, name: str) -> bool:
+        """Whether more than one uses it."""
+        return self._users[name] > 1
+
     def leave(self, name: str) -> Sequence[str]:
         """One less uses it; the names of the connections that are too many now."""
         self._users[name] -= 1

@@ -17,6 +17,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from brctl.fanout import asyncssh_transport
 from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
 from brctl.library.config import SshSettings
@@ -198,6 +199,33 @@ async def test_a_frozen_node_takes_the_connection_and_never_logs_in(
     assert answer.seconds < 8
     machine.thaw()
     assert (await transport.run(machine.node, STATUS)).exit_status == 3
+
+
+async def test_a_node_that_goes_silent_is_asked_whether_it_is_there(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """During a long command silence ends it; an idle connection is left alone and used again."""
+    monkeypatch.setattr(asyncssh_transport, "KEEPALIVE_S", 0.2)
+    port = Command(("sh", "-c", "sleep 0.5; echo $SSH_CONNECTION"))
+    transport = open_transport(dataclasses.replace(machine.ssh, transport="asyncssh"))
+    try:
+        first = await transport.run(machine.node, port)
+        machine.freeze()
+        await asyncio.sleep(1.5)
+        machine.thaw()
+        again = await transport.run(machine.node, port)
+        assert first.stdout == again.stdout
+        running = asyncio.create_task(
+            transport.run(machine.node, dataclasses.replace(BEGUN, deadline_s=30))
+        )
+        await asyncio.sleep(1)
+        machine.freeze()
+        answer = await running
+        assert (answer.outcome, answer.stdout) == (Outcome.DIED, b"begun\n")
+        assert answer.seconds < 10
+    finally:
+        machine.thaw()
+        await transport.close()
 
 
 async def test_a_slow_login_shell_is_measured_and_not_blamed_on_the_probes(

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -32,8 +32,8 @@ class Place:
     site: Site
     path: Path
 
-    def open(self) -> BrokerTransport:
-        ssh = self.site.ssh
+    def open(self, fanout: int = 64) -> BrokerTransport:
+        ssh = replace(self.site.ssh, fanout=fanout)
         return BrokerTransport(ssh, {}, self.path, lambda: AsyncsshTransport(ssh))
 
     def broker_pid(self) -> int:
@@ -51,8 +51,8 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 
 async def test_the_next_command_finds_the_connection_open(place: Place) -> None:
     """Two clients, one login: the second one's command needs no handshake."""
-    for _ in range(2):
-        transport = place.open()
+    for fanout in (64, 8):  # what `-f` says bears on no connection
+        transport = place.open(fanout)
         answer = await transport.run(place.site.good, ECHO)
         await transport.close()
         assert (answer.outcome, answer.exit_status, answer.stdout) == (
@@ -61,7 +61,7 @@ async def test_the_next_command_finds_the_connection_open(place: Place) -> None:
     known = place.site.ssh.known_hosts
     assert known
     known.unlink()
-    transport = place.open()
+    transport = place.open(1)
     kept = await transport.run(place.site.good, ECHO)
     await transport.close()
     assert kept.outcome is Outcome.ANSWERED

@@ -1,9 +1,11 @@
 """The runner on a node: probes are kept apart, ended on time, and all accounted for."""
 
+import asyncio
 import contextlib
 import glob
 import os
 import pwd
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -84,6 +86,31 @@ async def test_probes_answer_side_by_side(python: str) -> None:
         "babble": ProbeStatus.PROBE_ERROR, "killed": ProbeStatus.PROBE_ERROR,
         "exit": ProbeStatus.PROBE_ERROR,
     }  # fmt: skip
+
+
+async def test_results_travel_together_and_none_waits_for_a_slow_probe() -> None:
+    """Each piece costs the controller CPU; what was measured is on its way within a second."""
+    quick, slow = (
+        [check(f"quick{i}") for i in range(8)],
+        check("slow", "import time; time.sleep(3)"),
+    )
+    command = pack_bundle({each.name: each for each in (*quick, slow)}).command(
+        Node("here", "localhost", python=sys.executable), {}
+    )
+    process = await asyncio.create_subprocess_exec(
+        *command.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(command.stdin)
+    process.stdin.close()
+    pieces: list[tuple[float, bytes]] = []
+    while piece := await process.stdout.read(1 << 20):
+        pieces.append((time.monotonic(), piece))
+    await process.wait()
+    assert len(pieces) <= 4  # hello, the quick ones, maybe in two parts, the slow one with the end
+    told_at = next(at for at, piece in pieces if b"quick7" in piece)
+    assert pieces[-1][0] - told_at > 1
 
 
 USER = """
