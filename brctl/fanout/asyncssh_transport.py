@@ -16,6 +16,7 @@ from brctl.fanout.asyncssh_session import CollectingSession
 from brctl.fanout.asyncssh_socket import ConnectedSocket, connect_socket
 from brctl.fanout.idle import Idle
 from brctl.fanout.pacing import Pace
+from brctl.fanout.silence import Silence
 from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.errors import ConfigError
@@ -56,6 +57,7 @@ class AsyncsshTransport:
         self._ssh = ssh
         self._idle = Idle(keep)
         self._pace = Pace(ssh.fanout, ssh.login_timeout_s)
+        self._silence = Silence(ssh.connect_timeout_s)
         self._nodes = dict(nodes)
         self._prepared: asyncio.Task[PreparedOptions] | None = None
         self._connections: dict[str, asyncssh.SSHClientConnection] = {}
@@ -245,16 +247,19 @@ class AsyncsshTransport:
     async def _login_direct(
         self, node: Node, options: asyncssh.SSHClientConnectionOptions
     ) -> asyncssh.SSHClientConnection:
-        place = f"{node.address}:{node.port}"
+        place, now = f"{node.address}:{node.port}", asyncio.get_running_loop().time
+        deadline_s = self._silence.deadline_s(node.name, now())
         try:
-            async with self._pace.deadline(self._ssh.connect_timeout_s):
+            async with self._pace.deadline(deadline_s):
                 sock = await connect_socket(node)
         except TimeoutError as exc:
-            detail = f"no TCP connection to {place} within {self._ssh.connect_timeout_s:g} s"
+            waited = self._silence.keep(node.name, deadline_s, now())
+            detail = f"no TCP connection to {place} {waited}"
             raise LoginFailedError(Outcome.CONNECT_TIMED_OUT, detail) from exc
         except OSError as exc:
             outcome, detail = login_outcome(exc)
             raise LoginFailedError(outcome, f"{place}: {detail}") from exc
+        self._silence.forget(node.name)
         connected = ConnectedSocket(sock)
         try:
             return await self._handshake(node, options, connected)
