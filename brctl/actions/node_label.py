@@ -1,7 +1,7 @@
 """node.label: write labels on nodes where the scheduler keeps them, and put back what was there."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site, owner_mark
@@ -23,22 +23,30 @@ _VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 class NodeLabel:
-    """See the head of this file. `set: {burnin: due}`; the prefix `brctl.dev/` may be written."""
+    """See the head of this file. `set: {burnin: due}`; the prefix `brctl.dev/` may be written.
+
+    `remove: [burnin]` takes back what this run set, as undo would; so it has no undo of its own.
+    """
 
     async def observe(self, site: Site, given: Arguments) -> Seen:
-        names, wanted = arguments.nodes(given, "nodes"), _wanted(given)
-        found = await _labels(site, names, wanted)
-        done = all(
-            key in found[node] and found[node][key].value == value
-            for node in names
-            for key, value in wanted.items()
+        names, wanted, removed = arguments.nodes(given, "nodes"), _wanted(given), _removed(given)
+        found = await _labels(site, names, [*wanted, *removed])
+        written = all(_value(found[n].get(k)) == v for n in names for k, v in wanted.items())
+        gone = not any(
+            found[n][k].owner == owner_mark(site) for n in names for k in removed if k in found[n]
         )
-        return Seen(done, {"labelled": list(names)}, f"{fold(names)} labelled {_say(wanted)}")
+        said = [f"labelled {_say(wanted)}"] if wanted else []
+        said += [f"without {', '.join(removed)}"] if removed else []
+        say = f"{fold(names)} {' and '.join(said)}"
+        return Seen(written and gone, {"labelled": list(names)}, say)
 
     async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
         if not arguments.is_known(given, "nodes", "set"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "labelled"),)
-        names, wanted = arguments.nodes(given, "nodes"), _wanted(given)
+        names = arguments.nodes(given, "nodes")
+        if arguments.UNKNOWN_TEXT in str(given.get("set")):
+            return tuple(Change(Sign.ALTER, node, "labelled") for node in names)
+        wanted = _wanted(given)
         found = await _labels(site, names, wanted)
         return tuple(
             Change(Sign.ALTER, node, f"label {key}: {_value(found[node].get(key))} -> {value}")
@@ -52,9 +60,11 @@ class NodeLabel:
         before = await self.observe(site, given)
         for key, value in wanted.items():
             await site.backend.label(names, key, value, owner_mark(site))
+        for key in _removed(given):
+            await site.backend.unlabel(names, key, owner_mark(site))
         after = await self.observe(site, given)
         if not after.done:
-            raise ActionFailed(f"{fold(names)} is not labelled", FailureKind.SCHEDULER)
+            raise ActionFailed(f"{fold(names)} has not the labels", FailureKind.SCHEDULER)
         return Done(after.out, changed=not before.done, say=after.say)
 
     async def undo(self, site: Site, given: Arguments) -> Done:
@@ -70,8 +80,8 @@ class NodeLabel:
 
 
 def _wanted(given: Arguments) -> dict[str, str]:
-    value = given.get("set")
-    if not isinstance(value, Mapping) or not value:
+    value = given.get("set", {})
+    if not isinstance(value, Mapping) or not (value or given.get("remove")):
         raise ActionFailed(f"`set` must map labels to values, not {value!r}")
     wanted = {str(key).removeprefix(PREFIX): str(text) for key, text in value.items()}
     for key, text in wanted.items():
@@ -84,8 +94,13 @@ def _wanted(given: Arguments) -> dict[str, str]:
     return wanted
 
 
+def _removed(given: Arguments) -> tuple[str, ...]:
+    listed = arguments.texts(given, "remove") if "remove" in given else ()
+    return tuple(key.removeprefix(PREFIX) for key in listed)
+
+
 async def _labels(
-    site: Site, names: Sequence[str], wanted: Mapping[str, str]
+    site: Site, names: Sequence[str], wanted: Iterable[str]
 ) -> dict[str, dict[str, Label]]:
     """Labels by node and key, of the keys that are wanted."""
     found: dict[str, dict[str, Label]] = {name: {} for name in names}

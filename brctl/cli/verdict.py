@@ -1,12 +1,17 @@
 """`brctl verdict list|show|explain|confirm|dismiss`, and `brctl why`."""
 
+import asyncio
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.output import say
+from brctl.engine.clock import now
+from brctl.engine.people import person
 from brctl.engine.verdict_store import StoredVerdict, VerdictState, load_all, save, the_one
+from brctl.library.config import Settings
 from brctl.view.verdict import verdict_list_page, why_page
 
 app = new_app()
@@ -68,5 +73,16 @@ def _close(invocation: Invocation, verdict_id: str, state: VerdictState, note: s
     settings = invocation.settings()
     stored: StoredVerdict = replace(the_one(settings.state_dir, verdict_id), state=state, note=note)
     save(settings.state_dir, stored)
+    if state is VerdictState.DISMISSED and settings.notify.sinks:
+        _close_page(settings, stored)
     page = why_page(stored.verdict, stored.state.value, stored.note)
     invocation.finish(replace(page, text=f"{verdict_id} {state.value}: {note}"), settings.context)
+
+
+def _close_page(settings: Settings, stored: StoredVerdict) -> None:
+    from brctl.engine.telling import tell_dismissed
+    from brctl.notify.notifier import Notifier
+
+    notifier, state_dir = Notifier(settings.notify, settings.state_dir, now), settings.state_dir
+    told = tell_dismissed(notifier, settings.context, state_dir, stored, person(), now(), say)
+    asyncio.run(told)

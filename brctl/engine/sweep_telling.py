@@ -8,6 +8,7 @@ from brctl.engine.ground import WorldGround
 from brctl.engine.telling import (
     Say,
     beside_the_work,
+    is_dismissed,
     standing,
     sure,
     tell_lost,
@@ -54,8 +55,9 @@ async def tell_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -> 
         if sweep.of(Health.CRITICAL):
             evidence, gaps = collect(sweep, None)
             decided = decide(evidence, gaps, Scene(decided_at=world.now()))
-            verdicts = [_kept(world, verdict) for verdict in sure(decided)]
             fresh = _new_trouble(changes)
+            found = [_placed(world, verdict) for verdict in sure(decided)]
+            verdicts = [_kept(world, v) for v in found if not _is_answered(world, v, fresh)]
             await tell_verdicts(notifier, context, verdicts, world.now(), fresh, say)
         well = {node.node for node in sweep.of(Health.OK)}
         again = sorted({t.problem.node for t in changes.recovered} & well)
@@ -64,14 +66,23 @@ async def tell_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -> 
         await tell_lost(WorldGround(world), world.state_dir, say)
 
 
-def _kept(world: World, verdict: Verdict) -> Verdict:
-    """The verdict as it is stored; the job its nodes carry is what the page is about."""
+def _placed(world: World, verdict: Verdict) -> Verdict:
+    """The job that a verdict's nodes carry is what the page is about."""
     jobs = {node: job.name for job in world.jobs.values() for node in job.nodes}
-    placed = replace(verdict, job=next((jobs[n] for n in verdict.nodes if n in jobs), ""))
-    before = standing(world.state_dir, placed)
+    return replace(verdict, job=next((jobs[n] for n in verdict.nodes if n in jobs), ""))
+
+
+def _is_answered(world: World, verdict: Verdict, fresh: frozenset[str]) -> bool:
+    """A person dismissed it, and its nodes were not well in between."""
+    return not fresh & set(verdict.nodes) and is_dismissed(world.state_dir, verdict)
+
+
+def _kept(world: World, verdict: Verdict) -> Verdict:
+    """The verdict as it is stored: an open one that says the same, or this one."""
+    before = standing(world.state_dir, verdict)
     if before is None:
-        save_new(world.state_dir, placed)
-    return before or placed
+        save_new(world.state_dir, verdict)
+    return before or verdict
 
 
 def _new_trouble(changes: Changes) -> frozenset[str]:

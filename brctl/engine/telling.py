@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Protocol
 
 from brctl.engine.run_files import frozen_playbook, load_inputs, load_request
-from brctl.engine.verdict_store import VerdictState, load_all
+from brctl.engine.verdict_store import StoredVerdict, VerdictState, load_all
 from brctl.engine.waiting import NOBODY
 from brctl.journal.store import EVENTS, is_running, read_journal, run_dirs
 from brctl.model.errors import BrctlError
 from brctl.model.event import EventType
 from brctl.model.fault import FaultClass
 from brctl.model.job_status import JobStatus
-from brctl.model.notice import Notice, dedup_key
+from brctl.model.notice import Notice, dedup_key, verdict_key
 from brctl.model.verdict import Confidence, Verdict
 from brctl.notify.notifier import Delivery, Notifier, Told
 from brctl.playbook.plan import nodes_named
@@ -28,6 +28,7 @@ from brctl.view.notices import (
     RunFacts,
     advanced_notice,
     crowd_notice,
+    dismissed_notice,
     ended_notice,
     recovered_notice,
     started_notice,
@@ -191,6 +192,30 @@ async def tell_recovered(
             complain(await notifier.tell_async(notice), say)
 
 
+async def tell_dismissed(
+    notifier: Notifier,
+    context: str,
+    state_dir: Path,
+    stored: StoredVerdict,
+    by: str,
+    at: datetime,
+    say: Say,
+) -> None:
+    """Close the page of a verdict that a person dismissed, unless another open one keeps it."""
+    verdict = stored.verdict
+    key = verdict_key(context, verdict)
+    if not notifier.configured or key not in open_keys(notifier, key, say):
+        return
+    with beside_the_work(say):
+        others = [s.verdict for s in load_all(state_dir) if s.state is VerdictState.OPEN]
+        keeps = [other.id for other in others if verdict_key(context, other) == key]
+        if keeps:
+            say(f"its page stays open: {', '.join(keeps)} says the same")
+            return
+        notice = dismissed_notice(context, verdict, by, stored.note, at)
+        complain(await notifier.tell_async(notice), say)
+
+
 async def tell_lost(ground: Teller, state_dir: Path, say: Say) -> None:
     """Runs whose process died before the last line of their journal: nobody else tells of them."""
     for run_dir in run_dirs(state_dir)[-RUNS_LOOKED_AT:]:
@@ -226,6 +251,18 @@ def open_keys(notifier: Notifier, prefix: str, say: Say) -> tuple[str, ...]:
     with beside_the_work(say):
         return notifier.ledger.open_keys(prefix)
     return ()
+
+
+def is_dismissed(state_dir: Path, verdict: Verdict) -> bool:
+    """Whether the last word on this fault of these nodes was a person's: it is none."""
+    same = [
+        stored
+        for stored in load_all(state_dir)
+        if (stored.verdict.fault, stored.verdict.nodes, stored.verdict.job)
+        == (verdict.fault, verdict.nodes, verdict.job)
+    ]
+    newest = max(same, key=lambda stored: stored.verdict.decided_at, default=None)
+    return newest is not None and newest.state is VerdictState.DISMISSED
 
 
 def standing(state_dir: Path, verdict: Verdict) -> Verdict | None:

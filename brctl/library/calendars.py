@@ -78,7 +78,7 @@ def load_calendar(sources: Mapping[str, CalendarSource], name: str, now: datetim
     source = sources.get(name)
     if source is None:
         problem = f"the configuration has no calendar {name!r}; {did_you_mean(name, sources)}"
-        return Calendar(name, problem=problem)
+        return Calendar(name, problem=problem, absent=True)
     try:
         spans = _spans(source, now - LOOK_BACK, now + LOOK_AHEAD)
     except (ValueError, OverflowError) as exc:

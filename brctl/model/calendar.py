@@ -20,6 +20,7 @@ class Calendar:
     Attributes:
         spans: In order of time; none overlaps or touches the next.
         problem: Why it could not be read; "" when it was. Then nothing is known of its spans.
+        absent: The site has no calendar of this name.
         origin: `file:line` of the configuration that names it.
     """
 
@@ -27,6 +28,7 @@ class Calendar:
     spans: tuple[Span, ...] = ()
     problem: str = ""
     origin: str = ""
+    absent: bool = False
 
     def span_at(self, moment: datetime) -> Span | None:
         """The span a moment lies in."""

@@ -278,6 +278,7 @@ def _max_unknown(parameters: Arguments, facts: GuardFacts) -> Said:
 def _owner(parameters: Arguments, facts: GuardFacts) -> Said:
     allowed = names(parameters, "cordoned_by") or ("brctl",)
     nodes = names(parameters, "nodes") or facts.named
+    idle = _in_service(parameters, facts, nodes)
     foreign = {
         node: facts.cordon_owners[node]
         for node in nodes
@@ -285,11 +286,20 @@ def _owner(parameters: Arguments, facts: GuardFacts) -> Said:
         and not any(_is_owner(facts.cordon_owners[node], name) for name in allowed)
     }
     if not foreign:
-        return Said(True, "no node is cordoned by somebody else")
+        passed = f"; passed over, in service already: {fold(idle)}" if idle else ""
+        return Said(True, f"no node is cordoned by somebody else{passed}", skips=idle)
     named = ", ".join(f"{node} by {owner}" for node, owner in sorted(foreign.items()))
     if parameters.get("action", "refuse") == "skip_node" and facts.per_node:
-        return Said(True, f"passed over, cordoned outside brctl: {named}", skips=tuple(foreign))
+        named += f"; in service already: {fold(idle)}" if idle else ""
+        sentence = f"passed over, cordoned outside brctl: {named}"
+        return Said(True, sentence, skips=(*foreign, *idle))
     return Said(False, f"cordoned outside brctl: {named}", "ask them, or --take-over -m TEXT")
+
+
+def _in_service(parameters: Arguments, facts: GuardFacts, nodes: Sequence[str]) -> tuple[str, ...]:
+    """The nodes that a playbook for cordoned ones has nothing to do with."""
+    skips = parameters.get("uncordoned", "allow") == "skip_node" and facts.per_node
+    return tuple(node for node in nodes if skips and node not in facts.cordon_owners)
 
 
 def _is_owner(owner: str, allowed: str) -> bool:
@@ -330,12 +340,13 @@ GUARDS: Mapping[str, GuardKind] = {
     "verdict": _kind(_verdict, max_age=Takes.DURATION, still_true=Takes.TRUTH),
     "cooldown": _kind(_cooldown, per=("node", "job"), at_most=Takes.NUMBER, window=Takes.DURATION),
     "maintenance_window": _kind(maintenance_window, "calendar", calendar=Takes.TEXT,
-                                must_end_before_close=Takes.DURATION),
+                                must_end_before_close=Takes.DURATION,
+                                if_configured=Takes.TRUTH),
     "freeze": _kind(freeze, "calendar", calendar=Takes.TEXT, action=FREEZE_ACTIONS),
     "idle": _kind(_idle, nodes=Takes.NAMES),
     "carries": _kind(_carries, nodes=Takes.NAMES),
     "owner": _kind(_owner, nodes=Takes.NAMES, cordoned_by=Takes.NAMES,
-                   action=("refuse", "skip_node")),
+                   action=("refuse", "skip_node"), uncordoned=("allow", "skip_node")),
     "lock": _kind(_lock, keys=Takes.NAMES),
     "max_unknown": _kind(_max_unknown, percent=Takes.NUMBER),
 }  # fmt: skip

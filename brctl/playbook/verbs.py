@@ -57,7 +57,8 @@ VERBS: Mapping[str, Verb] = {
         safety=Safety.DISRUPTIVE, undoable=True, takes_nodes=True,
     ),
     "node.label": Verb(
-        _set("nodes", "set"), _set("labelled"), safety=Safety.REVERSIBLE, undoable=True,
+        _set("nodes"), _set("labelled"), _set("set", "remove"),
+        safety=Safety.REVERSIBLE, undoable=True,
     ),
     "ckpt.select": Verb(
         _set("job"), _set("path", "step"), _set("reachable_without", "max_age"),

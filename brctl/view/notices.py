@@ -158,6 +158,26 @@ def recovered_notice(context: str, key: str, node: str, at: datetime) -> Notice:
     )
 
 
+def dismissed_notice(context: str, verdict: Verdict, by: str, why: str, at: datetime) -> Notice:
+    """A person says that the verdict was wrong: nobody needs to get up for it any more."""
+    where = fold(verdict.nodes) or "no node"
+    return Notice(
+        event=NoticeEvent.VERDICT_HIGH,
+        state=NoticeState.RESOLVED,
+        key=verdict_key(context, verdict),
+        mark=f"dismissed:{verdict.id}",
+        severity=Severity.INFO,
+        context=context,
+        summary=f"{verdict.title}, {where} ({verdict.id}): dismissed by {by}: {why}",
+        at=at,
+        subject=verdict.job or where,
+        fault=verdict.fault.value,
+        nodes=verdict.nodes,
+        job=verdict.job,
+        why=f"brctl why {verdict.id}",
+    )
+
+
 _ENDS = {
     "waiting": (NoticeEvent.RUN_WAITING, NoticeState.FIRING, Severity.WARNING),
     "needs_human": (NoticeEvent.RUN_NEEDS_HUMAN, NoticeState.FIRING, Severity.CRITICAL),

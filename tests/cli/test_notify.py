@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from brctl.cli import diagnose as diagnose_module
 from brctl.cli import notify as notify_module
 from brctl.cli import sweep as sweep_module
-from brctl.engine.verdict_store import load_all, save_new
+from brctl.cli import verdict as verdict_module
+from brctl.engine.verdict_store import load_all, save, save_new
 from brctl.model.errors import UsageError
 from tests.cli.test_run import call
 from tests.fakes.ground import example_verdict
@@ -97,6 +99,48 @@ def test_a_node_that_is_well_again_closes_its_page(config: Path, server: HttpSin
     for _ in range(2):
         call(sweep_module, config, *ASKED, "--cron")
     assert actions(server) == ["trigger", "resolve"]
+
+
+def dismiss_the_one(config: Path) -> str:
+    newest = load_all(config.parent / "state")[0].verdict
+    return call(verdict_module, config, "dismiss", newest.id, "-m", "a test of ours")[1]
+
+
+def test_a_dismissed_verdict_closes_its_page_and_stays_silent(
+    config: Path, server: HttpSink
+) -> None:
+    """The same key is resolved, once; sweeps that see the same go on saying nothing."""
+    call(sweep_module, config, *ASKED, "--cron")
+    dismiss_the_one(config)
+    dismiss_the_one(config)
+    assert actions(server) == ["trigger", "resolve"]
+    assert len({body["dedup_key"] for body in server.bodies}) == 1
+    call(sweep_module, config, *ASKED, "--cron")
+    assert actions(server) == ["trigger", "resolve"]
+    assert len(load_all(config.parent / "state")) == 1
+
+
+def test_what_was_dismissed_pages_again_when_it_comes_back(config: Path, server: HttpSink) -> None:
+    """Well in between, so it is a new fault and not the one the person spoke of."""
+    call(sweep_module, config, *ASKED, "--cron")
+    dismiss_the_one(config)
+    kmsg = (config.parent / "kmsg").read_text()
+    for text in ("", "", kmsg, kmsg):
+        (config.parent / "kmsg").write_text(text)
+        call(sweep_module, config, *ASKED, "--cron")
+    assert actions(server) == ["trigger", "resolve", "trigger"]
+
+
+def test_a_page_that_another_open_verdict_keeps_stays_open(
+    config: Path, server: HttpSink, capfd: pytest.CaptureFixture[str]
+) -> None:
+    call(sweep_module, config, *ASKED, "--cron")
+    first = load_all(config.parent / "state")[0]
+    twin = replace(first, verdict=replace(first.verdict, id="V-9"))
+    save(config.parent / "state", twin)
+    call(verdict_module, config, "dismiss", first.verdict.id, "-m", "a test of ours")
+    assert actions(server) == ["trigger"]
+    assert "its page stays open: V-9 says the same" in capfd.readouterr().err
 
 
 def test_render_shows_the_body_and_sends_nothing(config: Path, server: HttpSink) -> None:

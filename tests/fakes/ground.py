@@ -352,7 +352,7 @@ class FakeGround:
         return self.groups.get(person, ())
 
     def calendar(self, name: str) -> Calendar:
-        return self.calendars.get(name, Calendar(name, problem="no such calendar"))
+        return self.calendars.get(name, Calendar(name, problem="no such calendar", absent=True))
 
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset(), frozenset()
