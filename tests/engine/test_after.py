@@ -1,22 +1,19 @@
 """`after: failure|always`: steps that follow a failure, once, and never change what had failed."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.ground import Ground
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import create_run, view
 from brctl.engine.run_files import Request, save_request
-from brctl.engine.run_process import carry_out
-from brctl.journal.store import Journal, read_journal
+from brctl.journal.store import read_journal
 from brctl.library.playbooks import read_playbook
 from brctl.model.exit_codes import ExitCode
 from brctl.playbook.steps import StepState
 from tests.fakes.ground import FakeGround, fake_ground
+from tests.fakes.run_here import carry
 
 TICKET = """\
 apiVersion: brctl.dev/v1
@@ -47,14 +44,6 @@ steps:
     after: always
     safety: read
 """
-
-
-def carry(ground: FakeGround, run_dir: Path) -> ExitCode:
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
-    return asyncio.run(carry_out(run_dir, open_fake, Journal))
 
 
 def start(folder: Path, *, sick: bool, text: str = TICKET) -> tuple[FakeGround, Path, ExitCode]:

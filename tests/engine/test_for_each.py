@@ -4,19 +4,16 @@ The cluster is a fake one in a file, see `tests.fakes.ground`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.ground import Ground
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import answer, create_run, view
 from brctl.engine.run_files import Request, load_result, save_request
-from brctl.engine.run_process import carry_out
 from brctl.engine.verdict_store import save_new
-from brctl.journal.store import Journal, read_journal
+from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import read_playbook
 from brctl.model.errors import ConfigError, GuardError, UsageError
@@ -33,6 +30,7 @@ from brctl.tui.times import Times
 from brctl.view.plan import plan_page
 from brctl.view.run import run_page
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.run_here import carry
 
 ROLLING = """\
 apiVersion: brctl.dev/v1
@@ -77,14 +75,6 @@ def ground_of(folder: Path, sick: Sequence[str] = ()) -> FakeGround:
     with ground.world.change() as data:
         data |= {"sick": list(sick), "dead": []}
     return ground
-
-
-def carry(ground: FakeGround, run_dir: Path) -> ExitCode:
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
-    return asyncio.run(carry_out(run_dir, open_fake, Journal))
 
 
 def start(

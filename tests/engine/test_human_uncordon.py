@@ -2,8 +2,8 @@
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,13 +11,11 @@ import pytest
 from brctl.backends.contract import Backend, StopReport
 from brctl.backends.slurm import SlurmBackend
 from brctl.backends.static import StaticBackend
-from brctl.engine.ground import Ground
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import answer, create_run, view
 from brctl.engine.run_files import Request
-from brctl.engine.run_process import carry_out
 from brctl.fanout.local import LocalTransport
-from brctl.journal.store import Journal, read_journal
+from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import load_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
@@ -28,20 +26,13 @@ from brctl.model.playbook import GuardSpec, Json, Playbook
 from brctl.model.sweep import NodeHealth
 from tests.engine.test_for_each import ROLLING
 from tests.fakes.ground import NOON, FakeGround, example_inventory, fake_ground
+from tests.fakes.run_here import carry
 from tests.fakes.slurm_cluster import missing, slurm_cluster
 
 Person = tuple[Backend, Callable[[str], None]]
 """A scheduler, and what somebody does to one of its nodes behind the run's back."""
 
 SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
-
-
-def carry(ground: FakeGround, run_dir: Path) -> ExitCode:
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
-    return asyncio.run(carry_out(run_dir, open_fake, Journal))
 
 
 def begin(ground: FakeGround, playbook: Playbook = SWAP, **values: Json) -> Path:

@@ -2,21 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.ground import Ground
 from brctl.engine.incidents import load_incidents, pick_incident
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import create_run
 from brctl.engine.run_files import Request
-from brctl.engine.run_process import carry_out
 from brctl.engine.verdict_store import save_new
 from brctl.journal.incident_notes import add_note
-from brctl.journal.store import Journal, read_journal
+from brctl.journal.store import read_journal
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import UsageError
@@ -24,6 +20,7 @@ from brctl.model.event import EventType
 from brctl.model.exit_codes import ExitCode
 from brctl.view.incident import incident_page, markdown
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.run_here import carry
 
 
 def swapped(folder: Path) -> tuple[FakeGround, Path]:
@@ -33,11 +30,7 @@ def swapped(folder: Path) -> tuple[FakeGround, Path]:
     prepared = asyncio.run(prepare(ground, playbook, example_verdict()))
     run_dir = create_run(ground, prepared, Request(by="oncall"))
 
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
-    assert asyncio.run(carry_out(run_dir, open_fake, Journal)) is ExitCode.OK
+    assert carry(ground, run_dir) is ExitCode.OK
     return ground, run_dir
 
 

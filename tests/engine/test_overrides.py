@@ -3,21 +3,17 @@
 import asyncio
 import os
 import pwd
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.ground import Ground
 from brctl.engine.people import groups_of, person
 from brctl.engine.planning import prepare, refuse_guarded
 from brctl.engine.remediate import answer, create_run, view
 from brctl.engine.run_files import Request, load_request
-from brctl.engine.run_process import carry_out
-from brctl.journal.store import Journal, read_journal
+from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards, load_guards
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
@@ -28,19 +24,12 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.playbook import GuardSpec, Json, Need, Policy
 from brctl.playbook.overrides import Override
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.run_here import carry
 
 SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
 CORDON = load_playbook(shipped_dir("playbooks") / "cordon.yaml")
 ANN = Override("blast_radius", "ann", "rack is on fire", NOON)
 BY_HAND: dict[str, Json] = {"suspects": "n3", "job": "demo"}
-
-
-def carry(ground: FakeGround, run_dir: Path) -> ExitCode:
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
-    return asyncio.run(carry_out(run_dir, open_fake, Journal))
 
 
 def strict_ground(folder: Path, *groups: str) -> FakeGround:

@@ -1,15 +1,12 @@
 """A run asks, refuses, retries and takes back as its playbook says, and the journal tells it."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.ground import Ground
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import (
     answer,
@@ -20,9 +17,8 @@ from brctl.engine.remediate import (
     view,
 )
 from brctl.engine.run_files import Request, plan_document, save_request
-from brctl.engine.run_process import carry_out
 from brctl.journal.locks import Leases
-from brctl.journal.store import Journal, read_journal
+from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import load_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
@@ -32,18 +28,11 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.playbook import GuardSpec, Json, Need, Playbook, Policy
 from brctl.playbook.steps import StepState
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.run_here import carry
 
 SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
 BY_HAND: dict[str, Json] = {"suspects": "n3", "job": "demo"}
 ONCALL = Request(by="oncall")
-
-
-def carry(ground: FakeGround, run_dir: Path) -> ExitCode:
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
-    return asyncio.run(carry_out(run_dir, open_fake, Journal))
 
 
 def start(

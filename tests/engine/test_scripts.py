@@ -3,21 +3,17 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from brctl.actions.script import OUTPUT_LIMIT_BYTES
-from brctl.engine.ground import Ground
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import answer, create_run, view
 from brctl.engine.run_files import Request, save_request
-from brctl.engine.run_process import carry_out
 from brctl.journal.keys import Entry, Keys
-from brctl.journal.store import Journal, read_journal
+from brctl.journal.store import read_journal
 from brctl.library.playbooks import read_playbook
 from brctl.model.errors import LockedError
 from brctl.model.event import EventType
@@ -25,6 +21,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.playbook import Json
 from brctl.playbook.steps import StepState
 from tests.fakes.ground import NOON, FakeGround, fake_ground
+from tests.fakes.run_here import carry
 
 HEAD = """\
 apiVersion: brctl.dev/v1
@@ -43,14 +40,6 @@ SITE = """\
     env: {WORD: $(inputs.word)}
     safety: read
 """
-
-
-def carry(ground: FakeGround, run_dir: Path) -> ExitCode:
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
-    return asyncio.run(carry_out(run_dir, open_fake, Journal))
 
 
 def new_run(ground: FakeGround, steps: str, **values: Json) -> Path:

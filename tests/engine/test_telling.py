@@ -2,19 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from brctl.engine.ground import Ground
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import create_run
 from brctl.engine.run_files import Request
-from brctl.engine.run_process import carry_out
 from brctl.engine.telling import tell_lost, tell_progress, tell_verdicts
 from brctl.journal.store import Journal, read_journal
 from brctl.library.notify_settings import NotifySettings, Sink
@@ -25,6 +22,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.notice import NoticeEvent
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
 from tests.fakes.http_sink import CLOSE, HANG, HttpSink, Reply, http_sink
+from tests.fakes.run_here import carry
 
 SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
 ALL = frozenset(NoticeEvent)
@@ -45,13 +43,9 @@ def settings(folder: Path, server: HttpSink, deadline_s: float = 3.0) -> NotifyS
 
 
 def swap(ground: FakeGround) -> tuple[ExitCode, Path]:
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
     prepared = asyncio.run(prepare(ground, SWAP, example_verdict()))
     run_dir = create_run(ground, prepared, Request(by="oncall"))
-    return asyncio.run(carry_out(run_dir, open_fake, Journal)), run_dir
+    return carry(ground, run_dir), run_dir
 
 
 def pages(server: HttpSink) -> list[str]:
@@ -92,11 +86,7 @@ def test_a_run_that_waits_asks_for_its_approval_on_the_page(
     prepared = asyncio.run(prepare(ground, SWAP, unsure))
     run_dir = create_run(ground, prepared, Request(by="oncall"))
 
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
-    assert asyncio.run(carry_out(run_dir, open_fake, Journal)) is ExitCode.WAITING
+    assert carry(ground, run_dir) is ExitCode.WAITING
     (page,) = [b for b in server.bodies if b.get("event_action") == "trigger"]
     details = page["payload"]["custom_details"]
     assert details["do"] == "brctl play approve R-0001"

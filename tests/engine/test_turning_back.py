@@ -18,8 +18,9 @@ from brctl.model.errors import UsageError
 from brctl.model.exit_codes import ExitCode
 from brctl.playbook.steps import StepState
 from brctl.view.run import resume_lines
-from tests.engine.test_remediate import ONCALL, carry, effects, start
+from tests.engine.test_remediate import ONCALL, effects, start
 from tests.fakes.ground import NOON, FakeGround, fake_ground
+from tests.fakes.run_here import carry
 
 RESET = load_playbook(shipped_dir("playbooks") / "reset-gpu.yaml")
 AGREED = Request("ann", typed="reset 1")

@@ -1,0 +1,23 @@
+"""Carry a run out in this process, over the cluster in a file."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from brctl.engine.ground import Ground
+from brctl.engine.run_files import Request
+from brctl.engine.run_process import carry_out
+from brctl.journal.store import Journal
+from brctl.model.exit_codes import ExitCode
+from tests.fakes.ground import FakeGround
+
+
+def carry(ground: FakeGround, run_dir: Path) -> ExitCode:
+    """Begin the run, or go on with it, until it ends or waits for a person."""
+
+    @asynccontextmanager
+    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
+        yield ground
+
+    return asyncio.run(carry_out(run_dir, open_fake, Journal))
