@@ -207,10 +207,14 @@ class AsyncsshTransport:
             kept.abort()
 
     async def _connection(self, node: Node) -> asyncssh.SSHClientConnection:
+        asked_at = asyncio.get_running_loop().time()
         async with self._locks.setdefault(node.name, asyncio.Lock()):
             kept = self._connections.get(node.name)
             if kept is not None and not kept.is_closed():
                 return kept
+            waited = self._silence.meanwhile(node.name, asked_at)
+            if waited:
+                raise _silent(node, waited)
             connection = await self._login_with_retries(node)
             self._connections[node.name] = connection
             return connection
@@ -254,8 +258,7 @@ class AsyncsshTransport:
                 sock = await connect_socket(node)
         except TimeoutError as exc:
             waited = self._silence.keep(node.name, deadline_s, now())
-            detail = f"no TCP connection to {place} {waited}"
-            raise LoginFailedError(Outcome.CONNECT_TIMED_OUT, detail) from exc
+            raise _silent(node, waited) from exc
         except OSError as exc:
             outcome, detail = login_outcome(exc)
             raise LoginFailedError(outcome, f"{place}: {detail}") from exc
@@ -317,6 +320,11 @@ class AsyncsshTransport:
             outcome, detail = login_outcome(exc)
             place = f"{node.address}:{node.port}"
             raise LoginFailedError(outcome, f"{place}: {detail}") from exc
+
+
+def _silent(node: Node, waited: str) -> LoginFailedError:
+    detail = f"no TCP connection to {node.address}:{node.port} {waited}"
+    return LoginFailedError(Outcome.CONNECT_TIMED_OUT, detail)
 
 
 def jump_node(text: str) -> Node:

@@ -1,9 +1,29 @@
 """How long to wait for a connection to a node that gave none a moment ago."""
 
-AGAIN_S = 1.5
-"""A living kernel answers within milliseconds; a lost first SYN is repeated after one second."""
+from dataclasses import dataclass
+
+AGAIN_S = (1.5, 0.5)
+"""The second wait, and every further one. A living kernel answers within milliseconds; a lost first
+SYN is repeated after one second, which the second wait leaves room for."""
 
 REMEMBER_S = 60.0
+
+
+@dataclass(frozen=True)
+class _Silent:
+    """A node that let the whole deadline pass.
+
+    Attributes:
+        since: When that ended, in seconds of a clock that only rises.
+        asked: How often it was asked, the first time included.
+        last: When the last of these waits ended.
+        said: That wait in words.
+    """
+
+    since: float
+    asked: int
+    last: float
+    said: str
 
 
 class Silence:
@@ -18,23 +38,30 @@ class Silence:
 
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
-        self._since: dict[str, float] = {}
+        self._silent: dict[str, _Silent] = {}
 
     def deadline_s(self, name: str, now: float) -> float:
-        """How long to wait for this node; `now` is in seconds of a clock that only rises."""
-        silent_at = self._since.get(name)
-        if silent_at is None or now - silent_at >= REMEMBER_S:
+        """How long to wait for this node."""
+        known = self._silent.get(name)
+        if known is None or now - known.since >= REMEMBER_S:
             return self._deadline_s
-        return min(AGAIN_S, self._deadline_s)
+        return min(AGAIN_S[min(known.asked, len(AGAIN_S)) - 1], self._deadline_s)
 
     def keep(self, name: str, waited_s: float, now: float) -> str:
         """Remember that it was silent for so long; the words for a person."""
-        said = f"within {waited_s:g} s"
-        if waited_s < self._deadline_s:
-            return f"{said}, nor within {self._deadline_s:g} s, {now - self._since[name]:.0f} s ago"
-        self._since[name] = now
+        known, said = self._silent.get(name), f"within {waited_s:g} s"
+        if known is None or waited_s >= self._deadline_s:
+            known = _Silent(now, 0, now, "")
+        else:
+            said += f", nor within {self._deadline_s:g} s, {now - known.since:.0f} s ago"
+        self._silent[name] = _Silent(known.since, known.asked + 1, now, said)
         return said
+
+    def meanwhile(self, name: str, asked_at: float) -> str:
+        """The words of a wait that ended after somebody else asked, who need not wait again."""
+        known = self._silent.get(name)
+        return known.said if known and known.last >= asked_at else ""
 
     def forget(self, name: str) -> None:
         """It took a connection."""
-        self._since.pop(name, None)
+        self._silent.pop(name, None)
