@@ -1,19 +1,10 @@
-"""Choose the backend a context names."""
-
-from collections.abc import Mapping
+"""Choose the backend a context names; the others are not imported, for cron pays each time."""
 
 from brctl.backends.contract import Backend
-from brctl.backends.kubectl import Kubectl
-from brctl.backends.kubernetes import KubernetesBackend
-from brctl.backends.slurm import SlurmBackend
-from brctl.backends.static import StaticBackend
 from brctl.fanout.contract import Transport
 from brctl.library.config import Settings
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Inventory
-
-OVER_SSH: Mapping[str, type[StaticBackend]] = {"static": StaticBackend, "slurm": SlurmBackend}
-"""Backends that ask the nodes themselves what their ranks do."""
 
 
 def open_backend(settings: Settings, transport: Transport, inventory: Inventory) -> Backend:
@@ -22,12 +13,24 @@ def open_backend(settings: Settings, transport: Transport, inventory: Inventory)
     Raises:
         ConfigError: This version has no such backend.
     """
-    if settings.scheduler == KubernetesBackend.name:
-        chosen = settings.kubernetes
-        keep = settings.state_dir / "kubernetes" / settings.context
-        return KubernetesBackend(Kubectl(chosen.context, chosen.namespace), inventory, keep)
-    kind = OVER_SSH.get(settings.scheduler)
-    if kind is None:
-        raise ConfigError(f"scheduler {settings.scheduler!r} is not supported by this version")
     state_file = settings.state_dir / "static" / f"{settings.context}.json"
-    return kind(state_file, transport, inventory, settings.ssh.fanout)
+    if settings.scheduler == "static":
+        from brctl.backends.static import StaticBackend
+
+        return StaticBackend(state_file, transport, inventory, settings.ssh.fanout)
+    if settings.scheduler == "slurm":
+        from brctl.backends.slurm import SlurmBackend
+
+        return SlurmBackend(state_file, transport, inventory, settings.ssh.fanout)
+    if settings.scheduler == "kubernetes":
+        return _open_kubernetes(settings, inventory)
+    raise ConfigError(f"scheduler {settings.scheduler!r} is not supported by this version")
+
+
+def _open_kubernetes(settings: Settings, inventory: Inventory) -> Backend:
+    from brctl.backends.kubectl import Kubectl
+    from brctl.backends.kubernetes import KubernetesBackend
+
+    chosen = settings.kubernetes
+    keep = settings.state_dir / "kubernetes" / settings.context
+    return KubernetesBackend(Kubectl(chosen.context, chosen.namespace), inventory, keep)

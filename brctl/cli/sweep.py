@@ -190,7 +190,8 @@ def _page(request: _Request, world: "World", result: "Sweep", changes: "Changes"
     from brctl.view.sweep import sweep_page
     from brctl.view.sweep_lines import sweep_lines
 
-    page = sweep_page(result, world.settings.context)
+    documents = request.invocation.output not in ("table", "wide")
+    page = sweep_page(result, world.settings.context, documents=documents)
     page = replace(page, body={**page.body, "changes": changes_document(changes)})
     if request.cron:
         return replace(page, text=changes_text(changes, world.now()), next=())

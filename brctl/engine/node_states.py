@@ -1,7 +1,7 @@
 """The newest answer of every node, found without decoding the sweeps of all the others."""
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from brctl.engine.history_database import database_path, open_history
+from brctl.model.report import NodeReport
 from brctl.model.sweep import Health, NodeHealth, Sweep
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.sweep.problems import reason_of
@@ -93,15 +94,31 @@ def node_health(state_dir: Path, node: str) -> NodeHealth | None:
     return msgspec.json.decode(zlib.decompress(row[0]), type=NodeHealth) if row else None
 
 
+class Reported(msgspec.Struct):
+    """What a node answered, without what was made of it: a quarter of the work to read."""
+
+    node: str
+    report: NodeReport
+
+
 def newest_answers(state_dir: Path, since_sweep: str) -> tuple[NodeHealth, ...]:
     """The newest full answer of every node that a sweep from `since_sweep` on has asked."""
+    return tuple(msgspec.json.decode(x, type=NodeHealth) for x in _answers(state_dir, since_sweep))
+
+
+def newest_reports(state_dir: Path, since_sweep: str) -> tuple[Reported, ...]:
+    """The same nodes' reports only."""
+    return tuple(msgspec.json.decode(x, type=Reported) for x in _answers(state_dir, since_sweep))
+
+
+def _answers(state_dir: Path, since_sweep: str) -> Iterator[bytes]:
     if not database_path(state_dir).exists():
-        return ()
+        return
     with open_history(state_dir) as database:
         rows = database.execute(
             "SELECT answer FROM nodes WHERE sweep >= ? ORDER BY at DESC, rowid", (since_sweep,)
         ).fetchall()
-    return tuple(msgspec.json.decode(zlib.decompress(row[0]), type=NodeHealth) for row in rows)
+    yield from (zlib.decompress(row[0]) for row in rows)
 
 
 def node_history(state_dir: Path, node: str, limit: int) -> tuple[PastState, ...]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brctl.engine.wiring import World
-from brctl.evidence.pairs import node_readings
 from brctl.model.answer import Outcome
 from brctl.model.check import Check
 from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
@@ -52,6 +51,7 @@ async def _add(world: World, reports: Sequence[NodeReport], check: Check) -> lis
         return [replace(r, results=(*r.results, alone)) for r in reports]
     # It brings the search for faulty groups and numpy along, which every sweep would pay for.
     from brctl.engine.pair_test import PairPlan, exchange_with_neighbours
+    from brctl.evidence.pairs import node_readings
 
     plan = PairPlan(
         nodes=names,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from brctl.engine.node_states import newest_answers, remember_nodes
+from brctl.engine.node_states import newest_answers, newest_reports, remember_nodes
+from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth, Sweep
 
 KEPT = 200
@@ -37,12 +38,25 @@ def latest(state_dir: Path) -> Sweep | None:
     A sweep of a few nodes renews those and leaves the others as an earlier sweep saw them.
     Returns None when nothing was swept yet; a file that cannot be read is passed over.
     """
-    paths = sorted((state_dir / "sweeps").glob("S-*.json"), reverse=True)[:LOOKED_INTO]
+    paths = _newest(state_dir)
     newest = next((head for head in map(_read_head, paths) if head is not None), None)
     if newest is None:
         return None
     nodes = newest_answers(state_dir, since_sweep=paths[-1].stem) or _from_files(paths)
     return Sweep(newest.id, newest.level, newest.checks, newest.started_at, newest.seconds, nodes)
+
+
+def latest_reports(state_dir: Path) -> dict[str, NodeReport]:
+    """What every node answered last, by name, without what was made of it; see `latest`."""
+    paths = _newest(state_dir)
+    if not paths:
+        return {}
+    known = newest_reports(state_dir, since_sweep=paths[-1].stem) or _from_files(paths)
+    return {each.node: each.report for each in known}
+
+
+def _newest(state_dir: Path) -> list[Path]:
+    return sorted((state_dir / "sweeps").glob("S-*.json"), reverse=True)[:LOOKED_INTO]
 
 
 class _Head(msgspec.Struct):

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from brctl.engine.busy_nodes import nodes_of_jobs, refuse_busy
 from brctl.engine.pair_check import askable, probed, with_pairs
-from brctl.engine.sweep_store import latest, save
+from brctl.engine.sweep_store import latest_reports, save
 from brctl.engine.wiring import World
 from brctl.evidence.assess import assess
 from brctl.evidence.baseline import Baseline, assess_baseline
@@ -103,8 +103,7 @@ async def sweep_nodes(
     checks = askable(choose_checks(world.checks, question), names, question.pattern)
     nodes = world.inventory.pick(names)
     judged: dict[str, NodeHealth] = {}
-    earlier = latest(world.state_dir)
-    before = {node.node: node.report for node in earlier.nodes} if earlier else {}
+    before = latest_reports(world.state_dir)
     async with AsyncExitStack() as stack:
         stream = sweep(
             world.transport,

@@ -114,6 +114,7 @@ class _Assessor:
         before = earlier.measurements if earlier else ()
         self._earlier = {(m.name, m.subject): m.value for m in before}
         self._values: dict[tuple[str, str], Value] = {}
+        self._by_kind: dict[str, list[tuple[str, Value]]] = {}
         self._not_supported: list[str] = []
 
     def assess(self) -> Assessment:
@@ -123,6 +124,8 @@ class _Assessor:
             self._read_notes()
             self._read_measurements()
             self._apply_readers()
+            for (name, subject), value in self._values.items():
+                self._by_kind.setdefault(name, []).append((subject, value))
             for rule in self._check.rules:
                 self._apply(rule)
         return Assessment(tuple(_drop_contradicted(self._evidence)), tuple(self._gaps))
@@ -191,9 +194,7 @@ class _Assessor:
             self._values |= {(m.name, m.subject): m.value for m in reading.measurements}
 
     def _apply(self, rule: Rule) -> None:
-        found = [
-            (subject, value) for (name, subject), value in self._values.items() if name == rule.kind
-        ]
+        found = self._by_kind.get(rule.kind, [])
         if rule.operator == "absent":
             if not found:
                 self._conclude(rule, "", "absent", "", matched=True)
@@ -212,8 +213,9 @@ class _Assessor:
 
     def _apply_to(self, rule: Rule, subject: str, value: Value) -> None:
         try:
-            if not all(self._holds(condition, subject) for condition in rule.given):
-                return
+            for condition in rule.given:
+                if not self._holds(condition, subject):
+                    return
             operand = self._operand(rule.operand, subject)
             reading = self._reading(rule, subject, value)
             matched = OPERATORS[rule.operator].test(reading, operand)
@@ -244,7 +246,7 @@ class _Assessor:
         return OPERATORS[condition.operator].test(value, operand)
 
     def _operand(self, operand: object, subject: str) -> Operand:
-        if isinstance(operand, Mapping):
+        if isinstance(operand, dict):
             return self._other(str(operand["measurement"]), subject)
         return operand  # type: ignore[return-value]  # the loader admits nothing else
 

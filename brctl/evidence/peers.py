@@ -107,28 +107,31 @@ def assess_peers(
     """
     evidence: list[Evidence] = []
     gaps: list[Gap] = []
-    for rule in numeric:
-        for samples in _groups(reports, rule.kind, group_of):
+    rules = list(numeric)
+    groups = _groups(reports, {*equal, *(rule.kind for rule in rules)}, group_of)
+    for rule in rules:
+        for samples in groups[rule.kind]:
             evidence.extend(_outliers(rule, samples))
             gaps.extend(_too_few(rule.kind, samples, differ=_far_apart(rule, samples)))
     for kind, (fault, weight) in equal.items():
-        for samples in _groups(reports, kind, group_of):
+        for samples in groups[kind]:
             evidence.extend(_minority(kind, fault, weight, samples))
             gaps.extend(_undecided(kind, samples))
     return Assessment(tuple(evidence), tuple(gaps))
 
 
 def _groups(
-    reports: Sequence[NodeReport], kind: str, group_of: Callable[[str], str]
-) -> Iterable[list[_Sample]]:
-    groups: dict[str, list[_Sample]] = {}
+    reports: Sequence[NodeReport], kinds: Iterable[str], group_of: Callable[[str], str]
+) -> Mapping[str, Iterable[list[_Sample]]]:
+    """The samples of each kind, one list for each group of equal hardware."""
+    groups: dict[str, dict[str, list[_Sample]]] = {kind: {} for kind in kinds}
     for report in sorted(reports, key=lambda r: r.node):
-        for result in report.results:
-            for m in result.measurements:
-                if m.name == kind:
-                    sample = _Sample(Subject(report.node, m.subject), m.value)
-                    groups.setdefault(group_of(report.node), []).append(sample)
-    return groups.values()
+        group = group_of(report.node)
+        for m in (m for result in report.results for m in result.measurements):
+            if m.name in groups:
+                sample = _Sample(Subject(report.node, m.subject), m.value)
+                groups[m.name].setdefault(group, []).append(sample)
+    return {kind: found.values() for kind, found in groups.items()}
 
 
 def _numbers(samples: Sequence[_Sample]) -> list[float]:

@@ -1,7 +1,6 @@
 """Which transport the settings mean; SSH libraries are imported only when chosen."""
 
 import contextlib
-import ctypes.util
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -75,6 +74,8 @@ def _no_search_for_liboqs() -> Iterator[None]:
 
     They cost a tenth of a short command's CPU, and a compiler is nothing to run at each login.
     """
+    import ctypes.util
+
     search = ctypes.util.find_library
 
     def find_nothing(name: str) -> None: ...

@@ -10,7 +10,7 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.answer import Command
 from brctl.model.check import Check
 from brctl.model.inventory import Node
-from brctl.sweep.vendor import preload_modules, pynvml_source
+from brctl.sweep.cut_cache import bundle_parts
 
 PARALLEL = 4
 """Probes at once on a node; a level-1 probe mostly waits for a driver or a file."""
@@ -62,17 +62,22 @@ def pack_bundle(checks: Mapping[str, Check]) -> Bundle:
     """Pack the probes of these checks."""
     probes = [_probe(check) for check in checks.values()]
     total_s = total_seconds(checks.values())
+    light = [check for check in checks.values() if _is_light(check)]
+    preload, pynvml = bundle_parts(
+        [check.probe_source for check in light],
+        [check.probe_source for check in light if "nvml" in check.needs],
+    )
     content = {
         "runner": (shipped_dir("checks") / "_runner.py").read_text(encoding="utf-8"),
-        "pynvml": _pynvml_for(checks.values()),
-        "preload": preload_modules([c.probe_source for c in checks.values() if _is_light(c)]),
+        "pynvml": pynvml,
+        "preload": preload,
         "probes": probes,
         "parallel": PARALLEL,
         "total_s": total_s,
     }
     return Bundle(
         checks=checks,
-        packed=zlib.compress(json.dumps(content).encode(), 9),
+        packed=zlib.compress(json.dumps(content).encode(), 6),
         total_s=total_s,
         root=any("root" in check.needs for check in checks.values()),
     )
@@ -104,8 +109,3 @@ def _runs_alone(check: Check) -> bool:
 
 def _is_light(check: Check) -> bool:
     return "torch" not in check.needs
-
-
-def _pynvml_for(checks: Iterable[Check]) -> str | None:
-    sources = tuple(c.probe_source for c in checks if "nvml" in c.needs and _is_light(c))
-    return pynvml_source(sources) if sources else None

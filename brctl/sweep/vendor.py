@@ -8,7 +8,6 @@ import ast
 import functools
 import sys
 from collections.abc import Iterable, Iterator
-from importlib import metadata
 from pathlib import Path
 
 from brctl.model.errors import UnavailableError
@@ -48,6 +47,8 @@ def _text(node: ast.stmt, lines: list[str]) -> str:
 
 
 def _installed_source() -> str:
+    from importlib import metadata
+
     for file in metadata.files("nvidia-ml-py") or ():
         if file.name == "pynvml.py":
             return Path(str(file.locate())).read_text(encoding="utf-8")

@@ -103,7 +103,7 @@ def node_document(node: NodeHealth) -> NodeDocument:
     }
 
 
-def sweep_document(sweep: Sweep) -> dict[str, Json]:
+def sweep_document(sweep: Sweep, nodes: Sequence[NodeDocument]) -> dict[str, Json]:
     """The keys of a Sweep document."""
     return {
         "sweep": {
@@ -116,7 +116,7 @@ def sweep_document(sweep: Sweep) -> dict[str, Json]:
         "summary": {
             health.value: node_set(node.node for node in sweep.of(health)) for health in Health
         },
-        "nodes": [node_document(node) for node in sweep.nodes],
+        "nodes": nodes,
     }
 
 

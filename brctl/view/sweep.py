@@ -22,20 +22,21 @@ _SHOWN = {
 }
 
 
-def sweep_page(sweep: Sweep, context: str) -> Page:
-    """The answer of `brctl sweep`."""
+def sweep_page(sweep: Sweep, context: str, *, documents: bool = True) -> Page:
+    """The answer of `brctl sweep`; without documents its text only, for people."""
     head = (
         f"sweep {sweep.id}  {context}  {len(sweep.nodes)} nodes  {len(sweep.checks)} checks"
         f"  level {sweep.level}  {sweep.seconds:.1f} s"
     )
     found = [*sweep.of(Health.CRITICAL), *sweep.of(Health.UNKNOWN)]
+    nodes = [node_document(node) for node in sweep.nodes] if documents else []
     return Page(
         kind="Sweep",
-        body=sweep_document(sweep),
+        body=sweep_document(sweep, nodes),
         text="\n".join([head, columns(list(gathered(sweep.nodes)))]),
         exit_code=sweep_exit(sweep),
         names=tuple(node.node for node in found),
-        rows=tuple(node_document(node) for node in sweep.nodes),
+        rows=tuple(nodes),
         next=(f"brctl dx -w {fold(node.node for node in found)}",) if found else (),
     )
 

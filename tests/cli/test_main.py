@@ -16,7 +16,7 @@ from brctl.model.errors import UsageError
         (["addbr", "br0"], 64, "bridge-utils"),
         (["show"], 64, "bridge-utils"),
         (["sweep", "--levl", "1"], 64, "--levl"),
-        (["sweep", "--level", "9"], 64, "less than or equal to 4"),
+        (["sweep", "--level", "9"], 64, "--level"),
         (["help", "exit-cods"], 64, "did you mean 'exit-codes'?"),
         (["check", "explain", "gpu.eec"], 64, "did you mean 'gpu.ecc'?"),
         (["check"], 64, "Missing command"),

@@ -1,14 +1,17 @@
 """A sweep for Nagios, for Prometheus and for cron's mail."""
 
+import json
 from datetime import timedelta
 
 import pytest
 
+from brctl.cli.output import render
 from brctl.model.changes import Changes
 from brctl.model.exit_codes import ExitCode
 from brctl.model.sweep import Health
 from brctl.view.changes import changes_text
 from brctl.view.nagios import nagios_exit, nagios_failure, nagios_lines
+from brctl.view.page import Page
 from brctl.view.prometheus import prometheus_text
 from brctl.view.sweep_lines import sweep_lines
 from tests.sweep.healths import START, node, sweep
@@ -73,3 +76,14 @@ def test_lines_name_each_node_and_what_speaks_against_it() -> None:
     assert sweep_lines(sweep(0, [node("n1"), node("n2", Health.CRITICAL)])) == (
         "OK    n1\nCRIT  n2  gpu.ecc: n2 is bad"
     )
+
+
+def test_json_is_indented_as_python_indents_it() -> None:
+    """The fast way writes the same bytes, and half a character of a file's name is no crash."""
+    for name in ("n1", "\u00e9\x00\u2028", "\ud800"):
+        page = Page(
+            "Odd", {"empty": [], "none": {}, "rows": [{"n": name, "x": 1.5, "y": None}]}, ""
+        )
+        text = render(page, "json", "c")
+        assert text == json.dumps(json.loads(text), indent=2) + "\n"
+        assert json.loads(text)["rows"][0]["n"] == name
