@@ -1,51 +1,156 @@
-"""A level-1 sweep, all probes in one round trip a node: cold, and through the connection broker."""
+"""A level-1 sweep, all probes in one round trip a node: cold, and through the connection broker.
 
+python -m tests.bench.fanout_sweep --size 256
+
+What each way pays is shown apart: start-up (a sweep of one host), and for every further host what
+judging its answer costs, which no transport saves, and what reaching it costs.
+"""
+
+import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.fanout_broker import broker_cpu_s, broker_pid
-from tests.bench.fanout_site import SAY, Fleet
+from tests.bench.fanout_site import SAY, Fleet, enter_namespaces, open_fleet
 from tests.bench.fanout_tools import write_config
 
 IN_FLIGHT = 8
 """The probes of all hosts run on this machine: more at once would reach their deadlines."""
 
+_ARGUMENTS = ("sweep", "--exit-zero", "-f", str(IN_FLIGHT), "--json")
 
-def measure_sweeps(fleet: Fleet) -> None:
-    """Print one line a way; CPU is the client's and the broker's, the probes' is the nodes'."""
+
+_JUDGING = """
+import os, sys, time
+from dataclasses import replace
+import brctl.fanout.choose as choose
+from brctl.fanout.local import LocalTransport
+class Replay:
+    answer = None
+    async def run(self, node, command):
+        if Replay.answer is None:
+            Replay.answer = await LocalTransport().run(node, command)
+            Replay.began = time.process_time()
+        return replace(Replay.answer, node=node.name)
+    async def close(self): ...
+choose.open_transport = lambda *_, **__: Replay()
+from brctl.cli.main import run
+run(sys.argv[1:])
+print(time.process_time() - Replay.began, file=sys.stderr)
+"""
+"""A sweep whose nodes all answer what this machine's probes say, at once."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep: what it cost, and whether all nodes were asked."""
+
+    wall_s: float
+    client_s: float
+    broker_s: float
+    peak_mb: float
+    answered: int
+    in_time: int
+
+    @property
+    def cpu_s(self) -> float:
+        return self.client_s + self.broker_s
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=256)
+    parser.add_argument("--repeats", type=int, default=1)
+    options = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    enter_namespaces([sys.executable, "-m", "tests.bench.fanout_sweep", *sys.argv[1:]])
+    with tempfile.TemporaryDirectory(prefix="brctl-bench-") as name:
+        try:
+            with open_fleet(Path(name), options.size) as fleet:
+                measure_sweeps(fleet, options.repeats)
+        finally:
+            subprocess.run(["umount", "/etc/passwd"], check=False)
+
+
+def measure_sweeps(fleet: Fleet, repeats: int = 1) -> None:
+    """Print one line a way, the ways interleaved; the probes' CPU is the nodes' and not counted."""
     os.environ["XDG_RUNTIME_DIR"] = f"{fleet.folder}/run"
     hostfile = fleet.folder / f"hosts-{len(fleet.hosts)}"
     hostfile.write_text("\n".join(fleet.hosts) + "\n")
-    print(f"\nlevel-1 sweep of {len(fleet.hosts)} hosts, {IN_FLIGHT} at once")
-    print(f"{'way':<18}{'wall s':>10}{'CPU s':>10}{'ms/host':>10}{'broker s':>10}{'peak MB':>10}"
-          f"{'answered':>12}{'in time':>10}")  # fmt: skip
-    cold, broker = (write_config(fleet.folder, hostfile, way) for way in ("asyncssh", "broker"))
+    ways = {
+        "cold": write_config(fleet.folder, hostfile, "asyncssh"),
+        "through broker": write_config(fleet.folder, hostfile, "broker"),
+    }
     try:
-        _measure("cold", cold, fleet)
-        _brctl(broker, ["run", "-w", "@all", "--lines", "--", f"echo {SAY}"], fleet)
-        _measure("through broker", broker, fleet)
+        _brctl(ways["through broker"], ["run", "-w", "@all", "--", f"echo {SAY}"], fleet)
+        one = ["-w", fleet.hosts[0]]
+        for config in ways.values():  # files read once, bytecode and cache written
+            _sweep(config, fleet, one)
+        started = {way: [_sweep(config, fleet, one) for _ in range(3)]
+                   for way, config in ways.items()}  # fmt: skip
+        full: dict[str, list[Sweep]] = {way: [] for way in ways}
+        for _ in range(repeats):
+            for way, config in ways.items():
+                full[way].append(_sweep(config, fleet, []))
+        _report(fleet, started, full, _judging_s(ways["cold"], fleet))
     finally:
         pid = broker_pid(fleet)
         if pid:
             os.kill(pid, 15)
 
 
-def _measure(title: str, config: Path, fleet: Fleet) -> None:
-    before_s, started = broker_cpu_s(fleet), time.perf_counter()
-    argv = ["sweep", "--exit-zero", "-f", str(IN_FLIGHT), "--json"]
-    cpu_s, peak_mb = _brctl(config, argv, fleet)
-    wall_s, broker_s = time.perf_counter() - started, broker_cpu_s(fleet) - before_s
-    nodes = json.loads((fleet.folder / "output").read_text())["nodes"]
-    answered = [node for node in nodes if node["outcome"] == "answered"]
-    late = [n for n in answered if any("deadline" in gap["why"] for gap in n["not_checked"])]
+def _report(
+    fleet: Fleet,
+    started: dict[str, list[Sweep]],
+    full: dict[str, list[Sweep]],
+    judging_s: float,
+) -> None:
     count = len(fleet.hosts)
-    print(f"{title:<18}{wall_s:>10.2f}{cpu_s:>10.2f}{1000 * cpu_s / count:>10.1f}{broker_s:>10.2f}"
-          f"{peak_mb:>10.0f}{f'{len(answered)}/{count}':>12}{len(answered) - len(late):>10}",
-          flush=True)  # fmt: skip
+    judging_ms = 1000 * judging_s / count
+    print(f"\nlevel-1 sweep of {count} hosts, {IN_FLIGHT} at once; CPU seconds are medians")
+    head = ("wall s", "client s", "broker s", "sum s", "start-up s", "judging ms", "reaching ms",
+            "peak MB", "answered", "in time")  # fmt: skip
+    print(f"{'way':<16}" + "".join(f"{cell:>12}" for cell in head))
+    for way, sweeps in full.items():
+        cpu_s = statistics.median(sweep.cpu_s for sweep in sweeps)
+        start_s = statistics.median(sweep.cpu_s for sweep in started[way])
+        reaching_ms = 1000 * (cpu_s - start_s) / max(1, count - 1) - judging_ms
+        worst = min(sweeps, key=lambda sweep: sweep.in_time)
+        cells = (f"{statistics.median(s.wall_s for s in sweeps):.2f}",
+                 f"{statistics.median(s.client_s for s in sweeps):.2f}",
+                 f"{statistics.median(s.broker_s for s in sweeps):.2f}",
+                 f"{cpu_s:.2f}", f"{start_s:.2f}", f"{judging_ms:.2f}", f"{reaching_ms:.2f}",
+                 f"{max(s.peak_mb for s in sweeps):.0f}", f"{worst.answered}/{count}",
+                 str(worst.in_time))  # fmt: skip
+        print(f"{way:<16}" + "".join(f"{cell:>12}" for cell in cells), flush=True)
+
+
+def _sweep(config: Path, fleet: Fleet, nodes: list[str]) -> Sweep:
+    before_s, started = broker_cpu_s(fleet), time.perf_counter()
+    client_s, peak_mb = _brctl(config, [*_ARGUMENTS, *nodes], fleet)
+    wall_s = time.perf_counter() - started
+    found = json.loads((fleet.folder / "output").read_text())["nodes"]
+    answered = [node for node in found if node["outcome"] == "answered"]
+    late = [n for n in answered if any("deadline" in gap["why"] for gap in n["not_checked"])]
+    broker_s = broker_cpu_s(fleet) - before_s
+    count = len(answered)
+    return Sweep(wall_s, client_s, broker_s, peak_mb, count, count - len(late))
+
+
+def _judging_s(config: Path, fleet: Fleet) -> float:
+    """CPU from the first answer to the end of the command when every answer is there at once."""
+    done = subprocess.run(
+        [sys.executable, "-c", _JUDGING, "--config", str(config), *_ARGUMENTS],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return float(done.stderr.splitlines()[-1])
 
 
 def _brctl(config: Path, argv: list[str], fleet: Fleet) -> tuple[float, float]:
@@ -58,3 +163,7 @@ def _brctl(config: Path, argv: list[str], fleet: Fleet) -> tuple[float, float]:
         _, _, used = os.wait4(process.pid, 0)
         process.returncode = 0
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()
