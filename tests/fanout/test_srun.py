@@ -185,6 +185,7 @@ async def test_a_command_that_slurm_ends_died(srun: SrunTransport) -> None:
         answer = (await asked)["n1"]
     finally:
         ask_slurm("scontrol", "update", "NodeName=n1", "State=RESUME")
+        await idle("n1")
     assert (answer.outcome, answer.exit_status) == (Outcome.DIED, None)
     assert answer.stdout == b"half\n"
     assert answer.seconds < 10
