@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 
+from brctl.actions.ansible_playbook import AnsiblePlaybook
 from brctl.actions.burnin_run import BurninRun
 from brctl.actions.check_run import CheckRun
 from brctl.actions.ckpt_select import CkptSelect
@@ -39,6 +40,7 @@ from brctl.actions.ticket_create import TicketCreate
 from brctl.model.playbook import Step
 
 ACTIONS: Mapping[str, Action] = {
+    "ansible.playbook": AnsiblePlaybook(),
     "check.run": CheckRun(),
     "stacks.dump": StacksDump(),
     "node.reboot": NodeReboot(),

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from brctl.backends.contract import Backend
 from brctl.journal.code_ledger import CodeLedger
+from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command
 from brctl.model.burnin import Burnin
 from brctl.model.inventory import Inventory
@@ -102,6 +103,11 @@ class Site(Protocol):
     @property
     def notifier(self) -> Notifier:
         """Who is told outside."""
+        ...
+
+    @property
+    def ssh(self) -> SshSettings:
+        """How nodes are reached, for programs that log in by themselves."""
         ...
 
     def facts(self) -> RunFacts:

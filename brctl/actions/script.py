@@ -4,25 +4,24 @@ A script leaves no mark that brctl knows, so nobody can tell later whether it wa
 """
 
 import asyncio
-import contextlib
 import json
 import os
-import signal
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from brctl.actions import arguments
+from brctl.actions.child import (
+    LAST_LINE_LIMIT,
+    OUTPUT_LIMIT_BYTES,
+    kept_environment,
+    last_line,
+    run_child,
+)
 from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.nodeset import fold
 from brctl.model.plan import Change, Sign
 from brctl.model.playbook import Arguments, Step
-from brctl.view.redact import redact
-
-OUTPUT_LIMIT_BYTES = 1 << 20
-LAST_LINE_LIMIT = 200
-# What a script may expect of its surroundings; the rest of ours, secrets included, stays here.
-KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 
 # RUNS ON THE NODE. Script and values come on stdin, so neither shows in a list of processes.
 _ON_NODE = """\
@@ -74,7 +73,7 @@ class Script:
             statuses = await self._on_nodes(site, arguments.nodes(given, "nodes"), env, log)
         else:
             statuses = {"": await self._here(env, log)}
-        said = _last_line(log)
+        said = last_line(log)
         wrong = {node: s for node, s in statuses.items() if s not in self._step.expect_exit}
         if wrong:
             where = f" on {fold(wrong)}" if "nodes" in given else ""
@@ -90,20 +89,9 @@ class Script:
         return Seen(None)
 
     async def _here(self, env: Mapping[str, str], log: Path) -> int:
-        kept = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
-        with _Output(log) as output:
-            process = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", self._step.run, stdin=asyncio.subprocess.DEVNULL,
-                stdout=output.end, stderr=output.end, env={**kept, **env}, start_new_session=True,
-            )  # fmt: skip
-            output.reading()
-            try:
-                return await process.wait()
-            finally:
-                # Its children too, also when the step ran out of time; what it left is over.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+        return await run_child(
+            ("/bin/sh", "-c", self._step.run), {**kept_environment(), **env}, log
+        )
 
     async def _on_nodes(
         self, site: Site, nodes: Sequence[str], env: Mapping[str, str], log: Path
@@ -152,39 +140,6 @@ def _texts(given: Arguments) -> dict[str, str]:
     return texts
 
 
-class _Output:
-    """What a script writes, kept up to a limit; more is read and dropped, so it never waits."""
-
-    def __init__(self, log: Path) -> None:
-        self._start, self.end = os.pipe()
-        os.set_blocking(self._start, False)
-        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._left = OUTPUT_LIMIT_BYTES
-
-    def __enter__(self) -> "_Output":
-        return self
-
-    def reading(self) -> None:
-        """The script has its end; only it and its children may keep it open."""
-        os.close(self.end)
-        self.end = -1
-        asyncio.get_running_loop().add_reader(self._start, self._read)
-
-    def _read(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while chunk := os.read(self._start, 65536):
-                os.write(self._log, chunk[: self._left])
-                self._left = max(0, self._left - len(chunk))
-            asyncio.get_running_loop().remove_reader(self._start)
-
-    def __exit__(self, *_: object) -> None:
-        asyncio.get_running_loop().remove_reader(self._start)
-        self._read()
-        for descriptor in (self._start, self.end, self._log):
-            if descriptor >= 0:
-                os.close(descriptor)
-
-
 def _keep(log: Path, answers: Sequence[Answer]) -> None:
     """The nodes' output, one after the other under their names."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -192,10 +147,3 @@ def _keep(log: Path, answers: Sequence[Answer]) -> None:
         for answer in answers:
             head = f"--- {answer.node}: {answer.outcome}, exit status {answer.exit_status}\n"
             stream.write(head.encode() + answer.stdout + answer.stderr)
-
-
-def _last_line(log: Path) -> str:
-    """The last words of a script, without the secrets that can be recognised."""
-    tail = log.read_bytes()[-4096:].decode("utf-8", "replace")
-    lines = [line for line in tail.splitlines() if line.strip() and not line.startswith("--- ")]
-    return redact(lines[-1].strip())[:LAST_LINE_LIMIT] if lines else ""

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from brctl.actions.ansible_process import INSTALL, PROGRAM
 from brctl.engine.doctor_kubernetes import kubernetes
 from brctl.inventory.load import load_inventory
 from brctl.library.checks import load_checks
 from brctl.library.config import Settings, load_settings
 from brctl.library.jobs import load_job
+from brctl.library.playbooks import load_playbooks
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import BrctlError, ConfigError
 from brctl.model.finding import Finding
@@ -36,7 +38,7 @@ def examine(
         findings.append(Finding(Health.CRITICAL, "config", str(error), error.hint or ""))
         return tuple(findings)
     findings.append(Finding(Health.OK, "config", f"{settings.config_file}, {settings.context}"))
-    for part in (_inventory, _jobs, kubernetes, _ssh, _state):
+    for part in (_inventory, _jobs, kubernetes, ansible, _ssh, _state):
         findings += _guarded(part, settings)
     return tuple(findings)
 
@@ -78,6 +80,18 @@ def _library() -> Iterator[Finding]:
         yield Finding(Health.CRITICAL, "checks", str(error), error.hint or "")
         return
     yield Finding(Health.OK, "checks", f"{len(checks)} shipped checks load")
+
+
+def ansible(settings: Settings) -> Iterator[Finding]:
+    """The program of `ansible.playbook`; who has no such step needs none."""
+    playbooks = load_playbooks(folder / "playbooks" for folder in settings.library_dirs).values()
+    users = [p.name for p in playbooks if any(s.uses == "ansible.playbook" for s in p.steps)]
+    path = shutil.which(PROGRAM)
+    if path or not users:
+        yield Finding(Health.OK, "ansible", path or "not installed, and no playbook needs it")
+    else:
+        problem = f"{PROGRAM} not found, and {', '.join(users)} needs it"
+        yield Finding(Health.WARNING, "ansible", problem, INSTALL)
 
 
 def _inventory(settings: Settings) -> Iterator[Finding]:

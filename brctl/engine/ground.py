@@ -26,6 +26,7 @@ from brctl.engine.wiring import World
 from brctl.evidence.job import RANKS_CHECK, read_job
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.calendars import load_calendar
+from brctl.library.config import SshSettings
 from brctl.library.guards import SiteGuards, load_guards
 from brctl.library.parameters import fill_parameters
 from brctl.model.answer import Answer, Command, Outcome
@@ -64,6 +65,9 @@ class Ground(Protocol):
 
     @property
     def notifier(self) -> Notifier: ...
+
+    @property
+    def ssh(self) -> SshSettings: ...
 
     def standbys(self, job: str = "") -> tuple[str, ...]: ...
 
@@ -141,6 +145,7 @@ class WorldGround:
         self._world = world
         self.guards = load_guards(world.settings.guard_files)
         self.context = world.settings.context
+        self.ssh = world.settings.ssh
         self.notifier = Notifier(world.settings.notify, world.state_dir, world.now)
 
     @property

@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from brctl import __version__
+from brctl.actions.child import end_children
 from brctl.engine.executor import Executor
 from brctl.engine.ground import Ground, WorldGround
 from brctl.engine.hooks import run_hooks
@@ -187,6 +188,7 @@ async def _with_lease(desk: RunDesk, keys: tuple[str, ...]) -> Ending:
 def _interrupt(executor: Executor, code: ExitCode) -> None:
     """Once: finish the step and stop. Twice: stop now, the step stays in doubt."""
     if executor.brake.interrupted is not None:
+        end_children()
         os._exit(int(code))
     executor.brake.interrupted = code
 

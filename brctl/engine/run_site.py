@@ -10,6 +10,7 @@ from brctl.engine.ground import Ground
 from brctl.engine.incidents import incident_of_run
 from brctl.engine.telling import run_facts
 from brctl.journal.code_ledger import CodeLedger
+from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command
 from brctl.model.burnin import Burnin
 from brctl.model.inventory import Inventory
@@ -43,6 +44,10 @@ class RunSite:
     @property
     def notifier(self) -> Notifier:
         return self._ground.notifier
+
+    @property
+    def ssh(self) -> SshSettings:
+        return self._ground.ssh
 
     def facts(self) -> RunFacts:
         return replace(run_facts(self._ground, self.run_dir), ending=self.ending)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.model.job import Job
 from brctl.model.nodeset import expand
-from brctl.model.playbook import Arguments, Hook, InputSpec, InputType, Json, Playbook, Step
+from brctl.model.playbook import Arguments, Hook, InputSpec, InputType, Json, Playbook, Safety, Step
 from brctl.model.units import parse_duration_s
 from brctl.model.verdict import Verdict
 from brctl.playbook.expressions import (
@@ -188,15 +188,17 @@ def nodes_taken(playbook: Playbook, scopes: Iterable[Scope]) -> tuple[str, ...]:
 
     All nodes of all lanes count: the window of a limit is longer than a run.
     """
-    takers = [
-        step for step in playbook.steps if step.uses in VERBS and VERBS[step.uses].takes_nodes
-    ]
+    takers = [step for step in playbook.steps if step.safety is not Safety.READ and _takes(step)]
     taken: list[str] = []
     for scope in scopes:
         for step in takers:
             value = expand_template(step.arguments.get("nodes"), scope)
             taken += [str(n) for n in _nodes(value)] if value != str(KNOWN_AFTER_RUN) else []  # type: ignore[union-attr]  # _nodes gives a list
     return tuple(dict.fromkeys(taken))
+
+
+def _takes(step: Step) -> bool:
+    return step.uses in VERBS and VERBS[step.uses].takes_nodes
 
 
 def gives_back(playbook: Playbook) -> bool:
@@ -208,9 +210,7 @@ def gives_back(playbook: Playbook) -> bool:
 
 def takes_found_nodes(step: Step) -> bool:
     """Whether a step takes nodes that an earlier step finds, so that no plan could count them."""
-    verb = VERBS.get(step.uses)
-    takes = verb is not None and verb.takes_nodes
-    return takes and "steps." in str(step.arguments.get("nodes", ""))
+    return _takes(step) and "steps." in str(step.arguments.get("nodes", ""))
 
 
 def nodes_named(playbook: Playbook, inputs: Arguments) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from brctl.model.errors import did_you_mean
 from brctl.model.playbook import GuardSpec, Hook, InputType, Json, Playbook, Safety, Step
 from brctl.playbook.expressions import ExpressionError, Literal, Name, names_in, parse_expression
 from brctl.playbook.templates import OPENING, expressions_in
-from brctl.playbook.verbs import ANNOUNCED, VERBS, is_at_least
+from brctl.playbook.verbs import VERBS, is_at_least
 
 Place = tuple[str | int, ...]
 
@@ -190,11 +190,7 @@ def _verb(step: Step, place: Place, *, each_node: bool) -> Iterator[Mistake]:
 def _known_verb(uses: str, arguments: Mapping[str, Json], place: Place) -> Iterator[Mistake]:
     verb = VERBS.get(uses)
     if verb is None:
-        problem = (
-            f"verb {uses!r} is part of the schema but this version cannot run it"
-            if uses in ANNOUNCED
-            else f"unknown verb {uses!r}; {did_you_mean(uses, VERBS)}"
-        )
+        problem = f"unknown verb {uses!r}; {did_you_mean(uses, VERBS)}"
         yield Mistake((*place, "uses"), problem)
         return
     known = verb.required | verb.optional
@@ -206,7 +202,7 @@ def _known_verb(uses: str, arguments: Mapping[str, Json], place: Place) -> Itera
         yield Mistake((*place, "uses"), f"{uses} needs `with.{key}`")
 
 
-MUST_UNDO = ("node.", "standby.", "job.")
+MUST_UNDO = ("node.", "standby.", "job.", "ansible.")
 """Verbs whose changes nobody may forget; a ticket is not taken back."""
 
 
@@ -216,6 +212,10 @@ def _danger(step: Step, place: Place) -> Iterator[Mistake]:
         problem = (
             f"step {step.id}: {step.uses} is {verb.safety}, so `safety` cannot be {step.safety}"
         )
+        yield Mistake((*place, "safety"), problem)
+    looks_only = step.arguments.get("check") == "always"
+    if step.uses == "ansible.playbook" and step.safety is Safety.READ and not looks_only:
+        problem = f"step {step.id} is read, so it needs `check: always`: Ansible then only looks"
         yield Mistake((*place, "safety"), problem)
     leaves_traces = step.uses.startswith(MUST_UNDO) or not step.uses
     if step.safety is Safety.REVERSIBLE and step.undo is None and leaves_traces:

@@ -118,6 +118,10 @@ VERBS: Mapping[str, Verb] = {
     ),
     "stacks.dump": Verb(_set("job"), _set("directory", "silent"), _set("nodes")),
     "ckpt.verify": Verb(_set("job"), _set("path", "step"), _set("path", "reachable_without")),
+    "ansible.playbook": Verb(
+        _set("nodes", "playbook"), _set("ok", "changed", "failed", "unreachable"),
+        _set("vars", "tags", "check", "may_fail"), takes_nodes=True,
+    ),
     "incident.note": Verb(_set("text"), _set("file")),
     "incident.timeline": Verb(_set(), _set("file"), _set("run")),
     "notify.page": Verb(_set("summary"), optional=_set("severity")),
@@ -128,9 +132,6 @@ VERBS: Mapping[str, Verb] = {
         safety=Safety.REVERSIBLE, undoable=True,
     ),
 }  # fmt: skip
-
-ANNOUNCED = frozenset({"ansible.playbook"})
-"""Verbs of the schema that this version cannot run; a playbook that uses one is refused."""
 
 SAFETY_ORDER = (Safety.READ, Safety.REVERSIBLE, Safety.DISRUPTIVE, Safety.DESTRUCTIVE)
 

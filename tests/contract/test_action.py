@@ -13,9 +13,13 @@ from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.playbook import Json, Safety
 from brctl.playbook.verbs import VERBS
+from tests.fakes.ansible import use_ansible
 from tests.fakes.ground import NOON, FakeGround, example_code, fake_ground
 
+LOOK = Path(__file__).resolve().parent.parent / "fakes" / "ansible_look.yml"
+
 ARGUMENTS: dict[str, dict[str, Json]] = {
+    "ansible.playbook": {"nodes": ["n1", "n2"], "playbook": str(LOOK), "check": "always"},
     "burnin.run": {"nodes": ["n1", "n2"], "duration": "1m"},
     "check.run": {"nodes": ["n1"], "level": 2},
     "ckpt.verify": {"job": "demo"},
@@ -69,6 +73,13 @@ PREPARED: dict[str, dict[str, Json]] = {
         "reservations": {"s1": {"owner": "brctl:R-0001", "at": "2026-07-05T12:00:00.000Z"}}
     },
 }
+
+
+@pytest.fixture(autouse=True)
+def with_ansible(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real one; no other verb waits for it."""
+    if "[ansible.playbook]" in request.node.name:
+        use_ansible(monkeypatch)
 
 
 def site_for(folder: Path, verb: str) -> tuple[RunSite, FakeGround]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.actions.script import OUTPUT_LIMIT_BYTES
+from brctl.actions.child import OUTPUT_LIMIT_BYTES
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import answer, create_run, view
 from brctl.engine.run_files import Request, save_request

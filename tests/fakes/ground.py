@@ -19,6 +19,7 @@ from brctl.backends.contract import (
     unlabelled,
 )
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
+from brctl.library.config import SshSettings
 from brctl.library.guards import SiteGuards
 from brctl.library.notify_settings import NotifySettings
 from brctl.model.answer import Answer, Command, Outcome
@@ -239,6 +240,7 @@ class FakeGround:
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     code: JobCode | None = None
     context: str = "fake"
+    ssh: SshSettings = field(default_factory=lambda: SshSettings(transport="local"))
     notify: NotifySettings = field(default_factory=NotifySettings)
     checkpoints: Callable[[], list[tuple[int, bool]]] = lambda: [(40, False), (38, True)]
 

@@ -78,7 +78,7 @@ MISTAKES = [
         "node.cordn",
         "my.yaml:17: unknown verb 'node.cordn'; did you mean 'node.cordon'?",
     ),
-    ("uses: node.cordon", "uses: ansible.playbook", "this version cannot run it"),
+    ("uses: node.cordon", "uses: ansible.playbok", "did you mean 'ansible.playbook'"),
     (
         "    undo: auto\n  - id: reserve",
         "  - id: reserve",
