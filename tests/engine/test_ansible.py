@@ -7,8 +7,6 @@ local`), so Ansible itself, its plugins and its processes are real and only the 
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,13 +14,11 @@ import pytest
 from brctl.actions.ansible_playbook import AnsiblePlaybook
 from brctl.actions.child import end_children
 from brctl.actions.contract import ActionFailed, FailureKind, NothingDone
-from brctl.engine.ground import Ground
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import answer, create_run, view
 from brctl.engine.run_files import Request
-from brctl.engine.run_process import carry_out
 from brctl.engine.run_site import RunSite
-from brctl.journal.store import Journal, read_journal
+from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import read_playbook
 from brctl.model.errors import ConfigError
@@ -33,6 +29,7 @@ from brctl.model.playbook import GuardSpec, Json, Playbook
 from tests.contract.transport_sites import open_site
 from tests.fakes.ansible import use_ansible, use_fake
 from tests.fakes.ground import FakeGround, fake_ground
+from tests.fakes.run_here import carry
 
 TASKS = """\
 - hosts: all
@@ -77,16 +74,12 @@ def playbook_of(path: Path, more: str = "check: never", safety: str = "disruptiv
 
 
 def start(ground: FakeGround, playbook: Playbook, **values: Json) -> tuple[Path, ExitCode]:
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
     ground.guards = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
     with ground.world.change() as data:
         data["dead"] = []
     prepared = asyncio.run(prepare(ground, playbook, None, values))
     run_dir = create_run(ground, prepared, Request("ann", yes=True))
-    return run_dir, asyncio.run(carry_out(run_dir, open_fake, Journal))
+    return run_dir, carry(ground, run_dir)
 
 
 def result_of(run_dir: Path) -> dict[str, Json]:
@@ -278,20 +271,15 @@ def test_after_a_crash_a_person_says_whether_to_run_it_again(
     ground: FakeGround, tmp_path: Path
 ) -> None:
     """A playbook leaves no mark to look at, so nobody can tell whether it was through."""
-
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
     playbook = playbook_of(site_file(tmp_path, WRITE % (tmp_path / "out")))
     run_dir, _ = start(ground, playbook)
     events = run_dir / "events.ndjson"
     lines = events.read_text().splitlines(keepends=True)
     cut = next(i for i, line in enumerate(lines) if '"step.intent"' in line)
     events.write_text("".join(lines[: cut + 1]))
-    assert asyncio.run(carry_out(run_dir, open_fake, Journal)) is ExitCode.WAITING
+    assert carry(ground, run_dir) is ExitCode.WAITING
     answer(ground, run_dir, "ann", yes=True, typed="run site again")
-    assert asyncio.run(carry_out(run_dir, open_fake, Journal)) is ExitCode.OK
+    assert carry(ground, run_dir) is ExitCode.OK
 
 
 @pytest.mark.ssh

@@ -1,25 +1,22 @@
 """Return to service on the fake cluster: fence, window, and nodes that are in service already."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.ground import Ground
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import create_run, view
 from brctl.engine.run_files import Request
-from brctl.engine.run_process import carry_out
-from brctl.journal.store import Journal
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.calendar import Calendar, Span
 from brctl.model.errors import GuardError
 from brctl.model.exit_codes import ExitCode
 from tests.fakes.ground import NOON, FakeGround, fake_ground
+from tests.fakes.run_here import carry
 
 PLAYBOOK = load_playbook(shipped_dir("playbooks") / "return-to-service.yaml")
 
@@ -33,13 +30,9 @@ def cordoned(folder: Path, nodes: Sequence[str], **world: object) -> FakeGround:
 
 
 def run(ground: FakeGround, nodes: str) -> tuple[Path, ExitCode]:
-    @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
-        yield ground
-
     prepared = asyncio.run(prepare(ground, PLAYBOOK, None, {"nodes": nodes, "golden": ""}))
     run_dir = create_run(ground, prepared, Request("ann", typed="return-to-service"))
-    return run_dir, asyncio.run(carry_out(run_dir, open_fake, Journal))
+    return run_dir, carry(ground, run_dir)
 
 
 def labels(ground: FakeGround) -> list[str]:
