@@ -12,6 +12,7 @@ from brctl.engine.run_files import RunInputs
 from brctl.engine.run_site import RunSite
 from brctl.model.errors import GuardError, UsageError, did_you_mean
 from brctl.model.job import Job
+from brctl.model.nodeset import fold
 from brctl.model.plan import Change, GuardResult, Plan, PlannedStep, Sign
 from brctl.model.playbook import InputType, Json, Playbook, Step
 from brctl.model.verdict import Verdict
@@ -137,9 +138,11 @@ async def resolve_inputs(
             problem = did_you_mean(name, playbook.inputs)
             raise UsageError(f"{playbook.name} has no input {name!r}; {problem}")
     about = verdict_scope(verdict)
-    sources = {"verdict.suspects": about["suspects"], "verdict.job": about["job"]}
+    sources: dict[str, Json] = {"verdict.suspects": about["suspects"], "verdict.job": about["job"]}
     values: dict[str, Json] = {}
     for name, spec in playbook.inputs.items():
+        if spec.source == "nodes.job" and not settings.get(name):
+            sources[spec.source] = await _job_on(ground, name, nodes_named(playbook, values))
         value = settings.get(name, sources.get(spec.source) or spec.default)
         if value in (None, "", []):
             if spec.required:
@@ -153,8 +156,28 @@ async def resolve_inputs(
         except ValueError as exc:
             raise UsageError(f"input `{name}`: {exc}") from exc
     job = await _job_of(ground, playbook, values)
-    _refuse_strangers(ground, nodes_named(playbook, values))
-    return RunInputs(values, about, verdict.id if verdict else "", job_scope(job))
+    named = nodes_named(playbook, values)
+    _refuse_strangers(ground, named)
+    scope = job_scope(job, named)
+    return RunInputs(values, about, verdict.id if verdict else "", scope)
+
+
+async def _job_on(ground: Ground, name: str, nodes: Sequence[str]) -> str:
+    """The job on these nodes; "" where there is none.
+
+    Raises:
+        UsageError: There are several, and a person must say which.
+    """
+    found = {
+        job.name: [n for n in nodes if n in job.nodes]
+        for job in await ground.jobs()
+        if set(nodes) & set(job.nodes)
+    }
+    if len(found) > 1:
+        said = ", ".join(f"{job} on {fold(members)}" for job, members in sorted(found.items()))
+        hint = f"one after the other: --set {name}={min(found)}"
+        raise UsageError(f"several jobs run on these nodes: {said}", hint=hint)
+    return next(iter(found), "")
 
 
 async def _cordon_groups(ground: Ground) -> dict[str, list[str]]:
@@ -168,7 +191,7 @@ async def _cordon_groups(ground: Ground) -> dict[str, list[str]]:
 
 async def _job_of(ground: Ground, playbook: Playbook, values: Mapping[str, Json]) -> Job | None:
     for name, spec in playbook.inputs.items():
-        if spec.type is InputType.JOB and name in values:
+        if spec.type is InputType.JOB and values.get(name):
             return await ground.job(str(values[name]))
     return None
 

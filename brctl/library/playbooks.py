@@ -52,7 +52,7 @@ _ID = re.compile(ID_PATTERN)
 VARIABLE_PATTERN = "[A-Za-z_][A-Za-z0-9_]*"
 _VARIABLE = re.compile(VARIABLE_PATTERN)
 _PERCENT = re.compile(r"(\d{1,3}) ?%")
-INPUT_SOURCES = ("verdict.suspects", "verdict.job")
+INPUT_SOURCES = ("verdict.suspects", "verdict.job", "nodes.job")
 RETRY_CLASSES = frozenset({"transport", "timeout", "scheduler", "any"})
 AFTER = ("success", "failure", "always")
 

@@ -149,11 +149,14 @@ def _blast_radius(parameters: Arguments, facts: GuardFacts) -> Said:
 def _standby(parameters: Arguments, facts: GuardFacts) -> Said:
     wanted = int(number(parameters, "at_least", 1))
     within_s = seconds(parameters, "warmed_within", "0s")
-    ready = sum(1 for name in facts.standbys if not within_s or _is_warm(name, within_s, facts))
+    # A standby in the rack that loses power is none.
+    there = [name for name in facts.standbys if name not in facts.nodes]
+    ready = sum(1 for name in there if not within_s or _is_warm(name, within_s, facts))
     warm = f" and warmed within {describe_duration(within_s)}" if within_s else ""
     sentence = f"{ready} standbys ready{warm}, {wanted} needed"
     # Who asks for warm ones means them; an idle node is warm for nobody.
-    spares = facts.spares[: max(wanted - ready, 0)] if not within_s else ()
+    idle = tuple(name for name in facts.spares if name not in facts.nodes)
+    spares = idle[: max(wanted - ready, 0)] if not within_s else ()
     sentence += f"; idle {fold(spares)} for the shortfall" if spares else ""
     way_out = "free or add a standby; `brctl standby list` shows them"
     return Said(ready + len(spares) >= wanted, sentence, way_out)

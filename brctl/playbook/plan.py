@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from brctl.model.job import Job
 from brctl.model.nodeset import expand
@@ -53,15 +53,17 @@ def verdict_scope(verdict: Verdict | None) -> dict[str, Json]:
     }
 
 
-def job_scope(job: Job | None) -> dict[str, Json]:
-    """What expressions read under `job`."""
+def job_scope(job: Job | None, named: Collection[str] = ()) -> dict[str, Json]:
+    """What expressions read under `job`; `affected` are its nodes among those the inputs name."""
     if job is None:
         return {
-            "name": "", "nodes": [], "ranks": 0, "gpus": 0, "code_change": "", "pending_change": "",
+            "name": "", "nodes": [], "affected": [], "ranks": 0, "gpus": 0, "code_change": "",
+            "pending_change": "",
         }  # fmt: skip
     return {
         "name": job.name,
         "nodes": list(job.nodes),
+        "affected": [node for node in job.nodes if node in named],
         "ranks": job.world_size,
         "gpus": job.world_size,
         "code_change": job.code.change if job.code else "",

@@ -14,7 +14,9 @@ Place = tuple[str | int, ...]
 VERDICT_NAMES = frozenset(
     {"id", "class", "title", "confidence", "score", "suspects", "job", "job_step", "action"}
 )
-JOB_NAMES = frozenset({"name", "nodes", "ranks", "gpus", "code_change", "pending_change"})
+JOB_NAMES = frozenset(
+    {"name", "nodes", "affected", "ranks", "gpus", "code_change", "pending_change"}
+)
 RUN_NAMES = frozenset({"id"})
 FAILED_NAMES = frozenset({"step", "error"})
 FACT_NAMES = frozenset(

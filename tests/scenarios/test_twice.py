@@ -34,6 +34,7 @@ JOB: dict[str, Json] = {"job": "demo"}
 UNCHANGED: Mapping[str, tuple[dict[str, Json], dict[str, Any]]] = {
     "cordon": ({"nodes": "n1"}, {}),
     "uncordon": ({"nodes": "n1"}, {"cordons": CORDONED}),
+    "evacuate": ({"nodes": "n[3-4]"}, {"spare": []}),
     "drain": ({"nodes": "n1"}, {}),
     "return-to-service": (
         {"nodes": "s1", "golden": ""},
