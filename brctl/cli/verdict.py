@@ -10,12 +10,19 @@ from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.output import say
 from brctl.engine.clock import now
 from brctl.engine.people import person
-from brctl.engine.verdict_store import StoredVerdict, VerdictState, load_all, save, the_one
+from brctl.engine.verdict_store import (
+    StoredVerdict,
+    VerdictState,
+    load_all,
+    save,
+    the_newest,
+    the_one,
+)
 from brctl.library.config import Settings
 from brctl.view.verdict import verdict_list_page, why_page
 
 app = new_app()
-Id = Annotated[str | None, typer.Argument(help="verdict; default the only open one")]
+Id = Annotated[str | None, typer.Argument(help="verdict; default the newest open one")]
 
 
 @app.command("list")
@@ -38,7 +45,7 @@ def explain(ctx: typer.Context, verdict_id: Id = None) -> None:
     """Explain a verdict: the chain, what was ruled out, what was not looked at."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    stored = the_one(settings.state_dir, verdict_id)
+    stored = the_newest(settings.state_dir, verdict_id)
     page = why_page(stored.verdict, stored.state.value, stored.note)
     invocation.finish(page, settings.context)
 

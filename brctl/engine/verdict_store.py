@@ -108,9 +108,25 @@ def the_one(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UsageError("no verdict is open", hint="look first: brctl dx")
+        closed = [f"{s.verdict.id} ({s.verdict.fault}) is {s.note or s.state}"
+                  for s in load_all(state_dir)[:1]]  # fmt: skip
+        raise UsageError("; ".join(["no verdict is open", *closed]), hint="look first: brctl dx")
     names = ", ".join(f"{s.verdict.id} ({s.verdict.fault})" for s in found)
     raise UsageError(f"{len(found)} verdicts are open: {names}", hint="name the one you mean")
+
+
+def the_newest(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
+    """The named verdict, or the newest that is open, or the newest of all, to be read.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if verdict_id is not None:
+        return load(state_dir, verdict_id)
+    found = open_verdicts(state_dir) or load_all(state_dir)
+    if not found:
+        raise UsageError("there is no verdict yet", hint="look first: brctl dx")
+    return found[0]
 
 
 def _read(path: Path) -> StoredVerdict:

@@ -96,6 +96,12 @@ def _judge_outcome(report: NodeReport) -> Iterator[Evidence]:
         )
 
 
+def _why_missing(report: NodeReport) -> str:
+    if report.outcome is Outcome.ANSWERED:
+        return "the node's answer ended before this check"
+    return f"{report.outcome.value}: {report.detail}" if report.detail else report.outcome.value
+
+
 class _RuleSilentError(Exception):
     """A rule leans on a reading that may be absent, and it is: the rule has nothing to say."""
 
@@ -144,7 +150,7 @@ class _Assessor:
                 f"the probe failed: {self._result.stderr[-300:].strip() or 'no reason given'}"
             )
         elif status is ProbeStatus.MISSING:
-            self._gap("the node's answer ended before this check")
+            self._gap(_why_missing(self._report))
         elif status is ProbeStatus.COULD_NOT_MEASURE and not self._result.notes:
             self._gap("the probe could not measure and did not say why")
 

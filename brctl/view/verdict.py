@@ -12,6 +12,7 @@ from brctl.view.documents import verdict_document, verdicts_document
 from brctl.view.page import Page
 from brctl.view.text import columns, printable
 
+GAPS_SHOWN = 8
 CONTEXT_SHOWN = 3
 _SIGN = {Weight.CONVICTS: "+", Weight.HINTS: "+", Weight.CLEARS: "-", Weight.CONTEXT: " "}
 _SAYS = {
@@ -121,8 +122,16 @@ def why_page(verdict: Verdict, state: str, note: str) -> Page:
     )
     body = {"verdict": verdict_document(verdict), "state": state, "note": note or None}
     return Page(
-        "Verdict", body, "\n".join(lines), ExitCode.OK, verdict.nodes, (), _next_steps(verdict)
-    )
+        "Verdict", body, "\n".join(lines), ExitCode.OK, verdict.nodes, (),
+        _next_after_why(verdict, state, note),
+    )  # fmt: skip
+
+
+def _next_after_why(verdict: Verdict, state: str, note: str) -> tuple[str, ...]:
+    """What is left to do once the explanation was read."""
+    if state == "open":
+        return tuple(step for step in _next_steps(verdict) if " why " not in step)
+    return (f"brctl play show {note}",) if note.startswith("R-") else ()
 
 
 def _chain_rows(chain: Sequence[Evidence]) -> Iterable[tuple[str, ...]]:
@@ -145,12 +154,22 @@ def _chain_row(number: int, item: Evidence) -> tuple[str, ...]:
 
 
 def _not_checked(verdict: Verdict) -> list[str]:
-    shown = [
-        f"not seen:  {printable(str(gap.subject), 40)} {gap.what}: {printable(gap.why, 100)}"
-        for gap in verdict.not_checked[:8]
+    """One line for each reason: a dead node is one of them, not twenty checks."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for gap in verdict.not_checked:
+        found.setdefault((str(gap.subject), gap.why), []).append(gap.what)
+    lines = [
+        f"not seen:  {printable(subject, 40)} {_checks(names)}: {printable(why, 100)}"
+        for (subject, why), names in found.items()
     ]
-    more = len(verdict.not_checked) - len(shown)
-    return [*shown, f"not seen:  {more} more (-o json)"] if more > 0 else shown
+    more = len(lines) - GAPS_SHOWN
+    return [*lines[:GAPS_SHOWN], f"not seen:  {more} more (-o json)"] if more > 0 else lines
+
+
+def _checks(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    return f"{len(names)} checks ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
 
 
 def verdict_list_page(rows: Sequence[tuple[Verdict, str]]) -> Page:

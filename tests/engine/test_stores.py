@@ -48,6 +48,22 @@ def test_two_open_verdicts_must_be_told_apart_by_name(tmp_path: Path) -> None:
     assert verdict_store.the_one(tmp_path, verdict("n5").id).verdict.nodes == ("n5",)
 
 
+def test_a_verdict_without_a_cause_can_be_read_and_names_itself_when_asked_to_be_fixed(
+    tmp_path: Path,
+) -> None:
+    unknown = decide((), (), Scene(NOW, "llm", stalled=True))[0]
+    verdict_store.save_new(tmp_path, unknown)
+    assert verdict_store.the_newest(tmp_path, None).verdict.id == unknown.id
+    with pytest.raises(UsageError, match=rf"{unknown.id} \(unknown\) is nothing to do"):
+        verdict_store.the_one(tmp_path, None)
+
+
+def test_what_is_open_is_read_before_what_is_newer(tmp_path: Path) -> None:
+    verdict_store.save_new(tmp_path, verdict("n3"))
+    verdict_store.save_new(tmp_path, decide((), (), Scene(NOW, "llm", stalled=True))[0])
+    assert verdict_store.the_newest(tmp_path, None).verdict.nodes == ("n3",)
+
+
 @pytest.mark.parametrize("name", ["V-ZZZZ", "../../etc/passwd"])
 def test_an_unknown_verdict_is_a_typing_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="no verdict"):

@@ -54,6 +54,13 @@ def test_a_check_without_an_answer_is_a_gap() -> None:
     assert whys(judge()) == ["the node's answer ended before this check"]
 
 
+def test_a_node_that_gave_no_answer_is_the_reason_of_all_its_gaps() -> None:
+    """Nothing "ended before this check" where nothing began."""
+    report = NodeReport("n1", Outcome.UNREACHABLE, detail="no route to host", received_at=NOW)
+    found = assess(report, {"gpu.pcie": SHIPPED["gpu.pcie"]})
+    assert set(whys(found)) == {"unreachable: no route to host"}
+
+
 def replays(count: Value, subject: str = GPU) -> NodeReport:
     """A report of one node with a single counter."""
     rows = (Measurement("gpu.pcie.replays", subject, count),)

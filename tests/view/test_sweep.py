@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from brctl.model.evidence import Gap, Role, Subject, Weight
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
@@ -79,6 +81,29 @@ def test_why_shows_the_chain_what_is_ruled_out_and_what_was_not_seen() -> None:
     assert ".  03:02:09  follows  rank-00004.log" in text
     assert "ruled out: pcie, width 16" in text
     assert "not seen:  n3 gpu.nvlink: timed out after 10 s" in text
+
+
+def test_a_silent_node_is_one_line_and_not_one_for_every_check() -> None:
+    names = ("gpu.ecc", "gpu.xid", "gpu.pcie", "gpu.nvlink")
+    gaps = [Gap(Subject("n3"), name, "unreachable: no route to host") for name in names]
+    (verdict,) = decide([seen("n3")], gaps, Scene(NOW, "llm", 7, stalled=True))
+    text = why_page(verdict, "open", "").text
+    assert "not seen:  n3 4 checks (gpu.ecc, gpu.xid, gpu.pcie, ...): unreachable" in text
+    assert text.count("not seen:") == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "note", "steps"),
+    [
+        ("open", "", ["brctl fix"]),
+        ("acted-on", "R-0002", ["brctl play show R-0002"]),
+        ("dismissed", "the cable was pulled on purpose", []),
+    ],
+)
+def test_why_ends_with_what_is_left_to_do(state: str, note: str, steps: list[str]) -> None:
+    (verdict,) = decide([seen("n3")], (), Scene(NOW, "llm", 7, stalled=True))
+    left = why_page(verdict, state, note).next
+    assert [step.removesuffix(f" {verdict.id}") for step in left] == steps
 
 
 def test_what_nothing_was_found_for_is_unknown_and_exits_3() -> None:
