@@ -88,7 +88,7 @@ def test_a_silent_node_is_one_line_and_not_one_for_every_check() -> None:
     gaps = [Gap(Subject("n3"), name, "unreachable: no route to host") for name in names]
     (verdict,) = decide([seen("n3")], gaps, Scene(NOW, "llm", 7, stalled=True))
     text = why_page(verdict, "open", "").text
-    assert "not seen:  n3 4 checks (gpu.ecc, gpu.xid, gpu.pcie, ...): unreachable" in text
+    assert "not seen:  n3 4 checks (gpu.ecc, gpu.nvlink, gpu.pcie, ...): unreachable" in text
     assert text.count("not seen:") == 1
 
 
