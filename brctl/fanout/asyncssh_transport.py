@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import asyncssh
 
+from brctl.fanout.asyncssh_executor import build_options_here
 from brctl.fanout.asyncssh_options import PreparedOptions, prepare_options
 from brctl.fanout.asyncssh_outcomes import command_outcome, login_outcome
 from brctl.fanout.asyncssh_session import CollectingSession
@@ -238,6 +239,7 @@ class AsyncsshTransport:
 
     async def _login(self, node: Node) -> asyncssh.SSHClientConnection:
         if self._prepared is None:
+            build_options_here()
             self._prepared = asyncio.ensure_future(prepare_options(self._ssh))
         try:
             prepared = await asyncio.shield(self._prepared)
