@@ -9,7 +9,8 @@ from typing import NoReturn
 import typer
 
 from brctl.cli import output
-from brctl.library.config import TRANSPORT_NAMES, Settings, load_settings
+from brctl.library.config import Settings, load_settings
+from brctl.library.file_tables import TRANSPORT_NAMES
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
 from brctl.model.units import parse_duration_s

@@ -31,6 +31,7 @@ from brctl.engine.people import person
 from brctl.engine.run_files import load_inputs, load_request
 from brctl.engine.verdict_store import load
 from brctl.journal.store import find_run, is_running, read_journal
+from brctl.library.file_schema import config_schema, inventory_schema
 from brctl.library.playbook_schema import guards_schema, playbook_schema
 from brctl.library.playbooks import load_playbook
 from brctl.model.errors import CancelledError, ConfigError, UsageError, did_you_mean
@@ -95,12 +96,19 @@ def validate(
 @app.command()
 def schema(
     ctx: typer.Context,
-    kind: Annotated[str, typer.Option("--kind", help="playbook or guards")] = "playbook",
+    kind: Annotated[
+        str, typer.Option("--kind", help="playbook, guards, config, inventory")
+    ] = "playbook",
 ) -> None:
-    """Print a JSON Schema, so that an editor completes playbooks and guards.yaml."""
+    """Print a JSON Schema, so that an editor completes playbooks and brctl's other files."""
     from brctl.actions.base import about_verbs
 
-    schemas = {"playbook": lambda: playbook_schema(about_verbs()), "guards": guards_schema}
+    schemas = {
+        "playbook": lambda: playbook_schema(about_verbs()),
+        "guards": guards_schema,
+        "config": config_schema,
+        "inventory": inventory_schema,
+    }
     if kind not in schemas:
         raise UsageError(f"--kind {kind}: unknown; {did_you_mean(kind, schemas)}")
     found = schemas[kind]()

@@ -7,19 +7,21 @@ from pathlib import Path
 from brctl.inventory.facts import Fact, NodeFacts, Source, refuse_duplicates
 from brctl.inventory.group_file import load_group_file
 from brctl.inventory.select import BUILT_IN_GROUPS, DeclaredGroups
+from brctl.library.file_tables import (
+    DEFAULTS,
+    INVENTORY,
+    LABEL_FILE,
+    LABELS,
+    NODE,
+    NODE_TEXTS,
+    RACK,
+    ROLES,
+)
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
 from brctl.model.errors import UsageError
-from brctl.model.inventory import NodeRole
 from brctl.model.nodeset import expand
 
-_LABELS = ("rack", "leaf", "spine", "zone", "pod", "gpu_model", "rails")
-"""Labels that may stand beside the fields; any other goes under `labels`."""
-
-_TEXTS = ("user", "python", "torch_python", "via")
-_DEFAULT_KEYS = (*_TEXTS, "port", "gpus", "role", "labels", *_LABELS)
-_NODE_KEYS = ("address", *_DEFAULT_KEYS)
-_ROLES = {"active": NodeRole.ACTIVE, "train": NodeRole.ACTIVE, "standby": NodeRole.STANDBY}
 _NUMBERED = re.compile(r"[^%]*%0?\d{0,2}d[^%]*")
 _GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -30,9 +32,9 @@ def load_own_yaml(path: Path) -> Source:
     Raises:
         ConfigError: The file is invalid; names file, line and the nearest known key.
     """
-    top = open_kind(load_document(path), "Inventory", ("defaults", "nodes", "groups"))
+    top = open_kind(load_document(path), "Inventory", INVENTORY)
     defaults = top.section("defaults")
-    defaults.allow(_DEFAULT_KEYS)
+    defaults.allow(DEFAULTS)
     nodes = {node.name: node for node in _read_nodes(top.section("nodes"), defaults, path)}
     groups = top.section("groups")
     for name in groups.data:
@@ -53,7 +55,7 @@ def _read_set(nodes: Section, key: str, defaults: Section, path: Path) -> Iterat
     written = nodes.data[key] is not None
     own = nodes.section(key) if written else None
     if own:
-        own.allow(_NODE_KEYS)
+        own.allow(NODE)
     addresses = _read_addresses(own, len(names)) if own else ()
     shared = {**_read_facts(defaults), **(_read_facts(own) if own else {})}
     rack = _rack_format(own) if own and "rack" in own.data else _rack_format(defaults)
@@ -78,18 +80,20 @@ def _read_addresses(own: Section, count: int) -> tuple[str, ...]:
 
 
 def _read_facts(section: Section) -> dict[str, Fact]:
-    facts: dict[str, Fact] = {key: section.take(key, str) for key in _TEXTS if key in section.data}
+    facts: dict[str, Fact] = {
+        key: section.take(key, str) for key in NODE_TEXTS if key in section.data
+    }
     if "role" in section.data:
-        facts["role"] = _ROLES[section.choice("role", _ROLES)].value
+        facts["role"] = ROLES[section.choice("role", ROLES)].value
     for key, least, most in (("port", 1, 65535), ("gpus", 0, 1024)):
         if key in section.data:
             facts[key] = _number(section, key, least, most)
-    for key in _LABELS:
-        if key in section.data and not isinstance(section.data[key], dict):
+    for key in LABELS:
+        if key in section.data and not (key == "rack" and isinstance(section.data[key], dict)):
             facts[key] = _label(section, key)
     labels = section.section("labels")
     for key in labels.data:
-        if key in _NODE_KEYS:
+        if key in NODE:
             raise labels.error(f"{key!r} is not a label; write it one level up", key)
         facts[key] = _label(labels, key)
     return facts
@@ -114,7 +118,7 @@ def _rack_format(section: Section) -> tuple[int, str] | None:
     if not isinstance(section.data.get("rack"), dict):
         return None
     rack = section.section("rack")
-    rack.allow(("every", "format"))
+    rack.allow(RACK)
     text = rack.take("format", str, "r%02d")
     if not _NUMBERED.fullmatch(text):
         raise rack.error("'format' must hold one number, such as r%02d", "format")
@@ -123,7 +127,7 @@ def _rack_format(section: Section) -> tuple[int, str] | None:
 
 def _add_labels(nodes: dict[str, NodeFacts], label: str, section: Section, base: Path) -> None:
     """`leaf: {file: leaf.csv, key: node, value: leaf}` gives nodes a label and so `@leaf:L07`."""
-    section.allow(("file", "key", "value"))
+    section.allow(LABEL_FILE)
     path = base / section.take("file", str)
     rows = load_group_file(
         path, section.take("key", str, "node"), section.take("value", str, label)

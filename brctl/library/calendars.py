@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from brctl.library.file_tables import CALENDAR
 from brctl.library.schema import Section
 from brctl.model.calendar import Calendar, Span, merged
 from brctl.model.errors import did_you_mean
@@ -42,7 +43,7 @@ def read_sources(section: Section, base: Path) -> dict[str, CalendarSource]:
 
 
 def _source(name: str, section: Section, base: Path) -> CalendarSource:
-    section.allow(("file", "ranges", "timezone"))
+    section.allow(CALENDAR)
     if ("file" in section.data) == ("ranges" in section.data):
         raise section.error("a calendar has either `file` or `ranges`")
     zone = section.take("timezone", str, "")

@@ -6,6 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brctl.library.calendars import CalendarSource, read_sources
+from brctl.library.file_tables import (
+    CONFIG,
+    CONTEXT,
+    GATEWAYS,
+    KUBERNETES,
+    SCHEDULERS,
+    SOURCE,
+    SSH,
+    TRANSPORT_NAMES,
+)
 from brctl.library.notify_settings import NotifySettings, read_notify
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
@@ -15,16 +25,6 @@ from brctl.model.errors import ConfigError, did_you_mean
 CONFIG_NAME = "config.yaml"
 BASELINE_NAME = "baseline.yaml"
 _SYSTEM = Path("/etc/brctl")
-_TOP_KEYS = ("context", "contexts", "ssh", "state_dir", "sweep", "guards", "notify",
-             "ticket", "calendars")  # fmt: skip
-_CONTEXT_KEYS = ("inventory", "jobs", "scheduler", "kubernetes", "readonly")
-_GATEWAYS = ("jump", "tree")
-_SSH_KEYS = (
-    "user", "identity_file", "known_hosts", "config_file", "fanout", "handshakes_per_jump",
-    "connect_timeout", "login_timeout", "transport", "sudo", "shards", "gateways",
-)  # fmt: skip
-_SCHEDULERS = ("static", "slurm", "kubernetes")
-TRANSPORT_NAMES = ("auto", "asyncssh", "broker", "openssh", "paramiko", "srun", "local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +166,13 @@ def load_settings(
 def _read(
     document: Document, path: Path, wanted: str | None, environ: Mapping[str, str]
 ) -> Settings:
-    top = open_kind(document, "Config", _TOP_KEYS)
+    top = open_kind(document, "Config", CONFIG)
     contexts = top.section("contexts")
     name = wanted or top.take("context", str)
     if name not in contexts.data:
         raise top.error(f"no context {name!r}; {did_you_mean(name, contexts.data)}", "contexts")
     here = contexts.section(name)
-    here.allow(_CONTEXT_KEYS)
+    here.allow(CONTEXT)
     base = path.parent
     state = top.optional("state_dir", str)
     libraries = _existing(_SYSTEM, user_config_dir(environ), base)
@@ -180,7 +180,7 @@ def _read(
         context=name,
         inventory=tuple(_sources(here, base)),
         jobs=tuple(base / job for job in here.texts("jobs", ())),
-        scheduler=here.choice("scheduler", _SCHEDULERS, "static"),
+        scheduler=here.choice("scheduler", SCHEDULERS, "static"),
         state_dir=base / state if state else user_state_dir(environ),
         ssh=_read_ssh(top.section("ssh"), base),
         sweep=read_sweep(top.section("sweep")),
@@ -198,7 +198,7 @@ def _read(
 def _read_kubernetes(here: Section) -> KubernetesSettings:
     """Without a context of its own, the cluster is the one the inventory comes from."""
     section = here.section("kubernetes")
-    section.allow(("context", "namespace"))
+    section.allow(KUBERNETES)
     listed = (source.data.get("k8s") for source in here.sections("inventory"))
     found = [s.get("context") if isinstance(s, dict) else s for s in listed if s]
     inventory = next((name for name in found if isinstance(name, str)), "")
@@ -215,10 +215,12 @@ def _existing(*paths: Path) -> tuple[Path, ...]:
 def _sources(here: Section, base: Path) -> list[Mapping[str, object]]:
     sources: list[Mapping[str, object]] = []
     for source in here.sections("inventory"):
-        source.allow(("file", "hostlist", "slurm", "k8s", "ansible", "clustershell"))
+        source.allow(SOURCE)
         sources.append(
             {
-                key: str(base / value) if key in ("file", "hostlist", "ansible") else value
+                key: str(base / source.take(key, str))
+                if key in ("file", "hostlist", "ansible")
+                else value
                 for key, value in source.data.items()
             }
         )
@@ -226,7 +228,7 @@ def _sources(here: Section, base: Path) -> list[Mapping[str, object]]:
 
 
 def _read_ssh(ssh: Section, base: Path) -> SshSettings:
-    ssh.allow(_SSH_KEYS)
+    ssh.allow(SSH)
     identity = ssh.optional("identity_file", str)
     known_hosts = ssh.optional("known_hosts", str)
     config_file = ssh.optional("config_file", str)
@@ -242,5 +244,5 @@ def _read_ssh(ssh: Section, base: Path) -> SshSettings:
         transport=ssh.choice("transport", TRANSPORT_NAMES, "auto"),
         sudo=ssh.take("sudo", str, ""),
         shards=ssh.take("shards", int, 0),
-        gateways=ssh.choice("gateways", _GATEWAYS, "jump"),
+        gateways=ssh.choice("gateways", GATEWAYS, "jump"),
     )

@@ -5,17 +5,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from brctl.library.file_tables import (
+    ALERTMANAGER,
+    EVENTS,
+    HOOKS,
+    NOTIFY,
+    PAGERDUTY,
+    SLACK,
+    TICKET,
+    WEBHOOK,
+)
 from brctl.library.schema import Section
 from brctl.model.errors import did_you_mean
 from brctl.model.notice import NoticeEvent
 
 E = NoticeEvent
-EVENTS = tuple(event.value for event in NoticeEvent if event is not E.TEST)
 _FIRING = frozenset({E.VERDICT_HIGH, E.RUN_WAITING, E.RUN_NEEDS_HUMAN, E.RUN_ENDED})
 _ALL = frozenset(NoticeEvent(word) for word in EVENTS)
 PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 SLACK_API = "https://slack.com/api"
-HOOKS = "hooks.d"
+HOOK_FOLDER = "hooks.d"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -84,7 +93,7 @@ def read_notify(
     Raises:
         ConfigError: A key is unknown or its value cannot be meant; names the line.
     """
-    section.allow((*_READERS, "hooks", "deadline", "runbook"))
+    section.allow(NOTIFY)
     sinks = [
         reader(section.section(kind), base)
         for kind, reader in _READERS.items()
@@ -103,7 +112,7 @@ def read_notify(
 
 
 def _pagerduty(section: Section, base: Path) -> Sink:
-    section.allow(("routing_key_file", "when", "url", "ca_file"))
+    section.allow(PAGERDUTY)
     return Sink(
         "pagerduty",
         _when(section, _FIRING),
@@ -114,7 +123,7 @@ def _pagerduty(section: Section, base: Path) -> Sink:
 
 
 def _slack(section: Section, base: Path) -> Sink:
-    section.allow(("webhook_file", "token_file", "channel", "when", "url", "ca_file"))
+    section.allow(SLACK)
     token = _optional_file(section, "token_file", base)
     if token is None and "webhook_file" not in section.data:
         raise section.error("slack needs `webhook_file` or `token_file`")
@@ -133,7 +142,7 @@ def _slack(section: Section, base: Path) -> Sink:
 
 
 def _alertmanager(section: Section, base: Path) -> Sink:
-    section.allow(("url", "when", "token_file", "ca_file"))
+    section.allow(ALERTMANAGER)
     token = _optional_file(section, "token_file", base)
     return Sink(
         "alertmanager",
@@ -145,7 +154,7 @@ def _alertmanager(section: Section, base: Path) -> Sink:
 
 
 def _webhook(section: Section, base: Path) -> Sink:
-    section.allow(("url", "key_file", "when", "token_file", "ca_file"))
+    section.allow(WEBHOOK)
     token = _optional_file(section, "token_file", base)
     return Sink(
         "webhook",
@@ -164,15 +173,15 @@ _READERS = {
 
 def _hooks(section: Section, base: Path, hook_dirs: Sequence[Path]) -> Sink:
     """Programs need no configuration: being in `hooks.d` is enough."""
-    section.allow(("dir", "when"))
+    section.allow(HOOKS)
     named = section.optional("dir", str)
-    folders = [base / named] if named else [folder / HOOKS for folder in hook_dirs]
+    folders = [base / named] if named else [folder / HOOK_FOLDER for folder in hook_dirs]
     found = tuple(dict.fromkeys(f for f in folders if named or f.is_dir()))
     return Sink("hooks", _when(section, _ALL), folders=found)
 
 
 def _ticket(section: Section, base: Path) -> TicketDesk:
-    section.allow(("url", "command", "key_file", "token_file", "ca_file"))
+    section.allow(TICKET)
     command = section.texts("command", ())
     token = _optional_file(section, "token_file", base)
     if command and "url" in section.data:

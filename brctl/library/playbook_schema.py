@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
+from brctl.library.file_schema import DRAFT, DURATION
 from brctl.library.playbooks import (
     AFTER,
     ID_PATTERN,
@@ -21,7 +22,6 @@ from brctl.library.playbooks import (
 from brctl.model import API_VERSION
 from brctl.model.fault import FaultClass
 from brctl.model.playbook import InputType, Need, OnExpire, OnFailure, Risk, Safety
-from brctl.model.units import DURATION_PATTERN
 from brctl.model.verdict import Confidence
 from brctl.playbook.guards import GUARDS, Parameter, Takes
 from brctl.playbook.plan import NODES
@@ -29,11 +29,10 @@ from brctl.playbook.validate import MUST_UNDO
 from brctl.playbook.verbs import SAFETY_ORDER, VERBS, Verb, is_at_least
 
 Schema = dict[str, Any]
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 _TEXT: Schema = {"type": "string"}
 _TRUTH: Schema = {"type": "boolean"}
-_DURATION: Schema = {"type": "string", "pattern": rf"^\s*({DURATION_PATTERN})+\s*$"}
+_DURATION = DURATION
 _EXPRESSION: Schema = {"type": "string", "description": "an expression without $(...)"}
 _REFERENCE: Schema = {"type": "string", "pattern": r"\$\("}
 _NAMES: Schema = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}

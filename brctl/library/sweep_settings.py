@@ -5,9 +5,8 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 
+from brctl.library.file_tables import SWEEP
 from brctl.library.schema import Section
-
-_KEYS = ("profile", "interval", "max_unknown", "reminder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ def read_sweep(section: Section) -> SweepSettings:
     Raises:
         ConfigError: A key is unknown or its value cannot be meant; names the line.
     """
-    section.allow(_KEYS)
+    section.allow(SWEEP)
     section.duration_s("interval", "5m")
     return SweepSettings(
         profile=section.take("profile", str, "sweep"),
