@@ -10,7 +10,7 @@ from brctl.engine.planning import prepare
 from brctl.engine.remediate import create_run
 from brctl.engine.run_files import Request, frozen_playbook, save_request
 from brctl.journal.store import read_journal
-from brctl.library.playbooks import load_playbook
+from brctl.library.playbooks import load_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.event import EventType
 from brctl.playbook.replay import replay
@@ -187,3 +187,88 @@ def test_a_hot_update_killed_at_any_line_switches_the_code_once(tmp_path: Path) 
         ends.append((end_state(folder), kinds))
     assert ends[0][1] == ["code.recorded", "code.applied", "code.started"]
     assert all(end == ends[0] for end in ends)
+
+
+ROLLING = b"""\
+apiVersion: brctl.dev/v1
+kind: Playbook
+metadata: {name: rolling, title: Mark nodes and look at them, risk: low}
+inputs: {nodes: {type: nodeset, required: true}}
+for_each: {node: $(inputs.nodes), batch: 2}
+approval: {gate_before: checks, policy: [{need: one}]}
+steps:
+  - id: mark
+    uses: node.label
+    with: {nodes: $(node), set: {seen: $(run.id)}}
+    safety: reversible
+    undo: auto
+  - id: checks
+    uses: check.run
+    with: {nodes: $(node)}
+    safety: disruptive
+  - id: tell
+    uses: node.label
+    with: {nodes: $(steps.checks.out.passed), set: {passed: $(run.id)}}
+    safety: reversible
+    undo: auto
+"""
+
+
+def new_rolling(folder: Path) -> Path:
+    """Three nodes, two side by side and then the third."""
+    ground = fake_ground(folder)
+    with ground.world.change() as data:
+        data["dead"] = []
+    playbook = read_playbook(ROLLING, "rolling.yaml")
+    prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": "n[1-2],s1"}))
+    return create_run(ground, prepared, Request("cron", yes=True))
+
+
+def rolled(run_dir: Path) -> tuple[dict[str, object], dict[str, str]]:
+    """The world, whatever the order in which two nodes had their turn, and what became of each."""
+    state = end_state(run_dir.parents[2])
+    effects = state["effects"]
+    assert isinstance(effects, list)
+    record = replay(frozen_playbook(run_dir), read_journal(run_dir).events)
+    return (
+        state | {"effects": sorted(effects)},
+        {node: lane.result for node, lane in record.lanes.items()},
+    )
+
+
+@pytest.mark.parametrize("moment", ["KILL_AFTER_LINE", "KILL_BEFORE_LINE"])
+def test_a_run_over_nodes_killed_at_any_line_does_each_node_once(
+    moment: str, tmp_path: Path
+) -> None:
+    """Two lanes in flight: the journal says which of them was where, whenever the process dies."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    run_dir = new_rolling(whole)
+    assert run_process(run_dir) == 0
+    expected, lines = rolled(run_dir), len(read_journal(run_dir).events)
+    assert expected[1] == {"n1": "ok", "n2": "ok", "s1": "ok"}
+    assert expected[0]["effects"] == sorted(
+        f"label {node} {key}=R-0001" for node in ("n1", "n2", "s1") for key in ("seen", "passed")
+    )
+    # After its last line nobody is left to be killed, and before its first nothing was begun.
+    for line in range(int(moment == "KILL_BEFORE_LINE"), lines - (moment == "KILL_AFTER_LINE")):
+        folder = tmp_path / str(line)
+        folder.mkdir()
+        run_dir = new_rolling(folder)
+        assert run_process(run_dir, **{moment: str(line)}) == -9, f"line {line}"
+        assert run_process(run_dir) == 0, f"line {line}"
+        assert rolled(run_dir) == expected, f"line {line}"
+        assert read_journal(run_dir).damage == ()
+
+
+def test_a_run_over_nodes_killed_after_any_change_does_not_change_it_again(tmp_path: Path) -> None:
+    """A label that is not in the journal yet is found in the world, in the lane it belongs to."""
+    for count in range(1, 7):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        run_dir = new_rolling(folder)
+        assert run_process(run_dir, KILL_AFTER_EFFECT=str(count)) == -9, f"effect {count}"
+        assert run_process(run_dir) == 0, f"effect {count}"
+        effects = rolled(run_dir)[0]["effects"]
+        assert isinstance(effects, list)
+        assert len(effects) == len(set(effects)) == 6, f"effect {count}"
