@@ -2,6 +2,7 @@
 
 With NVLink between them GPUs are reset together, so `gpus: all` is the default and single GPUs are
 for boards without it. A GPU that fell off the bus does not come back by this; its node must reboot.
+A reset of all leaves a line in the node's kernel log, so that older Xids do not convict it again.
 """
 
 import re
@@ -10,14 +11,21 @@ from collections.abc import Sequence
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone, Seen, Site
 from brctl.actions.readings import readings_of
+from brctl.evidence.kernel_log import RESET_MARK
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.plan import Change, Sign
 from brctl.model.playbook import Arguments
 
+_MARK = (
+    "import os, sys; log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND);"
+    "os.write(log, sys.argv[2].encode())"
+)
+
 DEVICES, PROCESSES = "gpu.devices", "gpu.processes"
 RESET_S = 90.0
 """A reset of eight GPUs with NVLink takes up to half a minute; longer is a hung driver."""
+MARK_S = 10.0
 
 _GPU = re.compile(
     r"\d{1,2}|GPU-[0-9a-f-]{36}|(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0"
@@ -50,8 +58,11 @@ class GpuReset:
                 raise ActionFailed(f"{node}: {answer.detail}", FailureKind.TRANSPORT)
             if answer.exit_status != 0:
                 raise ActionFailed(f"{node}: nvidia-smi --gpu-reset: {_last_line(answer.stdout)}")
-        out: Arguments = {"reset": list(nodes)}
-        return Done(out, say=f"{', '.join(gpus) or 'all GPUs'} of {fold(nodes)} reset")
+        unmarked = [] if gpus else [node for node in nodes if not await _mark(site, node)]
+        say = f"{', '.join(gpus) or 'all GPUs'} of {fold(nodes)} reset"
+        if unmarked:
+            say += f"; the kernel log of {fold(unmarked)} took no mark, its older Xids still count"
+        return Done({"reset": list(nodes)}, say=say)
 
     async def undo(self, site: Site, given: Arguments) -> Done:
         return Done(changed=False, say="a reset cannot be undone")
@@ -103,6 +114,15 @@ async def _carries_ranks(site: Site, node: str, names: Sequence[str]) -> bool:
         if node in state.unreachable or set(state.alive) & set(job.ranks_on(node)):
             return True
     return False
+
+
+async def _mark(site: Site, name: str) -> bool:
+    """Whether the node's kernel log says now that its GPUs were reset."""
+    node = site.inventory.nodes[name]
+    log = node.labels.get("kernel_log", "/dev/kmsg")
+    argv = (node.python, "-I", "-c", _MARK, log, f"{RESET_MARK}\n")
+    answer = await site.run_program(name, argv, MARK_S, root=True)
+    return answer.outcome is Outcome.ANSWERED and answer.exit_status == 0
 
 
 async def _problem_of(site: Site, node: str) -> str:

@@ -34,6 +34,9 @@ from brctl.model.report import CheckResult, NodeReport
 FRESH = timedelta(hours=24)
 """An older event is history: the machine has run since, or was repaired (own judgement)."""
 
+RESET_MARK = "brctl: every GPU of this node was reset"
+"""What gpu.reset leaves in the kernel log: what the driver said before it is history."""
+
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 _PCI = r"(?P<domain>[0-9a-fA-F]{4,8}):(?P<bus>[0-9a-fA-F]{2}):(?P<device>[0-9a-fA-F]{2})"
@@ -55,7 +58,7 @@ _FOLLOW_A_LOST_GPU = {f"gpu.sxid.{FOLLOWS_A_LOST_GPU}", "gpu.xid.74", "gpu.xid.4
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """One judged line before grouping."""
+    """One judged line before grouping; `over` says it came before a reset of the GPUs."""
 
     kind: str
     device: str
@@ -64,6 +67,7 @@ class _Event:
     role: Role
     text: str
     line: KernelLine
+    over: bool = False
 
 
 def judge_xid_lines(report: NodeReport, result: CheckResult, spec: MeasurementSpec) -> Reading:
@@ -86,7 +90,12 @@ def _judge(
     boot_at = _boot_at(report, result)
     texts = [m.value for m in result.measurements if m.name == spec.name]
     lines = [parse_kernel_line(text, boot_at) for text in texts if isinstance(text, str)]
-    events = [event for line in lines if (event := event_of(line)) is not None]
+    reset = max((i for i, line in enumerate(lines) if RESET_MARK in line.message), default=-1)
+    events = [
+        replace(event, over=number < reset)
+        for number, line in enumerate(lines)
+        if (event := event_of(line)) is not None
+    ]
     uuids = {**_uuids_in(lines), **_uuid_by_pci(report)}
     judged = [_evidence(report, result, uuids, group) for group in _grouped(events)]
     found = tuple(_with_victims(judged))
@@ -212,9 +221,9 @@ def _pci(match: re.Match[str]) -> str:
 
 def _grouped(events: Iterable[_Event]) -> Iterable[list[_Event]]:
     """Events of one kind on one device together, in the order of their first line."""
-    groups: dict[tuple[str, str], list[_Event]] = {}
+    groups: dict[tuple[str, str, bool], list[_Event]] = {}
     for event in events:
-        groups.setdefault((event.kind, event.device), []).append(event)
+        groups.setdefault((event.kind, event.device, event.over), []).append(event)
     return groups.values()
 
 
@@ -225,9 +234,10 @@ def _evidence(
     latest = max(group, key=lambda e: (e.line.at is not None, e.line.at or _LONG_AGO))
     worst = max(group, key=lambda e: list(Weight).index(e.weight))
     device = uuids.get(latest.device.removeprefix("pci:"), latest.device)
-    old = _is_old(report, latest.line.at)
+    old = latest.over or _is_old(report, latest.line.at)
     times = f" ({len(group)} times)" if len(group) > 1 else ""
-    age = "; older than a day, so history" if old else ""
+    than = "the reset of the GPUs" if latest.over else "a day"
+    age = f"; older than {than}, so history" if old else ""
     return Evidence(
         kind=latest.kind,
         subject=Subject(report.node, device),

@@ -8,6 +8,7 @@ import pytest
 from brctl.actions.base import ACTIONS
 from brctl.actions.contract import ActionFailed, FailureKind
 from brctl.engine.run_site import RunSite
+from brctl.evidence.kernel_log import RESET_MARK
 from brctl.model.playbook import Json
 from tests.fakes.ground import FakeGround, fake_ground
 
@@ -59,6 +60,16 @@ async def test_a_node_of_a_stopped_job_may_be_reset(tmp_path: Path) -> None:
     with ground.world.change() as data:
         data["lost_gpus"] = ["n1"]
     assert (await verb.confirm(site, {"nodes": ["n1"]})).say == "n1: gpu:0 is lost"
+
+
+async def test_a_reset_of_all_leaves_a_mark_that_makes_older_xids_history(tmp_path: Path) -> None:
+    """One GPU alone leaves none: the Xids of the others still stand."""
+    site, ground = at(tmp_path, sealed_logs=["s2"])
+    done = await ACTIONS["gpu.reset"].apply(site, {"nodes": ["s1", "s2"]})
+    assert ground.world.read()["kernel_logs"] == {"s1": [["/dev/kmsg", f"{RESET_MARK}\n"]]}
+    assert done.say.endswith("the kernel log of s2 took no mark, its older Xids still count")
+    await ACTIONS["gpu.reset"].apply(site, {"nodes": ["s1"], "gpus": [1]})
+    assert len(ground.world.read()["kernel_logs"]["s1"]) == 1
 
 
 async def test_a_reboot_is_ordered_once_and_seen_by_another_boot(tmp_path: Path) -> None:

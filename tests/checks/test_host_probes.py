@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from brctl.evidence.kernel_log import RESET_MARK
 from tests.checks.probes import load_probe, read
 
 
@@ -140,3 +141,15 @@ def test_a_process_that_waits_to_become_a_rank_is_no_leftover(tmp_path: Path) ->
             values = {row["name"]: row["value"] for row in readings.rows}
             assert values["host.leftovers.count"] == count
         waiting.kill()
+
+
+def test_driver_lines_come_in_their_order_with_the_mark_of_a_reset(tmp_path: Path) -> None:
+    """A mark counts by what stands before it; without a prefix of its own it is still a line."""
+    log = tmp_path / "kmsg"
+    xid = "3,1,5,-;NVRM: Xid (PCI:0000:4b:00): 79, GPU has fallen off the bus."
+    log.write_text(f"{xid}\n6,2,6,-;eth0: link up\n{RESET_MARK}\n3,3,7,-;NVRM: again\n")
+    module = load_probe("gpu.xid")
+    readings = module.Readings()
+    module.measure(readings, {"kernel_log": str(log)})
+    lines = [row["value"] for row in readings.rows if row["name"] == "gpu.xid.line"]
+    assert lines == [xid, RESET_MARK, "3,3,7,-;NVRM: again"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brctl.evidence.kernel_line import parse_kernel_line
-from brctl.evidence.kernel_log import judge_kernel_lines, judge_xid_lines
+from brctl.evidence.kernel_log import RESET_MARK, judge_kernel_lines, judge_xid_lines
 from brctl.evidence.kernel_signatures import GPU_SIGNATURES, SIGNATURES
 from brctl.evidence.reading import Reading
 from brctl.evidence.sxid import SXIDS, Severity
@@ -37,6 +37,17 @@ def judge(*lines: str, uuids: tuple[tuple[str, str], ...] = ()) -> Reading:
     )
     report = NodeReport("n1", Outcome.ANSWERED, (devices, result), received_at=NOW)
     return judge_xid_lines(report, result, MeasurementSpec("gpu.xid.line", "text", "line"))
+
+
+def test_what_came_before_a_reset_of_the_gpus_is_history() -> None:
+    """It is still told, but convicts nobody; the same Xid after the reset does."""
+    mark = f"6,20,3995000000,-;{RESET_MARK}"
+    before, after = f"3,1,3990000000,-;{MESSAGE}", f"3,30,3999000000,-;{MESSAGE}"
+    (old,) = judge(before, mark).evidence[:1]
+    assert (old.weight, old.role) == (Weight.CONTEXT, Role.CONTEXT)
+    assert old.text.endswith("; older than the reset of the GPUs, so history")
+    old, new = judge(before, mark, after).evidence
+    assert (old.weight, new.weight) == (Weight.CONTEXT, Weight.CONVICTS)
 
 
 @pytest.mark.parametrize(

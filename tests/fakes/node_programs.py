@@ -32,12 +32,22 @@ def run_program(world: WorldFile, node: str, argv: Sequence[str], *, root: bool)
             data.setdefault("boots", {})[node] = boots + (node not in data.get("stuck", []))
             data["effects"].append(f"reboot {node}")
         return Answer(node, Outcome.DIED, None, b"", b"", 0.0, "connection lost")
+    if words[1:3] == ("-I", "-c"):
+        return _mark_log(world, node, words[4:])
     assert words[:2] == ("nvidia-smi", "--gpu-reset"), words
     if node in data.get("unresettable", []):
         return _answer(node, "GPU 00000000:18:00.0 is currently in use.\n", 19)
     with world.change() as data:
         data["effects"].append(f"reset gpus of {node}")
     return _answer(node, "All done.\n")
+
+
+def _mark_log(world: WorldFile, node: str, words: tuple[str, ...]) -> Answer:
+    with world.change() as data:
+        if node in data.get("sealed_logs", []):
+            return _answer(node, "", 1)
+        data.setdefault("kernel_logs", {}).setdefault(node, []).append(list(words))
+    return _answer(node, "")
 
 
 def _answer(node: str, text: str, status: int = 0) -> Answer:

@@ -67,10 +67,12 @@ def main(measure):
 
 
 UPTIME, COUNT, LINE = "gpu.xid.uptime_s", "gpu.xid.lines_read", "gpu.xid.line"
-WANTED = re.compile(r"NVRM|nvidia-nvswitch|fallen off the bus|infoROM|lib(?:cuda|nccl)")
+WANTED = re.compile(
+    r"NVRM|nvidia-nvswitch|fallen off the bus|infoROM|lib(?:cuda|nccl)|brctl: every GPU"
+)
 PREFIX = re.compile(
     r"<\d+>|\d+,\d+,\d+,|\[|[a-z]+ *:[a-z]+ *:|\d{4}-\d\d-\d\dT|[A-Z][a-z]{2} [ \d]\d \d\d:"
-    r"|\S+ kernel:|kernel:|NVRM:|nvidia"
+    r"|\S+ kernel:|kernel:|NVRM:|nvidia|brctl: "
 )
 
 LINE_LIMIT = 1024
