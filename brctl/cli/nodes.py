@@ -1,12 +1,14 @@
 """`brctl nodes list|show|diff` and `brctl ls`: what the last sweeps say; no node is asked."""
 
 import asyncio
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.nodes_label import label
 from brctl.cli.survey_lines import known_lines
 from brctl.cli.typed import typed
 from brctl.model.errors import UsageError, did_you_mean
@@ -14,6 +16,7 @@ from brctl.model.sweep import Health
 
 if TYPE_CHECKING:
     from brctl.engine.wiring import World
+    from brctl.view.nodes import NodeLine
     from brctl.view.page import Page
 
 app = new_app()
@@ -23,42 +26,73 @@ Cordoned = Annotated[bool, typer.Option("--cordoned", help="only cordoned nodes"
 Reasons = Annotated[bool, typer.Option("-R", "--reasons", help="who cordoned, why")]
 
 
+Sort = Annotated[str, typer.Option("--sort", help="column to order by")]
+Columns = Annotated[str, typer.Option("--columns", help="only these: state,node,rack")]
+
+
 @app.callback(invoke_without_command=True)
 def nodes(
-    ctx: typer.Context, state: State = "", cordoned: Cordoned = False, reasons: Reasons = False
+    ctx: typer.Context,
+    state: State = "",
+    cordoned: Cordoned = False,
+    reasons: Reasons = False,
+    sort: Sort = "",
+    columns: Columns = "",
 ) -> None:
     """List nodes, or show one, or say who is different; nothing is asked of them."""
     if ctx.invoked_subcommand is None:
-        list_nodes(ctx, state, cordoned, reasons)
+        list_nodes(ctx, state, cordoned, reasons, sort, columns)
 
 
 @app.command("list")
 def list_nodes(
-    ctx: typer.Context, state: State = "", cordoned: Cordoned = False, reasons: Reasons = False
+    ctx: typer.Context,
+    state: State = "",
+    cordoned: Cordoned = False,
+    reasons: Reasons = False,
+    sort: Sort = "",
+    columns: Columns = "",
 ) -> None:
     """List nodes; nothing is asked of them."""
-    asyncio.run(_list(ctx.obj, _states(state), cordoned=cordoned, reasons=reasons))
+    if reasons and (sort or columns):
+        raise UsageError("-R has columns of its own: leave out --sort and --columns")
+    chosen = _Chosen(_states(state), cordoned, reasons, sort, columns)
+    asyncio.run(_list(ctx.obj, chosen))
 
 
-async def _list(
-    invocation: Invocation, wanted: frozenset[Health], *, cordoned: bool, reasons: bool
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Which nodes are listed, and how."""
+
+    states: frozenset[Health]
+    cordoned: bool
+    reasons: bool
+    sort: str
+    columns: str
+
+    def takes(self, line: "NodeLine") -> bool:
+        health = line.health.health if line.health is not None else None
+        return (not self.states or health in self.states) and (
+            not self.cordoned or line.cordon is not None
+        )
+
+
+async def _list(invocation: Invocation, chosen: _Chosen) -> None:
     from brctl.engine.survey import survey
     from brctl.engine.sweeping import choose_nodes
     from brctl.engine.wiring import open_world
     from brctl.view.nodes import nodes_page
+    from brctl.view.nodes_table import read_table
 
     settings = invocation.settings()
     async with open_world(settings) as world:
         names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        labels = {label for node in world.inventory.nodes.values() for label in node.labels}
+        table = read_table(chosen.columns, chosen.sort, labels)
         known = await survey(world, names)
-    lines = [
-        line
-        for line in known_lines(known)
-        if (not wanted or (line.health is not None and line.health.health in wanted))
-        and (not cordoned or line.cordon is not None)
-    ]
-    invocation.finish(nodes_page(lines, known.age_s, reasons=reasons), settings.context)
+    lines = [line for line in known_lines(known) if chosen.takes(line)]
+    page = nodes_page(lines, known.age_s, reasons=chosen.reasons, table=table)
+    invocation.finish(page, settings.context)
 
 
 def _states(text: str) -> frozenset[Health]:
@@ -68,6 +102,9 @@ def _states(text: str) -> frozenset[Health]:
         if name not in known:
             raise UsageError(f"--state {name}: unknown; {did_you_mean(name, known)}")
     return frozenset(map(Health, names))
+
+
+app.command("label")(label)
 
 
 @app.command("show")

@@ -24,7 +24,7 @@ class Word:
 WORDS: Mapping[str, Word] = {
     "status": Word("brctl.cli.status", "one screen: nodes, jobs, open verdicts, next command"),
     "ls": Word("brctl.cli.nodes", "list nodes with state, check and reason", "list"),
-    "nodes": Word("brctl.cli.nodes", "one node with its history; who differs from the majority"),
+    "nodes": Word("brctl.cli.nodes", "one node with its history; who differs; label nodes"),
     "sweep": Word("brctl.cli.sweep", "health sweep of many nodes (cron's verb)"),
     "dx": Word("brctl.cli.diagnose", "evidence to verdict, for a job or for nodes"),
     "why": Word("brctl.cli.verdict", "explain a verdict down to the raw line", "explain"),

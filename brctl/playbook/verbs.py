@@ -57,7 +57,7 @@ VERBS: Mapping[str, Verb] = {
         safety=Safety.DISRUPTIVE, undoable=True, takes_nodes=True,
     ),
     "node.label": Verb(
-        _set("nodes"), _set("labelled"), _set("set", "remove"),
+        _set("nodes"), _set("labelled"), _set("set", "remove", "owner"),
         safety=Safety.REVERSIBLE, undoable=True,
     ),
     "ckpt.select": Verb(

@@ -9,6 +9,7 @@ from brctl.model.nodeset import fold
 from brctl.model.sweep import Health, NodeHealth
 from brctl.model.units import describe_duration
 from brctl.model.verdict import Verdict
+from brctl.view.nodes_table import Table, shown_rows, table_text
 from brctl.view.page import Page
 from brctl.view.schema import NodeRow
 from brctl.view.sweep import WORDS
@@ -32,14 +33,31 @@ class NodeLine:
     job: str | None
 
 
-def nodes_page(lines: Sequence[NodeLine], age_s: float | None, *, reasons: bool) -> Page:
-    """The answer of `brctl ls`, or of `brctl ls -R`."""
+def nodes_page(
+    lines: Sequence[NodeLine], age_s: float | None, *, reasons: bool, table: Table | None = None
+) -> Page:
+    """The answer of `brctl ls`, of `brctl ls -R`, or of one with columns that were asked for."""
     rows = tuple(_row(line) for line in lines)
+    if table is not None:
+        pairs = [(row, line.node.labels) for row, line in zip(rows, lines, strict=True)]
+        return _table_page(rows, shown_rows(table, pairs), age_s, table)
     text = _reasons_text(lines) if reasons else _state_text(rows)
     if not reasons:
         text += f"\n{age_text(age_s)}"
     body = {"nodes": list(rows), "data_age_seconds": age_s}
     return Page("Nodes", body, text, names=tuple(row["node"] for row in rows), rows=rows)
+
+
+def _table_page(
+    rows: Sequence[NodeRow],
+    shown: Sequence[Mapping[str, str | None]],
+    age_s: float | None,
+    table: Table,
+) -> Page:
+    text = f"{table_text(shown, table)}\n{age_text(age_s)}"
+    body = {"nodes": list(rows), "data_age_seconds": age_s}
+    names = tuple(str(row["node"]) for row in shown if row.get("node"))
+    return Page("Nodes", body, text, names=names, rows=tuple(shown))
 
 
 def _row(line: NodeLine) -> NodeRow:

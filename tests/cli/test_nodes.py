@@ -1,6 +1,7 @@
 """`brctl nodes` and `brctl report` over sweeps on disk; no node is asked."""
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -99,10 +100,39 @@ def test_diff_names_the_reference_first_and_the_odd_one_below(config: Path) -> N
 def test_nodes_alone_lists_them(config: Path) -> None:
     """`brctl nodes`, `brctl nodes list` and `brctl ls` are one."""
     record(config, 1, [node("n1", Health.CRITICAL)])
-    bare = call(nodes_module, config, "--state", "crit")[1]
-    assert bare == call(nodes_module, config, "list", "--state", "crit")[1]
-    assert "n1" in bare
-    assert "n2" not in bare
+    bare = call(nodes_module, config, "--state", "crit")[1].splitlines()
+    listed = call(nodes_module, config, "list", "--state", "crit")[1].splitlines()
+    assert bare[:-1] == listed[:-1]
+    # Time passes between the two: how old the data is may differ, and not in its shape.
+    assert all(re.fullmatch(r"data \d+m\d\d old", lines[-1]) for lines in (bare, listed))
+    assert [line.split()[:2] for line in bare[:-1]] == [["STATE", "NODES"], ["CRIT", "n1"]]
+
+
+def test_the_list_in_the_order_and_with_the_columns_one_asks_for(config: Path) -> None:
+    """Equal lines share their nodes; labels of the inventory are columns too."""
+    record(config, 1, [node("n1"), node("n2", Health.CRITICAL), node("n3", Health.WARNING)])
+    text = call(nodes_module, config, "--columns", "node,state,rack", "--sort", "state")[1]
+    assert [line.split() for line in text.splitlines()[:-1]] == [
+        ["NODES", "STATE", "RACK"], ["n2", "CRIT", "r12"], ["n3", "WARN", "r12"],
+        ["n1", "OK", "r12"], ["n4", "not", "swept", "r12"],
+    ]  # fmt: skip
+    text = call(nodes_module, config, "--columns", "rack,node")[1]
+    assert [line.split() for line in text.splitlines()[:-1]] == [
+        ["RACK", "NODES"], ["r12", "n[1-4]"],
+    ]  # fmt: skip
+    words = ("list", "--sort", "state", "--columns", "node,check", "-o", "csv")
+    assert call(nodes_module, config, *words)[1].split() == [
+        "node,check", "n2,gpu.ecc", "n3,gpu.ecc", "n1,", "n4,",
+    ]  # fmt: skip
+    assert call(nodes_module, config, "--sort", "state", "-o", "name")[1].split()[0] == "n2"
+    whole = json.loads(call(nodes_module, config, "--columns", "node", "--json")[1])
+    assert "detail" in whole["nodes"][0]
+    with pytest.raises(UsageError, match=r"--columns rakc: no such column; known: .*rack"):
+        call(nodes_module, config, "--columns", "rakc")
+    with pytest.raises(UsageError, match="--sort since: no such column; known: node, role, state"):
+        call(nodes_module, config, "--sort", "since")
+    with pytest.raises(UsageError, match="-R has columns of its own"):
+        call(nodes_module, config, "-R", "--sort", "node")
 
 
 def test_flappers_are_reported_worst_first(config: Path) -> None:

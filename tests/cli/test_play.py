@@ -308,3 +308,37 @@ def test_a_run_whose_waiting_process_died_is_found_by_the_next_sweep(
     assert asyncio.run(expire_overdue(tmp_path / "state", now())) == ("R-0001",)
     _until("expired", tmp_path, "R-0001")
     assert asyncio.run(expire_overdue(tmp_path / "state", now())) == ()
+
+
+def test_people_label_nodes_and_take_their_labels_back(
+    brctl: Brctl, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Set, changed, taken back as runs; labels of others and of brctl itself are refused."""
+    table = tmp_path / "state" / "static" / "here.json"
+
+    def labels() -> dict[str, dict[str, str]]:
+        found = json.loads(table.read_text())["labels"]
+        return {node: {k: v["value"] for k, v in of.items()} for node, of in found.items() if of}
+
+    assert brctl("nodes", "label", "n[1-2]", "ticket=RMA-1", "brctl.dev/watch=yes") == 0
+    assert brctl("nodes", "label", "n1", "ticket=RMA-2") == 0
+    assert labels()["n1"] == {"ticket": "RMA-2", "watch": "yes"}
+    capsys.readouterr()
+    assert brctl("nodes", "label", "n[1-2]", "ticket-", "--dry-run") == 0
+    assert "label ticket: RMA-2 -> none" in capsys.readouterr().out
+    assert brctl("nodes", "label", "n[1-2]", "ticket-") == 0
+    assert brctl("nodes", "label", "n[1-2]", "ticket-") == 0  # nothing is left to do
+    assert labels() == {"n1": {"watch": "yes"}, "n2": {"watch": "yes"}}
+    state = json.loads(table.read_text())
+    state["labels"]["n1"]["burnin"] = {"value": "R-0007", "owner": "brctl:R-0007", "former": None}
+    state["labels"]["n2"]["rack"] = {"value": "r1", "owner": "", "former": None}
+    table.write_text(json.dumps(state))
+    for words, said in (
+        (("n[1-2]", "burnin-"), "n1: label burnin was set by run R-0007"),
+        (("n[1-2]", "rack=r2"), "n2: label rack was set by somebody else"),
+    ):
+        assert brctl("nodes", "label", *words) == 5
+        assert said in capsys.readouterr().err
+    for wrong in (["n1", "role=x"], ["n1", "a b=c"], ["n1", "ticket"], ["n1", "a=1", "a-"], ["n1"]):
+        assert brctl("nodes", "label", *wrong) == 64
+    assert state == json.loads(table.read_text())
