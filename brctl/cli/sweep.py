@@ -170,6 +170,7 @@ def _finish(request: _Request, world: "World", result: "Sweep", changes: "Change
 
 
 def _metrics(request: _Request, world: "World", result: "Sweep", code: ExitCode) -> str:
+    from brctl.engine.standby_metrics import standby_totals
     from brctl.engine.sweep_history import SweepHistory
     from brctl.engine.sweep_telling import failure_totals
     from brctl.view.prometheus import prometheus_text
@@ -180,7 +181,7 @@ def _metrics(request: _Request, world: "World", result: "Sweep", code: ExitCode)
         world.settings.context,
         request.question.profile,
         code,
-        {**history.totals(), **failure_totals(world, say)},
+        {**history.totals(), **failure_totals(world, say), **standby_totals(world, say)},
         history.last_success_at(result.id),
     )
 

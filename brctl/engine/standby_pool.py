@@ -157,3 +157,11 @@ def daily_rate(state_dir: Path, machines: int, now: datetime) -> Rate:
 def age_s(moment: str | None, now: datetime) -> float | None:
     """Seconds since a moment of the pool's file."""
     return None if moment is None else (now - parse_rfc3339(moment)).total_seconds()
+
+
+def still_parked(known: Standby, now: datetime) -> bool:
+    """Whether processes may still wait: they end by themselves when their lease is over."""
+    age = age_s(known.parked_at, now)
+    if not known.parked_for or age is None:
+        return False
+    return known.lease_s == 0 or age <= known.lease_s

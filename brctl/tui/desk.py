@@ -14,6 +14,7 @@ import msgspec
 from brctl.engine import alert_store, clock, node_states, sweep_store, verdict_store
 from brctl.engine.history_database import database_path
 from brctl.engine.node_states import Known, PastState
+from brctl.engine.standby_pool import Pool, load_pool
 from brctl.engine.verdict_store import StoredVerdict
 from brctl.inventory.load import load_inventory
 from brctl.journal import incident_notes as notes
@@ -123,6 +124,7 @@ class StateDesk:
             guard=self._guard,
             notes=self._try("notes", partial(notes.read_notes, self._settings.state_dir), {}),
             alerts=self._try("alerts", partial(alert_store.load_all, self._settings.state_dir), ()),
+            pool=self._try("standbys", self._read_pool, Pool()),
             troubles=tuple(self._troubles),
         )
 
@@ -186,6 +188,9 @@ class StateDesk:
         except _UNREADABLE as error:
             self._troubles.append(f"{what}: {error}")
             return instead
+
+    def _read_pool(self) -> Pool:
+        return load_pool(self._settings.state_dir, self._settings.context)
 
     def _read_inventory(self) -> Inventory:
         if self._inventory is None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from brctl.engine.standby_pool import Pool
 from brctl.engine.verdict_store import StoredVerdict, VerdictState
 from brctl.model.alert import AlertIncident
 from brctl.model.event import Event
@@ -159,6 +160,7 @@ class Facts:
         swept_at: Start of the newest sweep; None when nothing was swept yet.
         guard: The eviction budget in one sentence, "" when it is not known.
         alerts: What alerts from outside have opened.
+        pool: The standbys, as they were last asked.
         troubles: What could not be read, in sentences; shown, never hidden.
     """
 
@@ -177,6 +179,7 @@ class Facts:
     guard: str = ""
     notes: Mapping[str, tuple[tuple[datetime, str, str], ...]] = field(default_factory=dict)
     alerts: tuple[AlertIncident, ...] = ()
+    pool: Pool = field(default_factory=Pool)
     troubles: tuple[str, ...] = ()
 
     @property

@@ -1,11 +1,13 @@
 """Screen 6: backup nodes and checkpoints, what a swap would use."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from textual.widget import Widget
 
-from brctl.model.inventory import NodeRole
+from brctl.engine.standby_pool import Standby, age_s, still_parked
 from brctl.model.job import Job
+from brctl.model.units import describe_duration
 from brctl.tui.facts import Facts, NodeFact
 from brctl.tui.frame import Frame
 from brctl.tui.letters import LOOKS
@@ -15,25 +17,45 @@ from brctl.tui.times import Times
 
 
 def standby_rows(facts: Facts, times: Times) -> list[Row]:
-    """One line a standby; then where each job saves."""
-    spares = [f for f in facts.nodes if f.node.role is NodeRole.STANDBY]
+    """One line a node of the pool, or where processes wait; then where each job saves."""
+    pool = facts.pool
+    members = pool.members(facts.inventory)
+    shown = [f for n in dict.fromkeys([*members, *pool.parked()]) if (f := facts.node(n))]
+    spares = [f for f in shown if f.name in members]
     free = sum(f.cordon is None and not f.job for f in spares)
-    rows = [row(("standby ", Tone.HEAD), f"{len(spares)} in the inventory, {free} neither cordoned"
+    rows = [row(("standby ", Tone.HEAD), f"{len(spares)} in the pool, {free} neither cordoned"
                 " nor carrying a job")]  # fmt: skip
-    if spares:
+    if shown:
         rows += table(
-            ("", "NODE", "STATE", "JOB", "ASKED", "NOTE"), (_line(f, times) for f in spares)
+            ("", "NODE", "STATE", "JOB", "ASKED", "PARKED", "NOTE"),
+            (_line(fact, facts, times) for fact in shown),
         )
+    if pool.parked():
+        rows.append(row(("parked: as last asked; now: brctl standby list", Tone.DIM)))
     return [*rows, blank(), heading("checkpoints"), *_checkpoints(facts)]
 
 
-def _line(fact: NodeFact, times: Times) -> tuple[tuple[tuple[str, Tone] | str, ...], str]:
-    look = LOOKS[fact.state]
+def _line(
+    fact: NodeFact, facts: Facts, times: Times
+) -> tuple[tuple[tuple[str, Tone] | str, ...], str]:
+    look, known = LOOKS[fact.state], facts.pool.of(fact.name)
     note = ": ".join(fact.cordon) if fact.cordon else f"{fact.check} {fact.detail}".strip()
     return (
         (look.letter, look.tone), safe(fact.name, 40), (fact.state.value, look.tone),
-        safe(fact.job or "-", 30), times.of(fact.at), safe(note, 200),
+        safe(fact.job or "-", 30), times.of(fact.at), _parked(known, facts.read_at),
+        safe(note or known.note, 200),
     ), f"node:{fact.name}"  # fmt: skip
+
+
+def _parked(known: Standby, now: datetime) -> str:
+    """For which job how many wait, and how old that knowledge is; never more than was seen."""
+    if not known.parked_for:
+        return "-"
+    job, age = safe(known.parked_for, 30), age_s(known.parked_at, now)
+    if age is None or not still_parked(known, now):
+        return f"{job}: lease over"
+    beside = " beside" if known.beside else ""
+    return f"{job}: {known.parked_ranks}{beside}, {describe_duration(max(age, 0.0))} ago"
 
 
 def _checkpoints(facts: Facts) -> list[Row]:

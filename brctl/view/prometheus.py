@@ -20,6 +20,8 @@ _HELP = {
     "brctl_check_failing_nodes": ("gauge", "Nodes a check found fault with."),
     "brctl_check_duration_seconds_max": ("gauge", "Slowest node of each check, last sweep."),
     "brctl_check_timeouts_total": ("counter", "Probes killed at their deadline."),
+    "brctl_standby_nodes": ("gauge", "Standbys by state, as they were last asked or tested."),
+    "brctl_standby_parked_ranks": ("gauge", "Processes parked for a job's ranks, as last asked."),
     "brctl_notify_failures_total": ("counter", "Notices a sink could not be told."),
     "brctl_transport_errors_total": ("counter", "Nodes that could not be asked, by kind."),
 }
