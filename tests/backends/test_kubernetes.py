@@ -210,7 +210,7 @@ async def test_stand_in_a_failed_job_is_made_anew_to_start_again(
     cluster: KubeCluster, backend: KubernetesBackend, job: Job, tmp_path: Path
 ) -> None:
     """Kubernetes never runs a Failed Job again; the exit code was seen before it goes."""
-    crash = f"[ -e {tmp_path}/well ] && exec sleep 600; sleep 0.3; exit 7"
+    crash = f"[ -e {tmp_path}/well ] && exec sleep 600; exit 7"
     cluster.add_job("trainer", job.name, 3, ["/bin/sh", "-c", crash], backoffLimit=0)
     failed = await backend.start_job(job, "", "R-1")
     assert failed.failed

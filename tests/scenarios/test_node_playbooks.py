@@ -115,6 +115,7 @@ def test_a_gpu_in_use_is_not_reset_and_a_lost_one_needs_a_reboot(lab: Lab) -> No
         assert says in found.record.failed_error
         assert lab.paths.node(node).nvml.read_text() == before
         assert view(found.run_dir).record.failed_step == "reset"
+        assert node in json.loads((lab.paths.state / "static" / "lab.json").read_text())["cordons"]
 
 
 def test_good_nodes_come_back_one_by_one_and_bad_ones_stay_out(lab: Lab) -> None:
