@@ -36,6 +36,7 @@ UNCHANGED: Mapping[str, tuple[dict[str, Json], dict[str, Any]]] = {
     "uncordon": ({"nodes": "n1"}, {"cordons": CORDONED}),
     "evacuate": ({"nodes": "n[3-4]"}, {"spare": []}),
     "drain": ({"nodes": "n1"}, {}),
+    "label": ({"nodes": "n1", "set": "ticket=RMA-1"}, {}),
     "return-to-service": (
         {"nodes": "s1", "golden": ""},
         {"cordons": {"s1": CORDONED["n1"]}},
