@@ -1,4 +1,4 @@
-"""`brctl report flappers`: what many sweeps say together."""
+"""`brctl report flappers|fleet`: what many sweeps and many nodes say together."""
 
 import asyncio
 from datetime import timedelta
@@ -42,3 +42,31 @@ async def _flappers(invocation: Invocation, since: str, least: int) -> None:
         found = [row for row in history.flappers(since_at, least) if row[0] in chosen]
         sweeps = history.sweeps_since(since_at)
     invocation.finish(flappers_page(found, sweeps, since), settings.context)
+
+
+@app.command()
+def fleet(
+    ctx: typer.Context,
+    since: Annotated[str, typer.Option("--since", help="flappers of the last 7d")] = "7d",
+) -> None:
+    """Say all nodes' states, hardware, versions, silent ones and flappers; exit 3 unswept."""
+    asyncio.run(_fleet(ctx.obj, since))
+
+
+async def _fleet(invocation: Invocation, since: str) -> None:
+    from brctl.cli.survey_lines import known_lines
+    from brctl.engine.fleet_report import fleet_facts
+    from brctl.engine.survey import survey
+    from brctl.engine.sweeping import choose_nodes
+    from brctl.engine.wiring import open_world
+    from brctl.model.units import parse_duration_s
+    from brctl.view.fleet import fleet_page
+
+    back = timedelta(seconds=typed("--since", since, parse_duration_s))
+    settings = invocation.settings()
+    async with open_world(settings) as world:
+        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        known = await survey(world, names)
+        facts = fleet_facts(world, known, back)
+        page = fleet_page(known_lines(known), facts, known.age_s, world.now(), since)
+    invocation.finish(page, settings.context)

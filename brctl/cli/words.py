@@ -53,7 +53,7 @@ WORDS: Mapping[str, Word] = {
     "incident": Word("brctl.cli.incident", "one time line of a fault: list, show, note, export"),
     "ingest": Word("brctl.cli.ingest", "take alerts from outside: ingest alertmanager"),
     "notify": Word("brctl.cli.notify", "who is told outside: list, render, test"),
-    "report": Word("brctl.cli.report", "what comes and goes over many sweeps"),
+    "report": Word("brctl.cli.report", "the fleet on one page; what comes and goes"),
     "doctor": Word("brctl.cli.doctor", "is this controller able to work: ssh, tools, permissions"),
     "schema": Word("brctl.cli.schema", "JSON Schemas of documents and files"),
     "inventory": Word("brctl.cli.inventory", "who is there, and which source says so"),

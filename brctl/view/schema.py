@@ -322,6 +322,7 @@ DOCUMENTS: dict[str, type] = {
 ENVELOPE_ONLY = (
     "Baseline", "Burnin", "BurninResults", "Check", "CheckList", "Checkpoints", "CodeChanges",
     "Completions", "Config", "ConfigPath", "Doctor", "DoctorSsh", "Ecc", "EccHistory", "Flappers",
+    "Fleet",
     "Help", "HostKeys", "ImportedChecks", "Incident", "IncidentExport", "IncidentList", "Ingested",
     "Inventory", "InventoryCheck", "InventorySources", "Job", "LabDemo", "LabDown", "LabFault",
     "LabFaults", "LabHealed", "LabStatus", "LogRuleList", "LogRuleTrial", "NewCheck", "Node",

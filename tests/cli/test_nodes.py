@@ -152,3 +152,42 @@ def test_no_sweep_is_not_no_flapper(config: Path) -> None:
     """Exit 3 and the words: nothing was looked at."""
     code, text = call(report_module, config, "flappers", "--since", "1h")
     assert (code, text) == (3, "UNKNOWN  no sweep was recorded in the last 1h\n")
+
+
+def test_the_fleet_on_one_page(config: Path) -> None:
+    """States, hardware, versions, who is silent since when, what flaps; and nothing made up."""
+    own = "nodes: {n1: {gpus: 8, gpu_model: H100}, 'n[2-4]': {gpus: 8}}\n"
+    (config.parent / "own.yaml").write_text(OWN.partition("nodes:")[0] + own)
+    code, text = call(report_module, config, "fleet")
+    assert code == 3
+    assert text.startswith("4 nodes  never swept; run: brctl sweep\n\nSTATE      COUNT  NODES\n")
+    for i in range(12):
+        bad = Health.CRITICAL if i % 3 == 0 else Health.OK
+        record(config, 120 - i, [node("n2", bad), node("n3", Health.UNKNOWN)])
+    record(
+        config,
+        2,
+        [versioned("n1", "570.148"), versioned("n2", "570.133"), node("n3", Health.UNKNOWN)],
+    )
+    code, text = call(report_module, config, "fleet")
+    assert code == 0
+    tables = [[line.split(None, 3) for line in part.splitlines()] for part in text.split("\n\n")]
+    assert tables[1][1:] == [
+        ["UNKNOWN", "1", "n3"],
+        ["OK", "2", "n[1-2]"],
+        ["not", "swept", "1", "n4"],
+    ]
+    assert "3      n[2-4]" in text
+    assert "8 x H100 by the inventory" in text
+    assert tables[3][1:] == [["host.versions.driver", "570.133", "1", "n2"], ["570.148", "1", "n1"]]
+    assert tables[4][1:] == [["n4", "-", "never", "swept"], ["n3", "2h00", "no", "TCP connection"]]
+    assert tables[5][1:] == [["n2", "gpu.ecc", "4"]]
+    found = json.loads(call(report_module, config, "fleet", "--json")[1])
+    assert found["kind"] == "Fleet"
+    assert found["states"]["not swept"]["folded"] == "n4"
+    assert [s["node"] for s in found["silent"]] == ["n4", "n3"]
+    assert found["silent"][0]["since"] is None
+    assert found["versions"]["host.versions.driver"][0] == {
+        "is": "570.133", "count": 1, "nodes": ["n2"], "folded": "n2",
+    }  # fmt: skip
+    assert call(report_module, config, "fleet", "-w", "n4")[0] == 3
