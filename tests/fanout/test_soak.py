@@ -1,10 +1,21 @@
-"""Many sweeps through one transport while nodes die and return: nothing leaks, all is told once."""
+"""Many sweeps while nodes die and return: nothing leaks, and every change is told once.
+
+    BRCTL_SOAK_ROUNDS=500 python -m pytest -s -n 0 tests/fanout/test_soak.py
+
+Through one transport that lives as long as the test, and through the broker, where each sweep is a
+client of its own and the broker is what lives. Memory is that of the process that lives on; with
+the direct transport this includes the sixteen servers.
+"""
 
 import asyncio
 import gc
 import json
 import os
+import signal
+import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +24,9 @@ import pytest
 
 from brctl.engine.sweep_history import SweepHistory
 from brctl.fanout.asyncssh_transport import AsyncsshTransport
+from brctl.fanout.broker import LOCK_NAME
+from brctl.fanout.broker_transport import BrokerTransport
+from brctl.fanout.contract import Transport
 from brctl.library.config import SshSettings
 from brctl.model.inventory import Node
 from brctl.model.sweep import Health, NodeHealth, Sweep
@@ -22,6 +36,9 @@ from tests.sweep.healths import START
 
 ROUNDS = int(os.environ.get("BRCTL_SOAK_ROUNDS", "36"))
 NODES = 16
+GROWTH_MB = 8.0
+"""From a quarter of the rounds to the last; 500 sweeps that leak a sweep's answers keep more."""
+
 ANSWER = "".join(
     json.dumps(line) + "\n" for line in (HELLO, result("c", envelope(1)), end(1))
 ).encode()
@@ -89,30 +106,91 @@ async def fleet(tmp_path: Path) -> AsyncIterator[tuple[SshSettings, list[Machine
         await machine.stop()
 
 
+@dataclass(frozen=True)
+class Level:
+    """What the process that lives on holds, all machines being alive."""
+
+    descriptors: int
+    children: int
+    resident_mb: float
+
+
+def level_of(pid: int) -> Level:
+    """Read from /proc; a thread's children are the process's."""
+    own = Path(f"/proc/{pid}")
+    children = sum(len(path.read_text().split()) for path in own.glob("task/*/children"))
+    pages = int((own / "statm").read_text().split()[1])
+    resident_mb = pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    return Level(len(os.listdir(own / "fd")), children, resident_mb)
+
+
+class Direct:
+    """One transport for all sweeps, in this process."""
+
+    def __init__(self, ssh: SshSettings, folder: Path) -> None:
+        self._transport = AsyncsshTransport(ssh)
+        self._ssh, self._folder = ssh, folder
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Transport]:
+        yield self._transport
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+class Brokered(Direct):
+    """A client for each sweep, as `brctl sweep` is one; the broker stays."""
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Transport]:
+        socket = self._folder / "run" / "broker.sock"
+        transport = BrokerTransport(self._ssh, {}, socket, lambda: AsyncsshTransport(self._ssh))
+        yield transport
+        await transport.close()
+
+    def pid(self) -> int:
+        return int((self._folder / "run" / LOCK_NAME).read_text())
+
+    async def close(self) -> None:
+        os.kill(self.pid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("way", [Direct, Brokered])
 async def test_nothing_leaks_and_every_transition_is_told_once(
-    fleet: tuple[SshSettings, list[Machine]], tmp_path: Path
+    way: type[Direct], fleet: tuple[SshSettings, list[Machine]], tmp_path: Path
 ) -> None:
-    """Each power-off is one new problem, each return one recovery, and descriptors stay level."""
+    """Each power-off is one new problem, each return one recovery, and what is held stays level."""
     ssh, machines = fleet
     nodes = [Node(f"n{i}", "127.0.0.1", machine.port) for i, machine in enumerate(machines)]
-    transport = AsyncsshTransport(ssh)
+    soak = way(ssh, tmp_path)
     history = SweepHistory(tmp_path)
     failures = told_new = told_back = 0
-    levels: list[int] = []
+    levels: list[Level] = []
     for round_ in range(ROUNDS):
         failures += await _weather(machines, round_)
-        swept = await _sweep(transport, nodes, round_)
+        async with soak.open() as transport:
+            swept = await _sweep(transport, nodes, round_)
         assert [n.health is Health.OK for n in swept.nodes] == [m.alive for m in machines]
         changes = history.record(swept, {}, timedelta(days=9999))
         told_new += len(changes.new) + sum(len(mass.nodes) for mass in changes.mass)
         told_back += len(changes.recovered)
         if all(machine.alive for machine in machines):
             gc.collect()
-            levels.append(len(os.listdir("/proc/self/fd")))
-    await transport.close()
+            levels.append(level_of(soak.pid()))
+    await soak.close()
     assert failures > 3
     assert (told_new, told_back) == (failures, failures)
-    assert max(levels) - min(levels) <= 2
+    first, last = levels[len(levels) // 4], levels[-1]
+    title = f"{way.__name__}: {ROUNDS} sweeps of {NODES} nodes, {failures} deaths"
+    sys.stdout.write(f"\n{title}\n  {first}\n  {last}\n")
+    held = [level.descriptors for level in levels]
+    assert max(held) - min(held) <= 2
+    assert first.children == last.children
+    assert last.resident_mb - first.resident_mb < GROWTH_MB
 
 
 async def _weather(machines: list[Machine], round_: int) -> int:
@@ -129,7 +207,7 @@ async def _weather(machines: list[Machine], round_: int) -> int:
     return 0
 
 
-async def _sweep(transport: AsyncsshTransport, nodes: list[Node], round_: int) -> Sweep:
+async def _sweep(transport: Transport, nodes: list[Node], round_: int) -> Sweep:
     checks = {"c": check("c")}
     judged: dict[str, NodeHealth] = {}
     async for report in sweep(transport, nodes, checks, limit=NODES):
