@@ -22,7 +22,13 @@ from tests.engine.test_remediate import ONCALL, effects, start
 from tests.fakes.ground import NOON, FakeGround, fake_ground
 from tests.fakes.run_here import carry
 
-RESET = load_playbook(shipped_dir("playbooks") / "reset-gpu.yaml")
+SHIPPED_RESET = load_playbook(shipped_dir("playbooks") / "reset-gpu.yaml")
+ESCALATES = (
+    b"    on_failure: escalate   # the GPUs are as they were, so the nodes stay out of service\n"
+)
+RESET = read_playbook(SHIPPED_RESET.text.replace(ESCALATES, b"", 1), "reset.yaml")
+"""As shipped, but a reset that fails is rolled back, as by default."""
+
 AGREED = Request("ann", typed="reset 1")
 
 
@@ -185,15 +191,14 @@ def start_reset(ground: FakeGround, playbook: object = RESET) -> tuple[Path, Exi
 
 
 def test_on_failure_of_a_clean_refusal_is_as_declared(tmp_path: Path) -> None:
-    """`escalate` leaves things as they are and asks for a human, whatever was or was not done."""
-    text = RESET.text.replace(
-        b"    safety: destructive\n", b"    safety: destructive\n    on_failure: escalate\n"
-    )
+    """As shipped it escalates: the nodes stay out of service, whatever was or was not done."""
+    assert ESCALATES in SHIPPED_RESET.text
     ground = fake_ground(tmp_path)
     change(ground, dead=[], held={"s1": 4711})
-    run_dir, code = start_reset(ground, read_playbook(text, "reset.yaml"))
+    run_dir, code = start_reset(ground, SHIPPED_RESET)
     assert code is ExitCode.NEEDS_HUMAN
     assert "nothing was done" in why(run_dir)
+    assert set(ground.world.read()["cordons"]) == {"s1"}
 
 
 def test_a_verification_that_cannot_be_written_out_fails_its_step(tmp_path: Path) -> None:
