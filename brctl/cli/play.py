@@ -277,19 +277,19 @@ def history(
     settings = invocation.settings()
     rows = []
     for found in remediate.history(settings.state_dir, node, by):
-        events = read_journal(found.run_dir).events
-        inputs = load_inputs(found.run_dir)
+        inputs, began_at = load_inputs(found.run_dir), found.began_at
         rows.append(
             {
                 "run": found.run,
-                "started_at": rfc3339(events[0].at) if events else None,
+                "started_at": rfc3339(began_at) if began_at else None,
                 "playbook": found.playbook.name,
                 "state": found.state,
-                "seconds": (events[-1].at - events[0].at).total_seconds() if events else 0.0,
+                "seconds": found.seconds,
                 "nodes": ",".join(nodes_named(found.playbook, inputs.inputs)),
                 "verdict": inputs.verdict_id,
                 "by": load_request(found.run_dir).by,
                 "exit_code": found.record.exit_code,
             }
         )
-    invocation.finish(history_page(rows), settings.context)
+    which = [f"about {node}" if node else "", f"by {by}" if by else ""]
+    invocation.finish(history_page(rows, " ".join(filter(None, which))), settings.context)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from brctl.engine import alert_store
-from brctl.engine.run_files import INPUTS, frozen_playbook, load_inputs
+from brctl.engine.run_files import INPUTS, listed_playbook, load_inputs
 from brctl.engine.verdict_store import StoredVerdict, load_all
 from brctl.journal.incident_notes import read_notes
 from brctl.journal.store import read_journal, run_dirs
@@ -49,7 +49,7 @@ def trails_of(state_dir: Path) -> dict[str, list[Trail]]:
 
 def trail_of(run_dir: Path) -> Trail:
     """One run's."""
-    return Trail(run_dir.name, frozen_playbook(run_dir).name, read_journal(run_dir).events)
+    return Trail(run_dir.name, listed_playbook(run_dir).name, read_journal(run_dir).events)
 
 
 def incident_of_run(state_dir: Path, facts: RunFacts) -> Incident:

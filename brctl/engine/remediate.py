@@ -6,7 +6,7 @@ A run is started in a process of its own and followed through its journal.
 import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from brctl.engine.run_files import (
     Request,
     add_approval,
     frozen_playbook,
+    listed_playbook,
     load_inputs,
     load_request,
     load_result,
@@ -48,6 +49,7 @@ from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import GroupsOf, read_demand, why_not_counted
 from brctl.playbook.direction import Direction, direction_of, may_turn
 from brctl.playbook.overrides import Override
+from brctl.playbook.plan import nodes_named
 from brctl.playbook.replay import TAKEN_BACK, RunRecord, replay
 from brctl.playbook.steps import StepState
 
@@ -71,6 +73,8 @@ class RunView:
     result: PastResult | None
     running: bool
     damage: tuple[str, ...]
+    began_at: datetime | None
+    last_at: datetime | None
 
     @property
     def state(self) -> str:
@@ -78,6 +82,13 @@ class RunView:
         if self.running:
             return "running"
         return self.record.result or "lost"
+
+    @property
+    def seconds(self) -> float:
+        """From its first line to its last."""
+        if self.began_at is None or self.last_at is None:
+            return 0.0
+        return (self.last_at - self.began_at).total_seconds()
 
 
 def create_run(ground: Ground, prepared: Prepared, request: Request) -> Path:
@@ -246,7 +257,12 @@ def _asked(run_dir: Path) -> Mapping[str, Json]:
 
 def view(run_dir: Path) -> RunView:
     """A run as its folder tells it."""
-    playbook, recording = frozen_playbook(run_dir), read_journal(run_dir)
+    return _view(run_dir, frozen_playbook(run_dir))
+
+
+def _view(run_dir: Path, playbook: Playbook) -> RunView:
+    recording = read_journal(run_dir)
+    times = [event.at for event in recording.events]
     return RunView(
         run=run_dir.name,
         run_dir=run_dir,
@@ -256,6 +272,8 @@ def view(run_dir: Path) -> RunView:
         # After its last line a process still needs a moment to leave.
         running=is_running(run_dir) and not recording.ended,
         damage=recording.damage,
+        began_at=times[0] if times else None,
+        last_at=times[-1] if times else None,
     )
 
 
@@ -269,15 +287,14 @@ def three_lists(run: RunView, *, forward: bool = False) -> Mapping[str, tuple[st
     }
 
 
-def history(state_dir: Path, node: str | None = None, by: str | None = None) -> list[RunView]:
-    """All runs, newest first; those of one node or one person."""
-    found = []
+def history(state_dir: Path, node: str | None = None, by: str | None = None) -> Iterator[RunView]:
+    """All runs, newest first; those that name one node, or of one person."""
     for run_dir in reversed(run_dirs(state_dir)):
         if not (run_dir / INPUTS).exists():
             continue
-        if node and node not in str(load_inputs(run_dir).inputs.values()):
+        playbook = listed_playbook(run_dir)
+        if node and node not in nodes_named(playbook, load_inputs(run_dir).inputs):
             continue
         if by and load_request(run_dir).by != by:
             continue
-        found.append(view(run_dir))
-    return found
+        yield _view(run_dir, playbook)

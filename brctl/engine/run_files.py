@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 from brctl.journal.store import PRIVATE_FILE, write_private
@@ -167,6 +168,16 @@ def frozen_playbook(run_dir: Path) -> Playbook:
     """The text the run follows, whatever became of the file it was read from."""
     path = run_dir / PLAYBOOK
     return read_playbook(path.read_bytes(), str(path))
+
+
+def listed_playbook(run_dir: Path) -> Playbook:
+    """The same for lists of many runs: read once for each text, so its lines name no folder."""
+    return _read_text((run_dir / PLAYBOOK).read_bytes())
+
+
+@lru_cache(maxsize=64)
+def _read_text(raw: bytes) -> Playbook:
+    return read_playbook(raw, PLAYBOOK)
 
 
 def plan_document(plan: Plan) -> dict[str, Json]:

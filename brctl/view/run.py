@@ -216,14 +216,14 @@ def _folded(instances: Sequence[str]) -> list[str]:
     return [f"{step}@{fold(names)}" if any(names) else step for step, names in nodes.items()]
 
 
-def history_page(rows: Sequence[Mapping[str, PageJson]]) -> Page:
-    """The answer of `play history`."""
+def history_page(rows: Sequence[Mapping[str, PageJson]], which: str = "") -> Page:
+    """The answer of `play history`; `which` says in words what was asked for, if not all."""
     shown = [
         [str(r["run"]), str(r["started_at"] or "-"), str(r["playbook"]), str(r["state"]),
          describe_duration(float(str(r["seconds"]))), str(r["nodes"] or "-"), str(r["by"])]
         for r in rows
     ]  # fmt: skip
     head = [["RUN", "STARTED", "PLAYBOOK", "STATE", "TOOK", "NODES", "BY"]]
-    text = columns([*head, *shown]) if shown else "no run yet"
+    text = columns([*head, *shown]) if shown else f"no run {which or 'yet'}"
     names = tuple(str(row["run"]) for row in rows)
     return Page("RunList", {"runs": list(rows)}, text, ExitCode.OK, names, tuple(rows))

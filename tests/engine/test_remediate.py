@@ -89,7 +89,7 @@ def test_a_guard_that_refuses_leaves_no_trace(tmp_path: Path) -> None:
     assert "1 nodes taken in 6h00 + 1 now = 2 > 1 (taken: n1 by dcops)   g.yaml:3" in str(
         caught.value
     )
-    assert history(ground.state_dir) == []
+    assert list(history(ground.state_dir)) == []
 
 
 def test_a_node_that_came_back_stops_the_swap(tmp_path: Path) -> None:
@@ -103,6 +103,15 @@ def test_a_node_that_came_back_stops_the_swap(tmp_path: Path) -> None:
     ground.known_verdict = example_verdict(NOON - timedelta(seconds=20))
     _, code = start(ground)
     assert code is ExitCode.OK
+
+
+def test_the_history_of_a_node_is_of_that_node_alone(tmp_path: Path) -> None:
+    """n3 is not n, though its name begins so."""
+    ground = fake_ground(tmp_path)
+    run_dir, _ = start(ground)
+    (found,) = history(ground.state_dir, "n3")
+    assert (found.run_dir, found.state, found.seconds) == (run_dir, "ok", view(run_dir).seconds)
+    assert list(history(ground.state_dir, "n")) == []
 
 
 def test_a_person_who_names_the_node_is_asked_before_the_job_stops(tmp_path: Path) -> None:

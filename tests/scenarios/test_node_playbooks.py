@@ -74,7 +74,7 @@ def run_brctl(lab: Lab, *words: str) -> int:
 def brctl(lab: Lab, *words: str) -> tuple[int, RunView]:
     """The command's exit code, and the newest run."""
     code = run_brctl(lab, *words)
-    return code, history(lab.paths.state)[0]
+    return code, next(history(lab.paths.state))
 
 
 def out_of(found: RunView, step: str, key: str) -> Json:
