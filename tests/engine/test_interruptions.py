@@ -30,8 +30,8 @@ from brctl.actions.contract import Action, Done, Site
 from brctl.engine import run_files
 from brctl.engine.ground import Ground
 from brctl.engine.planning import prepare
-from brctl.engine.remediate import answer, create_run, view
-from brctl.engine.run_files import Request
+from brctl.engine.remediate import answer, create_run, view, way_of
+from brctl.engine.run_files import Request, save_request
 from brctl.engine.run_process import carry_out
 from brctl.journal.locks import Lease, Leases
 from brctl.journal.store import Journal, read_journal
@@ -306,6 +306,17 @@ class Interrupted(RuleBasedStateMachine):
         self._answer()
         self.live(Trap("none", -1))
 
+    @rule(when=st.sampled_from(["before", "after"]), line=LINES)
+    def a_person_resumes_and_it_is_killed_again(self, when: str, line: int) -> None:
+        """Forward or back, as `play resume` chooses; the turn itself is no bad moment to die."""
+        self._resume(Trap(f"kill {when} line", line))
+
+    def _resume(self, trap: Trap) -> None:
+        way = way_of(view(self.run_dir))
+        save_request(self.run_dir, Request("cron", yes=True, forward=way.forward))
+        self.live(trap)
+        save_request(self.run_dir, Request("cron", yes=True))
+
     def _answer(self) -> None:
         if view(self.run_dir).record.result == "waiting":
             answer(self.ground, self.run_dir, "ann", yes=True)
@@ -347,8 +358,11 @@ class Interrupted(RuleBasedStateMachine):
         for _ in range(6):
             self.live(Trap("none", -1))
             if view(self.run_dir).record.result not in ("waiting", ""):
-                return
+                break
             self._answer()
+        if view(self.run_dir).state == "needs_human" and way_of(view(self.run_dir)).forward:
+            self._resume(Trap("none", -1))
+            assert view(self.run_dir).state == "ok", "the network is back, and it goes forward"
 
     def _the_world_is_allowed(self) -> None:
         run, world = view(self.run_dir), self.world.read()
@@ -415,3 +429,24 @@ TestInterrupted.settings = settings(
     max_examples=10, stateful_step_count=5, deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
+
+
+def test_a_swap_that_lost_its_network_anywhere_goes_forward_or_back_to_an_allowed_end() -> None:
+    """From every line on nobody answers any more; then the network is back and a person resumes.
+
+    Where the job was stopped already, it ends with the job on the standby, however far back the
+    rollback had gone.
+    """
+    ways: dict[bool, int] = {}
+    for line in range(4, 40):
+        life = Interrupted()
+        try:
+            life.start(kind="swap", sick="")
+            life.live(Trap("network", line, back=99))
+            forward = way_of(view(life.run_dir)).forward
+            ways[forward] = ways.get(forward, 0) + 1
+            if forward and line % 2:
+                life._resume(Trap("kill after line", line % 9))
+        finally:
+            life.teardown()
+    assert ways[True] > 3, ways
