@@ -342,3 +342,40 @@ def test_people_label_nodes_and_take_their_labels_back(
     for wrong in (["n1", "role=x"], ["n1", "a b=c"], ["n1", "ticket"], ["n1", "a=1", "a-"], ["n1"]):
         assert brctl("nodes", "label", *wrong) == 64
     assert state == json.loads(table.read_text())
+
+
+HALF_WAY = """\
+apiVersion: brctl.dev/v1
+kind: Playbook
+metadata: {name: half, title: Fails behind a step nobody can undo, risk: low}
+inputs: {node: {type: nodeset, default: n3}}
+approval: {gate_before: burn, policy: [{need: none}]}
+steps:
+  - {id: burn, run: "echo burnt >> FOLDER/burnt", safety: destructive}
+  - id: mark
+    uses: node.label
+    with: {nodes: $(inputs.node), set: {half: way}}
+    safety: reversible
+    undo: auto
+  - {id: look, run: "test -e FOLDER/flag", safety: read}
+"""
+
+
+def test_a_stopped_rollback_is_resumed_forward_and_that_is_said_first(
+    brctl: Brctl, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 8, then 0: what was burnt is not burnt again, what was taken back is done again."""
+    path = tmp_path / "half.yaml"
+    path.write_text(HALF_WAY.replace("FOLDER", str(tmp_path)))
+    assert brctl("play", "run", str(path)) == 8
+    (tmp_path / "flag").touch()
+    capsys.readouterr()
+    assert brctl("play", "resume", "latest", "--json") == 0
+    said = capsys.readouterr()
+    assert "goes forward again: burn cannot be undone, so the rollback ends there" in said.err
+    assert "to do     mark look" in said.err
+    states = {s["id"]: s["state"] for s in json.loads(said.out)["run"]["steps"]}
+    assert states == {"burn": "done", "mark": "done", "look": "done"}
+    assert (tmp_path / "burnt").read_text() == "burnt\n"
+    assert brctl("play", "resume", "latest", "--forward") == 64
+    assert "--forward is for a run whose rollback ended" in capsys.readouterr().err
