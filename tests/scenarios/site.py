@@ -2,12 +2,18 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
+import pytest
+
 from brctl.engine.diagnose import Diagnosis, look
 from brctl.engine.wiring import World
-from brctl.lab.cluster import Lab
+from brctl.lab import namespaces
+from brctl.lab.cluster import Lab, leftovers, up
+from brctl.lab.spec import LabSpec
 from brctl.model.fault import FaultClass
 from brctl.model.job import Job
 from brctl.model.verdict import Confidence, Verdict
@@ -17,6 +23,21 @@ START_PATIENCE_S = 60.0
 VERDICT_PATIENCE_S = 45.0
 _SETTLED = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
 _starts = iter(range(1_000_000))
+
+
+@contextmanager
+def scenario_lab(spec: LabSpec, factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab of namespaces that is gone afterwards, with everything that ran in it."""
+    why_not = namespaces.missing()
+    if why_not is not None:
+        pytest.skip(f"nodes with network namespaces cannot be made: {why_not}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(factory.mktemp("cache")))
+        lab = up(spec, factory.mktemp("scenarios") / "lab")
+    record = lab.record
+    yield lab
+    lab.down()
+    assert leftovers(record) == ()
 
 
 class Site:

@@ -13,12 +13,11 @@ import pytest
 from brctl.backends.parking import Parking
 from brctl.engine.standby_care import parking
 from brctl.engine.wiring import open_world
-from brctl.lab import namespaces
-from brctl.lab.cluster import Lab, leftovers, up
+from brctl.lab.cluster import Lab
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import load_settings
 from brctl.model.job import Job
-from tests.scenarios.site import Site
+from tests.scenarios.site import Site, scenario_lab
 
 pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.netns, pytest.mark.ssh]
 SPEC = LabSpec(nodes=2, standbys=1, gpus=1, isolation=Isolation.NETNS)
@@ -28,16 +27,8 @@ STANDBY = "n3"
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab that is gone afterwards, with everything that was parked in it."""
-    why_not = namespaces.missing()
-    if why_not is not None:
-        pytest.skip(f"nodes with network namespaces cannot be made: {why_not}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        lab = up(SPEC, tmp_path_factory.mktemp("parked") / "lab")
-    record = lab.record
-    yield lab
-    lab.down()
-    assert leftovers(record) == ()
+    with scenario_lab(SPEC, tmp_path_factory) as lab:
+        yield lab
 
 
 @pytest.fixture

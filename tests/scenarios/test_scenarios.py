@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from brctl.engine.wiring import open_world
-from brctl.lab import namespaces
-from brctl.lab.cluster import Lab, leftovers, up
+from brctl.lab.cluster import Lab
 from brctl.lab.faults import FAULTS
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import load_settings
 from brctl.model.verdict import Verdict
-from tests.scenarios.site import Site
+from tests.scenarios.site import Site, scenario_lab
 
 pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.netns, pytest.mark.ssh]
 SPEC = LabSpec(
@@ -29,16 +28,8 @@ CULPRIT = "n3"
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab that is gone afterwards, whatever the scenarios did to it."""
-    why_not = namespaces.missing()
-    if why_not is not None:
-        pytest.skip(f"nodes with network namespaces cannot be made: {why_not}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        lab = up(SPEC, tmp_path_factory.mktemp("scenarios") / "lab")
-    record = lab.record
-    yield lab
-    lab.down()
-    assert leftovers(record) == ()
+    with scenario_lab(SPEC, tmp_path_factory) as lab:
+        yield lab
 
 
 @pytest.fixture
