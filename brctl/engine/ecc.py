@@ -1,13 +1,11 @@
 """Memory error counters, asked of the nodes now or read from the sweeps that are kept."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
-import msgspec
-
+from brctl.engine.sweep_store import all_sweeps
 from brctl.engine.wiring import World
 from brctl.evidence.ecc import ecc_rows
 from brctl.library.parameters import fill_parameters
@@ -15,7 +13,6 @@ from brctl.model.answer import Outcome
 from brctl.model.ecc import EccRow
 from brctl.model.evidence import Gap, Subject
 from brctl.model.report import NodeReport
-from brctl.model.sweep import Sweep
 from brctl.sweep.stream import sweep
 
 ASKED = ("gpu.devices", "gpu.ecc")
@@ -59,7 +56,7 @@ def ecc_history(
     """Counters of one node in the sweeps that are kept, oldest first, only where they changed."""
     found: list[tuple[datetime, EccRow]] = []
     last: dict[str, EccRow] = {}
-    for past in _past_sweeps(world.state_dir):
+    for past in all_sweeps(world.state_dir):
         reports = [seen.report for seen in past.nodes if seen.node == node]
         if past.started_at < since or not reports:
             continue
@@ -71,12 +68,3 @@ def ecc_history(
                 last[row.device] = row
                 found.append((past.started_at, row))
     return tuple(found)
-
-
-def _past_sweeps(state_dir: Path) -> Iterator[Sweep]:
-    """Sweeps that are kept, oldest first; a file that cannot be read is passed over."""
-    for path in sorted((state_dir / "sweeps").glob("S-*.json")):
-        try:
-            yield msgspec.json.decode(path.read_bytes(), type=Sweep)
-        except (msgspec.MsgspecError, OSError):
-            continue

@@ -1,7 +1,6 @@
 """The newest answer of every node, found without decoding the sweeps of all the others."""
 
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,13 +8,11 @@ from pathlib import Path
 import msgspec
 
 from brctl.engine.history_database import database_path, open_history
+from brctl.engine.sweep_file import pack_nodes, read_node, unpack_node
 from brctl.model.report import NodeReport
 from brctl.model.sweep import Health, NodeHealth, Sweep
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.sweep.problems import reason_of
-
-_LEVEL = 1
-"""Answers repeat the same words; more effort buys little and costs a sweep seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +37,17 @@ class PastState:
     detail: str
 
 
-def remember_nodes(state_dir: Path, sweep: Sweep) -> None:
-    """Keep each node's newest answer, and its state when that changed; old sweeps add nothing."""
+def remember_nodes(
+    state_dir: Path, sweep: Sweep, packed: Mapping[str, bytes] | None = None
+) -> None:
+    """Keep each node's newest answer, and its state when that changed; old sweeps add nothing.
+
+    Args:
+        state_dir: Holds the index.
+        sweep: What was found.
+        packed: Its nodes as `pack_nodes` made them, when they are at hand.
+    """
+    answers = pack_nodes(sweep) if packed is None else packed
     at = rfc3339(sweep.started_at)
     with open_history(state_dir) as database:
         newest = dict(database.execute("SELECT node, at || ' ' || health FROM nodes").fetchall())
@@ -51,9 +57,9 @@ def remember_nodes(state_dir: Path, sweep: Sweep) -> None:
                 continue
             check, detail = reason_of(node)
             row = (node.node, node.health.value, check, detail, at, sweep.id)
-            answer = zlib.compress(msgspec.json.encode(node), _LEVEL)
             database.execute(
-                "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, answer)
+                "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*row, answers[node.node]),
             )
             if before != node.health.value:
                 past = (node.node, at, node.health.value, check, detail)
@@ -91,7 +97,7 @@ def node_health(state_dir: Path, node: str) -> NodeHealth | None:
         return None
     with open_history(state_dir) as database:
         row = database.execute("SELECT answer FROM nodes WHERE node = ?", (node,)).fetchone()
-    return msgspec.json.decode(zlib.decompress(row[0]), type=NodeHealth) if row else None
+    return read_node(row[0]) if row else None
 
 
 class Reported(msgspec.Struct):
@@ -118,7 +124,7 @@ def _answers(state_dir: Path, since_sweep: str) -> Iterator[bytes]:
         rows = database.execute(
             "SELECT answer FROM nodes WHERE sweep >= ? ORDER BY at DESC, rowid", (since_sweep,)
         ).fetchall()
-    yield from (zlib.decompress(row[0]) for row in rows)
+    yield from (unpack_node(row[0]) for row in rows)
 
 
 def node_history(state_dir: Path, node: str, limit: int) -> tuple[PastState, ...]:

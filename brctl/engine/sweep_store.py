@@ -1,13 +1,18 @@
 """Sweeps on disk: the newest one answers `brctl` and `brctl ls` without asking a node."""
 
 import os
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
 from brctl.engine.node_states import newest_answers, newest_reports, remember_nodes
+from brctl.engine.sweep_file import (
+    PATTERN,
+    SUFFIX,
+    pack_nodes,
+    read_head,
+    read_sweep,
+    sweep_bytes,
+)
 from brctl.model.report import NodeReport
 from brctl.model.sweep import NodeHealth, Sweep
 
@@ -22,12 +27,13 @@ def save(state_dir: Path, sweep: Sweep) -> Path:
     """Write one sweep whole or not at all, and forget the oldest beyond KEPT."""
     folder = state_dir / "sweeps"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = folder / f"{sweep.id}.json"
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_bytes(msgspec.json.encode(sweep))
+    path = folder / f"{sweep.id}{SUFFIX}"
+    part = folder / f".{path.name}.{os.getpid()}"
+    packed = pack_nodes(sweep)
+    part.write_bytes(sweep_bytes(sweep, packed))
     part.replace(path)
-    remember_nodes(state_dir, sweep)
-    for old in sorted(folder.glob("S-*.json"))[:-KEPT]:
+    remember_nodes(state_dir, sweep, packed)
+    for old in sorted(folder.glob(PATTERN))[:-KEPT]:
         old.unlink(missing_ok=True)
     return path
 
@@ -39,10 +45,10 @@ def latest(state_dir: Path) -> Sweep | None:
     Returns None when nothing was swept yet; a file that cannot be read is passed over.
     """
     paths = _newest(state_dir)
-    newest = next((head for head in map(_read_head, paths) if head is not None), None)
+    newest = next((head for head in map(read_head, paths) if head is not None), None)
     if newest is None:
         return None
-    nodes = newest_answers(state_dir, since_sweep=paths[-1].stem) or _from_files(paths)
+    nodes = newest_answers(state_dir, since_sweep=_id(paths[-1])) or _from_files(paths)
     return Sweep(newest.id, newest.level, newest.checks, newest.started_at, newest.seconds, nodes)
 
 
@@ -51,39 +57,25 @@ def latest_reports(state_dir: Path) -> dict[str, NodeReport]:
     paths = _newest(state_dir)
     if not paths:
         return {}
-    known = newest_reports(state_dir, since_sweep=paths[-1].stem) or _from_files(paths)
+    known = newest_reports(state_dir, since_sweep=_id(paths[-1])) or _from_files(paths)
     return {each.node: each.report for each in known}
 
 
 def _newest(state_dir: Path) -> list[Path]:
-    return sorted((state_dir / "sweeps").glob("S-*.json"), reverse=True)[:LOOKED_INTO]
+    return sorted((state_dir / "sweeps").glob(PATTERN), reverse=True)[:LOOKED_INTO]
 
 
-class _Head(msgspec.Struct):
-    """What a sweep says of itself; its nodes are not decoded."""
-
-    id: str
-    level: int
-    checks: tuple[str, ...]
-    started_at: datetime
-    seconds: float
+def _id(path: Path) -> str:
+    return path.name.partition(".")[0]
 
 
-def _read_head(path: Path) -> _Head | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_Head)
-    except (msgspec.MsgspecError, OSError):
-        return None
+def all_sweeps(state_dir: Path) -> Iterator[Sweep]:
+    """Sweeps that are kept, oldest first; a file that cannot be read is passed over."""
+    found = map(read_sweep, sorted((state_dir / "sweeps").glob(PATTERN)))
+    yield from (sweep for sweep in found if sweep is not None)
 
 
 def _from_files(paths: Sequence[Path]) -> tuple[NodeHealth, ...]:
     """The same from the sweeps themselves, for when the index was lost."""
-    sweeps = [sweep for sweep in map(_read, paths) if sweep is not None]
+    sweeps = [sweep for sweep in map(read_sweep, paths) if sweep is not None]
     return tuple({node.node: node for sweep in reversed(sweeps) for node in sweep.nodes}.values())
-
-
-def _read(path: Path) -> Sweep | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Sweep)
-    except (msgspec.MsgspecError, OSError):
-        return None

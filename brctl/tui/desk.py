@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from brctl.engine import alert_store, clock, node_states, sweep_store, verdict_store
+from brctl.engine import alert_store, clock, node_states, sweep_file, sweep_store, verdict_store
 from brctl.engine.history_database import database_path
 from brctl.engine.node_states import Known, PastState
 from brctl.engine.standby_pool import Pool, load_pool
@@ -215,7 +215,7 @@ class StateDesk:
         """Read the index again when it changed; without one, the sweeps themselves."""
         state_dir = self._settings.state_dir
         index = database_path(state_dir)
-        sweeps = self._files(state_dir / "sweeps", "S-*.json")
+        sweeps = self._files(state_dir / "sweeps", sweep_file.PATTERN)
         stamp = (_stamp(index), _stamp(index.with_name(f"{index.name}-wal")), (len(sweeps), 0))
         if stamp == self._known_stamp:
             return

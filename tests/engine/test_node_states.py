@@ -1,10 +1,15 @@
 """One node's newest answer and its past, without reading the whole fleet's sweeps."""
 
+import gzip
+import json
 from pathlib import Path
+
+import msgspec
 
 from brctl.engine.history_database import database_path
 from brctl.engine.node_states import known, node_health, node_history, remember_nodes
-from brctl.engine.sweep_store import LOOKED_INTO, latest, save
+from brctl.engine.sweep_file import read_head, read_sweep
+from brctl.engine.sweep_store import LOOKED_INTO, all_sweeps, latest, save
 from brctl.model.sweep import Health
 from tests.sweep.healths import gapped, node, sweep
 
@@ -60,6 +65,34 @@ def test_the_latest_of_all_nodes_is_put_together_from_several_sweeps(tmp_path: P
         assert {n.node: n.health for n in found.nodes} == {
             "n1": Health.OK, "n2": Health.CRITICAL, "n3": Health.WARNING,
         }  # fmt: skip
+
+
+def test_sweeps_of_the_version_before_are_still_read(tmp_path: Path) -> None:
+    """They lie beside the packed ones, as plain JSON, and the newest wins."""
+    old = sweep(0, {"n1": Health.CRITICAL, "n2": Health.OK})
+    (tmp_path / "sweeps").mkdir()
+    (tmp_path / "sweeps" / f"{old.id}.json").write_bytes(msgspec.json.encode(old))
+    assert latest(tmp_path) == old
+    path = save(tmp_path, sweep(10, {"n2": Health.WARNING}))
+    assert json.loads(gzip.decompress(path.read_bytes()))["nodes"][0]["node"] == "n2"
+    database_path(tmp_path).unlink()
+    found = latest(tmp_path)
+    assert found
+    assert {n.node: n.health for n in found.nodes} == {
+        "n1": Health.CRITICAL, "n2": Health.WARNING,
+    }  # fmt: skip
+    assert [s.id for s in all_sweeps(tmp_path)] == [old.id, found.id]
+
+
+def test_a_file_cut_short_is_passed_over(tmp_path: Path) -> None:
+    """Whatever byte the disk lost it at."""
+    path = save(tmp_path, sweep(0, {"n1": Health.OK, "n2": Health.OK}))
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        assert read_sweep(path) is None
+        head = read_head(path)
+        assert head is None or head.id == sweep(0, {}).id
 
 
 def test_a_node_no_recent_sweep_asked_is_no_longer_known(tmp_path: Path) -> None:
