@@ -19,6 +19,7 @@ from brctl.engine.verdict_store import (
     the_one,
 )
 from brctl.library.config import Settings
+from brctl.model.errors import GuardError
 from brctl.view.verdict import verdict_list_page, why_page
 
 app = new_app()
@@ -78,6 +79,8 @@ def dismiss(
 
 def _close(invocation: Invocation, verdict_id: str, state: VerdictState, note: str) -> None:
     settings = invocation.settings()
+    if settings.readonly:
+        raise GuardError("refused: read-only (--readonly, BRCTL_READONLY or the context says so)")
     stored: StoredVerdict = replace(the_one(settings.state_dir, verdict_id), state=state, note=note)
     save(settings.state_dir, stored)
     if state is VerdictState.DISMISSED and settings.notify.sinks:

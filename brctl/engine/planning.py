@@ -1,5 +1,6 @@
 """Observe and plan for real: what a playbook would do now, what the guards say, who must agree."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -33,6 +34,9 @@ from brctl.playbook.plan import (
     verdict_scope,
 )
 from brctl.playbook.replay import RunRecord, blank_record
+
+LANES_AT_ONCE = 8
+"""Nodes of `for_each` that are planned side by side; some verbs ask the scheduler each time."""
 
 UNBORN = "R-new"
 """The name a plan stands under until its run exists."""
@@ -68,8 +72,9 @@ async def prepare(
     inputs = replace(inputs, verdicts=verdicts_of(ground.state_dir, list(filter(None, lanes))))
     blank = blank_record(playbook, waves)
     planner = _Planner(ground, site, playbook, inputs, blank)
-    steps = [step for node in lanes for step in await planner.plan(node)]
-    taken = nodes_taken(playbook, planner.scopes.values())
+    planned = await asyncio.gather(*(planner.plan(node) for node in lanes))
+    steps = [step for lane in planned for step in lane]
+    taken = nodes_taken(playbook, [planner.scopes[node] for node in lanes])
     guarding = Guarding(ground, playbook, site, blank, override)
     guards = await guarding.check(inputs, scope, taken, at_once=planner.at_once(waves))
     steps = [_unless_passed_over(step, guards) for step in steps]
@@ -250,9 +255,14 @@ class _Planner:
         self._inputs = inputs
         self._blank = blank
         self.scopes: dict[str, Scope] = {}
+        self._room = asyncio.Semaphore(LANES_AT_ONCE)
 
     async def plan(self, node: str) -> list[PlannedStep]:
         """What the steps would do for one node, or for the whole run without `for_each`."""
+        async with self._room:
+            return await self._plan(node)
+
+    async def _plan(self, node: str) -> list[PlannedStep]:
         facts: dict[str, Json] = {}
         for step in self._playbook.steps if node else ():
             facts |= await facts_for(self._ground, step, node)

@@ -13,7 +13,7 @@ from brctl.cli import notify as notify_module
 from brctl.cli import sweep as sweep_module
 from brctl.cli import verdict as verdict_module
 from brctl.engine.verdict_store import load_all, save, save_new
-from brctl.model.errors import UsageError
+from brctl.model.errors import GuardError, UsageError
 from tests.cli.test_run import call
 from tests.fakes.ground import example_verdict
 from tests.fakes.http_sink import HANG, HttpSink, Reply, http_sink
@@ -129,6 +129,16 @@ def test_what_was_dismissed_pages_again_when_it_comes_back(config: Path, server:
         (config.parent / "kmsg").write_text(text)
         call(sweep_module, config, *ASKED, "--cron")
     assert actions(server) == ["trigger", "resolve", "trigger"]
+
+
+def test_a_read_only_context_dismisses_nothing(
+    config: Path, server: HttpSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call(sweep_module, config, *ASKED, "--cron")
+    monkeypatch.setenv("BRCTL_READONLY", "1")
+    with pytest.raises(GuardError, match="read-only"):
+        dismiss_the_one(config)
+    assert actions(server) == ["trigger"]
 
 
 def test_a_page_that_another_open_verdict_keeps_stays_open(

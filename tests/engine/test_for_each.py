@@ -4,11 +4,12 @@ The cluster is a fake one in a file, see `tests.fakes.ground`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from brctl.backends.contract import Cordon
 from brctl.engine.planning import prepare
 from brctl.engine.remediate import answer, create_run, view
 from brctl.engine.run_files import Request, load_result, save_request
@@ -379,6 +380,26 @@ def test_the_arithmetic_of_max_failed() -> None:
         each, order, {"n1": "ok", "n2": "failed", "n3": "needs_human"}
     )
     assert waves_of(playbook, {"inputs": {"nodes": [], "batch": 1}}) == ()
+
+
+def test_nodes_are_planned_side_by_side_and_the_plan_keeps_their_order(tmp_path: Path) -> None:
+    """A scheduler that takes its time is not asked node by node."""
+    ground, now, most = ground_of(tmp_path), [0], [0]
+    cordons = ground.backend.cordons
+
+    async def slow() -> Mapping[str, Cordon]:
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        await asyncio.sleep(0.02)
+        now[0] -= 1
+        return await cordons()
+
+    ground.backend.cordons = slow  # type: ignore[method-assign]  # a slower scheduler
+    playbook = read_playbook(ROLLING.encode(), "rolling.yaml")
+    plan = asyncio.run(prepare(ground, playbook, None, {"nodes": ALL})).plan
+    assert most[0] == 5
+    order = [step.node for step in plan.steps]
+    assert order == [n for n in ("n1", "n2", "n3", "n4", "s1") for _ in range(4)]
 
 
 HALF = GuardSpec("min_healthy", {"scope": "fleet", "percent": 60}, "g.yaml:2")
