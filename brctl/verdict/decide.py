@@ -53,7 +53,7 @@ def decide(evidence: Iterable[Evidence], gaps: Iterable[Gap], scene: Scene) -> t
     causes = roots(beliefs)
     groups = _group(causes)
     if not groups:
-        return (_nothing_found(chain, missing, scene),)
+        return (_nothing_found(chain, missing, beliefs, scene),)
     verdicts = [
         _verdict(fault, members, chain, missing, beliefs, scene) for fault, members in groups
     ]
@@ -86,8 +86,6 @@ def _verdict(
     action, playbook = row.action, row.playbook
     if row.together is not None and len(nodes) > 1:
         action, playbook = row.together
-    rivals = [(h, p) for h, p in beliefs.items() if h.fault is not fault]
-    rivals.sort(key=lambda item: (-item[1], item[0]))
     return Verdict(
         id=_name(fault, nodes, scene),
         fault=fault,
@@ -98,9 +96,7 @@ def _verdict(
         action=action,
         playbook=playbook,
         evidence=kept,
-        alternatives=tuple(
-            Alternative(h.fault, (h.node,) if h.node else (), p) for h, p in rivals[:3]
-        ),
+        alternatives=_rivals(beliefs, fault),
         ruled_out=_ruled_out(kept, fault, beliefs),
         not_checked=gaps,
         decided_at=scene.decided_at,
@@ -110,7 +106,18 @@ def _verdict(
     )
 
 
-def _nothing_found(chain: Sequence[Evidence], gaps: tuple[Gap, ...], scene: Scene) -> Verdict:
+def _rivals(beliefs: Mapping[Hypothesis, float], fault: FaultClass) -> tuple[Alternative, ...]:
+    rivals = [(h, p) for h, p in beliefs.items() if h.fault is not fault]
+    rivals.sort(key=lambda item: (-item[1], item[0]))
+    return tuple(Alternative(h.fault, (h.node,) if h.node else (), p) for h, p in rivals[:3])
+
+
+def _nothing_found(
+    chain: Sequence[Evidence],
+    gaps: tuple[Gap, ...],
+    beliefs: Mapping[Hypothesis, float],
+    scene: Scene,
+) -> Verdict:
     clean = not gaps and scene.stalled is not True and bool(chain)
     fault = FaultClass.NO_FAULT if clean else FaultClass.UNKNOWN
     row = CATALOGUE[fault]
@@ -124,7 +131,8 @@ def _nothing_found(chain: Sequence[Evidence], gaps: tuple[Gap, ...], scene: Scen
         action=row.action,
         playbook=row.playbook,
         evidence=_relevant(chain, fault, []),
-        alternatives=(),
+        # Too weak to be named, but where somebody would look first.
+        alternatives=() if clean else _rivals(beliefs, fault),
         ruled_out=(),
         not_checked=gaps,
         decided_at=scene.decided_at,

@@ -89,6 +89,12 @@ def summary_lines(verdict: Verdict) -> list[str]:
         f"what:   {verdict.title}",
         f"do:     {do}",
     ]
+    if verdict.fault is FaultClass.UNKNOWN and verdict.alternatives:
+        leads = (
+            f"{a.fault.value} {fold(a.nodes) or '-'} {a.probability:.2f}"
+            for a in verdict.alternatives
+        )
+        lines.append(f"leads:  {', '.join(leads)}")
     if verdict.cost_if_wrong:
         lines.append(f"wrong?  costs {verdict.cost_if_wrong}")
     if verdict.not_checked:

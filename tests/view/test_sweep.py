@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from brctl.model.evidence import Gap, Role, Subject, Weight
+from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
 from brctl.verdict.decide import Scene, decide
@@ -104,6 +104,20 @@ def test_why_ends_with_what_is_left_to_do(state: str, note: str, steps: list[str
     (verdict,) = decide([seen("n3")], (), Scene(NOW, "llm", 7, stalled=True))
     left = why_page(verdict, state, note).next
     assert [step.removesuffix(f" {verdict.id}") for step in left] == steps
+
+
+def test_what_is_too_weak_to_be_named_is_still_a_lead() -> None:
+    """A node that just went silent is no verdict yet, and still where to look first."""
+    silent = Evidence(
+        "node.silent", Subject("n3"), Weight.HINTS, FaultClass.NODE_FAILURE, Role.ROOT, "ssh",
+        "no route to host", at=NOW,
+    )  # fmt: skip
+    going = replace(silent, kind="job.progress", weight=Weight.CLEARS, text="steps advance")
+    gap = Gap(Subject("n3"), "node", "unreachable: no route to host")
+    (verdict,) = decide([silent, going], [gap], Scene(NOW, "llm", 7, stalled=False))
+    assert verdict.fault is FaultClass.UNKNOWN
+    text = diagnosis_page([verdict], None, ["n3"], 1.0).text
+    assert "leads:  node-failure n3 0.1" in text
 
 
 def test_what_nothing_was_found_for_is_unknown_and_exits_3() -> None:
