@@ -112,7 +112,7 @@ def test_what_is_too_weak_to_be_named_is_still_a_lead() -> None:
         "node.silent", Subject("n3"), Weight.HINTS, FaultClass.NODE_FAILURE, Role.ROOT, "ssh",
         "no route to host", at=NOW,
     )  # fmt: skip
-    going = replace(silent, kind="job.progress", weight=Weight.CLEARS, text="steps advance")
+    going = replace(silent, source="job", weight=Weight.CLEARS, text="steps advance")
     gap = Gap(Subject("n3"), "node", "unreachable: no route to host")
     (verdict,) = decide([silent, going], [gap], Scene(NOW, "llm", 7, stalled=False))
     assert verdict.fault is FaultClass.UNKNOWN
