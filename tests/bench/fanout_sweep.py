@@ -4,6 +4,9 @@ python -m tests.bench.fanout_sweep --size 256
 
 What each way pays is shown apart: start-up (a sweep of one host), and for every further host what
 judging its answer costs, which no transport saves, and what reaching it costs.
+
+With `--canned` the hosts say what this machine's probes said once, instead of all running them on
+the controller's own CPUs, which takes its caches away: nearer to a fleet of machines of their own.
 """
 
 import argparse
@@ -38,6 +41,7 @@ class Replay:
         if Replay.answer is None:
             Replay.answer = await LocalTransport().run(node, command)
             Replay.began = time.process_time()
+            open("canned", "wb").write(Replay.answer.stdout)
         return replace(Replay.answer, node=node.name)
     async def close(self): ...
 choose.open_transport = lambda *_, **__: Replay()
@@ -68,18 +72,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--canned", action="store_true", help="hosts run no probes")
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     enter_namespaces([sys.executable, "-m", "tests.bench.fanout_sweep", *sys.argv[1:]])
     with tempfile.TemporaryDirectory(prefix="brctl-bench-") as name:
         try:
             with open_fleet(Path(name), options.size) as fleet:
-                measure_sweeps(fleet, options.repeats)
+                measure_sweeps(fleet, options.repeats, canned=options.canned)
         finally:
             subprocess.run(["umount", "/etc/passwd"], check=False)
 
 
-def measure_sweeps(fleet: Fleet, repeats: int = 1) -> None:
+def measure_sweeps(fleet: Fleet, repeats: int = 1, *, canned: bool = False) -> None:
     """Print one line a way, the ways interleaved; the probes' CPU is the nodes' and not counted."""
     os.environ["XDG_RUNTIME_DIR"] = f"{fleet.folder}/run"
     hostfile = fleet.folder / f"hosts-{len(fleet.hosts)}"
@@ -88,6 +93,9 @@ def measure_sweeps(fleet: Fleet, repeats: int = 1) -> None:
         "cold": write_config(fleet.folder, hostfile, "asyncssh"),
         "through broker": write_config(fleet.folder, hostfile, "broker"),
     }
+    judging_s = _judging_s(ways["cold"], fleet)
+    if canned:
+        _can(fleet, hostfile)
     try:
         _brctl(ways["through broker"], ["run", "-w", "@all", "--", f"echo {SAY}"], fleet)
         one = ["-w", fleet.hosts[0]]
@@ -99,7 +107,7 @@ def measure_sweeps(fleet: Fleet, repeats: int = 1) -> None:
         for _ in range(repeats):
             for way, config in ways.items():
                 full[way].append(_sweep(config, fleet, []))
-        _report(fleet, started, full, _judging_s(ways["cold"], fleet))
+        _report(fleet, started, full, judging_s)
     finally:
         pid = broker_pid(fleet)
         if pid:
@@ -144,11 +152,22 @@ def _sweep(config: Path, fleet: Fleet, nodes: list[str]) -> Sweep:
     return Sweep(wall_s, client_s, broker_s, peak_mb, count, count - len(late))
 
 
+def _can(fleet: Fleet, hostfile: Path) -> None:
+    """Put a program that repeats an answer in the place of the hosts' Python."""
+    program = fleet.folder / "canned.sh"
+    program.write_text(f"#!/bin/sh\ncat > /dev/null\nexec cat {fleet.folder}/canned\n")
+    program.chmod(0o755)
+    inventory = hostfile.with_name(f"{hostfile.name}.inventory")
+    text = inventory.read_text()
+    inventory.write_text(text.replace("python: /usr/bin/python3", f"python: {program}"))
+
+
 def _judging_s(config: Path, fleet: Fleet) -> float:
     """CPU from the first answer to the end of the command when every answer is there at once."""
     done = subprocess.run(
         [sys.executable, "-c", _JUDGING, "--config", str(config), *_ARGUMENTS],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, cwd=fleet.folder,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
     )  # fmt: skip
     return float(done.stderr.splitlines()[-1])
 
