@@ -15,9 +15,9 @@ from brctl.model.nodeset import fold
 from brctl.model.plan import GuardResult
 from brctl.model.playbook import GuardSpec, Need, Playbook
 from brctl.playbook.approvals import Demand
-from brctl.playbook.expressions import Scope
+from brctl.playbook.expressions import ExpressionError, Scope
 from brctl.playbook.guard_facts import GuardFacts, PastRun, Taken
-from brctl.playbook.guards import check_guards, guards_for, lock_keys
+from brctl.playbook.guards import MEND, check_guards, guards_for, lock_keys
 from brctl.playbook.overrides import Override, overridden
 from brctl.playbook.plan import longest_path_s, nodes_named
 from brctl.playbook.replay import RunRecord
@@ -65,16 +65,19 @@ class Guarding:
 
         `taken` are the nodes that the whole run takes out of service, `at_once` the same by batch.
         """
-        specs = [
-            replace(spec, parameters=expand(spec.parameters, scope))  # type: ignore[arg-type]  # a mapping stays one
-            for spec in guards_for(self._playbook, self._ground.guards.guards)
-            if kinds is None or spec.kind in kinds
-        ]
+        specs, broken = _expanded(
+            [
+                spec
+                for spec in guards_for(self._playbook, self._ground.guards.guards)
+                if kinds is None or spec.kind in kinds
+            ],
+            scope,
+        )
         if not specs:
-            return ()
+            return broken
         ground = self._ground
         facts = await self._facts(inputs, taken, specs)
-        said = check_guards(specs, replace(facts, at_once=at_once))
+        said = (*broken, *check_guards(specs, replace(facts, at_once=at_once)))
         allowed = ground.guards.override_groups
         return overridden(said, self._override, allowed, ground.groups_of, ground.now())
 
@@ -149,6 +152,21 @@ class Guarding:
         if (now - self._seen[0]).total_seconds() > STILL_TRUE_S:
             self._seen = (now, await self._ground.still_true(verdict))
         return self._seen[1]
+
+
+def _expanded(
+    lines: Sequence[GuardSpec], scope: Scope
+) -> tuple[list[GuardSpec], tuple[GuardResult, ...]]:
+    """The lines with their values; one that cannot be evaluated refuses."""
+    specs: list[GuardSpec] = []
+    broken: list[GuardResult] = []
+    for line in lines:
+        try:
+            specs.append(replace(line, parameters=expand(line.parameters, scope)))  # type: ignore[arg-type]  # a mapping stays one
+        except ExpressionError as exc:
+            sentence = f"its values cannot be evaluated: {exc}"
+            broken.append(GuardResult(line.kind, False, sentence, line.origin, MEND))
+    return specs, tuple(broken)
 
 
 def _labels(ground: Ground, label: str) -> dict[str, str]:

@@ -19,6 +19,8 @@ from brctl.playbook.guard_facts import GuardFacts, Said, names, number, seconds
 from brctl.playbook.time_guards import FREEZE_ACTIONS, freeze, maintenance_window
 
 DEFAULT_WINDOW = "6h"
+MEND = "mend this line"
+
 ANYONE = "anyone"
 """As an owner: cordons of other people may be lifted too, as `--take-over` does."""
 
@@ -55,7 +57,10 @@ def check_guards(specs: Iterable[GuardSpec], facts: GuardFacts) -> tuple[GuardRe
     """What every guard says about one set of facts, in the order of the lines."""
     results = []
     for spec in specs:
-        said = GUARDS[spec.kind].decide(spec.parameters, facts)
+        try:
+            said = GUARDS[spec.kind].decide(spec.parameters, facts)
+        except ValueError as exc:
+            said = Said(False, f"its values cannot be meant: {exc}", MEND)
         results.append(
             GuardResult(
                 spec.kind, said.ok, said.sentence, spec.origin, said.way_out, said.people,

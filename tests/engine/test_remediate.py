@@ -409,3 +409,25 @@ def test_a_step_whose_verification_says_no_has_failed_and_is_undone(tmp_path: Pa
         prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": node}))
         assert carry(ground, create_run(ground, prepared, ONCALL)) is code
     assert set(ground.world.read()["cordons"]) == {"n2"}
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("standby: {at_least: $(1 < job.name)}", "its values cannot be evaluated: 'demo' is not a"),
+        ("standby: {at_least: $(job.name)}", "its values cannot be meant: 'at_least' must be a n"),
+        ("blast_radius: {window: $(job.name)}", "its values cannot be meant: 'demo': not a dura"),
+    ],
+)
+def test_a_guard_whose_values_make_no_sense_refuses_and_names_its_line(
+    line: str, says: str, tmp_path: Path
+) -> None:
+    """What cannot be decided is never let through, and nobody gets a traceback for it."""
+    text = SWAP.text.replace(
+        b"  - verdict: {max_age: 30m, still_true: true}", b"  - " + line.encode()
+    )
+    with pytest.raises(GuardError, match=says) as caught:
+        start(fake_ground(tmp_path), read_playbook(text, "swap.yaml"))
+    number = text[: text.index(line.encode())].count(b"\n") + 1
+    assert f"swap.yaml:{number}" in str(caught.value)
+    assert "mend this line" in str(caught.value.hint)
