@@ -25,9 +25,7 @@ from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone,
 from brctl.model.nodeset import fold
 from brctl.model.plan import Change, Sign
 from brctl.model.playbook import Arguments
-
-ALWAYS, PLAN, NEVER = "always", "plan", "never"
-"""Values of `check`: look only; look when planning and act when running; look never."""
+from brctl.playbook.verbs import CHECKS, LOOK_ALWAYS, LOOK_NEVER, LOOK_WHEN_PLANNING
 
 PLAN_CHECK_S = 120.0
 MOST_FORKS = 32
@@ -37,7 +35,7 @@ class AnsiblePlaybook:
     """See the head of this file."""
 
     async def observe(self, site: Site, given: Arguments) -> Seen:
-        if _check(given) == ALWAYS:
+        if _check(given) == LOOK_ALWAYS:
             return Seen(done=False)
         return Seen(None, say="an Ansible playbook leaves no mark to look at", markless=True)
 
@@ -45,12 +43,12 @@ class AnsiblePlaybook:
         """Touches no node, unless the step says `check: plan`."""
         path, check = _playbook(given), _check(given)
         find_program()
-        if check == ALWAYS:
+        if check == LOOK_ALWAYS:
             return ()
         if not arguments.is_known(given, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, f"runs {path.name}"),)
         nodes = arguments.nodes(given, "nodes")
-        if check == PLAN:
+        if check == LOOK_WHEN_PLANNING:
             return await self._would_change(site, given, nodes)
         # The digest is in the plan, so that a saved plan does not run another text.
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
@@ -71,7 +69,7 @@ class AnsiblePlaybook:
         return tuple(Change(Sign.ALTER, node, what) for node, what in (*known, *lost))
 
     async def apply(self, site: Site, given: Arguments) -> Done:
-        look = _check(given) == ALWAYS
+        look = _check(given) == LOOK_ALWAYS
         log = _log_of(site, _playbook(given), arguments.nodes(given, "nodes"))
         found = await self._run(site, given, log, look=look)
         bad = (*found.failed, *found.unreachable)
@@ -130,9 +128,9 @@ def _playbook(given: Arguments) -> Path:
 
 
 def _check(given: Arguments) -> str:
-    check = arguments.text(given, "check", NEVER)
-    if check not in (ALWAYS, PLAN, NEVER):
-        raise NothingDone(f"`check` is {ALWAYS}, {PLAN} or {NEVER}, not {check!r}")
+    check = arguments.text(given, "check", LOOK_NEVER)
+    if check not in CHECKS:
+        raise NothingDone(f"`check` is one of {', '.join(CHECKS)}, not {check!r}")
     return check
 
 

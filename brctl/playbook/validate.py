@@ -7,7 +7,7 @@ from brctl.model.errors import did_you_mean
 from brctl.model.playbook import GuardSpec, Hook, InputType, Json, Playbook, Safety, Step
 from brctl.playbook.expressions import ExpressionError, Literal, Name, names_in, parse_expression
 from brctl.playbook.templates import OPENING, expressions_in
-from brctl.playbook.verbs import VERBS, is_at_least
+from brctl.playbook.verbs import CHECKS, LOOK_ALWAYS, LOOK_NEVER, VERBS, is_at_least
 
 Place = tuple[str | int, ...]
 
@@ -215,16 +215,25 @@ def _danger(step: Step, place: Place) -> Iterator[Mistake]:
             f"step {step.id}: {step.uses} is {verb.safety}, so `safety` cannot be {step.safety}"
         )
         yield Mistake((*place, "safety"), problem)
-    looks_only = step.arguments.get("check") == "always"
-    if step.uses == "ansible.playbook" and step.safety is Safety.READ and not looks_only:
-        problem = f"step {step.id} is read, so it needs `check: always`: Ansible then only looks"
-        yield Mistake((*place, "safety"), problem)
+    if step.uses == "ansible.playbook":
+        yield from _ansible(step, place)
     leaves_traces = step.uses.startswith(MUST_UNDO) or not step.uses
     if step.safety is Safety.REVERSIBLE and step.undo is None and leaves_traces:
         yield Mistake(place, f"step {step.id} is reversible, so it needs `undo` (auto or a verb)")
     if step.undo == "auto" and (verb is None or not verb.undoable):
         problem = f"step {step.id}: {step.uses or 'a script'} has no built-in undo; name a verb"
         yield Mistake((*place, "undo"), problem)
+
+
+def _ansible(step: Step, place: Place) -> Iterator[Mistake]:
+    """What Ansible does is not ours to judge, so a step that only looks must make it look only."""
+    check = str(step.arguments.get("check", LOOK_NEVER))
+    if check not in CHECKS and OPENING not in check:
+        problem = f"`check`: unknown {check!r}; {did_you_mean(check, CHECKS)}"
+        yield Mistake((*place, "with", "check"), problem)
+    elif step.safety is Safety.READ and check != LOOK_ALWAYS:
+        problem = f"step {step.id} is read, so it needs `check: always`: Ansible then only looks"
+        yield Mistake((*place, "safety"), problem)
 
 
 def _step_names(step: Step, place: Place, names: _Names) -> Iterator[Mistake]:

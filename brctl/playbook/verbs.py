@@ -133,6 +133,10 @@ VERBS: Mapping[str, Verb] = {
     ),
 }  # fmt: skip
 
+LOOK_ALWAYS, LOOK_WHEN_PLANNING, LOOK_NEVER = "always", "plan", "never"
+CHECKS = (LOOK_ALWAYS, LOOK_WHEN_PLANNING, LOOK_NEVER)
+"""`check` of ansible.playbook: look only; look when planning and act when running; look never."""
+
 SAFETY_ORDER = (Safety.READ, Safety.REVERSIBLE, Safety.DISRUPTIVE, Safety.DESTRUCTIVE)
 
 

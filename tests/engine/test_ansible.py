@@ -138,6 +138,8 @@ def test_a_look_runs_in_check_mode_and_changes_nothing(ground: FakeGround, tmp_p
     assert result["out"]["changed"] == ["n1", "n2"]  # type: ignore[index, call-overload]  # a mapping
     with pytest.raises(ConfigError, match="step site is read, so it needs `check: always`"):
         playbook_of(path, "check: plan", "read")
+    with pytest.raises(ConfigError, match="`check`: unknown 'plans'; did you mean 'plan'"):
+        playbook_of(path, "check: plans")
 
 
 def test_a_failing_task_names_node_task_and_reason(ground: FakeGround, tmp_path: Path) -> None:
@@ -218,7 +220,7 @@ def test_what_cannot_be_run_is_refused_before_anything_happens(
         ({"vars": {"a b": 1}}, "is no name of a variable"),
         ({"vars": {"ansible_host": "elsewhere"}}, "would lead to another machine"),
         ({"tags": ["-x"]}, "is no tag"),
-        ({"check": "sometimes"}, "`check` is always, plan or never"),
+        ({"check": "sometimes"}, "`check` is one of always, plan, never"),
     ]
     for more, says in wrong:
         with pytest.raises(NothingDone, match=says):
