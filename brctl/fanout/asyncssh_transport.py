@@ -222,8 +222,8 @@ class AsyncsshTransport:
 
     async def _login_with_retries(self, node: Node) -> asyncssh.SSHClientConnection:
         """A node that dropped the login, or was late when all nodes were, is asked again."""
-        began = asyncio.get_running_loop().time()
         for attempt in range(1, LOGIN_TRIES + 1):
+            began = asyncio.get_running_loop().time()
             try:
                 return await self._login(node)
             except asyncssh.ConnectionLost as exc:
