@@ -3,7 +3,7 @@
     python3 tests/check.py          everything; what CI runs
     python3 tests/check.py --fix    repair format and lint first
     python3 tests/check.py --quick  without the tiers that start daemons or training jobs
-    python3 tests/check.py --deep   also the minutes-long tests, half an hour in all
+    python3 tests/check.py --deep   also the minutes-long tests, ten minutes more
 
 All steps run; the failed ones are named at the end. As root on Debian it installs the packages the
 real-component tests need; elsewhere it says which are missing. Under CI=true a skipped tier fails.

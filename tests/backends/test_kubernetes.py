@@ -205,7 +205,6 @@ async def test_stand_in_a_dead_nodes_rank_comes_back_on_the_standby_with_the_che
         await backend.replace_nodes(after, {"n1": "n3"})
 
 
-@pytest.mark.deep
 async def test_stand_in_a_failed_job_is_made_anew_to_start_again(
     cluster: KubeCluster, backend: KubernetesBackend, job: Job, tmp_path: Path
 ) -> None:

@@ -99,7 +99,6 @@ def test_a_reset_clears_what_a_reset_clears_and_the_node_comes_back(lab: Lab) ->
     assert "n3" not in (lab.paths.state / "static" / "lab.json").read_text().partition("reserv")[0]
 
 
-@pytest.mark.deep
 def test_a_gpu_in_use_is_not_reset_and_a_lost_one_needs_a_reboot(lab: Lab) -> None:
     """Nothing is touched, the node stays out of service, and the sentence says what to do."""
     for node, change, says in (
@@ -143,7 +142,6 @@ def test_good_nodes_come_back_one_by_one_and_bad_ones_stay_out(lab: Lab) -> None
     }  # fmt: skip
 
 
-@pytest.mark.deep
 def test_the_pool_is_filled_to_its_size(lab: Lab) -> None:
     """Tested, warmed, added; the second time there is nothing to do."""
     assert run_brctl(lab, "standby", "remove", "n[4-5]") == 0

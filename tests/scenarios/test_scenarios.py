@@ -65,7 +65,6 @@ async def test_a_rank_slower_than_the_others_is_named_while_training_goes_on(sit
     assert any(item.kind == "job.rank.waits-least" for item in main.evidence)
 
 
-@pytest.mark.deep
 async def test_a_refused_login_is_no_verdict_while_steps_advance(site: Site) -> None:
     """The node is not dead: its ranks take part in every step."""
     await site.break_node("ssh-refused", CULPRIT)
@@ -80,7 +79,6 @@ async def test_a_refused_login_is_no_verdict_while_steps_advance(site: Site) -> 
     await site.steps_until(site.last_step() + 3)
 
 
-@pytest.mark.deep
 async def test_a_loss_that_is_not_a_number_is_found_where_it_began(site: Site) -> None:
     """One step later every rank has it; the first one is named."""
     await ends_in(site, "rank-nan", {CULPRIT})
@@ -91,7 +89,6 @@ async def test_a_crash_of_the_training_code_blames_no_node(site: Site) -> None:
     await ends_in(site, "rank-crash", set())
 
 
-@pytest.mark.deep
 async def test_a_killed_data_loader_blames_no_node(site: Site) -> None:
     """PyTorch's own text decides over the exception it arrives in."""
     await ends_in(site, "loader-killed", set())
@@ -103,14 +100,12 @@ async def test_a_rank_that_hangs_is_named(site: Site) -> None:
     assert {"job.ranks", "job.stacks", "flight-recorder"} <= {e.source for e in main.evidence}
 
 
-@pytest.mark.deep
 async def test_a_stopped_rank_is_named(site: Site) -> None:
     """A process in state T, wherever it stood."""
     main = await ends_in(site, "rank-stop", {CULPRIT})
     assert any("state T" in item.text for item in main.evidence)
 
 
-@pytest.mark.deep
 async def test_a_rank_in_another_collective_is_named(site: Site) -> None:
     """All ranks wait in a collective by their own account; only recorder and stacks differ."""
     main = await ends_in(site, "rank-mismatch", {CULPRIT})
@@ -122,7 +117,6 @@ async def test_a_node_without_power_is_named(site: Site) -> None:
     await ends_in(site, "node-dead", {CULPRIT})
 
 
-@pytest.mark.deep
 async def test_a_node_behind_a_cut_cable_is_named(site: Site) -> None:
     """From here it looks dead; until the job stands still that is no proof."""
     await ends_in(site, "link-cut", {CULPRIT})

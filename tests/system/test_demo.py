@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 NEEDS_NETNS = ("node-dead", "node-frozen")
-DEEP = ("gpu-ecc", "gpu-lost", "rank-hang", "rank-crash", "node-frozen")
+DEEP = ("gpu-lost", "rank-hang", "node-frozen")
 FAULTS = [
-    "node-dead", *(pytest.param(fault, marks=pytest.mark.deep) for fault in DEEP)
+    "node-dead", "gpu-ecc", "rank-crash",
+    *(pytest.param(fault, marks=pytest.mark.deep) for fault in DEEP),
 ]  # fmt: skip
 pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.timeout(240)]
 
