@@ -15,15 +15,15 @@ from brctl.engine.verdict_store import (
     VerdictState,
     load_all,
     save,
-    the_newest,
     the_one,
+    to_read,
 )
 from brctl.library.config import Settings
 from brctl.model.errors import GuardError
 from brctl.view.verdict import verdict_list_page, why_page
 
 app = new_app()
-Id = Annotated[str | None, typer.Argument(help="verdict; default the newest open one")]
+Id = Annotated[str | None, typer.Argument(help="verdict; default the only open one, or the newest")]
 
 
 @app.command("list")
@@ -46,7 +46,7 @@ def explain(ctx: typer.Context, verdict_id: Id = None) -> None:
     """Explain a verdict: the chain, what was ruled out, what was not looked at."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    stored = the_newest(settings.state_dir, verdict_id)
+    stored = to_read(settings.state_dir, verdict_id)
     page = why_page(stored.verdict, stored.state.value, stored.note)
     invocation.finish(page, settings.context)
 

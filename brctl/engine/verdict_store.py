@@ -115,18 +115,17 @@ def the_one(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
     raise UsageError(f"{len(found)} verdicts are open: {names}", hint="name the one you mean")
 
 
-def the_newest(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
-    """The named verdict, or the newest that is open, or the newest of all, to be read.
+def to_read(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
+    """The named verdict, or the only open one; with none open the newest, as it may say why.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is none, or several are open and none was named.
     """
-    if verdict_id is not None:
-        return load(state_dir, verdict_id)
-    found = open_verdicts(state_dir) or load_all(state_dir)
-    if not found:
-        raise UsageError("there is no verdict yet", hint="look first: brctl dx")
-    return found[0]
+    if verdict_id is None and not open_verdicts(state_dir):
+        newest = load_all(state_dir)[:1]
+        if newest:
+            return newest[0]
+    return the_one(state_dir, verdict_id)
 
 
 def _read(path: Path) -> StoredVerdict:

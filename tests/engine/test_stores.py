@@ -53,7 +53,7 @@ def test_a_verdict_without_a_cause_can_be_read_and_names_itself_when_asked_to_be
 ) -> None:
     unknown = decide((), (), Scene(NOW, "llm", stalled=True))[0]
     verdict_store.save_new(tmp_path, unknown)
-    assert verdict_store.the_newest(tmp_path, None).verdict.id == unknown.id
+    assert verdict_store.to_read(tmp_path, None).verdict.id == unknown.id
     with pytest.raises(UsageError, match=rf"{unknown.id} \(unknown\) is nothing to do"):
         verdict_store.the_one(tmp_path, None)
 
@@ -61,7 +61,10 @@ def test_a_verdict_without_a_cause_can_be_read_and_names_itself_when_asked_to_be
 def test_what_is_open_is_read_before_what_is_newer(tmp_path: Path) -> None:
     verdict_store.save_new(tmp_path, verdict("n3"))
     verdict_store.save_new(tmp_path, decide((), (), Scene(NOW, "llm", stalled=True))[0])
-    assert verdict_store.the_newest(tmp_path, None).verdict.nodes == ("n3",)
+    assert verdict_store.to_read(tmp_path, None).verdict.nodes == ("n3",)
+    verdict_store.save_new(tmp_path, verdict("n5"))
+    with pytest.raises(UsageError, match="2 verdicts are open"):
+        verdict_store.to_read(tmp_path, None)
 
 
 @pytest.mark.parametrize("name", ["V-ZZZZ", "../../etc/passwd"])
