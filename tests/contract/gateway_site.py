@@ -87,6 +87,8 @@ def open_gateway_site(folder: Path, leaves: int) -> Iterator[GatewaySite]:
         processes.append(_start_sshd(folder, spaces[0], "gw"))
         processes.extend(_start_sshd(folder, space, "leaf") for space in spaces[1:])
         _wait_for_banner(f"{near}.2")
+        for process in processes[1:]:
+            _wait_until_listening(process.pid)
         gateway = Machine(
             Node("gw", f"{near}.2", 2222, python=GATEWAY_PYTHON), processes[0].pid
         )  # fmt: skip
@@ -164,6 +166,15 @@ def _start_sshd(folder: Path, space: str, kind: str) -> subprocess.Popen[bytes]:
          "--kill-child=KILL", "--mount-proc", "--mount", "sh", "-c", script],
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
+
+
+def _wait_until_listening(pid: int) -> None:
+    """A leaf has no way from here; its own namespace says when port 2222 (0x8AE) is open."""
+    for _ in range(600):
+        if ":08AE 00000000:0000 0A" in Path(f"/proc/{pid}/net/tcp").read_text():
+            return
+        time.sleep(0.05)
+    raise AssertionError("the SSH server of a leaf does not listen")
 
 
 def _wait_for_banner(address: str) -> None:
