@@ -19,7 +19,6 @@ from brctl.engine.verdict_store import (
     to_read,
 )
 from brctl.library.config import Settings
-from brctl.model.errors import GuardError
 from brctl.view.verdict import verdict_list_page, why_page
 
 app = new_app()
@@ -78,9 +77,10 @@ def dismiss(
 
 
 def _close(invocation: Invocation, verdict_id: str, state: VerdictState, note: str) -> None:
+    from brctl.cli.running import refuse_readonly
+
     settings = invocation.settings()
-    if settings.readonly:
-        raise GuardError("refused: read-only (--readonly, BRCTL_READONLY or the context says so)")
+    refuse_readonly(settings)
     stored: StoredVerdict = replace(the_one(settings.state_dir, verdict_id), state=state, note=note)
     save(settings.state_dir, stored)
     if state is VerdictState.DISMISSED and settings.notify.sinks:

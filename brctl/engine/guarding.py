@@ -14,6 +14,7 @@ from brctl.journal.store import run_dirs
 from brctl.model.nodeset import fold
 from brctl.model.plan import GuardResult
 from brctl.model.playbook import GuardSpec, Need, Playbook
+from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import Demand
 from brctl.playbook.expressions import ExpressionError, Scope
 from brctl.playbook.guard_facts import GuardFacts, PastRun, Taken
@@ -123,7 +124,7 @@ class Guarding:
             held=Leases(ground.state_dir).held_by_others(keys, self._site.run, now),
             verdict=inputs.verdict_id,
             verdict_at=verdict.decided_at if verdict else None,
-            still_true=await self._still_true(inputs, now) if wants_again and verdict else None,
+            still_true=await self._still_true(verdict, now) if wants_again and verdict else None,
             past_runs=past,
             racks=_labels(ground, "rack"),
             leaves=_labels(ground, "leaf"),
@@ -145,8 +146,7 @@ class Guarding:
                 )
         return tuple(found)
 
-    async def _still_true(self, inputs: RunInputs, now: datetime) -> bool | None:
-        verdict = self._ground.verdict(inputs.verdict_id)
+    async def _still_true(self, verdict: Verdict, now: datetime) -> bool | None:
         if self._seen is None:
             self._seen = (verdict.decided_at, True)
         if (now - self._seen[0]).total_seconds() > STILL_TRUE_S:
