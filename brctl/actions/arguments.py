@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from brctl.actions.contract import ActionFailed
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand
-from brctl.model.playbook import Arguments, Json
+from brctl.model.runs.playbook import Arguments, Json
 from brctl.model.units import parse_duration_s
 from brctl.playbook.expressions import KNOWN_AFTER_RUN
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
-from brctl.model.burnin import BurninState
 from brctl.model.nodeset import fold
-from brctl.model.plan import Change, Sign
-from brctl.model.playbook import Arguments
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
+from brctl.model.sweeps.burnin import BurninState
 
 
 class BurninRun(ReadOnly):

@@ -4,8 +4,8 @@ from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
-from brctl.model.playbook import Arguments
-from brctl.model.sweep import Health, NodeHealth
+from brctl.model.runs.playbook import Arguments
+from brctl.model.sweeps.sweep import Health, NodeHealth
 
 
 class CheckRun(ReadOnly):

@@ -16,18 +16,18 @@ from brctl.backends.contract import Backend
 from brctl.journal.code_ledger import CodeLedger
 from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command
-from brctl.model.burnin import Burnin
 from brctl.model.inventory import Inventory
-from brctl.model.job import Job
-from brctl.model.job_status import JobStatus
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus
 from brctl.model.localisation import Bisection, GroupResult
-from brctl.model.plan import Change
-from brctl.model.playbook import Arguments
-from brctl.model.report import NodeReport
-from brctl.model.sweep import NodeHealth
+from brctl.model.runs.plan import Change
+from brctl.model.runs.playbook import Arguments
+from brctl.model.sweeps.burnin import Burnin
+from brctl.model.sweeps.report import NodeReport
+from brctl.model.sweeps.sweep import NodeHealth
 from brctl.notify.notifier import Notifier
 from brctl.view.incident import Incident
-from brctl.view.notices import RunFacts
+from brctl.view.notices.notice import RunFacts
 
 
 class FailureKind(StrEnum):

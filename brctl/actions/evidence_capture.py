@@ -11,8 +11,8 @@ from dataclasses import asdict
 
 from brctl.actions import arguments
 from brctl.actions.contract import Done, ReadOnly, Site
-from brctl.model.playbook import Arguments
-from brctl.model.sweep import NodeHealth
+from brctl.model.runs.playbook import Arguments
+from brctl.model.sweeps.sweep import NodeHealth
 from brctl.view.redact import redact
 
 LEVEL = 1

@@ -2,7 +2,7 @@
 
 from brctl.actions import arguments
 from brctl.actions.contract import Done, ReadOnly, Site
-from brctl.model.playbook import Arguments
+from brctl.model.runs.playbook import Arguments
 from brctl.model.units import rfc3339
 
 

@@ -3,7 +3,7 @@
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
 from brctl.journal.store import write_private
-from brctl.model.playbook import Arguments
+from brctl.model.runs.playbook import Arguments
 from brctl.view.incident import markdown
 
 FILE = "incident.md"

@@ -4,8 +4,8 @@ from brctl.actions import arguments
 from brctl.actions.contract import Done, ReadOnly, Site
 from brctl.model.localisation import FaultKind
 from brctl.model.nodeset import fold
-from brctl.model.plan import Change, Sign
-from brctl.model.playbook import Arguments
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
 from brctl.model.units import parse_size_bytes
 
 NODE_KINDS = (FaultKind.NODE, FaultKind.LINK, FaultKind.SLOW)

@@ -11,8 +11,8 @@ from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
 from brctl.model.localisation import GroupResult
 from brctl.model.nodeset import fold
-from brctl.model.plan import Change, Sign
-from brctl.model.playbook import Arguments
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
 from brctl.model.units import parse_size_bytes
 
 OPERATIONS = ("all_reduce", "all_gather", "all_to_all")

@@ -3,9 +3,9 @@
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
 from brctl.actions.notify_page import NOBODY, told
-from brctl.model.playbook import Arguments
+from brctl.model.runs.playbook import Arguments
 from brctl.notify.notifier import CHAT
-from brctl.view.notices import chat_notice
+from brctl.view.notices.notice import chat_notice
 
 TEMPLATES = ("run_summary",)
 

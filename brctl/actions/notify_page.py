@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
 from brctl.model.notice import Severity
-from brctl.model.playbook import Arguments
+from brctl.model.runs.playbook import Arguments
 from brctl.notify.notifier import PAGING, Delivery, Told
-from brctl.view.notices import page_notice
+from brctl.view.notices.notice import page_notice
 
 NOBODY = "no notifier configured"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from brctl.model.answer import Outcome
-from brctl.model.report import Measurement, NodeReport, ProbeStatus, Value
+from brctl.model.sweeps.report import Measurement, NodeReport, ProbeStatus, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
 from brctl.journal.store import write_private
 from brctl.model.errors import did_you_mean
-from brctl.model.playbook import Arguments, Json
-from brctl.view.node_report import COLUMNS, report_rows, report_text
+from brctl.model.runs.playbook import Arguments, Json
+from brctl.view.fleet.node_report import COLUMNS, report_rows, report_text
 
 FILE = "report.txt"
 

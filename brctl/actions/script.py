@@ -20,8 +20,8 @@ from brctl.actions.child import (
 from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.nodeset import fold
-from brctl.model.plan import Change, Sign
-from brctl.model.playbook import Arguments, Step
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments, Step
 
 # RUNS ON THE NODE. Script and values come on stdin, so neither shows in a list of processes.
 _ON_NODE = """\

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
 from brctl.model.nodeset import fold
-from brctl.model.plan import Change, Sign
-from brctl.model.playbook import Arguments
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
 from brctl.notify.http import DeliveryError
 from brctl.view.documents import verdict_document
-from brctl.view.notice_text import clean_tree
-from brctl.view.page import Json
+from brctl.view.notices.page import Json
+from brctl.view.notices.text import clean_tree
 
 NOWHERE = "no ticket desk configured (`ticket:` in config.yaml)"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from brctl.backends.kubernetes_remake import Remaking
 from brctl.backends.kubernetes_workloads import NODES_PATH, Change, Workloads, change_node
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory, NodeRole
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 
 class KubernetesBackend:

@@ -12,7 +12,7 @@ from brctl.backends.kubernetes_jobs import on_nodes, released, suspended
 from brctl.backends.kubernetes_pods import BY_OTHERS, Pod, bound_to, ranks_of
 from brctl.backends.kubernetes_remake import Remaking
 from brctl.backends.kubernetes_workloads import Look, Workloads
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 START_DEADLINE_S = 300.0
 """A standby may have to pull the image first."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from brctl.backends.kubectl import Object
 from brctl.backends.kubernetes_marks import JOB, PREFIX, labels_of, marked, notes_of
 from brctl.model.errors import ConfigError
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 CHECKPOINT, INCARNATION, NODES = PREFIX + "checkpoint", PREFIX + "incarnation", PREFIX + "nodes"
 RESUME_VARIABLE = "BRCTL_RESUME_FROM"

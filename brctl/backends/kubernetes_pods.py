@@ -7,7 +7,7 @@ from brctl.backends.contract import JobRunState
 from brctl.backends.kubectl import Object
 from brctl.backends.kubernetes_jobs import INCARNATION, Workload
 from brctl.backends.kubernetes_marks import notes_of
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 BY_OTHERS = "outside brctl"
 """The incarnation of pods that somebody else started."""

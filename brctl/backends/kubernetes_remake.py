@@ -12,7 +12,7 @@ from pathlib import Path
 from brctl.backends.kubectl import Kubectl, Object
 from brctl.backends.kubernetes_jobs import Workload, anew
 from brctl.model.errors import UnavailableError, UsageError
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 DELETE_DEADLINE_S = 60.0
 POLL_S = 0.5

@@ -10,7 +10,7 @@ from brctl.backends.kubectl import ConflictError, Kubectl, Object
 from brctl.backends.kubernetes_jobs import Workload, on_nodes, read_workload, without_start_time
 from brctl.backends.kubernetes_pods import Pod, placed, read_pods, state_of
 from brctl.model.errors import UsageError
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 NODES_PATH = "/api/v1/nodes"
 TRIES = 5

@@ -17,8 +17,8 @@ from brctl.backends.rank_commands import (
 )
 from brctl.fanout.contract import Transport
 from brctl.model.inventory import Inventory
-from brctl.model.job import Job
-from brctl.model.playbook import Json
+from brctl.model.jobs.job import Job
+from brctl.model.runs.playbook import Json
 
 TEXT_LIMIT = 300
 

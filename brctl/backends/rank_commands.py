@@ -9,8 +9,8 @@ from brctl.fanout.contract import Transport
 from brctl.fanout.gather import gather
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Inventory, Node
-from brctl.model.job import Job
-from brctl.model.playbook import Json
+from brctl.model.jobs.job import Job
+from brctl.model.runs.playbook import Json
 
 _RANKS = ("node_processes", "node_environment", "parked_ranks", "rank_program")
 _PARKED = ("node_processes", "parked_process")

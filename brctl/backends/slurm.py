@@ -29,7 +29,7 @@ from brctl.fanout.local import LocalTransport
 from brctl.model.answer import Command, Outcome
 from brctl.model.errors import DeniedError, UnavailableError
 from brctl.model.inventory import Inventory, Node, NodeRole
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 HERE = Node("localhost", "127.0.0.1")
 COMMAND_DEADLINE_S = 30.0

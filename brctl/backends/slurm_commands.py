@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from brctl.backends.contract import Cordon, Label
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
 
 STANDBY_REASON = "brctl standby"

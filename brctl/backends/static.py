@@ -32,8 +32,8 @@ from brctl.backends.static_state import StaticState, change_state, read_state
 from brctl.fanout.contract import Transport
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory, NodeRole
-from brctl.model.job import Job
-from brctl.model.playbook import Json
+from brctl.model.jobs.job import Job
+from brctl.model.runs.playbook import Json
 
 
 class StaticBackend:

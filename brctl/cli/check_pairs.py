@@ -10,7 +10,7 @@ from brctl.cli.typed import typed
 from brctl.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from brctl.engine.pair_test import PairPlan
+    from brctl.engine.sweeps.pair_test import PairPlan
 
 
 def pairs(
@@ -21,7 +21,7 @@ def pairs(
     beside: Annotated[bool, typer.Option("--beside-job", help="load nodes with ranks")] = False,
 ) -> None:
     """Exchange data between neighbours; exit 0 all right, 1 slow, 2 wrong or silent, 3 cannot."""
-    from brctl.engine.pair_test import PairPlan
+    from brctl.engine.sweeps.pair_test import PairPlan
     from brctl.model.units import parse_duration_s, parse_size_bytes
 
     invocation: Invocation = ctx.obj
@@ -40,10 +40,10 @@ def pairs(
 async def _run(invocation: Invocation, plan: "PairPlan") -> None:
     from dataclasses import replace
 
-    from brctl.engine.pair_test import exchange_with_neighbours
-    from brctl.engine.sweeping import choose_nodes
-    from brctl.engine.wiring import open_world
-    from brctl.view.check_pairs import pairs_page
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.sweeps.pair_test import exchange_with_neighbours
+    from brctl.engine.sweeps.run_checks import choose_nodes
+    from brctl.view.fleet.check_pairs import pairs_page
 
     settings = invocation.settings()
     async with open_world(settings) as world:

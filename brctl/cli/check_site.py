@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation
-from brctl.view.page import Page
+from brctl.view.notices.page import Page
 
 
 def add_site_commands(app: typer.Typer) -> None:
@@ -71,13 +71,13 @@ def learn(
 
 
 async def _learn(invocation: Invocation, chosen: Path | None, level: int) -> None:
-    from brctl.engine.sweeping import Question, choose_nodes, sweep_nodes
-    from brctl.engine.wiring import open_world
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.sweeps.run_checks import Question, choose_nodes, sweep_nodes
     from brctl.evidence.baseline import learn_baseline
     from brctl.library.baselines import write_baseline
     from brctl.library.config import BASELINE_NAME
     from brctl.model.nodeset import fold
-    from brctl.model.sweep import Health
+    from brctl.model.sweeps.sweep import Health
 
     settings = invocation.settings()
     folder = settings.config_file.parent if settings.config_file else Path()

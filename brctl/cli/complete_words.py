@@ -1,6 +1,5 @@
 """Make `completions/words.json` from the commands: python -m brctl.cli.complete_words > FILE."""
 
-import importlib
 import json
 import sys
 
@@ -18,13 +17,7 @@ def tree() -> dict[str, dict[str, list[str]]]:
         "": {"words": sorted([*WORDS, *ALIASES]), "flags": COMMON}
     }
     for word, entry in WORDS.items():
-        try:
-            app = importlib.import_module(entry.module).app
-        except ModuleNotFoundError as exc:
-            if exc.name != entry.module:
-                raise
-            continue
-        command = typer.main.get_command(app)
+        command = typer.main.get_command(entry.load())
         children = getattr(command, "commands", None)
         if children is None or entry.verb:
             found[word] = _leaf(children[entry.verb] if children and entry.verb else command)

@@ -14,7 +14,7 @@ from brctl.library.file_tables import TRANSPORT_NAMES
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
 from brctl.model.units import parse_duration_s
-from brctl.view.page import Page
+from brctl.view.notices.page import Page
 
 FORMATS = ("table", "wide", "json", "ndjson", "yaml", "name", "csv", "nagios", "prom")
 COLOURS = ("auto", "always", "never")

@@ -15,12 +15,12 @@ from brctl.cli.running import (
     run_playbook,
 )
 from brctl.cli.typed import typed
-from brctl.engine.people import person
-from brctl.engine.wiring import open_world
+from brctl.engine.controller.people import person
+from brctl.engine.controller.wiring import open_world
 from brctl.library.config import Settings
-from brctl.model.code import CodeChange
 from brctl.model.errors import UsageError
-from brctl.model.playbook import Json
+from brctl.model.jobs.code import CodeChange
+from brctl.model.runs.playbook import Json
 from brctl.model.units import parse_duration_s
 from brctl.playbook.code_changes import is_due
 
@@ -58,7 +58,7 @@ def update(
 async def _record(
     invocation: Invocation, settings: Settings, name: str | None, code: str, why: str, urgent: bool
 ) -> tuple[str, CodeChange]:
-    from brctl.engine.code_updates import Wish, record_change
+    from brctl.engine.job.code_updates import Wish, record_change
 
     async with open_world(settings) as world:
         chosen = world.job(name).name
@@ -107,8 +107,8 @@ def _window_s(settings: Settings, text: str | None) -> float:
 
 def updates(ctx: typer.Context, job: JobName = None, window: Window = None) -> None:
     """Every change of a job's code: who, why, which run applied it, from which checkpoint."""
-    from brctl.engine.code_updates import code_of
-    from brctl.view.code import code_changes_page
+    from brctl.engine.job.code_updates import code_of
+    from brctl.view.runs.code import code_changes_page
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()

@@ -3,7 +3,6 @@
 Only the module of the command that was typed is imported: `brctl --help` imports none.
 """
 
-import importlib
 import os
 import sys
 import traceback
@@ -81,7 +80,7 @@ def _known_word(text: str) -> str:
 def _call(word: str, entry: Word, rest: list[str], invocation: object) -> int:
     import typer
 
-    app = importlib.import_module(entry.module).app
+    app = entry.load()
     if entry.verb:
         rest = [entry.verb, *rest]
     try:

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brctl.engine.bisect import BisectOptions, Preflight
-from brctl.engine.bisect_inputs import labelled_leaves, leaves_for, read_leaves, read_prior
-from brctl.engine.clock import now
-from brctl.engine.group_runner import GroupRunner, RoundOrder
-from brctl.engine.group_runner_exec import exec_runner
+from brctl.engine.controller.clock import now
+from brctl.engine.search.bisect import BisectOptions, Preflight
+from brctl.engine.search.bisect_inputs import labelled_leaves, leaves_for, read_leaves, read_prior
+from brctl.engine.search.group_runner import GroupRunner, RoundOrder
+from brctl.engine.search.group_runner_exec import exec_runner
 from brctl.localise.problem import Problem
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.localisation import Bisection, FaultKind
 from brctl.model.nodeset import expand
 from brctl.model.units import parse_duration_s, parse_size_bytes
-from brctl.view.page import Page
+from brctl.view.notices.page import Page
 
 if TYPE_CHECKING:
+    from brctl.cli.commands.nccl import Search
     from brctl.cli.invocation import Invocation
-    from brctl.cli.nccl import Search
 
 _EXEC = "exec:"
 _OVER_SSH = ("torch",)
@@ -44,7 +44,7 @@ class Ready:
 
     def keep(self, result: Bisection, page: Page) -> Page:
         """Store the search and its verdicts where there is a context; next is to act on them."""
-        from brctl.engine.bisect_store import conclude_verdicts, save
+        from brctl.engine.search.bisect_store import conclude_verdicts, save
 
         if self.state_dir is None:
             return page
@@ -85,10 +85,10 @@ async def prepared(invocation: Invocation, search: Search) -> AsyncIterator[Read
 async def _over_ssh(
     invocation: Invocation, search: Search, options: BisectOptions
 ) -> AsyncIterator[Ready]:
-    from brctl.engine.group_preflight import preflight
-    from brctl.engine.group_runner_torch import TorchRunner
-    from brctl.engine.sweeping import choose_nodes
-    from brctl.engine.wiring import open_world
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.search.group_preflight import preflight
+    from brctl.engine.search.group_runner_torch import TorchRunner
+    from brctl.engine.sweeps.run_checks import choose_nodes
 
     settings = invocation.settings()
     async with open_world(settings) as world:
@@ -121,9 +121,9 @@ async def _over_ssh(
 async def _with_nccl_tests(
     invocation: Invocation, search: Search, options: BisectOptions
 ) -> AsyncIterator[Ready]:
-    from brctl.engine.group_runner_nccl_tests import nccl_tests_runner
-    from brctl.engine.sweeping import choose_nodes
-    from brctl.engine.wiring import open_world
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.search.group_runner_nccl_tests import nccl_tests_runner
+    from brctl.engine.sweeps.run_checks import choose_nodes
 
     settings = invocation.settings()
     runner = nccl_tests_runner(search.per_node, settings.scheduler, settings.ssh.fanout)

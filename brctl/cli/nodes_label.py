@@ -10,7 +10,7 @@ from brctl.cli.invocation import Invocation
 from brctl.library.config import Settings
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.nodeset import fold
-from brctl.model.playbook import Json
+from brctl.model.runs.playbook import Json
 
 
 def label(
@@ -44,7 +44,7 @@ def read_labels(words: Iterable[str]) -> tuple[dict[str, str], list[str]]:
         UsageError: A word is neither `k=v` nor `k-`, cannot be a label, or comes twice.
     """
     from brctl.actions.contract import ActionFailed
-    from brctl.actions.node_label import PREFIX, check_label
+    from brctl.actions.node.label import PREFIX, check_label
 
     wanted: dict[str, str] = {}
     removed: list[str] = []
@@ -70,9 +70,9 @@ def read_labels(words: Iterable[str]) -> tuple[dict[str, str], list[str]]:
 
 async def _check(settings: Settings, nodes: str, keys: Sequence[str]) -> tuple[str, ...]:
     """The nodes meant, once it is sure that nobody else's label is among those keys."""
-    from brctl.actions.node_label import PEOPLE
-    from brctl.engine.sweeping import choose_nodes
-    from brctl.engine.wiring import open_world
+    from brctl.actions.node.label import PEOPLE
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.sweeps.run_checks import choose_nodes
 
     async with open_world(settings) as world:
         names = choose_nodes(world, nodes, None)

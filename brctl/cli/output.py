@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from brctl import API_VERSION, __version__
-from brctl.engine.clock import now
+from brctl.engine.controller.clock import now
 from brctl.model.errors import BrctlError, UsageError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.units import rfc3339
-from brctl.view.page import Json, Page
+from brctl.view.notices.page import Json, Page
 
 _ANSI = {"CRIT": "31;1", "CRITICAL": "31;1", "FAIL": "31;1", "WARN": "33", "UNKNOWN": "35"}
 _ANSI |= {"HIGH": "31;1", "MEDIUM": "33", "OK": "32", "ok": "32"}

@@ -16,11 +16,12 @@ import typer
 
 from brctl.cli import output
 from brctl.cli.invocation import Invocation
-from brctl.engine.clock import now
-from brctl.engine.ground import WorldGround
-from brctl.engine.people import groups_of, person
-from brctl.engine.planning import Prepared, prepare
-from brctl.engine.remediate import (
+from brctl.engine.controller.clock import now
+from brctl.engine.controller.people import groups_of, person
+from brctl.engine.controller.wiring import open_world
+from brctl.engine.runs.context import WorldGround
+from brctl.engine.runs.plan import Prepared, prepare
+from brctl.engine.runs.remediate import (
     RunView,
     answer,
     prepare_saved,
@@ -30,21 +31,20 @@ from brctl.engine.remediate import (
     waiting_for,
     why_not_answer,
 )
-from brctl.engine.run_files import Request, plan_document, read_json
-from brctl.engine.wiring import open_world
+from brctl.engine.runs.run_files import Request, plan_document, read_json
 from brctl.journal.follow import follow
 from brctl.journal.store import read_journal
 from brctl.library.config import Settings, candidate_files
 from brctl.library.playbooks import load_playbook, load_playbooks, pick_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError, UsageError, did_you_mean
-from brctl.model.event import Event, EventType
-from brctl.model.playbook import Json, Playbook
+from brctl.model.runs.event import Event, EventType
+from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.verdict import Verdict
 from brctl.playbook.guards import GUARDS
 from brctl.playbook.overrides import Override
-from brctl.view.plan import plan_page
-from brctl.view.run import event_line, run_page
+from brctl.view.runs.plan import plan_page
+from brctl.view.runs.run import event_line, run_page
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from brctl.view.nodes import NodeLine
+from brctl.view.fleet.nodes import NodeLine
 
 if TYPE_CHECKING:
-    from brctl.engine.survey import Survey
+    from brctl.engine.sweeps.survey import Survey
 
 
 def known_lines(known: "Survey") -> list[NodeLine]:

@@ -1,7 +1,12 @@
 """The command tree's first level as a table, so that help and completion import no command."""
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    import typer
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,7 +14,7 @@ class Word:
     """One first-level command.
 
     Attributes:
-        module: Where its Typer `app` is.
+        module: Its module below `brctl.cli.commands`, which holds a Typer `app`.
         help: One sentence for the overview.
         verb: Sub-command of `app` this word stands for; "" passes the arguments on.
         keeps: Common flags this command gives its own meaning.
@@ -20,47 +25,52 @@ class Word:
     verb: str = ""
     keeps: tuple[str, ...] = ()
 
+    def load(self) -> "typer.Typer":
+        """Import the command; Typer comes with it, which completion must not pay for."""
+        module = importlib.import_module(f"brctl.cli.commands.{self.module}")
+        return cast("typer.Typer", module.app)
+
 
 WORDS: Mapping[str, Word] = {
-    "status": Word("brctl.cli.status", "one screen: nodes, jobs, open verdicts, next command"),
-    "ls": Word("brctl.cli.nodes", "list nodes with state, check and reason", "list"),
-    "nodes": Word("brctl.cli.nodes", "one node with its history; who differs; label nodes"),
-    "sweep": Word("brctl.cli.sweep", "health sweep of many nodes (cron's verb)"),
-    "dx": Word("brctl.cli.diagnose", "evidence to verdict, for a job or for nodes"),
-    "why": Word("brctl.cli.verdict", "explain a verdict down to the raw line", "explain"),
-    "fix": Word("brctl.cli.fix", "run the playbook a verdict proposes"),
-    "cordon": Word("brctl.cli.cordon", "take nodes out of service, with a reason", "cordon"),
-    "uncordon": Word("brctl.cli.cordon", "give cordoned nodes back", "uncordon"),
-    "swap": Word("brctl.cli.cordon", "replace a node by a standby and resume the job", "swap"),
-    "verdict": Word("brctl.cli.verdict", "list, show, explain, dismiss verdicts"),
-    "run": Word("brctl.cli.run", "one command on many nodes, equal answers gathered"),
-    "cp": Word("brctl.cli.cp", "copy a file to many nodes"),
-    "ssh": Word("brctl.cli.ssh", "a shell on one node"),
-    "burnin": Word("brctl.cli.burnin", "load GPUs near their limit and check every result"),
-    "ecc": Word("brctl.cli.ecc", "GPU memory errors, what they ask for, how they moved"),
-    "check": Word("brctl.cli.check", "list, run and explain checks"),
-    "logs": Word("brctl.cli.logs", "classify training and system logs"),
-    "stacks": Word("brctl.cli.stacks", "stacks of all ranks, and who is the odd one out"),
-    "flight-recorder": Word("brctl.cli.flight_recorder", "analyse collective dumps of all ranks"),
-    "nccl": Word("brctl.cli.nccl", "which node or link fails collectives: nccl bisect"),
-    "replay": Word("brctl.cli.replay", "replay a reduced job in groups to find a bad machine"),
-    "play": Word("brctl.cli.play", "list, plan, run, resume, roll back playbooks"),
-    "standby": Word("brctl.cli.standby", "the pool that swaps draw from: list, warm, test, size"),
-    "ckpt": Word("brctl.cli.ckpt", "newest complete and undamaged checkpoint"),
-    "job": Word("brctl.cli.job", "show, start, stop, watch a training job; change its code"),
-    "lab": Word("brctl.cli.lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
-    "tui": Word("brctl.cli.tui", "fleet triage in the terminal"),
-    "incident": Word("brctl.cli.incident", "one time line of a fault: list, show, note, export"),
-    "ingest": Word("brctl.cli.ingest", "take alerts from outside: ingest alertmanager"),
-    "notify": Word("brctl.cli.notify", "who is told outside: list, render, test"),
-    "report": Word("brctl.cli.report", "the fleet on one page; what comes and goes"),
-    "doctor": Word("brctl.cli.doctor", "is this controller able to work: ssh, tools, permissions"),
-    "schema": Word("brctl.cli.schema", "JSON Schemas of documents and files"),
-    "inventory": Word("brctl.cli.inventory", "who is there, and which source says so"),
-    "schedule": Word("brctl.cli.schedule", "print systemd or cron units for regular sweeps"),
-    "config": Word("brctl.cli.config", "where configuration comes from"),
-    "completions": Word("brctl.cli.completions", "completion script for bash, zsh or fish"),
-    "help": Word("brctl.cli.help", "exit-codes, selectors, output, environment"),
+    "status": Word("status", "one screen: nodes, jobs, open verdicts, next command"),
+    "ls": Word("nodes", "list nodes with state, check and reason", "list"),
+    "nodes": Word("nodes", "one node with its history; who differs; label nodes"),
+    "sweep": Word("sweep", "health sweep of many nodes (cron's verb)"),
+    "dx": Word("dx", "evidence to verdict, for a job or for nodes"),
+    "why": Word("verdict", "explain a verdict down to the raw line", "explain"),
+    "fix": Word("fix", "run the playbook a verdict proposes"),
+    "cordon": Word("cordon", "take nodes out of service, with a reason", "cordon"),
+    "uncordon": Word("cordon", "give cordoned nodes back", "uncordon"),
+    "swap": Word("cordon", "replace a node by a standby and resume the job", "swap"),
+    "verdict": Word("verdict", "list, show, explain, dismiss verdicts"),
+    "run": Word("run", "one command on many nodes, equal answers gathered"),
+    "cp": Word("cp", "copy a file to many nodes"),
+    "ssh": Word("ssh", "a shell on one node"),
+    "burnin": Word("burnin", "load GPUs near their limit and check every result"),
+    "ecc": Word("ecc", "GPU memory errors, what they ask for, how they moved"),
+    "check": Word("check", "list, run and explain checks"),
+    "logs": Word("logs", "classify training and system logs"),
+    "stacks": Word("stacks", "stacks of all ranks, and who is the odd one out"),
+    "flight-recorder": Word("flight_recorder", "analyse collective dumps of all ranks"),
+    "nccl": Word("nccl", "which node or link fails collectives: nccl bisect"),
+    "replay": Word("replay", "replay a reduced job in groups to find a bad machine"),
+    "play": Word("play", "list, plan, run, resume, roll back playbooks"),
+    "standby": Word("standby", "the pool that swaps draw from: list, warm, test, size"),
+    "ckpt": Word("ckpt", "newest complete and undamaged checkpoint"),
+    "job": Word("job", "show, start, stop, watch a training job; change its code"),
+    "lab": Word("lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
+    "tui": Word("tui", "fleet triage in the terminal"),
+    "incident": Word("incident", "one time line of a fault: list, show, note, export"),
+    "ingest": Word("ingest", "take alerts from outside: ingest alertmanager"),
+    "notify": Word("notify", "who is told outside: list, render, test"),
+    "report": Word("report", "the fleet on one page; what comes and goes"),
+    "doctor": Word("doctor", "is this controller able to work: ssh, tools, permissions"),
+    "schema": Word("schema", "JSON Schemas of documents and files"),
+    "inventory": Word("inventory", "who is there, and which source says so"),
+    "schedule": Word("schedule", "print systemd or cron units for regular sweeps"),
+    "config": Word("config", "where configuration comes from"),
+    "completions": Word("completions", "completion script for bash, zsh or fish"),
+    "help": Word("help", "exit-codes, selectors, output, environment"),
 }
 
 ALIASES: Mapping[str, str] = {

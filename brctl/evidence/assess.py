@@ -12,10 +12,10 @@ from brctl.evidence.operators import OPERATORS, MismatchError, Operand, is_numbe
 from brctl.evidence.readers import READERS
 from brctl.evidence.reading import RAW_LIMIT
 from brctl.model.answer import Outcome
-from brctl.model.check import Check, Condition, Rule
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.report import CheckResult, NodeReport, ProbeStatus, Value
+from brctl.model.sweeps.check import Check, Condition, Rule
+from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus, Value
 
 NOT_SUPPORTED = "not supported: "
 """A note that starts so, then a measurement's name or `everything`, says that the hardware has no

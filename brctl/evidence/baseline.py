@@ -8,7 +8,7 @@ from statistics import median
 from brctl.evidence.operators import is_number
 from brctl.evidence.peers import NUMERIC, QUORUM, PeerRule, Side
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.report import NodeReport
+from brctl.model.sweeps.report import NodeReport
 
 DRIVER = "gpu.devices.driver_version"
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from brctl.evidence.assess import Assessment
 from brctl.evidence.operators import is_number
 from brctl.evidence.peers import QUORUM
-from brctl.model.burnin import Rating
-from brctl.model.check import Check
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.report import NodeReport
+from brctl.model.sweeps.burnin import Rating
+from brctl.model.sweeps.check import Check
+from brctl.model.sweeps.report import NodeReport
 
 ALWAYS_OUT = frozenset({FaultClass.SILENT_CORRUPTION, FaultClass.NODE_FAILURE})
 """Wrong results and a node that no longer answers end a node's burn-in whatever was asked."""

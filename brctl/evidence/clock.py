@@ -2,9 +2,9 @@
 
 from brctl.evidence.operators import is_number
 from brctl.evidence.reading import Reading
-from brctl.model.check import MeasurementSpec
 from brctl.model.evidence import Gap, Subject
-from brctl.model.report import CheckResult, Measurement, NodeReport
+from brctl.model.sweeps.check import MeasurementSpec
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport
 
 SKEW = "host.clock.skew_s"
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from brctl.model.ecc import EccRow
-from brctl.model.report import NodeReport, Value
+from brctl.model.sweeps.ecc import EccRow
+from brctl.model.sweeps.report import NodeReport, Value
 
 
 def ecc_rows(report: NodeReport, job: str = "") -> tuple[EccRow, ...]:

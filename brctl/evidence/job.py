@@ -14,9 +14,9 @@ from typing import TypeVar
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.job import Job
-from brctl.model.job_status import JobStatus, RankView
-from brctl.model.report import NodeReport, Value
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.sweeps.report import NodeReport, Value
 
 T = TypeVar("T")
 

@@ -26,10 +26,10 @@ from brctl.evidence.xid import (
     RECOVERY_ACTIONS,
     find_xid,
 )
-from brctl.model.check import MeasurementSpec
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.report import CheckResult, NodeReport
+from brctl.model.sweeps.check import MeasurementSpec
+from brctl.model.sweeps.report import CheckResult, NodeReport
 
 FRESH = timedelta(hours=24)
 """An older event is history: the machine has run since, or was repaired (own judgement)."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from brctl.model.report import Value
+from brctl.model.sweeps.report import Value
 
 Operand = Value | tuple[Value, ...]
 

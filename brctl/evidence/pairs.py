@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from brctl.model.localisation import Path
-from brctl.model.report import Measurement, Value
+from brctl.model.sweeps.report import Measurement, Value
 
 SLOW_SHARE = 0.7
 """Own: pairs in one fleet differ by some percent; below this share of the median a path is bad."""

@@ -16,7 +16,7 @@ from brctl.evidence.assess import Assessment
 from brctl.evidence.operators import is_number
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.report import NodeReport, Value
+from brctl.model.sweeps.report import NodeReport, Value
 
 QUORUM = 3
 """With fewer readings there is no majority."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from brctl.model.evidence import Evidence, Gap
-from brctl.model.report import Measurement
+from brctl.model.sweeps.report import Measurement
 
 RAW_LIMIT = 1024
 """Raw text kept beside a judgement, in characters; a node may send anything."""

@@ -10,7 +10,7 @@ from brctl.fanout.contract import Transport
 from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.local import LocalTransport
 from brctl.fanout.openssh_transport import OpensshTransport
-from brctl.fanout.spread_transport import SpreadTransport
+from brctl.fanout.processes.spread_transport import SpreadTransport
 from brctl.fanout.ssh_config import load_ssh_config
 from brctl.library.config import SshSettings
 from brctl.model.errors import UsageError, did_you_mean
@@ -54,8 +54,8 @@ def _open_spread(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Tran
 
 
 def _open_broker(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Transport:
-    from brctl.fanout.broker_transport import BrokerTransport
-    from brctl.fanout.broker_wire import socket_path
+    from brctl.fanout.processes.broker_transport import BrokerTransport
+    from brctl.fanout.processes.broker_wire import socket_path
 
     direct = partial(_open_asyncssh, ssh, nodes, keep)
     return BrokerTransport(ssh, nodes, socket_path(), direct)
@@ -63,7 +63,7 @@ def _open_broker(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Tran
 
 def _open_asyncssh(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Transport:
     with _no_search_for_liboqs():
-        from brctl.fanout.tree_transport import open_asyncssh
+        from brctl.fanout.gateway.transport import open_asyncssh
 
     return open_asyncssh(ssh, nodes, keep)
 
@@ -88,13 +88,13 @@ def _no_search_for_liboqs() -> Iterator[None]:
 
 
 def _open_paramiko(ssh: SshSettings, _nodes: Mapping[str, Node], keep: int) -> Transport:
-    from brctl.fanout.paramiko_transport import ParamikoTransport
+    from brctl.fanout.paramiko.transport import ParamikoTransport
 
     return ParamikoTransport(ssh)
 
 
 def _open_srun(ssh: SshSettings, _nodes: Mapping[str, Node], _keep: int) -> Transport:
-    from brctl.fanout.srun_transport import SrunTransport
+    from brctl.fanout.srun.transport import SrunTransport
 
     return SrunTransport(ssh)
 

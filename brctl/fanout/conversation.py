@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from brctl.fanout.broker_wire import Reply, Request, pack_settings, read_reply, send
+from brctl.fanout.processes.broker_wire import Reply, Request, pack_settings, read_reply, send
 from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command
 from brctl.model.errors import ConfigError

@@ -13,11 +13,11 @@ from datetime import datetime
 from pathlib import Path
 
 from brctl.journal.store import PRIVATE_FILE, Journal, private_dir, read_journal
-from brctl.model.code import ChangeState, CodeChange, CodeStart
 from brctl.model.errors import ConfigError, UsageError
-from brctl.model.event import EventType
-from brctl.model.job import Job
-from brctl.model.playbook import Json
+from brctl.model.jobs.code import ChangeState, CodeChange, CodeStart
+from brctl.model.jobs.job import Job
+from brctl.model.runs.event import EventType
+from brctl.model.runs.playbook import Json
 from brctl.playbook.code_changes import CodeRecord, read_changes
 
 

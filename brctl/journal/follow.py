@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from brctl.journal.store import EVENTS, decode, is_running
-from brctl.model.event import Event, EventType
+from brctl.model.runs.event import Event, EventType
 
 POLL_S = 0.1
 START_GRACE_S = 20.0

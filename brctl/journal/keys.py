@@ -16,7 +16,7 @@ from pathlib import Path
 
 from brctl.journal.store import PRIVATE_FILE, private_dir, write_private
 from brctl.model.errors import ConfigError, LockedError
-from brctl.model.playbook import Arguments
+from brctl.model.runs.playbook import Arguments
 from brctl.model.units import parse_rfc3339, rfc3339
 
 KEPT = timedelta(days=30)

@@ -20,8 +20,8 @@ from errno import ENOSPC
 from pathlib import Path
 
 from brctl.model.errors import LockedError, UnavailableError, UsageError
-from brctl.model.event import Event, EventType
-from brctl.model.playbook import Json
+from brctl.model.runs.event import Event, EventType
+from brctl.model.runs.playbook import Json
 from brctl.model.units import parse_rfc3339, rfc3339
 
 EVENTS = "events.ndjson"

@@ -12,12 +12,12 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from brctl.engine.diagnose import Diagnosis, keep, look
-from brctl.engine.ground import WorldGround
-from brctl.engine.planning import prepare
-from brctl.engine.remediate import start_run, view
-from brctl.engine.run_files import Request
-from brctl.engine.wiring import World, open_world
+from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.job.diagnose import Diagnosis, keep, look
+from brctl.engine.runs.context import WorldGround
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.remediate import start_run, view
+from brctl.engine.runs.run_files import Request
 from brctl.journal.follow import follow
 from brctl.lab.cluster import Lab, up
 from brctl.lab.faults import FAULTS
@@ -27,10 +27,10 @@ from brctl.library.playbooks import load_playbooks, pick_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.demo import DemoResult
 from brctl.model.errors import UnavailableError
-from brctl.model.event import EventType
 from brctl.model.fault import FaultClass
-from brctl.model.job import Job
-from brctl.model.playbook import Json
+from brctl.model.jobs.job import Job
+from brctl.model.runs.event import EventType
+from brctl.model.runs.playbook import Json
 from brctl.model.verdict import Confidence, Verdict
 from brctl.playbook.approvals import confirmation_text
 

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from brctl.library.file_tables import CALENDAR
 from brctl.library.schema import Section
-from brctl.model.calendar import Calendar, Span, merged
 from brctl.model.errors import did_you_mean
-from brctl.playbook.calendar_ical import read_spans
-from brctl.playbook.calendar_ranges import Range, parse_range, spans_of
+from brctl.model.runs.calendar import Calendar, Span, merged
+from brctl.playbook.calendars.ical import read_spans
+from brctl.playbook.calendars.ranges import Range, parse_range, spans_of
 
 LOOK_BACK = timedelta(days=62)
 LOOK_AHEAD = timedelta(days=400)

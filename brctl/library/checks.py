@@ -10,11 +10,11 @@ from brctl.library.parameters import LABEL_PREFIX, SOURCES, is_source
 from brctl.library.schema import Section, open_kind
 from brctl.library.shipped import shipped_dir
 from brctl.library.strict_yaml import load_document
-from brctl.model.check import Check, Condition, MeasurementSpec, Rule
 from brctl.model.errors import ConfigError, did_you_mean
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.report import Value
+from brctl.model.sweeps.check import Check, Condition, MeasurementSpec, Rule
+from brctl.model.sweeps.report import Value
 
 PROBE_LIMIT_BYTES = 256 << 10
 """A probe travels to every node of a sweep; a larger file is not a probe."""

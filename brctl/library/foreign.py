@@ -11,10 +11,10 @@ from pathlib import Path
 
 from brctl.library.schema import Section
 from brctl.library.shipped import shipped_dir
-from brctl.model.check import MeasurementSpec, Rule
 from brctl.model.errors import ConfigError
 from brctl.model.evidence import Weight
 from brctl.model.fault import FaultClass
+from brctl.model.sweeps.check import MeasurementSpec, Rule
 
 _NAGIOS = "Nagios plugin guidelines: 0 ok, 1 warning, 2 critical, 3 unknown"
 _NHC = "NHC: 0 is healthy, anything else is not"

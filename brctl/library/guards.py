@@ -9,7 +9,7 @@ from pathlib import Path
 from brctl.library.playbooks import check_guard_line, guards_in, read_policy
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
-from brctl.model.playbook import GuardSpec, Policy
+from brctl.model.runs.playbook import GuardSpec, Policy
 from brctl.playbook.guards import GUARDS
 from brctl.playbook.validate import check_condition
 

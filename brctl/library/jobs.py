@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
-from brctl.model.code import JobCode
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
-from brctl.model.job import CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE, Job
+from brctl.model.jobs.code import JobCode
+from brctl.model.jobs.job import CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE, Job
 from brctl.model.nodeset import expand
 
 AXES = ("tp", "pp", "dp", "ep", "cp")

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from brctl.model.check import Check
 from brctl.model.inventory import Node
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
+from brctl.model.sweeps.check import Check
 
 _NODE: Mapping[str, Callable[[Node], object]] = {
     "node.name": lambda node: node.name,

@@ -21,7 +21,7 @@ from brctl.library.playbooks import (
 )
 from brctl.model import API_VERSION
 from brctl.model.fault import FaultClass
-from brctl.model.playbook import InputType, Need, OnExpire, OnFailure, Risk, Safety
+from brctl.model.runs.playbook import InputType, Need, OnExpire, OnFailure, Risk, Safety
 from brctl.model.verdict import Confidence
 from brctl.playbook.guards import GUARDS, Parameter, Takes
 from brctl.playbook.plan import NODES

@@ -13,7 +13,7 @@ from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import Document, parse_document
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
-from brctl.model.playbook import (
+from brctl.model.runs.playbook import (
     Approval,
     ForEach,
     GuardSpec,

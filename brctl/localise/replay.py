@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from brctl.localise.problem import Group
 from brctl.model.errors import UsageError
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from brctl.notify.http import Answer, DeliveryError, Post, deliver
 from brctl.notify.ledger import Ledger
 from brctl.notify.sinks import DELIVER
 from brctl.notify.tickets import Tickets
-from brctl.view.notice_text import clean
+from brctl.view.notices.text import clean
 from brctl.view.text import printable
 
 PAGING = frozenset({"pagerduty", "alertmanager", "webhook", "hooks"})

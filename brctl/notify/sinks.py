@@ -13,11 +13,11 @@ from brctl.model.notice import Memory, Notice, NoticeState
 from brctl.notify.hook_programs import programs_in, run_program
 from brctl.notify.http import Answer, DeliveryError, Post
 from brctl.notify.secret_file import read_secret
-from brctl.view.notice_alertmanager import alert_labels, alertmanager_body
-from brctl.view.notice_pagerduty import pagerduty_actions, pagerduty_body
-from brctl.view.notice_slack import slack_message, slack_thread, slack_webhook_body
-from brctl.view.notice_webhook import notification_document
-from brctl.view.page import Json
+from brctl.view.notices.alertmanager import alert_labels, alertmanager_body
+from brctl.view.notices.page import Json
+from brctl.view.notices.pagerduty import pagerduty_actions, pagerduty_body
+from brctl.view.notices.slack import slack_message, slack_thread, slack_webhook_body
+from brctl.view.notices.webhook import notification_document
 
 SIGNATURE = "X-Brctl-Signature"
 Send = Callable[[Post], Answer]

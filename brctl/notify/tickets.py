@@ -13,7 +13,7 @@ from brctl.notify.hook_programs import run_program
 from brctl.notify.http import DeliveryError, Post, deliver
 from brctl.notify.ledger import Ledger
 from brctl.notify.sinks import JSON, bearer, encode, signed
-from brctl.view.page import Json
+from brctl.view.notices.page import Json
 
 NAME_LIMIT = 100
 _CLAIM = "ticket"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from brctl.model.playbook import Json, Need, Playbook, Policy, Risk
+from brctl.model.runs.playbook import Json, Need, Playbook, Policy, Risk
 from brctl.playbook.expressions import ExpressionError, Scope, is_true
 
 STRICTNESS = (Need.NONE, Need.ONE, Need.TWO)

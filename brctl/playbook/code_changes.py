@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from brctl.model.code import ChangeState, CodeChange, CodeStart, JobCode
-from brctl.model.event import Event, EventType
-from brctl.model.playbook import Json
+from brctl.model.jobs.code import ChangeState, CodeChange, CodeStart, JobCode
+from brctl.model.runs.event import Event, EventType
+from brctl.model.runs.playbook import Json
 
 S = ChangeState
 

@@ -6,8 +6,8 @@ an undo failed it is tried again. A person may choose the other way, once the ro
 
 from dataclasses import dataclass
 
-from brctl.model.playbook import Playbook, Safety
-from brctl.playbook.replay import RunRecord
+from brctl.model.runs.playbook import Playbook, Safety
+from brctl.playbook.run_record import RunRecord
 from brctl.playbook.steps import StepState
 
 STOPPED = "needs_human"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from brctl.model.playbook import Json
+from brctl.model.runs.playbook import Json
 
 LENGTH_LIMIT = 2000
 """Longer than any condition a person reads at night."""

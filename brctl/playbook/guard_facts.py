@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from brctl.model.calendar import Calendar
-from brctl.model.playbook import Arguments, Need
+from brctl.model.runs.calendar import Calendar
+from brctl.model.runs.playbook import Arguments, Need
 from brctl.model.units import parse_duration_s
 from brctl.playbook.expressions import ExpressionError
 

@@ -12,8 +12,8 @@ from enum import StrEnum
 from math import floor
 
 from brctl.model.nodeset import fold
-from brctl.model.plan import GuardResult
-from brctl.model.playbook import Arguments, GuardSpec, InputType, Json, Playbook
+from brctl.model.runs.plan import GuardResult
+from brctl.model.runs.playbook import Arguments, GuardSpec, InputType, Json, Playbook
 from brctl.model.units import describe_duration
 from brctl.playbook.guard_facts import GuardFacts, Said, names, number, seconds
 from brctl.playbook.time_guards import FREEZE_ACTIONS, freeze, maintenance_window

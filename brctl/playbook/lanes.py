@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand as expand_nodes
 from brctl.model.nodeset import fold
-from brctl.model.playbook import Arguments, ForEach, InputType, Json, Playbook
+from brctl.model.runs.playbook import Arguments, ForEach, InputType, Json, Playbook
 from brctl.playbook.expressions import ExpressionError, Scope
 from brctl.playbook.templates import expand
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from brctl.model.plan import GuardResult
+from brctl.model.runs.plan import GuardResult
 from brctl.playbook.approvals import GroupsOf
 from brctl.playbook.guards import NEVER_OVERRIDDEN
 

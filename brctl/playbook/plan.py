@@ -4,9 +4,18 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 from brctl.model.nodeset import expand
-from brctl.model.playbook import Arguments, Hook, InputSpec, InputType, Json, Playbook, Safety, Step
+from brctl.model.runs.playbook import (
+    Arguments,
+    Hook,
+    InputSpec,
+    InputType,
+    Json,
+    Playbook,
+    Safety,
+    Step,
+)
 from brctl.model.units import parse_duration_s
 from brctl.model.verdict import Verdict
 from brctl.playbook.expressions import (
@@ -18,7 +27,7 @@ from brctl.playbook.expressions import (
     parse_expression,
 )
 from brctl.playbook.lanes import ONLY, instance_of
-from brctl.playbook.replay import RunRecord, blank_record
+from brctl.playbook.run_record import RunRecord, blank_record
 from brctl.playbook.steps import StepState
 from brctl.playbook.templates import expand as expand_template
 from brctl.playbook.templates import expressions_in

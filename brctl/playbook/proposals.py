@@ -2,7 +2,7 @@
 
 from fnmatch import fnmatchcase
 
-from brctl.model.playbook import Playbook
+from brctl.model.runs.playbook import Playbook
 from brctl.model.verdict import Confidence, Verdict
 
 _ORDER = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)

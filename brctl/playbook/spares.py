@@ -8,7 +8,7 @@ rate between 0.001165 and 0.001249 a day.
 
 from dataclasses import dataclass
 
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 PAPER_DAILY_RATE = 0.0012
 DEFAULT_RISK = 0.99

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from brctl.model.nodeset import fold
-from brctl.model.playbook import Json
+from brctl.model.runs.playbook import Json
 from brctl.playbook.expressions import (
     KNOWN_AFTER_RUN,
     ExpressionError,

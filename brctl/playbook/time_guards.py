@@ -5,8 +5,8 @@ A calendar nobody can read is a refusal: never an open window, never the end of 
 
 from datetime import datetime, timedelta
 
-from brctl.model.calendar import Calendar
-from brctl.model.playbook import Arguments, Need
+from brctl.model.runs.calendar import Calendar
+from brctl.model.runs.playbook import Arguments, Need
 from brctl.model.units import describe_duration
 from brctl.playbook.guard_facts import GuardFacts, Said, seconds
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from brctl.model.errors import did_you_mean
-from brctl.model.playbook import GuardSpec, Hook, InputType, Json, Playbook, Safety, Step
+from brctl.model.runs.playbook import GuardSpec, Hook, InputType, Json, Playbook, Safety, Step
 from brctl.playbook.expressions import ExpressionError, Literal, Name, names_in, parse_expression
 from brctl.playbook.templates import OPENING, expressions_in
 from brctl.playbook.verbs import CHECKS, LOOK_ALWAYS, LOOK_NEVER, VERBS, is_at_least

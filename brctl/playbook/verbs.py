@@ -7,7 +7,7 @@ are in `actions/`, and a test holds both lists together.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from brctl.model.playbook import Safety
+from brctl.model.runs.playbook import Safety
 
 
 @dataclass(frozen=True, slots=True)

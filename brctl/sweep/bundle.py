@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from brctl.library.shipped import shipped_dir
 from brctl.model.answer import Command
-from brctl.model.check import Check
 from brctl.model.inventory import Node
+from brctl.model.sweeps.check import Check
 from brctl.sweep.cut_cache import bundle_parts
 
 PARALLEL = 4

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from brctl.model.changes import Changes, Key, Mass, Problem, Tracked
-from brctl.model.sweep import Health
+from brctl.model.sweeps.changes import Changes, Key, Mass, Problem, Tracked
+from brctl.model.sweeps.sweep import Health
 
 STICKY_LOOKS = 2
 FLAP_WINDOW = timedelta(hours=24)

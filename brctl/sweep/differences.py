@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from brctl.model.answer import Outcome
-from brctl.model.difference import Comparison, Difference, Split
-from brctl.model.report import CheckResult, NodeReport, ProbeStatus, Value
+from brctl.model.sweeps.difference import Comparison, Difference, Split
+from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus, Value
 
 QUORUM = 3
 ABSENT = "absent"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from brctl.library.sweep_settings import parse_max_unknown
 from brctl.model.exit_codes import ExitCode, worst
-from brctl.model.sweep import EXIT_OF, Health
+from brctl.model.sweeps.sweep import EXIT_OF, Health
 
 
 @dataclass(frozen=True, slots=True)

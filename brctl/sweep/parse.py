@@ -13,8 +13,8 @@ from datetime import datetime
 import msgspec
 
 from brctl.model.answer import Answer, Outcome
-from brctl.model.check import Check
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
+from brctl.model.sweeps.check import Check
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 
 MEASUREMENTS_LIMIT = 20_000
 TEXT_LIMIT = 4096

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from brctl.model.answer import Outcome
-from brctl.model.changes import Key, Problem
 from brctl.model.evidence import Role, Weight
-from brctl.model.report import ProbeStatus
-from brctl.model.sweep import Health, NodeHealth
+from brctl.model.sweeps.changes import Key, Problem
+from brctl.model.sweeps.report import ProbeStatus
+from brctl.model.sweeps.sweep import Health, NodeHealth
 
 TRANSPORT = "transport"
 """Stands for the check when the node itself did not answer."""

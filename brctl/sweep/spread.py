@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.model.answer import Outcome
-from brctl.model.fleet import Spread
 from brctl.model.inventory import Node
-from brctl.model.report import NodeReport
+from brctl.model.sweeps.fleet import Spread
+from brctl.model.sweeps.report import NodeReport
 
 VERSIONS = (
     "gpu.devices.driver_version", "host.versions.driver", "host.versions.nic_firmware",

@@ -7,9 +7,9 @@ from datetime import datetime
 from brctl.fanout.contract import Transport
 from brctl.fanout.gather import gather
 from brctl.model.answer import Command
-from brctl.model.check import Check
 from brctl.model.inventory import Node
-from brctl.model.report import NodeReport
+from brctl.model.sweeps.check import Check
+from brctl.model.sweeps.report import NodeReport
 from brctl.sweep.bundle import pack_bundle
 from brctl.sweep.parse import parse_report
 

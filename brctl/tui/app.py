@@ -11,36 +11,41 @@ from textual.app import SuspendNotSupported
 from textual.binding import BindingType
 from textual.filter import LineFilter
 
-from brctl.engine import clock
+from brctl.engine.controller import clock
 from brctl.model.errors import BrctlError
-from brctl.model.sweep import NodeHealth
+from brctl.model.sweeps.sweep import NodeHealth
 from brctl.tui.address import ROOTS, Address
-from brctl.tui.bisects import BisectScreen
 from brctl.tui.commands import read_command
-from brctl.tui.desk import Desk
-from brctl.tui.dialogs import ConfirmDialog, ListDialog, NoteDialog
-from brctl.tui.facts import Facts
-from brctl.tui.fleet import FleetScreen
-from brctl.tui.frame import Frame
-from brctl.tui.hand import Hand
-from brctl.tui.help_rows import help_rows
-from brctl.tui.incidents import IncidentsScreen
 from brctl.tui.keys import ALWAYS, bindings
-from brctl.tui.messages import Busy, FactsRead, WorkDone, WorkFailed
-from brctl.tui.node import NodeScreen
-from brctl.tui.palette import SIXTEEN, THEMES, AsciiFilter
-from brctl.tui.palette_commands import Places
+from brctl.tui.navigation import Travels
 from brctl.tui.permits import allowed
-from brctl.tui.questions import Question, approval_question, fix_question, rollback_question
-from brctl.tui.runs import RunsScreen
-from brctl.tui.sheet import sheet_rows
-from brctl.tui.speaking import Speaking
-from brctl.tui.stacks import StacksScreen
-from brctl.tui.standby import StandbyScreen
+from brctl.tui.rows.confirmations import (
+    Question,
+    approval_question,
+    fix_question,
+    rollback_question,
+)
+from brctl.tui.rows.help_rows import help_rows
+from brctl.tui.rows.times import Times
+from brctl.tui.screens.action_sheet import sheet_rows
+from brctl.tui.screens.bisects import BisectScreen
+from brctl.tui.screens.dialogs import ConfirmDialog, ListDialog, NoteDialog
+from brctl.tui.screens.fleet import FleetScreen
+from brctl.tui.screens.frame import Frame
+from brctl.tui.screens.incidents import IncidentsScreen
+from brctl.tui.screens.node import NodeScreen
+from brctl.tui.screens.runs import RunsScreen
+from brctl.tui.screens.stacks import StacksScreen
+from brctl.tui.screens.standby import StandbyScreen
+from brctl.tui.screens.verdicts import VerdictsScreen
+from brctl.tui.session.engine_client import Hand
+from brctl.tui.session.facts import Facts
+from brctl.tui.session.messages import Busy, FactsRead, WorkDone, WorkFailed
+from brctl.tui.session.state_reader import Desk
+from brctl.tui.speech import Speaking
 from brctl.tui.target import Target
-from brctl.tui.times import Times
-from brctl.tui.travels import Travels
-from brctl.tui.verdicts import VerdictsScreen
+from brctl.tui.widgets.palette import SIXTEEN, THEMES, AsciiFilter
+from brctl.tui.widgets.palette_commands import Places
 
 Result = TypeVar("Result")
 TICK_S = 2.0

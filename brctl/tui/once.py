@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 from brctl.model.errors import UsageError
 from brctl.tui.address import Address
-from brctl.tui.attention import attention_rows
-from brctl.tui.bisect_rows import bisect_list, bisect_rows
-from brctl.tui.chain import verdict_list, verdict_rows
-from brctl.tui.facts import Facts, NodeFact
-from brctl.tui.filters import node_matcher, row_matcher
-from brctl.tui.grid import by_health, layout
-from brctl.tui.header import header_rows
-from brctl.tui.palette import in_ascii
-from brctl.tui.rows import Row, Tone, fitted, safe
-from brctl.tui.run_rows import run_list, run_rows
-from brctl.tui.standby import standby_rows
-from brctl.tui.timeline import incident_list, incidents_of, timeline_rows
-from brctl.tui.times import Times
+from brctl.tui.rows.attention import attention_rows
+from brctl.tui.rows.bisect_rows import bisect_list, bisect_rows
+from brctl.tui.rows.filters import node_matcher, row_matcher
+from brctl.tui.rows.row import Row, Tone, fitted, safe
+from brctl.tui.rows.run_rows import run_list, run_rows
+from brctl.tui.rows.times import Times
+from brctl.tui.rows.verdict_rows import verdict_list, verdict_rows
+from brctl.tui.screens.standby import standby_rows
+from brctl.tui.screens.timeline import incident_list, incidents_of, timeline_rows
+from brctl.tui.session.facts import Facts, NodeFact
+from brctl.tui.widgets.grid import by_health, layout
+from brctl.tui.widgets.header import header_rows
+from brctl.tui.widgets.palette import in_ascii
 
 
 def once_text(facts: Facts, address: Address, *, width: int, ascii_only: bool) -> str:

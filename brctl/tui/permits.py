@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from brctl.engine.verdict_store import VerdictState
-from brctl.tui.facts import Facts
+from brctl.engine.incidents.verdict_store import VerdictState
+from brctl.tui.session.facts import Facts
 from brctl.tui.target import Target
 
 YES = ""

@@ -44,9 +44,9 @@ def run_tui(settings: Settings, wish: Wish) -> None:
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     no_color = os.environ.get("NO_COLOR")
     from brctl.tui.app import BrctlApp
-    from brctl.tui.desk import StateDesk
-    from brctl.tui.engine_hand import EngineHand
-    from brctl.tui.palette import LIGHT
+    from brctl.tui.session.local_engine import EngineHand
+    from brctl.tui.session.state_reader import StateDesk
+    from brctl.tui.widgets.palette import LIGHT
 
     app = BrctlApp(
         StateDesk(settings),
@@ -64,8 +64,8 @@ def run_tui(settings: Settings, wish: Wish) -> None:
 
 def print_once(settings: Settings, wish: Wish) -> str:
     """A view as plain text, from what is on disk."""
-    from brctl.tui.desk import StateDesk
     from brctl.tui.once import once_text
+    from brctl.tui.session.state_reader import StateDesk
 
     facts = StateDesk(settings).read()
     return once_text(facts, wish.address or Address(), width=_columns(), ascii_only=wish.ascii_only)

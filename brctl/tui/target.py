@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from brctl.model.nodeset import fold
-from brctl.tui.facts import Facts
+from brctl.tui.session.facts import Facts
 
 
 @dataclass(frozen=True, slots=True)

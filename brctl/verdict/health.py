@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Weight
-from brctl.model.report import NodeReport
-from brctl.model.sweep import Health, NodeHealth
+from brctl.model.sweeps.report import NodeReport
+from brctl.model.sweeps.sweep import Health, NodeHealth
 
 
 def judge_node(report: NodeReport, evidence: Iterable[Evidence], gaps: Iterable[Gap]) -> NodeHealth:

@@ -3,7 +3,7 @@
 from brctl.model.demo import DemoResult
 from brctl.model.exit_codes import ExitCode
 from brctl.view.documents import verdict_document
-from brctl.view.page import Page
+from brctl.view.notices.page import Page
 from brctl.view.text import columns
 
 

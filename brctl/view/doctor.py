@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from brctl.model.doctor_finding import Finding
 from brctl.model.exit_codes import worst
-from brctl.model.finding import Finding
-from brctl.model.sweep import EXIT_OF, Health
-from brctl.view.page import Page
+from brctl.model.sweeps.sweep import EXIT_OF, Health
+from brctl.view.notices.page import Page
 from brctl.view.text import columns, printable
 
 _WORDS = {Health.OK: "ok", Health.WARNING: "WARN", Health.CRITICAL: "FAIL"}

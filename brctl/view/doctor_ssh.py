@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from brctl.model.exit_codes import worst
 from brctl.model.nodeset import fold
 from brctl.model.ssh_route import KeyState, SshRoute
-from brctl.model.sweep import EXIT_OF, Health
-from brctl.view.page import Page
+from brctl.model.sweeps.sweep import EXIT_OF, Health
+from brctl.view.notices.page import Page
 from brctl.view.text import columns, printable
 
 _HEALTH = {

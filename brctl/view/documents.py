@@ -5,10 +5,10 @@ from typing import Literal
 
 from brctl.model.evidence import Evidence, Gap, Role, Weight
 from brctl.model.nodeset import fold
-from brctl.model.sweep import Health, NodeHealth, Sweep
+from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.model.units import rfc3339
 from brctl.model.verdict import Verdict
-from brctl.view.page import Json
+from brctl.view.notices.page import Json
 from brctl.view.schema import (
     EvidenceDocument,
     GapDocument,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from brctl.model.answer import Answer, Outcome
 from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.nodeset import fold, natural_key
-from brctl.view.page import Json, Page
+from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
 
 _LINE_LIMIT = 4000

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.nodeset import fold
-from brctl.view.page import Page
+from brctl.view.notices.page import Page
 from brctl.view.text import columns, printable
 
 Row = tuple[str, str, str, str, str]

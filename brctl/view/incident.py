@@ -11,14 +11,14 @@ from datetime import datetime
 from itertools import pairwise
 
 from brctl.model.alert import AlertIncident
-from brctl.model.event import Event, EventType
 from brctl.model.evidence import Role, Weight
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
+from brctl.model.runs.event import Event, EventType
 from brctl.model.units import describe_duration, rfc3339
 from brctl.model.verdict import Verdict
 from brctl.view.documents import node_set
-from brctl.view.page import Json, Page
+from brctl.view.notices.page import Json, Page
 from brctl.view.redact import redact
 from brctl.view.text import columns, printable
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
-from brctl.view.page import Page
+from brctl.view.notices.page import Page
 from brctl.view.text import columns, printable
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogClassification, LogEvidence, LogVerdict
-from brctl.view.page import Json, Page
+from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
 
 LIKELY = 0.6

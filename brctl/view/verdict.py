@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from brctl.model.evidence import Evidence, Role, Weight
 from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.fault import FaultClass
-from brctl.model.job_status import JobStatus
+from brctl.model.jobs.job_status import JobStatus
 from brctl.model.nodeset import fold
 from brctl.model.verdict import Confidence, Verdict
 from brctl.view.documents import verdict_document, verdicts_document
-from brctl.view.page import Page
+from brctl.view.notices.page import Page
 from brctl.view.text import columns, printable
 
 GAPS_SHOWN = 8

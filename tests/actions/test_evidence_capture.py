@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brctl.actions.evidence_capture import BUNDLE, EvidenceCapture
-from brctl.engine.run_site import RunSite
+from brctl.engine.runs.run_site import RunSite
 from brctl.view.redact import HIDDEN, redact
 from tests.fakes.ground import fake_ground
 

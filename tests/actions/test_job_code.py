@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from brctl.actions.base import ACTIONS
 from brctl.actions.contract import ActionFailed, FailureKind
-from brctl.engine.planning import prepare
-from brctl.engine.run_site import RunSite
+from brctl.actions.registry import ACTIONS
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.run_site import RunSite
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.code import CodeStart
-from brctl.model.playbook import Json
+from brctl.model.jobs.code import CodeStart
+from brctl.model.runs.playbook import Json
 from tests.fakes.ground import NOON, FakeGround, example_code, fake_ground
 
 HOT: dict[str, Json] = {"job": "demo", "change": "C-0001"}

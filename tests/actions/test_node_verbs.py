@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from brctl.actions.base import ACTIONS
 from brctl.actions.contract import ActionFailed, FailureKind
-from brctl.engine.run_site import RunSite
+from brctl.actions.registry import ACTIONS
+from brctl.engine.runs.run_site import RunSite
 from brctl.evidence.kernel_log import RESET_MARK
-from brctl.model.playbook import Json
+from brctl.model.runs.playbook import Json
 from tests.fakes.ground import FakeGround, fake_ground
 
 JOBLESS: dict[str, Any] = {"dead": [], "ranks": {}}

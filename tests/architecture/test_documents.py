@@ -10,10 +10,10 @@ from brctl.cli.output import envelope
 from brctl.evidence.logs.judge import judge
 from brctl.model.log_verdict import LogClassification
 from brctl.verdict.decide import Scene, decide
+from brctl.view.fleet.sweep import sweep_page
 from brctl.view.logs import classification_page
-from brctl.view.page import Page
+from brctl.view.notices.page import Page
 from brctl.view.schema import DOCUMENTS, ENVELOPE_ONLY
-from brctl.view.sweep import sweep_page
 from brctl.view.verdict import diagnosis_page, why_page
 from tests.fakes.nodes import NOW, clear, health, seen, silent, sweep_of
 

@@ -1,6 +1,5 @@
 """The map is the territory: paths in documents exist, rows match files, files stay readable."""
 
-import importlib
 import json
 import re
 import subprocess
@@ -13,7 +12,7 @@ from brctl.cli.complete import CACHE_FILE as COMPLETE_CACHE_FILE
 from brctl.cli.complete import cache_path
 from brctl.cli.complete_words import tree
 from brctl.cli.words import ALIASES, GROUPS, WORDS
-from brctl.engine.name_cache import CACHE_FILE
+from brctl.engine.controller.name_cache import CACHE_FILE
 from brctl.library.config import user_cache_dir
 from brctl.model.exit_codes import ExitCode
 from brctl.view.help import TOPICS
@@ -36,7 +35,7 @@ def test_every_command_is_a_row_a_module_and_a_line_of_help() -> None:
     assert listed == set(WORDS)
     assert set(ALIASES.values()) <= set(WORDS)
     for word, entry in WORDS.items():
-        assert importlib.import_module(entry.module).app is not None, word
+        assert entry.load() is not None, word
 
 
 def test_every_command_is_named_in_the_readme() -> None:

@@ -14,7 +14,7 @@ from brctl.backends.kubernetes import KubernetesBackend
 from brctl.backends.kubernetes_workloads import change_node
 from brctl.model.errors import DeniedError, UnavailableError, UsageError
 from brctl.model.inventory import Inventory, Node, NodeRole
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 from tests.backends.test_kubernetes_marks import AT
 from tests.fakes.kube.cluster import NAMESPACE, KubeCluster, kube_cluster, no_kubectl
 

@@ -11,7 +11,7 @@ from brctl.backends.kubernetes_evict import covers, is_ours_to_ask
 from brctl.backends.kubernetes_jobs import anew, read_workload
 from brctl.backends.kubernetes_pods import placed, read_pods, state_of
 from brctl.model.errors import ConfigError
-from brctl.model.job import Job, example_job
+from brctl.model.jobs.job import Job, example_job
 from tests.fakes.kube.cluster import job_spec
 from tests.fakes.kube.rules import check_node
 

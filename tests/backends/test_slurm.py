@@ -26,7 +26,7 @@ from brctl.fanout.local import LocalTransport
 from brctl.inventory.slurm import load_slurm
 from brctl.model.errors import BrctlError, UnavailableError
 from brctl.model.inventory import Inventory, Node, NodeRole
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 from tests.fakes.slurm_cluster import ONE_PARTITION, missing, slurm_cluster
 
 AT = datetime(2026, 7, 5, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from brctl.engine.classify import Classifier  # noqa: E402
+from brctl.engine.logs.classify import Classifier  # noqa: E402
 from brctl.model.log_verdict import LogVerdict  # noqa: E402
 
 DEFAULT_CORPUS = ROOT.parent / "shared" / "corpus"

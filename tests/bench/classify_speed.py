@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from brctl.engine.classify import Classifier
+from brctl.engine.logs.classify import Classifier
 from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
 
 MIB = 1 << 20

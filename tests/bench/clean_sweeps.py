@@ -14,14 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from brctl.engine.sweeping import Question, choose_checks, sweep_nodes
-from brctl.engine.wiring import World, open_world
+from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.sweeps.run_checks import Question, choose_checks, sweep_nodes
 from brctl.lab.cluster import up
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import load_settings
 from brctl.library.parameters import fill_parameters
 from brctl.model.evidence import Weight
-from brctl.model.sweep import Health
+from brctl.model.sweeps.sweep import Health
 from brctl.sweep.bundle import pack_bundle
 
 CPU_RUNS = 15

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from brctl.engine.flight import analyse_folder  # noqa: E402
+from brctl.engine.job.flight import analyse_folder  # noqa: E402
 
 DEFAULT_CORPUS = ROOT.parent / "shared" / "corpus" / "flight-recorder"
 

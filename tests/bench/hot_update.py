@@ -21,15 +21,15 @@ from time import monotonic
 
 import yaml
 
-from brctl.actions.standby_acquire import ADMISSION_LEVEL
-from brctl.engine.remediate import RunView
-from brctl.engine.wiring import World, open_world
+from brctl.actions.standby.acquire import ADMISSION_LEVEL
+from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.runs.remediate import RunView
 from brctl.journal.store import read_journal
 from brctl.lab.cluster import Lab, up
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import load_settings
 from brctl.model.answer import Command
-from brctl.model.event import EventType
+from brctl.model.runs.event import EventType
 from tests.scenarios.code_site import CodeSite, open_site
 
 PAPER = """\

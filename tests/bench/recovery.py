@@ -28,18 +28,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from brctl.actions.base import ACTIONS
+from brctl.actions.registry import ACTIONS
 from brctl.backends.parking import Parking
-from brctl.engine.diagnose import keep, look
-from brctl.engine.ground import WorldGround
-from brctl.engine.planning import prepare
-from brctl.engine.remediate import start_run, view
-from brctl.engine.run_files import Request
-from brctl.engine.run_site import RunSite
-from brctl.engine.standby_care import parking, warm_standbys
-from brctl.engine.standby_pool import Pool, save_pool
-from brctl.engine.sweeping import Question, sweep_nodes
-from brctl.engine.wiring import World, open_world
+from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.job.diagnose import keep, look
+from brctl.engine.runs.context import WorldGround
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.remediate import start_run, view
+from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_site import RunSite
+from brctl.engine.standby.care import parking, warm_standbys
+from brctl.engine.standby.pool import Pool, save_pool
+from brctl.engine.sweeps.run_checks import Question, sweep_nodes
 from brctl.journal.follow import follow
 from brctl.journal.store import read_journal
 from brctl.lab.cluster import Lab, leftovers, up
@@ -48,9 +48,9 @@ from brctl.lab.spec import Isolation, LabSpec, parse_isolation
 from brctl.library.config import load_settings
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.event import EventType
-from brctl.model.job import Job
-from brctl.model.sweep import Health
+from brctl.model.jobs.job import Job
+from brctl.model.runs.event import EventType
+from brctl.model.sweeps.sweep import Health
 from brctl.model.units import rfc3339
 from brctl.model.verdict import Confidence, Verdict
 from brctl.playbook.approvals import confirmation_text

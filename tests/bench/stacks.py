@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from brctl.engine.stacks import analyse_folder  # noqa: E402
+from brctl.engine.job.stacks import analyse_folder  # noqa: E402
 from brctl.evidence.stacks.analyse import analyse_stacks  # noqa: E402
 from brctl.evidence.stacks.fail_slow import most_flagged  # noqa: E402
 from brctl.evidence.stacks.snapshot import RankStack  # noqa: E402
-from brctl.model.job import Job  # noqa: E402
+from brctl.model.jobs.job import Job  # noqa: E402
 
 _LOOP = tuple(f"training.py:step_{i}" for i in range(30))
 _SYNC = ("distributed_c10d.py:all_reduce", "ddp.py:finish_grad_sync", *_LOOP)

@@ -65,8 +65,8 @@ async def measure(folder: Path) -> list[tuple[str, float, float, float]]:
     start = Stopwatch()
     from brctl.library.config import load_settings
     from brctl.tui.address import Address
-    from brctl.tui.desk import StateDesk
-    from brctl.tui.heatmap import Heatmap
+    from brctl.tui.session.state_reader import StateDesk
+    from brctl.tui.widgets.heatmap import Heatmap
     from tests.bench.tui_app import BenchApp
 
     settings = load_settings({"HOME": str(folder)}, config=folder / "config.yaml")

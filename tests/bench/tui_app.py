@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from brctl.model.errors import UnavailableError
-from brctl.model.sweep import NodeHealth
+from brctl.model.sweeps.sweep import NodeHealth
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.desk import Desk
-from brctl.tui.hand import Placement, Proposal
-from brctl.tui.palette import DARK
+from brctl.tui.session.engine_client import Placement, Proposal
+from brctl.tui.session.state_reader import Desk
+from brctl.tui.widgets.palette import DARK
 
 
 class NoHand:

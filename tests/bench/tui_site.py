@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from brctl.engine.node_states import remember_nodes
+from brctl.engine.sweeps.node_states import remember_nodes
 from brctl.library.config import Settings, load_settings
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
-from brctl.model.sweep import Health, NodeHealth, Sweep
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 
 NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)
 GPUS = 8

@@ -18,7 +18,7 @@ from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Weight
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from tests.checks.probes import DRIVER, probe_path
 
 CHECKS = {

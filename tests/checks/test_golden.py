@@ -13,7 +13,7 @@ from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Weight
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 
 CHECKS = load_checks([shipped_dir("checks")])
 FOLDER = Path(__file__).parent.parent / "golden/checks"

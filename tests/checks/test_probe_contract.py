@@ -9,7 +9,7 @@ import pytest
 
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
-from brctl.model.check import Check
+from brctl.model.sweeps.check import Check
 from tests.checks.probes import DRIVER, load_probe, probe_path
 
 CHECKS = {n: c for n, c in load_checks([shipped_dir("checks")]).items() if not c.together}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.main import run
-from tests.engine.test_burnin import CONFIG, INVENTORY, JOB
+from tests.engine.sweeps.test_burnin import CONFIG, INVENTORY, JOB
 
 
 @pytest.fixture

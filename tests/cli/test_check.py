@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.main import run
-from tests.engine.test_burnin import CONFIG, GEMM, INVENTORY, JOB, PROBE
+from tests.engine.sweeps.test_burnin import CONFIG, GEMM, INVENTORY, JOB, PROBE
 
 
 @pytest.fixture

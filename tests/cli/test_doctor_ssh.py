@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from brctl.cli import doctor as doctor_module
+from brctl.cli.commands import doctor as doctor_module
 from tests.cli.test_run import call
 
 CONFIG = """\

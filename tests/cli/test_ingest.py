@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from brctl.cli import incident as incident_module
-from brctl.cli import ingest as ingest_module
-from brctl.engine.verdict_store import load_all
+from brctl.cli.commands import incident as incident_module
+from brctl.cli.commands import ingest as ingest_module
+from brctl.engine.incidents.verdict_store import load_all
 from brctl.model.errors import ConfigError, UsageError
 from tests.cli.test_notify import CONFIG, OWN, XID
 from tests.cli.test_run import call

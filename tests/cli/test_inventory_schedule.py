@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from brctl.cli import inventory as inventory_module
-from brctl.cli import schedule as schedule_module
+from brctl.cli.commands import inventory as inventory_module
+from brctl.cli.commands import schedule as schedule_module
 from brctl.model.errors import UsageError
 from tests.cli.test_run import call
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from brctl.cli import inventory as inventory_module
+from brctl.cli.commands import inventory as inventory_module
 from tests.cli.test_run import call
 
 CONFIG = """\

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from brctl.cli import nodes as nodes_module
-from brctl.cli import report as report_module
-from brctl.engine.clock import now
-from brctl.engine.sweep_history import SweepHistory
-from brctl.engine.sweep_store import save
+from brctl.cli.commands import nodes as nodes_module
+from brctl.cli.commands import report as report_module
+from brctl.engine.controller.clock import now
+from brctl.engine.sweeps.history import SweepHistory
+from brctl.engine.sweeps.sweep_store import save
 from brctl.model.answer import Outcome
 from brctl.model.errors import UsageError
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
-from brctl.model.sweep import Health, NodeHealth, Sweep
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from tests.cli.test_run import call
 from tests.sweep.healths import node
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from brctl.cli import diagnose as diagnose_module
-from brctl.cli import notify as notify_module
-from brctl.cli import sweep as sweep_module
-from brctl.cli import verdict as verdict_module
-from brctl.engine.verdict_store import load_all, save, save_new
+from brctl.cli.commands import dx as diagnose_module
+from brctl.cli.commands import notify as notify_module
+from brctl.cli.commands import sweep as sweep_module
+from brctl.cli.commands import verdict as verdict_module
+from brctl.engine.incidents.verdict_store import load_all, save, save_new
 from brctl.model.errors import GuardError, UsageError
 from tests.cli.test_run import call
 from tests.fakes.ground import example_verdict

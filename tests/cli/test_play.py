@@ -13,9 +13,9 @@ from time import monotonic, sleep
 import pytest
 
 from brctl.cli.main import run
-from brctl.engine.clock import now
-from brctl.engine.remediate import expire_overdue, view
-from brctl.engine.waiting import due_at, overdue
+from brctl.engine.controller.clock import now
+from brctl.engine.runs.remediate import expire_overdue, view
+from brctl.engine.runs.wait import due_at, overdue
 
 CONFIG = """\
 apiVersion: brctl.dev/v1

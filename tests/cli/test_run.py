@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from brctl.cli import cp as cp_module
-from brctl.cli import run as run_module
+from brctl.cli.commands import cp as cp_module
+from brctl.cli.commands import run as run_module
 from brctl.cli.invocation import read_common
 from brctl.model.errors import GuardError, UsageError
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.cli import sweep as sweep_module
+from brctl.cli.commands import sweep as sweep_module
 from brctl.model.errors import ConfigError, UsageError
 from tests.cli.test_run import call
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from brctl.actions.base import ACTIONS
-from brctl.engine.run_files import PLAYBOOK, Request, RunInputs, save_inputs, save_request
-from brctl.engine.run_site import RunSite
+from brctl.actions.registry import ACTIONS
+from brctl.engine.runs.run_files import PLAYBOOK, Request, RunInputs, save_inputs, save_request
+from brctl.engine.runs.run_site import RunSite
 from brctl.journal.store import write_private
 from brctl.library.notify_settings import NotifySettings, TicketDesk
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.playbook import Json, Safety
+from brctl.model.runs.playbook import Json, Safety
 from brctl.playbook.verbs import VERBS
 from tests.fakes.ansible import use_ansible
 from tests.fakes.ground import NOON, FakeGround, example_code, fake_ground

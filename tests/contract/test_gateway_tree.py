@@ -14,7 +14,7 @@ import pytest
 
 from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
-from brctl.fanout.gateway_relay import GatewayRelay
+from brctl.fanout.gateway.relay import GatewayRelay
 from brctl.fanout.gather import gather
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node

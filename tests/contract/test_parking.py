@@ -18,7 +18,7 @@ from brctl.backends.parking import Parking
 from brctl.backends.static import StaticBackend
 from brctl.fanout.local import LocalTransport
 from brctl.model.inventory import Inventory, Node
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 SCRIPT = """\
 import helper, json, os, sys

@@ -17,7 +17,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from brctl.fanout import asyncssh_transport
+from brctl.fanout.asyncssh import transport as asyncssh_transport
 from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
 from brctl.library.config import SshSettings

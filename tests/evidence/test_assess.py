@@ -12,10 +12,10 @@ from brctl.evidence.clock import SKEW
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
 from brctl.model.answer import Outcome
-from brctl.model.check import Check, Condition, MeasurementSpec, Rule
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
+from brctl.model.sweeps.check import Check, Condition, MeasurementSpec, Rule
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 SHIPPED = load_checks([shipped_dir("checks")])

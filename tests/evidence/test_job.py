@@ -9,8 +9,8 @@ from brctl.evidence.job import assess_job, job_gaps, read_job
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.job import example_job
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
+from brctl.model.jobs.job import example_job
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 from brctl.verdict.decide import Scene, decide
 
 JOB = example_job()

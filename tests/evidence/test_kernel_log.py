@@ -13,9 +13,9 @@ from brctl.evidence.reading import Reading
 from brctl.evidence.sxid import SXIDS, Severity
 from brctl.evidence.xid import XIDS, find_xid
 from brctl.model.answer import Outcome
-from brctl.model.check import MeasurementSpec
 from brctl.model.evidence import Role, Weight
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.sweeps.check import MeasurementSpec
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 MESSAGE = "NVRM: Xid (PCI:0000:4b:00): 79, GPU has fallen off the bus."

@@ -8,7 +8,7 @@ from brctl.evidence.assess import Assessment
 from brctl.evidence.peers import assess_peers
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Weight
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 
 RATE = "gpu.gemm.bf16_tflop_per_s"
 DIGEST = "gpu.gemm.bf16_digest"

@@ -23,14 +23,12 @@ from brctl.library.config import SshSettings
 from brctl.library.guards import SiteGuards
 from brctl.library.notify_settings import NotifySettings
 from brctl.model.answer import Answer, Command, Outcome
-from brctl.model.burnin import Burnin
-from brctl.model.calendar import Calendar
-from brctl.model.code import JobCode
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import Action, FaultClass, Origin
 from brctl.model.inventory import Inventory, Node, NodeRole
-from brctl.model.job import Job
-from brctl.model.job_status import JobStatus, RankView
+from brctl.model.jobs.code import JobCode
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.localisation import (
     Bisection,
     Conclusion,
@@ -40,8 +38,10 @@ from brctl.model.localisation import (
     GroupResult,
 )
 from brctl.model.nodeset import expand
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
-from brctl.model.sweep import Health, NodeHealth
+from brctl.model.runs.calendar import Calendar
+from brctl.model.sweeps.burnin import Burnin
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.sweeps.sweep import Health, NodeHealth
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.model.verdict import Suspect, Verdict
 from brctl.notify.notifier import Notifier

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from brctl.model.answer import Answer, Outcome
-from brctl.model.burnin import Burnin, BurninState, NodeBurnin
 from brctl.model.localisation import GroupResult
-from brctl.model.report import Measurement
+from brctl.model.sweeps.burnin import Burnin, BurninState, NodeBurnin
+from brctl.model.sweeps.report import Measurement
 from tests.fakes.world_file import WorldFile
 
 GOOD_GB_PER_S = 100.0

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.report import NodeReport
-from brctl.model.sweep import NodeHealth, Sweep
+from brctl.model.sweeps.report import NodeReport
+from brctl.model.sweeps.sweep import NodeHealth, Sweep
 from brctl.verdict.health import judge_node
 
 NOW = datetime(2026, 7, 5, 3, 2, 9, 412000, tzinfo=UTC)

@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 
-from brctl.engine import run_process
-from brctl.engine.ground import Ground
-from brctl.engine.run_files import Request
+from brctl.engine.runs import process as run_process
+from brctl.engine.runs.context import Ground
+from brctl.engine.runs.run_files import Request
 from brctl.journal.store import Journal
-from brctl.model.event import Event, EventType
-from brctl.model.playbook import Json
+from brctl.model.runs.event import Event, EventType
+from brctl.model.runs.playbook import Json
 from tests.fakes.ground import fake_ground
 
 

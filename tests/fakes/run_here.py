@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from brctl.engine.ground import Ground
-from brctl.engine.run_files import Request
-from brctl.engine.run_process import carry_out
+from brctl.engine.runs.context import Ground
+from brctl.engine.runs.process import carry_out
+from brctl.engine.runs.run_files import Request
 from brctl.journal.store import Journal
 from brctl.model.exit_codes import ExitCode
 from tests.fakes.ground import FakeGround

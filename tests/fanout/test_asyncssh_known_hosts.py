@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from brctl.fanout.asyncssh_known_hosts import KnownHosts
+from brctl.fanout.asyncssh.known_hosts import KnownHosts
 from brctl.model.errors import ConfigError
 
 KEYS = [asyncssh.generate_private_key("ssh-ed25519") for _ in range(6)]

@@ -9,8 +9,8 @@ from functools import partial
 import asyncssh
 import pytest
 
-from brctl.fanout.asyncssh_executor import build_options_here
-from brctl.fanout.asyncssh_options import CIPHERS, KEX, MACS
+from brctl.fanout.asyncssh.executor import build_options_here
+from brctl.fanout.asyncssh.options import CIPHERS, KEX, MACS
 
 
 @pytest.mark.skipif(shutil.which("ssh") is None, reason="no OpenSSH client")

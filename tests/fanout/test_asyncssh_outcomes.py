@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import asyncssh
 import pytest
 
-from brctl.fanout.asyncssh_outcomes import (
+from brctl.fanout.asyncssh.outcomes import (
     COMMAND_OUTCOMES,
     LOGIN_OUTCOMES,
     command_outcome,

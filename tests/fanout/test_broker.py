@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from brctl.fanout.asyncssh_transport import AsyncsshTransport
-from brctl.fanout.broker import LOCK_NAME
-from brctl.fanout.broker_transport import BrokerTransport
+from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.gather import gather
+from brctl.fanout.processes.broker import LOCK_NAME
+from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.library.config import SshSettings
 from brctl.model.answer import Command, Outcome
 from brctl.model.inventory import Node
@@ -121,7 +121,12 @@ async def test_only_its_owner_can_reach_it_and_it_ends_when_idle(tmp_path: Path)
     """The socket's folder is closed to others; a broker nobody asks goes away."""
     path = tmp_path / "run" / "broker.sock"
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "brctl.fanout.broker", str(path), "1", stdin=subprocess.DEVNULL
+        sys.executable,
+        "-m",
+        "brctl.fanout.processes.broker",
+        str(path),
+        "1",
+        stdin=subprocess.DEVNULL,
     )
     try:
         async with asyncio.timeout(30):

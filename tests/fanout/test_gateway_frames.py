@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from brctl.fanout.gateway_frames import GREETING_LIMIT_BYTES, HELLO, Frame, Frames, GatewayError
-from brctl.fanout.gateway_relay import common_bytes, unwrap
+from brctl.fanout.gateway.frames import GREETING_LIMIT_BYTES, HELLO, Frame, Frames, GatewayError
+from brctl.fanout.gateway.relay import common_bytes, unwrap
 
 GREETING = b'{"hello": "%s"}\n' % HELLO.encode()
 

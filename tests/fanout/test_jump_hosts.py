@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from brctl.fanout.asyncssh_transport import AsyncsshTransport, jump_node
+from brctl.fanout.asyncssh.transport import AsyncsshTransport, jump_node
 from brctl.fanout.gather import gather
 from brctl.library.config import SshSettings
 from brctl.model.answer import Command, Outcome

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.fanout.asyncssh_transport import AsyncsshTransport
+from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.idle import Idle
 from brctl.fanout.pacing import LEAST, Pace
 from brctl.model.answer import Command, Outcome

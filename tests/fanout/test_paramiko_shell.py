@@ -6,7 +6,7 @@ import pty
 from pathlib import Path
 
 from brctl.fanout.openssh_transport import shell_argv
-from brctl.fanout.paramiko_shell import open_shell
+from brctl.fanout.paramiko.shell import open_shell
 from brctl.library.config import SshSettings
 from brctl.model.answer import Outcome
 from brctl.model.inventory import Node

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from brctl.fanout import spread_transport
-from brctl.fanout.asyncssh_transport import AsyncsshTransport
+from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.choose import open_transport
 from brctl.fanout.gather import gather
-from brctl.fanout.spread_transport import SpreadTransport
+from brctl.fanout.processes import spread_transport
+from brctl.fanout.processes.spread_transport import SpreadTransport
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Node
@@ -147,7 +147,7 @@ def test_a_shard_ends_with_the_process_it_works_for(tmp_path: Path) -> None:
     """A brctl that was killed leaves no process behind."""
     program = (
         "import time\n"
-        "from brctl.fanout.shards import start_shards\n"
+        "from brctl.fanout.processes.shards import start_shards\n"
         "shards = start_shards(1, 0)\n"
         "print(shards[0].pid, flush=True)\n"
         "time.sleep(60)\n"

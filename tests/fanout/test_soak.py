@@ -22,14 +22,14 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from brctl.engine.sweep_history import SweepHistory
-from brctl.fanout.asyncssh_transport import AsyncsshTransport
-from brctl.fanout.broker import LOCK_NAME
-from brctl.fanout.broker_transport import BrokerTransport
+from brctl.engine.sweeps.history import SweepHistory
+from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.contract import Transport
+from brctl.fanout.processes.broker import LOCK_NAME
+from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.library.config import SshSettings
 from brctl.model.inventory import Node
-from brctl.model.sweep import Health, NodeHealth, Sweep
+from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.sweep.stream import sweep
 from tests.sweep.answers import HELLO, check, end, envelope, result
 from tests.sweep.healths import START

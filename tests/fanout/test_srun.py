@@ -10,9 +10,9 @@ from time import monotonic
 import pytest
 
 from brctl.fanout.gather import gather
-from brctl.fanout.srun_messages import ended_by_itself, meaning, split_stderr
-from brctl.fanout.srun_nodes import Way, parse_jobs, ways
-from brctl.fanout.srun_transport import SrunTransport
+from brctl.fanout.srun.messages import ended_by_itself, meaning, split_stderr
+from brctl.fanout.srun.nodes import Way, parse_jobs, ways
+from brctl.fanout.srun.transport import SrunTransport
 from brctl.lab.cluster import Lab
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import SshSettings

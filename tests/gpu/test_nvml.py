@@ -8,7 +8,7 @@ import pytest
 
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
-from brctl.model.check import Check
+from brctl.model.sweeps.check import Check
 from tests.checks.probes import probe_path
 
 pytestmark = pytest.mark.gpu

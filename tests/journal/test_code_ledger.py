@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from brctl.journal.code_ledger import CodeLedger
-from brctl.model.code import ChangeState, CodeStart
 from brctl.model.errors import ConfigError, UsageError
+from brctl.model.jobs.code import ChangeState, CodeStart
 
 NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)
 

@@ -20,7 +20,7 @@ from brctl.journal.store import (
     run_dirs,
 )
 from brctl.model.errors import LockedError, UsageError
-from brctl.model.event import EventType
+from brctl.model.runs.event import EventType
 
 AT = datetime(2026, 7, 5, 12, tzinfo=UTC)
 

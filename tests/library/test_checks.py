@@ -10,7 +10,7 @@ from brctl.library.parameters import fill_parameters
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Node
-from brctl.model.job import example_job
+from brctl.model.jobs.job import example_job
 
 GOOD = """\
 apiVersion: brctl.dev/v1

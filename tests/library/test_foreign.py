@@ -12,10 +12,10 @@ from brctl.library.checks import load_check, load_checks
 from brctl.library.foreign import import_nhc, parse_nhc
 from brctl.library.new_check import write_new_check
 from brctl.model.answer import Outcome
-from brctl.model.check import Check
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.evidence import Weight
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.sweeps.check import Check
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 
 PLUGIN = """\
 apiVersion: brctl.dev/v1

@@ -7,7 +7,7 @@ import pytest
 from brctl.library.jobs import load_job, load_jobs, read_job
 from brctl.library.strict_yaml import parse_document
 from brctl.model.errors import ConfigError
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 
 GOOD = """\
 apiVersion: brctl.dev/v1

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.classify import Blocks, Classifier
-from brctl.engine.rule_trial import try_lines, try_rule_file
+from brctl.engine.logs.classify import Blocks, Classifier
+from brctl.engine.logs.rule_trial import try_lines, try_rule_file
 from brctl.library.log_rules import load_log_rules, read_rule_file, signatures_with
 from brctl.model.errors import ConfigError
 from brctl.model.fault import Action, FaultClass, Origin

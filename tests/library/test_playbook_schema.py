@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from brctl.actions.base import about_verbs
+from brctl.actions.registry import about_verbs
 from brctl.library.guards import load_guards
 from brctl.library.playbook_schema import _STEP, _TOP, guards_schema, playbook_schema
 from brctl.library.playbooks import STEP_KEYS, TOP_KEYS, read_playbook

@@ -8,7 +8,7 @@ from brctl.library.guards import load_guards
 from brctl.library.playbooks import load_playbooks, pick_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import ConfigError, UsageError
-from brctl.model.playbook import Playbook, Safety
+from brctl.model.runs.playbook import Playbook, Safety
 
 GOOD = """\
 apiVersion: brctl.dev/v1

@@ -18,7 +18,7 @@ from brctl.library.notify_settings import NotifySettings, Sink
 from brctl.model.notice import Notice, NoticeEvent, NoticeState
 from brctl.notify.notifier import PAGING, Notifier, Told
 from brctl.notify.sinks import SIGNATURE
-from brctl.view.notices import advanced_notice, verdict_notice
+from brctl.view.notices.notice import advanced_notice, verdict_notice
 from tests.fakes.ground import NOON, example_verdict
 from tests.fakes.http_sink import CLOSE, HANG, HttpSink, Reply, http_sink
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.playbook import Need, Policy
+from brctl.model.runs.playbook import Need, Policy
 from brctl.playbook.approvals import (
     Demand,
     demands_of,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brctl.model.calendar import Span, merged
-from brctl.playbook.calendar_ical import read_spans
-from brctl.playbook.calendar_ranges import parse_range, spans_of
+from brctl.model.runs.calendar import Span, merged
+from brctl.playbook.calendars.ical import read_spans
+from brctl.playbook.calendars.ranges import parse_range, spans_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brctl.model.code import ChangeState, JobCode
-from brctl.model.event import Event, EventType
+from brctl.model.jobs.code import ChangeState, JobCode
+from brctl.model.runs.event import Event, EventType
 from brctl.playbook.code_changes import CodeRecord, is_due, read_changes
 
 NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)

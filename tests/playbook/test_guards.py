@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.playbook import GuardSpec, Json
+from brctl.model.runs.playbook import GuardSpec, Json
 from brctl.playbook.guard_facts import GuardFacts, PastRun, Taken
 from brctl.playbook.guards import (
     BUILT_IN,

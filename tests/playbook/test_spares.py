@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brctl.model.job import example_job
+from brctl.model.jobs.job import example_job
 from brctl.playbook.spares import largest_group, losses_at_once, pool_size
 
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from brctl.model.calendar import Calendar, Span
-from brctl.model.playbook import GuardSpec, Json, Need
+from brctl.model.runs.calendar import Calendar, Span
+from brctl.model.runs.playbook import GuardSpec, Json, Need
 from brctl.playbook.guard_facts import GuardFacts
 from brctl.playbook.guards import GUARDS, check_guards
 from tests.fakes.ground import NOON

@@ -8,19 +8,19 @@ from time import monotonic
 
 import yaml
 
-from brctl.engine.code_updates import Wish, record_change
-from brctl.engine.ground import WorldGround
-from brctl.engine.planning import prepare
-from brctl.engine.remediate import RunView, start_run, view
-from brctl.engine.replay import COMMAND_VARIABLE
-from brctl.engine.run_files import Request
-from brctl.engine.wiring import World, open_world
+from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.job.code_updates import Wish, record_change
+from brctl.engine.runs.context import WorldGround
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.remediate import RunView, start_run, view
+from brctl.engine.runs.run_files import Request
+from brctl.engine.search.replay_runner import COMMAND_VARIABLE
 from brctl.journal.follow import follow
 from brctl.lab.cluster import Lab
 from brctl.library.config import load_settings
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.playbook import Json
+from brctl.model.runs.playbook import Json
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import confirmation_text
 

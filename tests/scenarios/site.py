@@ -9,13 +9,13 @@ from time import monotonic
 
 import pytest
 
-from brctl.engine.diagnose import Diagnosis, look
-from brctl.engine.wiring import World
+from brctl.engine.controller.wiring import World
+from brctl.engine.job.diagnose import Diagnosis, look
 from brctl.lab import namespaces
 from brctl.lab.cluster import Lab, leftovers, up
 from brctl.lab.spec import LabSpec
 from brctl.model.fault import FaultClass
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 from brctl.model.verdict import Confidence, Verdict
 
 WARM_STEPS = 8

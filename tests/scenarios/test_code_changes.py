@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from brctl.engine.diagnose import keep, look
-from brctl.engine.proposing import propose
-from brctl.engine.remediate import RunView
+from brctl.engine.job.diagnose import keep, look
+from brctl.engine.runs.propose import propose
+from brctl.engine.runs.remediate import RunView
 from brctl.lab.cluster import Lab, leftovers, up
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.model.fault import FaultClass

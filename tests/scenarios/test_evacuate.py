@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.planning import prepare
-from brctl.engine.remediate import create_run, view
-from brctl.engine.run_files import Request
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.remediate import create_run, view
+from brctl.engine.runs.run_files import Request
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.exit_codes import ExitCode
-from brctl.model.job import Job
-from brctl.model.playbook import GuardSpec, Json, Need
+from brctl.model.jobs.job import Job
+from brctl.model.runs.playbook import GuardSpec, Json, Need
 from brctl.playbook.steps import StepState
 from tests.fakes.ground import FakeGround, example_job, fake_ground
 from tests.fakes.run_here import carry

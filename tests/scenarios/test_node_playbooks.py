@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from brctl.cli.main import run
-from brctl.engine.remediate import RunView, history, view
+from brctl.engine.runs.remediate import RunView, history, view
 from brctl.lab.cluster import Lab, leftovers, up
 from brctl.lab.nvml.state import change_state, read_state
 from brctl.lab.spec import Isolation, LabSpec
-from brctl.model.playbook import Json
+from brctl.model.runs.playbook import Json
 
 pytestmark = [pytest.mark.system, pytest.mark.ssh]
 SPIN = """\

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from brctl.backends.parking import Parking
-from brctl.engine.standby_care import parking
-from brctl.engine.wiring import open_world
+from brctl.engine.controller.wiring import open_world
+from brctl.engine.standby.care import parking
 from brctl.lab.cluster import Lab
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import load_settings
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 from tests.scenarios.site import Site, scenario_lab
 
 pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.netns, pytest.mark.ssh]

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.planning import prepare
-from brctl.engine.remediate import create_run, view
-from brctl.engine.run_files import Request
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.remediate import create_run, view
+from brctl.engine.runs.run_files import Request
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.calendar import Calendar, Span
 from brctl.model.errors import GuardError
 from brctl.model.exit_codes import ExitCode
+from brctl.model.runs.calendar import Calendar, Span
 from tests.fakes.ground import NOON, FakeGround, fake_ground
 from tests.fakes.run_here import carry
 

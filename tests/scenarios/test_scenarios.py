@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.wiring import open_world
+from brctl.engine.controller.wiring import open_world
 from brctl.lab.cluster import Lab
 from brctl.lab.faults import FAULTS
 from brctl.lab.spec import Isolation, LabSpec

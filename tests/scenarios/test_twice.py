@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from brctl.engine.ground import Ground
-from brctl.engine.planning import prepare
-from brctl.engine.remediate import create_run, view
-from brctl.engine.run_files import Request
-from brctl.engine.run_process import carry_out
+from brctl.engine.runs.context import Ground
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.process import carry_out
+from brctl.engine.runs.remediate import create_run, view
+from brctl.engine.runs.run_files import Request
 from brctl.journal.store import Journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import load_playbooks
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError
 from brctl.model.exit_codes import ExitCode
-from brctl.model.playbook import GuardSpec, Json, Need
+from brctl.model.runs.playbook import GuardSpec, Json, Need
 from brctl.playbook.approvals import confirmation_text
 from tests.fakes.ground import FakeGround, fake_ground
 

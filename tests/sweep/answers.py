@@ -4,7 +4,7 @@ import json
 import textwrap
 
 from brctl.model.answer import Answer, Outcome
-from brctl.model.check import Check, MeasurementSpec
+from brctl.model.sweeps.check import Check, MeasurementSpec
 
 MEASURING = """
 import json, sys

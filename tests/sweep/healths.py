@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.report import CheckResult, NodeReport, ProbeStatus
-from brctl.model.sweep import Health, NodeHealth, Sweep
+from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus
+from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 
 START = datetime(2026, 7, 1, 3, 0, tzinfo=UTC)
 WEIGHTS = {Health.CRITICAL: Weight.CONVICTS, Health.WARNING: Weight.HINTS}

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from brctl.model.changes import Changes, Key, Tracked
-from brctl.model.sweep import Health, NodeHealth
+from brctl.model.sweeps.changes import Changes, Key, Tracked
+from brctl.model.sweeps.sweep import Health, NodeHealth
 from brctl.sweep.changes import (
     FLAP_WINDOW,
     FLAPS_TOLD,

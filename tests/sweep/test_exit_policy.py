@@ -4,7 +4,7 @@ import pytest
 
 from brctl.library.sweep_settings import parse_max_unknown
 from brctl.model.exit_codes import ExitCode
-from brctl.model.sweep import Health
+from brctl.model.sweeps.sweep import Health
 from brctl.sweep.exit_policy import ExitPolicy
 
 OK, WARN, CRIT, UNKNOWN = Health.OK, Health.WARNING, Health.CRITICAL, Health.UNKNOWN

@@ -14,9 +14,9 @@ import pytest
 
 from brctl.fanout.local import LocalTransport
 from brctl.model.answer import Outcome
-from brctl.model.check import Check
 from brctl.model.inventory import Node
-from brctl.model.report import CheckResult, NodeReport, ProbeStatus
+from brctl.model.sweeps.check import Check
+from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus
 from brctl.sweep.bundle import pack_bundle, total_seconds
 from brctl.sweep.stream import sweep
 from tests.fakes.transport import FakeTransport

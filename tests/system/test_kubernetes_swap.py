@@ -23,7 +23,7 @@ from brctl.fanout.local import LocalTransport
 from brctl.inventory.load import load_inventory
 from brctl.library.config import load_settings
 from brctl.library.jobs import load_job
-from brctl.model.job import Job
+from brctl.model.jobs.job import Job
 from tests.fakes.kube.cluster import KubeCluster, kube_cluster, no_kubectl
 
 torch = pytest.importorskip("torch")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.flight import analyse_folder
-from brctl.model.hang import SuspectReason
+from brctl.engine.job.flight import analyse_folder
+from brctl.model.jobs.hang import SuspectReason
 from tests.training.ranks import Ranks, Starter
 
 pytestmark = pytest.mark.torch

@@ -13,10 +13,10 @@ from pathlib import Path
 from brctl.library.config import load_settings
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.desk import StateDesk
-from brctl.tui.dialogs import ConfirmDialog
-from brctl.tui.engine_hand import EngineHand
-from brctl.tui.palette import DARK
+from brctl.tui.screens.dialogs import ConfirmDialog
+from brctl.tui.session.local_engine import EngineHand
+from brctl.tui.session.state_reader import StateDesk
+from brctl.tui.widgets.palette import DARK
 from tests.tui.conftest import until
 from tests.tui.lab_site import broken_lab
 

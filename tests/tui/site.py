@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from brctl.engine import sweep_store, verdict_store
-from brctl.engine.planning import Prepared, prepare
-from brctl.engine.remediate import answer, resume, roll_back, start_run
-from brctl.engine.run_files import Request
-from brctl.engine.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.incidents import verdict_store
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.runs.plan import Prepared, prepare
+from brctl.engine.runs.remediate import answer, resume, roll_back, start_run
+from brctl.engine.runs.run_files import Request
+from brctl.engine.sweeps import sweep_store
 from brctl.journal.store import find_run
 from brctl.library.config import Settings, load_settings
 from brctl.library.playbooks import load_playbook
@@ -19,15 +20,15 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.report import CheckResult, Measurement, NodeReport, ProbeStatus
-from brctl.model.sweep import Health, NodeHealth, Sweep
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.model.verdict import RuledOut, Suspect, Verdict
 from brctl.playbook.approvals import confirmation_text
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.desk import StateDesk
-from brctl.tui.hand import Placement, Proposal
-from brctl.tui.palette import DARK
+from brctl.tui.session.engine_client import Placement, Proposal
+from brctl.tui.session.state_reader import StateDesk
+from brctl.tui.widgets.palette import DARK
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
 
 # The shell goes at once, so that no test's event loop ends with a child it has not waited for.

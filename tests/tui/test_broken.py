@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from brctl.engine.verdict_store import StoredVerdict
+from brctl.engine.incidents.verdict_store import StoredVerdict
 from brctl.journal.store import find_run
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.desk import StateDesk
 from brctl.tui.export import screen_text
+from brctl.tui.session.state_reader import StateDesk
 from tests.tui.conftest import hand_of, settled, shows, until
 from tests.tui.site import make_site, site_app, site_verdict
 

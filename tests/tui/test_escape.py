@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from brctl.tui.address import Address
-from brctl.tui.fleet import FleetScreen
+from brctl.tui.screens.fleet import FleetScreen
 from tests.tui.conftest import settled
 from tests.tui.site import make_site, site_app, site_verdict
 

@@ -6,15 +6,16 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from brctl.engine import sweep_store, verdict_store
-from brctl.engine.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.incidents import verdict_store
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.sweeps import sweep_store
 from brctl.model.evidence import Subject
-from brctl.model.report import CheckResult, Measurement, ProbeStatus
+from brctl.model.sweeps.report import CheckResult, Measurement, ProbeStatus
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.export import screen_text
-from brctl.tui.facts import Facts
 from brctl.tui.once import once_text
+from brctl.tui.session.facts import Facts
 from tests.tui.conftest import settled, shows
 from tests.tui.site import make_site, site_app, site_sweep, site_verdict, xid
 

@@ -7,13 +7,13 @@ from textual.events import Key
 
 from brctl.tui.address import ROOTS, Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.dialogs import ConfirmDialog, ListDialog
 from brctl.tui.export import screen_text
-from brctl.tui.fleet import FleetScreen
 from brctl.tui.keys import ALWAYS, EVERYWHERE, TARGET
-from brctl.tui.list_screen import sorted_rows
-from brctl.tui.rows import table
-from brctl.tui.times import TimeStyle
+from brctl.tui.rows.row import table
+from brctl.tui.rows.times import TimeStyle
+from brctl.tui.screens.dialogs import ConfirmDialog, ListDialog
+from brctl.tui.screens.fleet import FleetScreen
+from brctl.tui.screens.list_screen import sorted_rows
 from tests.tui.conftest import hand_of, settled, shows, until
 from tests.tui.site import make_site, site_app, site_verdict
 

@@ -9,8 +9,8 @@ import pytest
 from brctl.journal.store import find_run
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.desk import StateDesk
-from brctl.tui.dialogs import ConfirmDialog
+from brctl.tui.screens.dialogs import ConfirmDialog
+from brctl.tui.session.state_reader import StateDesk
 from tests.fakes.ground import NOON
 from tests.tui.conftest import hand_of, settled, shows, until
 from tests.tui.site import SiteHand, make_site, site_app, site_verdict

@@ -9,8 +9,8 @@ import pytest
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.export import screen_text
-from brctl.tui.palette import LIGHT, SIXTEEN
-from brctl.tui.rows import cut, row
+from brctl.tui.rows.row import cut, row
+from brctl.tui.widgets.palette import LIGHT, SIXTEEN
 from tests.tui.conftest import settled, shows
 from tests.tui.site import make_site, site_app, site_verdict
 

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from brctl.model.hang import StackAnalysis, StackGroup
+from brctl.model.jobs.hang import StackAnalysis, StackGroup
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.stack_rows import stack_rows
+from brctl.tui.rows.stack_rows import stack_rows
 from tests.tui.conftest import hand_of, settled, shows
 
 SIZE = (110, 30)

@@ -4,7 +4,7 @@ import pytest
 
 from brctl.evidence.pairs import PairResult
 from brctl.model.exit_codes import ExitCode
-from brctl.view.check_pairs import pairs_page
+from brctl.view.fleet.check_pairs import pairs_page
 from tests.evidence.test_pairs import ring, slowed
 
 

@@ -16,9 +16,9 @@ from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.notice import KEY_LIMIT, Notice, RunStory, dedup_key
 from brctl.model.verdict import Suspect
-from brctl.view.notice_slack import slack_message, slack_thread
-from brctl.view.notices import verdict_notice
-from brctl.view.notify import KINDS, rendered
+from brctl.view.notices.notice import verdict_notice
+from brctl.view.notices.sinks import KINDS, rendered
+from brctl.view.notices.slack import slack_message, slack_thread
 from tests.fakes.ground import NOON, example_verdict
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "notify"

@@ -8,7 +8,7 @@ from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
 from brctl.verdict.decide import Scene, decide
-from brctl.view.sweep import sweep_page
+from brctl.view.fleet.sweep import sweep_page
 from brctl.view.verdict import diagnosis_page, why_page
 from tests.fakes.nodes import NOW, clear, health, seen, silent, sweep_of
 

@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 
 from brctl.cli.output import render
-from brctl.model.changes import Changes
 from brctl.model.exit_codes import ExitCode
-from brctl.model.sweep import Health
-from brctl.view.changes import changes_text
-from brctl.view.nagios import nagios_exit, nagios_failure, nagios_lines
-from brctl.view.page import Page
-from brctl.view.prometheus import prometheus_text
-from brctl.view.sweep_lines import sweep_lines
+from brctl.model.sweeps.changes import Changes
+from brctl.model.sweeps.sweep import Health
+from brctl.view.fleet.changes import changes_text
+from brctl.view.fleet.nagios import nagios_exit, nagios_failure, nagios_lines
+from brctl.view.fleet.prometheus import prometheus_text
+from brctl.view.fleet.sweep_lines import sweep_lines
+from brctl.view.notices.page import Page
 from tests.sweep.healths import START, node, sweep
 
 SWEEP = sweep(

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from brctl.evidence.flight.dump import Dump, Operation
-from brctl.model.hang import FlightRecorderAnalysis, GroupProgress, SuspectRank, SuspectReason
+from brctl.model.jobs.hang import FlightRecorderAnalysis, GroupProgress, SuspectRank, SuspectReason
 
 STALE_AFTER_S = 600.0
 """A dump whose newest record is this much older than the others' was written before the hang."""

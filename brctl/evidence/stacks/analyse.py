@@ -20,8 +20,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from brctl.evidence.stacks.snapshot import STOPPED, RankStack
-from brctl.model.hang import ParallelGroup, StackAnalysis, StackGroup
-from brctl.model.job import Job
+from brctl.model.jobs.hang import ParallelGroup, StackAnalysis, StackGroup
+from brctl.model.jobs.job import Job
 
 DOMINANT_RATIO = 3
 """A group is dominant when it has more than a third of the largest group's ranks."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.snapshot import RankStack
-from brctl.model.hang import ParallelGroup, StackAnalysis
-from brctl.model.job import Job
+from brctl.model.jobs.hang import ParallelGroup, StackAnalysis
+from brctl.model.jobs.job import Job
 
 ROUNDS = 5
 ROUND_S = 10.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from brctl.evidence.flight.analyse import analyse
 from brctl.evidence.flight.dump import Dump, parse_dump, rank_of_name, read_dump
-from brctl.model.hang import SuspectReason
+from brctl.model.jobs.hang import SuspectReason
 
 
 def entry(

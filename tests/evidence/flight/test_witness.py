@@ -1,9 +1,9 @@
 """Suspects of the flight recorders become evidence against their nodes, and no others."""
 
-from brctl.evidence.flight.witness import assess_flight
+from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.model.evidence import Weight
 from brctl.model.fault import FaultClass
-from brctl.model.hang import FlightRecorderAnalysis, SuspectRank, SuspectReason
+from brctl.model.jobs.hang import FlightRecorderAnalysis, SuspectRank, SuspectReason
 
 
 def suspect(rank: int, node: str, reason: SuspectReason = SuspectReason.MISMATCH) -> SuspectRank:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.fail_slow import most_flagged
 from brctl.evidence.stacks.snapshot import RankStack, normalise, read_text, read_threads
-from brctl.model.job import Job, example_job
+from brctl.model.jobs.job import Job, example_job
 
 SYNC = ("distributed_c10d.py:all_reduce", "train.py:step")
 RECV = ("p2p.py:irecv", "schedule.py:recv_forward")

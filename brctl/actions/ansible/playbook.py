@@ -1,0 +1,166 @@
+"""ansible.playbook: run a site's Ansible playbook against exactly the nodes of the step.
+
+`ansible-playbook` is a program of the site and no part of brctl. What it does leaves no mark that
+brctl knows, so after a crash a person says whether to run it again.
+"""
+
+import asyncio
+import hashlib
+import stat
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from brctl.actions import arguments
+from brctl.actions.ansible.files import EVENTS, INVENTORY, VARIABLES, write_files
+from brctl.actions.ansible.process import (
+    PROGRAM,
+    environment_of,
+    find_program,
+    private_folder,
+)
+from brctl.actions.ansible.results import AnsibleResults, read_results
+from brctl.actions.child import last_line, run_child
+from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone, Seen, Site
+from brctl.model.nodeset import fold
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
+from brctl.playbook.verbs import CHECKS, LOOK_ALWAYS, LOOK_NEVER, LOOK_WHEN_PLANNING
+
+PLAN_CHECK_S = 120.0
+MOST_FORKS = 32
+
+
+class AnsiblePlaybook:
+    """See the head of this file."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        if _check(given) == LOOK_ALWAYS:
+            return Seen(done=False)
+        return Seen(None, say="an Ansible playbook leaves no mark to look at", markless=True)
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        """Touches no node, unless the step says `check: plan`."""
+        path, check = _playbook(given), _check(given)
+        find_program()
+        if check == LOOK_ALWAYS:
+            return ()
+        if not arguments.is_known(given, "nodes"):
+            return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, f"runs {path.name}"),)
+        nodes = arguments.nodes(given, "nodes")
+        if check == LOOK_WHEN_PLANNING:
+            return await self._would_change(site, given, nodes)
+        # The digest is in the plan, so that a saved plan does not run another text.
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+        return tuple(Change(Sign.ALTER, n, f"runs {path} (sha256 {digest})") for n in nodes)
+
+    async def _would_change(
+        self, site: Site, given: Arguments, nodes: Sequence[str]
+    ) -> Sequence[Change]:
+        with tempfile.TemporaryDirectory(prefix="brctl-plan-") as folder:
+            try:
+                async with asyncio.timeout(PLAN_CHECK_S):
+                    found = await self._run(site, given, Path(folder) / "log", look=True)
+            except TimeoutError:
+                raise ActionFailed(f"--check took longer than {PLAN_CHECK_S:g} s") from None
+        known = [(n, f"{task} (--check)") for n in nodes for task in found.changes.get(n, ())]
+        lost = [(n, f"not known: {found.reasons.get(n, 'failed')}")
+                for n in (*found.failed, *found.unreachable)]  # fmt: skip
+        return tuple(Change(Sign.ALTER, node, what) for node, what in (*known, *lost))
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        look = _check(given) == LOOK_ALWAYS
+        log = _log_of(site, _playbook(given), arguments.nodes(given, "nodes"))
+        found = await self._run(site, given, log, look=look)
+        bad = (*found.failed, *found.unreachable)
+        where = f"(stdout/{log.name})"
+        if found.failed_elsewhere:
+            raise ActionFailed(f"failed on {', '.join(found.failed_elsewhere)} {where}")
+        if bad and given.get("may_fail") is not True:
+            only_lost = not found.failed
+            kind = FailureKind.TRANSPORT if only_lost else FailureKind.OTHER
+            raise ActionFailed(f"{_say(found)} {where}", kind)
+        out: Arguments = {
+            "ok": list(found.ok), "changed": list(found.changed), "failed": list(found.failed),
+            "unreachable": list(found.unreachable),
+        }  # fmt: skip
+        changed = bool(found.changed) and not look
+        return Done(out, changed=changed, say=f"{_say(found)} {where}")
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        raise ActionFailed("an Ansible playbook cannot be undone; `undo` needs a verb")
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return Seen(None)
+
+    async def _run(self, site: Site, given: Arguments, log: Path, *, look: bool) -> AnsibleResults:
+        path, nodes = _playbook(given), arguments.nodes(given, "nodes")
+        strangers = [node for node in nodes if node not in site.inventory.nodes]
+        if strangers or not nodes:
+            raise NothingDone(f"{fold(strangers) or 'nobody'} is not in the inventory")
+        program = find_program()
+        async with private_folder() as folder:
+            write_files(folder, nodes, site.inventory, site.ssh, given.get("vars", {}))
+            argv = [program, "-i", str(folder / INVENTORY), "-e", f"@{folder / VARIABLES}"]
+            argv += ["--forks", str(min(len(nodes), MOST_FORKS))]
+            argv += [word for tag in _tags(given) for word in ("--tags", tag)]
+            argv += ["--check", "--diff"] if look else []
+            argv += ["--", str(path)]
+            status = await run_child(argv, environment_of(folder, site), log, path.parent)
+            found = read_results(folder / EVENTS, nodes)
+        if not found.complete or found.absent:
+            raise ActionFailed(_why_incomplete(found, status, log))
+        if status and not (found.failed or found.unreachable or found.failed_elsewhere):
+            raise ActionFailed(f"{PROGRAM}: exit status {status}: {last_line(log)}")
+        return found
+
+
+def _playbook(given: Arguments) -> Path:
+    """The site's file; whoever may write it decides what runs on the nodes."""
+    path = Path(arguments.text(given, "playbook"))
+    if not path.is_absolute():
+        raise NothingDone(f"`playbook` must be an absolute path, not {str(path)!r}")
+    if not path.is_file():
+        raise NothingDone(f"{path}: no such file")
+    if path.stat().st_mode & stat.S_IWOTH:
+        raise NothingDone(f"{path} can be written by anybody; chmod o-w {path}")
+    return path
+
+
+def _check(given: Arguments) -> str:
+    check = arguments.text(given, "check", LOOK_NEVER)
+    if check not in CHECKS:
+        raise NothingDone(f"`check` is one of {', '.join(CHECKS)}, not {check!r}")
+    return check
+
+
+def _tags(given: Arguments) -> tuple[str, ...]:
+    tags = arguments.texts(given, "tags") if "tags" in given else ()
+    for tag in tags:
+        if tag.startswith("-") or "," in tag:
+            raise NothingDone(f"`tags`: {tag!r} is no tag")
+    return tags
+
+
+def _log_of(site: Site, path: Path, nodes: Sequence[str]) -> Path:
+    """Nodes of a batch run side by side, each with its own output."""
+    folder = site.run_dir / "stdout"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder / f"ansible-{path.stem}{f'@{nodes[0]}' if len(nodes) == 1 else ''}.log"
+
+
+def _say(found: AnsibleResults) -> str:
+    words = [f"{len(found.ok)} ok, {len(found.changed)} changed"]
+    for name in ("failed", "unreachable"):
+        nodes = getattr(found, name)
+        if nodes:
+            words.append(f"{fold(nodes)} {name}: {found.reasons.get(nodes[0], 'no words')}")
+    return "; ".join(words)
+
+
+def _why_incomplete(found: AnsibleResults, status: int, log: Path) -> str:
+    said = last_line(log) or "no words"
+    if not found.complete:
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        return f"{PROGRAM} ended without a result ({how}): {said}"
+    return f"no play was for {fold(found.absent)}: its `hosts` name others; nothing is known of it"

@@ -1,0 +1,93 @@
+"""ckpt.select: the newest checkpoint that is complete and undamaged, read from a surviving node."""
+
+from collections.abc import Sequence
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, FailureKind, ReadOnly, Site
+from brctl.model.answer import Outcome
+from brctl.model.jobs.job import Job
+from brctl.model.runs.playbook import Arguments
+from brctl.model.sweeps.report import NodeReport, ProbeStatus, Value
+
+CHECK = "job.checkpoint"
+PREFIX = "job.checkpoint."
+TRIES = 4
+"""Damage is rare: several bad ones in a row are a storage fault, and a person should look."""
+
+
+class CkptSelect(ReadOnly):
+    """See the head of this file. Damage is dear to look for, so only what is complete is read."""
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        job = await site.job(arguments.text(given, "job"))
+        excluded = (
+            arguments.nodes(given, "reachable_without") if "reachable_without" in given else ()
+        )
+        report = await first_answer(site, job, excluded, {})
+        found = checkpoints_in(report)
+        complete = [c for c in found if c.get("complete") is True]
+        if not complete:
+            raise ActionFailed(f"none of {len(found)} checkpoints in {job.checkpoint_dir} is whole")
+        _refuse_old(complete[0], given)
+        for candidate in complete[:TRIES]:
+            if await self._is_sound(site, job, report.node, candidate):
+                return _chosen(job, candidate, report.node, skipped=found.index(candidate))
+        raise ActionFailed(f"the newest {TRIES} complete checkpoints are damaged")
+
+    async def _is_sound(self, site: Site, job: Job, node: str, candidate: dict[str, Value]) -> bool:
+        wanted = {"steps": [candidate["step"]], "verify": True}
+        report = await site.ask(node, CHECK, job, wanted)
+        again = [c for c in checkpoints_in(report) if c.get("step") == candidate["step"]]
+        # A check that gave no answer did not find the checkpoint sound.
+        return bool(again) and again[0].get("complete") is True
+
+
+def checkpoints_in(report: NodeReport) -> list[dict[str, Value]]:
+    """Readings by checkpoint, newest step first."""
+    by_subject: dict[str, dict[str, Value]] = {}
+    for result in report.results:
+        for item in result.measurements:
+            if item.subject.startswith("ckpt:"):
+                row = by_subject.setdefault(item.subject, {"name": item.subject[len("ckpt:") :]})
+                row[item.name.removeprefix(PREFIX)] = item.value
+    known = [row for row in by_subject.values() if isinstance(row.get("step"), int)]
+    return sorted(known, key=lambda row: int(row["step"]), reverse=True)
+
+
+def _refuse_old(newest: dict[str, Value], given: Arguments) -> None:
+    if "max_age" not in given:
+        return
+    limit_s, age = arguments.seconds(given, "max_age"), newest.get("age_s")
+    if not isinstance(age, int | float) or age > limit_s:
+        raise ActionFailed(f"the newest whole checkpoint is {age} s old, more than {limit_s:g} s")
+
+
+def _chosen(job: Job, candidate: dict[str, Value], node: str, *, skipped: int) -> Done:
+    path = str(job.checkpoint_dir / str(candidate["name"]))
+    newer = f", {skipped} newer incomplete or damaged" if skipped else ""
+    return Done(
+        {"path": path, "step": int(candidate["step"])},
+        changed=False,
+        say=f"step {candidate['step']}, checked from {node}{newer}",
+    )
+
+
+def _why(report: NodeReport) -> str:
+    if report.outcome is not Outcome.ANSWERED:
+        return report.detail or report.outcome.value
+    notes = [note for result in report.results for note in result.notes]
+    return notes[0] if notes else "no measurement"
+
+
+async def first_answer(
+    site: Site, job: Job, excluded: Sequence[str], parameters: dict[str, object]
+) -> NodeReport:
+    """Ask one node after the other; the suspects are not asked, because they may be gone."""
+    reasons = []
+    for node in (name for name in job.nodes if name not in excluded):
+        report = await site.ask(node, CHECK, job, parameters)
+        if any(r.status is ProbeStatus.MEASURED for r in report.results):
+            return report
+        reasons.append(f"{node}: {_why(report)}")
+    said = "; ".join(reasons[:3]) or "no node is left to ask"
+    raise ActionFailed(f"no node can read {job.checkpoint_dir}: {said}", FailureKind.TRANSPORT)

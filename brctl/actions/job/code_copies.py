@@ -1,0 +1,125 @@
+"""Ask the nodes for the digest of a release: nobody starts ranks from copies that differ."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from brctl.actions.contract import ActionFailed, FailureKind
+from brctl.model.answer import Outcome
+from brctl.model.jobs.code import JobCode
+from brctl.model.jobs.job import Job
+from brctl.model.nodeset import fold
+from brctl.model.sweeps.report import NodeReport
+
+CHECK = "job.code"
+DIGEST = "job.code.digest"
+AT_ONCE = 64
+SHOWN = 12
+"""Digits of a digest that people see."""
+
+
+class Asker(Protocol):
+    """Whoever can run one check on one node: a run's site, or the engine's ground."""
+
+    async def ask(
+        self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
+    ) -> NodeReport: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What the nodes say of their copies of one release.
+
+    Attributes:
+        digests: Digest by node.
+        silent: Why there is none, by node.
+        lost: Nodes of `silent` that did not answer at all, so that asking again may help.
+    """
+
+    version: str
+    digests: Mapping[str, str]
+    silent: Mapping[str, str]
+    lost: frozenset[str]
+
+    def of(self, node: str) -> "Copies":
+        """What one node says."""
+        return replace(
+            self,
+            digests={n: d for n, d in self.digests.items() if n == node},
+            silent={n: w for n, w in self.silent.items() if n == node},
+        )
+
+    def problem(self, expected: str) -> str:
+        """One sentence about the copies that are not as expected; "" when all are."""
+        said = [*self._differing(expected), *self._missing()]
+        return f"code {self.version}: " + "; ".join(said) if said else ""
+
+    def usual(self) -> str:
+        """The digest of most nodes; "" when none has more than half of the votes."""
+        digest, votes = (
+            Counter(self.digests.values()).most_common(1)[0] if self.digests else ("", 0)
+        )
+        return digest if 2 * votes > len(self.digests) else ""
+
+    def _differing(self, expected: str) -> list[str]:
+        wanted = expected or self.usual()
+        by_digest: dict[str, list[str]] = {}
+        for node, digest in self.digests.items():
+            if digest != wanted:
+                by_digest.setdefault(digest, []).append(node)
+        whose = "recorded" if expected else "that of most nodes"
+        instead = f", not {wanted[:SHOWN]} ({whose})" if wanted else ""
+        return [f"{fold(names)} has {d[:SHOWN]}{instead}" for d, names in by_digest.items()]
+
+    def _missing(self) -> list[str]:
+        by_reason: dict[str, list[str]] = {}
+        for node, why in self.silent.items():
+            by_reason.setdefault(why, []).append(node)
+        return [f"{fold(names)}: {why}" for why, names in by_reason.items()]
+
+
+async def copies_of(asker: Asker, job: Job, code: JobCode, nodes: Sequence[str]) -> Copies:
+    """Ask nodes for their copies of a release."""
+    about, gate = replace(job, code=code), asyncio.Semaphore(AT_ONCE)
+
+    async def ask(node: str) -> NodeReport:
+        async with gate:
+            return await asker.ask(node, CHECK, about, {})
+
+    reports = await asyncio.gather(*(ask(node) for node in nodes))
+    digests = {report.node: found for report in reports if (found := _digest(report))}
+    silent = {r.node: _why(r) for r in reports if r.node not in digests}
+    lost = frozenset(r.node for r in reports if r.outcome is not Outcome.ANSWERED)
+    return Copies(code.version, digests, silent, lost)
+
+
+async def must_agree(asker: Asker, job: Job, code: JobCode, nodes: Sequence[str]) -> str:
+    """The digest all nodes have, which is the recorded one where there is one.
+
+    Raises:
+        ActionFailed: Names the nodes whose copy differs or cannot be read.
+    """
+    copies = await copies_of(asker, job, code, nodes)
+    problem = copies.problem(code.digest)
+    if problem:
+        raise ActionFailed(problem, FailureKind.TRANSPORT if copies.lost else FailureKind.OTHER)
+    return next(iter(copies.digests.values()))
+
+
+def _digest(report: NodeReport) -> str:
+    found = [
+        item.value
+        for result in report.results
+        for item in result.measurements
+        if item.name == DIGEST and isinstance(item.value, str)
+    ]
+    return found[0] if found else ""
+
+
+def _why(report: NodeReport) -> str:
+    if report.outcome is not Outcome.ANSWERED:
+        return report.detail or f"no answer ({report.outcome.value})"
+    notes = [note for result in report.results for note in result.notes]
+    return notes[0] if notes else "no digest"

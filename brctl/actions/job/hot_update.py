@@ -1,0 +1,99 @@
+"""job.hot_update: let the next start of a job take the code change that waits.
+
+Only the record changes: the ranks are stopped before and started after by steps of their own, on
+the nodes they have. A change named when the run was planned is applied and no other, so that
+nobody's approval covers a change that came later.
+"""
+
+from collections.abc import Sequence
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
+from brctl.actions.job.code_copies import must_agree
+from brctl.model.jobs.code import ChangeState, CodeChange
+from brctl.model.jobs.job import Job
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
+
+
+class JobHotUpdate:
+    """See the head of this file. With `may_wait: true` a change some node lacks goes on waiting."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        change = _asked(site, given)
+        if change is None:
+            return Seen(done=True, say="no code change waits")
+        if change.state is ChangeState.PENDING:
+            return Seen(done=False, say=f"{change.id} waits")
+        return Seen(done=True, out=_out(change), say=f"{change.id} is {change.state}")
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        change = _asked(site, given)
+        if change is None or change.state is not ChangeState.PENDING:
+            return ()
+        job = await site.job(arguments.text(given, "job"))
+        now = job.code.version if job.code else ""
+        what = f"{now} -> {change.version} ({change.id} by {change.by}: {change.why})"
+        return (Change(Sign.ALTER, f"job {job.name} code", what),)
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        change = _asked(site, given)
+        if change is None or change.state is not ChangeState.PENDING:
+            return Done(_out(change), changed=False, say="no code change waits")
+        job = await site.job(arguments.text(given, "job"))
+        await refuse_running(site, job)
+        try:
+            await _must_have(site, job, change)
+        except ActionFailed as exc:
+            if given.get("may_wait") is not True:
+                raise
+            return Done(_out(None), changed=False, say=f"{change.id} goes on waiting: {exc}")
+        done = site.code_ledger(job.name).apply(change.id, site.run, site.now())
+        return Done(_out(done), say=f"{done.id}: the ranks start from {done.version} next")
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        ledger = site.code_ledger(arguments.text(given, "job"))
+        changed = ledger.take_back(site.run, site.now())
+        return Done(changed=changed, say="the change waits again" if changed else "nothing to undo")
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return Seen(done=True) if given.get("may_wait") is True else await self.observe(site, given)
+
+
+async def refuse_running(site: Site, job: Job) -> None:
+    """End here while ranks of the old code run: the record would say something else than is.
+
+    Raises:
+        ActionFailed: Names how many ranks are alive.
+    """
+    state = await site.backend.job_status(job)
+    if state.alive:
+        raise ActionFailed(f"job {job.name} still has {len(state.alive)} ranks; stop it first")
+
+
+async def _must_have(site: Site, job: Job, change: CodeChange) -> None:
+    if job.code is None:
+        raise ActionFailed(f"job {job.name} has no `code` in job.yaml", FailureKind.OTHER)
+    code = site.code_ledger(job.name).read().code_of(job.code, change)
+    await must_agree(site, job, code, job.nodes)
+
+
+def _asked(site: Site, given: Arguments) -> CodeChange | None:
+    """The change the arguments name; None when they name none.
+
+    Raises:
+        ActionFailed: There is no such change.
+    """
+    name = arguments.text(given, "change", "")
+    if not name:
+        return None
+    change = site.code_ledger(arguments.text(given, "job")).read().change(name)
+    if change is None:
+        raise ActionFailed(f"no code change {name!r} is on record")
+    return change
+
+
+def _out(change: CodeChange | None) -> Arguments:
+    if change is None:
+        return {"change": "", "version": ""}
+    return {"change": change.id, "version": change.version}

@@ -1,0 +1,96 @@
+"""job.replace_nodes: put standbys into the places of suspects, rank by rank."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, NothingDone, Seen, Site, owner_mark
+from brctl.model.jobs.job import Job
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
+
+
+class JobReplaceNodes:
+    """See the head of this file."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        job, swaps = await self._read(site, given)
+        moved = not set(swaps) & set(job.nodes) and set(swaps.values()) <= set(job.nodes)
+        reservations = await site.backend.reservations()
+        held = [n for n, r in reservations.items() if r.owner == owner_mark(site)]
+        done = moved and not set(held) & set(swaps.values())
+        return Seen(done, {"nodes": list(job.nodes)}, _say(swaps))
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        job = await site.job(arguments.text(given, "job"))
+        leaving = arguments.nodes(given, "out")
+        coming: Sequence[str] = (
+            arguments.nodes(given, "in")
+            if arguments.is_known(given, "in")
+            else [arguments.UNKNOWN_TEXT] * len(leaving)
+        )
+        return tuple(
+            Change(Sign.ALTER, f"job {job.name} {_ranks(job, out)}", f"{out} -> {new}")
+            for out, new in zip(leaving, coming, strict=False)
+        )
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        job, swaps = await self._read(site, given)
+        absent = [n for n in swaps if n not in job.nodes and swaps[n] not in job.nodes]
+        if absent:
+            raise NothingDone(f"{absent[0]} is not in job {job.name}; somebody moved it")
+        await _refuse_taken(site, job, [new for new in swaps.values() if new not in job.nodes])
+        after = await site.backend.replace_nodes(job, swaps)
+        # In the job it is no standby any more, so nothing is left to reserve.
+        await site.backend.release(list(swaps.values()), owner_mark(site))
+        return Done({"nodes": list(after.nodes)}, changed=after != job, say=_say(swaps))
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        job, swaps = await self._read(site, given)
+        back = {new: old for old, new in swaps.items() if new in job.nodes}
+        after = await site.backend.replace_nodes(job, back)
+        for standby in filter(lambda node: _note_of(site, node).exists(), back):
+            # Ours again, so that nobody takes it before the run goes forward or gives it back.
+            await site.backend.reserve(standby, owner_mark(site), site.now())
+        return Done({"nodes": list(after.nodes)}, changed=bool(back), say=_say(back))
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return await self.observe(site, given)
+
+    async def _read(self, site: Site, given: Arguments) -> tuple[Job, Mapping[str, str]]:
+        leaving, coming = arguments.nodes(given, "out"), arguments.nodes(given, "in")
+        if len(leaving) != len(coming):
+            raise ActionFailed(f"{len(leaving)} nodes out but {len(coming)} in")
+        swaps = dict(zip(leaving, coming, strict=True))
+        return await site.job(arguments.text(given, "job")), swaps
+
+
+async def _refuse_taken(site: Site, job: Job, coming: Sequence[str]) -> None:
+    """Nobody else may have taken what comes in; notes what was put aside for this run."""
+    reservations = await site.backend.reservations()
+    carried = {n: other.name for other in await site.jobs() if other.name != job.name
+               for n in other.nodes}  # fmt: skip
+    for node in coming:
+        owner = reservations[node].owner if node in reservations else ""
+        if owner not in ("", owner_mark(site)):
+            raise NothingDone(f"{node} is reserved by {owner}")
+        if node in carried:
+            raise NothingDone(f"{node} carries job {carried[node]}")
+        if owner:
+            _note_of(site, node).touch()
+
+
+def _note_of(site: Site, node: str) -> Path:
+    """Says that a node was reserved by this run before it went into the job."""
+    return site.run_dir / f"reserved-before-{node}"
+
+
+def _say(swaps: Mapping[str, str]) -> str:
+    return ", ".join(f"{old} -> {new}" for old, new in swaps.items())
+
+
+def _ranks(job: Job, node: str) -> str:
+    ranks = job.ranks_on(node)
+    if not ranks:
+        return f"without {node}"
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]}-{ranks[-1]}"

@@ -1,0 +1,73 @@
+"""job.rollback_code: let the next start of a job take the code from before its newest change."""
+
+from collections.abc import Sequence
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, Seen, Site
+from brctl.actions.job.code_copies import must_agree
+from brctl.actions.job.hot_update import refuse_running
+from brctl.model.jobs.code import ChangeState, CodeChange
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
+
+
+class JobRollbackCode:
+    """Only the record changes; stopping and starting are steps of their own."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        record = site.code_ledger(arguments.text(given, "job")).read()
+        done = record.switched_by(site.run, ChangeState.ROLLED_BACK)
+        if done is not None:
+            return Seen(done=True, out=await _out(site, given, done), say=f"{done.id} is off")
+        return Seen(done=False, say=f"{record.current.id if record.current else 'nothing'} is on")
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        change = _convicted(site, given)
+        job = await site.job(arguments.text(given, "job"))
+        if job.code is None:
+            raise ActionFailed(f"job {job.name} has no `code` in job.yaml")
+        before = site.code_ledger(job.name).read()
+        back = before.code_of(job.code, before.previous)
+        what = f"{change.version} -> {back.version} ({change.id} by {change.by}: {change.why})"
+        return (Change(Sign.ALTER, f"job {job.name} code", what),)
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        job = await site.job(arguments.text(given, "job"))
+        record, change = site.code_ledger(job.name).read(), _convicted(site, given)
+        if job.code is None:
+            raise ActionFailed(f"job {job.name} has no `code` in job.yaml")
+        await refuse_running(site, job)
+        back = record.code_of(job.code, record.previous)
+        await must_agree(site, job, back, job.nodes)
+        done = site.code_ledger(job.name).roll_back(change.id, site.run, site.now())
+        say = f"{done.id} ({done.why}, by {done.by}) is off; the ranks start from {back.version}"
+        return Done(await _out(site, given, done), say=say)
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        ledger = site.code_ledger(arguments.text(given, "job"))
+        changed = ledger.take_back(site.run, site.now())
+        return Done(changed=changed, say="the change is on again" if changed else "nothing to undo")
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return await self.observe(site, given)
+
+
+def _convicted(site: Site, given: Arguments) -> CodeChange:
+    """The newest applied change; the one the plan named, where it named one.
+
+    Raises:
+        ActionFailed: None is on record, or another one is the newest by now.
+    """
+    change = site.code_ledger(arguments.text(given, "job")).read().current
+    named = arguments.text(given, "change", "")
+    if change is None:
+        raise ActionFailed("no code change is on record that could be rolled back")
+    if named and named != change.id:
+        raise ActionFailed(f"{named} is not the newest change any more, {change.id} is")
+    return change
+
+
+async def _out(site: Site, given: Arguments, change: CodeChange) -> Arguments:
+    job = await site.job(arguments.text(given, "job"))
+    version = job.code.version if job.code else ""
+    return {"change": change.id, "version": version, "why": change.why, "by": change.by}

@@ -1,0 +1,51 @@
+"""job.stop: end every rank of a job; a node that does not answer is said aloud, not waited for."""
+
+from collections.abc import Sequence
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, FailureKind, ReadOnly, Seen, Site
+from brctl.model.nodeset import fold
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
+
+
+class JobStop(ReadOnly):
+    """See the head of this file. There is no undo: starting again is a step of its own."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        state = await site.backend.job_status(await site.job(arguments.text(given, "job")))
+        out: Arguments = {
+            "stopped": list(state.gone),
+            "killed": [],
+            "unreachable": list(state.unreachable),
+        }
+        if not state.alive and not state.gone and not state.held:
+            return Seen(None, say="no node of the job answers")
+        silent = f"; {fold(state.unreachable)} does not answer" if state.unreachable else ""
+        held = f"; {state.held}" if state.held else ""
+        stopped = not state.alive and not state.held
+        return Seen(stopped, out, f"{len(state.alive)} ranks alive{silent}{held}")
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        job = await site.job(arguments.text(given, "job"))
+        return (Change(Sign.REMOVE, f"job {job.name}", f"stopped ({job.world_size} ranks)"),)
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        job = await site.job(arguments.text(given, "job"))
+        report = await site.backend.stop_job(job, arguments.seconds(given, "grace", "30s"))
+        if report.stuck:
+            raise ActionFailed(f"ranks {list(report.stuck)} survive SIGKILL; reboot their nodes")
+        if len(report.unreachable) == len(job.nodes):
+            raise ActionFailed("no node of the job answers", FailureKind.TRANSPORT)
+        out: Arguments = {
+            "stopped": list(report.stopped),
+            "killed": list(report.killed),
+            "unreachable": list(report.unreachable),
+        }
+        say = f"{len(report.stopped)} ranks stopped, {len(report.killed)} killed"
+        if report.unreachable:
+            say += f"; {fold(report.unreachable)} does not answer, its ranks count as lost"
+        return Done(out, say=say)
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return await self.observe(site, given)

@@ -1,0 +1,51 @@
+"""job.verify_code: every node has the release that is to be started, with the recorded content.
+
+A look before the job is stopped: a copy that is missing would show at the start as well, but then
+nothing runs.
+"""
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.actions.job.code_copies import SHOWN, must_agree
+from brctl.model.jobs.code import CodeChange
+from brctl.model.runs.playbook import Arguments
+from brctl.model.units import describe_duration
+from brctl.playbook.code_changes import CodeRecord, is_due
+
+
+class JobVerifyCode(ReadOnly):
+    """Of the change that waits; with `rollback: true` of what was there before the newest one.
+
+    With `only` a change of another kind is refused: `urgent`, or `due` (urgent, or waiting for
+    longer than `window`).
+    """
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        job = await site.job(arguments.text(given, "job"))
+        if job.code is None:
+            raise ActionFailed(f"job {job.name} has no `code` in job.yaml")
+        record = site.code_ledger(job.name).read()
+        if given.get("rollback") is True:
+            change = record.previous
+            if record.current is None:
+                raise ActionFailed(f"no change of the code of job {job.name} is on record")
+        else:
+            change = _waiting(site, record, given)
+        code = record.code_of(job.code, change)
+        digest = await must_agree(site, job, code, job.nodes)
+        out: Arguments = {"version": code.version, "digest": digest}
+        say = f"{len(job.nodes)} nodes have {code.version} ({digest[:SHOWN]})"
+        return Done(out, changed=False, say=say)
+
+
+def _waiting(site: Site, record: CodeRecord, given: Arguments) -> CodeChange:
+    change, only = record.pending, arguments.text(given, "only", "any")
+    named = arguments.text(given, "change", "")
+    if change is None or (named and named != change.id):
+        raise ActionFailed(f"{named or 'no change'} of the code waits")
+    window_s = arguments.seconds(given, "window", "24h")
+    if only == "urgent" and not change.urgent:
+        raise ActionFailed(f"{change.id} is not urgent")
+    if only == "due" and not is_due(change, site.now(), window_s):
+        raise ActionFailed(f"{change.id} has not waited for {describe_duration(window_s)} yet")
+    return change

@@ -1,0 +1,41 @@
+"""job.wait_progress: wait until training really takes new steps."""
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, FailureKind, ReadOnly, Site
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.runs.playbook import Arguments
+
+POLL_S = 1.0
+
+
+class JobWaitProgress(ReadOnly):
+    """Done when the newest step is `steps` beyond the first one seen and beyond `beyond`.
+
+    A job that is loading still shows step 0; without `beyond`, the step of the checkpoint it
+    starts from, its first step would look like progress.
+    """
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        wanted = arguments.count(given, "steps", 1)
+        beyond = arguments.count(given, "beyond", 0)
+        within_s = arguments.seconds(given, "within", "10m")
+        job = await site.job(arguments.text(given, "job"))
+        started, first, last = site.now(), None, None
+        while (site.now() - started).total_seconds() < within_s:
+            status = await site.progress(job)
+            _refuse_ended(status)
+            last = status.step if status.step is not None else last
+            first = last if first is None else first
+            if last is not None and first is not None and last >= max(first, beyond) + wanted:
+                since = max(first, beyond)
+                return Done({"first_step": since, "step": last}, changed=False,
+                            say=f"step {since} to {last}")  # fmt: skip
+            await site.pause(POLL_S)
+        seen = f"step {last}" if last is not None else "no step at all"
+        raise ActionFailed(f"{seen} after {within_s:g} s", FailureKind.TIMEOUT)
+
+
+def _refuse_ended(status: JobStatus) -> None:
+    for view in status.ranks:
+        if view.alive is False and view.exit_status not in (None, 0):
+            raise ActionFailed(f"rank {view.rank} on {view.node} ended with {view.exit_status}")

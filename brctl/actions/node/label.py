@@ -1,0 +1,147 @@
+"""node.label: write labels on nodes where the scheduler keeps them, and put back what was there."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site, owner_mark
+from brctl.backends.contract import Label
+from brctl.model.nodeset import fold
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
+
+PREFIX = "brctl.dev/"
+PEOPLE = "brctl:people"
+"""Owner of what people set by hand; a run's own labels are not theirs to take."""
+
+RESERVED = frozenset(
+    {"cordoned", "cordoned-by", "cordoned-at", "reason", "reserved", "reserved-by", "reserved-at",
+     "job", "role", "nodes", "checkpoint", "incarnation"}
+)  # fmt: skip
+"""What brctl itself writes on nodes and jobs."""
+
+# Kubernetes' syntax, the narrowest of all schedulers.
+_KEY = re.compile(r"[a-z0-9]([a-z0-9._-]{0,40}[a-z0-9])?")
+_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+
+
+class NodeLabel:
+    """See the head of this file. `set: {burnin: due}`; the prefix `brctl.dev/` may be written.
+
+    `remove: [burnin]` takes back what this run set, as undo would; so it has no undo of its own.
+    `owner: people` sets and takes back in the name of all people instead of this run: what one
+    `brctl nodes label` set another one takes back. Both may be text then, `a=1,b=2` and `a,b`.
+    """
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        names, wanted, removed = arguments.nodes(given, "nodes"), _wanted(given), _removed(given)
+        found = await _labels(site, names, [*wanted, *removed])
+        written = all(_value(found[n].get(k)) == v for n in names for k, v in wanted.items())
+        gone = not any(
+            found[n][k].owner == _owner(site, given)
+            for n in names
+            for k in removed
+            if k in found[n]
+        )
+        said = [f"labelled {_say(wanted)}"] if wanted else []
+        said += [f"without {', '.join(removed)}"] if removed else []
+        say = f"{fold(names)} {' and '.join(said)}"
+        return Seen(written and gone, {"labelled": list(names)}, say)
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(given, "nodes", "set", "remove"):
+            return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "labelled"),)
+        names = arguments.nodes(given, "nodes")
+        if arguments.UNKNOWN_TEXT in str(given.get("set")):
+            return tuple(Change(Sign.ALTER, node, "labelled") for node in names)
+        wanted, removed = _wanted(given), _removed(given)
+        found = await _labels(site, names, [*wanted, *removed])
+        after = {(node, key): value for node in names for key, value in wanted.items()} | {
+            (node, key): found[node][key].former or "none"
+            for node in names
+            for key in removed
+            if key in found[node] and found[node][key].owner == _owner(site, given)
+        }
+        return tuple(
+            Change(Sign.ALTER, node, f"label {key}: {_value(found[node].get(key))} -> {value}")
+            for (node, key), value in after.items()
+            if _value(found[node].get(key)) != value
+        )
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        names, wanted = arguments.nodes(given, "nodes"), _wanted(given)
+        before = await self.observe(site, given)
+        for key, value in wanted.items():
+            await site.backend.label(names, key, value, _owner(site, given))
+        for key in _removed(given):
+            await site.backend.unlabel(names, key, _owner(site, given))
+        after = await self.observe(site, given)
+        if not after.done:
+            raise ActionFailed(f"{fold(names)} has not the labels", FailureKind.SCHEDULER)
+        return Done(after.out, changed=not before.done, say=after.say)
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        names, wanted = arguments.nodes(given, "nodes"), _wanted(given)
+        found = await _labels(site, names, wanted)
+        owner = _owner(site, given)
+        mine = [n for n in names if any(x.owner == owner for x in found[n].values())]
+        for key in wanted:
+            await site.backend.unlabel(mine, key, owner)
+        return Done({"labelled": mine}, changed=bool(mine), say=f"labels of {fold(mine)} put back")
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return await self.observe(site, given)
+
+
+def _owner(site: Site, given: Arguments) -> str:
+    owner = arguments.text(given, "owner", "run")
+    if owner not in ("run", "people"):
+        raise ActionFailed(f"`owner` must be run or people, not {owner!r}")
+    return PEOPLE if owner == "people" else owner_mark(site)
+
+
+def _wanted(given: Arguments) -> dict[str, str]:
+    value = given.get("set", {})
+    if isinstance(value, str):
+        value = dict(part.partition("=")[::2] for part in value.split(",") if part)
+    if not isinstance(value, Mapping) or not (value or given.get("remove")):
+        raise ActionFailed(f"`set` must map labels to values, not {value!r}")
+    wanted = {str(key).removeprefix(PREFIX): str(text) for key, text in value.items()}
+    for key, text in wanted.items():
+        check_label(key, text)
+    return wanted
+
+
+def check_label(key: str, text: str) -> None:
+    """Whether brctl may write this label; ActionFailed says why not."""
+    if key in RESERVED:
+        raise ActionFailed(f"label {key!r} is written by brctl itself; choose another name")
+    if not _KEY.fullmatch(key) or not _VALUE.fullmatch(text):
+        raise ActionFailed(f"{key}={text!r}: a label has letters, digits, dot, dash, underscore")
+
+
+def _removed(given: Arguments) -> tuple[str, ...]:
+    value = given.get("remove")
+    if isinstance(value, str):
+        return tuple(key.removeprefix(PREFIX) for key in value.split(",") if key)
+    listed = arguments.texts(given, "remove") if "remove" in given else ()
+    return tuple(key.removeprefix(PREFIX) for key in listed)
+
+
+async def _labels(
+    site: Site, names: Sequence[str], wanted: Iterable[str]
+) -> dict[str, dict[str, Label]]:
+    """Labels by node and key, of the keys that are wanted."""
+    found: dict[str, dict[str, Label]] = {name: {} for name in names}
+    for key in wanted:
+        for node, label in (await site.backend.labels(names, key)).items():
+            found[node][key] = label
+    return found
+
+
+def _value(label: Label | None) -> str:
+    return "none" if label is None else label.value
+
+
+def _say(wanted: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in wanted.items())

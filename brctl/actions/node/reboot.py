@@ -1,0 +1,116 @@
+"""node.reboot: reboot nodes, and wait until each is another boot and answers over SSH again."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone, Seen, Site
+from brctl.model.answer import Outcome
+from brctl.model.nodeset import fold
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
+
+REBOOT = ("systemctl", "reboot")
+BOOT_ID = ("cat", "/proc/sys/kernel/random/boot_id")
+LOOK_S, ASK_S, ORDER_S = 5.0, 10.0, 30.0
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_GONE = (Outcome.DIED, Outcome.COMMAND_TIMED_OUT)
+"""How a node that is going down ends the order to go down."""
+
+
+class NodeReboot:
+    """See the head of this file.
+
+    The boot from before is kept in the run's folder, so that a run that died in between sees that
+    the node rebooted and does not send it down again.
+    """
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        nodes = arguments.nodes(given, "nodes")
+        boots = [(_boot_before(site, node), await _boot_id(site, node)) for node in nodes]
+        if any(not before for before, _ in boots):
+            return Seen(done=False)
+        done = all(now and now != before for before, now in boots)
+        return Seen(done, {"rebooted": list(nodes)}, f"{fold(nodes)} rebooted" if done else "")
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(given, "nodes"):
+            return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "rebooted"),)
+        return tuple(
+            Change(Sign.ALTER, node, "rebooted") for node in arguments.nodes(given, "nodes")
+        )
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        nodes, within_s = arguments.nodes(given, "nodes"), arguments.seconds(given, "within", "15m")
+        await _refuse_carrying(site, nodes)
+        await _note_boots(site, nodes)
+        await asyncio.gather(*(self._reboot(site, node, within_s) for node in nodes))
+        return Done({"rebooted": list(nodes)}, say=f"{fold(nodes)} rebooted and answers")
+
+    async def _reboot(self, site: Site, node: str, within_s: float) -> None:
+        before = _boot_before(site, node)
+        if await _boot_id(site, node) == before:
+            await _order(site, node)
+        started = site.now()
+        while (await _boot_id(site, node)) in ("", before):
+            waited_s = (site.now() - started).total_seconds()
+            if waited_s > within_s:
+                raise ActionFailed(
+                    f"{node} is not back {waited_s:.0f} s after its reboot", FailureKind.TIMEOUT
+                )
+            await site.pause(LOOK_S)
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        return Done(changed=False, say="a reboot cannot be undone")
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return await self.observe(site, given)
+
+
+async def _note_boots(site: Site, nodes: Sequence[str]) -> None:
+    """Write down the boot of every node before the first goes down, or do nothing at all."""
+    fresh = [node for node in nodes if not _boot_before(site, node)]
+    boots = dict(zip(fresh, await asyncio.gather(*(_boot_id(site, n) for n in fresh)), strict=True))
+    mute = [node for node, boot in boots.items() if not boot]
+    if mute:
+        problem = f"{fold(mute)} does not say which boot it is; power-cycle it through its BMC"
+        raise NothingDone(problem, FailureKind.TRANSPORT)
+    for node, boot in boots.items():
+        _boot_file(site, node).write_text(boot)
+
+
+async def _order(site: Site, node: str) -> None:
+    answer = await site.run_program(node, REBOOT, ORDER_S, root=True)
+    if answer.outcome in _GONE or (answer.outcome is Outcome.ANSWERED and not answer.exit_status):
+        return
+    said = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
+    raise ActionFailed(f"{node} does not reboot: {answer.detail or said or 'no words'}")
+
+
+async def _boot_id(site: Site, node: str) -> str:
+    """The identity of the running boot; "" while the node does not answer."""
+    answer = await site.run_program(node, BOOT_ID, ASK_S)
+    text = answer.stdout.decode("utf-8", "replace").strip()
+    answered = answer.outcome is Outcome.ANSWERED and answer.exit_status == 0
+    return text if answered and _UUID.fullmatch(text) else ""
+
+
+def _boot_file(site: Site, node: str) -> Path:
+    return site.run_dir / f"boot-before-{node}"
+
+
+def _boot_before(site: Site, node: str) -> str:
+    path = _boot_file(site, node)
+    return path.read_text() if path.exists() else ""
+
+
+async def _refuse_carrying(site: Site, nodes: Sequence[str]) -> None:
+    for job in await site.jobs():
+        state = await site.backend.job_status(job) if set(job.nodes) & set(nodes) else None
+        alive = {job.node_of(rank) for rank in state.alive} if state else set()
+        if alive & set(nodes):
+            raise NothingDone(
+                f"{fold(sorted(alive & set(nodes)))} carries ranks of {job.name}; stop it first"
+            )

@@ -1,0 +1,167 @@
+"""standby.acquire: put standbys aside and admit them; a failing one is cordoned, the next tried.
+
+Where the pool is too small, only the shortfall comes from elsewhere: idle ordinary nodes. They were
+not tested as the standbys were, so they pass the standbys' own self-checks first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, Seen, Site, owner_mark
+from brctl.actions.standby.code import judge_code
+from brctl.model.answer import Outcome
+from brctl.model.nodeset import fold
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
+from brctl.model.sweeps.sweep import Health, NodeHealth
+
+ADMISSION_LEVEL = 1
+SPARE_ADMISSION_LEVEL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Nodes nobody uses, in the order they are tried; this run's own reservations come first.
+
+    Attributes:
+        standbys: Of the pool, the best prepared for the job in front.
+        spares: Idle ordinary nodes, for the shortfall.
+    """
+
+    standbys: tuple[str, ...]
+    spares: tuple[str, ...]
+
+    @property
+    def in_order(self) -> tuple[str, ...]:
+        return (*self.standbys, *self.spares)
+
+
+async def find_candidates(site: Site, job: str = "") -> Candidates:
+    """Who could take a place now."""
+    taken: dict[str, object] = {**await site.backend.cordons()}
+    taken |= {node: each for each in await site.jobs() for node in each.nodes}
+    reservations = await site.backend.reservations()
+    mine = [n for n, r in reservations.items() if r.owner == owner_mark(site) and n not in taken]
+    pool = site.standbys(job)
+    idle = await site.backend.idle_nodes()
+    free = [n for n in (*pool, *idle) if n not in taken and n not in reservations]
+    first = [n for n in mine if n in pool or n not in idle]
+    standbys = dict.fromkeys([*first, *(n for n in free if n in pool)])
+    spares = dict.fromkeys([*mine, *free])
+    return Candidates(tuple(standbys), tuple(n for n in spares if n not in standbys))
+
+
+async def free_standbys(site: Site) -> tuple[str, ...]:
+    """Standbys nobody uses, the best prepared first; this run's own reservations first."""
+    return (await find_candidates(site)).standbys
+
+
+class StandbyAcquire:
+    """See the head of this file."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        """Reserved is not admitted: a run that died in between examines the standby again."""
+        return Seen(done=False)
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(given, "count"):
+            return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "standby -> reserved"),)
+        wanted = arguments.count(given, "count")
+        found = await find_candidates(site, arguments.text(given, "job", ""))
+        changes = [
+            Change(Sign.ALTER, name, "standby -> reserved")
+            if name in found.standbys
+            else Change(Sign.ALTER, name, "idle, no standby -> reserved for the shortfall")
+            for name in found.in_order[:wanted]
+        ]
+        missing = wanted - len(changes)
+        if missing > 0:
+            changes.append(Change(Sign.ALTER, f"{missing} standbys", "needed but none is free"))
+        return tuple(changes)
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        wanted, job = arguments.count(given, "count"), arguments.text(given, "job", "")
+        admitted: list[str] = []
+        doubtful: list[str] = []
+        rejected: list[str] = []
+        while len(admitted) < wanted:
+            looked_at = {*admitted, *doubtful, *rejected}
+            found = await find_candidates(site, job)
+            free = [n for n in found.in_order if n not in looked_at]
+            if not free:
+                break
+            looked = await self._examine(site, free[: wanted - len(admitted)], found)
+            for health in await judge_code(site, job, looked):
+                if health.health is Health.OK:
+                    admitted.append(health.node)
+                elif _only_gaps(health):
+                    doubtful.append(health.node)
+                else:
+                    rejected.append(health.node)
+                    await self._reject(site, health)
+        done = await self._choose(site, wanted, admitted, doubtful, rejected)
+        return await self._name_spares(site, done)
+
+    async def _name_spares(self, site: Site, done: Done) -> Done:
+        """Say which of the chosen are no standbys."""
+        idle, pool = await site.backend.idle_nodes(), site.standbys()
+        spares = [n for n in arguments.nodes(done.out, "nodes") if n in idle and n not in pool]
+        say = f"; {fold(spares)} no standby but idle, for the shortfall" if spares else ""
+        return replace(done, out={**done.out, "spares": spares}, say=done.say + say)
+
+    async def _choose(
+        self, site: Site, wanted: int, admitted: list[str], doubtful: list[str], rejected: list[str]
+    ) -> Done:
+        """Fill up with standbys that could not be measured fully: said aloud, and only then."""
+        needed = wanted - len(admitted)
+        taken, spare = doubtful[:needed], doubtful[needed:]
+        await site.backend.release(spare, owner_mark(site))
+        if len(taken) < needed:
+            raise ActionFailed(_shortfall(wanted, [*admitted, *taken], rejected))
+        nodes = [*admitted, *taken]
+        say = f"{fold(nodes)} reserved"
+        say += f", {fold(rejected)} rejected" if rejected else ""
+        say += f"; not every check of {fold(taken)} gave an answer" if taken else ""
+        out: Arguments = {"nodes": nodes, "rejected": rejected, "doubtful": taken}
+        return Done(out, say=say)
+
+    async def _examine(
+        self, site: Site, names: Sequence[str], found: Candidates
+    ) -> Sequence[NodeHealth]:
+        reserved = [n for n in names if await site.backend.reserve(n, owner_mark(site), site.now())]
+        levels = {n: ADMISSION_LEVEL for n in reserved if n in found.standbys}
+        looked: list[NodeHealth] = []
+        for level in (ADMISSION_LEVEL, SPARE_ADMISSION_LEVEL):
+            some = [n for n in reserved if levels.get(n, SPARE_ADMISSION_LEVEL) == level]
+            looked += await site.examine(some, level) if some else ()
+        return looked
+
+    async def _reject(self, site: Site, health: NodeHealth) -> None:
+        """A standby that is not known to be well is of no use to the next run either."""
+        why = next((e.text for e in health.evidence if e.fault is not None), health.report.detail)
+        reason = f"{site.run}: failed admission to a job: {why or health.health.value}"
+        await site.backend.cordon([health.node], owner_mark(site), reason, site.now())
+        await site.backend.release([health.node], owner_mark(site))
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        reservations = await site.backend.reservations()
+        mine = [name for name, r in reservations.items() if r.owner == owner_mark(site)]
+        await site.backend.release(mine, owner_mark(site))
+        return Done({"released": mine}, changed=bool(mine), say=f"{fold(mine)} released")
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        reservations = await site.backend.reservations()
+        mine = [name for name, r in reservations.items() if r.owner == owner_mark(site)]
+        return Seen(len(mine) >= arguments.count(given, "count"), say=f"{fold(mine)} reserved")
+
+
+def _only_gaps(health: NodeHealth) -> bool:
+    """It answered and nothing speaks against it, but some check gave no answer."""
+    answered = health.report.outcome is Outcome.ANSWERED
+    return answered and health.health is Health.UNKNOWN and bool(health.evidence)
+
+
+def _shortfall(wanted: int, admitted: Sequence[str], rejected: Sequence[str]) -> str:
+    failed = f"; {fold(rejected)} failed admission" if rejected else ""
+    return f"{wanted} standbys needed, {len(admitted)} admitted, no other node is free{failed}"

@@ -1,0 +1,74 @@
+"""standby.add: warm nodes and put them into the standby pool, until enough of it is free."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from brctl.actions import arguments
+from brctl.actions.contract import ActionFailed, Done, Seen, Site
+from brctl.actions.standby.acquire import free_standbys
+from brctl.journal.store import write_private
+from brctl.model.nodeset import fold
+from brctl.model.runs.plan import Change, Sign
+from brctl.model.runs.playbook import Arguments
+
+
+class StandbyAdd:
+    """Undo takes out of the pool what this run has put in, and nothing else."""
+
+    async def observe(self, site: Site, given: Arguments) -> Seen:
+        free, size = await free_standbys(site), arguments.count(given, "size")
+        added: Arguments = {"added": list(_added(site)), "free": len(free)}
+        return Seen(len(free) >= size, added, f"{len(free)} standbys free, {size} wanted")
+
+    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+        missing = arguments.count(given, "size") - len(await free_standbys(site))
+        if missing <= 0:
+            return ()
+        if not arguments.is_known(given, "nodes"):
+            return (Change(Sign.ADD, f"{missing} standbys", "warmed and added to the pool"),)
+        chosen = await self._candidates(site, given)
+        return tuple(Change(Sign.ADD, n, "added to the standby pool") for n in chosen[:missing])
+
+    async def _candidates(self, site: Site, given: Arguments) -> list[str]:
+        cordons, members = await site.backend.cordons(), site.standbys()
+        named = arguments.nodes(given, "nodes")
+        return [node for node in named if node not in members and node not in cordons]
+
+    async def apply(self, site: Site, given: Arguments) -> Done:
+        size, before, notes = arguments.count(given, "size"), _added(site), []
+        for node in await self._candidates(site, given):
+            if len(await free_standbys(site)) >= size:
+                break
+            # Written before the act: an undo that finds nothing to take out does no harm.
+            _remember(site, [*_added(site), node])
+            problem = await site.enlist_standby(node)
+            notes += [f"{node}: {problem}"] if problem else []
+        seen = await self.observe(site, given)
+        say = "; ".join([seen.say, *notes])
+        if not seen.done:
+            raise ActionFailed(f"{say}; no other candidate is left")
+        return Done(seen.out, changed=_added(site) != before, say=say)
+
+    async def undo(self, site: Site, given: Arguments) -> Done:
+        mine = [node for node in _added(site) if node in site.standbys()]
+        await site.dismiss_standbys(mine)
+        _remember(site, [])
+        return Done({"added": []}, changed=bool(mine), say=f"{fold(mine) or 'none'} taken out")
+
+    async def confirm(self, site: Site, given: Arguments) -> Seen:
+        return await self.observe(site, given)
+
+
+def _file(site: Site) -> Path:
+    return site.run_dir / "standbys-added.json"
+
+
+def _added(site: Site) -> tuple[str, ...]:
+    """What this run has put in: the pool itself does not know whose a member is."""
+    path = _file(site)
+    return tuple(json.loads(path.read_text())) if path.exists() else ()
+
+
+def _remember(site: Site, nodes: Sequence[str]) -> None:
+    write_private(_file(site), json.dumps(list(dict.fromkeys(nodes))))

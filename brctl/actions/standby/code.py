@@ -1,0 +1,41 @@
+"""Part of a standby's admission: it has the code the job's ranks start from.
+
+Else the start would fail when the job is stopped already.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from brctl.actions.contract import Site
+from brctl.actions.job.code_copies import CHECK, copies_of
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.sweeps.sweep import Health, NodeHealth
+
+
+async def judge_code(
+    site: Site, job_name: str, looked: Sequence[NodeHealth]
+) -> Sequence[NodeHealth]:
+    """The same nodes; one without the job's code, or with other content, is not well."""
+    job = await site.job(job_name) if job_name else None
+    if job is None or job.code is None or not job.code.digest:
+        return looked
+    copies = await copies_of(site, job, job.code, [health.node for health in looked])
+    judged = []
+    for health in looked:
+        problem = copies.of(health.node).problem(job.code.digest)
+        judged.append(_unfit(health, problem) if problem else health)
+    return judged
+
+
+def _unfit(health: NodeHealth, problem: str) -> NodeHealth:
+    said = Evidence(
+        CHECK,
+        Subject(health.node),
+        Weight.HINTS,
+        FaultClass.ENVIRONMENT_MISMATCH,
+        Role.ROOT,
+        CHECK,
+        problem,
+    )
+    return replace(health, health=Health.CRITICAL, evidence=(said, *health.evidence))

@@ -1,0 +1,96 @@
+"""`brctl check list|run|explain|pairs|...`: the catalogue of questions, and asking one of them."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from brctl.cli.check_pairs import pairs
+from brctl.cli.check_site import add_site_commands
+from brctl.cli.invocation import Invocation, new_app
+from brctl.library.checks import load_checks
+from brctl.library.shipped import shipped_dir
+from brctl.model.errors import ConfigError, UsageError, did_you_mean
+from brctl.model.sweeps.check import Check
+from brctl.view.fleet.check import check_list_page, check_page
+
+app = new_app()
+add_site_commands(app)
+app.command("pairs")(pairs)
+
+_BUSY_HINT = "--level 1 runs only what is safe beside a job; --beside-job runs all the same"
+
+
+@app.command("list")
+def list_checks(
+    ctx: typer.Context,
+    level: Annotated[int, typer.Option("--level", min=1, max=4, help="up to this level")] = 4,
+) -> None:
+    """List checks with level, needs and deadline."""
+    invocation: Invocation = ctx.obj
+    checks = [check for check in _known(invocation).values() if check.level <= level]
+    invocation.finish(check_list_page(checks))
+
+
+@app.command()
+def explain(
+    ctx: typer.Context, name: Annotated[str, typer.Argument(help="check, e.g. gpu.ecc")]
+) -> None:
+    """What a check measures, what convicts, why, and how to look by hand."""
+    invocation: Invocation = ctx.obj
+    checks = _known(invocation)
+    if name not in checks:
+        raise UsageError(f"no check `{name}`; {did_you_mean(name, checks)}")
+    invocation.finish(check_page(checks[name]))
+
+
+@app.command()
+def run(
+    ctx: typer.Context,
+    pattern: Annotated[str, typer.Argument(help="check or pattern, gpu.*")],
+    job: Annotated[
+        str | None, typer.Option("--job", help="job whose ranks are asked about")
+    ] = None,
+    level: Annotated[int, typer.Option("--level", min=1, max=4, help="up to this level")] = 4,
+    beside: Annotated[bool, typer.Option("--beside-job", help="load nodes with ranks")] = False,
+) -> None:
+    """Run checks of any level on nodes now; above 1 only on nodes no job runs on."""
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.sweeps.run_checks import (
+        Question,
+        choose_checks,
+        choose_nodes,
+        refuse_heavy_on_busy,
+        sweep_nodes,
+    )
+    from brctl.view.fleet.sweep import sweep_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+
+    async def ask() -> None:
+        async with open_world(settings) as world:
+            names = choose_nodes(world, invocation.nodes, invocation.exclude)
+            about = world.job(job) if job else next(iter(world.jobs.values()), None)
+            question = Question(level, pattern, job=about)
+            asked = choose_checks(world.checks, question)
+            if not beside:
+                refuse_heavy_on_busy(world, names, question, hint=_BUSY_HINT)
+            deepest = max(check.level for check in asked.values())
+            result = await sweep_nodes(world, names, replace(question, level=deepest))
+        invocation.finish(sweep_page(result, settings.context), settings.context)
+
+    asyncio.run(ask())
+
+
+def _known(invocation: Invocation) -> Mapping[str, Check]:
+    """Shipped checks and the site's; the catalogue can be read without any configuration."""
+    try:
+        site = tuple(path / "checks" for path in invocation.settings().library_dirs)
+    except ConfigError:
+        if invocation.config or invocation.context:
+            raise
+        site = ()
+    return load_checks((shipped_dir("checks"), *site))

@@ -1,0 +1,64 @@
+"""`brctl ckpt latest|verify`: which checkpoint a restart would use."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from brctl.actions.contract import ActionFailed
+from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.running import open_ground
+from brctl.engine.controller.wiring import open_world
+from brctl.engine.job.checkpoints import Checkpoint, look_at_checkpoints
+from brctl.model.errors import UnavailableError
+from brctl.view.job.job import checkpoints_page
+from brctl.view.notices.page import Json
+
+app = new_app()
+
+JobName = Annotated[str | None, typer.Option("--job", help="default the only one")]
+
+
+@app.command()
+def latest(
+    ctx: typer.Context,
+    job: JobName = None,
+    verify: Annotated[bool, typer.Option("--verify", help="read the contents too")] = False,
+) -> None:
+    """Show checkpoints, newest first, and the one a restart would use."""
+    _look(ctx.obj, job, verify=verify)
+
+
+@app.command()
+def verify(ctx: typer.Context, job: JobName = None) -> None:
+    """Read the contents of the newest checkpoints and say which are damaged."""
+    _look(ctx.obj, job, verify=True)
+
+
+def _look(invocation: Invocation, name: str | None, *, verify: bool) -> None:
+    settings = invocation.settings()
+
+    async def run() -> None:
+        async with open_world(settings) as world:
+            job = world.job(name)
+        async with open_ground(settings) as ground:
+            try:
+                node, found = await look_at_checkpoints(ground, job, verify=verify)
+            except ActionFailed as exc:
+                raise UnavailableError(str(exc)) from exc
+        page = checkpoints_page(job, node, [_row(checkpoint) for checkpoint in found])
+        invocation.finish(page, settings.context)
+
+    asyncio.run(run())
+
+
+def _row(checkpoint: Checkpoint) -> dict[str, Json]:
+    return {
+        "step": checkpoint.step,
+        "path": checkpoint.path,
+        "complete": checkpoint.complete,
+        "verified": checkpoint.verified,
+        "problem": checkpoint.problem or None,
+        "age_seconds": checkpoint.age_s,
+        "bytes": checkpoint.size_bytes,
+    }

@@ -1,0 +1,113 @@
+"""`brctl cordon|uncordon|swap`: changes a person makes by hand, as runs with a journal."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.running import (
+    Consent,
+    OverrideOption,
+    find_playbook,
+    finish_run,
+    open_ground,
+    run_playbook,
+)
+from brctl.engine.controller.wiring import open_world
+from brctl.engine.sweeps.run_checks import choose_nodes
+from brctl.library.config import Settings
+from brctl.model.errors import UsageError
+from brctl.model.runs.playbook import Json
+
+app = new_app()
+
+Nodes = Annotated[str, typer.Argument(help="nodes, folded")]
+Message = Annotated[str, typer.Option("-m", "--message", help="why, for the people after you")]
+DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="plan only")]
+Typed = Annotated[str | None, typer.Option("--confirm", help='what to type, e.g. "swap 1"')]
+
+
+@app.command()
+def cordon(
+    ctx: typer.Context,
+    nodes: Nodes,
+    message: Message,
+    drain: Annotated[bool, typer.Option("--drain", help="ask their work to go, and wait")] = False,
+    confirm: Typed = None,
+    dry_run: DryRun = False,
+    override: OverrideOption = "",
+) -> None:
+    """Take nodes out of service, with a reason; --drain also waits until their work has gone."""
+    values: dict[str, Json] = {"reason": message}
+    # A drain ends other people's pods, so it asks before it acts.
+    yes, playbook = not drain, "drain" if drain else "cordon"
+    consent = Consent(yes=yes, typed=confirm, dry_run=dry_run, override=override, why=message)
+    _run(ctx.obj, playbook, nodes, "nodes", values, consent)
+
+
+@app.command()
+def uncordon(
+    ctx: typer.Context,
+    nodes: Nodes,
+    message: Annotated[str, typer.Option("-m", "--message", help="why")] = "",
+    take_over: Annotated[bool, typer.Option("--take-over", help="lift others' cordons")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Give cordoned nodes back; somebody else's cordon needs --take-over and a message."""
+    if take_over and not message:
+        raise UsageError("--take-over needs -m: say why you lift somebody else's cordon")
+    values: dict[str, Json] = {"owner": "anyone" if take_over else "brctl", "note": message}
+    _run(ctx.obj, "uncordon", nodes, "nodes", values, Consent(yes=True, dry_run=dry_run))
+
+
+@app.command()
+def swap(
+    ctx: typer.Context,
+    nodes: Nodes,
+    message: Message,
+    job: Annotated[str | None, typer.Option("--job", help="default the one they carry")] = None,
+    confirm: Typed = None,
+    dry_run: DryRun = False,
+    override: OverrideOption = "",
+) -> None:
+    """Replace nodes by standbys and resume their job from the newest whole checkpoint."""
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    name = job or asyncio.run(_job_on(settings, nodes))
+    consent = Consent(typed=confirm, dry_run=dry_run, override=override, why=message)
+    _run(
+        invocation, "swap-and-resume", nodes, "suspects", {"job": name, "reason": message}, consent
+    )
+
+
+async def _job_on(settings: Settings, nodes: str) -> str:
+    async with open_ground(settings) as ground:
+        jobs = await ground.jobs()
+    async with open_world(settings) as world:
+        names = set(choose_nodes(world, nodes, None))
+    carrying = [job.name for job in jobs if names & set(job.nodes)]
+    if len(carrying) != 1:
+        found = ", ".join(carrying) or "no job"
+        raise UsageError(f"{nodes} carries {found}", hint="name it with --job")
+    return carrying[0]
+
+
+async def _expand(settings: Settings, nodes: str) -> list[str]:
+    async with open_world(settings) as world:
+        return list(choose_nodes(world, nodes, None))
+
+
+def _run(
+    invocation: Invocation,
+    playbook: str,
+    nodes: str,
+    key: str,
+    values: dict[str, Json],
+    consent: Consent,
+) -> None:
+    settings = invocation.settings()
+    values[key] = asyncio.run(_expand(settings, nodes))
+    chosen = find_playbook(settings.library_dirs, playbook)
+    run = asyncio.run(run_playbook(invocation, settings, chosen, values, None, consent))
+    finish_run(invocation, settings, run)

@@ -1,0 +1,36 @@
+"""`brctl doctor [ssh]`: can this controller work at all, and what is in the way."""
+
+import typer
+
+from brctl.cli.invocation import Invocation, new_app
+
+app = new_app()
+
+
+@app.callback(invoke_without_command=True)
+def doctor(ctx: typer.Context) -> None:
+    """Check configuration, SSH set-up, tools and permissions of this controller."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from brctl.engine.controller.doctor import examine
+    from brctl.view.doctor import doctor_page
+
+    invocation: Invocation = ctx.obj
+    findings = examine(invocation.environ, invocation.context, invocation.config)
+    invocation.finish(doctor_page(findings), invocation.context or "")
+
+
+@app.command()
+def ssh(ctx: typer.Context) -> None:
+    """Say which transport each node gets and why, and whose host key is known; reach none."""
+    from brctl.engine.controller.doctor_ssh import ssh_routes
+    from brctl.inventory.load import load_inventory
+    from brctl.inventory.select import select
+    from brctl.view.doctor_ssh import doctor_ssh_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    inventory = load_inventory(settings)
+    names = select(inventory, invocation.nodes, invocation.exclude)
+    routes, files = ssh_routes(settings, inventory, names)
+    invocation.finish(doctor_ssh_page(routes, files), settings.context)

@@ -1,0 +1,144 @@
+"""`brctl lab`: the embedded cluster, to practise on and to test with."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.lab_demo import demo
+from brctl.library.config import lab_dir
+from brctl.model.exit_codes import ExitCode
+from brctl.model.nodeset import fold
+from brctl.view.notices.page import Page
+from brctl.view.text import columns
+
+if TYPE_CHECKING:
+    from brctl.lab.cluster import LabStatus, NodeStatus
+
+app = new_app()
+app.command()(demo)
+
+
+@app.command()
+def up(
+    ctx: typer.Context,
+    nodes: Annotated[int, typer.Option("--nodes", help="active nodes")] = 8,
+    standbys: Annotated[int, typer.Option("--standbys", help="backup nodes")] = 2,
+    gpus: Annotated[int, typer.Option("--gpus", help="fake GPUs a node")] = 8,
+    isolation: Annotated[
+        str, typer.Option("--isolation", help="auto, none (no privileges) or netns (root)")
+    ] = "auto",
+) -> None:
+    """Bring the cluster up: real SSH nodes, fake GPUs, a training job ready to start."""
+    from brctl.lab.cluster import up as bring_up
+    from brctl.lab.spec import LabSpec, parse_isolation
+
+    invocation: Invocation = ctx.obj
+    spec = LabSpec(nodes, standbys, gpus, parse_isolation(isolation))
+    lab = bring_up(spec, lab_dir(invocation.environ))
+    invocation.finish(_status_page(lab.status(), "brctl --context lab job start lab-train"), "lab")
+
+
+@app.command("break")
+def break_(
+    ctx: typer.Context,
+    fault: Annotated[str, typer.Argument(help="`brctl lab faults` lists them")],
+    node: Annotated[str, typer.Argument(help="the node to break")],
+    gpu: Annotated[int | None, typer.Option("--gpu", help="GPU slot, for GPU faults")] = None,
+) -> None:
+    """Break a node, live; `lab heal` undoes it."""
+    from brctl.lab.cluster import load
+
+    invocation: Invocation = ctx.obj
+    broken = load(lab_dir(invocation.environ)).break_node(fault, node, gpu=gpu)
+    body = {"fault": asdict(broken)}
+    page = Page("LabFault", body, broken.say, next=("brctl --context lab dx", "brctl lab heal"))
+    invocation.finish(page, "lab")
+
+
+@app.command()
+def faults(ctx: typer.Context) -> None:
+    """List what can be broken, and what it takes."""
+    from brctl.lab.faults import FAULTS
+
+    invocation: Invocation = ctx.obj
+    rows: tuple[Mapping[str, object], ...] = tuple(
+        {
+            "fault": fault.name,
+            "needs": "netns" if fault.needs_netns else "-",
+            "class": fault.expected,
+            "what": fault.say.format(node="the node"),
+        }
+        for fault in FAULTS.values()
+    )
+    text = columns([tuple(map(str, row.values())) for row in rows])
+    names = tuple(FAULTS)
+    invocation.finish(Page("LabFaults", {"faults": list(rows)}, text, names=names, rows=rows))
+
+
+@app.command()
+def heal(
+    ctx: typer.Context,
+    node: Annotated[str | None, typer.Argument(help="only this node")] = None,
+) -> None:
+    """Undo faults; a node without power boots again."""
+    from brctl.lab.cluster import load
+
+    invocation: Invocation = ctx.obj
+    healed = load(lab_dir(invocation.environ)).heal(node)
+    text = f"healed {fold(healed)}" if healed else "nothing was broken"
+    page = Page("LabHealed", {"nodes": list(healed)}, text, names=healed)
+    invocation.finish(page, "lab")
+
+
+@app.command()
+def status(ctx: typer.Context) -> None:
+    """Show which nodes run, answer SSH and are broken."""
+    from brctl.lab.cluster import load
+
+    invocation: Invocation = ctx.obj
+    invocation.finish(_status_page(load(lab_dir(invocation.environ)).status(), ""), "lab")
+
+
+@app.command()
+def down(ctx: typer.Context) -> None:
+    """End every process of the cluster and remove its files and its state."""
+    from brctl.lab.cluster import Lab
+
+    invocation: Invocation = ctx.obj
+    directory = lab_dir(invocation.environ)
+    Lab(directory).down()
+    page = Page("LabDown", {"directory": str(directory)}, f"nothing is left in {directory}")
+    invocation.finish(page, "lab")
+
+
+def _status_page(lab: "LabStatus", hint: str) -> Page:
+    rows = tuple(_row(node) for node in lab.nodes)
+    header = ("NODE", "ROLE", "ADDRESS", "POWER", "SSH", "PROCESSES", "FAULTS")
+    lines = [header, *(tuple(map(str, row.values())) for row in rows)]
+    text = f"lab in {lab.directory}, isolation {lab.isolation.value}\n{columns(lines)}"
+    body = {
+        "directory": str(lab.directory),
+        "isolation": lab.isolation.value,
+        "nodes": [
+            {**row, "faults": list(n.faults)} for row, n in zip(rows, lab.nodes, strict=True)
+        ],
+    }
+    names = tuple(node.name for node in lab.nodes)
+    sound = all(node.is_on and node.answers_ssh and not node.faults for node in lab.nodes)
+    code = ExitCode.OK if sound else ExitCode.WARNING
+    return Page("LabStatus", body, text, code, names, rows, (hint,) if hint else ())
+
+
+def _row(node: "NodeStatus") -> dict[str, object]:
+    return {
+        "node": node.name,
+        "role": node.role,
+        "address": f"{node.address}:{node.port}",
+        "power": "on" if node.is_on else "off",
+        "ssh": "answers" if node.answers_ssh else "silent",
+        "processes": node.process_count,
+        "faults": " ".join(node.faults) or "-",
+    }

@@ -1,0 +1,98 @@
+"""`brctl logs`: classify training and system logs; list and test the rules that do it."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation, new_app
+from brctl.evidence.logs.signature import Signature
+from brctl.model.errors import ConfigError, UsageError
+
+app = new_app()
+rules_app = new_app()
+app.add_typer(rules_app, name="rules", help="list the rules, or test lines and site rules")
+
+
+@app.callback()
+def logs() -> None:
+    """What the job's own words say went wrong, and who said it first."""
+
+
+@app.command()
+def classify(
+    ctx: typer.Context,
+    paths: Annotated[list[str] | None, typer.Argument(metavar="FILE|DIR|-", help="logs")] = None,
+    job: Annotated[str | None, typer.Option("--job", help="fetch the job's logs")] = None,
+) -> None:
+    """Classify logs, plain or compressed; several files are judged together as one story."""
+    from brctl.engine.logs.classify import Classifier
+    from brctl.view.logs import classification_page
+
+    invocation: Invocation = ctx.obj
+    if bool(paths) == bool(job):
+        raise UsageError("give files, a directory or -; or --job J", hint="brctl logs classify DIR")
+    signatures = _signatures(invocation)
+    if paths:
+        result = Classifier(signatures).classify_paths(Path(path) for path in paths)
+        invocation.finish(classification_page(result))
+    _classify_job(invocation, job)
+
+
+def _classify_job(invocation: Invocation, name: str | None) -> None:
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.job.rank_logs import classify_job
+    from brctl.view.logs import classification_page
+
+    settings = invocation.settings()
+
+    async def run() -> None:
+        async with open_world(settings) as world:
+            result = await classify_job(world, world.job(name), _signatures(invocation))
+        invocation.finish(classification_page(result), settings.context)
+
+    asyncio.run(run())
+
+
+@rules_app.command("list")
+def list_rules(ctx: typer.Context) -> None:
+    """List every rule with its class, strength and source; the site's own come first."""
+    from brctl.view.log_rules import rules_page
+
+    invocation: Invocation = ctx.obj
+    invocation.finish(rules_page(_signatures(invocation)))
+
+
+@rules_app.command("test")
+def test_rules(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="lines, or a LogRules YAML")],
+) -> None:
+    """Show which rules speak on each line of a file, or try a rule file on its own examples."""
+    from brctl.engine.logs.rule_trial import try_lines, try_rule_file
+    from brctl.view.log_rules import trial_page
+
+    invocation: Invocation = ctx.obj
+    path = Path(file)
+    if path.suffix in (".yaml", ".yml"):
+        invocation.finish(trial_page(try_rule_file(path), wanted=True))
+    invocation.finish(trial_page(try_lines(path, _directories(invocation)), wanted=False))
+
+
+def _directories(invocation: Invocation) -> tuple[Path, ...]:
+    """Where site rules may stand; a missing configuration is no obstacle to reading a log."""
+    from brctl.library.config import user_config_dir
+
+    try:
+        return invocation.settings().library_dirs
+    except ConfigError:
+        if invocation.config or invocation.context:
+            raise
+        return (Path("/etc/brctl"), user_config_dir(invocation.environ))
+
+
+def _signatures(invocation: Invocation) -> tuple[Signature, ...]:
+    from brctl.library.log_rules import load_log_rules, signatures_with
+
+    return signatures_with(load_log_rules(_directories(invocation)))

@@ -1,0 +1,72 @@
+"""`brctl report flappers|fleet`: what many sweeps and many nodes say together."""
+
+import asyncio
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.typed import typed
+
+app = new_app()
+
+
+@app.callback()
+def report() -> None:
+    """Reports over the sweeps that are kept."""
+
+
+@app.command()
+def flappers(
+    ctx: typer.Context,
+    since: Annotated[str, typer.Option("--since", help="7d")] = "7d",
+    least: Annotated[int, typer.Option("--least", min=2, help="began to fail so often")] = 3,
+) -> None:
+    """List checks that come and go; exit 3 when no sweep was recorded."""
+    asyncio.run(_flappers(ctx.obj, since, least))
+
+
+async def _flappers(invocation: Invocation, since: str, least: int) -> None:
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.sweeps.history import SweepHistory
+    from brctl.engine.sweeps.run_checks import choose_nodes
+    from brctl.model.units import parse_duration_s
+    from brctl.view.fleet.flappers import flappers_page
+
+    back = timedelta(seconds=typed("--since", since, parse_duration_s))
+    settings = invocation.settings()
+    async with open_world(settings) as world:
+        chosen = set(choose_nodes(world, invocation.nodes, invocation.exclude))
+        history, since_at = SweepHistory(world.state_dir), world.now() - back
+        found = [row for row in history.flappers(since_at, least) if row[0] in chosen]
+        sweeps = history.sweeps_since(since_at)
+    invocation.finish(flappers_page(found, sweeps, since), settings.context)
+
+
+@app.command()
+def fleet(
+    ctx: typer.Context,
+    since: Annotated[str, typer.Option("--since", help="flappers of the last 7d")] = "7d",
+) -> None:
+    """Say all nodes' states, hardware, versions, silent ones and flappers; exit 3 unswept."""
+    asyncio.run(_fleet(ctx.obj, since))
+
+
+async def _fleet(invocation: Invocation, since: str) -> None:
+    from brctl.cli.survey_lines import known_lines
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.sweeps.fleet_report import fleet_facts
+    from brctl.engine.sweeps.run_checks import choose_nodes
+    from brctl.engine.sweeps.survey import survey
+    from brctl.model.units import parse_duration_s
+    from brctl.view.fleet.report import fleet_page
+
+    back = timedelta(seconds=typed("--since", since, parse_duration_s))
+    settings = invocation.settings()
+    async with open_world(settings) as world:
+        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        known = await survey(world, names)
+        facts = fleet_facts(world, known, back)
+        page = fleet_page(known_lines(known), facts, known.age_s, world.now(), since)
+    invocation.finish(page, settings.context)

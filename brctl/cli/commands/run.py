@@ -1,0 +1,50 @@
+"""`brctl run -w NODES -- COMMAND`: one command on many nodes, identical output shown once."""
+
+import asyncio
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.typed import counter, typed
+
+app = new_app()
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def run(
+    ctx: typer.Context,
+    words: Annotated[list[str], typer.Argument(help="the command, after --", metavar="COMMAND")],
+    deadline: Annotated[str, typer.Option("--deadline", help="per node, 30s")] = "30s",
+    lines: Annotated[bool, typer.Option("--lines", help="one line per node and line")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="against what most nodes say")] = False,
+    limit: Annotated[str, typer.Option("--limit", help="output kept per node")] = "1M",
+) -> None:
+    """Run a command on nodes; their shell reads the words, as with ssh. Exit 3: some are silent."""
+    from brctl.engine.controller.reach import Gathered, choose, refuse_when_readonly, run_on_nodes
+    from brctl.model.answer import Command
+    from brctl.model.exit_codes import ExitCode
+    from brctl.model.units import parse_duration_s, parse_size_bytes
+    from brctl.view.gathered import gathered_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    refuse_when_readonly(settings, "brctl run")
+    command = Command(
+        ("sh", "-c", " ".join(words)),
+        deadline_s=typed("--deadline", deadline, parse_duration_s),
+        output_limit_bytes=typed("--limit", limit, parse_size_bytes),
+    )
+    chosen = choose(settings, invocation.nodes, invocation.exclude)
+    gathered = Gathered(chosen.names)
+    interrupted = False
+    try:
+        asyncio.run(run_on_nodes(settings, chosen, lambda _: command, gathered, counter()))
+    except KeyboardInterrupt:
+        interrupted = True
+    form = "lines" if lines else "diff" if diff else "gathered"
+    page = gathered_page(gathered.answers.values(), gathered.missing, form)
+    if interrupted:
+        page = replace(page, exit_code=ExitCode.INTERRUPTED)
+    invocation.finish(page, settings.context)

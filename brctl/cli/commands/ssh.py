@@ -1,0 +1,31 @@
+"""`brctl ssh NODE`: a shell on one node, with the address, user and keys the inventory says."""
+
+from typing import Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation, leave, new_app
+
+app = new_app()
+
+
+@app.command()
+def ssh(
+    ctx: typer.Context,
+    node: Annotated[str, typer.Argument(help="one node of the inventory")],
+) -> None:
+    """Open a shell on a node; `exit` or Ctrl-D comes back."""
+    from brctl.engine.controller.reach import refuse_when_readonly
+    from brctl.engine.controller.shell import exec_openssh, needs_openssh, one_node, shell_on
+    from brctl.model.answer import Outcome
+    from brctl.model.exit_codes import ExitCode
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    refuse_when_readonly(settings, "a shell")
+    chosen = one_node(settings, node)
+    if needs_openssh(settings, chosen):
+        exec_openssh(settings, chosen)
+    if shell_on(settings, chosen) is not Outcome.ANSWERED:
+        invocation.note(f"{chosen.name}: the connection broke")
+        leave(ExitCode.UNKNOWN)

@@ -1,0 +1,95 @@
+"""`brctl stacks`: stacks of all ranks, and who is the odd one out."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from brctl.cli.invocation import Invocation, new_app
+from brctl.model.errors import UsageError
+from brctl.model.units import parse_duration_s
+
+app = new_app()
+
+_JOB = typer.Option("--job", help="job name, or job.yaml")
+
+
+@app.callback()
+def stacks() -> None:
+    """Where every rank stands, grouped; outliers lead to a parallel group and its nodes."""
+
+
+@app.command()
+def dump(
+    ctx: typer.Context,
+    job: Annotated[str | None, _JOB] = None,
+    times: Annotated[int, typer.Option("--times", min=1, max=60, help="rounds")] = 1,
+    every: Annotated[str, typer.Option("--every", help="time between rounds")] = "10s",
+) -> None:
+    """Capture stacks with py-spy over SSH, keep them, and show who differs."""
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.job.stack_store import new_folder
+    from brctl.engine.job.stacks import analyse_folder, capture_rounds
+    from brctl.engine.sweeps.run_checks import choose_nodes
+    from brctl.view.job.stacks import stacks_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    every_s = parse_duration_s(every)
+
+    async def run() -> None:
+        async with open_world(settings) as world:
+            chosen = world.job(job)
+            nodes = choose_nodes(world, invocation.nodes, invocation.exclude)
+            folder = new_folder(world.state_dir, chosen.name, world.now())
+            await capture_rounds(world, chosen, folder, times=times, every_s=every_s, nodes=nodes)
+        invocation.note(f"stacks kept in {folder}")
+        invocation.finish(stacks_page(analyse_folder(folder, chosen)), settings.context)
+
+    asyncio.run(run())
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    job: Annotated[str | None, _JOB] = None,
+    suspects: Annotated[bool, typer.Option("--suspects", help="only the odd ones")] = False,
+) -> None:
+    """Show the newest captured stacks again."""
+    from brctl.engine.job.stack_store import newest_folder
+    from brctl.engine.job.stacks import analyse_folder
+    from brctl.library.jobs import load_jobs
+    from brctl.view.job.stacks import stacks_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    jobs = load_jobs(settings.jobs)
+    name = job or (next(iter(jobs)) if len(jobs) == 1 else "")
+    if name not in jobs:
+        raise UsageError(f"which job? known: {', '.join(sorted(jobs)) or 'none'}")
+    result = analyse_folder(newest_folder(settings.state_dir, name), jobs[name])
+    invocation.finish(stacks_page(result, suspects_only=suspects), settings.context)
+
+
+@app.command()
+def analyse(
+    ctx: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="rank-00003.json, or round-N/")],
+    job: Annotated[Path | None, typer.Option("--job", help="job.yaml")] = None,
+) -> None:
+    """Analyse stacks captured elsewhere: py-spy's JSON or text, one file a rank."""
+    from brctl.engine.job.stacks import analyse_folder
+    from brctl.library.jobs import load_job
+    from brctl.view.job.stacks import stacks_page
+
+    invocation: Invocation = ctx.obj
+    if job is None:
+        _need_job()
+    invocation.finish(stacks_page(analyse_folder(folder, load_job(job))))
+
+
+def _need_job() -> NoReturn:
+    raise UsageError(
+        "stacks analyse needs --job job.yaml: it maps ranks to parallel groups and nodes"
+    )

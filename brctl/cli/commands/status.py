@@ -1,0 +1,34 @@
+"""Bare `brctl`: one screen with fleet, jobs, open verdicts and the next command."""
+
+import asyncio
+
+import typer
+
+from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.survey_lines import known_lines
+
+app = new_app()
+
+
+@app.command()
+def status(ctx: typer.Context) -> None:
+    """Show what is known; no node is asked."""
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.incidents.verdict_store import open_verdicts
+    from brctl.engine.sweeps.run_checks import choose_nodes
+    from brctl.engine.sweeps.survey import survey
+    from brctl.view.fleet.nodes import status_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+
+    async def run() -> None:
+        async with open_world(settings) as world:
+            names = choose_nodes(world, invocation.nodes, invocation.exclude)
+            known = await survey(world, names)
+            jobs = {job.name: len(job.nodes) for job in world.jobs.values()}
+        verdicts = [stored.verdict for stored in open_verdicts(settings.state_dir)]
+        page = status_page(settings.context, known_lines(known), jobs, verdicts, known.age_s)
+        invocation.finish(page, settings.context)
+
+    asyncio.run(run())

@@ -1,0 +1,204 @@
+"""`brctl sweep`: ask every node the level's questions at once; cron's verb."""
+
+import asyncio
+import socket
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation, leave, new_app
+from brctl.cli.output import say
+from brctl.cli.typed import counter, typed
+from brctl.model.errors import BrctlError, UsageError, did_you_mean
+from brctl.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from brctl.engine.controller.wiring import World
+    from brctl.engine.sweeps.run_checks import Question
+    from brctl.model.sweeps.changes import Changes
+    from brctl.model.sweeps.sweep import Sweep
+    from brctl.sweep.exit_policy import ExitPolicy
+    from brctl.view.notices.page import Page
+
+app = new_app()
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One command line of `brctl sweep`, read."""
+
+    invocation: Invocation
+    job: str | None
+    question: "Question"
+    policy: "ExitPolicy"
+    cron: bool
+    diff: bool
+    lines: bool
+    prom: Path | None
+    beside_job: bool
+
+
+@app.command()
+def sweep(
+    ctx: typer.Context,
+    level: Annotated[int, typer.Option("--level", min=1, max=4, help="1 safe beside jobs")] = 1,
+    checks: Annotated[str, typer.Option("--checks", help="only checks of this pattern")] = "*",
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="sweep, preflight, storage")
+    ] = None,
+    job: Annotated[str | None, typer.Option("--job", help="also ask about this job")] = None,
+    cron: Annotated[bool, typer.Option("--cron", help="only new, recovered, reminders")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="what changed since the last")] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="one line per node")] = False,
+    prom: Annotated[Path | None, typer.Option("--prom", help="metrics file, atomic")] = None,
+    lock: Annotated[str | None, typer.Option("--lock", help="skip, wait or fail")] = None,
+    jitter: Annotated[str, typer.Option("--jitter", help="this host's slot within, 5m")] = "0s",
+    max_unknown: Annotated[str | None, typer.Option("--max-unknown", help="count or 1%")] = None,
+    fail_on: Annotated[str, typer.Option("--fail-on", help="warn or crit")] = "warn",
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="findings exit 0")] = False,
+    beside: Annotated[bool, typer.Option("--beside-job", help="level 2+ on nodes in use")] = False,
+) -> None:
+    """Sweep nodes; exit 0 all well, 1 warnings, 2 a fault, 3 cannot tell.
+
+    Without a flag, `sweep:` of the configuration says profile, max_unknown and reminder.
+    """
+    from brctl.engine.sweeps.cycle import LOCK_MODES, jitter_s, sweep_lock
+    from brctl.engine.sweeps.run_checks import Question
+    from brctl.library.sweep_settings import parse_max_unknown
+    from brctl.model.units import parse_duration_s
+    from brctl.sweep.exit_policy import ExitPolicy
+
+    invocation: Invocation = ctx.obj
+    _closed("--fail-on", fail_on, ("warn", "crit"))
+    mode = lock or ("skip" if cron else "wait")
+    _closed("--lock", mode, LOCK_MODES)
+    if max_unknown is not None:
+        typed("--max-unknown", max_unknown, lambda text: parse_max_unknown(text, 1))
+    wait_s = jitter_s(socket.gethostname(), typed("--jitter", jitter, parse_duration_s))
+    try:
+        settings = invocation.settings()
+        question = Question(level, checks, profile or settings.sweep.profile)
+        policy = ExitPolicy(max_unknown or settings.sweep.max_unknown, fail_on, exit_zero)
+        request = _Request(invocation, job, question, policy, cron, diff, lines, prom, beside)
+        with sweep_lock(settings.state_dir, settings.context, mode) as ours:
+            if not ours:
+                invocation.note("another sweep of this context is running; skipped")
+                leave(ExitCode.OK)
+            asyncio.run(_run(request, wait_s))
+    except BrctlError as error:
+        if invocation.output == "nagios":
+            _nagios_failure(error)
+        raise
+
+
+def _closed(flag: str, word: str, known: tuple[str, ...]) -> None:
+    if word not in known:
+        raise UsageError(f"{flag} {word}: unknown; {did_you_mean(word, known)}")
+
+
+def _nagios_failure(error: BrctlError) -> None:
+    """A plugin always prints a line, and never exits above 3."""
+    from brctl.view.fleet.nagios import nagios_failure
+
+    sys.stdout.write(nagios_failure(str(error)))
+    leave(ExitCode.UNKNOWN)
+
+
+async def _run(request: _Request, wait_s: float) -> None:
+    from brctl.engine.controller.name_cache import write_names
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.sweeps.cycle import record_sweep
+    from brctl.engine.sweeps.run_checks import choose_nodes, refuse_heavy_on_busy, sweep_nodes
+
+    await asyncio.sleep(wait_s)
+    invocation = request.invocation
+    async with open_world(invocation.settings()) as world:
+        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        about = world.job(request.job) if request.job is not None else None
+        question = replace(request.question, job=about)
+        if not request.beside_job:
+            hint = "leave them out with -x, or say --beside-job"
+            refuse_heavy_on_busy(world, names, question, hint=hint)
+        show, done = counter(), 0
+
+        def progress(_node: object) -> None:
+            nonlocal done
+            done += 1
+            if show:
+                show(done, len(names))
+
+        result = await sweep_nodes(world, names, question, progress)
+        changes = record_sweep(world, result, world.settings.sweep.reminder)
+        if request.cron and not world.settings.readonly:
+            await _let_expire(request, world)
+        write_names(world)
+        if request.cron and world.settings.notify.sinks:
+            # Deciding brings the whole verdict along: half of a sweep's start-up.
+            from brctl.engine.incidents.notify_verdicts import tell_sweep
+
+            await tell_sweep(world, result, changes, say)
+        _finish(request, world, result, changes)
+
+
+async def _let_expire(request: _Request, world: "World") -> None:
+    """The process that waits for an answer may be gone after a reboot; cron is always there."""
+    from brctl.engine.runs.remediate import expire_overdue
+
+    for run in await expire_overdue(world.state_dir, world.now()):
+        request.invocation.note(f"{run}: nobody approved in time, so it ends as its playbook says")
+
+
+def _finish(request: _Request, world: "World", result: "Sweep", changes: "Changes") -> None:
+    from brctl.engine.sweeps.cycle import write_atomically
+    from brctl.view.fleet.nagios import nagios_exit, nagios_lines
+
+    code = request.policy.exit_code(node.health for node in result.nodes)
+    context = world.settings.context
+    if request.prom is not None:
+        write_atomically(request.prom, _metrics(request, world, result, code))
+    if request.invocation.output == "nagios":
+        sys.stdout.write(nagios_lines(result, code))
+        leave(nagios_exit(code))
+    if request.invocation.output == "prom":
+        sys.stdout.write(_metrics(request, world, result, code))
+        leave(code)
+    page = _page(request, world, result, changes)
+    request.invocation.finish(replace(page, exit_code=code), context)
+
+
+def _metrics(request: _Request, world: "World", result: "Sweep", code: ExitCode) -> str:
+    from brctl.engine.incidents.notify_verdicts import failure_totals
+    from brctl.engine.standby.metrics import standby_totals
+    from brctl.engine.sweeps.history import SweepHistory
+    from brctl.view.fleet.prometheus import prometheus_text
+
+    history = SweepHistory(world.state_dir)
+    return prometheus_text(
+        result,
+        world.settings.context,
+        request.question.profile,
+        code,
+        {**history.totals(), **failure_totals(world, say), **standby_totals(world, say)},
+        history.last_success_at(result.id),
+    )
+
+
+def _page(request: _Request, world: "World", result: "Sweep", changes: "Changes") -> "Page":
+    from brctl.view.fleet.changes import changes_document, changes_text
+    from brctl.view.fleet.sweep import sweep_page
+    from brctl.view.fleet.sweep_lines import sweep_lines
+
+    documents = request.invocation.output not in ("table", "wide")
+    page = sweep_page(result, world.settings.context, documents=documents)
+    page = replace(page, body={**page.body, "changes": changes_document(changes)})
+    if request.cron:
+        return replace(page, text=changes_text(changes, world.now()), next=())
+    if request.diff:
+        text = changes_text(changes, world.now()) or "nothing changed since the sweep before"
+        return replace(page, text=text)
+    if request.lines:
+        return replace(page, text=sweep_lines(result))
+    return page

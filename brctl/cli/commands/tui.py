@@ -1,0 +1,51 @@
+"""`brctl tui`: the same engine on screens."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation, leave, new_app
+from brctl.library.config import user_config_dir
+from brctl.model.exit_codes import ExitCode
+from brctl.view.notices.page import Page
+
+app = new_app()
+
+
+@app.command()
+def tui(
+    ctx: typer.Context,
+    view: Annotated[
+        str | None,
+        typer.Argument(help="fleet verdicts runs bisect incidents standby node stacks"),
+    ] = None,
+    item: Annotated[str, typer.Argument(help="node, verdict, run or incident to open")] = "",
+    filter_text: Annotated[str, typer.Option("--filter", help="what / would hold")] = "",
+    once: Annotated[bool, typer.Option("--once", help="print the view and leave")] = False,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="nothing but ASCII")] = False,
+    light: Annotated[bool, typer.Option("--light", help="light colours")] = False,
+    rw: Annotated[bool, typer.Option("--rw/--read-only", help="may ask for changes")] = True,
+    fps: Annotated[int, typer.Option("--fps", min=1, max=60, help="for slow links")] = 60,
+) -> None:
+    """Fleet triage in the terminal: n worst, w why, f fix, ? keys."""
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    settings = replace(settings, readonly=settings.readonly or not rw)
+    from brctl.tui.start import Wish, print_once, run_tui
+
+    wish = Wish(
+        view=view,
+        item=item,
+        filter=filter_text or invocation.nodes or "",
+        ascii_only=ascii_only,
+        light=light,
+        fps=fps,
+        keys_file=Path(user_config_dir(invocation.environ)) / "keys.yaml",
+    )
+    if once:
+        text = print_once(settings, wish)
+        invocation.finish(Page("TuiView", {"text": text}, text), settings.context)
+    run_tui(settings, wish)
+    leave(ExitCode.OK)

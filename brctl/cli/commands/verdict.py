@@ -1,0 +1,98 @@
+"""`brctl verdict list|show|explain|confirm|dismiss`, and `brctl why`."""
+
+import asyncio
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.output import say
+from brctl.engine.controller.clock import now
+from brctl.engine.controller.people import person
+from brctl.engine.incidents.verdict_store import (
+    StoredVerdict,
+    VerdictState,
+    load_all,
+    save,
+    the_one,
+    to_read,
+)
+from brctl.library.config import Settings
+from brctl.view.verdict import verdict_list_page, why_page
+
+app = new_app()
+Id = Annotated[str | None, typer.Argument(help="verdict; default the only open one, or the newest")]
+
+
+@app.command("list")
+def list_verdicts(
+    ctx: typer.Context,
+    open_only: Annotated[bool, typer.Option("--open", help="only open ones")] = False,
+) -> None:
+    """List verdicts, newest first."""
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    stored = load_all(settings.state_dir)
+    rows = [
+        (s.verdict, s.state.value) for s in stored if not open_only or s.state is VerdictState.OPEN
+    ]
+    invocation.finish(verdict_list_page(rows), settings.context)
+
+
+@app.command()
+def explain(ctx: typer.Context, verdict_id: Id = None) -> None:
+    """Explain a verdict: the chain, what was ruled out, what was not looked at."""
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    stored = to_read(settings.state_dir, verdict_id)
+    page = why_page(stored.verdict, stored.state.value, stored.note)
+    invocation.finish(page, settings.context)
+
+
+@app.command()
+def show(ctx: typer.Context, verdict_id: Id = None) -> None:
+    """The same as explain."""
+    explain(ctx, verdict_id)
+
+
+@app.command()
+def confirm(
+    ctx: typer.Context,
+    verdict_id: Annotated[str, typer.Argument(help="verdict")],
+    cause: Annotated[str, typer.Option("--cause", help="what it really was")] = "",
+) -> None:
+    """Record that a verdict was right."""
+    _close(ctx.obj, verdict_id, VerdictState.CONFIRMED, cause)
+
+
+@app.command()
+def dismiss(
+    ctx: typer.Context,
+    verdict_id: Annotated[str, typer.Argument(help="verdict")],
+    message: Annotated[str, typer.Option("-m", "--message", help="why it is wrong")],
+) -> None:
+    """Record that a verdict was wrong; it is no longer acted on."""
+    _close(ctx.obj, verdict_id, VerdictState.DISMISSED, message)
+
+
+def _close(invocation: Invocation, verdict_id: str, state: VerdictState, note: str) -> None:
+    from brctl.cli.running import refuse_readonly
+
+    settings = invocation.settings()
+    refuse_readonly(settings)
+    stored: StoredVerdict = replace(the_one(settings.state_dir, verdict_id), state=state, note=note)
+    save(settings.state_dir, stored)
+    if state is VerdictState.DISMISSED and settings.notify.sinks:
+        _close_page(settings, stored)
+    page = why_page(stored.verdict, stored.state.value, stored.note)
+    invocation.finish(replace(page, text=f"{verdict_id} {state.value}: {note}"), settings.context)
+
+
+def _close_page(settings: Settings, stored: StoredVerdict) -> None:
+    from brctl.engine.incidents.notify_runs import tell_dismissed
+    from brctl.notify.notifier import Notifier
+
+    notifier, state_dir = Notifier(settings.notify, settings.state_dir, now), settings.state_dir
+    told = tell_dismissed(notifier, settings.context, state_dir, stored, person(), now(), say)
+    asyncio.run(told)

@@ -1,0 +1,148 @@
+"""Examine the controller: everything that would make a command fail later, said now."""
+
+import os
+import resource
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from brctl.actions.ansible.process import INSTALL, PROGRAM
+from brctl.engine.controller.doctor_kubernetes import kubernetes
+from brctl.inventory.load import load_inventory
+from brctl.library.checks import load_checks
+from brctl.library.config import Settings, load_settings
+from brctl.library.jobs import load_job
+from brctl.library.playbooks import load_playbooks
+from brctl.library.shipped import shipped_dir
+from brctl.model.doctor_finding import Finding
+from brctl.model.errors import BrctlError, ConfigError
+from brctl.model.inventory import NodeRole
+from brctl.model.sweeps.sweep import Health
+
+_TOOLS = {
+    "ssh": "for hosts whose ssh_config needs OpenSSH itself; asyncssh works without",
+    "cc": "for `brctl lab` only: it builds a stand-in for the NVIDIA library",
+}
+
+
+def examine(
+    environ: Mapping[str, str], context: str | None, config: Path | None
+) -> tuple[Finding, ...]:
+    """Every finding, the good ones too; one broken file does not hide the rest."""
+    findings = [*_python(), *_tools(), *_library()]
+    try:
+        settings = load_settings(environ, context, config)
+    except ConfigError as error:
+        findings.append(Finding(Health.CRITICAL, "config", str(error), error.hint or ""))
+        return tuple(findings)
+    findings.append(Finding(Health.OK, "config", f"{settings.config_file}, {settings.context}"))
+    for part in (_inventory, _jobs, kubernetes, ansible, _ssh, _state):
+        findings += _guarded(part, settings)
+    return tuple(findings)
+
+
+def _guarded(part: Callable[[Settings], Iterator[Finding]], settings: Settings) -> list[Finding]:
+    topic = part.__name__.lstrip("_")
+    try:
+        return list(part(settings))
+    except BrctlError as error:
+        return [Finding(Health.CRITICAL, topic, str(error), error.hint or "")]
+
+
+def _python() -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding(Health.OK, "python", f"{version} at {sys.executable}")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    small = hard < 4096
+    yield Finding(
+        Health.WARNING if small else Health.OK,
+        "descriptors",
+        f"soft limit {soft}, hard limit {hard}",
+        "raise the hard limit of open files to 8192 for fleets above 1,000 nodes" if small else "",
+    )
+
+
+def _tools() -> Iterator[Finding]:
+    for tool, purpose in _TOOLS.items():
+        path = shutil.which(tool)
+        if path:
+            yield Finding(Health.OK, tool, path)
+        else:
+            yield Finding(Health.WARNING, tool, f"not found; {purpose}")
+
+
+def _library() -> Iterator[Finding]:
+    try:
+        checks = load_checks((shipped_dir("checks"),))
+    except BrctlError as error:
+        yield Finding(Health.CRITICAL, "checks", str(error), error.hint or "")
+        return
+    yield Finding(Health.OK, "checks", f"{len(checks)} shipped checks load")
+
+
+def ansible(settings: Settings) -> Iterator[Finding]:
+    """The program of `ansible.playbook`; who has no such step needs none."""
+    playbooks = load_playbooks(folder / "playbooks" for folder in settings.library_dirs).values()
+    users = [p.name for p in playbooks if any(s.uses == "ansible.playbook" for s in p.steps)]
+    path = shutil.which(PROGRAM)
+    if path or not users:
+        yield Finding(Health.OK, "ansible", path or "not installed, and no playbook needs it")
+    else:
+        problem = f"{PROGRAM} not found, and {', '.join(users)} needs it"
+        yield Finding(Health.WARNING, "ansible", problem, INSTALL)
+
+
+def _inventory(settings: Settings) -> Iterator[Finding]:
+    inventory = load_inventory(settings)
+    standby = len(inventory.names(NodeRole.STANDBY))
+    text = f"{len(inventory.nodes)} nodes, {standby} of them standby"
+    if standby:
+        yield Finding(Health.OK, "inventory", text)
+    else:
+        hint = "a swap needs a standby: give nodes `role: standby`"
+        yield Finding(Health.WARNING, "inventory", text, hint)
+
+
+def _jobs(settings: Settings) -> Iterator[Finding]:
+    for path in settings.jobs:
+        job = load_job(path)
+        yield Finding(Health.OK, "job", f"{job.name}: {job.world_size} ranks, {path}")
+    if not settings.jobs:
+        yield Finding(Health.WARNING, "job", "no job is declared; dx and fix work on nodes only")
+
+
+def _ssh(settings: Settings) -> Iterator[Finding]:
+    known = settings.ssh.known_hosts or Path(os.environ.get("HOME", "/")) / ".ssh/known_hosts"
+    if known.is_file():
+        yield Finding(Health.OK, "known_hosts", str(known))
+    else:
+        hint = "collect keys on purpose: brctl inventory trust NODES"
+        yield Finding(Health.CRITICAL, "known_hosts", f"{known} does not exist", hint)
+    for key in settings.ssh.identity_files:
+        yield _key(key)
+
+
+def _key(key: Path) -> Finding:
+    if not key.is_file():
+        return Finding(Health.CRITICAL, "identity", f"{key} does not exist")
+    open_to_others = key.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    if open_to_others:
+        return Finding(
+            Health.WARNING, "identity", f"{key} is readable by others", f"chmod 600 {key}"
+        )
+    return Finding(Health.OK, "identity", str(key))
+
+
+def _state(settings: Settings) -> Iterator[Finding]:
+    folder = settings.state_dir
+    present = next(path for path in (folder, *folder.parents) if path.exists())
+    if not os.access(present, os.W_OK):
+        yield Finding(
+            Health.CRITICAL, "state", f"{present} is not writable: no run can be journalled"
+        )
+    elif folder.exists() and folder.stat().st_mode & stat.S_IRWXO:
+        yield Finding(Health.WARNING, "state", f"{folder} is open to others", f"chmod 700 {folder}")
+    else:
+        yield Finding(Health.OK, "state", str(folder))

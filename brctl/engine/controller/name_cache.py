@@ -1,0 +1,35 @@
+"""Names for TAB completion, written whenever a sweep or a diagnosis has opened the world anyway."""
+
+import json
+import os
+from pathlib import Path
+
+from brctl.engine.controller.wiring import World
+from brctl.engine.incidents.verdict_store import load_all
+from brctl.library.config import user_cache_dir
+from brctl.library.shipped import shipped_dir
+
+CACHE_FILE = "completion.json"
+
+
+def write_names(world: World) -> Path | None:
+    """Refresh the cache; None when it cannot be written, which no command fails over."""
+    playbooks = [shipped_dir("playbooks"), *(d / "playbooks" for d in world.settings.library_dirs)]
+    names = {
+        "nodes": list(world.inventory.nodes),
+        "groups": [f"@{name}" for name in ("all", "active", "standby", *world.inventory.groups)],
+        "jobs": sorted(world.jobs),
+        "checks": sorted(world.checks),
+        "playbooks": sorted({path.stem for folder in playbooks for path in folder.glob("*.yaml")}),
+        "verdicts": [stored.verdict.id for stored in load_all(world.state_dir)[:50]],
+        "runs": sorted((p.name for p in (world.state_dir / "runs").glob("R-*")), reverse=True)[:50],
+    }
+    path = user_cache_dir(os.environ) / CACHE_FILE
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(names), encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        return None
+    return path

@@ -1,0 +1,126 @@
+"""Everything a command needs, opened once: who is there, how to reach them, what to run."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from brctl.backends.contract import Backend
+from brctl.backends.open import open_backend
+from brctl.engine.controller.clock import now
+from brctl.evidence.baseline import Baseline
+from brctl.fanout.choose import open_transport
+from brctl.fanout.contract import Expecting, Transport
+from brctl.inventory.load import load_inventory
+from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
+from brctl.library.baselines import load_baseline
+from brctl.library.checks import load_checks
+from brctl.library.config import Settings, SshSettings
+from brctl.library.jobs import load_job
+from brctl.library.shipped import shipped_dir
+from brctl.model.answer import Answer, Command
+from brctl.model.errors import UsageError, did_you_mean
+from brctl.model.inventory import Inventory, Node
+from brctl.model.jobs.job import Job
+from brctl.model.sweeps.check import Check
+
+
+@dataclass(frozen=True)
+class World:
+    """One context, opened.
+
+    Attributes:
+        jobs: Declared jobs by name, on the nodes the backend says they run on now, with the code
+            their ledgers say they run now.
+        now: The clock; the only one.
+    """
+
+    settings: Settings
+    inventory: Inventory
+    jobs: Mapping[str, Job]
+    transport: Transport
+    backend: Backend
+    now: Callable[[], datetime] = now
+
+    @cached_property
+    def checks(self) -> Mapping[str, Check]:
+        """Shipped and site checks by name; read when first asked for."""
+        folders = (directory / "checks" for directory in self.settings.library_dirs)
+        return load_checks((shipped_dir("checks"), *folders))
+
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        """What `check learn` found normal for this fleet; None when nothing was learned."""
+        path = self.settings.baseline
+        return load_baseline(path) if path is not None else None
+
+    @property
+    def state_dir(self) -> Path:
+        return self.settings.state_dir
+
+    def job(self, name: str | None) -> Job:
+        """The job of this name, or the only one there is.
+
+        Raises:
+            UsageError: There is no such job, or there are several and none was named.
+        """
+        if name is None and len(self.jobs) == 1:
+            return next(iter(self.jobs.values()))
+        if name is not None and name in self.jobs:
+            return self.jobs[name]
+        if name is None:
+            raise UsageError(f"which job? known: {', '.join(sorted(self.jobs)) or 'none'}")
+        raise UsageError(f"no job `{name}`; {did_you_mean(name, self.jobs)}")
+
+
+@asynccontextmanager
+async def open_world(settings: Settings) -> AsyncIterator[World]:
+    """Open a context and close its connections whatever happens."""
+    os.umask(0o077)
+    inventory = load_inventory(settings)
+    jobs = [load_job(path) for path in settings.jobs]
+    transport = LateTransport(settings.ssh, inventory.nodes)
+    try:
+        backend = open_backend(settings, transport, inventory)
+        placed = {job.name: _with_code(settings, await backend.place(job)) for job in jobs}
+        yield World(settings, inventory, placed, transport, backend)
+    finally:
+        await transport.close()
+
+
+def _with_code(settings: Settings, job: Job) -> Job:
+    ledger = CodeLedger(ledger_dir(settings.state_dir, settings.context, job.name))
+    return with_code(job, ledger)
+
+
+class LateTransport:
+    """The configured transport, opened by the first command that reaches a node.
+
+    `brctl ls` and the status screen reach none, and importing an SSH library costs more than all
+    the rest they do.
+    """
+
+    def __init__(self, ssh: SshSettings, nodes: Mapping[str, Node]) -> None:
+        self._ssh = ssh
+        self._nodes = nodes
+        self._opened: Transport | None = None
+
+    def expect(self, count: int) -> None:
+        transport = self._open()
+        if isinstance(transport, Expecting):
+            transport.expect(count)
+
+    async def run(self, node: Node, command: Command) -> Answer:
+        return await self._open().run(node, command)
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+    def _open(self) -> Transport:
+        if self._opened is None:
+            self._opened = open_transport(self._ssh, nodes=self._nodes)
+        return self._opened

@@ -1,0 +1,108 @@
+"""What a sweep or a diagnosis tells outside: sure verdicts, and that training goes on again."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from brctl.engine.controller.wiring import World
+from brctl.engine.incidents.notify_runs import (
+    Say,
+    beside_the_work,
+    is_dismissed,
+    standing,
+    sure,
+    tell_lost,
+    tell_progress,
+    tell_recovered,
+    tell_verdicts,
+)
+from brctl.engine.incidents.verdict_store import save_new
+from brctl.engine.job.diagnose import Diagnosis, collect
+from brctl.engine.runs.context import WorldGround
+from brctl.model.fault import FaultClass
+from brctl.model.sweeps.changes import Changes
+from brctl.model.sweeps.sweep import Health, Sweep
+from brctl.model.verdict import Verdict
+from brctl.notify.notifier import Notifier
+from brctl.verdict.decide import Scene, decide
+
+
+def notifier_of(world: World) -> Notifier:
+    """The sinks of an opened context."""
+    return Notifier(world.settings.notify, world.state_dir, world.now)
+
+
+async def tell_diagnosis(world: World, found: Diagnosis, say: Say) -> None:
+    """Tell what a diagnosis is sure of; a job found sound closes its pages."""
+    notifier = notifier_of(world)
+    if not notifier.configured:
+        return
+    context, at = world.settings.context, world.now()
+    with beside_the_work(say):
+        await tell_verdicts(notifier, context, found.verdicts, at, say=say)
+        if all(verdict.fault is FaultClass.NO_FAULT for verdict in found.verdicts):
+            await tell_progress(notifier, context, found.status, at, say)
+
+
+async def tell_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -> None:
+    """Decide what a sweep's faults mean, keep the sure verdicts, and tell them once.
+
+    Without anybody to tell, a sweep stays what it was: it stores no verdict.
+    """
+    notifier, context = notifier_of(world), world.settings.context
+    if not notifier.configured:
+        return
+    with beside_the_work(say):
+        if sweep.of(Health.CRITICAL):
+            evidence, gaps = collect(sweep, None)
+            decided = decide(evidence, gaps, Scene(decided_at=world.now()))
+            fresh = _new_trouble(changes)
+            found = [_placed(world, verdict) for verdict in sure(decided)]
+            verdicts = [_kept(world, v) for v in found if not _is_answered(world, v, fresh)]
+            await tell_verdicts(notifier, context, verdicts, world.now(), fresh, say)
+        well = {node.node for node in sweep.of(Health.OK)}
+        again = sorted({t.problem.node for t in changes.recovered} & well)
+        await tell_recovered(notifier, context, again, world.now(), say)
+    with beside_the_work(say):
+        await tell_lost(WorldGround(world), world.state_dir, say)
+
+
+def _placed(world: World, verdict: Verdict) -> Verdict:
+    """The job that a verdict's nodes carry is what the page is about."""
+    jobs = {node: job.name for job in world.jobs.values() for node in job.nodes}
+    return replace(verdict, job=next((jobs[n] for n in verdict.nodes if n in jobs), ""))
+
+
+def _is_answered(world: World, verdict: Verdict, fresh: frozenset[str]) -> bool:
+    """A person dismissed it, and its nodes were not well in between."""
+    return not fresh & set(verdict.nodes) and is_dismissed(world.state_dir, verdict)
+
+
+def _kept(world: World, verdict: Verdict) -> Verdict:
+    """The verdict as it is stored: an open one that says the same, or this one."""
+    before = standing(world.state_dir, verdict)
+    if before is None:
+        save_new(world.state_dir, verdict)
+    return before or verdict
+
+
+def _new_trouble(changes: Changes) -> frozenset[str]:
+    problems = [p.node for p in (*changes.new, *changes.worse) if p.health is Health.CRITICAL]
+    crowds = [node for mass in changes.mass for node in mass.nodes]
+    return frozenset([*problems, *crowds])
+
+
+def failure_totals(world: World, say: Say) -> Mapping[str, float]:
+    """Counters of what could not be told, by Prometheus series; zero for a sink that never failed.
+
+    They are left out when they cannot be read: a zero would be a lie.
+    """
+    notifier = notifier_of(world)
+    counts = {sink.kind: 0.0 for sink in notifier.settings.sinks}
+    if not counts:
+        return {}
+    try:
+        counts |= {sink: float(f.count) for sink, f in notifier.ledger.failures().items()}
+    except Exception as exc:  # noqa: BLE001 - a sweep's metrics do not depend on it
+        say(f"warning: failures of notifiers cannot be read: {exc}")
+        return {}
+    return {f'brctl_notify_failures_total{{sink="{sink}"}}': n for sink, n in counts.items()}

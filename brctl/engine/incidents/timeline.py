@@ -1,0 +1,81 @@
+"""Incidents as they lie on disk: verdicts, alerts, the runs they led to, and people's notes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from brctl.engine.incidents import alert_store
+from brctl.engine.incidents.verdict_store import StoredVerdict, load_all
+from brctl.engine.runs.run_files import INPUTS, listed_playbook, load_inputs
+from brctl.journal.incident_notes import read_notes
+from brctl.journal.store import read_journal, run_dirs
+from brctl.model.errors import UsageError, did_you_mean
+from brctl.model.fault import FaultClass
+from brctl.view.incident import (
+    Incident,
+    Trail,
+    alert_incident,
+    run_incident,
+    verdict_incident,
+)
+from brctl.view.notices.notice import RunFacts
+
+
+def load_incidents(state_dir: Path) -> list[Incident]:
+    """Every incident, newest first."""
+    notes, trails, stored = read_notes(state_dir), trails_of(state_dir), load_all(state_dir)
+    found = [
+        verdict_incident(
+            s.verdict, s.state.value, trails.get(s.verdict.id, []), notes.get(s.verdict.id, ())
+        )
+        for s in stored
+        if s.verdict.fault is not FaultClass.NO_FAULT
+    ]
+    known: Mapping[str, StoredVerdict] = {s.verdict.id: s for s in stored}
+    for alert in alert_store.load_all(state_dir):
+        verdicts = [known[name].verdict for name in alert.verdicts if name in known]
+        found.append(alert_incident(alert, verdicts, notes.get(alert.id, ())))
+    return sorted(found, key=lambda incident: incident.began_at, reverse=True)
+
+
+def trails_of(state_dir: Path) -> dict[str, list[Trail]]:
+    """Runs by the verdict they acted on, oldest first."""
+    found: dict[str, list[Trail]] = {}
+    for run_dir in run_dirs(state_dir):
+        if (run_dir / INPUTS).exists():
+            verdict = load_inputs(run_dir).verdict_id
+            found.setdefault(verdict, []).append(trail_of(run_dir))
+    return found
+
+
+def trail_of(run_dir: Path) -> Trail:
+    """One run's."""
+    return Trail(run_dir.name, listed_playbook(run_dir).name, read_journal(run_dir).events)
+
+
+def incident_of_run(state_dir: Path, facts: RunFacts) -> Incident:
+    """The incident one run belongs to: its verdict's, or its own when a person asked for it."""
+    notes = read_notes(state_dir)
+    trail = Trail(facts.run, facts.playbook.name, facts.events)
+    if facts.verdict is not None:
+        return verdict_incident(facts.verdict, "open", [trail], notes.get(facts.verdict.id, ()))
+    title, own = facts.playbook.title, notes.get(facts.run, ())
+    return run_incident(trail, title, facts.nodes, facts.job, own)
+
+
+def pick_incident(incidents: list[Incident], name: str | None) -> Incident:
+    """The named incident, or the only open one.
+
+    Raises:
+        UsageError: There is none of this name, or not exactly one is open.
+    """
+    if name is not None:
+        found = next((i for i in incidents if i.id.upper() == name.upper()), None)
+        if found is None:
+            known = [incident.id for incident in incidents]
+            raise UsageError(f"no incident `{name}`; {did_you_mean(name, known)}")
+        return found
+    still = [incident for incident in incidents if incident.state == "open"]
+    if len(still) == 1:
+        return still[0]
+    names = ", ".join(i.id for i in still[:10]) or "none"
+    raise UsageError(f"which incident? open: {names}", hint="brctl incident list")

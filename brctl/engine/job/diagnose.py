@@ -1,0 +1,165 @@
+"""From "it stands still" to verdicts: look at every node of the job at once, then decide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from brctl.engine.controller.name_cache import write_names
+from brctl.engine.controller.wiring import World
+from brctl.engine.incidents.verdict_store import save_new
+from brctl.engine.job.flight import analyse_folder as analyse_dumps
+from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
+from brctl.engine.job.stack_store import new_folder
+from brctl.engine.job.stacks import analyse_folder, capture_rounds
+from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
+from brctl.evidence.flight.node_evidence import assess_flight
+from brctl.evidence.job import assess_job, job_gaps, read_job
+from brctl.evidence.logs.last_words import RankWords, assess_log_lines
+from brctl.evidence.stacks.node_evidence import assess_stacks
+from brctl.model.answer import Outcome
+from brctl.model.evidence import Evidence, Gap, Subject
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.sweeps.sweep import Sweep
+from brctl.model.verdict import Verdict
+from brctl.verdict.decide import Scene, decide
+
+SECOND_LOOK = frozenset(Outcome) - {
+    Outcome.ANSWERED,
+    Outcome.AUTHENTICATION_FAILED,
+    Outcome.HOST_KEY_MISMATCH,
+    Outcome.NOT_AVAILABLE,
+}
+"""One lost packet must not convict a node: whoever was silent is asked twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a diagnosis saw and what it concludes, likeliest verdict first."""
+
+    sweep: Sweep
+    status: JobStatus | None
+    verdicts: tuple[Verdict, ...]
+
+
+async def diagnose(
+    world: World,
+    job: Job | None,
+    names: Sequence[str],
+    on_node: Progress | None = None,
+    *,
+    level: int = 1,
+) -> Diagnosis:
+    """Look at the nodes (and the job on them) once, decide, and store the verdicts."""
+    found = await look(world, job, names, on_node, level=level)
+    keep(world, found)
+    return found
+
+
+def keep(world: World, found: Diagnosis) -> None:
+    """Store verdicts, so that `why` can explain them and `fix` can act on them."""
+    for verdict in found.verdicts:
+        save_new(world.state_dir, verdict)
+    write_names(world)
+
+
+async def look(
+    world: World,
+    job: Job | None,
+    names: Sequence[str],
+    on_node: Progress | None = None,
+    *,
+    level: int = 1,
+) -> Diagnosis:
+    """The same without storing anything but the sweep."""
+    question = Question(level=level, job=job)
+    sweep = await sweep_nodes(world, names, question, on_node)
+    sweep = await _second_look(world, sweep, question)
+    status = read_job(job, [node.report for node in sweep.nodes]) if job else None
+    evidence, gaps = collect(sweep, status)
+    if status is not None and _hangs(status):
+        folder = new_folder(world.state_dir, status.job.name, world.now())
+        for look_at in (_look_at_stacks, _look_at_flight):
+            seen, unseen = await look_at(world, status.job, folder)
+            evidence, gaps = (*evidence, *seen), (*gaps, *unseen)
+    return Diagnosis(sweep, status, decide(evidence, gaps, _scene(world, status)))
+
+
+def _hangs(status: JobStatus) -> bool:
+    """It stands still with every rank alive: nothing but their stacks can tell them apart."""
+    return bool(status.stalled) and all(view.alive for view in status.ranks)
+
+
+async def _look_at_stacks(
+    world: World, job: Job, folder: Path
+) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
+    """One round of stacks of all ranks, kept on disk; what could not be read is a gap."""
+    await capture_rounds(world, job, folder, times=1, every_s=0.0)
+    analysis = analyse_folder(folder, job)
+    if len(analysis.silent) * 2 > job.world_size:
+        why = f"{len(analysis.silent)} of {job.world_size} ranks gave no stack"
+        return (), (Gap(Subject(""), "job.stacks", why),)
+    return assess_stacks(analysis, job), ()
+
+
+async def _look_at_flight(
+    world: World, job: Job, folder: Path
+) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
+    """What the ranks' flight recorders say, if the job is set up to dump them."""
+    if not dump_prefix(job):
+        return (), ()
+    nodes, dumps = world.inventory.pick(job.nodes), folder / "flight-recorder"
+    notes = await collect_dumps(
+        world.transport, nodes, job, dumps, fanout=world.settings.ssh.fanout
+    )
+    if len(notes) * 2 > job.world_size:
+        why = f"{len(notes)} of {job.world_size} ranks have no dump: {notes[0]}"
+        return (), (Gap(Subject(""), "flight-recorder", why),)
+    return assess_flight(analyse_dumps(dumps, job)), ()
+
+
+async def _second_look(world: World, sweep: Sweep, question: Question) -> Sweep:
+    silent = [n.node for n in sweep.nodes if n.report.outcome in SECOND_LOOK]
+    if not silent:
+        return sweep
+    again = await sweep_nodes(world, silent, question)
+    newer = {node.node: node for node in again.nodes}
+    return replace(
+        sweep,
+        nodes=tuple(newer.get(node.node, node) for node in sweep.nodes),
+        seconds=sweep.seconds + again.seconds,
+    )
+
+
+def collect(sweep: Sweep, status: JobStatus | None) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
+    """Everything a sweep and a job's ranks say, and everything they leave unsaid."""
+    evidence = [item for node in sweep.nodes for item in node.evidence]
+    gaps = [gap for node in sweep.nodes for gap in node.gaps]
+    if status is not None:
+        evidence += assess_job(status, [node.report for node in sweep.nodes])
+        evidence += assess_log_lines(_words(view) for view in status.ranks)
+        gaps += job_gaps(status, gaps)
+    return tuple(evidence), tuple(gaps)
+
+
+def _words(view: RankView) -> RankWords:
+    return RankWords(view.rank, view.node, view.last_words, view.exit_status, view.alive)
+
+
+def _scene(world: World, status: JobStatus | None) -> Scene:
+    if status is None:
+        return Scene(decided_at=world.now())
+    ranks = {node: status.job.ranks_on(node) for node in status.job.nodes}
+    return Scene(world.now(), status.job.name, status.step, status.stalled, ranks)
+
+
+async def still_true(world: World, verdict: Verdict) -> bool:
+    """Look again at the suspects; whether the same fault still stands on each of them.
+
+    A guard asks this right before nodes are changed: a node may have come back.
+    """
+    job = world.jobs.get(verdict.job)
+    again = await look(world, job, job.nodes if job else verdict.nodes)
+    return any(
+        v.fault is verdict.fault and set(verdict.nodes) <= set(v.nodes) for v in again.verdicts
+    )

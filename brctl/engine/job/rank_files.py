@@ -1,0 +1,101 @@
+"""One file of every rank, fetched from the nodes that carry them; what did not come is said."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from brctl.fanout.contract import Transport
+from brctl.fanout.gather import gather
+from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.inventory import Node
+from brctl.model.jobs.job import Job
+
+_MARK = b"\x00==> rank "
+# Reads each rank's tail and marks where the next begins; a missing file is said, not skipped.
+_READ_TAILS = """
+import os, sys
+limit = int(sys.argv[1])
+for name in sys.argv[2:]:
+    rank, path = name.split(":", 1)
+    try:
+        with open(path, "rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            stream.seek(max(0, size - limit))
+            data = stream.read(limit)
+        state = "ok" if size <= limit else "cut"
+    except OSError as error:
+        data, state = b"", "missing"
+        sys.stderr.write("%s: %s\\n" % (path, error.strerror))
+    head = "\\x00==> rank %s %s %d\\n" % (rank, state, len(data))
+    sys.stdout.buffer.write(head.encode() + data + b"\\n")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RankFile:
+    """The end of one rank's file.
+
+    Attributes:
+        is_whole: False when only the last bytes within the limit came.
+    """
+
+    rank: int
+    node: str
+    data: bytes
+    is_whole: bool
+
+
+async def fetch_rank_files(
+    transport: Transport,
+    nodes: Sequence[Node],
+    job: Job,
+    path_of: Callable[[int], str],
+    *,
+    limit_bytes: int,
+    fanout: int,
+) -> tuple[list[RankFile], list[str]]:
+    """The files in rank order, and a sentence for every rank whose file did not come."""
+    files: list[RankFile] = []
+    notes: list[str] = []
+
+    def command_for(node: Node) -> Command:
+        wanted = [f"{rank}:{path_of(rank)}" for rank in job.ranks_on(node.name)]
+        return Command(
+            argv=("python3", "-I", "-", str(limit_bytes), *wanted),
+            stdin=_READ_TAILS.encode(),
+            output_limit_bytes=(limit_bytes + 4096) * max(1, len(wanted)),
+        )
+
+    async for answer in gather(transport, nodes, command_for, limit=fanout):
+        found = split_files(answer.node, answer.stdout)
+        files += found
+        notes += _missing(answer, job, {file.rank for file in found})
+    return sorted(files, key=lambda file: file.rank), sorted(notes)
+
+
+def split_files(node: str, stdout: bytes) -> list[RankFile]:
+    """The marked parts of one node's answer; lengths are trusted only as far as bytes came."""
+    found = []
+    at = stdout.find(_MARK)
+    while at >= 0:
+        end = stdout.find(b"\n", at)
+        words = stdout[at + len(_MARK) : end].split() if end >= 0 else []
+        if len(words) != 3 or not words[0].isdigit() or not words[2].isdigit():
+            break
+        start = end + 1
+        stop = start + int(words[2])
+        whole = words[1] == b"ok" and stop <= len(stdout)
+        if words[1] != b"missing":
+            found.append(RankFile(int(words[0]), node, stdout[start:stop], whole))
+        at = stdout.find(_MARK, stop)
+    return found
+
+
+def _missing(answer: Answer, job: Job, have: set[int]) -> list[str]:
+    missing = [rank for rank in job.ranks_on(answer.node) if rank not in have]
+    if not missing:
+        return []
+    why = answer.detail or answer.stderr.decode("utf-8", "replace").strip()[:200]
+    if answer.outcome is not Outcome.ANSWERED:
+        why = f"{answer.outcome.value}: {why}"
+    ranks = ", ".join(map(str, missing))
+    return [f"{answer.node}: no file of rank {ranks}: {why or 'no reason given'}"]

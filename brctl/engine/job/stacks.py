@@ -1,0 +1,187 @@
+"""Capture stacks of a job's ranks over SSH, keep them in a folder, and read such folders."""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from brctl.engine.controller.wiring import World
+from brctl.evidence.stacks.analyse import analyse_stacks
+from brctl.evidence.stacks.fail_slow import most_flagged
+from brctl.evidence.stacks.snapshot import RankStack, read_text, read_threads
+from brctl.library.parameters import fill_parameters
+from brctl.model.answer import Outcome
+from brctl.model.errors import UsageError
+from brctl.model.jobs.hang import StackAnalysis
+from brctl.model.jobs.job import Job
+from brctl.model.sweeps.report import NodeReport, Value
+from brctl.sweep.stream import sweep
+
+CHECK = "job.stacks"
+FILE_LIMIT_BYTES = 8 << 20
+_RANK_FILE = re.compile(r"(\d{1,6})\.(?:json|txt)$")
+_ROUND = re.compile(r"round-(\d{1,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """One rank's answer as it is kept on disk."""
+
+    rank: int
+    node: str
+    threads: object
+    state: str
+    kernel_wait: str
+    children: object
+    note: str
+
+
+async def capture(world: World, job: Job, nodes: Sequence[str] = ()) -> tuple[Captured, ...]:
+    """One round of stacks; a rank that did not answer is in the result with the reason."""
+    wanted = [name for name in job.nodes if not nodes or name in nodes]
+    check = replace(world.checks[CHECK], level=1)
+    captured: list[Captured] = []
+    stream = sweep(
+        world.transport,
+        world.inventory.pick(wanted),
+        {CHECK: check},
+        lambda node, asked: fill_parameters(asked, node, job),
+        limit=world.settings.ssh.fanout,
+        sudo=world.settings.ssh.sudo,
+        now=world.now,
+    )
+    async for report in stream:
+        captured += _ranks_of(report, job)
+    return tuple(sorted(captured, key=lambda c: c.rank))
+
+
+async def capture_rounds(
+    world: World, job: Job, folder: Path, *, times: int, every_s: float, nodes: Sequence[str] = ()
+) -> None:
+    """Rounds of stacks into `folder/round-N/rank-00003.json`."""
+    for number in range(1, times + 1):
+        if number > 1:
+            await asyncio.sleep(every_s)
+        _save_round(folder / f"round-{number}", await capture(world, job, nodes))
+
+
+async def dump_stacks(
+    world: World, job: Job, folder: Path, nodes: Sequence[str]
+) -> tuple[int, ...]:
+    """One round of stacks into a folder; the ranks that gave none."""
+    captured = await capture(world, job, nodes)
+    _save_round(folder / "round-1", captured)
+    return tuple(one.rank for one in captured if not one.threads)
+
+
+def _save_round(folder: Path, captured: Sequence[Captured]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in captured:
+        path = folder / f"rank-{one.rank:05d}.json"
+        path.write_text(json.dumps(_document(one)), encoding="utf-8")
+
+
+def _ranks_of(report: NodeReport, job: Job) -> list[Captured]:
+    result = next((r for r in report.results if r.check == CHECK), None)
+    readings: dict[str, dict[str, Value]] = {}
+    for m in result.measurements if result else ():
+        readings.setdefault(m.subject, {})[m.name] = m.value
+    notes = list(result.notes) if result else []
+    if report.outcome is not Outcome.ANSWERED:
+        notes = [f"{report.node} {report.outcome.value}: {report.detail}"]
+    return [
+        _captured(rank, report.node, readings.get(f"rank:{rank}", {}), notes)
+        for rank in job.ranks_on(report.node)
+    ]
+
+
+def _captured(
+    rank: int, node: str, readings: Mapping[str, Value], notes: Sequence[str]
+) -> Captured:
+    threads = _json(readings.get("job.stack.threads"))
+    own = [note for note in notes if note.startswith(f"rank {rank}:")] or list(notes)
+    return Captured(
+        rank,
+        node,
+        threads,
+        str(readings.get("job.stack.state", "")),
+        str(readings.get("job.stack.kernel_wait", "")),
+        _json(readings.get("job.stack.children")),
+        "" if threads else "; ".join(own) or "no stack and no reason given",
+    )
+
+
+def _json(value: Value | None) -> object:
+    try:
+        return json.loads(str(value)) if value else None
+    except ValueError:
+        return None
+
+
+def _document(one: Captured) -> dict[str, object]:
+    return {
+        "rank": one.rank, "node": one.node, "state": one.state, "kernel_wait": one.kernel_wait,
+        "threads": one.threads, "children": one.children, "note": one.note,
+    }  # fmt: skip
+
+
+def analyse_folder(folder: Path, job: Job) -> StackAnalysis:
+    """The analysis of a folder: the last round names the hang, all rounds the slow group.
+
+    Raises:
+        UsageError: There is no such folder, or no rank's file in it.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such directory")
+    rounds = [_load_round(path) for path in _round_dirs(folder)]
+    rounds = [stacks for stacks in rounds if stacks]
+    if not rounds:
+        raise UsageError(
+            f"{folder}: no stacks", hint="file names end in the rank: rank-00003.json, n3.txt"
+        )
+    result = analyse_stacks(rounds[-1], job)
+    slow = most_flagged(rounds, job) if len(rounds) > 1 else ()
+    notes = [*result.notes]
+    if slow:
+        names = ", ".join(f"{g.axis} {list(g.ranks)}" for g in slow[:3])
+        notes.append(f"flagged in most of {len(rounds)} rounds: {names}")
+    return replace(result, rounds=len(rounds), notes=tuple(notes))
+
+
+def _round_dirs(folder: Path) -> list[Path]:
+    rounds = [p for p in folder.iterdir() if p.is_dir() and _ROUND.fullmatch(p.name)]
+    return sorted(rounds, key=lambda p: int(p.name.split("-")[1])) or [folder]
+
+
+def _load_round(folder: Path) -> list[RankStack]:
+    stacks = []
+    for path in sorted(folder.iterdir()):
+        match = _RANK_FILE.search(path.name)
+        if match and path.is_file():
+            stacks.append(_load(path, int(match[1])))
+    return stacks
+
+
+def _load(path: Path, rank: int) -> RankStack:
+    """One file: what `stacks dump` wrote, or py-spy's own JSON or text."""
+    with path.open("rb") as stream:
+        text = stream.read(FILE_LIMIT_BYTES).decode("utf-8", "replace")
+    if path.suffix == ".txt":
+        return RankStack(rank, read_text(text))
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        return RankStack(rank, (), note=f"{path.name}: not JSON: {exc}")
+    if isinstance(value, list):
+        return RankStack(rank, read_threads(value))
+    if not isinstance(value, dict):
+        return RankStack(rank, (), note=f"{path.name}: neither a dump nor py-spy's JSON")
+    return RankStack(
+        rank,
+        read_threads(value.get("threads")),
+        str(value.get("state") or ""),
+        str(value.get("kernel_wait") or ""),
+        str(value.get("note") or ""),
+    )

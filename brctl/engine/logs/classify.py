@@ -1,0 +1,128 @@
+"""Classify logs: stream candidate lines into readers, judge each input and all together."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from brctl.engine.logs.anchor_scan import AnchorEngine, AnchorScan, open_engine
+from brctl.engine.logs.log_sources import list_inputs, read_blocks
+from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
+from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.judge import judge
+from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.signature import Signature
+from brctl.model.log_verdict import LogClassification, LogVerdict
+
+_SAMPLE_BYTES = 64 << 10
+_CONTROL_SHARE = 0.05
+_TEXT = bytes({*range(32, 127), *range(128, 256), *b"\t\n\r\f\v\b\x07\x1b"})
+"""Bytes of text in any encoding: random data has a tenth of others, logs next to none."""
+
+
+@dataclass(slots=True)
+class Classifier:
+    """Signatures compiled once; each input is read in one pass.
+
+    Attributes:
+        signatures: The shipped ones and the site's own.
+        clock_offsets_s: Seconds to add to an input's clock, by input name.
+    """
+
+    signatures: Sequence[Signature] = SHIPPED
+    clock_offsets_s: Mapping[str, float] = field(default_factory=dict)
+    engine: AnchorEngine = field(init=False)
+    _index: LineIndex = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.engine = open_engine(anchors_of(self.signatures))
+        self._index = LineIndex(self.signatures)
+
+    def classify_paths(self, paths: Iterable[Path]) -> LogClassification:
+        """Files and directories; `-` is standard input."""
+        notes: list[str] = []
+        files = [
+            f for path in paths for f in ([path] if str(path) == "-" else list_inputs(path, notes))
+        ]
+        return self.classify_inputs((str(f), self._blocks(f)) for f in files)
+
+    def classify_inputs(
+        self,
+        inputs: Iterable[tuple[str, "Blocks"]],
+        notes: Sequence[str] = (),
+        *,
+        complete: bool = True,
+    ) -> LogClassification:
+        """Named inputs, each a source of blocks; not `complete` when a log is known to be missing.
+
+        An empty log beside others that speak is quiet, as most ranks are; alone it is no answer.
+        """
+        items: list[LogVerdict] = []
+        everything: list[LogEvent] = []
+        unread = list(notes)
+        heard = False
+        for name, blocks in inputs:
+            events, said, seen = self.read_events(name, blocks)
+            items.append(judge(name, events, said, readable=seen))
+            everything += events
+            unread += said
+            heard = heard or seen
+            complete = complete and (seen or blocks.is_empty)
+        items.sort(key=lambda item: item.name)
+        overall = judge("", everything, unread, readable=heard and complete)
+        return LogClassification(tuple(items), overall)
+
+    def read_events(self, name: str, blocks: "Blocks") -> tuple[list[LogEvent], list[str], bool]:
+        """Events of one input, notes on what could not be read, and whether anything was."""
+        scan = AnchorScan(self.engine)
+        reader = LineReader(name, self._index, self.clock_offsets_s.get(name, 0.0))
+        size = zeros = 0
+        text = True
+        for block in blocks:
+            text = text and (size > 0 or not _is_binary(block))
+            size += len(block)
+            zeros += block.count(0)
+            for line in scan.feed(block):
+                reader.read(line.number, line.raw, line.anchors)
+        for line in scan.finish():
+            reader.read(line.number, line.raw, line.anchors)
+        notes = list(blocks.notes)
+        if not size:
+            notes.append(f"{name}: empty")
+        if zeros:
+            notes.append(f"{name}: {zeros} NUL bytes; binary or a sparse file after a crash")
+        if not text:
+            notes.append(f"{name}: binary, not a log")
+        if scan.long_lines:
+            notes.append(f"{name}: a line longer than 1 MiB was read in pieces")
+        seen = bool(size) and text and zeros * 10 < size and not blocks.failed
+        return reader.events(), notes, seen
+
+    def _blocks(self, path: Path) -> "Blocks":
+        notes: list[str] = []
+        return Blocks(read_blocks(path, notes), notes)
+
+
+def _is_binary(block: bytes) -> bool:
+    """Whether a first block holds more control characters than any log does."""
+    sample = block[:_SAMPLE_BYTES]
+    return len(sample.translate(None, _TEXT)) > _CONTROL_SHARE * len(sample)
+
+
+@dataclass(slots=True)
+class Blocks:
+    """The blocks of one input and what went wrong while reading them."""
+
+    source: Iterable[bytes]
+    notes: list[str] = field(default_factory=list)
+    failed: bool = False
+    is_empty: bool = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for block in self.source:
+                self.is_empty = self.is_empty and not block
+                yield block
+        except OSError as exc:
+            self.failed = True
+            self.is_empty = False
+            self.notes.append(f"cannot be read: {exc.strerror or exc}")

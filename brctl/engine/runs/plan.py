@@ -1,0 +1,301 @@
+"""Observe and plan for real: what a playbook would do now, what the guards say, who must agree."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from brctl.actions.contract import ActionFailed
+from brctl.actions.registry import action_of
+from brctl.engine.runs.context import Ground
+from brctl.engine.runs.guard_facts import Guarding, demands_by_guards, refusal, way_out
+from brctl.engine.runs.node_facts import facts_for, verdicts_of
+from brctl.engine.runs.run_files import RunInputs
+from brctl.engine.runs.run_site import RunSite
+from brctl.model.errors import GuardError, UsageError, did_you_mean
+from brctl.model.jobs.job import Job
+from brctl.model.nodeset import fold
+from brctl.model.runs.plan import Change, GuardResult, Plan, PlannedStep, Sign
+from brctl.model.runs.playbook import InputType, Json, Playbook, Step
+from brctl.model.verdict import Verdict
+from brctl.playbook.approvals import Demand, demands_of, strictest
+from brctl.playbook.expressions import ExpressionError, Scope, is_true
+from brctl.playbook.lanes import Waves, instance_of, waves_of
+from brctl.playbook.overrides import Override
+from brctl.playbook.plan import (
+    arguments_of,
+    digest_of,
+    gives_back,
+    job_scope,
+    longest_path_s,
+    nodes_named,
+    nodes_taken,
+    read_input,
+    scope_of,
+    verdict_scope,
+)
+from brctl.playbook.run_record import RunRecord, blank_record
+
+LANES_AT_ONCE = 8
+"""Nodes of `for_each` that are planned side by side; some verbs ask the scheduler each time."""
+
+UNBORN = "R-new"
+"""The name a plan stands under until its run exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A playbook ready to run: nothing was changed yet."""
+
+    playbook: Playbook
+    inputs: RunInputs
+    plan: Plan
+
+
+async def prepare(
+    ground: Ground,
+    playbook: Playbook,
+    verdict: Verdict | None = None,
+    settings: Mapping[str, Json] | None = None,
+    override: Override | None = None,
+) -> Prepared:
+    """Resolve inputs, look at the world, plan every step and ask the guards.
+
+    Raises:
+        UsageError: An input is missing, unknown or does not fit.
+    """
+    inputs = await resolve_inputs(ground, playbook, verdict, settings or {})
+    site = RunSite(ground, UNBORN, ground.state_dir)
+    scope = scope_of(inputs.inputs, inputs.verdict, inputs.job, "", blank_record(playbook))
+    waves = waves_of(playbook, scope)
+    lanes = [node for wave in waves for node in wave]
+    _refuse_strangers(ground, [node for node in lanes if node])
+    inputs = replace(inputs, verdicts=verdicts_of(ground.state_dir, list(filter(None, lanes))))
+    blank = blank_record(playbook, waves)
+    planner = _Planner(ground, site, playbook, inputs, blank)
+    planned = await asyncio.gather(*(planner.plan(node) for node in lanes))
+    steps = [step for lane in planned for step in lane]
+    taken = nodes_taken(playbook, [planner.scopes[node] for node in lanes])
+    guarding = Guarding(ground, playbook, site, blank, override)
+    guards = await guarding.check(inputs, scope, taken, at_once=planner.at_once(waves))
+    steps = [_unless_passed_over(step, guards) for step in steps]
+    demands = (*demands_on(ground, playbook, scope), *demands_by_guards(guards))
+    changes: list[Json] = [
+        [
+            instance_of(step.id, step.node),
+            step.skipped,
+            *([c.sign.value, c.subject, c.what] for c in step.changes),
+        ]
+        for step in steps
+    ]
+    return Prepared(
+        playbook,
+        inputs,
+        Plan(
+            playbook=playbook.name,
+            playbook_sha256=playbook.sha256,
+            verdict=inputs.verdict_id,
+            inputs=inputs.inputs,
+            nodes=nodes_named(playbook, inputs.inputs),
+            steps=tuple(steps),
+            guards=guards,
+            people=strictest(demands),
+            roles=tuple(sorted({demand.role for demand in demands if demand.role})),
+            gate_before=playbook.approval.gate_before if playbook.approval else "",
+            longest_path_s=longest_path_s(playbook, blank),
+            planned_at=ground.now(),
+            digest=digest_of(playbook.sha256, inputs.inputs, inputs.verdict_id, changes),
+            waves=waves if playbook.for_each else (),
+            pause=_pause(playbook),
+        ),
+    )
+
+
+def refuse_guarded(prepared: Prepared) -> None:
+    """End here when a guard says no: nothing has changed.
+
+    Raises:
+        GuardError: With number, limit, file, line and the way out.
+    """
+    said = refusal(prepared.plan.guards)
+    if said:
+        raise GuardError(f"refused by {said}. Nothing changed.", hint=way_out(prepared.plan.guards))
+
+
+def demands_on(ground: Ground, playbook: Playbook, scope: Scope) -> tuple[Demand, ...]:
+    """Who must say yes: what the playbook asks for, and every file of the site."""
+    inputs = scope["inputs"]
+    named = nodes_named(playbook, inputs if isinstance(inputs, Mapping) else {})
+    site_scope: Scope = {
+        "verdict": scope["verdict"],
+        "job": scope["job"],
+        "nodes": len(named),
+        "playbook": playbook.name,
+    }
+    return demands_of(playbook, ground.guards.approval, scope, site_scope)
+
+
+async def resolve_inputs(
+    ground: Ground, playbook: Playbook, verdict: Verdict | None, settings: Mapping[str, Json]
+) -> RunInputs:
+    """Values for every input: what was set, then the verdict's, then the default."""
+    for name in settings:
+        if name not in playbook.inputs:
+            problem = did_you_mean(name, playbook.inputs)
+            raise UsageError(f"{playbook.name} has no input {name!r}; {problem}")
+    about = verdict_scope(verdict)
+    sources: dict[str, Json] = {"verdict.suspects": about["suspects"], "verdict.job": about["job"]}
+    values: dict[str, Json] = {}
+    for name, spec in playbook.inputs.items():
+        if spec.source == "nodes.job" and not settings.get(name):
+            sources[spec.source] = await _job_on(ground, name, nodes_named(playbook, values))
+        value = settings.get(name, sources.get(spec.source) or spec.default)
+        if value in (None, "", []):
+            if spec.required:
+                raise UsageError(f"{playbook.name} needs `--set {name}=...` ({spec.type})")
+            values[name] = [] if spec.type is InputType.NODESET else ""
+            continue
+        if spec.type is InputType.NODESET and isinstance(value, str) and "@" in value:
+            value = list(ground.select(value, await _cordon_groups(ground)))
+        try:
+            values[name] = read_input(spec, value)
+        except ValueError as exc:
+            raise UsageError(f"input `{name}`: {exc}") from exc
+    job = await _job_of(ground, playbook, values)
+    named = nodes_named(playbook, values)
+    _refuse_strangers(ground, named)
+    scope = job_scope(job, named)
+    return RunInputs(values, about, verdict.id if verdict else "", scope)
+
+
+async def _job_on(ground: Ground, name: str, nodes: Sequence[str]) -> str:
+    """The job on these nodes; "" where there is none.
+
+    Raises:
+        UsageError: There are several, and a person must say which.
+    """
+    found = {
+        job.name: [n for n in nodes if n in job.nodes]
+        for job in await ground.jobs()
+        if set(nodes) & set(job.nodes)
+    }
+    if len(found) > 1:
+        said = ", ".join(f"{job} on {fold(members)}" for job, members in sorted(found.items()))
+        hint = f"one after the other: --set {name}={min(found)}"
+        raise UsageError(f"several jobs run on these nodes: {said}", hint=hint)
+    return next(iter(found), "")
+
+
+async def _cordon_groups(ground: Ground) -> dict[str, list[str]]:
+    """`@cordoned`, and `@by:brctl`, `@by:ann` for whose cordons they are."""
+    cordons = await ground.backend.cordons()
+    groups: dict[str, list[str]] = {"cordoned": list(cordons), "by:brctl": []}
+    for name, cordon in cordons.items():
+        groups.setdefault(f"by:{cordon.owner.partition(':')[0]}", []).append(name)
+    return groups
+
+
+async def _job_of(ground: Ground, playbook: Playbook, values: Mapping[str, Json]) -> Job | None:
+    for name, spec in playbook.inputs.items():
+        if spec.type is InputType.JOB and values.get(name):
+            return await ground.job(str(values[name]))
+    return None
+
+
+def _refuse_strangers(ground: Ground, nodes: Sequence[str]) -> None:
+    for node in nodes:
+        if node not in ground.inventory.nodes:
+            problem = did_you_mean(node, ground.inventory.nodes)
+            raise UsageError(f"{node!r} is not in the inventory; {problem}")
+
+
+def skip_reason(step: Step, scope: Scope) -> str | None:
+    """Why a step does not run, "" when that is not known yet, or None when it does.
+
+    Raises:
+        ExpressionError: The condition cannot be evaluated.
+    """
+    for text, wanted in ((step.when, True), (step.skip_if, False)):
+        if text:
+            value = is_true(text, scope)
+            if value is None:
+                return ""
+            if value is not wanted:
+                return f"{'when' if wanted else 'skip_if'}: {text}"
+    return None
+
+
+def _unless_passed_over(step: PlannedStep, guards: Sequence[GuardResult]) -> PlannedStep:
+    """A node that a guard passes over has no steps."""
+    why = "; ".join(guard.sentence for guard in guards if step.node and step.node in guard.skips)
+    return replace(step, changes=(), skipped=why) if why else step
+
+
+def _pause(playbook: Playbook) -> str:
+    """When failed nodes make the run wait for a person, in words; "" for never."""
+    each = playbook.for_each
+    if each is None:
+        return ""
+    limits = ["a canary fails"] if each.canary else []
+    if each.max_failed_count is not None:
+        limits.append(f"more than {each.max_failed_count} nodes fail")
+    if each.max_failed_ratio is not None:
+        limits.append(f"more than {each.max_failed_ratio:.0%} of the nodes so far fail")
+    return " or ".join(limits)
+
+
+class _Planner:
+    """Plans the steps of every lane."""
+
+    def __init__(
+        self, ground: Ground, site: RunSite, playbook: Playbook, inputs: RunInputs, blank: RunRecord
+    ) -> None:
+        self._ground = ground
+        self._site = site
+        self._playbook = playbook
+        self._inputs = inputs
+        self._blank = blank
+        self.scopes: dict[str, Scope] = {}
+        self._room = asyncio.Semaphore(LANES_AT_ONCE)
+
+    async def plan(self, node: str) -> list[PlannedStep]:
+        """What the steps would do for one node, or for the whole run without `for_each`."""
+        async with self._room:
+            return await self._plan(node)
+
+    async def _plan(self, node: str) -> list[PlannedStep]:
+        facts: dict[str, Json] = {}
+        for step in self._playbook.steps if node else ():
+            facts |= await facts_for(self._ground, step, node)
+        i, known = self._inputs, {"verdicts": self._inputs.verdicts, "facts": {node: facts}}
+        scope = scope_of(i.inputs, i.verdict, i.job, "", self._blank, node, known)
+        self.scopes[node] = scope
+        return [await _plan_step(self._site, step, scope, node) for step in self._playbook.steps]
+
+    def at_once(self, waves: Waves) -> Waves:
+        """The nodes that each batch takes, where a batch is given back before the next begins."""
+        if not gives_back(self._playbook):
+            return ()
+        return tuple(nodes_taken(self._playbook, [self.scopes[n] for n in wave]) for wave in waves)
+
+
+async def _plan_step(site: RunSite, step: Step, scope: Scope, node: str) -> PlannedStep:
+    given: Mapping[str, Json] = {}
+    changes: Sequence[Change] = ()
+    try:
+        given = arguments_of(step, scope)
+        skipped = "only after a failure" if step.after == "failure" else skip_reason(step, scope)
+        if not skipped:
+            changes = await action_of(step, instance_of(step.id, node)).plan(site, given)
+    except (ActionFailed, ExpressionError) as exc:
+        skipped, changes = None, (Change(Sign.ALTER, step.id, f"cannot be planned: {exc}"),)
+    return PlannedStep(
+        id=step.id,
+        name=step.name,
+        uses=step.verb,
+        safety=step.safety,
+        arguments=given,
+        changes=tuple(changes),
+        skipped=skipped or ("decided during the run" if skipped == "" else ""),
+        undoable=step.undo is not None,
+        node=node,
+    )

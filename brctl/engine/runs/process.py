@@ -1,0 +1,225 @@
+"""A run is a process of its own: `python -m brctl.engine.runs.process RUN_DIR`.
+
+It owns its folder by a kernel lock, so closing a terminal, losing SSH or ending the TUI never stops
+it, and two of them can never run the same run. Its exit code is the run's.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from brctl import __version__
+from brctl.actions.child import end_children
+from brctl.engine.controller.wiring import open_world
+from brctl.engine.incidents.notify_runs import RunBell
+from brctl.engine.incidents.verdict_store import close_acted_on
+from brctl.engine.runs.context import Ground, WorldGround
+from brctl.engine.runs.executor import Executor
+from brctl.engine.runs.hooks import run_hooks
+from brctl.engine.runs.run_files import (
+    PLAN,
+    PastResult,
+    Request,
+    frozen_playbook,
+    load_inputs,
+    load_request,
+    read_json,
+    save_result,
+)
+from brctl.engine.runs.run_site import RunSite
+from brctl.engine.runs.session import Ending, RunDesk
+from brctl.engine.runs.wait import WAIT_MODULE, become
+from brctl.journal.locks import LEASE_S
+from brctl.journal.store import Journal, owning, read_journal
+from brctl.library.config import load_settings
+from brctl.model.errors import BrctlError, LockedError
+from brctl.model.exit_codes import ExitCode
+from brctl.model.runs.event import EVENTS_VERSION, EventType
+from brctl.model.runs.playbook import Json
+from brctl.playbook.direction import may_turn
+from brctl.playbook.guards import lock_keys
+from brctl.playbook.lanes import waves_of
+from brctl.playbook.plan import nodes_named
+from brctl.playbook.run_record import lane_row, replay
+from brctl.playbook.steps import StepState
+
+OpenGround = Callable[[Request], AbstractAsyncContextManager[Ground]]
+OpenJournal = Callable[[Path], Journal]
+_SIGNALS = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
+
+
+@asynccontextmanager
+async def open_ground(request: Request) -> AsyncIterator[Ground]:
+    """The context the run was started in, opened again."""
+    config = Path(request.config) if request.config else None
+    settings = load_settings(os.environ, request.context or None, config)
+    async with open_world(settings) as world:
+        yield WorldGround(world)
+
+
+async def carry_out(
+    run_dir: Path, open_ground: OpenGround = open_ground, open_journal: OpenJournal = Journal
+) -> ExitCode:
+    """Run, resume or roll back, as the request in the folder says."""
+    request, bell = load_request(run_dir), RunBell(run_dir)
+    try:
+        with owning(run_dir):
+            async with open_ground(request) as ground:
+                bell.started(ground)
+                return await _carry_out(run_dir, request, ground, open_journal)
+    finally:
+        # Whoever resumes the run need not wait until people are told how this part of it ended.
+        await bell.ended()
+
+
+async def _carry_out(
+    run_dir: Path, request: Request, ground: Ground, open_journal: OpenJournal
+) -> ExitCode:
+    playbook, inputs = frozen_playbook(run_dir), load_inputs(run_dir)
+    recording = read_journal(run_dir)
+    record = replay(playbook, recording.events)
+    journal = open_journal(run_dir)
+    digest = str(read_json(run_dir / PLAN)["digest"])
+    site = RunSite(ground, run_dir.name, run_dir)
+    desk = RunDesk(ground, playbook, inputs, request, digest, journal, record, site)
+    started = ground.now()
+    try:
+        _open_journal(desk, recording.damage)
+        keys = lock_keys(playbook, inputs.inputs)
+        ending = await _with_lease(desk, keys)
+        seconds = (ground.now() - started).total_seconds()
+        save_result(
+            run_dir,
+            PastResult(
+                run=run_dir.name,
+                playbook=playbook.name,
+                verdict=inputs.verdict_id,
+                nodes=nodes_named(playbook, inputs.inputs),
+                taken=desk.taken(),
+                job=str(inputs.job["name"]),
+                by=request.by,
+                result=ending.result,
+                exit_code=int(ending.exit_code),
+                seconds=round(seconds, 3),
+                ended_at=ground.now(),
+                steps={name: step.state.value for name, step in record.steps.items()},
+                lanes={node: lane_row(lane) for node, lane in record.lanes.items() if node},
+            ),
+        )
+        if ending.result == "ok" and inputs.verdict_id:
+            close_acted_on(ground.state_dir, inputs.verdict_id, run_dir.name)
+        desk.write(
+            EventType.END,
+            {"exit_code": int(ending.exit_code), "result": ending.result, "why": ending.why},
+        )
+    finally:
+        journal.close()
+    return ending.exit_code
+
+
+def _open_journal(desk: RunDesk, damage: tuple[str, ...]) -> None:
+    if not desk.record.started:
+        desk.write(EventType.VERSION, {"events": EVENTS_VERSION, "brctl": __version__})
+        desk.write(
+            EventType.RUN_STARTED,
+            {
+                "playbook": desk.playbook.name,
+                "sha256": desk.playbook.sha256,
+                "by": desk.request.by,
+                "pid": os.getpid(),
+                **_waves(desk),
+            },
+        )
+        return
+    desk.write(
+        EventType.RUN_RESUMED,
+        {
+            "by": desk.request.by,
+            "pid": os.getpid(),
+            "forward": desk.request.forward and may_turn(desk.record),
+            "in_doubt": list(desk.record.in_state(StepState.UNCERTAIN)),
+            "damage": list(damage),
+        },
+    )
+
+
+def _waves(desk: RunDesk) -> dict[str, Json]:
+    """The nodes of `for_each` as they are chosen now; a resumed run keeps to them."""
+    if desk.playbook.for_each is None:
+        return {}
+    return {"waves": [list(wave) for wave in waves_of(desk.playbook, desk.scope())]}
+
+
+async def _with_lease(desk: RunDesk, keys: tuple[str, ...]) -> Ending:
+    """Hold the leases while the steps run, and let go of them however it ends."""
+    executor = Executor(desk)
+    try:
+        desk.lease = desk.leases.acquire(keys, desk.site.run, desk.ground.now())
+    except LockedError as exc:
+        return Ending("locked", ExitCode.LOCKED, str(exc))
+    renewing = asyncio.create_task(_keep(desk))
+    loop = asyncio.get_running_loop()
+    for number, code in _SIGNALS.items():
+        loop.add_signal_handler(number, _interrupt, executor, code)
+    try:
+        ending = await executor.run()
+        await run_hooks(desk, ending)
+    except LockedError as exc:
+        # Fenced: another run holds our nodes now, so nothing more may be written or done.
+        desk.lease = None
+        return Ending("needs_human", ExitCode.NEEDS_HUMAN, str(exc))
+    finally:
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+        if desk.lease is not None:
+            desk.leases.release(desk.lease)
+            desk.lease = None
+    return ending
+
+
+def _interrupt(executor: Executor, code: ExitCode) -> None:
+    """Once: finish the step and stop. Twice: stop now, the step stays in doubt."""
+    if executor.brake.interrupted is not None:
+        end_children()
+        os._exit(int(code))
+    executor.brake.interrupted = code
+
+
+async def _keep(desk: RunDesk) -> None:
+    while desk.lease is not None:
+        await asyncio.sleep(LEASE_S / 3)
+        with contextlib.suppress(LockedError, OSError):
+            # A lost lease shows at the next write, where it can stop the run.
+            desk.leases.renew(desk.lease, desk.ground.now())
+
+
+def main(
+    argv: list[str], open_ground: OpenGround = open_ground, open_journal: OpenJournal = Journal
+) -> int:
+    """Entry of the process; what goes wrong is in `run.log` beside the journal."""
+    try:
+        return int(asyncio.run(carry_out(Path(argv[0]), open_ground, open_journal)))
+    except BrctlError as exc:
+        print(f"error: {exc}", file=sys.stderr)  # noqa: T201 - the run's own log
+        return int(exc.exit_code)
+    except OSError as exc:
+        print(f"error: {exc}; the run can be resumed", file=sys.stderr)  # noqa: T201 - as above
+        return int(ExitCode.UNAVAILABLE)
+    except Exception:  # noqa: BLE001 - the last resort of this process
+        traceback.print_exc()
+        return int(ExitCode.BUG)
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    if code == ExitCode.WAITING:
+        become(WAIT_MODULE, Path(sys.argv[1]))
+    sys.exit(code)

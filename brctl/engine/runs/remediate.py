@@ -1,0 +1,300 @@
+"""Start, resume, approve and take back runs; every front end acts through here.
+
+A run is started in a process of its own and followed through its journal.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from subprocess import DEVNULL
+
+from brctl.engine.runs.context import Ground
+from brctl.engine.runs.plan import Prepared, prepare, refuse_guarded
+from brctl.engine.runs.run_files import (
+    INPUTS,
+    PLAN,
+    PLAYBOOK,
+    Approval,
+    PastResult,
+    Request,
+    add_approval,
+    frozen_playbook,
+    listed_playbook,
+    load_inputs,
+    load_request,
+    load_result,
+    plan_document,
+    save_inputs,
+    save_request,
+    write_json,
+)
+from brctl.engine.runs.wait import let_expire, overdue
+from brctl.journal.store import (
+    is_running,
+    new_run,
+    private_dir,
+    read_journal,
+    run_dirs,
+    write_private,
+)
+from brctl.model.errors import GuardError, LockedError, UsageError
+from brctl.model.runs.event import EventType
+from brctl.model.runs.playbook import Json, Playbook
+from brctl.model.units import describe_duration, parse_rfc3339
+from brctl.model.verdict import Verdict
+from brctl.playbook.approvals import GroupsOf, read_demand, why_not_counted
+from brctl.playbook.direction import Direction, direction_of, may_turn
+from brctl.playbook.overrides import Override
+from brctl.playbook.plan import nodes_named
+from brctl.playbook.run_record import TAKEN_BACK, RunRecord, replay
+from brctl.playbook.steps import StepState
+
+__all__ = ["prepare", "refuse_guarded"]
+
+SAVED_PLAN_S = 1800.0
+DETACHED: Sequence[str] = ("/bin/sh", "-c", '"$@" &', "sh")
+"""Starts its arguments and ends: the run outlives us, and whoever started it need not reap it."""
+
+RUN_PROGRAM: Sequence[str] = (sys.executable, "-m", "brctl.engine.runs.process")
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run as it stands now."""
+
+    run: str
+    run_dir: Path
+    playbook: Playbook
+    record: RunRecord
+    result: PastResult | None
+    running: bool
+    damage: tuple[str, ...]
+    began_at: datetime | None
+    last_at: datetime | None
+
+    @property
+    def state(self) -> str:
+        """`running`, the result, or `lost` when its process died before the end."""
+        if self.running:
+            return "running"
+        return self.record.result or "lost"
+
+    @property
+    def seconds(self) -> float:
+        """From its first line to its last."""
+        if self.began_at is None or self.last_at is None:
+            return 0.0
+        return (self.last_at - self.began_at).total_seconds()
+
+
+def create_run(ground: Ground, prepared: Prepared, request: Request) -> Path:
+    """The folder of a new run with everything its process needs; nothing runs yet.
+
+    Raises:
+        GuardError: A guard refuses; no folder is made.
+    """
+    refuse_guarded(prepared)
+    run_dir = new_run(ground.state_dir)
+    private_dir(run_dir / "stdout")
+    write_private(run_dir / PLAYBOOK, prepared.playbook.text)
+    save_inputs(run_dir, prepared.inputs)
+    write_json(run_dir / PLAN, plan_document(prepared.plan))
+    save_request(run_dir, request)
+    return run_dir
+
+
+async def start_run(
+    ground: Ground,
+    prepared: Prepared,
+    request: Request,
+    program: Sequence[str] = RUN_PROGRAM,
+) -> Path:
+    """Create a run and start its process; follow it with `journal.follow`."""
+    run_dir = create_run(ground, prepared, request)
+    await spawn(run_dir, program)
+    return run_dir
+
+
+async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> None:
+    """Start the process that owns a run, in a session of its own and as nobody's child.
+
+    Raises:
+        LockedError: One is running already.
+    """
+    if is_running(run_dir):
+        raise LockedError(f"{run_dir.name} is running", hint=f"brctl play show {run_dir.name}")
+    log = os.open(run_dir / "stdout" / "run.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *DETACHED,
+            *program,
+            str(run_dir),
+            stdin=DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+    await process.wait()
+
+
+async def resume(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> None:
+    """Let a run go on where its journal stands."""
+    save_request(run_dir, _same_world(run_dir, request))
+    await spawn(run_dir, program)
+
+
+async def expire_overdue(state_dir: Path, at: datetime) -> tuple[str, ...]:
+    """Carry on with runs whose approval expired while no process was left to notice."""
+    found = overdue(state_dir, at)
+    for run_dir in found:
+        let_expire(run_dir)
+        await spawn(run_dir)
+    return tuple(run_dir.name for run_dir in found)
+
+
+def way_of(run: RunView, *, undo: bool = False, forward: bool = False) -> Direction:
+    """Which way this run would go on.
+
+    Raises:
+        UsageError: Forward was asked for where nothing was taken back, or is being taken back.
+    """
+    if forward and not may_turn(run.record):
+        raise UsageError(
+            f"--forward is for a run whose rollback ended before it was through; {run.run} is"
+            f" {run.state}",
+            hint=f"brctl play show {run.run}",
+        )
+    if undo:
+        return Direction(forward=False)
+    return direction_of(run.playbook, run.record, wish=forward)
+
+
+async def roll_back(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> None:
+    """Take back what a run changed and nobody else changed since."""
+    await resume(run_dir, replace(request, undo=True), program)
+
+
+def _same_world(run_dir: Path, request: Request) -> Request:
+    """The context is the one the run was started in; an override lasts, but only its hour."""
+    first = load_request(run_dir)
+    override = request.override or first.override
+    return replace(request, context=first.context, config=first.config, override=override)
+
+
+async def prepare_saved(
+    ground: Ground,
+    playbook: Playbook,
+    saved: Mapping[str, Json],
+    verdict: Verdict | None,
+    override: Override | None = None,
+) -> Prepared:
+    """Plan again what was planned and saved; it must come out the same.
+
+    Raises:
+        GuardError: The playbook changed, the plan is too old, or the world moved.
+    """
+    inputs = saved.get("inputs")
+    if saved.get("playbook_sha256") != playbook.sha256:
+        raise GuardError(f"refused: {playbook.name} changed since it was planned")
+    age_s = (ground.now() - parse_rfc3339(str(saved.get("planned_at")))).total_seconds()
+    if age_s > SAVED_PLAN_S:
+        limit = describe_duration(SAVED_PLAN_S)
+        raise GuardError(f"refused: the plan is {describe_duration(age_s)} old, more than {limit}")
+    values = inputs if isinstance(inputs, dict) else {}
+    prepared = await prepare(ground, playbook, verdict, values, override)
+    if prepared.plan.digest != saved.get("digest"):
+        raise GuardError(
+            "refused: the world moved since the plan was saved. Nothing changed.",
+            hint=f"look at what changed: brctl play plan {playbook.name}",
+        )
+    return prepared
+
+
+def answer(ground: Ground, run_dir: Path, by: str, *, yes: bool, typed: str | None = None) -> None:
+    """Record one person's approval or denial; the run takes it up when it is resumed.
+
+    Raises:
+        UsageError: The run waits for nothing, or something else was typed.
+        GuardError: This person's yes does not count here.
+    """
+    run = view(run_dir)
+    if run.record.result != "waiting":
+        raise UsageError(f"{run.run} does not wait for an approval; it is {run.state}")
+    problem = why_not_answer(run_dir, by, ground.groups_of) if yes else None
+    if problem:
+        raise GuardError(f"refused: {problem}", hint=f"somebody else: brctl play approve {run.run}")
+    expected = waiting_for(run_dir)
+    if yes and typed is not None and typed.strip() != expected:
+        raise UsageError(f"type `{expected}` to approve, not `{typed}`")
+    question = str(_asked(run_dir).get("plan", ""))
+    add_approval(run_dir, Approval(by, ground.now(), question, yes))
+
+
+def why_not_answer(run_dir: Path, by: str, groups_of: GroupsOf) -> str | None:
+    """Why this person's yes would not help a waiting run, or None when it would."""
+    asked = [e for e in read_journal(run_dir).events if e.type is EventType.APPROVAL_ASKED]
+    rows = asked[-1].fields.get("demands") if asked else None
+    demands = [read_demand(row) for row in rows or () if isinstance(row, Mapping)]  # type: ignore[union-attr]  # a list, written by approving
+    return why_not_counted(demands, by, view(run_dir).record.started_by, groups_of)
+
+
+def waiting_for(run_dir: Path) -> str:
+    """What must be typed to approve a waiting run; "" when nothing was asked."""
+    return str(_asked(run_dir).get("answer", ""))
+
+
+def _asked(run_dir: Path) -> Mapping[str, Json]:
+    """The latest question of a run: an answer counts for this one and no other."""
+    asked = [e for e in read_journal(run_dir).events if e.type == "approval.asked"]
+    return asked[-1].fields if asked else {}
+
+
+def view(run_dir: Path) -> RunView:
+    """A run as its folder tells it."""
+    return _view(run_dir, frozen_playbook(run_dir))
+
+
+def _view(run_dir: Path, playbook: Playbook) -> RunView:
+    recording = read_journal(run_dir)
+    times = [event.at for event in recording.events]
+    return RunView(
+        run=run_dir.name,
+        run_dir=run_dir,
+        playbook=playbook,
+        record=replay(playbook, recording.events),
+        result=load_result(run_dir),
+        # After its last line a process still needs a moment to leave.
+        running=is_running(run_dir) and not recording.ended,
+        damage=recording.damage,
+        began_at=times[0] if times else None,
+        last_at=times[-1] if times else None,
+    )
+
+
+def three_lists(run: RunView, *, forward: bool = False) -> Mapping[str, tuple[str, ...]]:
+    """What a resume would not repeat, must look at, and has to do."""
+    again = TAKEN_BACK if forward else ()
+    return {
+        "done": run.record.in_state(StepState.DONE, StepState.SKIPPED),
+        "in_doubt": run.record.in_state(StepState.UNCERTAIN),
+        "to_do": run.record.in_state(StepState.PENDING, StepState.FAILED, *again),
+    }
+
+
+def history(state_dir: Path, node: str | None = None, by: str | None = None) -> Iterator[RunView]:
+    """All runs, newest first; those that name one node, or of one person."""
+    for run_dir in reversed(run_dirs(state_dir)):
+        if not (run_dir / INPUTS).exists():
+            continue
+        playbook = listed_playbook(run_dir)
+        if node and node not in nodes_named(playbook, load_inputs(run_dir).inputs):
+            continue
+        if by and load_request(run_dir).by != by:
+            continue
+        yield _view(run_dir, playbook)

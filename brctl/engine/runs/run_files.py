@@ -1,0 +1,291 @@
+"""The files of a run besides its journal: what was asked, what was planned, how it ended."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+
+from brctl.journal.store import PRIVATE_FILE, write_private
+from brctl.library.playbooks import read_playbook
+from brctl.model.errors import ConfigError
+from brctl.model.runs.plan import Plan
+from brctl.model.runs.playbook import Arguments, Json, Playbook
+from brctl.model.units import parse_rfc3339, rfc3339
+from brctl.playbook.overrides import Override
+
+PLAYBOOK, INPUTS, PLAN, RESULT = "playbook.yaml", "inputs.json", "plan.json", "result.json"
+REQUEST, APPROVALS = "request.json", "approvals.ndjson"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who asked for what, and how to open the same world again.
+
+    Attributes:
+        yes: `--yes` was given; counts for playbooks of low risk only.
+        typed: What was given with `--confirm`.
+        undo: Take everything back instead of going on.
+        forward: Do again what a rollback took back that could not be finished.
+        override: The guard this person lets the run pass.
+    """
+
+    by: str
+    context: str = ""
+    config: str = ""
+    yes: bool = False
+    typed: str | None = None
+    undo: bool = False
+    forward: bool = False
+    override: Override | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunInputs:
+    """What the expressions of a run read, frozen when it was planned.
+
+    Attributes:
+        verdicts: The newest verdict of each node of `for_each`.
+    """
+
+    inputs: Arguments
+    verdict: Arguments
+    verdict_id: str
+    job: Arguments
+    verdicts: Arguments = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One person's answer."""
+
+    by: str
+    at: datetime
+    plan: str
+    yes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PastResult:
+    """How a run ended, for `play history` and the guards that look back.
+
+    Attributes:
+        lanes: What became of each node of `for_each`.
+    """
+
+    run: str
+    playbook: str
+    verdict: str
+    nodes: tuple[str, ...]
+    taken: tuple[str, ...]
+    job: str
+    by: str
+    result: str
+    exit_code: int
+    seconds: float
+    ended_at: datetime
+    steps: Mapping[str, str] = field(default_factory=dict)
+    lanes: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+
+
+def write_json(path: Path, value: Json) -> None:
+    """Write plain data so that people can read it."""
+    write_private(path, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Json]:
+    """Plain data of one of our own files; a damaged one is an error, never empty."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError) as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc}") from exc
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: not a JSON object")
+    return value
+
+
+def save_request(run_dir: Path, request: Request) -> None:
+    """Leave for the run's process what it was asked."""
+    write_json(
+        run_dir / REQUEST,
+        {
+            "by": request.by,
+            "context": request.context,
+            "config": request.config,
+            "yes": request.yes,
+            "typed": request.typed,
+            "undo": request.undo,
+            "forward": request.forward,
+            "override": _override_document(request.override),
+        },
+    )
+
+
+def load_request(run_dir: Path) -> Request:
+    """What the run was asked last."""
+    row = read_json(run_dir / REQUEST)
+    row["override"] = _read_override(row.get("override"))  # type: ignore[assignment]  # read now
+    return Request(**row)  # type: ignore[arg-type]  # written by save_request
+
+
+def _override_document(override: Override | None) -> Json:
+    if override is None:
+        return None
+    return {
+        "guard": override.guard, "by": override.by, "why": override.why, "at": rfc3339(override.at),
+    }  # fmt: skip
+
+
+def _read_override(row: Json) -> Override | None:
+    if not isinstance(row, Mapping):
+        return None
+    at = parse_rfc3339(str(row["at"]))
+    return Override(str(row["guard"]), str(row["by"]), str(row["why"]), at)
+
+
+def save_inputs(run_dir: Path, inputs: RunInputs) -> None:
+    """Freeze what the expressions read."""
+    write_json(
+        run_dir / INPUTS,
+        {
+            "inputs": inputs.inputs,
+            "verdict": inputs.verdict,
+            "verdict_id": inputs.verdict_id,
+            "job": inputs.job,
+            "verdicts": inputs.verdicts,
+        },
+    )
+
+
+def load_inputs(run_dir: Path) -> RunInputs:
+    """What the expressions of a run read."""
+    return RunInputs(**read_json(run_dir / INPUTS))  # type: ignore[arg-type]  # written by save_inputs
+
+
+def frozen_playbook(run_dir: Path) -> Playbook:
+    """The text the run follows, whatever became of the file it was read from."""
+    path = run_dir / PLAYBOOK
+    return read_playbook(path.read_bytes(), str(path))
+
+
+def listed_playbook(run_dir: Path) -> Playbook:
+    """The same for lists of many runs: read once for each text, so its lines name no folder."""
+    return _read_text((run_dir / PLAYBOOK).read_bytes())
+
+
+@lru_cache(maxsize=64)
+def _read_text(raw: bytes) -> Playbook:
+    return read_playbook(raw, PLAYBOOK)
+
+
+def plan_document(plan: Plan) -> dict[str, Json]:
+    """A plan as plain data, for plan.json and `-o json`."""
+    return {
+        "playbook": plan.playbook,
+        "playbook_sha256": plan.playbook_sha256,
+        "verdict": plan.verdict or None,
+        "inputs": plan.inputs,
+        "nodes": list(plan.nodes),
+        "steps": [
+            {
+                "id": step.id,
+                **({"node": step.node} if step.node else {}),
+                "name": step.name,
+                "uses": step.uses,
+                "safety": step.safety.value,
+                "with": step.arguments,
+                "changes": [
+                    {"sign": c.sign.value, "object": c.subject, "what": c.what}
+                    for c in step.changes
+                ],
+                "skipped": step.skipped or None,
+                "undo": step.undoable,
+            }
+            for step in plan.steps
+        ],
+        "guards": [
+            {
+                "guard": g.kind,
+                "ok": g.ok,
+                "says": g.sentence,
+                "origin": g.origin,
+                "way_out": g.way_out or None,
+                "overridden_by": g.overridden_by or None,
+            }
+            for g in plan.guards
+        ],
+        "approval": {
+            "people": plan.people.value,
+            "roles": list(plan.roles),
+            "before": plan.gate_before or None,
+        },
+        **({"waves": [list(w) for w in plan.waves], "pause": plan.pause} if plan.waves else {}),
+        "longest_path_seconds": plan.longest_path_s,
+        "planned_at": rfc3339(plan.planned_at),
+        "digest": plan.digest,
+    }
+
+
+def add_approval(run_dir: Path, approval: Approval) -> None:
+    """Leave an answer for the run's process to find."""
+    line = {
+        "by": approval.by,
+        "at": rfc3339(approval.at),
+        "plan": approval.plan,
+        "yes": approval.yes,
+    }
+    descriptor = os.open(run_dir / APPROVALS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+    try:
+        os.write(descriptor, json.dumps(line).encode() + b"\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def load_approvals(run_dir: Path) -> tuple[Approval, ...]:
+    """Every answer given so far; a torn line is no answer."""
+    path = run_dir / APPROVALS
+    found = []
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            row = json.loads(line)
+            answer = Approval(row["by"], parse_rfc3339(row["at"]), row["plan"], row["yes"] is True)
+        except (ValueError, KeyError, TypeError):
+            continue
+        found.append(answer)
+    return tuple(found)
+
+
+def save_result(run_dir: Path, result: PastResult) -> None:
+    """Write how the run ended; the journal's END says the same."""
+    write_json(
+        run_dir / RESULT,
+        {
+            "run": result.run,
+            "playbook": result.playbook,
+            "verdict": result.verdict,
+            "nodes": list(result.nodes),
+            "taken": list(result.taken),
+            "job": result.job,
+            "by": result.by,
+            "result": result.result,
+            "exit_code": result.exit_code,
+            "seconds": result.seconds,
+            "ended_at": rfc3339(result.ended_at),
+            "steps": dict(result.steps),
+            **({"lanes": dict(result.lanes)} if result.lanes else {}),
+        },
+    )
+
+
+def load_result(run_dir: Path) -> PastResult | None:
+    """How a run ended; None while it runs or when it was cut off."""
+    if not (run_dir / RESULT).exists():
+        return None
+    row = read_json(run_dir / RESULT)
+    row["ended_at"] = parse_rfc3339(str(row["ended_at"]))  # type: ignore[assignment]  # a moment now
+    for key in ("nodes", "taken"):
+        row[key] = tuple(row[key])  # type: ignore[arg-type]  # a list, written by save_result
+    return PastResult(**row)  # type: ignore[arg-type]  # written by save_result

@@ -1,0 +1,139 @@
+"""What every part of a run's process works on: the world, the playbook, the journal, the record."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from brctl.engine.runs.context import Ground
+from brctl.engine.runs.run_files import Request, RunInputs
+from brctl.engine.runs.run_site import RunSite
+from brctl.journal.locks import Lease, Leases
+from brctl.journal.store import Journal
+from brctl.model.exit_codes import ExitCode
+from brctl.model.runs.event import Event, EventType
+from brctl.model.runs.playbook import Json, Playbook, Safety
+from brctl.playbook.expressions import Scope
+from brctl.playbook.lanes import ONLY, narrowed
+from brctl.playbook.plan import gives_back, nodes_taken, scope_of
+from brctl.playbook.run_record import RunRecord, apply_event
+from brctl.playbook.steps import StepState
+
+Batches = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run, or this part of it, ends."""
+
+    result: str
+    exit_code: ExitCode
+    why: str = ""
+
+
+class RunEnds(Exception):  # noqa: N818 - an outcome that stops the loop, not a mistake
+    """Stop the steps here, with this ending."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.result)
+        self.ending = ending
+
+
+class RunDesk:
+    """One run in one process; the journal is open and the run is owned."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        playbook: Playbook,
+        inputs: RunInputs,
+        request: Request,
+        digest: str,
+        journal: Journal,
+        record: RunRecord,
+        site: RunSite,
+    ) -> None:
+        self.ground = ground
+        self.playbook = playbook
+        self.inputs = inputs
+        self.request = request
+        self.digest = digest
+        self.record = record
+        self.site = site
+        self.leases = Leases(ground.state_dir)
+        self.lease: Lease | None = None
+        self.facts: dict[str, Json] = {}
+        self._journal = journal
+
+    def write(self, kind: EventType, fields: Mapping[str, Json]) -> Event:
+        """Record an event and carry it into the record; a fenced run can do neither.
+
+        Raises:
+            LockedError: Another run was granted our lease.
+        """
+        if self.lease is not None:
+            self.leases.verify(self.lease)
+        event = self._journal.append(kind, self.ground.now(), fields)
+        apply_event(self.record, event)
+        return event
+
+    def scope(self, node: str = ONLY) -> Scope:
+        """Every name an expression may read now; with a node, as that node's steps read it."""
+        return self._scope_with(self.inputs, node)
+
+    def _scope_with(self, i: RunInputs, node: str) -> Scope:
+        known = {"verdicts": i.verdicts, "facts": self.facts}
+        return scope_of(i.inputs, i.verdict, i.job, self.site.run, self.record, node, known)
+
+    def guarded(self, node: str) -> tuple[RunInputs, Scope]:
+        """What a guard looks at: one node of `for_each`, or all that are not through yet."""
+        lanes = self.record.lanes
+        keep = {node} if node else {n for n, lane in lanes.items() if not lane.result}
+        inputs = replace(
+            self.inputs, inputs=narrowed(self.playbook, self.inputs.inputs, keep, lanes)
+        )
+        return inputs, self._scope_with(inputs, ONLY)
+
+    def takes(self) -> tuple[str, ...]:
+        """The nodes this run takes out of service, of all its lanes."""
+        return nodes_taken(self.playbook, (self.scope(node) for node in self.record.lanes))
+
+    def takes_at_once(self, node: str) -> Batches:
+        """The same by batch, of the lanes that are not through: all batches, or this node's."""
+        if not gives_back(self.playbook):
+            return ()
+        waves = [wave for wave in self.record.waves if node in ("", *wave)]
+        open_lanes = [[n for n in wave if not self.record.lanes[n].result] for wave in waves]
+        return tuple(
+            nodes_taken(self.playbook, (self.scope(n) for n in lanes))
+            for lanes in open_lanes
+            if lanes
+        )
+
+    def since(self, started: datetime) -> float:
+        """Seconds since a moment, for the journal."""
+        return round((self.ground.now() - started).total_seconds(), 3)
+
+    def any_started(self) -> bool:
+        """Whether a step ever left its first state."""
+        return any(step.state is not StepState.PENDING for step in self.record.steps.values())
+
+    def anything_changed(self) -> bool:
+        """Whether something may be different because of this run."""
+        risky = (StepState.UNCERTAIN, StepState.FAILED, StepState.UNDO_FAILED)
+        return any(
+            (step.changed and step.state not in (StepState.UNDONE, StepState.SKIPPED))
+            or (step.state in risky and self._may_change(name) and step.acted)
+            for name, step in self.record.steps.items()
+        )
+
+    def _may_change(self, instance: str) -> bool:
+        return self.playbook.step(instance).safety is not Safety.READ
+
+    def taken(self) -> tuple[str, ...]:
+        """Nodes this run took out of service and did not give back."""
+        found: list[str] = []
+        for name, record in self.record.steps.items():
+            if self.playbook.step(name).uses == "node.cordon" and record.state is StepState.DONE:
+                value = record.out.get("cordoned")
+                found += [str(n) for n in value] if isinstance(value, list) else []
+        return tuple(dict.fromkeys(found))

@@ -1,0 +1,165 @@
+"""A site's own group test: one program, started once, one JSON line a round each way."""
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from brctl.engine.search.group_runner import (
+    RoundAnswer,
+    RoundOrder,
+    nothing_measured,
+    read_results,
+)
+from brctl.model.errors import UnavailableError, UsageError
+
+_LINE_LIMIT = 16 << 20
+_LAST_WORDS = 2000
+_PATIENCE_S = 2.0
+
+
+@dataclass(slots=True)
+class ExecRunner:
+    """Talks to the program; any breach of the protocol ends it, because answers could be late.
+
+    Attributes:
+        argv: Program and arguments; no shell reads them.
+    """
+
+    argv: tuple[str, ...]
+    process: asyncio.subprocess.Process | None = None
+    broken: str = ""
+    last_words: bytearray = field(default_factory=bytearray)
+    listener: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return "exec"
+
+    async def run(self, order: RoundOrder) -> RoundAnswer:
+        """Ask for one round; silence beyond the deadline is a breach."""
+        if self.broken:
+            return nothing_measured(order, self.broken)
+        process = await self._start()
+        try:
+            line = await asyncio.wait_for(self._ask(process, order), order.deadline_s)
+        except TimeoutError:
+            return await self._break(order, f"no answer within {order.deadline_s:.0f} s")
+        except ValueError:
+            return await self._break(order, f"a line longer than {_LINE_LIMIT >> 20} MiB")
+        except (BrokenPipeError, ConnectionResetError):
+            line = b""
+        if not line.endswith(b"\n"):
+            return await self._break(order, await self._epitaph(process))
+        return await self._read(order, line)
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        if self.process is None:
+            try:
+                self.process = await asyncio.create_subprocess_exec(
+                    *self.argv,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                    limit=_LINE_LIMIT,
+                    start_new_session=True,
+                )
+            except OSError as exc:
+                raise UnavailableError(f"exec:{shlex.join(self.argv)}: {exc.strerror}") from exc
+            self.listener = asyncio.create_task(self._listen(self.process))
+        return self.process
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        """Keep the end of what the program says on stderr, and never let it block on it."""
+        if process.stderr is None:
+            return
+        while chunk := await process.stderr.read(1 << 16):
+            self.last_words += chunk
+            del self.last_words[:-_LAST_WORDS]
+
+    async def _ask(self, process: asyncio.subprocess.Process, order: RoundOrder) -> bytes:
+        if process.stdin is None or process.stdout is None:
+            return b""
+        question = {
+            "round": order.number,
+            "op": order.op,
+            "size_bytes": order.size_bytes,
+            "reps": order.reps,
+            "groups": order.groups,
+        }
+        process.stdin.write(json.dumps(question).encode() + b"\n")
+        await process.stdin.drain()
+        return await process.stdout.readline()
+
+    async def _read(self, order: RoundOrder, line: bytes) -> RoundAnswer:
+        try:
+            answer = json.loads(line, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            return await self._break(order, f"not one JSON line: {line[:80]!r}")
+        if not isinstance(answer, dict) or not isinstance(answer.get("results"), list):
+            return await self._break(order, "the answer has no list `results`")
+        if answer.get("round", order.number) != order.number:
+            return await self._break(order, "the answer is to another round")
+        rows = answer["results"]
+        if len(rows) != len(order.groups):
+            return await self._break(order, f"{len(rows)} results for {len(order.groups)} groups")
+        results, notes = read_results(rows, order.reps)
+        return RoundAnswer(results, notes=tuple(notes))
+
+    async def _break(self, order: RoundOrder, why: str) -> RoundAnswer:
+        self.broken = f"exec:{os.path.basename(self.argv[0])}: {why}"
+        await self.close()
+        return nothing_measured(order, self.broken)
+
+    async def _epitaph(self, process: asyncio.subprocess.Process) -> str:
+        """How the program ended, with the end of what it said."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _PATIENCE_S)
+        words = self.last_words.decode(errors="replace").strip().splitlines()
+        said = f": {words[-1][:200]}" if words else ""
+        return f"ended with status {process.returncode} before it answered{said}"
+
+    async def close(self) -> None:
+        """End the program: end of input, then SIGTERM, then SIGKILL to its process group."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, number)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _PATIENCE_S)
+                break
+        # What the program started may hold its group, even when it has ended itself.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        if self.listener is not None:
+            self.listener.cancel()
+            await asyncio.gather(self.listener, return_exceptions=True)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def exec_runner(command: str) -> ExecRunner:
+    """The runner of `exec:COMMAND`, split as a shell splits words.
+
+    Raises:
+        UsageError: The command is empty or its quotes do not match.
+    """
+    try:
+        argv: Sequence[str] = shlex.split(command)
+    except ValueError as exc:
+        raise UsageError(f"exec:{command}: {exc}") from exc
+    if not argv:
+        raise UsageError("exec: needs a command, exec:'./group-test --fast'")
+    return ExecRunner(tuple(argv))

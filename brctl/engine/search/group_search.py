@@ -1,0 +1,47 @@
+"""Search nodes with collectives over SSH, for callers that have a world and want names back."""
+
+from collections.abc import Sequence
+
+from brctl.engine.controller.wiring import World
+from brctl.engine.search.bisect import BisectOptions, bisect
+from brctl.engine.search.bisect_inputs import labelled_leaves, leaves_for
+from brctl.engine.search.group_preflight import preflight
+from brctl.engine.search.group_runner import RoundOrder
+from brctl.engine.search.group_runner_torch import TorchRunner
+from brctl.localise.problem import Problem
+from brctl.model.localisation import Bisection, GroupResult
+
+ALONE_S = 60.0
+"""A collective inside one node that takes longer has hung."""
+
+
+async def test_groups(
+    world: World, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
+) -> tuple[GroupResult, ...]:
+    """One collective in each group, all side by side; a group that cannot start has no result."""
+    names = [node for group in groups for node in group]
+    runner = TorchRunner(world.transport, world.inventory.nodes, world.settings.ssh.fanout)
+    try:
+        before = await preflight(runner, names, RoundOrder(0, op, size_bytes, reps, (), ALONE_S))
+        fit = tuple(group for group in groups if set(group) <= set(before.nodes))
+        order = RoundOrder(1, op, size_bytes, reps, fit, ALONE_S)
+        found = (await runner.run(order)).results if fit else ()
+    finally:
+        await runner.close()
+    measured = dict(zip(fit, found, strict=True))
+    return tuple(measured.get(group, GroupResult(reps, None)) for group in groups)
+
+
+async def search_nodes(
+    world: World, names: Sequence[str], options: BisectOptions, reps: int
+) -> Bisection:
+    """What the group tests say of these nodes; the torch workers are ended whatever happens."""
+    runner = TorchRunner(world.transport, world.inventory.nodes, world.settings.ssh.fanout)
+    order = RoundOrder(0, options.op, options.size_bytes, reps, (), ALONE_S)
+    try:
+        before = await preflight(runner, tuple(names), order)
+        known = labelled_leaves(world.inventory, before.nodes)
+        problem = Problem(before.nodes, leaves_for(before.nodes, known), reps=reps)
+        return await bisect(problem, options, runner, world.now, before=before)
+    finally:
+        await runner.close()

@@ -1,0 +1,70 @@
+"""What a sweep from cron needs around it: one at a time, spread over hosts, written atomically."""
+
+import fcntl
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from brctl.engine.controller.wiring import World
+from brctl.engine.sweeps.history import SweepHistory
+from brctl.model.errors import ConfigError, LockedError
+from brctl.model.inventory import Node
+from brctl.model.sweeps.changes import Changes
+from brctl.model.sweeps.sweep import Sweep
+
+LOCK_MODES = ("skip", "wait", "fail")
+
+
+@contextmanager
+def sweep_lock(state_dir: Path, context: str, mode: str) -> Iterator[bool]:
+    """Hold the one sweep of this context; yields False when another holds it and mode is skip.
+
+    Raises:
+        LockedError: Another sweep runs and mode is fail.
+    """
+    folder = state_dir / "locks"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / f"sweep-{context}.lock").open("a+") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | (0 if mode == "wait" else fcntl.LOCK_NB))
+        except BlockingIOError as exc:
+            if mode == "fail":
+                raise LockedError("another sweep of this context is running") from exc
+            yield False
+        else:
+            yield True
+
+
+def jitter_s(host: str, spread_s: float) -> float:
+    """Seconds this host waits before it starts: always the same, evenly spread over hosts."""
+    return zlib.crc32(host.encode()) / 2**32 * spread_s
+
+
+def record_sweep(world: World, sweep: Sweep, reminder: timedelta) -> Changes:
+    """Add a sweep to the history and say what changed since the ones before."""
+    nodes = world.inventory.pick(node.node for node in sweep.nodes)
+    return SweepHistory(world.state_dir).record(sweep, labels_of(nodes), reminder)
+
+
+def labels_of(nodes: Iterable[Node]) -> Mapping[str, Mapping[str, str]]:
+    """What nodes may share when they fail together; behind a dead gateway that is the gateway."""
+    return {n.name: {**n.labels, "via": n.via} if n.via else n.labels for n in nodes}
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file whole: a collector never reads half of it.
+
+    Raises:
+        ConfigError: The file cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.chmod(0o644)
+        part.replace(path)
+    except OSError as exc:
+        part.unlink(missing_ok=True)
+        raise ConfigError(f"{path}: cannot be written: {exc.strerror}") from exc

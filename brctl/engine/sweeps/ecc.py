@@ -1,0 +1,70 @@
+"""Memory error counters, asked of the nodes now or read from the sweeps that are kept."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import datetime
+
+from brctl.engine.controller.wiring import World
+from brctl.engine.sweeps.sweep_store import all_sweeps
+from brctl.evidence.ecc import ecc_rows
+from brctl.library.parameters import fill_parameters
+from brctl.model.answer import Outcome
+from brctl.model.evidence import Gap, Subject
+from brctl.model.sweeps.ecc import EccRow
+from brctl.model.sweeps.report import NodeReport
+from brctl.sweep.stream import sweep
+
+ASKED = ("gpu.devices", "gpu.ecc")
+
+
+async def read_ecc(
+    world: World, names: Sequence[str]
+) -> tuple[tuple[EccRow, ...], tuple[Gap, ...]]:
+    """Counters of every GPU of some nodes, and the nodes that gave none."""
+    checks = {name: world.checks[name] for name in ASKED}
+    stream = sweep(
+        world.transport,
+        world.inventory.pick(names),
+        checks,
+        lambda node, check: fill_parameters(check, node, None),
+        limit=world.settings.ssh.fanout,
+        sudo=world.settings.ssh.sudo,
+        now=world.now,
+    )
+    async with aclosing(stream):
+        reports = {report.node: report async for report in stream}
+    jobs = {node: job.name for job in world.jobs.values() for node in job.nodes}
+    ordered = [reports[name] for name in names if name in reports]
+    rows = tuple(row for r in ordered for row in ecc_rows(r, jobs.get(r.node, "")))
+    return rows, tuple(gap for report in ordered for gap in _gaps(report))
+
+
+def _gaps(report: NodeReport) -> list[Gap]:
+    subject = Subject(report.node)
+    if report.outcome is not Outcome.ANSWERED:
+        return [Gap(subject, "gpu.ecc", report.detail or report.outcome.value)]
+    notes = [note for result in report.results for note in result.notes]
+    return [
+        Gap(subject, "gpu.ecc", note) for note in notes if not note.startswith("not supported: ")
+    ]
+
+
+def ecc_history(
+    world: World, node: str, gpu: int | None, since: datetime
+) -> tuple[tuple[datetime, EccRow], ...]:
+    """Counters of one node in the sweeps that are kept, oldest first, only where they changed."""
+    found: list[tuple[datetime, EccRow]] = []
+    last: dict[str, EccRow] = {}
+    for past in all_sweeps(world.state_dir):
+        reports = [seen.report for seen in past.nodes if seen.node == node]
+        if past.started_at < since or not reports:
+            continue
+        for row in ecc_rows(reports[0]):
+            # A sweep that asked other checks names the GPU without its counters.
+            if row.corrected is None or (gpu is not None and row.index != gpu):
+                continue
+            if last.get(row.device) != replace(row, job=""):
+                last[row.device] = row
+                found.append((past.started_at, row))
+    return tuple(found)

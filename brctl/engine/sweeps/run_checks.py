@@ -1,0 +1,184 @@
+"""Run checks on nodes and judge the answers: the one way every command looks at nodes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from brctl.engine.controller.wiring import World
+from brctl.engine.sweeps.busy_nodes import nodes_of_jobs, refuse_busy
+from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
+from brctl.engine.sweeps.sweep_store import latest_reports, save
+from brctl.evidence.assess import assess
+from brctl.evidence.baseline import Baseline, assess_baseline
+from brctl.evidence.peers import assess_peers
+from brctl.inventory.select import select
+from brctl.library.parameters import fill_parameters
+from brctl.model.errors import UsageError
+from brctl.model.evidence import Evidence, Gap
+from brctl.model.inventory import Inventory, Node
+from brctl.model.jobs.job import Job
+from brctl.model.sweeps.check import Check
+from brctl.model.sweeps.report import NodeReport
+from brctl.model.sweeps.sweep import NodeHealth, Sweep
+from brctl.sweep.stream import sweep
+from brctl.verdict.health import judge_node
+
+Progress = Callable[[NodeHealth], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to ask: which checks, of which job the nodes are.
+
+    Attributes:
+        level: Highest level of the checks that run; 1 is safe beside a job.
+        pattern: Shell-style pattern of check names; a check named exactly runs whatever its
+            profile.
+        profile: Only checks of this profile; a level above 1 adds the heavier ones of any.
+        job: Its ranks and directories are asked about on its own nodes.
+    """
+
+    level: int = 1
+    pattern: str = "*"
+    profile: str = "sweep"
+    job: Job | None = None
+
+
+def choose_nodes(
+    world: World,
+    include: str | None,
+    exclude: str | None,
+    more: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[str, ...]:
+    """Names of the nodes meant by -w and -x; all nodes of the inventory without -w."""
+    groups = {f"job:{name}": job.nodes for name, job in world.jobs.items()}
+    return select(world.inventory, include, exclude, {**groups, **(more or {})})
+
+
+def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, Check]:
+    """The checks a question means: up to its level, of its pattern.
+
+    Raises:
+        UsageError: No check matches.
+    """
+    chosen = {
+        name: check
+        for name, check in checks.items()
+        if check.level <= question.level
+        and fnmatchcase(name, question.pattern)
+        and (check.level > 1 or name == question.pattern or question.profile in check.profiles)
+        and (question.job is not None or "job" not in check.needs)
+    }
+    if not chosen:
+        known = ", ".join(sorted(checks))
+        raise UsageError(
+            f"no check matches {question.pattern!r} up to level {question.level}",
+            hint=f"known: {known}",
+        )
+    return chosen
+
+
+def refuse_heavy_on_busy(
+    world: World, names: Sequence[str], question: Question, *, hint: str
+) -> None:
+    """Checks that load a machine are not for nodes that carry ranks.
+
+    Raises:
+        GuardError: A check above level 1, or a disruptive one, meets a node with a job on it.
+    """
+    asked = choose_checks(world.checks, question).values()
+    if any(check.level > 1 or check.disruptive for check in asked):
+        refuse_busy(nodes_of_jobs(world), names, hint=hint)
+
+
+async def sweep_nodes(
+    world: World,
+    names: Sequence[str],
+    question: Question,
+    on_node: Progress | None = None,
+) -> Sweep:
+    """Ask nodes and judge each as it answers; every name appears in the result exactly once."""
+    started_at = world.now()
+    checks = askable(choose_checks(world.checks, question), names, question.pattern)
+    nodes = world.inventory.pick(names)
+    judged: dict[str, NodeHealth] = {}
+    before = latest_reports(world.state_dir)
+    async with AsyncExitStack() as stack:
+        stream = sweep(
+            world.transport,
+            nodes,
+            probed(checks),
+            lambda node, check: fill_parameters(check, node, _job_on(node, question.job)),
+            limit=world.settings.ssh.fanout,
+            sudo=world.settings.ssh.sudo,
+            now=world.now,
+        )
+        stack.push_async_callback(stream.aclose)
+        async for report in stream:
+            asked = probed(_asked(checks, report.node, question))
+            judged[report.node] = judge(report, asked, before.get(report.node))
+            if on_node is not None:
+                on_node(judged[report.node])
+    if any(check.together for check in checks.values()):
+        reports = await with_pairs(world, [judged[name].report for name in names], checks)
+        judged = {
+            r.node: judge(r, _asked(checks, r.node, question), before.get(r.node)) for r in reports
+        }
+    result = Sweep(
+        id=f"S-{started_at:%Y%m%dT%H%M%S%f}"[:-3],
+        level=question.level,
+        checks=tuple(sorted(checks)),
+        started_at=started_at,
+        seconds=(world.now() - started_at).total_seconds(),
+        nodes=compare([judged[name] for name in names], world.inventory, world.baseline),
+    )
+    save(world.state_dir, result)
+    return result
+
+
+def judge(
+    report: NodeReport, checks: Mapping[str, Check], previous: NodeReport | None
+) -> NodeHealth:
+    """One node's report as evidence, gaps and a state; counters grow since the previous one."""
+    answers = tuple(result for result in report.results if result.check in checks)
+    report = replace(report, results=answers)
+    assessment = assess(report, checks, previous)
+    return judge_node(report, assessment.evidence, assessment.gaps)
+
+
+def compare(
+    nodes: Sequence[NodeHealth], inventory: Inventory, baseline: Baseline | None
+) -> tuple[NodeHealth, ...]:
+    """The nodes, judged once more beside their peers and what was normal when it was learned."""
+    model = {name: node.labels.get("gpu_model", "") for name, node in inventory.nodes.items()}
+    found = assess_peers([node.report for node in nodes], lambda name: model.get(name, ""))
+    evidence: dict[str, list[Evidence]] = {}
+    if baseline is not None:
+        for node in nodes:
+            usual = assess_baseline(node.report, baseline, model.get(node.node, ""))
+            evidence.setdefault(node.node, []).extend(usual)
+    gaps: dict[str, list[Gap]] = {}
+    for item in found.evidence:
+        evidence.setdefault(item.subject.node, []).append(item)
+    for gap in found.gaps:
+        gaps.setdefault(gap.subject.node, []).append(gap)
+    return tuple(
+        judge_node(
+            node.report,
+            (*node.evidence, *evidence.get(node.node, ())),
+            (*node.gaps, *gaps.get(node.node, ())),
+        )
+        for node in nodes
+    )
+
+
+def _job_on(node: Node, job: Job | None) -> Job | None:
+    return job if job is not None and node.name in job.nodes else None
+
+
+def _asked(checks: Mapping[str, Check], node: str, question: Question) -> Mapping[str, Check]:
+    """The checks this node was asked: job checks only where the job has ranks."""
+    if question.job is not None and node in question.job.nodes:
+        return checks
+    return {name: check for name, check in checks.items() if "job" not in check.needs}

@@ -1,0 +1,42 @@
+"""What the flight recorders of all ranks say of each node, as evidence beside the rest."""
+
+from collections.abc import Sequence
+
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.hang import FlightRecorderAnalysis, SuspectRank, SuspectReason
+
+SOURCE = "flight-recorder"
+
+CERTAIN_NODES = 1
+"""One node that all others wait for is convicted; of several, some only queue behind the cause."""
+
+
+def assess_flight(analysis: FlightRecorderAnalysis) -> tuple[Evidence, ...]:
+    """One observation per suspect rank; none when nobody is waited for."""
+    nodes = {suspect.node for suspect in analysis.suspects if suspect.node}
+    return tuple(
+        Evidence(
+            kind=f"job.flight.{suspect.reason.value}",
+            subject=Subject(suspect.node, f"rank:{suspect.rank}"),
+            weight=_weight(suspect, nodes),
+            fault=FaultClass.HANG_MISMATCH,
+            role=Role.ROOT,
+            source=SOURCE,
+            text=f"{suspect.detail}; {_who_waits(suspect.waiting)}",
+            raw=f"group={suspect.group} sequence={suspect.sequence}",
+        )
+        for suspect in analysis.suspects
+        if suspect.node
+    )
+
+
+def _weight(suspect: SuspectRank, nodes: set[str]) -> Weight:
+    """A dump that is missing may only not have been fetched."""
+    if len(nodes) > CERTAIN_NODES or suspect.reason is SuspectReason.NO_DUMP:
+        return Weight.HINTS
+    return Weight.CONVICTS
+
+
+def _who_waits(ranks: Sequence[int]) -> str:
+    return f"{len(ranks)} ranks wait for it" if ranks else "nobody is seen to wait for it"

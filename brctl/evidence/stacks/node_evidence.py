@@ -1,0 +1,41 @@
+"""What the stacks of all ranks say of each node, as evidence beside what else is known."""
+
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.hang import StackAnalysis
+from brctl.model.jobs.job import Job
+
+SOURCE = "job.stacks"
+
+CERTAIN_NODES = 1
+"""One odd node among many equal ones is convicted; a whole parallel group is only hinted at:
+most of its nodes are healthy (the paper accepts 6 or 7 of 8)."""
+
+
+def assess_stacks(analysis: StackAnalysis, job: Job) -> tuple[Evidence, ...]:
+    """One observation per suspect node; none when all ranks stand in the same place."""
+    weight = Weight.CONVICTS if len(analysis.suspect_nodes) == CERTAIN_NODES else Weight.HINTS
+    return tuple(
+        Evidence(
+            kind="job.stacks.outlier",
+            subject=Subject(node),
+            weight=weight,
+            fault=FaultClass.HANG_MISMATCH,
+            role=Role.ROOT,
+            source=SOURCE,
+            text=f"{analysis.reason} ({_where(analysis, job, node)})",
+            raw=" < ".join(_stack_of(analysis, job, node))[:400],
+        )
+        for node in analysis.suspect_nodes
+    )
+
+
+def _where(analysis: StackAnalysis, job: Job, node: str) -> str:
+    ranks = [rank for rank in job.ranks_on(node) if rank in analysis.outliers]
+    named = ", ".join(map(str, ranks)) or "none of its own"
+    return f"outlying ranks on {node}: {named}"
+
+
+def _stack_of(analysis: StackAnalysis, job: Job, node: str) -> tuple[str, ...]:
+    ranks = set(job.ranks_on(node))
+    return next((g.stack for g in analysis.groups if ranks & set(g.ranks) and not g.dominant), ())

@@ -1,0 +1,142 @@
+"""The connection broker: keeps authenticated connections between brctl commands of one user.
+
+    python -m brctl.fanout.processes.broker SOCKET [IDLE_SECONDS]
+
+Started on demand by `BrokerTransport`; ends by itself when nobody asked for a while. It holds no
+state but connections: killing it loses nothing but the time of the next handshakes.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+
+from brctl.fanout.asyncssh.transport import AsyncsshTransport
+from brctl.fanout.descriptors import raise_descriptor_limit
+from brctl.fanout.gateway.transport import TreeTransport, open_asyncssh
+from brctl.fanout.processes.broker_wire import Reply, Request, read_request, send, unpack_settings
+from brctl.model.errors import BrctlError
+
+IDLE_S = 300.0
+KEPT = 4096
+"""Connections kept, about 60 KiB each."""
+LOCK_NAME = "broker.lock"
+"""Held by the one broker of a user; holds its process id."""
+
+_LOOK_S = 0.5
+
+
+class Broker:
+    """Serves one user's commands over kept connections, one transport per set of settings.
+
+    Args:
+        keep: Idle connections kept, for each set of settings.
+    """
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._transports: dict[bytes, AsyncsshTransport | TreeTransport] = {}
+        self._clients = 0
+        self.used_at = asyncio.get_running_loop().time()
+
+    def idle_s(self) -> float:
+        """Seconds since the last client left; zero while one is there."""
+        return 0.0 if self._clients else asyncio.get_running_loop().time() - self.used_at
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one client until it leaves; what still runs for it is cancelled then."""
+        running: set[asyncio.Task[None]] = set()
+        self._clients += 1
+        try:
+            if _peer_uid(writer) == os.getuid():
+                with contextlib.suppress(asyncio.IncompleteReadError, ValueError, OSError):
+                    while True:
+                        request = await read_request(reader)
+                        task = asyncio.create_task(self._answer(request, writer))
+                        running.add(task)
+                        task.add_done_callback(running.discard)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            writer.close()
+            self._clients -= 1
+            self.used_at = asyncio.get_running_loop().time()
+
+    async def close(self) -> None:
+        """Close every kept connection."""
+        for transport in self._transports.values():
+            await transport.close()
+
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        try:
+            transport = self._transport(bytes(request.ssh))
+            transport.know(request.jumps)
+            reply = Reply(request.number, await transport.run(request.node, request.command))
+        except BrctlError as error:  # a key that cannot be read, for one: the asker's to tell
+            reply = Reply(request.number, None, str(error), error.hint or "")
+        send(writer, reply)
+        await writer.drain()
+
+    def _transport(self, packed: bytes) -> AsyncsshTransport | TreeTransport:
+        transport = self._transports.get(packed)
+        if transport is None:
+            ssh = unpack_settings(packed)
+            transport = self._transports[packed] = open_asyncssh(ssh, {}, self._keep)
+        return transport
+
+
+def _peer_uid(writer: asyncio.StreamWriter) -> int:
+    peer: socket.socket = writer.get_extra_info("socket")
+    size = struct.calcsize("3i")
+    packed = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    return int(struct.unpack("3i", packed)[1])
+
+
+async def run_broker(path: Path, idle_s: float) -> None:
+    """Serve until idle for so long, or until told to end."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    broker = Broker(KEPT)
+    server = await asyncio.start_unix_server(broker.serve, path)
+    try:
+        while broker.idle_s() < idle_s and not ended.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await ended.wait()
+    finally:
+        server.close()
+        await broker.close()
+
+
+def main(arguments: list[str]) -> None:
+    """Serve on a socket unless another broker holds it."""
+    path = Path(arguments[0]).absolute()
+    os.umask(0o077)
+    os.chdir("/")  # no file system is kept busy by a process that waits
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (path.parent / LOCK_NAME).open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        raise_descriptor_limit()
+        path.unlink(missing_ok=True)
+        try:
+            asyncio.run(run_broker(path, float(arguments[1]) if len(arguments) > 1 else IDLE_S))
+        finally:
+            path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

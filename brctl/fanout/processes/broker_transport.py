@@ -1,0 +1,115 @@
+"""Runs commands through the connection broker, and without it when there is none.
+
+A command that was with the broker when it ended is DIED and not run again: only its sender knows
+whether that would be safe. Every later command goes straight to its node.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from brctl.fanout.contract import Transport
+from brctl.fanout.conversation import Conversation, ConversationEndedError
+from brctl.library.config import SshSettings
+from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.inventory import Node
+
+START_S = 5.0
+"""How long a broker may take to come up before we go without."""
+
+LOGINS_AT_ONCE = 64
+"""At the broker, for all askers together; each asker's own `-f` bounds what it asks at once."""
+
+_LOOK_S = 0.02
+
+
+class BrokerTransport:
+    """One conversation with the broker, started when there is none.
+
+    Args:
+        ssh: Settings; the broker keeps connections apart by those that bear on a login.
+        nodes: The inventory, for nodes that others jump through.
+        path: The broker's socket.
+        direct: Makes the transport used when no broker can be reached.
+    """
+
+    def __init__(
+        self,
+        ssh: SshSettings,
+        nodes: Mapping[str, Node],
+        path: Path,
+        direct: Callable[[], Transport],
+    ) -> None:
+        self._ssh = _login_settings(ssh)
+        self._nodes = nodes
+        self._path = path
+        self._make_direct = direct
+        self._direct: Transport | None = None
+        self._opening = asyncio.Lock()
+        self._conversation: Conversation | None = None
+
+    async def run(self, node: Node, command: Command) -> Answer:
+        """Run one command on one node; see `Transport.run`."""
+        conversation = await self._open()
+        if conversation is None:
+            return await self._go_direct().run(node, command)
+        started = time.perf_counter()
+        try:
+            return await conversation.ask(node, command)
+        except ConversationEndedError:
+            self._go_direct()
+            seconds = time.perf_counter() - started
+            detail = "the connection broker ended while the command ran"
+            return Answer(node.name, Outcome.DIED, None, b"", b"", seconds, detail)
+
+    async def close(self) -> None:
+        """End the conversation; the broker keeps its connections for the next command."""
+        if self._conversation is not None:
+            await self._conversation.close()
+        if self._direct is not None:
+            await self._direct.close()
+
+    def _go_direct(self) -> Transport:
+        if self._direct is None:
+            self._direct = self._make_direct()
+        return self._direct
+
+    async def _open(self) -> Conversation | None:
+        async with self._opening:
+            if self._conversation is None and self._direct is None:
+                await self._connect()
+            lost = self._conversation is None or self._conversation.ended
+            return None if lost else self._conversation
+
+    async def _connect(self) -> None:
+        deadline = time.monotonic() + START_S
+        started = False
+        while time.monotonic() < deadline:
+            try:
+                reader, writer = await asyncio.open_unix_connection(self._path)
+            except OSError:
+                if not started:
+                    self._start_broker()
+                    started = True
+                await asyncio.sleep(_LOOK_S)
+            else:
+                self._conversation = Conversation(reader, writer, self._ssh, self._nodes)
+                return
+        self._go_direct()
+
+    def _start_broker(self) -> None:
+        """Start one that outlives this command; it looks itself whether another is there."""
+        argv = [sys.executable, "-m", "brctl.fanout.processes.broker", str(self._path)]
+        nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
+        with contextlib.suppress(OSError):
+            os.posix_spawn(argv[0], argv, os.environ, file_actions=nothing, setsid=True)
+
+
+def _login_settings(ssh: SshSettings) -> SshSettings:
+    """The settings without what may differ from command to command over one connection."""
+    return replace(ssh, fanout=LOGINS_AT_ONCE, shards=0, sudo="", transport="broker")

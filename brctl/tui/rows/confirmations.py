@@ -1,0 +1,120 @@
+"""What a dialog shows before anything changes: plan, guards' arithmetic, CLI line; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from brctl.model.nodeset import fold
+from brctl.model.runs.plan import GuardResult, Plan
+from brctl.model.runs.playbook import Safety
+from brctl.model.units import describe_duration
+from brctl.playbook.lanes import instance_of, split_instance
+from brctl.tui.rows.row import Row, Span, Tone, blank, heading, paragraph, place_of, row, safe
+from brctl.tui.rows.run_rows import run_rows
+from brctl.tui.rows.times import Times
+from brctl.tui.session.engine_client import Proposal
+from brctl.tui.session.facts import RunFact
+
+DENY_WORDS = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A change that a person may start.
+
+    Attributes:
+        words: What must be typed; nothing starts without them.
+        command: The equal command line.
+        refused: Why it cannot start at all; "" when it can.
+    """
+
+    title: str
+    rows: tuple[Row, ...]
+    words: str
+    command: str
+    refused: str = ""
+
+
+def fix_question(proposal: Proposal, width: int, *, readonly: bool) -> Question:
+    """Start a run for a verdict."""
+    plan = proposal.plan
+    nodes = safe(fold(plan.nodes), 300) or "no node"
+    refused = "this is read-only mode" if readonly else _refusal(plan)
+    rows = [
+        row(("nodes  ", Tone.HEAD), (f"{nodes} ({len(plan.nodes)})", Tone.WARN)),
+        row(("takes  ", Tone.HEAD), f"at most {describe_duration(plan.longest_path_s)}"
+            f"   approval: {plan.people.value} before {plan.gate_before or 'nothing'}"),
+        blank(), heading("PLAN"), *_steps(plan), blank(),
+        heading("GUARDS"), *(line for g in plan.guards for line in _guard(g, width)),
+    ]  # fmt: skip
+    title = f"fix {plan.verdict} with {plan.playbook}"
+    return Question(title, tuple(rows), proposal.words, proposal.command, refused)
+
+
+def _refusal(plan: Plan) -> str:
+    first = next(iter(plan.refused), None)
+    if first is None:
+        return ""
+    way_out = f"; way out: {first.way_out}" if first.way_out else ""
+    return f"refused by {first.kind}: {first.sentence}{way_out}"
+
+
+def _steps(plan: Plan) -> Sequence[Row]:
+    rows: list[Row] = []
+    for number, step in enumerate(plan.steps, start=1):
+        gate = step.id == plan.gate_before
+        name = safe(instance_of(step.id, step.node), 80)
+        spans: list[Span | str] = [
+            (f"{number:2} {name:18} ", Tone.HEAD),
+            f"{step.uses:22.22} ",
+        ]
+        if step.safety is Safety.DESTRUCTIVE:
+            spans.append(("no way back after this  ", Tone.WARN))
+        elif step.undoable:
+            spans.append(("can be undone  ", Tone.DIM))
+        if gate:
+            spans.append(("GATE  ", Tone.WARN))
+        if step.skipped:
+            spans.append((f"skipped: {safe(step.skipped, 80)}", Tone.DIM))
+        rows.append(row(*spans))
+        rows += [
+            row(f"     {c.sign.value} ", (safe(c.subject, 80), Tone.HEAD), f"  {safe(c.what, 300)}")
+            for c in step.changes
+        ]
+    return rows
+
+
+def _guard(guard: GuardResult, width: int) -> list[Row]:
+    mark, tone = ("ok", Tone.SPARE) if guard.ok else ("NO", Tone.CRIT)
+    text = f"{safe(guard.sentence, 300)}   [{place_of(guard.origin)}]"
+    first, *rest = paragraph(f"{mark} {guard.kind:14.14} ", text, width)
+    return [Row(((first.spans[0][0], tone), *first.spans[1:])), *rest]
+
+
+def approval_question(run: RunFact, width: int, *, yes: bool, times: Times) -> Question:
+    """Answer a run that waits."""
+    verb = "approve" if yes else "deny"
+    gate = next((step for step in run.steps if split_instance(step.id)[0] == run.gate), None)
+    warn = "no way back after it" if gate and gate.safety is Safety.DESTRUCTIVE else "can be undone"
+    what = (
+        run.question or f"{run.gate} is the next step: {warn}"
+        if yes
+        else "the run ends; what it changed so far is taken back"
+    )
+    rows = [row((what, Tone.WARN)), blank(), *run_rows(run, width, times)]
+    words = run.words if yes else DENY_WORDS
+    command = f"brctl play {verb} {run.name}"
+    return Question(f"{verb} {run.name}?", tuple(rows), words, command)
+
+
+def rollback_question(run: RunFact, width: int, times: Times) -> Question:
+    """Take back what a run changed."""
+    stuck = any(
+        step.safety is Safety.DESTRUCTIVE and step.state.value == "done" for step in run.steps
+    )
+    rows = [row(("undone newest first; what others changed since stays", Tone.WARN))]
+    if stuck:
+        text = "a step without a way back was done: only what came after it is taken back"
+        rows.append(row((text, Tone.CRIT)))
+    rows += [blank(), *run_rows(run, width, times)]
+    command = f"brctl play rollback {run.name}"
+    return Question(f"roll back {run.name}?", tuple(rows), run.name, command)

@@ -1,0 +1,41 @@
+"""What `?` shows: the key map, where it works, and what the letters mean; pure."""
+
+from brctl.tui.keys import ALWAYS, EVERYWHERE, MOVE, TARGET
+from brctl.tui.rows.row import Row, Tone, blank, heading, row
+from brctl.tui.rows.state_letters import LOOKS
+
+FIRST_HELP = (
+    "n goes to the worst thing, w says why, f shows the plan of the fix. Nothing changes without a"
+    " dialog and typed words.",
+    "/ filters (gpu[001-008], @rack:r1, @state:crit, words), : takes brctl's own commands, ? lists"
+    " all keys.",
+    "q goes back and at the top leaves; runs go on without you.",
+)
+"""Three lines, shown the first time and by `?`."""
+
+_ABOUT = {
+    "fleet": "one character is one node; the list on the right is what needs a person, worst first",
+    "verdicts": "what is believed broken, and the evidence in order; e shows the raw line",
+    "runs": "every run of a playbook; e shows its journal, A and D answer one that waits",
+    "bisect": "rounds of tests that narrow a fault down to a node",
+    "incidents": "a verdict, the runs it led to and the notes, on one time line; e exports it",
+    "standby": "backup nodes and checkpoints: what a swap would use",
+    "node": "one node; tab changes the tab, [ and ] the node",
+    "stacks": "where all ranks stand; the branch with few ranks is the suspect",
+}
+
+
+def help_rows(place: str) -> list[Row]:
+    """The help of one view."""
+    rows = [row((f"{place}: ", Tone.HEAD), _ABOUT.get(place, "")), blank()]
+    rows += [row(line) for line in FIRST_HELP]
+    for title, table in (
+        ("on a node, verdict or run", TARGET),
+        ("everywhere", (*EVERYWHERE, *ALWAYS)),
+        ("moving", MOVE),
+    ):
+        rows += [blank(), heading(title)]
+        rows += [row((f"  {key.shown:22}", Tone.HEAD), key.help) for key in table]
+    rows += [blank(), heading("letters")]
+    rows += [row((f"  {look.letter}  ", look.tone), state.value) for state, look in LOOKS.items()]
+    return rows

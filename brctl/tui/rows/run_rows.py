@@ -1,0 +1,176 @@
+"""Runs as rows: the list, the steps of one run, its guards; pure."""
+
+from collections.abc import Iterable, Mapping
+
+from brctl.model.nodeset import fold
+from brctl.model.runs.event import Event, EventType
+from brctl.model.runs.playbook import Safety
+from brctl.playbook.lanes import split_instance
+from brctl.playbook.steps import StepState
+from brctl.tui.rows.row import (
+    Row,
+    Span,
+    Tone,
+    blank,
+    heading,
+    paragraph,
+    place_of,
+    row,
+    safe,
+    table,
+)
+from brctl.tui.rows.times import Times
+from brctl.tui.session.facts import LaneFact, RunFact, StepFact
+
+WORDS: Mapping[StepState, Span] = {
+    StepState.PENDING: (".       ", Tone.DIM),
+    StepState.RUNNING: ("running ", Tone.WARN),
+    StepState.DONE: ("ok      ", Tone.SPARE),
+    StepState.FAILED: ("FAILED  ", Tone.CRIT),
+    StepState.SKIPPED: ("skipped ", Tone.DIM),
+    StepState.UNCERTAIN: ("IN DOUBT", Tone.UNKNOWN),
+    StepState.UNDOING: ("undoing ", Tone.WARN),
+    StepState.UNDONE: ("undone  ", Tone.CORDON),
+    StepState.UNDO_FAILED: ("NOT UNDONE", Tone.CRIT),
+}
+
+LANE_TONES: Mapping[str, Tone] = {
+    "ok": Tone.SPARE, "running": Tone.WARN, "failed": Tone.CORDON, "needs_human": Tone.CRIT,
+}  # fmt: skip
+
+STATE_TONES: Mapping[str, Tone] = {
+    "ok": Tone.SPARE, "partial": Tone.WARN, "running": Tone.WARN, "starting": Tone.WARN,
+    "waiting": Tone.WARN,
+    "rolled_back": Tone.CORDON, "needs_human": Tone.CRIT, "lost": Tone.CRIT,
+    "unreadable": Tone.CRIT, "refused": Tone.UNKNOWN,
+}  # fmt: skip
+
+
+def run_list(runs: Iterable[RunFact], times: Times) -> list[Row]:
+    """One line a run, newest first."""
+    body = [
+        (
+            (
+                run.name,
+                (
+                    run.state.upper() if run.waiting else run.state,
+                    STATE_TONES.get(run.state, Tone.UNKNOWN),
+                ),
+                safe(run.playbook, 30),
+                safe(fold(run.nodes) or "-", 40),
+                safe(run.verdict or "-", 20),
+                safe(run.by, 24),
+                times.of(run.started_at),
+            ),
+            f"run:{run.name}",
+        )
+        for run in runs
+    ]
+    if not body:
+        return [row(("no run yet; f on a verdict opens its plan", Tone.DIM))]
+    return table(("RUN", "STATE", "PLAYBOOK", "NODES", "VERDICT", "BY", "STARTED"), body, widest=24)
+
+
+def run_rows(run: RunFact, width: int, times: Times) -> list[Row]:
+    """One run: steps, guards, and what it waits for."""
+    head = row(
+        (run.name, Tone.HEAD), f"  {safe(run.playbook, 40)}",
+        f"  for {safe(run.verdict, 20)}" if run.verdict else "",
+        f"  nodes {safe(fold(run.nodes), 100) or '-'}  started {times.of(run.started_at)}"
+        f" by {safe(run.by, 30)}  ",
+        (run.state.upper(), STATE_TONES.get(run.state, Tone.UNKNOWN)),
+    )  # fmt: skip
+    rows = [head, *_standing(run, width), blank()]
+    rows += _lanes(run) if run.lanes else _steps(run, run.steps)
+    rows += [blank(), heading("GUARDS, as last checked"), *_guards(run, width)]
+    return rows
+
+
+def _standing(run: RunFact, width: int) -> list[Row]:
+    rows: list[Row] = []
+    if run.waiting:
+        what = run.question or f"before {run.gate}"
+        rows.append(row((f"WAITING FOR YOU {safe(what, 200)}: A approves, D denies; ", Tone.WARN),
+                        f"words to type: {safe(run.words, 60)}"))  # fmt: skip
+    if run.state == "lost":
+        text = f"its process is gone; go on with: brctl play resume {run.name}"
+        rows.append(row((text, Tone.CRIT)))
+    if run.state == "starting":
+        text = f"nothing in its journal yet; if that stays: runs/{run.name}/stdout/run.log"
+        rows.append(row((text, Tone.WARN)))
+    if run.why:
+        rows += paragraph("why  ", safe(run.why, 1000), width)
+    for damage in run.damage[:3]:
+        rows += paragraph("!    ", safe(damage, 400), width, Tone.CRIT)
+    return rows
+
+
+def _lanes(run: RunFact) -> list[Row]:
+    """One line per node, then the steps of those that are not well through."""
+    rows = [heading("NODES"), *(_lane(lane, run) for lane in run.lanes)]
+    for lane in run.lanes:
+        if lane.started and lane.result not in ("ok", "skipped"):
+            steps = [step for step in run.steps if split_instance(step.id)[1] == lane.node]
+            rows += [blank(), heading(safe(lane.node, 60)), *_steps(run, steps)]
+    return rows
+
+
+def _lane(lane: LaneFact, run: RunFact) -> Row:
+    word, tone = lane.result or ("running" if lane.started and run.alive else "."), Tone.DIM
+    tone = LANE_TONES.get(word, tone)
+    took = f"{lane.seconds:6.1f} s  " if lane.result else "          "
+    at_step = (
+        f"at {lane.at_step}  " if lane.at_step and lane.result not in ("ok", "skipped") else ""
+    )
+    key = f"lane:{run.name}:{lane.node}"
+    return row(
+        (f"{word:12.12}", tone), f"{safe(lane.node, 24):24} ", (took, Tone.DIM), at_step,
+        safe(lane.why, 300), key=key,
+    )  # fmt: skip
+
+
+def _steps(run: RunFact, steps: Iterable[StepFact]) -> list[Row]:
+    return [_step(number, step, run) for number, step in enumerate(steps, start=1)]
+
+
+def _step(number: int, step: StepFact, run: RunFact) -> Row:
+    word = WORDS[step.state]
+    if run.waiting and split_instance(step.id)[0] == run.gate and step.state is StepState.PENDING:
+        word = ("GATE    ", Tone.WARN)
+    said = safe(step.error or step.say, 300)
+    last = ""
+    if step.safety is Safety.DESTRUCTIVE and step.state is StepState.PENDING:
+        last = "DESTRUCTIVE: no way back after this step"
+    took = f"{step.seconds:6.1f} s  " if step.seconds is not None else "          "
+    key = f"step:{run.name}:{step.id}"
+    return row(
+        word,
+        f" {number} {split_instance(step.id)[0]:16.16} ",
+        (took, Tone.DIM),
+        said,
+        (last, Tone.WARN),
+        key=key,
+    )
+
+
+def _guards(run: RunFact, width: int) -> list[Row]:
+    rows: list[Row] = []
+    for guard in run.guards:
+        mark, tone = ("ok ", Tone.SPARE) if guard.ok else ("NO ", Tone.CRIT)
+        first = f"{mark}{guard.kind:14.14} "
+        text = f"{safe(guard.says, 300)}   [{place_of(guard.origin)}]"
+        rows += [Row(((first, tone), *line.spans[1:])) if i == 0 else line
+                 for i, line in enumerate(paragraph(first, text, width))]  # fmt: skip
+    return rows or [row(("none recorded", Tone.UNKNOWN))]
+
+
+def event_line(event: Event, times: Times) -> Row:
+    """One line of the journal for people."""
+    fields = {k: v for k, v in event.fields.items() if k not in ("guards", "plan")}
+    text = "  ".join(f"{k}={safe(str(v), 120)}" for k, v in fields.items() if v not in ("", None))
+    tone = Tone.CRIT if event.fields.get("ok") is False else Tone.PLAIN
+    if event.type in (EventType.APPROVAL_ASKED, EventType.APPROVAL_GIVEN):
+        tone = Tone.WARN
+    return row(
+        (f"{event.seq:4} {times.of(event.at)}  ", Tone.DIM), (f"{event.type.value:18}", tone), text
+    )

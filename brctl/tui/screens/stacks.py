@@ -1,0 +1,67 @@
+"""Where all ranks of a job stand, as one merged tree, from the newest stacks on disk."""
+
+from collections.abc import Iterable
+
+from textual import work
+from textual.widget import Widget
+
+from brctl.model.errors import BrctlError
+from brctl.tui.address import Address
+from brctl.tui.rows.row import Row, Tone, cut, row, safe
+from brctl.tui.rows.stack_rows import stack_rows
+from brctl.tui.screens.frame import Frame
+from brctl.tui.session.facts import Facts
+from brctl.tui.target import Target
+from brctl.tui.widgets.lines import Lines
+
+
+class StacksScreen(Frame):
+    """`r` takes stacks anew, in the terminal."""
+
+    place = "stacks"
+    unavailable = frozenset(
+        {"approve", "deny", "rollback", "colour", "sort", "detail", "evidence", "why", "fix", "ssh"}
+    )
+
+    def __init__(self, address: Address | None = None) -> None:
+        super().__init__(address)
+        self._rows: list[Row] = [row(("reading the newest stacks ...", Tone.DIM))]
+
+    def body(self) -> Iterable[Widget]:
+        yield Lines(id="list")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_focus(self.query_one("#list"))
+        self._read()
+
+    def show(self, facts: Facts) -> None:
+        self.query_one("#list", Lines).show(cut(self._rows))
+
+    @property
+    def job(self) -> str:
+        """The job that is shown: the one asked for, or the only one."""
+        return self.address.item or self.brctl.only_job()
+
+    @work(thread=True, exclusive=True, group="stacks", exit_on_error=False)
+    def _read(self) -> None:
+        try:
+            rows = stack_rows(self.brctl.desk.stacks(self.job), max(self.width - 4, 40))
+        except (BrctlError, OSError) as error:
+            hint = (
+                f"   take them: {error.hint}"
+                if isinstance(error, BrctlError) and error.hint
+                else ""
+            )
+            rows = [row((safe(f"{error}{hint}"), Tone.WARN))]
+        self.app.call_from_thread(self._take, rows)
+
+    def _take(self, rows: list[Row]) -> None:
+        self._rows = rows
+        self.redraw()
+
+    def action_refresh(self) -> None:
+        self.brctl.leave_for(["stacks", "dump", "--job", self.job])
+
+    def target(self) -> Target:
+        return Target(job=self.job)

@@ -1,0 +1,200 @@
+"""Everything a screen may show, read at one moment. Frozen, so that a worker can hand it over."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.standby.pool import Pool
+from brctl.model.alert import AlertIncident
+from brctl.model.inventory import Inventory, Node, NodeRole
+from brctl.model.jobs.job import Job
+from brctl.model.runs.event import Event
+from brctl.model.runs.playbook import Safety
+from brctl.model.sweeps.sweep import Health
+from brctl.playbook.steps import StepState
+from brctl.tui.rows.bisect_rows import BisectFact
+
+
+class State(StrEnum):
+    """What one character of the heatmap says about a node."""
+
+    CRITICAL = "crit"
+    UNKNOWN = "unknown"
+    WARNING = "warn"
+    UNSWEPT = "not swept"
+    CORDONED = "cordoned"
+    STANDBY = "spare"
+    OK = "ok"
+
+
+_OF_HEALTH = {
+    Health.CRITICAL: State.CRITICAL,
+    Health.UNKNOWN: State.UNKNOWN,
+    Health.WARNING: State.WARNING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFact:
+    """What is known of one node.
+
+    Attributes:
+        health: From the newest sweep that asked it; None when none did.
+        check: The check that decided, "" for a healthy node.
+        cordon: Owner and reason, or None.
+    """
+
+    node: Node
+    health: Health | None = None
+    check: str = ""
+    detail: str = ""
+    at: datetime | None = None
+    cordon: tuple[str, str] | None = None
+    job: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def state(self) -> State:
+        """A cordon comes first: somebody has this node in hand. Never swept is not OK."""
+        if self.cordon is not None:
+            return State.CORDONED
+        if self.health is None:
+            return State.UNSWEPT
+        if self.health in _OF_HEALTH:
+            return _OF_HEALTH[self.health]
+        return State.STANDBY if self.node.role is NodeRole.STANDBY else State.OK
+
+
+@dataclass(frozen=True, slots=True)
+class StepFact:
+    """One step of a run, as planned and as the journal tells it; `id@node` with `for_each`."""
+
+    id: str
+    uses: str
+    safety: Safety
+    state: StepState
+    say: str = ""
+    error: str = ""
+    seconds: float | None = None
+    undoable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFact:
+    """What became of one node of a playbook that runs once per node.
+
+    Attributes:
+        result: As in the journal; "" while the node is not through.
+        at_step: The step it is at, or that failed.
+    """
+
+    node: str
+    result: str = ""
+    started: bool = False
+    at_step: str = ""
+    why: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFact:
+    """What one guard said when it was last asked in this run."""
+
+    kind: str
+    ok: bool
+    says: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFact:
+    """One run as its folder tells it.
+
+    Attributes:
+        state: `running`, `lost` when its process died before the end, `unreadable`, or the result.
+        words: What must be typed to approve it; "" when nothing is asked.
+        question: What it asks besides its gate; "" at the gate.
+        alive: A process owns it now.
+        damage: What is wrong about the journal, in sentences.
+    """
+
+    name: str
+    events: tuple[Event, ...] = ()
+    alive: bool = False
+    damage: tuple[str, ...] = ()
+    playbook: str = ""
+    state: str = "unreadable"
+    by: str = ""
+    verdict: str = ""
+    job: str = ""
+    nodes: tuple[str, ...] = ()
+    steps: tuple[StepFact, ...] = ()
+    lanes: tuple[LaneFact, ...] = ()
+    guards: tuple[GuardFact, ...] = ()
+    gate: str = ""
+    words: str = ""
+    question: str = ""
+    asked_at: datetime | None = None
+    why: str = ""
+
+    @property
+    def started_at(self) -> datetime | None:
+        return self.events[0].at if self.events else None
+
+    @property
+    def waiting(self) -> bool:
+        """It asks for an approval and nobody is running it."""
+        return self.state == "waiting" and bool(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The state of one context as the disk holds it.
+
+    Attributes:
+        swept_at: Start of the newest sweep; None when nothing was swept yet.
+        guard: The eviction budget in one sentence, "" when it is not known.
+        alerts: What alerts from outside have opened.
+        pool: The standbys, as they were last asked.
+        troubles: What could not be read, in sentences; shown, never hidden.
+    """
+
+    context: str
+    scheduler: str
+    readonly: bool
+    user: str
+    read_at: datetime
+    inventory: Inventory
+    nodes: tuple[NodeFact, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    verdicts: tuple[StoredVerdict, ...] = ()
+    runs: tuple[RunFact, ...] = ()
+    bisects: tuple[BisectFact, ...] = ()
+    swept_at: datetime | None = None
+    guard: str = ""
+    notes: Mapping[str, tuple[tuple[datetime, str, str], ...]] = field(default_factory=dict)
+    alerts: tuple[AlertIncident, ...] = ()
+    pool: Pool = field(default_factory=Pool)
+    troubles: tuple[str, ...] = ()
+
+    @property
+    def open_verdicts(self) -> tuple[StoredVerdict, ...]:
+        """Verdicts nobody has acted on, newest first."""
+        return tuple(s for s in self.verdicts if s.state is VerdictState.OPEN)
+
+    def verdict(self, verdict_id: str) -> StoredVerdict | None:
+        """The stored verdict of this id."""
+        return next((s for s in self.verdicts if s.verdict.id == verdict_id), None)
+
+    def run(self, name: str) -> RunFact | None:
+        """The run of this name."""
+        return next((r for r in self.runs if r.name == name), None)
+
+    def node(self, name: str) -> NodeFact | None:
+        """The node of this name."""
+        return next((n for n in self.nodes if n.name == name), None)

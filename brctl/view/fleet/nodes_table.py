@@ -1,0 +1,94 @@
+"""`brctl ls --sort COL --columns a,b`: the list in the order and with the columns asked for."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from brctl.model.errors import UsageError
+from brctl.model.nodeset import fold, natural_key
+from brctl.view.fleet.sweep import WORDS
+from brctl.view.schema import NodeRow
+from brctl.view.text import columns, printable
+
+OWN_COLUMNS = tuple(NodeRow.__annotations__)
+DEFAULT = ("state", "node", "role", "check", "detail", "cordoned_by", "job")
+_STATE_WORDS = {state.value: word for state, word in WORDS.items()}
+_RANK = {state: rank for rank, state in enumerate(_STATE_WORDS)}
+_CELL_LIMIT = 70
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What was asked for; columns are those of `NodeRow` and labels of the inventory.
+
+    Attributes:
+        sort: Column the lines are ordered by; "" keeps the order of the inventory.
+    """
+
+    columns: tuple[str, ...]
+    sort: str = ""
+
+
+def read_table(columns_text: str, sort: str, labels: Iterable[str]) -> Table | None:
+    """The table meant by `--columns` and `--sort`; None when neither was given.
+
+    Raises:
+        UsageError: A column does not exist; names those that do.
+    """
+    if not columns_text and not sort:
+        return None
+    known = [*OWN_COLUMNS, *sorted(set(labels) - set(OWN_COLUMNS))]
+    chosen = tuple(name for name in columns_text.split(",") if name)
+    for flag, name in [("--columns", name) for name in chosen] + [("--sort", sort)] * bool(sort):
+        if name not in known:
+            raise UsageError(f"{flag} {name}: no such column; known: {', '.join(known)}")
+    return Table(chosen or DEFAULT, sort)
+
+
+def shown_rows(
+    table: Table, rows: Sequence[tuple[NodeRow, Labels]]
+) -> tuple[Mapping[str, str | None], ...]:
+    """The chosen columns of each node, in order; what is not known comes last."""
+    ordered = sorted(rows, key=lambda pair: _key(table.sort, *pair)) if table.sort else rows
+    return tuple({name: _value(name, *pair) for name in table.columns} for pair in ordered)
+
+
+def table_text(rows: Sequence[Mapping[str, str | None]], table: Table) -> str:
+    """As a table; nodes whose other columns are equal share one line."""
+    gathered: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        node = row.get("node") or ""
+        cells = tuple(
+            "" if name == "node" else _cell(name, row[name], node) for name in table.columns
+        )
+        gathered.setdefault(cells, []).append(node)
+    lines = [tuple("NODES" if name == "node" else name.upper() for name in table.columns)]
+    for cells, names in gathered.items():
+        pairs = zip(table.columns, cells, strict=True)
+        alone = names[0] if len(names) == 1 else "NODE"
+        lines.append(
+            tuple(fold(names) if k == "node" else c.replace("NODE", alone) for k, c in pairs)
+        )
+    return columns(lines)
+
+
+def _cell(name: str, value: str | None, node: str) -> str:
+    if name == "state":
+        return _STATE_WORDS.get(str(value), str(value))
+    text = value or "-"
+    # The node's own name would keep equal lines apart.
+    return printable(text.replace(node, "NODE") if node else text, _CELL_LIMIT)
+
+
+def _value(name: str, row: NodeRow, labels: Labels) -> str | None:
+    own: Mapping[str, object] = {**row}
+    found = own[name] if name in OWN_COLUMNS else labels.get(name)
+    return None if found is None else str(found)
+
+
+def _key(name: str, row: NodeRow, labels: Labels) -> tuple[object, ...]:
+    value = _value(name, row, labels)
+    if name == "state":
+        return (_RANK.get(str(value), len(_RANK)),)
+    return (value is None, natural_key(value or ""))

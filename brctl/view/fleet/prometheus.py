@@ -1,0 +1,104 @@
+"""One sweep as a Prometheus text file for node_exporter's textfile collector."""
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+
+from brctl import __version__
+from brctl.model.exit_codes import ExitCode
+from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
+
+_STATE = {Health.OK: 0, Health.WARNING: 1, Health.CRITICAL: 2, Health.UNKNOWN: 3}
+_SEVERITY = {"convicts": "crit", "hints": "warn"}
+_HELP = {
+    "brctl_build_info": ("gauge", "Always 1; the version that wrote this file."),
+    "brctl_sweep_last_run_timestamp_seconds": ("gauge", "When the last sweep began."),
+    "brctl_sweep_last_success_timestamp_seconds": ("gauge", "When a sweep last could tell."),
+    "brctl_sweep_duration_seconds": ("gauge", "Wall time of the last sweep."),
+    "brctl_nodes": ("gauge", "Nodes by state in the last sweep."),
+    "brctl_node_state": ("gauge", "0 ok, 1 warn, 2 crit, 3 unknown."),
+    "brctl_check_failing_nodes": ("gauge", "Nodes a check found fault with."),
+    "brctl_check_duration_seconds_max": ("gauge", "Slowest node of each check, last sweep."),
+    "brctl_check_timeouts_total": ("counter", "Probes killed at their deadline."),
+    "brctl_standby_nodes": ("gauge", "Standbys by state, as they were last asked or tested."),
+    "brctl_standby_parked_ranks": ("gauge", "Processes parked for a job's ranks, as last asked."),
+    "brctl_notify_failures_total": ("counter", "Notices a sink could not be told."),
+    "brctl_transport_errors_total": ("counter", "Nodes that could not be asked, by kind."),
+}
+
+Sample = tuple[str, Mapping[str, str], float]
+
+
+def prometheus_text(
+    sweep: Sweep, context: str, profile: str, code: ExitCode, totals: Mapping[str, float],
+    last_success_at: datetime | None,
+) -> str:  # fmt: skip
+    """All series of one sweep, sorted, each with its HELP and TYPE.
+
+    Args:
+        sweep: The sweep.
+        context: Value of the label `context`.
+        profile: Value of the label `profile`.
+        code: What the sweep exits with; below UNKNOWN it is a success.
+        totals: Counters since the history began, by whole series name.
+        last_success_at: When a sweep before this one last succeeded.
+    """
+    here = {"context": context, "profile": profile}
+    began = sweep.started_at.timestamp()
+    success_at = began if code < ExitCode.UNKNOWN else _timestamp(last_success_at)
+    samples: list[Sample] = [
+        ("brctl_build_info", {"version": __version__, "python": platform.python_version()}, 1),
+        ("brctl_sweep_last_run_timestamp_seconds", here, began),
+        ("brctl_sweep_duration_seconds", here, round(sweep.seconds, 3)),
+        *_nodes(sweep, context),
+        *_checks(sweep.nodes, context),
+    ]
+    if success_at is not None:
+        samples.append(("brctl_sweep_last_success_timestamp_seconds", here, success_at))
+    lines = {name: [_line(*s) for s in samples if s[0] == name] for name in _HELP}
+    for series, value in totals.items():
+        lines.setdefault(series.partition("{")[0], []).append(f"{series} {value:g}")
+    return "".join(_family(name, found) for name, found in lines.items() if found)
+
+
+def _timestamp(moment: datetime | None) -> float | None:
+    return moment.timestamp() if moment else None
+
+
+def _nodes(sweep: Sweep, context: str) -> Iterator[Sample]:
+    for health in Health:
+        labels = {"context": context, "state": health.value}
+        yield "brctl_nodes", labels, len(sweep.of(health))
+    for node in sweep.nodes:
+        yield "brctl_node_state", {"context": context, "node": node.node}, _STATE[node.health]
+
+
+def _checks(nodes: Iterable[NodeHealth], context: str) -> Iterator[Sample]:
+    failing: dict[tuple[str, str], set[str]] = {}
+    slowest: dict[str, float] = {}
+    for node in nodes:
+        for item in node.evidence:
+            if item.weight in _SEVERITY:
+                failing.setdefault((item.source, _SEVERITY[item.weight]), set()).add(node.node)
+        for result in node.report.results:
+            slowest[result.check] = max(slowest.get(result.check, 0.0), result.seconds)
+    for (check, severity), names in sorted(failing.items()):
+        labels = {"context": context, "check": check, "severity": severity}
+        yield "brctl_check_failing_nodes", labels, len(names)
+    for check, seconds in sorted(slowest.items()):
+        yield "brctl_check_duration_seconds_max", {"check": check}, round(seconds, 4)
+
+
+def _line(name: str, labels: Mapping[str, str], value: float) -> str:
+    told = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
+    number = f"{value:.3f}" if value > 1e6 else f"{value:g}"
+    return f"{name}{{{told}}} {number}"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _family(name: str, lines: list[str]) -> str:
+    kind, text = _HELP.get(name, ("untyped", ""))
+    return "\n".join([f"# HELP {name} {text}", f"# TYPE {name} {kind}", *sorted(lines)]) + "\n"

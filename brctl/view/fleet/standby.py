@@ -1,0 +1,76 @@
+"""The standby pool as people read it."""
+
+from collections.abc import Mapping, Sequence
+
+from brctl.model.exit_codes import ExitCode
+from brctl.model.units import describe_duration
+from brctl.playbook.spares import PoolSize
+from brctl.view.notices.page import Json, Page
+from brctl.view.text import columns, printable
+
+
+def standby_list_page(rows: Sequence[Mapping[str, Json]]) -> Page:
+    """The answer of `standby list`."""
+    shown = [
+        [str(r["node"]), str(r["state"]), _ready(r), _age(_prepared(r)), str(r["health"] or "-"),
+         _age(r["tested_age_seconds"]), printable(str(r["note"] or ""))]
+        for r in rows
+    ]  # fmt: skip
+    head = [["NODE", "STATE", "READY", "AGE", "CHECKS", "TESTED", "NOTE"]]
+    text = columns([*head, *shown]) if rows else "no standby; add one: brctl standby add NODE"
+    names = tuple(str(row["node"]) for row in rows)
+    return Page("StandbyList", {"standbys": list(rows)}, text, ExitCode.OK, names, tuple(rows))
+
+
+def _ready(row: Mapping[str, Json]) -> str:
+    """How much of a start is done already, as somebody saw it just now."""
+    job, waiting, wanted = row["parked_for"], row["parked_ranks"], row["wanted_ranks"]
+    if job is None:
+        return "cold" if row["warmed_age_seconds"] is None else "warm"
+    if waiting is None:
+        return f"parked for {job}? no answer"
+    if waiting == wanted:
+        return f"parked for {job}"
+    return f"parked for {job}: {waiting} of {wanted}" if waiting else f"cold, was parked for {job}"
+
+
+def _prepared(row: Mapping[str, Json]) -> Json:
+    parked = row["parked_age_seconds"]
+    return row["warmed_age_seconds"] if parked is None else parked
+
+
+def _age(value: Json) -> str:
+    return describe_duration(value) if isinstance(value, int | float) else "-"
+
+
+def standby_size_page(job: str, size: PoolSize, source: str, have: int, ready: int) -> Page:
+    """The answer of `standby size`: exit 1 when fewer are free than needed."""
+    enough = ready >= size.needed
+    group = (
+        f"the largest {size.group_axis} group spans {size.group} nodes"
+        if size.group_axis
+        else ("every group that is evicted whole fits on one node")
+    )
+    lines = [
+        f"P{size.risk * 100:g} of losses at once: {size.losses} ({size.machines} nodes,"
+        f" {size.daily_rate * 100:.2f} % per node and day; {source})",
+        group,
+        f"needed: {size.needed}, ruled by {size.rules}",
+        f"you keep {have}, {ready} free now: {'ok' if enough else f'{size.needed - ready} short'}",
+    ]
+    body: dict[str, Json] = {
+        "job": job,
+        "machines": size.machines,
+        "daily_rate_ratio": size.daily_rate,
+        "rate_source": source,
+        "risk_ratio": size.risk,
+        "losses_at_once": size.losses,
+        "largest_group_nodes": size.group,
+        "largest_group_axis": size.group_axis or None,
+        "needed": size.needed,
+        "ruled_by": size.rules,
+        "kept": have,
+        "free": ready,
+    }
+    code = ExitCode.OK if enough else ExitCode.WARNING
+    return Page("StandbySize", body, "\n".join(lines), code)

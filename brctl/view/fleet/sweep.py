@@ -1,0 +1,100 @@
+"""A sweep as people read it: worst first, identical answers under one node set."""
+
+from collections.abc import Iterable, Sequence
+
+from brctl.model.evidence import Evidence, Weight
+from brctl.model.exit_codes import ExitCode, worst
+from brctl.model.nodeset import fold, natural_key
+from brctl.model.sweeps.sweep import EXIT_OF, Health, NodeHealth, Sweep
+from brctl.view.documents import node_document, sweep_document
+from brctl.view.notices.page import Page
+from brctl.view.text import columns, printable
+
+WORDS = {
+    Health.CRITICAL: "CRIT",
+    Health.UNKNOWN: "UNKNOWN",
+    Health.WARNING: "WARN",
+    Health.OK: "OK",
+}
+_SHOWN = {
+    Health.CRITICAL: (Weight.CONVICTS,),
+    Health.WARNING: (Weight.HINTS,),
+}
+
+
+def sweep_page(sweep: Sweep, context: str, *, documents: bool = True) -> Page:
+    """The answer of `brctl sweep`; without documents its text only, for people."""
+    head = (
+        f"sweep {sweep.id}  {context}  {len(sweep.nodes)} nodes  {len(sweep.checks)} checks"
+        f"  level {sweep.level}  {sweep.seconds:.1f} s"
+    )
+    found = [*sweep.of(Health.CRITICAL), *sweep.of(Health.UNKNOWN)]
+    nodes = [node_document(node) for node in sweep.nodes] if documents else []
+    return Page(
+        kind="Sweep",
+        body=sweep_document(sweep, nodes),
+        text="\n".join([head, columns(list(gathered(sweep.nodes)))]),
+        exit_code=sweep_exit(sweep),
+        names=tuple(node.node for node in found),
+        rows=tuple(nodes),
+        next=(f"brctl dx -w {fold(node.node for node in found)}",) if found else (),
+    )
+
+
+def sweep_exit(sweep: Sweep) -> ExitCode:
+    """The answer of the whole sweep; worst node decides."""
+    return worst(EXIT_OF[node.health] for node in sweep.nodes)
+
+
+def gathered(nodes: Iterable[NodeHealth]) -> Iterable[Sequence[str]]:
+    """Rows of state, count, folded nodes, check and detail; nodes that say the same share one."""
+    listed = list(nodes)
+    for health, word in WORDS.items():
+        members = [node for node in listed if node.health is health]
+        if not members:
+            continue
+        if health is Health.OK:
+            yield (word, str(len(members)), fold(n.node for n in members))
+            continue
+        first = True
+        for nodes_text, check, detail in _reasons(members):
+            yield (
+                word if first else "",
+                str(len(members)) if first else "",
+                nodes_text,
+                check,
+                detail,
+            )
+            first = False
+
+
+def _reasons(members: Sequence[NodeHealth]) -> Iterable[tuple[str, str, str]]:
+    """Each distinct reason once, with the nodes that share it."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for node in members:
+        for check, detail in _why(node):
+            # The node's own name would keep equal reasons apart.
+            by_reason.setdefault((check, detail.replace(node.node, "NODE")), []).append(node.node)
+    for (check, detail), names in sorted(
+        by_reason.items(), key=lambda item: (natural_key(item[1][0]), item[0])
+    ):
+        only = len(set(names)) == 1
+        yield fold(names), check, detail.replace("NODE", names[0]) if only else detail
+
+
+def _why(node: NodeHealth) -> Iterable[tuple[str, str]]:
+    """Why a node is in its state: the evidence that decided, or what is missing."""
+    weights = _SHOWN.get(node.health, ())
+    for item in node.evidence:
+        if item.weight in weights:
+            yield item.source, printable(_with_device(item), 120)
+    if node.health is Health.UNKNOWN:
+        for gap in node.gaps[:4]:
+            yield gap.what, printable(gap.why, 120)
+        if not node.gaps:
+            yield "-", printable(node.report.detail or node.report.outcome.value, 120)
+
+
+def _with_device(item: Evidence) -> str:
+    device = item.subject.device
+    return item.text if not device or device in item.text else f"{item.text} ({device})"

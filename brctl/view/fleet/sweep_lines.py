@@ -1,0 +1,21 @@
+"""`sweep --lines`: one line per node, for grep."""
+
+from brctl.model.evidence import Weight
+from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
+from brctl.view.fleet.sweep import WORDS
+from brctl.view.text import columns, printable
+
+_AGAINST = (Weight.HINTS, Weight.CONVICTS)
+
+
+def sweep_lines(sweep: Sweep) -> str:
+    """State, node and what speaks against it, in the order the nodes were asked."""
+    return columns([(WORDS[node.health], node.node, _against(node)) for node in sweep.nodes])
+
+
+def _against(node: NodeHealth) -> str:
+    said = [f"{e.source}: {e.text}" for e in node.evidence if e.weight in _AGAINST]
+    if node.health is Health.UNKNOWN:
+        said += [f"{gap.what}: {gap.why}" for gap in node.gaps]
+        said += [node.report.detail] if node.report.detail else []
+    return printable("; ".join(said), 300)

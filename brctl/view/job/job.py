@@ -1,0 +1,116 @@
+"""Jobs and checkpoints as people read them."""
+
+from collections.abc import Mapping, Sequence
+
+from brctl.model.exit_codes import ExitCode
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.nodeset import fold
+from brctl.model.units import describe_duration
+from brctl.view.documents import node_set
+from brctl.view.notices.page import Json, Page
+from brctl.view.runs.code import code_document, code_line
+from brctl.view.text import columns, printable
+
+
+def job_page(job: Job, status: JobStatus) -> Page:
+    """The answer of `job show`: where it runs, and what its ranks say."""
+    body: dict[str, Json] = {
+        "job": {
+            "name": job.name,
+            **node_set(job.nodes),
+            "ranks": job.world_size,
+            "ranks_per_node": job.ranks_per_node,
+            "parallel": dict(job.axes),
+            "step": status.step,
+            "progress_age_seconds": status.progress_age_s,
+            "stalled": status.stalled,
+            "silent": list(status.silent),
+            "code": code_document(job.code),
+            "origin": job.origin,
+        },
+        "ranks": [_rank_document(view) for view in status.ranks],
+    }
+    return Page("Job", body, "\n".join(_job_lines(job, status)), _exit(status), (job.name,))
+
+
+def _exit(status: JobStatus) -> ExitCode:
+    if status.stalled is None:
+        return ExitCode.UNKNOWN
+    return ExitCode.CRITICAL if status.stalled else ExitCode.OK
+
+
+def _job_lines(job: Job, status: JobStatus) -> list[str]:
+    axes = " ".join(f"{axis}={size}" for axis, size in job.axes)
+    head = f"{job.name}  {job.world_size} ranks on {fold(job.nodes)}  {axes}"
+    age = (
+        "" if status.progress_age_s is None else f", {describe_duration(status.progress_age_s)} old"
+    )
+    step = "no step seen" if status.step is None else f"step {status.step}{age}"
+    word = {True: "STALLED", False: "progressing", None: "UNKNOWN"}[status.stalled]
+    rows = [
+        [str(v.rank), v.node, _alive(v), printable(v.phase or "-"),
+         "-" if v.step is None else str(v.step)]
+        for v in status.ranks
+    ]  # fmt: skip
+    lines = [
+        head,
+        *([code_line(job.code)] if job.code else []),
+        f"{word}: {step}",
+        columns([["RANK", "NODE", "PROCESS", "PHASE", "STEP"], *rows]),
+    ]
+    if status.silent:
+        lines.append(f"no answer from {fold(status.silent)}")
+    return lines
+
+
+def _alive(view: RankView) -> str:
+    if view.alive is None:
+        return "unknown"
+    if view.alive:
+        return "alive"
+    return "gone" if view.exit_status is None else f"ended {view.exit_status}"
+
+
+def _rank_document(view: RankView) -> dict[str, Json]:
+    return {
+        "rank": view.rank,
+        "node": view.node,
+        "alive": view.alive,
+        "exit_status": view.exit_status,
+        "step": view.step,
+        "phase": view.phase,
+        "progress_age_seconds": view.progress_age_s,
+    }
+
+
+def checkpoints_page(job: Job, node: str, rows: Sequence[Mapping[str, Json]]) -> Page:
+    """The answer of `ckpt latest|verify`: the newest whole one first named, then all."""
+    whole = next((row for row in rows if row["complete"] is True), None)
+    shown = [
+        [str(row["step"]), {True: "whole", False: "BROKEN", None: "UNKNOWN"}[_flag(row)],
+         "checked" if row["verified"] else "-", _age(row["age_seconds"]),
+         printable(str(row["problem"] or ""))]
+        for row in rows
+    ]  # fmt: skip
+    head = f"restart from {whole['path']}" if whole else "no checkpoint is whole"
+    table = columns([["STEP", "STATE", "CONTENT", "AGE", "PROBLEM"], *shown])
+    body: dict[str, Json] = {
+        "job": job.name,
+        "read_from": node,
+        "latest": whole,
+        "checkpoints": list(rows),
+    }
+    code = ExitCode.OK if whole else ExitCode.CRITICAL
+    text = f"{head}  (seen from {node})\n{table}"
+    names = (str(whole["path"]),) if whole else ()
+    return Page("Checkpoints", body, text, code, names, tuple(rows))
+
+
+def _flag(row: Mapping[str, Json]) -> bool | None:
+    value = row["complete"]
+    return value if isinstance(value, bool) else None
+
+
+def _age(value: Json) -> str:
+    return describe_duration(value) if isinstance(value, int | float) else "-"

@@ -1,0 +1,88 @@
+"""`brctl doctor` on Kubernetes: the real kubectl against a stand-in API server."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from brctl.backends.kubernetes_permissions import PERMISSIONS
+from brctl.engine.controller.doctor_kubernetes import kubernetes
+from brctl.library.config import Settings, load_settings
+from brctl.model.sweeps.sweep import Health
+from tests.fakes.kube.cluster import KubeCluster, kube_cluster, no_kubectl
+
+ROOT = Path(__file__).resolve().parents[3]
+CONFIG = """\
+apiVersion: brctl.dev/v1
+kind: Config
+context: here
+state_dir: state
+contexts:
+  here:
+    inventory: [{k8s: stand-in}]
+    scheduler: kubernetes
+    jobs: [job.yaml]
+"""
+JOB = """\
+apiVersion: brctl.dev/v1
+kind: Job
+name: demo
+nodes: n[1-2]
+launch: [train]
+checkpoint: {directory: /ckpt}
+logs: /logs
+progress: /progress
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    (tmp_path / "job.yaml").write_text(JOB)
+    return load_settings({"HOME": str(tmp_path)}, config=tmp_path / "config.yaml")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[KubeCluster]:
+    if no_kubectl():
+        pytest.skip("not installed: kubectl")
+    with kube_cluster(tmp_path, ["n1", "n2"]) as cluster:
+        yield cluster
+
+
+def test_the_cluster_is_the_one_the_nodes_come_from(settings: Settings) -> None:
+    """Nodes of one cluster and cordons in another would be a bad mix."""
+    assert settings.kubernetes.context == "stand-in"
+
+
+def test_stand_in_missing_permissions_and_deaf_jobs_are_named(
+    settings: Settings, cluster: KubeCluster
+) -> None:
+    """Each by verb and resource, with what fails without it."""
+    cluster.server.denied |= {("update", "nodes"), ("create", "pods/eviction")}
+    cluster.add_job("trainer", "demo", 2, ["/bin/true"])
+    findings = list(kubernetes(settings))
+    assert [f.text for f in findings if f.health is Health.CRITICAL] == [
+        "not allowed: update nodes in all namespaces: cordon, reserve, label, place a job",
+        "not allowed: create pods/eviction in all namespaces: drain",
+    ]
+    assert findings[-1].health is Health.WARNING
+    assert "trainer has no way to hear of a checkpoint" in findings[-1].text
+
+
+def test_without_kubectl_or_kubernetes_it_says_so_or_nothing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Only a context that uses Kubernetes is asked for kubectl."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [f.text for f in kubernetes(settings)] == ["kubectl not found"]
+    assert list(kubernetes(replace(settings, scheduler="slurm"))) == []
+
+
+def test_the_table_in_the_readme_is_the_table_that_is_asked() -> None:
+    """Who sets up roles by hand must not find out at night what is missing."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for row in PERMISSIONS:
+        scope = "cluster" if row.everywhere else "namespace"
+        assert f"| {row.resource} | {', '.join(row.verbs)} | {scope} | {row.purpose} |" in text

@@ -1,0 +1,83 @@
+"""Incidents on disk: one time line of a verdict, its runs, its hooks, and what people noted."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from brctl.engine.incidents.timeline import load_incidents, pick_incident
+from brctl.engine.incidents.verdict_store import save_new
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.remediate import create_run
+from brctl.engine.runs.run_files import Request
+from brctl.journal.incident_notes import add_note
+from brctl.journal.store import read_journal
+from brctl.library.playbooks import load_playbook
+from brctl.library.shipped import shipped_dir
+from brctl.model.errors import UsageError
+from brctl.model.exit_codes import ExitCode
+from brctl.model.runs.event import EventType
+from brctl.view.incident import incident_page, markdown
+from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.run_here import carry
+
+
+def swapped(folder: Path) -> tuple[FakeGround, Path]:
+    ground = fake_ground(folder)
+    save_new(ground.state_dir, example_verdict())
+    playbook = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
+    prepared = asyncio.run(prepare(ground, playbook, example_verdict()))
+    run_dir = create_run(ground, prepared, Request(by="oncall"))
+
+    assert carry(ground, run_dir) is ExitCode.OK
+    return ground, run_dir
+
+
+def test_a_site_without_notifiers_is_told_so_and_its_runs_are_what_they_were(
+    tmp_path: Path,
+) -> None:
+    """The shipped playbooks tell people; where nobody is configured, they say that."""
+    _, run_dir = swapped(tmp_path)
+    hooks = [e.fields for e in read_journal(run_dir).events if e.type is EventType.HOOK_RESULT]
+    assert [(h["uses"], h["ok"]) for h in hooks] == [
+        ("incident.timeline", True),
+        ("notify.chat", True),
+    ]
+    assert hooks[1]["say"] == "no notifier configured"
+
+
+def test_the_time_line_goes_from_the_verdict_to_the_recovery(tmp_path: Path) -> None:
+    ground, run_dir = swapped(tmp_path)
+    add_note(ground.state_dir, "V-1", (ground.now(), "ann", "second Xid 79 this month"))
+    (incident,) = load_incidents(ground.state_dir)
+    kinds = [moment.kind for moment in incident.moments]
+    assert kinds[:2] == ["diagnosed", "run"]
+    assert {"changed", "recovered", "note"} <= set(kinds)
+    assert (incident.runs, incident.state) == (("R-0001",), "acted-on")
+    text = (run_dir / "incident.md").read_text()
+    assert text.startswith("# Incident V-1: a GPU fell off the bus")
+    assert "second Xid 79 this month" in markdown(incident, NOON)
+    body = incident_page(incident).body["incident"]
+    assert json.loads(json.dumps(body))["suspects"] == {"nodes": ["n3"], "folded": "n3"}
+
+
+def test_a_note_with_a_secret_or_markup_leaves_without_them(tmp_path: Path) -> None:
+    """An export is pasted into documents that many people read."""
+    ground = fake_ground(tmp_path)
+    save_new(ground.state_dir, example_verdict())
+    add_note(ground.state_dir, "V-1", (NOON, "ann", "token=abcdef123 <b>x</b> | \x1b[31m"))
+    (incident,) = load_incidents(ground.state_dir)
+    for text in (markdown(incident, NOON), str(incident_page(incident).body)):
+        assert "abcdef123" not in text
+        assert "\x1b" not in text
+    assert "\\<b\\>" in markdown(incident, NOON)
+
+
+def test_an_unknown_incident_names_the_nearest(tmp_path: Path) -> None:
+    ground = fake_ground(tmp_path)
+    save_new(ground.state_dir, example_verdict())
+    found = load_incidents(ground.state_dir)
+    assert pick_incident(found, None).id == pick_incident(found, "v-1").id == "V-1"
+    with pytest.raises(UsageError, match="did you mean 'V-1'"):
+        pick_incident(found, "V-2")

@@ -1,0 +1,188 @@
+"""A run and its notifier: told in order, and never disturbed by whoever is told."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brctl.engine.incidents.notify_runs import tell_lost, tell_progress, tell_verdicts
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.remediate import create_run
+from brctl.engine.runs.run_files import Request
+from brctl.journal.store import Journal, read_journal
+from brctl.library.notify_settings import NotifySettings, Sink
+from brctl.library.playbooks import load_playbook
+from brctl.library.shipped import shipped_dir
+from brctl.model.exit_codes import ExitCode
+from brctl.model.notice import NoticeEvent
+from brctl.model.runs.event import EventType
+from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.http_sink import CLOSE, HANG, HttpSink, Reply, http_sink
+from tests.fakes.run_here import carry
+
+SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
+ALL = frozenset(NoticeEvent)
+
+
+@pytest.fixture
+def server() -> Iterator[HttpSink]:
+    with http_sink() as sink:
+        yield sink
+
+
+def settings(folder: Path, server: HttpSink, deadline_s: float = 3.0) -> NotifySettings:
+    key = folder / "key"
+    key.write_text("routing-key")
+    key.chmod(0o600)
+    sinks = (Sink("pagerduty", ALL, server.url, key), Sink("webhook", ALL, server.url))
+    return NotifySettings(sinks, deadline_s)
+
+
+def swap(ground: FakeGround) -> tuple[ExitCode, Path]:
+    prepared = asyncio.run(prepare(ground, SWAP, example_verdict()))
+    run_dir = create_run(ground, prepared, Request(by="oncall"))
+    return carry(ground, run_dir), run_dir
+
+
+def pages(server: HttpSink) -> list[str]:
+    return [b["event_action"] for b in server.bodies if "event_action" in b]
+
+
+def story(server: HttpSink) -> list[tuple[str, str]]:
+    found = [b["notification"] for b in server.bodies if "notification" in b]
+    return [(n["event"], n["state"]) for n in found]
+
+
+def told_verdict(ground: FakeGround) -> None:
+    asyncio.run(tell_verdicts(ground.notifier, "fake", [example_verdict()], NOON))
+
+
+def test_a_fault_is_paged_taken_in_hand_and_closed_by_the_run(
+    tmp_path: Path, server: HttpSink
+) -> None:
+    """Trigger, acknowledge, resolve: one key from the verdict to the first new step."""
+    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
+    told_verdict(ground)
+    assert swap(ground)[0] is ExitCode.OK
+    assert pages(server) == ["trigger", "acknowledge", "resolve"]
+    assert len({b["dedup_key"] for b in server.bodies if "dedup_key" in b}) == 1
+    assert story(server) == [
+        ("verdict.high", "firing"),
+        ("run.started", "acknowledged"),
+        ("training.advanced", "resolved"),
+    ]
+
+
+def test_a_run_that_waits_asks_for_its_approval_on_the_page(
+    tmp_path: Path, server: HttpSink
+) -> None:
+    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
+    unsure = replace(example_verdict(), probability=0.7)
+    ground.known_verdict = unsure
+    prepared = asyncio.run(prepare(ground, SWAP, unsure))
+    run_dir = create_run(ground, prepared, Request(by="oncall"))
+
+    assert carry(ground, run_dir) is ExitCode.WAITING
+    (page,) = [b for b in server.bodies if b.get("event_action") == "trigger"]
+    details = page["payload"]["custom_details"]
+    assert details["do"] == "brctl play approve R-0001"
+    assert "swap 1" in details["needs"]
+
+
+def test_a_run_that_leaves_changes_pages_again(tmp_path: Path, server: HttpSink) -> None:
+    """Its start had acknowledged the page, and a trigger alone would wake nobody."""
+    ground = fake_ground(tmp_path, notify=settings(tmp_path, server), checkpoints=_rotten())
+    told_verdict(ground)
+    code, _ = swap(ground)
+    assert code is ExitCode.NEEDS_HUMAN
+    assert pages(server) == ["trigger", "acknowledge", "resolve", "trigger"]
+    assert story(server)[-1] == ("run.needs_human", "firing")
+
+
+def _rotten() -> Any:
+    """Whole at the first look, damaged once the job was stopped: the way back is gone."""
+    looks = iter(range(1000))
+    return lambda: [(38, next(looks) < 2)]
+
+
+class _Ending:
+    """What must be the same with and without a notifier."""
+
+    def __init__(self, ground: FakeGround) -> None:
+        self.code, run_dir = swap(ground)
+        recording = read_journal(run_dir)
+        hook = EventType.HOOK_RESULT
+        kept = [
+            (e.type, e.fields.get("step"), e.type is hook or e.fields.get("ok"))
+            for e in recording.events
+        ]
+        self.chat = [e.fields for e in recording.events if e.fields.get("uses") == "notify.chat"]
+        self.journal, self.damage, self.ended = kept, recording.damage, recording.ended
+        world = ground.world.read()
+        self.world = {key: world[key] for key in ("cordons", "nodes", "ranks", "effects")}
+
+
+@pytest.mark.parametrize("manner", [HANG, CLOSE, "500"])
+def test_a_dead_notifier_changes_nothing_but_some_seconds(
+    tmp_path: Path, server: HttpSink, manner: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Same exit code, same journal, same world; the failures are counted and said."""
+    for name in ("without", "with"):
+        (tmp_path / name).mkdir()
+    plain = _Ending(fake_ground(tmp_path / "without"))
+    server.always = Reply(500) if manner == "500" else Reply(manner=manner)
+    ground = fake_ground(tmp_path / "with", notify=settings(tmp_path, server, 1.0))
+    started = time.monotonic()
+    dead = _Ending(ground)
+    assert time.monotonic() - started < 15
+    assert [h["ok"] for h in plain.chat] == [True]
+    assert [h["ok"] for h in dead.chat] == [False]
+    del plain.chat, dead.chat
+    assert vars(dead) == vars(plain)
+    assert dead.ended
+    assert ground.notifier.ledger.failures()["webhook"].count >= 2
+    assert "warning: webhook was not told" in capfd.readouterr().err
+
+
+async def test_a_run_whose_process_died_is_told_by_the_next_sweep_once(
+    tmp_path: Path, server: HttpSink
+) -> None:
+    """Nobody else would: the process that tells how a run ends is gone."""
+    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
+    prepared = await prepare(ground, SWAP, example_verdict())
+    run_dir = create_run(ground, prepared, Request(by="oncall"))
+    await tell_lost(ground, ground.state_dir, print)
+    assert server.requests == []
+    journal = Journal(run_dir)
+    journal.append(EventType.RUN_STARTED, NOON, {"by": "oncall"})
+    journal.close()
+    for _ in range(2):
+        await tell_lost(ground, ground.state_dir, print)
+    assert pages(server) == ["trigger"]
+    assert story(server) == [("run.needs_human", "firing")]
+    assert "its process died" in str(server.bodies[0])
+
+
+async def test_a_job_that_advances_closes_every_page_of_its_own(
+    tmp_path: Path, server: HttpSink
+) -> None:
+    """Also when a person repaired it by hand; other jobs' pages stay."""
+    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
+    other = replace(example_verdict(), job="other")
+    await tell_verdicts(ground.notifier, "fake", [example_verdict(), other], NOON)
+    status = replace(await ground.progress(await ground.job("demo")), stalled=False)
+    await tell_progress(ground.notifier, "fake", status, NOON, print)
+    assert ground.notifier.ledger.open_keys("brctl/fake/") == ("brctl/fake/other/gpu-lost",)
+
+
+async def test_a_crowd_of_verdicts_is_told_as_one(tmp_path: Path, server: HttpSink) -> None:
+    """A switch that dies must not send four hundred pages."""
+    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
+    many = [replace(example_verdict(), id=f"V-{n}", job=f"job{n}") for n in range(40)]
+    await tell_verdicts(ground.notifier, "fake", many, NOON)
+    assert len(pages(server)) == 11
+    assert any("30 more sure verdicts" in str(body) for body in server.bodies[-2:])

@@ -1,0 +1,111 @@
+"""Files in, one verdict out: real files of every awkward kind."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brctl.engine.logs.anchor_scan import ReEngine
+from brctl.engine.logs.classify import Blocks, Classifier
+from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
+from brctl.model.fault import FaultClass
+from tests.evidence.logs.examples import EXAMPLES
+
+OFF_THE_BUS = (
+    b"Jul  5 03:01:47 g7 kernel: NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.\n"
+)
+PEER_LOST = (
+    b"2026-07-05 03:01:52 g%d:1:2 [0] NCCL WARN socketProgress:"
+    b" Connection closed by remote peer g7<1>\n"
+)
+QUIET = b"2026-07-05 03:00:00 step 5 | loss: 2.5 |\n" * 50
+
+
+@pytest.fixture(scope="module")
+def classifier() -> Classifier:
+    return Classifier()
+
+
+def test_a_folder_of_ranks_is_one_story(classifier: Classifier, tmp_path: Path) -> None:
+    """Each file has its own verdict, and together they name the first cause."""
+    for rank in range(4):
+        (tmp_path / f"rank-{rank:05d}.log").write_bytes(QUIET + PEER_LOST % rank)
+    (tmp_path / "dmesg.g7.gz").write_bytes(gzip.compress(OFF_THE_BUS))
+    found = classifier.classify_paths([tmp_path])
+    assert len(found.items) == 5
+    assert found.overall.fault is FaultClass.GPU_LOST
+    assert found.overall.culprit == "GPU 0000:9b:00 on g7"
+    assert [i.fault for i in found.items if i.name.endswith(".log")] == [FaultClass.UNKNOWN] * 4
+
+
+@pytest.mark.parametrize(
+    ("data", "note"),
+    [
+        (b"\x00" * 100_000 + OFF_THE_BUS, "NUL"),
+        (b"\xff\xfe\x80 junk \x1b[31m\n" + OFF_THE_BUS, ""),
+        (b"x" * (3 << 20) + b"\n" + OFF_THE_BUS, "longer than 1 MiB"),
+        (b"\x1b]0;title\x07\x1b[2J" + OFF_THE_BUS, ""),
+        (OFF_THE_BUS.replace(b"\n", b"\r\n"), ""),
+    ],
+    ids=["nul", "not utf-8", "one long line", "escapes", "windows line ends"],
+)
+def test_bad_input_is_read_and_said(
+    classifier: Classifier, tmp_path: Path, data: bytes, note: str
+) -> None:
+    """Junk around a line does not hide it, and what was odd is noted."""
+    path = tmp_path / "x.log"
+    path.write_bytes(data)
+    found = classifier.classify_paths([path]).overall
+    assert found.fault is FaultClass.GPU_LOST
+    assert any(note in said for said in found.notes) if note else not found.notes
+    assert "\x1b" not in found.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x00" * 5000, gzip.compress(b"", mtime=0), bytes(range(256)) * 40],
+    ids=["empty", "zeros", "empty gzip", "binary"],
+)
+def test_what_could_not_be_read_is_unknown(
+    classifier: Classifier, tmp_path: Path, data: bytes
+) -> None:
+    """Silence is not health: an empty or all-NUL file proves nothing."""
+    path = tmp_path / "x.log"
+    path.write_bytes(data)
+    assert classifier.classify_paths([path]).overall.fault is FaultClass.UNKNOWN
+
+
+def test_an_unreadable_input_keeps_the_whole_from_being_clean(classifier: Classifier) -> None:
+    """One log that did not come back means that nobody may say no-fault."""
+    missing = ["n3: no log of rank 7"]
+    found = classifier.classify_inputs([("a", Blocks([QUIET]))], missing, complete=False)
+    assert found.items[0].fault is FaultClass.NO_FAULT
+    assert found.overall.fault is FaultClass.UNKNOWN
+
+    def breaks_off() -> Iterator[bytes]:
+        yield QUIET
+        raise OSError(5, "Input/output error")
+
+    both = classifier.classify_inputs([("a", Blocks([QUIET])), ("b", Blocks(breaks_off()))])
+    assert both.overall.fault is FaultClass.UNKNOWN
+
+
+def test_quiet_ranks_do_not_hide_a_healthy_job(classifier: Classifier) -> None:
+    """Most ranks print nothing; their empty logs beside one that speaks are no reason for doubt."""
+    inputs = [("rank-0", Blocks([QUIET])), ("rank-1", Blocks([]))]
+    found = classifier.classify_inputs(inputs)
+    assert found.overall.fault is FaultClass.NO_FAULT
+    assert found.items[1].fault is FaultClass.UNKNOWN
+
+
+def test_both_engines_give_the_same_events(classifier: Classifier) -> None:
+    """Without Hyperscan the answer is slower, not another."""
+    plain = Classifier()
+    plain.engine = ReEngine(anchors_of(SHIPPED))
+    lines = [line for lines in EXAMPLES.values() for line in lines]
+    data = "\n".join(lines).encode()
+    fast, _, _ = classifier.read_events("x", Blocks([data]))
+    slow, _, _ = plain.read_events("x", Blocks([data]))
+    assert fast == slow
+    assert len(fast) > len(EXAMPLES)

@@ -1,0 +1,78 @@
+"""Logs are read however they are packed, and a broken archive is read up to the break."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from brctl.engine.logs.log_sources import BLOCK_BYTES, list_inputs, read_blocks, unpack
+from brctl.model.errors import UsageError
+
+TEXT = b"".join(b"line %d of the log\n" % i for i in range(200_000))
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gzip": lambda data: gzip.compress(data, 1),
+    "zstd": lambda data: zstandard.ZstdCompressor().compress(data),
+    "xz": lambda data: lzma.compress(data, preset=0),
+    "bzip2": lambda data: bz2.compress(data, 1),
+    "two gzip members": lambda d: gzip.compress(d[:1000], 1) + gzip.compress(d[1000:], 1),
+}
+
+
+@pytest.mark.parametrize("name", PACKERS)
+def test_every_packing_gives_the_same_bytes(name: str) -> None:
+    """The reader looks at the bytes, not at the file's name."""
+    notes: list[str] = []
+    blocks = list(unpack(io.BytesIO(PACKERS[name](TEXT)), "x", notes))
+    assert b"".join(blocks) == TEXT
+    assert notes == []
+    assert max(map(len, blocks)) <= BLOCK_BYTES
+
+
+@pytest.mark.parametrize("name", ["gzip", "zstd", "xz", "bzip2"])
+def test_a_truncated_archive_is_read_up_to_the_break(name: str) -> None:
+    """A log cut by a dying node still says what it says, and the cut is noted."""
+    packed = PACKERS[name](os.urandom(3_000_000))
+    notes: list[str] = []
+    data = b"".join(unpack(io.BytesIO(packed[: len(packed) // 2]), "x", notes))
+    assert len(notes) == 1
+    assert "truncated" in notes[0] or "broken" in notes[0]
+    assert name in ("bzip2", "xz") or len(data) > 100_000
+
+
+@pytest.mark.parametrize("name", ["gzip", "zstd"])
+def test_a_bomb_is_unpacked_in_small_pieces(name: str) -> None:
+    """A few kilobytes that unpack to a hundred mebibytes never stand in memory whole."""
+    packed = PACKERS[name](bytes(100 << 20))
+    sizes = [len(block) for block in unpack(io.BytesIO(packed), "x", [])]
+    assert max(sizes) <= BLOCK_BYTES
+    assert sum(sizes) == 100 << 20
+
+
+def test_a_folders_pipes_and_links_are_left_out_and_said(tmp_path: Path) -> None:
+    """Opening a pipe would hang for ever."""
+    (tmp_path / "rank-0.log").write_bytes(b"x")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    notes: list[str] = []
+    assert [p.name for p in list_inputs(tmp_path, notes)] == ["rank-0.log"]
+    assert len(notes) == 2
+
+
+def test_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
+    """Nothing is classified when there is nothing to read."""
+    with pytest.raises(UsageError, match="no such file"):
+        list_inputs(tmp_path / "absent", [])
+
+
+def test_a_plain_file_comes_in_blocks(tmp_path: Path) -> None:
+    """Ten gigabytes must fit: a block at a time."""
+    path = tmp_path / "big.log"
+    path.write_bytes(TEXT)
+    assert max(len(block) for block in read_blocks(path, [])) <= BLOCK_BYTES

@@ -1,0 +1,139 @@
+"""`fix` over several failures in a row: what was tried is known from the runs on disk."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from brctl.engine.incidents.verdict_store import save_new
+from brctl.engine.runs.propose import alerts_on, propose, tried_for
+from brctl.engine.runs.run_files import (
+    PLAYBOOK,
+    PastResult,
+    RunInputs,
+    save_inputs,
+    save_result,
+)
+from brctl.journal.code_ledger import CodeLedger, ledger_dir
+from brctl.journal.store import new_run, write_private
+from brctl.library.shipped import shipped_dir
+from brctl.model.fault import FaultClass
+from brctl.model.verdict import Suspect, Verdict
+from brctl.playbook.plan import verdict_scope
+from tests.fakes.ground import NOON, example_verdict
+
+F = FaultClass
+MINUTE = timedelta(minutes=1)
+
+
+def failure(fault: FaultClass, *nodes: str, at: datetime = NOON) -> Verdict:
+    suspects = tuple(Suspect(node) for node in nodes)
+    name = f"V-{fault}-{at:%H%M%S}"
+    return replace(example_verdict(at), id=name, fault=fault, suspects=suspects)
+
+
+def ran(
+    state: Path, playbook: str, about: Verdict, at: datetime, result: str = "ok", **steps: str
+) -> None:
+    """A run about a verdict, as it lies on disk afterwards."""
+    run_dir = new_run(state)
+    write_private(run_dir / PLAYBOOK, (shipped_dir("playbooks") / f"{playbook}.yaml").read_text())
+    save_inputs(run_dir, RunInputs({}, verdict_scope(about), about.id, {"name": about.job}))
+    save_result(
+        run_dir,
+        PastResult(
+            run_dir.name, playbook, about.id, about.nodes, (), about.job, "oncall", result, 0, 1.0,
+            at, steps,
+        ),
+    )  # fmt: skip
+
+
+def change_code(state: Path) -> None:
+    ledger = CodeLedger(ledger_dir(state, "here", "demo"))
+    change = ledger.record("r2", "d2", urgent=True, why="faster", by="ann", at=NOON)
+    ledger.apply(change.id, "R-0000", NOON)
+
+
+def climb(state: Path, failures: list[Verdict]) -> list[str]:
+    """Fail, fix, fail, fix: what is proposed each time; every run ends well and does not help."""
+    proposed = []
+    for number, about in enumerate(failures):
+        at = NOON + number * 5 * MINUTE
+        playbook = propose(state, "here", replace(about, decided_at=at), at).playbook
+        proposed.append(playbook)
+        if playbook:
+            ran(state, playbook, about, at)
+    return proposed
+
+
+@pytest.mark.parametrize(
+    ("changed", "failures", "proposed"),
+    [
+        # A machine is evicted; the job crashes again without a culprit, time after time.
+        (True, [failure(F.GPU_LOST, "n3"), *[failure(F.UNKNOWN)] * 5],
+         ["swap-and-resume", "stop-time-checks", "restart-in-place", "code-rollback", "replay",
+          ""]),
+        # Another machine breaks in between: that is evicted, and the ladder is not climbed again.
+        (False, [failure(F.UNKNOWN), failure(F.GPU_LOST, "n3"), failure(F.NUMERIC_NAN, "n4")],
+         ["stop-time-checks", "swap-and-resume", "restart-in-place"]),
+        # The same machine twice: evicting it did not help.
+        (False, [failure(F.GPU_LOST, "n3")] * 2, ["swap-and-resume", "stop-time-checks"]),
+        # An exception of new code, then one of old code, then crashes.
+        (True, [failure(F.USER_CODE)] * 5,
+         ["code-rollback", "stop-time-checks", "restart-in-place", "replay", ""]),
+        (False, [failure(F.USER_CODE)] * 2, ["restart-in-place", ""]),
+        # A hang: the group, then the ladder.
+        (False, [replace(failure(F.HANG_MISMATCH, "n1", "n2"), probability=0.7)] * 3,
+         ["group-evict", "stop-time-checks", "restart-in-place"]),
+    ],
+)  # fmt: skip
+def test_failure_after_failure_the_tree_is_climbed(
+    changed: bool, failures: list[Verdict], proposed: list[str], tmp_path: Path
+) -> None:
+    if changed:
+        change_code(tmp_path)
+    assert climb(tmp_path, failures) == proposed
+
+
+def test_a_restart_that_brought_no_step_was_a_try(tmp_path: Path) -> None:
+    """An exception at the first step ends `prove`, not the run's success: it is no other case."""
+    about = failure(F.USER_CODE)
+    ran(tmp_path, "restart-in-place", about, NOON, "needs_human", restart="done", prove="failed")
+    assert tried_for(tmp_path, about, NOON) == ("restart-in-place",)
+
+
+def test_what_never_restarted_the_job_was_no_try(tmp_path: Path) -> None:
+    """Refused, or given up while the job was being stopped."""
+    about = failure(F.USER_CODE)
+    ran(tmp_path, "restart-in-place", about, NOON, "needs_human", stop="failed", restart="pending")
+    ran(tmp_path, "restart-in-place", about, NOON, "refused")
+    assert tried_for(tmp_path, about, NOON) == ()
+
+
+def test_an_incident_ends_and_other_jobs_have_their_own(tmp_path: Path) -> None:
+    about = failure(F.UNKNOWN)
+    ran(tmp_path, "stop-time-checks", about, NOON)
+    assert tried_for(tmp_path, about, NOON + timedelta(hours=2)) == ()
+    assert tried_for(tmp_path, replace(about, job="other"), NOON) == ()
+
+
+def test_two_network_alerts_are_two_moments_within_five_minutes(tmp_path: Path) -> None:
+    """Looking twice at once is one alert; another class of network fault counts as well."""
+    seconds = (0, 5, 40, 200, 400)
+    kinds = (F.NETWORK_IB, F.NETWORK_IB, F.NETWORK_LINK, F.NETWORK_IB, F.NETWORK_IB)
+    counts = []
+    for second, kind in zip(seconds, kinds, strict=True):
+        alert = failure(kind, "n3", at=NOON + timedelta(seconds=second))
+        save_new(tmp_path, alert)
+        counts.append(alerts_on(tmp_path, alert))
+    assert counts == [1, 1, 2, 3, 2]
+    first = propose(tmp_path / "new", "here", failure(F.NETWORK_IB, "n3"), NOON)
+    assert (first.playbook, first.say[:17]) == ("", "one network alert")
+
+
+def test_a_first_network_alert_waits_and_a_second_evicts(tmp_path: Path) -> None:
+    for second, playbook in ((0, ""), (90, "swap-and-resume")):
+        alert = failure(F.NETWORK_IB, "n3", at=NOON + timedelta(seconds=second))
+        save_new(tmp_path, alert)
+        assert propose(tmp_path, "here", alert, alert.decided_at).playbook == playbook
