@@ -18,37 +18,11 @@ from brctl.actions.child import (
     run_child,
 )
 from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
+from brctl.library.shipped import node_program
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments, Step
-
-# RUNS ON THE NODE. Script and values come on stdin, so neither shows in a list of processes.
-_ON_NODE = """\
-import json, os, signal, subprocess, sys, threading
-q = json.load(sys.stdin)
-os.environ.update(q["env"])
-p = subprocess.Popen(["/bin/sh", "-c", q["run"]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                     stderr=subprocess.STDOUT, start_new_session=True)
-def drain():
-    left = q["limit"]
-    for chunk in iter(lambda: p.stdout.read1(65536), b""):
-        sys.stdout.buffer.write(chunk[:left])
-        left = max(0, left - len(chunk))
-reader = threading.Thread(target=drain, daemon=True)
-reader.start()
-try:
-    code = p.wait(q["deadline_s"])
-except subprocess.TimeoutExpired:
-    code = 124
-try:
-    os.killpg(p.pid, signal.SIGKILL)
-except ProcessLookupError:
-    pass
-reader.join(1)
-sys.stdout.flush()
-os._exit(code if code >= 0 else 128 - code)
-"""
 
 
 class Script:
@@ -109,7 +83,7 @@ class Script:
                 site.command(
                     node,
                     Command(
-                        (site.inventory.nodes[node].python, "-c", _ON_NODE),
+                        (site.inventory.nodes[node].python, "-c", node_program("_script.py")),
                         json.dumps(question).encode(), deadline_s, OUTPUT_LIMIT_BYTES,
                     ),
                 )

@@ -1,19 +1,20 @@
-"""Talk to `rank_program` on the nodes of a job: what to send, and what its answer means."""
+"""Talk to `checks/_ranks` on the nodes of a job: what to send, and what its answer means."""
 
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 
 from brctl.fanout.contract import Transport
 from brctl.fanout.gather import gather
+from brctl.library.shipped import node_program
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
 from brctl.model.runs.playbook import Json
 
-_RANKS = ("node_processes", "node_environment", "parked_ranks", "rank_program")
-_PARKED = ("node_processes", "parked_process")
+# In the order of their imports.
+_RANKS = ("processes", "environment", "parked_ranks", "program")
+_PARKED = ("processes", "parked_process")
 START_DEADLINE_S = 60.0
 LOOK_DEADLINE_S = 15.0
 EXAMINE_DEADLINE_S = 45.0
@@ -42,7 +43,7 @@ def load(parts):
 
 @cache
 def program() -> str:
-    """`rank_program` and what it imports as one text; `run(JSON)` at its end makes it work."""
+    """`_ranks/program.py` and what it imports as one text; `run(JSON)` at its end makes it work."""
     return _bundle(_RANKS) + "def run(text):\n    raise SystemExit(main(text))\n"
 
 
@@ -53,11 +54,7 @@ def parked_program() -> str:
 
 
 def _bundle(names: Sequence[str]) -> str:
-    folder = Path(__file__).parent
-    parts = [
-        (f"brctl.backends.{name}", (folder / f"{name}.py").read_text(encoding="utf-8"))
-        for name in names
-    ]
+    parts = [(f"checks._ranks.{name}", node_program(f"_ranks/{name}.py")) for name in names]
     return f"{_LOADER}main = load({parts!r})\n"
 
 

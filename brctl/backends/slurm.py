@@ -183,7 +183,7 @@ class SlurmBackend(StaticBackend):
         await self._run(command, stdin=self._batch_program(job, checkpoint, incarnation))
 
     def _batch_program(self, job: Job, checkpoint: str, incarnation: str) -> bytes:
-        """A Python program as batch script: it hands `rank_program` to every task by srun."""
+        """A Python program as batch script: it hands `_ranks/program.py` to every task by srun."""
         first = self._inventory.nodes[job.nodes[0]]
         python = first.python
         requests = {

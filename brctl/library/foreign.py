@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brctl.library.schema import Section
-from brctl.library.shipped import shipped_dir
+from brctl.library.shipped import node_program
 from brctl.model.errors import ConfigError
 from brctl.model.evidence import Weight
 from brctl.model.fault import FaultClass
@@ -61,7 +61,7 @@ def read_foreign(section: Section, check: str) -> Foreign:
             f"{check}.line": MeasurementSpec(f"{check}.line", "text", "its words", optional=True),
         },
         rules=tuple(_rules(check, codes, fault)),
-        probe_source=(shipped_dir("checks") / "_foreign.py").read_text(encoding="utf-8"),
+        probe_source=node_program("_foreign.py"),
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Where the checks, playbooks and completions that come with brctl are."""
 
+from functools import cache
 from pathlib import Path
 
 KINDS = ("checks", "playbooks", "completions")
@@ -19,3 +20,13 @@ def shipped_dir(name: str) -> Path:
         if candidate.is_dir():
             return candidate
     raise FileNotFoundError(f"this installation of brctl lacks its {name} folder")
+
+
+@cache
+def node_program(path: str) -> str:
+    """The text of a program that runs on nodes, by its path below `checks`: `_runner.py`.
+
+    Raises:
+        OSError: The installation lacks it.
+    """
+    return (shipped_dir("checks") / path).read_text(encoding="utf-8")

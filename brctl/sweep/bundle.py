@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from brctl.library.shipped import shipped_dir
+from brctl.library.shipped import node_program
 from brctl.model.answer import Command
 from brctl.model.inventory import Node
 from brctl.model.sweeps.check import Check
@@ -68,7 +68,7 @@ def pack_bundle(checks: Mapping[str, Check]) -> Bundle:
         [check.probe_source for check in light if "nvml" in check.needs],
     )
     content = {
-        "runner": (shipped_dir("checks") / "_runner.py").read_text(encoding="utf-8"),
+        "runner": node_program("_runner.py"),
         "pynvml": pynvml,
         "preload": preload,
         "probes": probes,

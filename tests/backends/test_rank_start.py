@@ -13,17 +13,17 @@ from tests.contract.test_parking import N1, job_in
 # In a process of its own, which forks; the delay stands for a program on a slow file system.
 SLOW_EXEC = """
 import json, os, sys, time
-from brctl.backends import rank_program
+from checks._ranks import program
 exec_now = os.execvpe
 def exec_later(*words):
     time.sleep(0.5)
     exec_now(*words)
 os.execvpe = exec_later
 asked = json.load(sys.stdin)
-rank_program.start(asked)
-found = rank_program.job_processes(asked)
-print(json.dumps([len(found), rank_program.stop({**asked, "grace_s": 5.0})["stuck"]]))
-print(len(rank_program.job_processes(asked)))
+program.start(asked)
+found = program.job_processes(asked)
+print(json.dumps([len(found), program.stop({**asked, "grace_s": 5.0})["stuck"]]))
+print(len(program.job_processes(asked)))
 """
 
 

@@ -5,29 +5,12 @@ from dataclasses import dataclass
 
 from brctl.fanout.contract import Transport
 from brctl.fanout.gather import gather
+from brctl.library.shipped import node_program
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
 from brctl.model.jobs.job import Job
 
 _MARK = b"\x00==> rank "
-# Reads each rank's tail and marks where the next begins; a missing file is said, not skipped.
-_READ_TAILS = """
-import os, sys
-limit = int(sys.argv[1])
-for name in sys.argv[2:]:
-    rank, path = name.split(":", 1)
-    try:
-        with open(path, "rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            stream.seek(max(0, size - limit))
-            data = stream.read(limit)
-        state = "ok" if size <= limit else "cut"
-    except OSError as error:
-        data, state = b"", "missing"
-        sys.stderr.write("%s: %s\\n" % (path, error.strerror))
-    head = "\\x00==> rank %s %s %d\\n" % (rank, state, len(data))
-    sys.stdout.buffer.write(head.encode() + data + b"\\n")
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +43,8 @@ async def fetch_rank_files(
     def command_for(node: Node) -> Command:
         wanted = [f"{rank}:{path_of(rank)}" for rank in job.ranks_on(node.name)]
         return Command(
-            argv=("python3", "-I", "-", str(limit_bytes), *wanted),
-            stdin=_READ_TAILS.encode(),
+            argv=(node.python, "-I", "-", str(limit_bytes), *wanted),
+            stdin=node_program("_file_tails.py").encode(),
             output_limit_bytes=(limit_bytes + 4096) * max(1, len(wanted)),
         )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from brctl.engine.search.group_runner import RoundAnswer, RoundOrder
 from brctl.fanout.contract import Transport
-from brctl.library.shipped import shipped_dir
+from brctl.library.shipped import node_program
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
 from brctl.model.localisation import GroupResult, Path
@@ -65,8 +65,7 @@ class TorchRunner:
     worker: str = field(init=False)
 
     def __post_init__(self) -> None:
-        path = shipped_dir("checks") / "fabric" / "group" / "worker.py"
-        self.worker = path.read_text(encoding="utf-8")
+        self.worker = node_program("fabric/group/worker.py")
 
     @property
     def name(self) -> str:

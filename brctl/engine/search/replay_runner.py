@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from brctl.engine.search.group_runner import RoundAnswer, RoundOrder
 from brctl.fanout.contract import Transport
-from brctl.library.shipped import shipped_dir
+from brctl.library.shipped import node_program
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Node
@@ -95,8 +95,7 @@ class ReplayRunner:
         return read_group(answers)
 
     async def _ask(self, name: str, request: Mapping[str, object]) -> Answer:
-        program = shipped_dir("checks") / "fabric" / "group" / "replay.py"
-        bundle = {"program": program.read_text(encoding="utf-8"), "order": request}
+        bundle = {"program": node_program("fabric/group/replay.py"), "order": request}
         node = self.nodes[name]
         deadline = request["deadline_s"]
         seconds = deadline if isinstance(deadline, float) else 60.0

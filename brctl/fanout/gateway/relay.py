@@ -12,7 +12,7 @@ import asyncssh
 
 from brctl.fanout.asyncssh.transport import AsyncsshTransport, LoginFailedError
 from brctl.fanout.gateway.frames import Frame, Frames, GatewayError
-from brctl.library.shipped import shipped_dir
+from brctl.library.shipped import node_program
 from brctl.model.answer import Command
 from brctl.model.inventory import Node
 
@@ -67,8 +67,7 @@ class GatewayRelay(asyncssh.SSHClientSession[bytes]):
         Raises:
             RelayLostError: It cannot be reached.
         """
-        source = (shipped_dir("checks") / "_gateway.py").read_bytes()
-        program = zlib.compress(source, 9)
+        program = zlib.compress(node_program("_gateway.py").encode(), 9)
         argv = (self._gateway.python, "-I", "-S", "-B", "-c", _BOOT)
         line = shlex.join((*argv, str(len(program)), str(at_once)))
         try:

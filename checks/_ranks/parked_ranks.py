@@ -19,8 +19,8 @@ import time
 import traceback
 from typing import Any
 
-from brctl.backends.node_environment import job_environment, rank_environment, split_launch
-from brctl.backends.node_processes import (
+from checks._ranks.environment import job_environment, rank_environment, split_launch
+from checks._ranks.processes import (
     PARKED,
     detach_output,
     environment_of,
@@ -289,7 +289,7 @@ def start_parked(asked: dict[str, Any], local_rank: int, files: dict[str, str]) 
             os.setsid()
             detach_output(files["log"], os.O_TRUNC)
             supervise(asked, ready_write)
-        except BaseException:  # noqa: BLE001 - a supervisor that dies silently loses the process
+        except BaseException:
             traceback.print_exc()
         finally:
             os._exit(0)

@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from brctl.backends.node_processes import (
+from checks._ranks.processes import (
     PARKED,
     detach_output,
     log_file,
@@ -48,7 +48,7 @@ def main(asked: dict[str, Any]) -> None:
         files = imported_files()
         refuse_fresh(files, began_ns)
         os.mkfifo(asked["pipe"], 0o600)
-    except Exception as error:  # noqa: BLE001 - whatever the job's modules raise
+    except Exception as error:
         leave(asked, f"it could not prepare: {type(error).__name__}: {error}", 1)
     record = describe(asked, gpu, len(files), (time.time_ns() - began_ns) / 1e9)
     write_json(asked["record"], record)

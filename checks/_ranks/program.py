@@ -3,10 +3,9 @@
 Sent over SSH to `python3 -I -` with what it imports and a last line that runs it with one JSON
 object. Python 3.8, standard library only. A rank runs in a session of its own under a small
 supervisor, which outlives the SSH session and writes down how the rank ended. Nothing is ever
-signalled by number alone: see node_processes.py.
+signalled by number alone: see processes.py.
 """
 
-# ruff: noqa: T201 - its answer goes to stdout
 from __future__ import annotations
 
 import json
@@ -17,8 +16,17 @@ import time
 import traceback
 from typing import Any
 
-from brctl.backends.node_environment import examine, job_environment, rank_environment
-from brctl.backends.node_processes import (
+from checks._ranks.environment import examine, job_environment, rank_environment
+from checks._ranks.parked_ranks import (
+    call_up,
+    end_strangers,
+    look,
+    park,
+    parked_pids,
+    take_over,
+    unpark,
+)
+from checks._ranks.processes import (
     detach_output,
     exit_file,
     locked,
@@ -32,15 +40,6 @@ from brctl.backends.node_processes import (
     remove,
     signal_all,
     write_json,
-)
-from brctl.backends.parked_ranks import (
-    call_up,
-    end_strangers,
-    look,
-    park,
-    parked_pids,
-    take_over,
-    unpark,
 )
 
 GRACE_AFTER_KILL_S = 5.0
@@ -117,7 +116,7 @@ def supervise(asked: dict[str, Any], rank: int, local_rank: int, ready: int) -> 
     try:
         os.setsid()
         record_rank(asked, rank, local_rank, ready)
-    except BaseException:  # noqa: BLE001 - a supervisor that dies silently loses the rank
+    except BaseException:
         traceback.print_exc()
     finally:
         os._exit(0)
