@@ -83,7 +83,7 @@ class Script:
                 site.command(
                     node,
                     Command(
-                        (site.inventory.nodes[node].python, "-c", node_program("_script.py")),
+                        (site.inventory.nodes[node].python, "-I", "-c", node_program("_script.py")),
                         json.dumps(question).encode(), deadline_s, OUTPUT_LIMIT_BYTES,
                     ),
                 )

@@ -63,7 +63,7 @@ def _write_node(record: Record, paths: LabPaths, node: LabNode) -> None:
         (slot / "class").write_text("0x030200\n")
     mine.programs.mkdir(exist_ok=True)
     smi = mine.programs / "nvidia-smi"
-    smi.write_text(f'#!/bin/sh\nexec {record.spec.python} -m {FAKE_NVIDIA_SMI} "$@"\n')
+    smi.write_text(f'#!/bin/sh\nexec {record.spec.python} -P -m {FAKE_NVIDIA_SMI} "$@"\n')
     smi.chmod(0o755)
     reset_node(record, paths, node.name)
 

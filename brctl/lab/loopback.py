@@ -5,11 +5,11 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 
 from brctl.lab.processes import is_alive, send, start_ticks, tagged, wait_gone
 from brctl.lab.record import TAG_VARIABLE, LabNode, Record
 from brctl.lab.spec import LabPaths, tag_bytes
+from brctl.library.own_program import own_program
 from brctl.model.errors import UnavailableError
 
 START_DEADLINE_S = 60.0
@@ -44,7 +44,7 @@ def _is_free(address: str, port: int) -> bool:
 def boot(record: Record, paths: LabPaths, nodes: tuple[LabNode, ...]) -> None:
     """Start nodes; returns when all listen."""
     done = subprocess.run(
-        [sys.executable, "-m", "brctl.lab.node_server", str(paths.root), *(n.name for n in nodes)],
+        own_program("brctl.lab.node_server", str(paths.root), *(n.name for n in nodes)),
         env={**os.environ, TAG_VARIABLE: record.tag},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -5,7 +5,6 @@ A run is started in a process of its own and followed through its journal.
 
 import asyncio
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -41,6 +40,7 @@ from brctl.journal.store import (
     run_dirs,
     write_private,
 )
+from brctl.library.own_program import own_program
 from brctl.model.errors import GuardError, LockedError, UsageError
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json, Playbook
@@ -59,7 +59,7 @@ SAVED_PLAN_S = 1800.0
 DETACHED: Sequence[str] = ("/bin/sh", "-c", '"$@" &', "sh")
 """Starts its arguments and ends: the run outlives us, and whoever started it need not reap it."""
 
-RUN_PROGRAM: Sequence[str] = (sys.executable, "-m", "brctl.engine.runs.process")
+RUN_PROGRAM: Sequence[str] = own_program("brctl.engine.runs.process")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 from brctl.engine.controller.clock import now
 from brctl.engine.runs.run_files import RESULT, frozen_playbook, load_request, save_request
 from brctl.journal.store import EVENTS, is_running, read_journal, run_dirs
+from brctl.library.own_program import own_program
 from brctl.model.errors import BrctlError
 from brctl.model.units import parse_rfc3339
 from brctl.playbook.run_record import replay
@@ -61,7 +62,8 @@ def let_expire(run_dir: Path) -> None:
 
 def become(module: str, run_dir: Path) -> None:
     """Replace this process: nothing of the run stays in memory while people think."""
-    os.execv(sys.executable, [sys.executable, "-m", module, str(run_dir)])  # noqa: S606 - our own module
+    program = own_program(module, str(run_dir))
+    os.execv(program[0], program)  # noqa: S606 - our own module
 
 
 def main(argv: Sequence[str]) -> int:

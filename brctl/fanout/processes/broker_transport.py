@@ -7,7 +7,6 @@ whether that would be safe. Every later command goes straight to its node.
 import asyncio
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from brctl.fanout.contract import Transport
 from brctl.fanout.conversation import Conversation, ConversationEndedError
 from brctl.library.config import SshSettings
+from brctl.library.own_program import own_program
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
 
@@ -104,7 +104,7 @@ class BrokerTransport:
 
     def _start_broker(self) -> None:
         """Start one that outlives this command; it looks itself whether another is there."""
-        argv = [sys.executable, "-m", "brctl.fanout.processes.broker", str(self._path)]
+        argv = own_program("brctl.fanout.processes.broker", str(self._path))
         nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
         with contextlib.suppress(OSError):
             os.posix_spawn(argv[0], argv, os.environ, file_actions=nothing, setsid=True)

@@ -6,13 +6,13 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import zlib
 from collections.abc import Mapping, Sequence
 
 from brctl.fanout.conversation import Conversation, ConversationEndedError
 from brctl.library.config import SshSettings
+from brctl.library.own_program import own_program
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
 
@@ -35,7 +35,7 @@ class Shard:
         self._ours, theirs = socket.socketpair()
         with theirs:
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                [sys.executable, "-m", "brctl.fanout.processes.shard", str(keep)],
+                own_program("brctl.fanout.processes.shard", str(keep)),
                 stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )  # fmt: skip

@@ -13,6 +13,7 @@ from brctl.engine.incidents import verdict_store
 from brctl.journal.store import find_run
 from brctl.library.config import Settings
 from brctl.library.guards import load_guards
+from brctl.library.own_program import own_program
 from brctl.library.playbooks import load_playbooks, pick_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError
@@ -167,7 +168,7 @@ class EngineHand:
         return Request(person(), self._settings.context, str(config) if config else "", typed=typed)
 
     async def in_terminal(self, words: Sequence[str]) -> int:
-        argv = [sys.executable, "-m", "brctl", *words, "--context", self._settings.context]
+        argv = own_program("brctl", *words, "--context", self._settings.context)
         if self._settings.config_file:
             argv += ["--config", str(self._settings.config_file)]
         print(f"$ brctl {shlex.join(words)}", flush=True)  # noqa: T201

@@ -1,0 +1,100 @@
+"""What lies in the current directory is never run: not by brctl, not by the processes it starts."""
+
+import ast
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import brctl
+from brctl.engine.runs.remediate import spawn
+from brctl.fanout.asyncssh.transport import AsyncsshTransport
+from brctl.fanout.processes.broker_transport import BrokerTransport
+from brctl.fanout.processes.shards import Shard
+from brctl.library.config import SshSettings
+from brctl.library.own_program import own_program
+
+PACKAGE = Path(brctl.__file__).parent
+OURS = ("brctl", "asyncio", "msgspec", "asyncssh")
+
+
+@pytest.fixture
+def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory holds modules of our names; the file that they leave when they run."""
+    sprung = tmp_path / "sprung"
+    place = tmp_path / "cwd"
+    for name in OURS:
+        (place / name).mkdir(parents=True)
+        (place / name / "__init__.py").write_text(f"open({str(sprung)!r}, 'a').close()\n")
+    monkeypatch.chdir(place)
+    return sprung
+
+
+def test_a_child_imports_brctl_from_where_it_is_installed(trap: Path) -> None:
+    """The version comes out, and nothing of the current directory ran."""
+    done = subprocess.run(
+        own_program("brctl", "--version"), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert brctl.__version__ in done.stdout
+    assert not trap.exists()
+
+
+def test_the_trap_springs_without_it(trap: Path) -> None:
+    """What the tests here guard against does happen to a plain `python -m`."""
+    subprocess.run([sys.executable, "-m", "brctl", "--version"], capture_output=True, check=False)
+    assert trap.exists()
+
+
+def test_no_process_of_the_fan_out_runs_what_lies_here(trap: Path, tmp_path: Path) -> None:
+    """Neither a shard nor the broker; both come up."""
+    socket_file = tmp_path / "run" / "broker.sock"
+    asyncio.run(_fan_out(socket_file))
+    os.kill(int((socket_file.parent / "broker.lock").read_text()), signal.SIGTERM)
+    assert not trap.exists()
+
+
+async def _fan_out(socket_file: Path) -> None:
+    ssh = SshSettings()
+    shard = Shard("1 of 1", 4)
+    broker = BrokerTransport(ssh, {}, socket_file, lambda: AsyncsshTransport(ssh))
+    await broker._connect()
+    assert broker._conversation is not None
+    await broker.close()
+    await shard.close()
+
+
+def test_no_run_starts_what_lies_here(trap: Path, tmp_path: Path) -> None:
+    """A run's process ends for want of a plan, and says so in its own log."""
+    run_dir = tmp_path / "R-0001"
+    (run_dir / "stdout").mkdir(parents=True)
+    asyncio.run(spawn(run_dir))
+    log = run_dir / "stdout" / "run.log"
+    deadline = time.monotonic() + 60
+    while not log.read_text() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert log.read_text()
+    assert "No module named" not in log.read_text()
+    assert not trap.exists()
+
+
+def test_every_child_is_started_through_it() -> None:
+    """No other place of the package spells `-m` after an interpreter of ours."""
+    found = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.name != "own_program.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.List | ast.Tuple) and _is_plain_start(node)
+    ]
+    assert found == []
+
+
+def _is_plain_start(node: ast.List | ast.Tuple) -> bool:
+    words = [ast.unparse(element) for element in node.elts[:2]]
+    return words == ["sys.executable", "'-m'"]
