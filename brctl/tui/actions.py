@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from brctl.tui.app import BrctlApp
 
 
-class Deeds(DOMNode):
+class ViewActions(DOMNode):
     """Actions that are the same in every view."""
 
     @property
@@ -92,10 +92,10 @@ class Deeds(DOMNode):
         self.brctl.copy_nodes(self.target())
 
     def action_history(self, by: int) -> None:
-        self.brctl.travel(by)
+        self.brctl.step_history(by)
 
     def action_last(self) -> None:
-        self.brctl.travel_last()
+        self.brctl.go_last()
 
     def action_times(self) -> None:
         self.brctl.next_times()

@@ -17,13 +17,13 @@ from brctl.model.sweeps.sweep import NodeHealth
 from brctl.tui.address import ROOTS, Address
 from brctl.tui.commands import read_command
 from brctl.tui.keys import ALWAYS, bindings
-from brctl.tui.navigation import Travels
+from brctl.tui.navigation import NavigationHistory
 from brctl.tui.permits import allowed
 from brctl.tui.rows.confirmations import (
-    Question,
-    approval_question,
-    fix_question,
-    rollback_question,
+    Confirmation,
+    confirm_answer,
+    confirm_fix,
+    confirm_rollback,
 )
 from brctl.tui.rows.help_rows import help_rows
 from brctl.tui.rows.times import Times
@@ -31,18 +31,18 @@ from brctl.tui.screens.action_sheet import sheet_rows
 from brctl.tui.screens.bisects import BisectScreen
 from brctl.tui.screens.dialogs import ConfirmDialog, ListDialog, NoteDialog
 from brctl.tui.screens.fleet import FleetScreen
-from brctl.tui.screens.frame import Frame
 from brctl.tui.screens.incidents import IncidentsScreen
 from brctl.tui.screens.node import NodeScreen
 from brctl.tui.screens.runs import RunsScreen
 from brctl.tui.screens.stacks import StacksScreen
 from brctl.tui.screens.standby import StandbyScreen
 from brctl.tui.screens.verdicts import VerdictsScreen
-from brctl.tui.session.engine_client import Hand
+from brctl.tui.screens.view_screen import ViewScreen
+from brctl.tui.session.engine_client import EngineClient
 from brctl.tui.session.facts import Facts
 from brctl.tui.session.messages import Busy, FactsRead, WorkDone, WorkFailed
-from brctl.tui.session.state_reader import Desk
-from brctl.tui.speech import Speaking
+from brctl.tui.session.state_reader import StateReader
+from brctl.tui.speech import NotifyingApp
 from brctl.tui.target import Target
 from brctl.tui.widgets.palette import SIXTEEN, THEMES, AsciiFilter
 from brctl.tui.widgets.palette_commands import Places
@@ -51,10 +51,13 @@ Result = TypeVar("Result")
 TICK_S = 2.0
 PLACEMENT_EVERY = 5
 """Ticks between two questions to the scheduler."""
-DETAILS: Mapping[str, Callable[[Address], Frame]] = {"node": NodeScreen, "stacks": StacksScreen}
+DETAILS: Mapping[str, Callable[[Address], ViewScreen]] = {
+    "node": NodeScreen,
+    "stacks": StacksScreen,
+}
 
 
-class BrctlApp(Speaking):
+class BrctlApp(NotifyingApp):
     """Fleet triage in the terminal.
 
     Attributes:
@@ -78,8 +81,8 @@ class BrctlApp(Speaking):
 
     def __init__(
         self,
-        desk: Desk,
-        hand: Hand,
+        reader: StateReader,
+        engine: EngineClient,
         start: Address | None = None,
         *,
         now: Callable[[], datetime] = clock.now,
@@ -89,8 +92,8 @@ class BrctlApp(Speaking):
         tick_s: float = TICK_S,
     ) -> None:
         super().__init__(now)
-        self.desk = desk
-        self.hand = hand
+        self.reader = reader
+        self.engine = engine
         self.facts: Facts | None = None
         self.busy = ""
         self.frozen = False
@@ -104,7 +107,7 @@ class BrctlApp(Speaking):
         self._ticks = 0
         self._reading = False
         self._planning = False
-        self._travels = Travels()
+        self._history = NavigationHistory()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), *self._ascii]
@@ -118,8 +121,8 @@ class BrctlApp(Speaking):
         if self._start is not None:
             self.go(self._start)
         else:
-            self._travels.arrive(Address())
-        self._read_desk()
+            self._history.arrive(Address())
+        self._read_state()
         self.set_interval(self._tick_s, self._tick)
 
     # -- facts -----------------------------------------------------------------------------------
@@ -131,9 +134,9 @@ class BrctlApp(Speaking):
             return
         if self._ticks % PLACEMENT_EVERY == 1:
             self._ask_placement()
-        self._read_desk()
+        self._read_state()
 
-    def _read_desk(self) -> None:
+    def _read_state(self) -> None:
         if not self._reading:
             self._reading = True
             self._read_in_thread()
@@ -141,19 +144,19 @@ class BrctlApp(Speaking):
     @work(thread=True, group="desk", exit_on_error=False)
     def _read_in_thread(self) -> None:
         try:
-            self.post_message(FactsRead(self.desk.read()))
+            self.post_message(FactsRead(self.reader.read()))
         finally:
             self._reading = False
 
     @work(exclusive=True, group="placement", exit_on_error=False)
     async def _ask_placement(self) -> None:
         try:
-            placed = await self.hand.placement()
+            placed = await self.engine.placement()
         except (BrctlError, OSError) as error:
             self.post_message(WorkFailed(f"scheduler: {error}"))
             return
-        self.desk.place(placed.cordons, placed.jobs, placed.guard)
-        self._read_desk()
+        self.reader.place(placed.cordons, placed.jobs, placed.guard)
+        self._read_state()
 
     @on(FactsRead)
     def take_facts(self, message: FactsRead) -> None:
@@ -170,38 +173,38 @@ class BrctlApp(Speaking):
     def redraw(self) -> None:
         """Draw the visible view from the facts."""
         for screen in reversed(self.screen_stack):
-            if isinstance(screen, Frame):
+            if isinstance(screen, ViewScreen):
                 screen.redraw()
                 return
 
     @property
-    def frame(self) -> Frame | None:
+    def view(self) -> ViewScreen | None:
         """The visible view, dialogs left aside."""
-        return next((s for s in reversed(self.screen_stack) if isinstance(s, Frame)), None)
+        return next((s for s in reversed(self.screen_stack) if isinstance(s, ViewScreen)), None)
 
     # -- going places ----------------------------------------------------------------------------
 
     def go(self, address: Address, *, remember: bool = True) -> None:
         """Open a view."""
         if remember:
-            self._travels.arrive(address)
+            self._history.arrive(address)
         if address.place in DETAILS:
             self.push_screen(DETAILS[address.place](address))
             return
         self.switch_mode(address.place)
         while len(self.screen_stack) > 1:
             self.pop_screen()
-        if isinstance(self.screen, Frame):
+        if isinstance(self.screen, ViewScreen):
             self.screen.open(address)
 
     def go_root(self, number: int) -> None:
         """Open one of the six screens as it was left."""
         place = ROOTS[number - 1]
         self.switch_mode(place)
-        frame = self.frame
-        if frame is not None:
-            self._travels.arrive(frame.address)
-            frame.redraw()
+        view = self.view
+        if view is not None:
+            self._history.arrive(view.address)
+            view.redraw()
 
     def back(self, *, leave: bool = False) -> None:
         """Close this view; at the top leave if asked to."""
@@ -212,41 +215,41 @@ class BrctlApp(Speaking):
         elif leave:
             self.exit()
 
-    def travel(self, by: int) -> None:
+    def step_history(self, by: int) -> None:
         """Along the history of views."""
-        address = self._travels.step(by)
+        address = self._history.step(by)
         if address is not None:
             self.go(address, remember=False)
 
-    def travel_last(self) -> None:
+    def go_last(self) -> None:
         """Back to the view we came from."""
-        address = self._travels.last()
+        address = self._history.last()
         if address is not None:
             self.go(address, remember=False)
 
     def run_command(self, text: str) -> None:
         """What was typed after `:`."""
         try:
-            order = read_command(text)
+            command = read_command(text)
         except BrctlError as error:
             self.say(str(error), bad=True)
             return
-        item = order.words[0] if order.words else ""
-        target = self.frame.target() if self.frame else Target()
-        if order.do == "go":
-            self.go(order.address)
-        elif order.do == "leave":
+        item = command.words[0] if command.words else ""
+        target = self.view.target() if self.view else Target()
+        if command.do == "go":
+            self.go(command.address)
+        elif command.do == "leave":
             self.exit()
-        elif order.do == "help":
+        elif command.do == "help":
             self.open_help()
-        elif order.do == "sweep":
+        elif command.do == "sweep":
             self.sweep(Target())
-        elif order.do == "diagnose":
+        elif command.do == "diagnose":
             self.diagnose(Target(job=item) if item else target)
-        elif order.do == "fix":
+        elif command.do == "fix":
             self.open_fix(Target(verdict=item) if item else target)
         else:
-            self.leave_for(order.words)
+            self.leave_for(command.words)
 
     # -- small things ----------------------------------------------------------------------------
 
@@ -272,8 +275,8 @@ class BrctlApp(Speaking):
 
     def copy_line(self) -> None:
         """Copy the command line that opens this view."""
-        if self.frame and self.facts:
-            self.copy(self.frame.address.command(self.facts.context))
+        if self.view and self.facts:
+            self.copy(self.view.address.command(self.facts.context))
 
     def copy_nodes(self, target: Target) -> None:
         """Copy the nodes, folded."""
@@ -282,9 +285,9 @@ class BrctlApp(Speaking):
 
     def reread(self) -> None:
         """Read the disk and ask the scheduler again."""
-        self.desk.forget()
+        self.reader.forget()
         self._ask_placement()
-        self._read_desk()
+        self._read_state()
 
     def measure(self, colour: str) -> None:
         """Read the values of a colouring in the background."""
@@ -292,7 +295,7 @@ class BrctlApp(Speaking):
 
     @work(thread=True, group="measure", exit_on_error=False)
     def _measure(self, colour: str) -> None:
-        self.measured[colour] = self.desk.measure(colour)
+        self.measured[colour] = self.reader.measure(colour)
         self.call_from_thread(self.redraw)
 
     # -- work ------------------------------------------------------------------------------------
@@ -315,17 +318,17 @@ class BrctlApp(Speaking):
         self._ask_placement()
         if message.place:
             self.go(Address(message.place, message.item))
-        self._read_desk()
+        self._read_state()
 
     def sweep(self, target: Target) -> None:
         """Sweep the marked nodes, the node shown, or everything the filter lets through."""
-        facts, frame = self.facts, self.frame
+        facts, view = self.facts, self.view
         if facts is None or self.busy:
             return
-        names = target.nodes if frame and frame.place == "node" else ()
-        if isinstance(frame, FleetScreen):
-            shown = [fact.name for fact in frame.shown(facts)]
-            names = tuple(frame.heatmap.marks) or tuple(shown)
+        names = target.nodes if view and view.place == "node" else ()
+        if isinstance(view, FleetScreen):
+            shown = [fact.name for fact in view.shown(facts)]
+            names = tuple(view.heatmap.marks) or tuple(shown)
         self._sweep(names or tuple(facts.inventory.nodes))
 
     @work(exclusive=True, group="look", exit_on_error=False)
@@ -338,7 +341,7 @@ class BrctlApp(Speaking):
             self.post_message(Busy(f"sweep {done}/{len(names)}"))
 
         self.post_message(Busy(f"sweep 0/{len(names)}"))
-        await self._doing(self.hand.sweep(names, count), lambda sweep: WorkDone(f"{sweep}: done"))
+        await self._doing(self.engine.sweep(names, count), lambda sweep: WorkDone(f"{sweep}: done"))
 
     def diagnose(self, target: Target) -> None:
         """Diagnose the job, or the nodes; reading only."""
@@ -349,7 +352,7 @@ class BrctlApp(Speaking):
     async def _diagnose(self, target: Target) -> None:
         self.post_message(Busy(f"diagnosing {target.job or target.folded or 'the job'}"))
         await self._doing(
-            self.hand.diagnose(target.nodes, target.job),
+            self.engine.diagnose(target.nodes, target.job),
             lambda ids: WorkDone(f"verdict {ids[0]}", "verdicts", ids[0]),
         )
 
@@ -371,7 +374,7 @@ class BrctlApp(Speaking):
 
     def open_help(self) -> None:
         """The keys of this view."""
-        place = self.frame.place if self.frame else "fleet"
+        place = self.view.place if self.view else "fleet"
         self.push_screen(ListDialog("keys", help_rows(place)))
 
     def open_actions(self, target: Target) -> None:
@@ -382,11 +385,11 @@ class BrctlApp(Speaking):
 
     def _act(self, choice: str | None) -> None:
         kind, _, rest = (choice or "").partition(":")
-        frame = self.frame
-        if kind == "do" and frame is not None:
-            self.call_later(frame.run_action, rest)
-        elif kind == "type" and frame is not None:
-            frame.ask_command(rest)
+        view = self.view
+        if kind == "do" and view is not None:
+            self.call_later(view.run_action, rest)
+        elif kind == "type" and view is not None:
+            view.ask_command(rest)
 
     def open_fix(self, target: Target) -> None:
         """Plan the fix in the background, then show it; nothing is changed."""
@@ -409,7 +412,7 @@ class BrctlApp(Speaking):
         self._planning = True
         self.take_busy(Busy(f"planning the fix of {verdict_id}"))
         try:
-            proposal = await self.hand.propose(verdict_id)
+            proposal = await self.engine.propose(verdict_id)
         except (BrctlError, OSError) as error:
             self.post_message(WorkFailed(str(error)))
             return
@@ -417,11 +420,11 @@ class BrctlApp(Speaking):
             self._planning = False
         self.take_busy(Busy(""))
         readonly = self.facts is None or self.facts.readonly
-        question = fix_question(proposal, self.dialog_width, readonly=readonly)
+        question = confirm_fix(proposal, self.dialog_width, readonly=readonly)
         if await self.push_screen_wait(ConfirmDialog(question)):
             self.post_message(Busy("starting the run"))
             await self._doing(
-                self.hand.start(proposal), lambda run: WorkDone(f"{run} started", "runs", run)
+                self.engine.start(proposal), lambda run: WorkDone(f"{run} started", "runs", run)
             )
 
     def open_approval(self, target: Target, *, yes: bool) -> None:
@@ -430,8 +433,8 @@ class BrctlApp(Speaking):
         if run is None or not run.waiting:
             return
         times = self.times.since(run.started_at)
-        question = approval_question(run, self.dialog_width, yes=yes, times=times)
-        answer = self.hand.approve if yes else lambda name, _typed: self.hand.deny(name)
+        question = confirm_answer(run, self.dialog_width, yes=yes, times=times)
+        answer = self.engine.approve if yes else lambda name, _typed: self.engine.deny(name)
         self._ask(question, run.name, answer)
 
     def open_rollback(self, target: Target) -> None:
@@ -439,8 +442,8 @@ class BrctlApp(Speaking):
         run = self.facts.run(target.run) if self.facts else None
         if run is not None:
             times = self.times.since(run.started_at)
-            question = rollback_question(run, self.dialog_width, times)
-            self._ask(question, run.name, lambda name, _typed: self.hand.rollback(name))
+            question = confirm_rollback(run, self.dialog_width, times)
+            self._ask(question, run.name, lambda name, _typed: self.engine.rollback(name))
 
     @work(exclusive=True, group="ask", exit_on_error=False)
     async def open_note(self, incident: str) -> None:
@@ -449,21 +452,21 @@ class BrctlApp(Speaking):
         if not text:
             return
         try:
-            self.desk.add_note(incident, text)
+            self.reader.add_note(incident, text)
         except (BrctlError, OSError) as error:
             self.say(str(error), bad=True)
-        self._read_desk()
+        self._read_state()
 
     def export(self, name: str, text: str) -> None:
         """Write a file and say where it is."""
         try:
-            self.say(f"written: {self.desk.export(name, text)}")
+            self.say(f"written: {self.reader.export(name, text)}")
         except OSError as error:
             self.say(f"cannot write {name}: {error}", bad=True)
 
     @work(exclusive=True, group="ask", exit_on_error=False)
     async def _ask(
-        self, question: Question, run: str, act: Callable[[str, str], Awaitable[None]]
+        self, question: Confirmation, run: str, act: Callable[[str, str], Awaitable[None]]
     ) -> None:
         typed = await self.push_screen_wait(ConfirmDialog(question))
         if typed:
@@ -479,12 +482,12 @@ class BrctlApp(Speaking):
         readonly = ["--readonly"] if self.facts and self.facts.readonly else []
         try:
             with self.suspend():
-                code = await self.hand.in_terminal([*words, *readonly])
+                code = await self.engine.in_terminal([*words, *readonly])
         except SuspendNotSupported:
             self.say(f"this terminal cannot be lent; run: brctl {shlex.join(words)}", bad=True)
             return
         self.say(f"brctl {shlex.join(words)}: exit {code}", bad=code not in (0, 1, 2))
-        self._read_desk()
+        self._read_state()
 
     async def on_unmount(self) -> None:
-        await self.hand.close()
+        await self.engine.close()

@@ -11,7 +11,7 @@ HOME = Address()
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TypedCommand:
     """What a typed command means here.
 
     Attributes:
@@ -24,7 +24,7 @@ class Order:
     words: tuple[str, ...] = ()
 
 
-def read_command(text: str) -> Order:
+def read_command(text: str) -> TypedCommand:
     """What a command means.
 
     Raises:
@@ -44,11 +44,11 @@ def read_command(text: str) -> Order:
     reader = _VIEWS.get(word)
     if reader is not None:
         return reader(rest)
-    return Order("terminal", words=tuple(words))
+    return TypedCommand("terminal", words=tuple(words))
 
 
-def _place(place: str) -> Callable[[Sequence[str]], Order]:
-    def order(rest: Sequence[str]) -> Order:
+def _place(place: str) -> Callable[[Sequence[str]], TypedCommand]:
+    def command(rest: Sequence[str]) -> TypedCommand:
         item, wanted = "", ""
         words = iter(rest)
         for word in words:
@@ -58,33 +58,33 @@ def _place(place: str) -> Callable[[Sequence[str]], Order]:
                 item = word
         if place == "fleet" and item:
             item, wanted = "", item
-        return Order("go", Address(place, item, wanted))
+        return TypedCommand("go", Address(place, item, wanted))
 
-    return order
+    return command
 
 
 _SHOWING = ("list", "show", "explain", "history", "latest")
 
 
-def _noun(word: str, place: str) -> Callable[[Sequence[str]], Order]:
+def _noun(word: str, place: str) -> Callable[[Sequence[str]], TypedCommand]:
     """`play show R-1` is a view; `play run X` is not, and goes to the terminal."""
     view = _place(place)
 
-    def order(rest: Sequence[str]) -> Order:
+    def command(rest: Sequence[str]) -> TypedCommand:
         if not rest or rest[0].startswith("-"):
             return view(rest)
         if rest[0] in _SHOWING:
             return view(rest[1:])
-        return Order("terminal", words=(word, *rest))
+        return TypedCommand("terminal", words=(word, *rest))
 
-    return order
-
-
-def _simple(do: str) -> Callable[[Sequence[str]], Order]:
-    return lambda rest: Order(do, words=tuple(rest))
+    return command
 
 
-_VIEWS: Mapping[str, Callable[[Sequence[str]], Order]] = {
+def _simple(do: str) -> Callable[[Sequence[str]], TypedCommand]:
+    return lambda rest: TypedCommand(do, words=tuple(rest))
+
+
+_VIEWS: Mapping[str, Callable[[Sequence[str]], TypedCommand]] = {
     **{place: _place(place) for place in PLACES},
     "ls": _place("fleet"), "nodes": _place("fleet"), "status": _place("fleet"),
     "verdict": _noun("verdict", "verdicts"), "v": _noun("verdict", "verdicts"),

@@ -5,7 +5,7 @@ from brctl.tui.address import Address
 KEPT = 100
 
 
-class Travels:
+class NavigationHistory:
     """Visited addresses with a place among them."""
 
     def __init__(self) -> None:

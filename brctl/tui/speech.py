@@ -11,7 +11,7 @@ TWICE_S = 2.0
 """Two ctrl+c within this time leave."""
 
 
-class Speaking(App[None]):
+class NotifyingApp(App[None]):
     """An app that says what it did; nothing it says is ever markup."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:

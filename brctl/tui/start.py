@@ -12,7 +12,7 @@ from brctl.tui.address import Address
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ViewRequest:
     """What the command line asks of the interface.
 
     Attributes:
@@ -36,25 +36,25 @@ class Wish:
         return Address(self.view or "fleet", self.item, self.filter)
 
 
-def run_tui(settings: Settings, wish: Wish) -> None:
+def run_tui(settings: Settings, request: ViewRequest) -> None:
     """Run until the person leaves; no run of a playbook depends on it."""
-    address = wish.address
+    address = request.address
     # Textual reads both when it is imported.
-    os.environ["TEXTUAL_FPS"] = str(wish.fps)
+    os.environ["TEXTUAL_FPS"] = str(request.fps)
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     no_color = os.environ.get("NO_COLOR")
     from brctl.tui.app import BrctlApp
-    from brctl.tui.session.local_engine import EngineHand
-    from brctl.tui.session.state_reader import StateDesk
+    from brctl.tui.session.local_engine import LocalEngine
+    from brctl.tui.session.state_reader import DiskStateReader
     from brctl.tui.widgets.palette import LIGHT
 
     app = BrctlApp(
-        StateDesk(settings),
-        EngineHand(settings),
+        DiskStateReader(settings),
+        LocalEngine(settings),
         address,
-        theme=LIGHT if wish.light else "",
-        ascii_only=wish.ascii_only,
-        keymap=read_keymap(wish.keys_file),
+        theme=LIGHT if request.light else "",
+        ascii_only=request.ascii_only,
+        keymap=read_keymap(request.keys_file),
     )
     if no_color is not None:
         # Textual takes it away; programs we lend the terminal to must still see it.
@@ -62,13 +62,15 @@ def run_tui(settings: Settings, wish: Wish) -> None:
     app.run()
 
 
-def print_once(settings: Settings, wish: Wish) -> str:
+def print_once(settings: Settings, request: ViewRequest) -> str:
     """A view as plain text, from what is on disk."""
     from brctl.tui.once import once_text
-    from brctl.tui.session.state_reader import StateDesk
+    from brctl.tui.session.state_reader import DiskStateReader
 
-    facts = StateDesk(settings).read()
-    return once_text(facts, wish.address or Address(), width=_columns(), ascii_only=wish.ascii_only)
+    facts = DiskStateReader(settings).read()
+    return once_text(
+        facts, request.address or Address(), width=_columns(), ascii_only=request.ascii_only
+    )
 
 
 def _columns() -> int:

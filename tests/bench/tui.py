@@ -65,12 +65,12 @@ async def measure(folder: Path) -> list[tuple[str, float, float, float]]:
     start = Stopwatch()
     from brctl.library.config import load_settings
     from brctl.tui.address import Address
-    from brctl.tui.session.state_reader import StateDesk
+    from brctl.tui.session.state_reader import DiskStateReader
     from brctl.tui.widgets.heatmap import Heatmap
     from tests.bench.tui_app import BenchApp
 
     settings = load_settings({"HOME": str(folder)}, config=folder / "config.yaml")
-    app = BenchApp(StateDesk(settings), Address())
+    app = BenchApp(DiskStateReader(settings), Address())
     rows = []
     async with app.run_test(size=SIZE) as pilot:
         await asyncio.wait_for(app.painted.wait(), 60)

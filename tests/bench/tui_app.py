@@ -8,11 +8,11 @@ from brctl.model.sweeps.sweep import NodeHealth
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.session.engine_client import Placement, Proposal
-from brctl.tui.session.state_reader import Desk
+from brctl.tui.session.state_reader import StateReader
 from brctl.tui.widgets.palette import DARK
 
 
-class NoHand:
+class NoEngine:
     """An engine nobody reaches; the bench looks at what is on disk."""
 
     async def placement(self) -> Placement:
@@ -49,8 +49,8 @@ class NoHand:
 class BenchApp(BrctlApp):
     """Rings `painted` once the fleet is on the screen."""
 
-    def __init__(self, desk: Desk, start: Address) -> None:
-        super().__init__(desk, NoHand(), start, theme=DARK, tick_s=3600)
+    def __init__(self, reader: StateReader, start: Address) -> None:
+        super().__init__(reader, NoEngine(), start, theme=DARK, tick_s=3600)
         self.painted = asyncio.Event()
 
     def redraw(self) -> None:

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from brctl.tui.app import BrctlApp
 from brctl.tui.export import screen_text
-from tests.tui.site import SiteHand, make_site, site_app, site_verdict
+from tests.tui.site import SiteEngine, make_site, site_app, site_verdict
 
 PATIENCE_S = 20.0
 """Bound of every wait; a test that needs it all has failed."""
@@ -40,10 +40,10 @@ async def settled(pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
-def hand_of(app: BrctlApp) -> SiteHand:
+def engine_of(app: BrctlApp) -> SiteEngine:
     """The engine behind the app, which remembers what it was asked."""
-    assert isinstance(app.hand, SiteHand)
-    return app.hand
+    assert isinstance(app.engine, SiteEngine)
+    return app.engine
 
 
 @pytest.fixture

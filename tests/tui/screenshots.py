@@ -14,8 +14,8 @@ from brctl.library.config import load_settings
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.screens.dialogs import ConfirmDialog
-from brctl.tui.session.local_engine import EngineHand
-from brctl.tui.session.state_reader import StateDesk
+from brctl.tui.session.local_engine import LocalEngine
+from brctl.tui.session.state_reader import DiskStateReader
 from brctl.tui.widgets.palette import DARK
 from tests.tui.conftest import until
 from tests.tui.lab_site import broken_lab
@@ -27,7 +27,7 @@ SIZE = (110, 32)
 async def take(config: Path, folder: Path) -> None:
     """Drive the app through the night and keep its pictures."""
     settings = load_settings(context="lab", config=config)
-    app = BrctlApp(StateDesk(settings), EngineHand(settings), Address(), theme=DARK)
+    app = BrctlApp(DiskStateReader(settings), LocalEngine(settings), Address(), theme=DARK)
 
     async with app.run_test(size=SIZE) as pilot:
 

@@ -27,7 +27,7 @@ from brctl.playbook.approvals import confirmation_text
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.session.engine_client import Placement, Proposal
-from brctl.tui.session.state_reader import StateDesk
+from brctl.tui.session.state_reader import DiskStateReader
 from brctl.tui.widgets.palette import DARK
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
 
@@ -136,7 +136,7 @@ def make_site(folder: Path, *, verdict: Verdict | None = None, swept: bool = Tru
 
 
 @dataclass
-class SiteHand:
+class SiteEngine:
     """The engine itself over the cluster in a file; a run is a process, as in life."""
 
     folder: Path
@@ -227,11 +227,11 @@ def site_app(
 ) -> BrctlApp:
     """The app on that site, twelve seconds after the sweep."""
     later = NOON + timedelta(seconds=12)
-    desk = StateDesk(settings, lambda: later)
-    hand = SiteHand(folder, settings)
+    reader = DiskStateReader(settings, lambda: later)
+    engine = SiteEngine(folder, settings)
     return BrctlApp(
-        desk,
-        hand,
+        reader,
+        engine,
         start,
         now=lambda: later,
         theme=theme,

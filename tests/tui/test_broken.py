@@ -7,8 +7,8 @@ from brctl.journal.store import find_run
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.export import screen_text
-from brctl.tui.session.state_reader import StateDesk
-from tests.tui.conftest import hand_of, settled, shows, until
+from brctl.tui.session.state_reader import DiskStateReader
+from tests.tui.conftest import engine_of, settled, shows, until
 from tests.tui.site import make_site, site_app, site_verdict
 
 SIZE = (110, 30)
@@ -62,10 +62,10 @@ async def test_a_half_written_line_of_a_journal_is_waited_for(app: BrctlApp) -> 
     """A torn last line is said aloud and the run before it is shown."""
     async with app.run_test(size=SIZE) as pilot:
         await settled(pilot)
-        hand = hand_of(app)
-        await hand.start_unapproved(await hand.propose("V-1"))
+        engine = engine_of(app)
+        await engine.start_unapproved(await engine.propose("V-1"))
         await until(lambda: bool(app.facts and app.facts.runs[0:] and app.facts.runs[0].waiting))
-        journal = find_run(hand.settings.state_dir, "R-0001") / "events.ndjson"
+        journal = find_run(engine.settings.state_dir, "R-0001") / "events.ndjson"
         with journal.open("ab") as stream:
             stream.write(b'{"type":"step.int')
         await pilot.press("3")
@@ -77,7 +77,7 @@ def test_a_run_folder_that_is_damaged_is_listed_as_unreadable(tmp_path: Path) ->
     """It is in the list with its name, and the trouble is named."""
     settings = make_site(tmp_path)
     (settings.state_dir / "runs" / "R-0007").mkdir(parents=True)
-    facts = StateDesk(settings).read()
+    facts = DiskStateReader(settings).read()
     assert [(run.name, run.state) for run in facts.runs] == [("R-0007", "unreadable")]
     assert any("R-0007" in trouble for trouble in facts.troubles)
 
@@ -114,14 +114,14 @@ async def test_an_answer_of_the_scheduler_that_fails_is_shown(app: BrctlApp) -> 
 
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settled(pilot)
-        app.hand.placement = fails  # type: ignore[method-assign, assignment]  # it breaks now
+        app.engine.placement = fails  # type: ignore[method-assign, assignment]  # it breaks now
         await pilot.press("ctrl+r")
         await shows(app, "connection refused")
 
 
 def test_stored_verdicts_are_what_the_engine_stored(tmp_path: Path) -> None:
-    """The desk reads what `brctl dx` writes."""
+    """The state reader reads what `brctl dx` writes."""
     settings = make_site(tmp_path, verdict=site_verdict())
-    (stored,) = StateDesk(settings).read().verdicts
+    (stored,) = DiskStateReader(settings).read().verdicts
     assert isinstance(stored, StoredVerdict)
     assert stored.verdict == site_verdict()

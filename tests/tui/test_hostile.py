@@ -107,7 +107,7 @@ async def test_ascii_mode_lets_nothing_else_pass(tmp_path: Path) -> None:
 def test_once_prints_nothing_that_controls_a_terminal(tmp_path: Path) -> None:
     """The plain print is as harmless as the screen."""
     app = nasty_app(tmp_path, NASTY[0])
-    facts = app.desk.read()
+    facts = app.reader.read()
     for place in ("fleet", "verdicts", "incidents", "standby", "runs"):
         text = once_text(facts, Address(place), width=100, ascii_only=False)
         assert "\x1b" not in text
@@ -120,6 +120,6 @@ def test_a_subject_that_is_no_device_is_still_a_subject(tmp_path: Path) -> None:
     odd = replace(xid(site_sweep().started_at), subject=Subject("n\x1b3", "x"))
     verdict = replace(site_verdict(), evidence=(odd,))
     verdict_store.save(settings.state_dir, StoredVerdict(verdict, VerdictState.OPEN))
-    facts: Facts = site_app(tmp_path, settings).desk.read()
+    facts: Facts = site_app(tmp_path, settings).reader.read()
     text = once_text(facts, Address("verdicts", "V-1"), width=100, ascii_only=False)
     assert "n\\x1b3" in text

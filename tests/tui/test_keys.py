@@ -14,7 +14,7 @@ from brctl.tui.rows.times import TimeStyle
 from brctl.tui.screens.dialogs import ConfirmDialog, ListDialog
 from brctl.tui.screens.fleet import FleetScreen
 from brctl.tui.screens.list_screen import sorted_rows
-from tests.tui.conftest import hand_of, settled, shows, until
+from tests.tui.conftest import engine_of, settled, shows, until
 from tests.tui.site import make_site, site_app, site_verdict
 
 SIZE = (110, 32)
@@ -31,8 +31,8 @@ async def test_digits_open_the_six_screens(app: BrctlApp) -> None:
         await settled(pilot)
         for number, place in enumerate(ROOTS, start=1):
             await pilot.press(str(number))
-            assert app.frame is not None
-            assert app.frame.address.place == place
+            assert app.view is not None
+            assert app.view.address.place == place
 
 
 async def test_two_keys_lead_to_the_worst_and_one_to_why_and_one_to_the_plan(app: BrctlApp) -> None:
@@ -46,7 +46,7 @@ async def test_two_keys_lead_to_the_worst_and_one_to_why_and_one_to_the_plan(app
         await pilot.press("f")
         await until(lambda: isinstance(app.screen, ConfirmDialog), "the fix dialog")
         await shows(app, "the same as  brctl fix V-1 --confirm 'swap 1'")
-        assert hand_of(app).did == ["propose V-1"]
+        assert engine_of(app).did == ["propose V-1"]
 
 
 async def test_next_and_previous_bad_go_round(app: BrctlApp) -> None:
@@ -69,10 +69,10 @@ async def test_enter_opens_the_node_and_brackets_walk_along(app: BrctlApp) -> No
         await pilot.press("tab")
         await shows(app, "[GPUs]")
         await pilot.press("right_square_bracket")
-        assert app.frame is not None
-        assert app.frame.address == Address("node", "n4")
+        assert app.view is not None
+        assert app.view.address == Address("node", "n4")
         await pilot.press("left_square_bracket", "left_square_bracket")
-        assert app.frame.address == Address("node", "n2")
+        assert app.view.address == Address("node", "n2")
 
 
 @pytest.mark.parametrize("key", ["enter", "d"])
@@ -81,8 +81,8 @@ async def test_both_detail_keys_open_the_node(app: BrctlApp, key: str) -> None:
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settled(pilot)
         await pilot.press("n", key)
-        assert app.frame is not None
-        assert app.frame.address == Address("node", "n3")
+        assert app.view is not None
+        assert app.view.address == Address("node", "n3")
 
 
 async def test_raw_events_and_history_of_a_node(app: BrctlApp) -> None:
@@ -171,10 +171,10 @@ async def test_commands_use_the_words_of_the_command_line(app: BrctlApp) -> None
         ):
             app.run_command(text)
             await pilot.pause()
-            assert app.frame is not None
-            assert app.frame.address == address, text
+            assert app.view is not None
+            assert app.view.address == address, text
         app.run_command("dx demo")
-        await until(lambda: "diagnose demo" in hand_of(app).did, "a diagnosis")
+        await until(lambda: "diagnose demo" in engine_of(app).did, "a diagnosis")
         app.run_command("'")
         await shows(app, "No closing quotation")
 
@@ -201,7 +201,7 @@ async def test_marks_are_what_a_sweep_and_a_copy_are_about(app: BrctlApp) -> Non
         await pilot.press("Y")
         assert app.clipboard == "n[1-3]"
         await pilot.press("r")
-        await until(lambda: hand_of(app).did == ["sweep 3"], "a sweep")
+        await until(lambda: engine_of(app).did == ["sweep 3"], "a sweep")
         await pilot.press("escape")
         assert fleet(app).heatmap.marks == set()
 
@@ -220,14 +220,14 @@ async def test_history_and_last_go_where_we_were(app: BrctlApp) -> None:
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settled(pilot)
         await pilot.press("2", "3", "left_square_bracket")
-        assert app.frame is not None
-        assert app.frame.address.place == "verdicts"
+        assert app.view is not None
+        assert app.view.address.place == "verdicts"
         await pilot.press("right_square_bracket")
-        assert app.frame.address.place == "runs"
+        assert app.view.address.place == "runs"
         await pilot.press("minus")
-        assert app.frame.address.place == "verdicts"
+        assert app.view.address.place == "verdicts"
         await pilot.press("minus")
-        assert app.frame.address.place == "runs"
+        assert app.view.address.place == "runs"
 
 
 async def test_a_frozen_screen_stays_and_a_thawed_one_goes_on(
@@ -270,10 +270,8 @@ async def test_diagnosis_ends_on_its_verdict(app: BrctlApp) -> None:
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settled(pilot)
         await pilot.press("n", "x")
-        await until(
-            lambda: app.frame is not None and app.frame.address == Address("verdicts", "V-2")
-        )
-        assert hand_of(app).did == ["diagnose demo"]
+        await until(lambda: app.view is not None and app.view.address == Address("verdicts", "V-2"))
+        assert engine_of(app).did == ["diagnose demo"]
 
 
 async def test_terminal_keys_lend_the_terminal_or_say_the_line(app: BrctlApp) -> None:
@@ -291,10 +289,10 @@ async def test_timeline_stacks_and_actions_open(app: BrctlApp) -> None:
         await pilot.press("n", "a")
         await shows(app, "brctl cordon")
         await pilot.press("escape", "t")
-        assert app.frame is not None
-        assert app.frame.address == Address("incidents", "V-1")
+        assert app.view is not None
+        assert app.view.address == Address("incidents", "V-1")
         await pilot.press("1", "n", "K")
-        assert app.frame.address.place == "stacks"
+        assert app.view.address.place == "stacks"
 
 
 async def test_a_line_of_the_action_sheet_lands_in_the_prompt(app: BrctlApp) -> None:
@@ -339,7 +337,7 @@ async def test_the_palette_finds_nodes_and_verdicts(app: BrctlApp) -> None:
         await shows(app, "node n2")
         await pilot.pause(0.5)
         await pilot.press("enter")
-        await until(lambda: app.frame is not None and app.frame.address == Address("node", "n2"))
+        await until(lambda: app.view is not None and app.view.address == Address("node", "n2"))
 
 
 def test_a_table_sorts_by_any_column_and_keeps_its_head() -> None:
@@ -366,4 +364,4 @@ async def test_what_is_typed_ahead_goes_where_it_was_meant(app: BrctlApp) -> Non
             app.post_message(Key(key, character))
         await pilot.pause(0.2)
         assert app.screen.query_one("#prompt").value == "dx"  # type: ignore[attr-defined]  # an Input
-        assert hand_of(app).did == []
+        assert engine_of(app).did == []

@@ -9,14 +9,14 @@ import pytest
 from brctl.model.errors import ConfigError
 from brctl.tui.address import Address
 from brctl.tui.once import once_text
-from brctl.tui.start import Wish, print_once, read_keymap
+from brctl.tui.start import ViewRequest, print_once, read_keymap
 from tests.tui.site import make_site, site_app, site_verdict
 
 
 def test_the_fleet_is_printed_with_what_needs_a_person(tmp_path: Path) -> None:
     """Heatmap letters and the attention list, without a terminal."""
     settings = make_site(tmp_path, verdict=site_verdict())
-    text = print_once(settings, Wish())
+    text = print_once(settings, ViewRequest())
     assert ".wX?ss" in text
     assert "X n3 a GPU fell off the bus" in text
     assert "data" in text
@@ -24,7 +24,7 @@ def test_the_fleet_is_printed_with_what_needs_a_person(tmp_path: Path) -> None:
 
 def test_a_filter_narrows_what_is_printed(tmp_path: Path) -> None:
     """The filter of the address holds for the print as well."""
-    facts = site_app(tmp_path, make_site(tmp_path)).desk.read()
+    facts = site_app(tmp_path, make_site(tmp_path)).reader.read()
     text = once_text(facts, Address("fleet", filter="@rack:r2"), width=80, ascii_only=True)
     assert ".wX?ss" not in text
     assert "ss" in text

@@ -10,10 +10,10 @@ from brctl.journal.store import find_run
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.screens.dialogs import ConfirmDialog
-from brctl.tui.session.state_reader import StateDesk
+from brctl.tui.session.state_reader import DiskStateReader
 from tests.fakes.ground import NOON
-from tests.tui.conftest import hand_of, settled, shows, until
-from tests.tui.site import SiteHand, make_site, site_app, site_verdict
+from tests.tui.conftest import engine_of, settled, shows, until
+from tests.tui.site import SiteEngine, make_site, site_app, site_verdict
 
 SIZE = (110, 40)
 
@@ -26,11 +26,11 @@ def state_of(app: BrctlApp, run: str = "R-0001") -> str:
 
 async def waiting_run(app: BrctlApp) -> None:
     """Start a run that nobody has approved, and open it when it waits."""
-    hand = hand_of(app)
-    await hand.start_unapproved(await hand.propose("V-1"))
+    engine = engine_of(app)
+    await engine.start_unapproved(await engine.propose("V-1"))
     await until(lambda: state_of(app) == "waiting", "the gate")
     app.go(Address("runs", "R-0001"))
-    hand.did.clear()
+    engine.did.clear()
 
 
 async def test_typed_words_start_the_run_and_it_is_followed_to_its_end(app: BrctlApp) -> None:
@@ -42,9 +42,9 @@ async def test_typed_words_start_the_run_and_it_is_followed_to_its_end(app: Brct
         await pilot.press("A", *"swap", "space", "1", "enter")
         await until(lambda: state_of(app) == "ok", "the end of the run")
         await shows(app, "ok       10 prove")
-        assert app.frame is not None
-        assert app.frame.address == Address("runs", "R-0001")
-        world = hand_of(app).ground.world.read()
+        assert app.view is not None
+        assert app.view.address == Address("runs", "R-0001")
+        world = engine_of(app).ground.world.read()
         assert world["nodes"] == ["n1", "n2", "s1", "n4"]
 
 
@@ -62,8 +62,8 @@ async def test_the_dialog_starts_nothing_without_the_words(
         await pilot.press(*keys)
         await until(lambda: not isinstance(app.screen, ConfirmDialog), "the dialog to close")
         await pilot.pause(0.3)
-        assert hand_of(app).did == ["propose V-1"]
-        assert hand_of(app).ground.world.read()["effects"] == []
+        assert engine_of(app).did == ["propose V-1"]
+        assert engine_of(app).ground.world.read()["effects"] == []
 
 
 async def test_wrong_words_are_refused_and_say_what_to_type(app: BrctlApp) -> None:
@@ -88,7 +88,7 @@ async def test_a_waiting_run_says_so_and_is_approved_with_words(app: BrctlApp) -
         await shows(app, "blast_radius")
         await pilot.press("A", *"swap", "space", "1", "enter")
         await until(lambda: state_of(app) == "ok", "the end of the run")
-        assert hand_of(app).did == ["approve R-0001 swap 1"]
+        assert engine_of(app).did == ["approve R-0001 swap 1"]
 
 
 async def test_a_denied_run_takes_back_what_it_did(app: BrctlApp) -> None:
@@ -101,7 +101,7 @@ async def test_a_denied_run_takes_back_what_it_did(app: BrctlApp) -> None:
         await shows(app, "brctl play deny R-0001")
         await pilot.press("A", *"deny", "enter")
         await shows(app, "undone")
-        await until(lambda: hand_of(app).ground.world.read()["cordons"] == {}, "the uncordon")
+        await until(lambda: engine_of(app).ground.world.read()["cordons"] == {}, "the uncordon")
 
 
 async def test_a_waiting_run_is_rolled_back_with_its_name(app: BrctlApp) -> None:
@@ -125,12 +125,12 @@ async def test_leaving_stops_no_run_and_a_second_viewer_sees_the_same(
         await pilot.press("n", "f")
         await until(lambda: isinstance(app.screen, ConfirmDialog), "the dialog")
         await pilot.press("A", *"swap", "space", "1", "enter")
-        await until(lambda: "start" in hand_of(app).did, "the start")
+        await until(lambda: "start" in engine_of(app).did, "the start")
         await until(lambda: bool(app.facts and app.facts.runs), "the run's folder")
         await pilot.press("ctrl+q")
-    settings = hand_of(app).settings
-    desk = StateDesk(settings)
-    await until(lambda: [r.state for r in desk.read().runs] == ["ok"], "the end of the run")
+    settings = engine_of(app).settings
+    reader = DiskStateReader(settings)
+    await until(lambda: [r.state for r in reader.read().runs] == ["ok"], "the end of the run")
     second = site_app(tmp_path, settings, Address("runs", "R-0001"))
     async with second.run_test(size=SIZE) as pilot:
         await settled(pilot)
@@ -149,15 +149,15 @@ async def test_read_only_shows_the_plan_and_refuses_to_start(tmp_path: Path) -> 
         assert not app.screen.query("#words")
         await pilot.press("A", *"swap", "space", "1", "enter")
         await pilot.pause(0.3)
-        assert hand_of(app).did == ["propose V-1"]
+        assert engine_of(app).did == ["propose V-1"]
 
 
 async def test_a_guard_that_refuses_is_shown_with_its_way_out(tmp_path: Path) -> None:
     """A refused plan says number, limit and what to do instead, and cannot be started."""
     old = replace(site_verdict(), decided_at=NOON - timedelta(minutes=1))
     settings = make_site(tmp_path, verdict=old)
-    hand = SiteHand(tmp_path, settings)
-    with hand.ground.world.change() as data:
+    engine = SiteEngine(tmp_path, settings)
+    with engine.ground.world.change() as data:
         data["still_true"] = False
     app = site_app(tmp_path, settings, Address())
     async with app.run_test(size=SIZE, notifications=True) as pilot:
@@ -185,7 +185,7 @@ async def test_a_run_whose_process_died_is_called_lost(app: BrctlApp) -> None:
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settled(pilot)
         await waiting_run(app)
-        journal = find_run(hand_of(app).settings.state_dir, "R-0001") / "events.ndjson"
+        journal = find_run(engine_of(app).settings.state_dir, "R-0001") / "events.ndjson"
         lines = journal.read_bytes().splitlines(keepends=True)
         journal.write_bytes(b"".join(lines[:-1]))
         await until(lambda: state_of(app) == "lost", "the loss")
@@ -202,6 +202,6 @@ async def test_a_note_and_an_export_are_written(app: BrctlApp) -> None:
         await shows(app, "RMA")
         await pilot.press("e")
         await shows(app, "written:")
-        written = (hand_of(app).settings.state_dir / "exports" / "V-1.md").read_text()
+        written = (engine_of(app).settings.state_dir / "exports" / "V-1.md").read_text()
         assert "# Incident V-1" in written
         assert "| note | " in written

@@ -106,8 +106,8 @@ async def test_one_open_verdict_is_what_the_program_opens_on(tmp_path: Path) -> 
     async with app.run_test(size=(110, 28)) as pilot:
         await settled(pilot)
         await shows(app, "EVIDENCE")
-        assert app.frame is not None
-        assert app.frame.address == Address("verdicts", "V-1")
+        assert app.view is not None
+        assert app.view.address == Address("verdicts", "V-1")
 
 
 def test_a_long_list_says_what_it_leaves_out() -> None:
@@ -120,6 +120,6 @@ def test_a_long_list_says_what_it_leaves_out() -> None:
 def test_a_verdict_is_never_lost_between_facts(tmp_path: Path) -> None:
     """The address of a verdict that is not there shows nothing else in its place."""
     settings = make_site(tmp_path, verdict=replace(site_verdict(), id="V-8"))
-    facts = site_app(tmp_path, settings).desk.read()
+    facts = site_app(tmp_path, settings).reader.read()
     assert facts.verdict("V-1") is None
     assert facts.verdict("V-8") is not None

@@ -7,7 +7,7 @@ from brctl.model.jobs.hang import StackAnalysis, StackGroup
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.rows.stack_rows import stack_rows
-from tests.tui.conftest import hand_of, settled, shows
+from tests.tui.conftest import engine_of, settled, shows
 
 SIZE = (110, 30)
 ANALYSIS = StackAnalysis(
@@ -58,7 +58,7 @@ async def test_without_stacks_the_screen_says_how_to_take_them(app: BrctlApp) ->
 
 async def test_rounds_appear_while_the_search_writes_them(app: BrctlApp) -> None:
     """A half-written line is waited for; groups that fail stand out by a word."""
-    folder: Path = hand_of(app).settings.state_dir / "bisects"
+    folder: Path = engine_of(app).settings.state_dir / "bisects"
     folder.mkdir(parents=True)  # noqa: ASYNC240  # a test may wait for its disk
     path = folder / "B-20260705T120000.ndjson"
     written = "\n".join(json.dumps(line) for line in ROUNDS)

@@ -15,7 +15,7 @@ from tests.tui.site import make_site, site_app
 def printed(folder: Path, pool: Pool) -> list[str]:
     settings = make_site(folder)
     save_pool(settings.state_dir, settings.context, pool)
-    facts = replace(site_app(folder, settings).desk.read(), read_at=NOON)
+    facts = replace(site_app(folder, settings).reader.read(), read_at=NOON)
     return once_text(facts, Address("standby"), width=140, ascii_only=True).splitlines()
 
 
@@ -53,5 +53,5 @@ def test_a_damaged_pool_is_said_and_not_shown_as_empty(tmp_path: Path) -> None:
     path = settings.state_dir / "static" / f"{settings.context}.standbys.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("{")
-    facts = site_app(tmp_path, settings).desk.read()
+    facts = site_app(tmp_path, settings).reader.read()
     assert any(trouble.startswith("standbys: ") for trouble in facts.troubles)

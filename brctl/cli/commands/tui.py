@@ -33,9 +33,9 @@ def tui(
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     settings = replace(settings, readonly=settings.readonly or not rw)
-    from brctl.tui.start import Wish, print_once, run_tui
+    from brctl.tui.start import ViewRequest, print_once, run_tui
 
-    wish = Wish(
+    request = ViewRequest(
         view=view,
         item=item,
         filter=filter_text or invocation.nodes or "",
@@ -45,7 +45,7 @@ def tui(
         keys_file=Path(user_config_dir(invocation.environ)) / "keys.yaml",
     )
     if once:
-        text = print_once(settings, wish)
+        text = print_once(settings, request)
         invocation.finish(Page("TuiView", {"text": text}, text), settings.context)
-    run_tui(settings, wish)
+    run_tui(settings, request)
     leave(ExitCode.OK)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from brctl.model.nodeset import fold, natural_key
 from brctl.tui.rows.row import Row, Tone, blank, fitted, row, safe
-from brctl.tui.rows.state_letters import BAD, CONFIDENCE_TONES, LOOKS
+from brctl.tui.rows.state_letters import APPEARANCES, BAD, CONFIDENCE_TONES
 from brctl.tui.session.facts import Facts, NodeFact, State
 
 
@@ -38,7 +38,7 @@ def _verdict_rows(facts: Facts, shown: Sequence[NodeFact], width: int) -> Iterab
 
 
 def _state_rows(state: State, shown: Sequence[NodeFact], width: int) -> Iterable[Row]:
-    look = LOOKS[state]
+    appearance = APPEARANCES[state]
     gathered: dict[str, list[str]] = {}
     for fact in shown:
         if fact.state is state:
@@ -48,15 +48,15 @@ def _state_rows(state: State, shown: Sequence[NodeFact], width: int) -> Iterable
     for reason, names in sorted(gathered.items(), key=lambda item: natural_key(item[1][0])):
         key = "nodes:" + "\n".join(names)
         folded = fitted(safe(fold(names), 2000), width - 4).rstrip()
-        yield row((f"{look.letter} ", look.tone), (folded, Tone.PLAIN), key=key)
+        yield row((f"{appearance.letter} ", appearance.tone), (folded, Tone.PLAIN), key=key)
         yield row(("  " + fitted(safe(reason), width - 4).rstrip(), Tone.DIM))
 
 
 def _out_of_service(shown: Sequence[NodeFact]) -> Iterable[Row]:
     counts = {state: sum(f.state is state for f in shown) for state in State}
     yield row(
-        ("c ", LOOKS[State.CORDONED].tone), f"{counts[State.CORDONED]} cordoned  ",
-        ("s ", LOOKS[State.STANDBY].tone), f"{counts[State.STANDBY]} standby",
+        ("c ", APPEARANCES[State.CORDONED].tone), f"{counts[State.CORDONED]} cordoned  ",
+        ("s ", APPEARANCES[State.STANDBY].tone), f"{counts[State.STANDBY]} standby",
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ DENY_WORDS = "deny"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Confirmation:
     """A change that a person may start.
 
     Attributes:
@@ -34,7 +34,7 @@ class Question:
     refused: str = ""
 
 
-def fix_question(proposal: Proposal, width: int, *, readonly: bool) -> Question:
+def confirm_fix(proposal: Proposal, width: int, *, readonly: bool) -> Confirmation:
     """Start a run for a verdict."""
     plan = proposal.plan
     nodes = safe(fold(plan.nodes), 300) or "no node"
@@ -47,7 +47,7 @@ def fix_question(proposal: Proposal, width: int, *, readonly: bool) -> Question:
         heading("GUARDS"), *(line for g in plan.guards for line in _guard(g, width)),
     ]  # fmt: skip
     title = f"fix {plan.verdict} with {plan.playbook}"
-    return Question(title, tuple(rows), proposal.words, proposal.command, refused)
+    return Confirmation(title, tuple(rows), proposal.words, proposal.command, refused)
 
 
 def _refusal(plan: Plan) -> str:
@@ -90,7 +90,7 @@ def _guard(guard: GuardResult, width: int) -> list[Row]:
     return [Row(((first.spans[0][0], tone), *first.spans[1:])), *rest]
 
 
-def approval_question(run: RunFact, width: int, *, yes: bool, times: Times) -> Question:
+def confirm_answer(run: RunFact, width: int, *, yes: bool, times: Times) -> Confirmation:
     """Answer a run that waits."""
     verb = "approve" if yes else "deny"
     gate = next((step for step in run.steps if split_instance(step.id)[0] == run.gate), None)
@@ -103,10 +103,10 @@ def approval_question(run: RunFact, width: int, *, yes: bool, times: Times) -> Q
     rows = [row((what, Tone.WARN)), blank(), *run_rows(run, width, times)]
     words = run.words if yes else DENY_WORDS
     command = f"brctl play {verb} {run.name}"
-    return Question(f"{verb} {run.name}?", tuple(rows), words, command)
+    return Confirmation(f"{verb} {run.name}?", tuple(rows), words, command)
 
 
-def rollback_question(run: RunFact, width: int, times: Times) -> Question:
+def confirm_rollback(run: RunFact, width: int, times: Times) -> Confirmation:
     """Take back what a run changed."""
     stuck = any(
         step.safety is Safety.DESTRUCTIVE and step.state.value == "done" for step in run.steps
@@ -117,4 +117,4 @@ def rollback_question(run: RunFact, width: int, times: Times) -> Question:
         rows.append(row((text, Tone.CRIT)))
     rows += [blank(), *run_rows(run, width, times)]
     command = f"brctl play rollback {run.name}"
-    return Question(f"roll back {run.name}?", tuple(rows), run.name, command)
+    return Confirmation(f"roll back {run.name}?", tuple(rows), run.name, command)

@@ -2,7 +2,7 @@
 
 from brctl.tui.keys import ALWAYS, EVERYWHERE, MOVE, TARGET
 from brctl.tui.rows.row import Row, Tone, blank, heading, row
-from brctl.tui.rows.state_letters import LOOKS
+from brctl.tui.rows.state_letters import APPEARANCES
 
 FIRST_HELP = (
     "n goes to the worst thing, w says why, f shows the plan of the fix. Nothing changes without a"
@@ -37,5 +37,8 @@ def help_rows(place: str) -> list[Row]:
         rows += [blank(), heading(title)]
         rows += [row((f"  {key.shown:22}", Tone.HEAD), key.help) for key in table]
     rows += [blank(), heading("letters")]
-    rows += [row((f"  {look.letter}  ", look.tone), state.value) for state, look in LOOKS.items()]
+    rows += [
+        row((f"  {appearance.letter}  ", appearance.tone), state.value)
+        for state, appearance in APPEARANCES.items()
+    ]
     return rows

@@ -7,7 +7,7 @@ from brctl.model.evidence import Evidence, Weight
 from brctl.model.sweeps.report import CheckResult, ProbeStatus, Value
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.tui.rows.row import Row, Span, Tone, blank, heading, paragraph, row, safe, table
-from brctl.tui.rows.state_letters import HEALTH_TONES, LOOKS
+from brctl.tui.rows.state_letters import APPEARANCES, HEALTH_TONES
 from brctl.tui.rows.times import Times
 from brctl.tui.rows.verdict_rows import SIGNS
 from brctl.tui.session.facts import Facts, NodeFact
@@ -18,7 +18,7 @@ _SAYS_TONE = {ProbeStatus.MEASURED: Tone.OK}
 
 def title_rows(fact: NodeFact, facts: Facts) -> list[Row]:
     """Name, place, job and state."""
-    look = LOOKS[fact.state]
+    appearance = APPEARANCES[fact.state]
     labels = "  ".join(f"{k} {safe(v, 30)}" for k, v in sorted(fact.node.labels.items())[:6])
     job = next((j for j in facts.jobs if fact.name in j.nodes), None)
     ranks = job.ranks_on(fact.name) if job else ()
@@ -27,7 +27,7 @@ def title_rows(fact: NodeFact, facts: Facts) -> list[Row]:
     )
     rows = [
         row((safe(fact.name, 80), Tone.HEAD), f"  {fact.node.role.value}  {labels}  {carried}  ",
-            (f"{look.letter} {fact.state.value.upper()}", look.tone))
+            (f"{appearance.letter} {fact.state.value.upper()}", appearance.tone))
     ]  # fmt: skip
     if fact.cordon:
         rows.append(row(("cordoned by ", Tone.CORDON), safe(": ".join(fact.cordon), 300)))

@@ -10,21 +10,21 @@ from brctl.tui.session.facts import State
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Appearance:
     """How a state appears."""
 
     letter: str
     tone: Tone
 
 
-LOOKS: Mapping[State, Look] = {
-    State.CRITICAL: Look("X", Tone.CRIT),
-    State.UNKNOWN: Look("?", Tone.UNKNOWN),
-    State.WARNING: Look("w", Tone.WARN),
-    State.UNSWEPT: Look("-", Tone.DIM),
-    State.CORDONED: Look("c", Tone.CORDON),
-    State.STANDBY: Look("s", Tone.SPARE),
-    State.OK: Look(".", Tone.OK),
+APPEARANCES: Mapping[State, Appearance] = {
+    State.CRITICAL: Appearance("X", Tone.CRIT),
+    State.UNKNOWN: Appearance("?", Tone.UNKNOWN),
+    State.WARNING: Appearance("w", Tone.WARN),
+    State.UNSWEPT: Appearance("-", Tone.DIM),
+    State.CORDONED: Appearance("c", Tone.CORDON),
+    State.STANDBY: Appearance("s", Tone.SPARE),
+    State.OK: Appearance(".", Tone.OK),
 }
 """Worst first; the order is also the order of `needs attention`."""
 

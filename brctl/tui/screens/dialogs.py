@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input
 
-from brctl.tui.rows.confirmations import Question
+from brctl.tui.rows.confirmations import Confirmation
 from brctl.tui.rows.row import Row, Tone, paragraph, row, safe
 from brctl.tui.widgets.lines import Lines
 
@@ -28,7 +28,7 @@ class ConfirmDialog(ModalScreen[str]):
         Binding("tab", "app.focus_next", show=False),
     ]
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Confirmation) -> None:
         super().__init__()
         self._question = question
 

@@ -11,8 +11,8 @@ from brctl.tui.rows.attention import attention_rows, worst_first
 from brctl.tui.rows.filters import node_matcher
 from brctl.tui.rows.measures import MEASURES
 from brctl.tui.rows.row import Row, Tone, row, safe
-from brctl.tui.rows.state_letters import LOOKS
-from brctl.tui.screens.frame import Frame
+from brctl.tui.rows.state_letters import APPEARANCES
+from brctl.tui.screens.view_screen import ViewScreen
 from brctl.tui.session.facts import Facts, NodeFact
 from brctl.tui.target import Target, target_of
 from brctl.tui.widgets.grid import Colouring, by_age, by_health, by_job, by_measure, by_owner
@@ -22,7 +22,7 @@ from brctl.tui.widgets.lines import Lines
 COLOURS = ("health", "job", "age", "owner", *MEASURES)
 
 
-class FleetScreen(Frame):
+class FleetScreen(ViewScreen):
     """The heatmap and the list of what needs attention."""
 
     place = "fleet"
@@ -78,7 +78,7 @@ class FleetScreen(Frame):
     def _readout(self, fact: NodeFact | None) -> Row:
         if fact is None:
             return row((f"colour: {self._colour}   no node matches", Tone.WARN))
-        look = LOOKS[fact.state]
+        appearance = APPEARANCES[fact.state]
         marked = f"  {len(self.heatmap.marks)} marked" if self.heatmap.marks else ""
         labels = " ".join(f"{k} {v}" for k, v in fact.node.labels.items() if k in ("rack", "leaf"))
         parts = [labels, f"job {fact.job}" if fact.job else "", fact.check, fact.detail]
@@ -89,7 +89,7 @@ class FleetScreen(Frame):
             parts.append(f"asked {describe_duration(max(age_s, 0))} ago")
         text = "  ".join(safe(part, 160) for part in parts if part)
         return row(
-            (f"{look.letter} {look_word(fact)} ", look.tone),
+            (f"{appearance.letter} {health_word(fact)} ", appearance.tone),
             (safe(fact.name, 60), Tone.HEAD),
             f"  {text}{marked}",
             (f"   colour: {self._colour}", Tone.DIM),
@@ -148,6 +148,6 @@ class FleetScreen(Frame):
         self.redraw()
 
 
-def look_word(fact: NodeFact) -> str:
+def health_word(fact: NodeFact) -> str:
     """The state in a word."""
     return fact.state.value.upper()

@@ -9,13 +9,13 @@ from textual.widget import Widget
 from brctl.model.nodeset import natural_key
 from brctl.tui.address import Address
 from brctl.tui.rows.row import Row, Tone, cut, row
-from brctl.tui.screens.frame import Frame
+from brctl.tui.screens.view_screen import ViewScreen
 from brctl.tui.session.facts import Facts
 from brctl.tui.target import Target, target_of
 from brctl.tui.widgets.lines import Lines
 
 
-class ListScreen(Frame):
+class ListScreen(ViewScreen):
     """The address's item is the line under the cursor.
 
     Attributes:

@@ -9,13 +9,13 @@ from brctl.model.nodeset import natural_key
 from brctl.tui.address import Address
 from brctl.tui.rows.node_rows import TABS, title_rows
 from brctl.tui.rows.row import Row, Span, Tone, cut, row, safe
-from brctl.tui.screens.frame import Frame
+from brctl.tui.screens.view_screen import ViewScreen
 from brctl.tui.session.facts import Facts
 from brctl.tui.target import Target, target_of
 from brctl.tui.widgets.lines import Lines
 
 
-class NodeScreen(Frame):
+class NodeScreen(ViewScreen):
     """Tab moves between tabs, `[` and `]` between nodes."""
 
     place = "node"
@@ -42,8 +42,8 @@ class NodeScreen(Frame):
             return
         title.show([*title_rows(fact, facts), self._tabs()])
         try:
-            seen = self.brctl.desk.node_health(fact.name)
-            past = self.brctl.desk.node_past(fact.name)
+            seen = self.brctl.reader.node_health(fact.name)
+            past = self.brctl.reader.node_past(fact.name)
         except BrctlError as error:
             detail.show([row((safe(str(error)), Tone.CRIT))])
             return

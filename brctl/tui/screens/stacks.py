@@ -9,13 +9,13 @@ from brctl.model.errors import BrctlError
 from brctl.tui.address import Address
 from brctl.tui.rows.row import Row, Tone, cut, row, safe
 from brctl.tui.rows.stack_rows import stack_rows
-from brctl.tui.screens.frame import Frame
+from brctl.tui.screens.view_screen import ViewScreen
 from brctl.tui.session.facts import Facts
 from brctl.tui.target import Target
 from brctl.tui.widgets.lines import Lines
 
 
-class StacksScreen(Frame):
+class StacksScreen(ViewScreen):
     """`r` takes stacks anew, in the terminal."""
 
     place = "stacks"
@@ -46,7 +46,7 @@ class StacksScreen(Frame):
     @work(thread=True, exclusive=True, group="stacks", exit_on_error=False)
     def _read(self) -> None:
         try:
-            rows = stack_rows(self.brctl.desk.stacks(self.job), max(self.width - 4, 40))
+            rows = stack_rows(self.brctl.reader.stacks(self.job), max(self.width - 4, 40))
         except (BrctlError, OSError) as error:
             hint = (
                 f"   take them: {error.hint}"

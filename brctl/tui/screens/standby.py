@@ -9,9 +9,9 @@ from brctl.engine.standby.pool import Standby, age_s, still_parked
 from brctl.model.jobs.job import Job
 from brctl.model.units import describe_duration
 from brctl.tui.rows.row import Row, Tone, blank, cut, heading, row, safe, table
-from brctl.tui.rows.state_letters import LOOKS
+from brctl.tui.rows.state_letters import APPEARANCES
 from brctl.tui.rows.times import Times
-from brctl.tui.screens.frame import Frame
+from brctl.tui.screens.view_screen import ViewScreen
 from brctl.tui.session.facts import Facts, NodeFact
 from brctl.tui.widgets.lines import Lines
 
@@ -38,10 +38,11 @@ def standby_rows(facts: Facts, times: Times) -> list[Row]:
 def _line(
     fact: NodeFact, facts: Facts, times: Times
 ) -> tuple[tuple[tuple[str, Tone] | str, ...], str]:
-    look, known = LOOKS[fact.state], facts.pool.of(fact.name)
+    appearance, known = APPEARANCES[fact.state], facts.pool.of(fact.name)
     note = ": ".join(fact.cordon) if fact.cordon else f"{fact.check} {fact.detail}".strip()
     return (
-        (look.letter, look.tone), safe(fact.name, 40), (fact.state.value, look.tone),
+        (appearance.letter, appearance.tone), safe(fact.name, 40),
+        (fact.state.value, appearance.tone),
         safe(fact.job or "-", 30), times.of(fact.at), _parked(known, facts.read_at),
         safe(note or known.note, 200),
     ), f"node:{fact.name}"  # fmt: skip
@@ -70,7 +71,7 @@ def _saves(job: Job) -> Row:
     return row((f"{name}  ", Tone.HEAD), f"{where}   newest whole one: brctl ckpt latest {name}")
 
 
-class StandbyScreen(Frame):
+class StandbyScreen(ViewScreen):
     """One list."""
 
     place = "standby"

@@ -39,7 +39,7 @@ class Proposal:
     command: str
 
 
-class Hand(Protocol):
+class EngineClient(Protocol):
     """The engine as the terminal may use it."""
 
     async def placement(self) -> Placement:

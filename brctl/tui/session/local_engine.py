@@ -38,7 +38,7 @@ _HEAVY = (
 """SSH libraries take a third of a second to import; a thread does it while the screen is up."""
 
 
-class EngineHand:
+class LocalEngine:
     """Every call here is one the command line makes too."""
 
     def __init__(self, settings: Settings) -> None:

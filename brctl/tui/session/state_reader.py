@@ -42,7 +42,7 @@ RUNS_READ = 100
 """Newest runs that are listed; older ones are in `brctl play history`."""
 
 
-class Desk(Protocol):
+class StateReader(Protocol):
     """Where screens get their facts from; called in a worker thread, never by a widget."""
 
     def read(self) -> Facts:
@@ -90,8 +90,8 @@ class _Kept:
     run: RunFact
 
 
-class StateDesk:
-    """The desk of one context: its inventory, and its state folder."""
+class DiskStateReader:
+    """The state of one context: its inventory, and its state folder."""
 
     def __init__(self, settings: Settings, now: Callable[[], datetime] = clock.now) -> None:
         self._settings = settings

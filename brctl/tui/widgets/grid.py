@@ -6,7 +6,7 @@ from datetime import datetime
 
 from brctl.model.nodeset import natural_key
 from brctl.tui.rows.row import Tone
-from brctl.tui.rows.state_letters import LOOKS
+from brctl.tui.rows.state_letters import APPEARANCES
 from brctl.tui.session.facts import NodeFact, State
 
 RACK_LABELS = ("rack", "leaf", "pod", "zone")
@@ -71,8 +71,8 @@ def _groups(facts: Sequence[NodeFact]) -> list[tuple[str, tuple[str, ...]]]:
 
 def by_health(fact: NodeFact) -> Cell:
     """The letter of a node's state."""
-    look = LOOKS[fact.state]
-    return look.letter, look.tone
+    appearance = APPEARANCES[fact.state]
+    return appearance.letter, appearance.tone
 
 
 def by_job(jobs: Sequence[str]) -> Colouring:
@@ -117,7 +117,7 @@ def by_measure(values: Mapping[str, float], low: float, high: float) -> Colourin
     return cell
 
 
-WORST_FIRST = tuple(LOOKS)
+WORST_FIRST = tuple(APPEARANCES)
 
 
 def bad_rank(state: State) -> int:

@@ -5,7 +5,7 @@ from datetime import datetime
 from brctl.model.units import describe_duration
 from brctl.tui.address import ROOTS
 from brctl.tui.rows.row import Row, Span, Tone, row, safe
-from brctl.tui.rows.state_letters import LOOKS
+from brctl.tui.rows.state_letters import APPEARANCES
 from brctl.tui.session.facts import Facts, State
 
 OLD_S = 600.0
@@ -35,7 +35,9 @@ def header_rows(facts: Facts, now_at: datetime, *, busy: str = "") -> list[Row]:
     for state in State:
         count = sum(fact.state is state for fact in facts.nodes)
         if count or state is State.OK:
-            spans.append((f" {count} {state.value}", LOOKS[state].tone if count else Tone.DIM))
+            spans.append(
+                (f" {count} {state.value}", APPEARANCES[state].tone if count else Tone.DIM)
+            )
     rows = [row(*spans), _second(facts, now_at, busy)]
     return [*rows, _trouble(facts)] if facts.troubles else rows
 

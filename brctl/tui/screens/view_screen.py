@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from brctl.model.errors import BrctlError
-from brctl.tui.actions import Deeds
+from brctl.tui.actions import ViewActions
 from brctl.tui.address import Address
 from brctl.tui.keys import EVERYWHERE, HINTED, TARGET, bindings
 from brctl.tui.rows.filters import row_matcher
@@ -27,7 +27,7 @@ NARROW = 100
 """Below this width the right pane moves under the left one."""
 
 
-class Frame(Deeds, Screen[None]):
+class ViewScreen(ViewActions, Screen[None]):
     """A view with an address.
 
     Attributes:
