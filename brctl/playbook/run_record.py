@@ -71,6 +71,7 @@ class RunRecord:
         steps: By instance, `burnin@gpu0412`; by step id without `for_each`.
         waves: The nodes that run side by side, in turn.
         approvals: Who said yes, by the digest of the plan they saw.
+        question: What people were asked since the run last began to act; empty for nothing.
         forgiven: Failed steps whose playbook says to go on.
     """
 
@@ -83,6 +84,7 @@ class RunRecord:
     undone_because: str = ""
     denied_by: str = ""
     asked_at: str = ""
+    question: Arguments = field(default_factory=dict)
     started_by: str = ""
     expired: bool = False
     approvals: dict[str, set[str]] = field(default_factory=dict)
@@ -90,6 +92,7 @@ class RunRecord:
     failed_step: str = ""
     failed_error: str = ""
     result: str = ""
+    why: str = ""
     exit_code: int | None = None
 
     def lay_out(self, waves: Waves) -> None:
@@ -103,6 +106,17 @@ class RunRecord:
     def in_state(self, *states: StepState) -> tuple[str, ...]:
         """Instances of the steps in these states, in the playbook's order."""
         return tuple(name for name, step in self.steps.items() if step.state in states)
+
+    @property
+    def paused(self) -> bool:
+        """Whether it waits because a guard said no: there is nothing that anybody could approve."""
+        return self.result == "waiting" and not self.question and not self.denied_by
+
+    @property
+    def waits_at_gate(self) -> bool:
+        """Whether it waits for the approval of its playbook, which can expire."""
+        asked = self.result == "waiting" and bool(self.question) and not self.denied_by
+        return asked and "about" not in self.question
 
     def past_no_return(self, playbook: Playbook, node: str = ONLY) -> bool:
         """Whether a step that cannot be undone was done: from there recovery goes forward."""
@@ -184,7 +198,8 @@ def _started(record: RunRecord, fields: Mapping[str, Json]) -> None:
 def _resumed(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.started = True
     record.started_by = record.started_by or _text(fields, "by")
-    record.result, record.exit_code = "", None
+    record.result, record.why, record.exit_code = "", "", None
+    record.question = {}
     if fields.get("forward") is True:
         _turn_forward(record)
 
@@ -302,6 +317,7 @@ def _denied(record: RunRecord, fields: Mapping[str, Json]) -> None:
 
 
 def _asked(record: RunRecord, fields: Mapping[str, Json]) -> None:
+    record.question = fields
     if "about" not in fields:
         record.asked_at = record.asked_at or _text(fields, "asked_at")
 
@@ -311,7 +327,7 @@ def _expired(record: RunRecord, fields: Mapping[str, Json]) -> None:
 
 
 def _end(record: RunRecord, fields: Mapping[str, Json]) -> None:
-    record.result = _text(fields, "result")
+    record.result, record.why = _text(fields, "result"), _text(fields, "why")
     code = fields.get("exit_code")
     record.exit_code = code if isinstance(code, int) else None
 

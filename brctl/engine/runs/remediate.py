@@ -42,8 +42,7 @@ from brctl.journal.store import (
 )
 from brctl.library.own_program import own_program
 from brctl.model.errors import GuardError, LockedError, UsageError
-from brctl.model.runs.event import EventType
-from brctl.model.runs.playbook import Json, Playbook
+from brctl.model.runs.playbook import Arguments, Json, Playbook
 from brctl.model.units import describe_duration, parse_rfc3339
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import GroupsOf, read_demand, why_not_counted
@@ -226,33 +225,37 @@ def answer(ground: Ground, run_dir: Path, by: str, *, yes: bool, typed: str | No
     run = view(run_dir)
     if run.record.result != "waiting":
         raise UsageError(f"{run.run} does not wait for an approval; it is {run.state}")
+    if not run.record.question:
+        raise UsageError(
+            f"{run.run} asks nobody: {run.record.why}",
+            hint=f"brctl play resume {run.run}, or brctl play rollback {run.run}",
+        )
     problem = why_not_answer(run_dir, by, ground.groups_of) if yes else None
     if problem:
         raise GuardError(f"refused: {problem}", hint=f"somebody else: brctl play approve {run.run}")
-    expected = waiting_for(run_dir)
+    expected = _text(run.record.question, "answer")
     if yes and typed is not None and typed.strip() != expected:
         raise UsageError(f"type `{expected}` to approve, not `{typed}`")
-    question = str(_asked(run_dir).get("plan", ""))
-    add_approval(run_dir, Approval(by, ground.now(), question, yes))
+    plan = _text(run.record.question, "plan")
+    add_approval(run_dir, Approval(by, ground.now(), plan, yes))
 
 
 def why_not_answer(run_dir: Path, by: str, groups_of: GroupsOf) -> str | None:
     """Why this person's yes would not help a waiting run, or None when it would."""
-    asked = [e for e in read_journal(run_dir).events if e.type is EventType.APPROVAL_ASKED]
-    rows = asked[-1].fields.get("demands") if asked else None
+    record = view(run_dir).record
+    rows = record.question.get("demands")
     demands = [read_demand(row) for row in rows or () if isinstance(row, Mapping)]  # type: ignore[union-attr]  # a list, written by approving
-    return why_not_counted(demands, by, view(run_dir).record.started_by, groups_of)
+    return why_not_counted(demands, by, record.started_by, groups_of)
 
 
 def waiting_for(run_dir: Path) -> str:
     """What must be typed to approve a waiting run; "" when nothing was asked."""
-    return str(_asked(run_dir).get("answer", ""))
+    return _text(view(run_dir).record.question, "answer")
 
 
-def _asked(run_dir: Path) -> Mapping[str, Json]:
-    """The latest question of a run: an answer counts for this one and no other."""
-    asked = [e for e in read_journal(run_dir).events if e.type == "approval.asked"]
-    return asked[-1].fields if asked else {}
+def _text(question: Arguments, key: str) -> str:
+    value = question.get(key, "")
+    return value if isinstance(value, str) else ""
 
 
 def view(run_dir: Path) -> RunView:
@@ -263,11 +266,12 @@ def view(run_dir: Path) -> RunView:
 def _view(run_dir: Path, playbook: Playbook) -> RunView:
     recording = read_journal(run_dir)
     times = [event.at for event in recording.events]
+    record = replay(playbook, recording.events)
     return RunView(
         run=run_dir.name,
         run_dir=run_dir,
         playbook=playbook,
-        record=replay(playbook, recording.events),
+        record=record,
         result=load_result(run_dir),
         # After its last line a process still needs a moment to leave.
         running=is_running(run_dir) and not recording.ended,

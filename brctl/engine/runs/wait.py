@@ -34,8 +34,7 @@ def due_at(run_dir: Path) -> datetime | None:
         return None
     playbook = frozen_playbook(run_dir)
     record = replay(playbook, read_journal(run_dir).events)
-    asked = record.result == "waiting" and record.asked_at and not record.denied_by
-    if not asked or playbook.approval is None:
+    if not record.waits_at_gate or playbook.approval is None:
         return None
     return parse_rfc3339(record.asked_at) + timedelta(seconds=playbook.approval.expires_s)
 

@@ -12,7 +12,7 @@ from brctl.engine.runs.run_files import (
 )
 from brctl.journal.store import Recording, read_journal
 from brctl.model.runs.event import Event, EventType
-from brctl.model.runs.playbook import Json, Playbook, Safety
+from brctl.model.runs.playbook import Arguments, Json, Playbook
 from brctl.model.units import parse_rfc3339
 from brctl.playbook.lanes import instance_of
 from brctl.playbook.plan import nodes_named
@@ -31,7 +31,7 @@ def read_run(run_dir: Path, *, alive: bool) -> RunFact:
     recording = read_journal(run_dir)
     playbook, inputs = frozen_playbook(run_dir), load_inputs(run_dir)
     record = replay(playbook, recording.events)
-    asked = _last(recording.events, EventType.APPROVAL_ASKED)
+    asked_at = _text(record.question, "asked_at")
     return RunFact(
         name=run_dir.name,
         events=recording.events,
@@ -47,10 +47,10 @@ def read_run(run_dir: Path, *, alive: bool) -> RunFact:
         lanes=_lanes(record),
         guards=_guards(recording, run_dir),
         gate=playbook.approval.gate_before if playbook.approval else "",
-        words=_text(asked, "answer") if record.result == "waiting" else "",
-        question=_text(asked, "why") if record.result == "waiting" else "",
-        asked_at=parse_rfc3339(_text(asked, "asked_at")) if _text(asked, "asked_at") else None,
-        why=_text(_last(recording.events, EventType.END), "why"),
+        words=_text(record.question, "answer"),
+        question=_text(record.question, "why"),
+        asked_at=parse_rfc3339(asked_at) if asked_at else None,
+        why=record.why,
     )
 
 
@@ -64,8 +64,8 @@ def _last(events: Sequence[Event], kind: EventType) -> Event | None:
     return next((event for event in reversed(events) if event.type is kind), None)
 
 
-def _text(event: Event | None, key: str) -> str:
-    value = event.fields.get(key, "") if event else ""
+def _text(fields: Arguments, key: str) -> str:
+    value = fields.get(key, "")
     return value if isinstance(value, str) else str(value)
 
 
@@ -73,7 +73,7 @@ def _steps(
     playbook: Playbook, record: RunRecord, recording: Recording, *, alive: bool
 ) -> tuple[StepFact, ...]:
     seconds = {
-        _text(event, "step"): event.fields.get("seconds")
+        _text(event.fields, "step"): event.fields.get("seconds")
         for event in recording.events
         if event.type is EventType.STEP_RESULT
     }
@@ -117,7 +117,3 @@ def _guards(recording: Recording, run_dir: Path) -> tuple[GuardFact, ...]:
 def _guard(row: Mapping[str, Json]) -> GuardFact:
     texts = {key: str(row.get(key) or "") for key in ("guard", "says", "origin")}
     return GuardFact(texts["guard"], row.get("ok") is True, texts["says"], texts["origin"])
-
-
-NO_WAY_BACK = frozenset({Safety.DESTRUCTIVE})
-"""Steps after which a run cannot be rolled back any more."""

@@ -138,7 +138,7 @@ def run_page(
     lines += [f"damaged: {printable(text)}" for text in damage]
     lines.append(ending_line(run, state, why, seconds))
     rows: list[Mapping[str, PageJson]] = [event_row(event) for event in events]
-    return Page("Run", body, "\n".join(lines), code, (run,), tuple(rows), _next(run, state))
+    return Page("Run", body, "\n".join(lines), code, (run,), tuple(rows), _next(run, state, record))
 
 
 def lane_lines(record: RunRecord) -> list[str]:
@@ -193,10 +193,10 @@ def _step_document(
     }
 
 
-def _next(run: str, state: str) -> tuple[str, ...]:
-    if state == "waiting":
+def _next(run: str, state: str, record: RunRecord) -> tuple[str, ...]:
+    if state == "waiting" and record.question:
         return (f"brctl play approve {run}", f"brctl play deny {run}")
-    if state in ("lost", "interrupted", "needs_human"):
+    if record.paused or state in ("lost", "interrupted", "needs_human"):
         return (f"brctl play resume {run}", f"brctl play rollback {run}")
     return ()
 

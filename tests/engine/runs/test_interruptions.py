@@ -38,7 +38,7 @@ from brctl.journal.store import Journal, read_journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import load_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.errors import BrctlError
+from brctl.model.errors import BrctlError, UsageError
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Arguments, GuardSpec, Json, Playbook, Safety
 from brctl.playbook.steps import StepState
@@ -318,7 +318,8 @@ class Interrupted(RuleBasedStateMachine):
         save_request(self.run_dir, Request("cron", yes=True))
 
     def _answer(self) -> None:
-        if view(self.run_dir).record.result == "waiting":
+        record = view(self.run_dir).record
+        if record.result == "waiting" and record.question:
             answer(self.ground, self.run_dir, "ann", yes=True)
 
     @invariant()
@@ -363,9 +364,19 @@ class Interrupted(RuleBasedStateMachine):
         if view(self.run_dir).state == "needs_human" and way_of(view(self.run_dir)).forward:
             self._resume(Trap("none", -1))
             assert view(self.run_dir).state == "ok", "the network is back, and it goes forward"
+        if view(self.run_dir).record.paused:
+            self._roll_back_what_a_guard_paused()
+
+    def _roll_back_what_a_guard_paused(self) -> None:
+        """Nobody's yes helps: a person takes it back, unless the job was stopped already."""
+        with pytest.raises(UsageError, match="asks nobody: paused by"):
+            answer(self.ground, self.run_dir, "ann", yes=True)
+        save_request(self.run_dir, Request("ann", undo=True))
+        self.live(Trap("none", -1))
 
     def _the_world_is_allowed(self) -> None:
         run, world = view(self.run_dir), self.world.read()
+        self.ended_as = run.state
         self.the_journal_is_sound_and_tells_every_change()
         assert world["cordons"].pop("n4")["owner"] == "dcops"
         owners = {
@@ -429,6 +440,19 @@ TestInterrupted.settings = settings(
     max_examples=10, stateful_step_count=5, deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
+
+
+def test_a_swap_whose_verdict_grew_old_while_it_was_cut_off_can_be_taken_back() -> None:
+    """Its guard pauses it for good, so the way on is back."""
+    life = Interrupted()
+    try:
+        life.start(kind="swap", sick="")
+        life.killed_right_after_a_change(changes=0)
+        life.clock_jumps(line=0, seconds=86400)
+        assert view(life.run_dir).record.paused
+    finally:
+        life.teardown()
+    assert life.ended_as == "rolled_back"
 
 
 def test_a_swap_that_lost_its_network_anywhere_goes_forward_or_back_to_an_allowed_end() -> None:

@@ -17,6 +17,7 @@ from brctl.engine.runs.remediate import (
     view,
 )
 from brctl.engine.runs.run_files import Request, plan_document, save_request
+from brctl.engine.runs.wait import due_at
 from brctl.journal.locks import Leases
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
@@ -27,6 +28,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import GuardSpec, Json, Need, Playbook, Policy
 from brctl.playbook.steps import StepState
+from brctl.view.runs.run import run_page
 from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
 from tests.fakes.run_here import carry
 
@@ -340,6 +342,28 @@ def test_an_approval_that_comes_too_late_frees_the_standby_and_keeps_the_cordon(
         assert view(run_dir).record.result == "expired"
     data = ground.world.read()
     assert (set(data["cordons"]), data["reservations"]) == ({"n3"}, {})
+
+
+def test_a_run_that_a_guard_pauses_after_its_approval_does_not_expire(tmp_path: Path) -> None:
+    """It asks nobody any more, so no silence of people can end it again and again."""
+    ground = fake_ground(tmp_path)
+    run_dir, _ = start(ground, by_hand=True)
+    assert due_at(run_dir) == NOON + timedelta(minutes=15)
+    answer(ground, run_dir, "oncall", yes=True, typed="swap 1")
+    ground.guards = SiteGuards((GuardSpec("standby", {"at_least": 9}, "g:1"),))
+    assert carry(ground, run_dir) is ExitCode.WAITING
+    run = view(run_dir)
+    assert run.record.paused
+    assert run.record.why.startswith("paused by standby")
+    assert due_at(run_dir) is None
+    assert _next_of(run_dir) == ("brctl play resume R-0001", "brctl play rollback R-0001")
+    with pytest.raises(UsageError, match="asks nobody: paused by standby"):
+        answer(ground, run_dir, "oncall", yes=True)
+
+
+def _next_of(run_dir: Path) -> tuple[str, ...]:
+    run, events = view(run_dir), read_journal(run_dir).events
+    return run_page(run.run, run.playbook, run.record, run.state, events, ()).next
 
 
 def test_a_saved_plan_runs_only_in_the_world_it_was_made_for(tmp_path: Path) -> None:
