@@ -15,8 +15,10 @@ import asyncssh
 from brctl.library.config import SshSettings
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SSHD
+from tests.fakes.pythons import OLDEST_PYTHON
 
-GATEWAY_PYTHON = "/usr/bin/python3"
+# Preferably the oldest that a gateway may have.
+GATEWAY_PYTHON = OLDEST_PYTHON or "/usr/bin/python3"
 
 
 @dataclass(frozen=True)

@@ -19,23 +19,14 @@ from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus
 from brctl.sweep.bundle import pack_bundle, total_seconds
 from brctl.sweep.stream import sweep
+from tests.fakes.pythons import OLDEST_PYTHON, needs_oldest
 from tests.fakes.transport import FakeTransport
 from tests.sweep.answers import check
 
-
-def find_old_python() -> str | None:
-    """The oldest interpreter that nodes may have, as Debian or pyenv installs it."""
-    for version in ("3.8", "3.9"):
-        places = (f"/usr/bin/python{version}", f"~/.pyenv/versions/{version}.*/bin/python3")
-        for found in [p for place in places for p in glob.glob(os.path.expanduser(place))]:
-            return found
-    return None
-
-
-OLD_PYTHON = find_old_python()
-PYTHONS = [pytest.param(sys.executable, id="this-python")]
-if OLD_PYTHON:
-    PYTHONS.append(pytest.param(OLD_PYTHON, id="oldest-python"))
+PYTHONS = [
+    pytest.param(sys.executable, id="this-python"),
+    pytest.param(OLDEST_PYTHON, id="oldest-python", marks=needs_oldest),
+]
 
 HANG = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
 PID = """
