@@ -15,7 +15,7 @@ import pytest
 
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.gather import gather
-from brctl.fanout.processes.broker import LOCK_NAME
+from brctl.fanout.processes.broker_place import LOCK_NAME
 from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.library.config import SshSettings
 from brctl.model.answer import Command, Outcome

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from brctl.actions.ansible.process import INSTALL, PROGRAM
 from brctl.engine.controller.doctor_kubernetes import kubernetes
+from brctl.fanout.processes.broker_place import make_private
+from brctl.fanout.processes.broker_wire import socket_path
 from brctl.inventory.load import load_inventory
 from brctl.library.checks import load_checks
 from brctl.library.config import Settings, load_settings
@@ -38,7 +40,7 @@ def examine(
         findings.append(Finding(Health.CRITICAL, "config", str(error), error.hint or ""))
         return tuple(findings)
     findings.append(Finding(Health.OK, "config", f"{settings.config_file}, {settings.context}"))
-    for part in (_inventory, _jobs, kubernetes, ansible, _ssh, _state):
+    for part in (_inventory, _jobs, kubernetes, ansible, _ssh, broker, _state):
         findings += _guarded(part, settings)
     return tuple(findings)
 
@@ -122,6 +124,14 @@ def _ssh(settings: Settings) -> Iterator[Finding]:
         yield Finding(Health.CRITICAL, "known_hosts", f"{known} does not exist", hint)
     for key in settings.ssh.identity_files:
         yield _key(key)
+
+
+def broker(settings: Settings) -> Iterator[Finding]:
+    """Whether the broker's folder is ours alone; without that every command goes without it."""
+    if settings.ssh.transport == "broker":
+        folder = socket_path().parent
+        make_private(folder)
+        yield Finding(Health.OK, "broker", str(folder))
 
 
 def _key(key: Path) -> Finding:

@@ -8,25 +8,21 @@ state but connections: killing it loses nothing but the time of the next handsha
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import signal
-import socket
-import struct
 import sys
 from pathlib import Path
 
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.gateway.transport import TreeTransport, open_asyncssh
+from brctl.fanout.processes.broker_place import is_ours, make_private, take_lock
 from brctl.fanout.processes.broker_wire import Reply, Request, read_request, send, unpack_settings
 from brctl.model.errors import BrctlError
 
 IDLE_S = 300.0
 KEPT = 4096
 """Connections kept, about 60 KiB each."""
-LOCK_NAME = "broker.lock"
-"""Held by the one broker of a user; holds its process id."""
 
 _LOOK_S = 0.5
 
@@ -53,7 +49,7 @@ class Broker:
         running: set[asyncio.Task[None]] = set()
         self._clients += 1
         try:
-            if _peer_uid(writer) == os.getuid():
+            if is_ours(writer):
                 with contextlib.suppress(asyncio.IncompleteReadError, ValueError, OSError):
                     while True:
                         request = await read_request(reader)
@@ -91,13 +87,6 @@ class Broker:
         return transport
 
 
-def _peer_uid(writer: asyncio.StreamWriter) -> int:
-    peer: socket.socket = writer.get_extra_info("socket")
-    size = struct.calcsize("3i")
-    packed = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    return int(struct.unpack("3i", packed)[1])
-
-
 async def run_broker(path: Path, idle_s: float) -> None:
     """Serve until idle for so long, or until told to end."""
     ended = asyncio.Event()
@@ -121,22 +110,21 @@ def main(arguments: list[str]) -> None:
     path = Path(arguments[0]).absolute()
     os.umask(0o077)
     os.chdir("/")  # no file system is kept busy by a process that waits
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (path.parent / LOCK_NAME).open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        raise_descriptor_limit()
+    make_private(path.parent)
+    lock = take_lock(path.parent)
+    if lock is None:
+        return
+    raise_descriptor_limit()
+    path.unlink(missing_ok=True)
+    try:
+        asyncio.run(run_broker(path, float(arguments[1]) if len(arguments) > 1 else IDLE_S))
+    finally:
         path.unlink(missing_ok=True)
-        try:
-            asyncio.run(run_broker(path, float(arguments[1]) if len(arguments) > 1 else IDLE_S))
-        finally:
-            path.unlink(missing_ok=True)
+        os.close(lock)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except BrctlError as refused:
+        sys.exit(str(refused))

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from brctl.fanout.contract import Transport
 from brctl.fanout.conversation import Conversation, ConversationEndedError
+from brctl.fanout.processes.broker_place import is_ours, make_private
 from brctl.library.config import SshSettings
 from brctl.library.own_program import own_program
 from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.errors import UnavailableError
 from brctl.model.inventory import Node
 
 START_S = 5.0
@@ -87,6 +89,11 @@ class BrokerTransport:
             return None if lost else self._conversation
 
     async def _connect(self) -> None:
+        try:
+            make_private(self._path.parent)
+        except UnavailableError:  # `doctor` says why; the nodes are asked all the same
+            self._go_direct()
+            return
         deadline = time.monotonic() + START_S
         started = False
         while time.monotonic() < deadline:
@@ -98,6 +105,9 @@ class BrokerTransport:
                     started = True
                 await asyncio.sleep(_LOOK_S)
             else:
+                if not is_ours(writer):
+                    writer.close()
+                    break
                 self._conversation = Conversation(reader, writer, self._ssh, self._nodes)
                 return
         self._go_direct()
