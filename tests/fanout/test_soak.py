@@ -25,7 +25,7 @@ import pytest
 from brctl.engine.sweeps.history import SweepHistory
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.contract import Transport
-from brctl.fanout.processes.broker import LOCK_NAME
+from brctl.fanout.processes.broker_place import LOCK_NAME
 from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.library.config import SshSettings
 from brctl.model.inventory import Node
