@@ -12,14 +12,14 @@ from brctl.playbook.expressions import KNOWN_AFTER_RUN
 UNKNOWN_TEXT = str(KNOWN_AFTER_RUN)
 
 
-def is_known(given: Arguments, *keys: str) -> bool:
+def is_known(args: Arguments, *keys: str) -> bool:
     """Whether none of these arguments waits for an earlier step."""
-    return all(given.get(key) != UNKNOWN_TEXT for key in keys)
+    return all(args.get(key) != UNKNOWN_TEXT for key in keys)
 
 
-def nodes(given: Arguments, key: str) -> tuple[str, ...]:
+def nodes(args: Arguments, key: str) -> tuple[str, ...]:
     """Node names from a list or a folded set."""
-    value = given.get(key)
+    value = args.get(key)
     try:
         if isinstance(value, str):
             return expand(value)
@@ -30,33 +30,33 @@ def nodes(given: Arguments, key: str) -> tuple[str, ...]:
     raise ActionFailed(f"`{key}` must name nodes, not {value!r}")
 
 
-def text(given: Arguments, key: str, default: str | None = None) -> str:
+def text(args: Arguments, key: str, default: str | None = None) -> str:
     """A text argument."""
-    value: Json = given.get(key, default)
+    value: Json = args.get(key, default)
     if not isinstance(value, str):
         raise ActionFailed(f"`{key}` must be text, not {value!r}")
     return value
 
 
-def texts(given: Arguments, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+def texts(args: Arguments, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     """A list of texts."""
-    value = given.get(key, list(default))
+    value = args.get(key, list(default))
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise ActionFailed(f"`{key}` must be a list, not {value!r}")
     return tuple(str(item) for item in value)
 
 
-def count(given: Arguments, key: str, default: int | None = None) -> int:
+def count(args: Arguments, key: str, default: int | None = None) -> int:
     """A whole number of at least zero."""
-    value: Json = given.get(key, default)
+    value: Json = args.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ActionFailed(f"`{key}` must be a whole number, not {value!r}")
     return value
 
 
-def seconds(given: Arguments, key: str, default: str | None = None) -> float:
+def seconds(args: Arguments, key: str, default: str | None = None) -> float:
     """Seconds of a duration; inputs of type duration arrive as numbers."""
-    value: Json = given.get(key, default)
+    value: Json = args.get(key, default)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -16,26 +16,26 @@ class BurninRun(ReadOnly):
     With `may_fail: true` the step succeeds whatever it finds, and later steps read `out.failed`.
     """
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        if not arguments.is_known(given, "nodes"):
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "loaded by a burn-in"),)
-        nodes = fold(arguments.nodes(given, "nodes"))
+        nodes = fold(arguments.nodes(args, "nodes"))
         return (Change(Sign.ALTER, nodes, "loaded by a burn-in"),)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
         found = await site.burn_in(
-            arguments.nodes(given, "nodes"),
-            arguments.count(given, "level", 3),
-            arguments.seconds(given, "duration", "10m"),
-            arguments.texts(given, "stop_on", ("xid", "ecc", "thermal")),
+            arguments.nodes(args, "nodes"),
+            arguments.count(args, "level", 3),
+            arguments.seconds(args, "duration", "10m"),
+            arguments.texts(args, "stop_on", ("xid", "ecc", "thermal")),
         )
         states = {node.node: node for node in found.nodes}
         passed = [name for name, node in states.items() if node.state is BurninState.PASSED]
         failed = [name for name in states if name not in passed]
         say = f"{found.id}: {len(passed)} of {len(states)} nodes passed {found.seconds:.0f} s"
         for name in failed:
-            say += f"; {name} {states[name].state}: {states[name].reason or 'no reason given'}"
-        if failed and given.get("may_fail") is not True:
+            say += f"; {name} {states[name].state}: {states[name].reason or 'no reason args'}"
+        if failed and args.get("may_fail") is not True:
             raise ActionFailed(say)
         out: Arguments = {"passed": passed, "failed": failed, "burnin": found.id}
-        return Done(out, changed=False, say=say)
+        return ActionResult(out, changed=False, say=say)

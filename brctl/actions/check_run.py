@@ -1,7 +1,7 @@
 """check.run: run the checks up to a level on nodes; the step fails when too many do not pass."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Arguments
@@ -14,9 +14,9 @@ class CheckRun(ReadOnly):
     With `may_fail: true` the step succeeds whatever it finds, and later steps read `out.failed`.
     """
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
         found = await site.examine(
-            arguments.nodes(given, "nodes"), arguments.count(given, "level", 1)
+            arguments.nodes(args, "nodes"), arguments.count(args, "level", 1)
         )
         failed = [health.node for health in found if _failed(health)]
         doubtful = [h.node for h in found if not _failed(h) and h.health is Health.UNKNOWN]
@@ -24,10 +24,10 @@ class CheckRun(ReadOnly):
         say = f"{len(passed)} of {len(found)} nodes pass"
         say += f", {fold(failed)} fails" if failed else ""
         say += f", not every check of {fold(doubtful)} gave an answer" if doubtful else ""
-        if failed and given.get("may_fail") is not True:
+        if failed and args.get("may_fail") is not True:
             raise ActionFailed(say)
         out: Arguments = {"passed": passed, "failed": failed, "doubtful": doubtful}
-        return Done(out, changed=False, say=say)
+        return ActionResult(out, changed=False, say=say)
 
 
 def _failed(health: NodeHealth) -> bool:

@@ -52,7 +52,7 @@ class NothingDone(ActionFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """What a look at the world says about a verb.
 
     Attributes:
@@ -69,7 +69,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ActionResult:
     """What a verb did."""
 
     out: Arguments = field(default_factory=dict)
@@ -225,15 +225,15 @@ def owner_mark(site: Site) -> str:
 class Action(Protocol):
     """One verb; see the head of this file."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
+    async def observe(self, site: Site, args: Arguments) -> Observation:
         """Look whether the world already is as asked."""
         ...
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
         """What `apply` would change now; arguments may be unknown until the run."""
         ...
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
         """Make it so.
 
         Raises:
@@ -241,11 +241,11 @@ class Action(Protocol):
         """
         ...
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
         """Take back what this run did, and nothing anybody else did."""
         ...
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
         """Look again after acting: what the world says, not what was sent."""
         ...
 
@@ -253,15 +253,15 @@ class Action(Protocol):
 class ReadOnly:
     """The halves of a verb that only looks: nothing is planned, nothing can be undone."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
+    async def observe(self, site: Site, args: Arguments) -> Observation:
         """A look is never done already: the world may have moved."""
-        return Seen(done=False)
+        return Observation(done=False)
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
         return ()
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
-        return Done(changed=False, say="nothing to undo")
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+        return ActionResult(changed=False, say="nothing to undo")
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return Seen(done=True)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return Observation(done=True)

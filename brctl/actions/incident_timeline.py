@@ -1,7 +1,7 @@
 """incident.timeline: write the incident's time line, as far as it went, beside the journal."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
 from brctl.journal.store import write_private
 from brctl.model.runs.playbook import Arguments
 from brctl.view.incident import markdown
@@ -12,12 +12,12 @@ FILE = "incident.md"
 class IncidentTimeline(ReadOnly):
     """The same text as `brctl incident export`; the run's last line is not in it yet."""
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        run = arguments.text(given, "run", site.run)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        run = arguments.text(args, "run", site.run)
         if run != site.run:
             raise ActionFailed(f"`run` must be this run, {site.run}, not {run!r}")
         incident = site.incident()
         path = site.run_dir / FILE
         write_private(path, markdown(incident, site.now()))
         say = f"{len(incident.moments)} moments of {incident.id}"
-        return Done({"file": str(path)}, changed=False, say=say)
+        return ActionResult({"file": str(path)}, changed=False, say=say)

@@ -1,7 +1,7 @@
 """nccl.bisect: find which of the nodes fail collectives; later steps read `out.suspects`."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import Done, ReadOnly, Site
+from brctl.actions.contract import ActionResult, ReadOnly, Site
 from brctl.model.localisation import FaultKind
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -15,17 +15,17 @@ NODE_KINDS = (FaultKind.NODE, FaultKind.LINK, FaultKind.SLOW)
 class NcclBisect(ReadOnly):
     """The nodes that are convicted, and those of which one is bad but not told which."""
 
-    async def plan(self, site: Site, given: Arguments) -> tuple[Change, ...]:
-        nodes = arguments.nodes(given, "nodes")
+    async def plan(self, site: Site, args: Arguments) -> tuple[Change, ...]:
+        nodes = arguments.nodes(args, "nodes")
         return (Change(Sign.ALTER, fold(nodes), "loaded by collectives while it is searched"),)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        size = parse_size_bytes(str(given.get("size", "64M")))
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        size = parse_size_bytes(str(args.get("size", "64M")))
         found = await site.bisect(
-            arguments.nodes(given, "nodes"),
+            arguments.nodes(args, "nodes"),
             size,
-            arguments.count(given, "reps", 8),
-            arguments.seconds(given, "budget", "10m"),
+            arguments.count(args, "reps", 8),
+            arguments.seconds(args, "budget", "10m"),
         )
         suspects: list[str] = []
         undecided: list[str] = []
@@ -37,4 +37,4 @@ class NcclBisect(ReadOnly):
         say = f"{found.conclusion.rounds} rounds: suspects {fold(suspects) or 'none'}"
         say += f", not decided between {', '.join(undecided)}" if undecided else ""
         out: Arguments = {"suspects": suspects, "undecided": undecided}
-        return Done(out, changed=False, say=say)
+        return ActionResult(out, changed=False, say=say)

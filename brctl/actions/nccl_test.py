@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
 from brctl.model.localisation import GroupResult
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -21,20 +21,20 @@ OPERATIONS = ("all_reduce", "all_gather", "all_to_all")
 class NcclTest(ReadOnly):
     """Which nodes pass beside a known-good one."""
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        if not arguments.is_known(given, "nodes"):
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "loaded by collectives"),)
-        nodes = fold(arguments.nodes(given, "nodes"))
+        nodes = fold(arguments.nodes(args, "nodes"))
         return (Change(Sign.ALTER, nodes, "loaded by collectives with known-good nodes"),)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        nodes = arguments.nodes(given, "nodes")
-        good = _known_good(site, given, nodes)
-        size = parse_size_bytes(str(given.get("size", "64M")))
-        op, reps = arguments.text(given, "op", OPERATIONS[0]), arguments.count(given, "reps", 8)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        nodes = arguments.nodes(args, "nodes")
+        good = _known_good(site, args, nodes)
+        size = parse_size_bytes(str(args.get("size", "64M")))
+        op, reps = arguments.text(args, "op", OPERATIONS[0]), arguments.count(args, "reps", 8)
         if op not in OPERATIONS:
             raise ActionFailed(f"`op` is one of {', '.join(OPERATIONS)}, not {op!r}")
-        ratio = given.get("min_busbw_ratio")
+        ratio = args.get("min_busbw_ratio")
         reference = await self._reference(site, good, ratio is not None, op, size, reps)
         problems: dict[str, str] = {}
         for pairs in _rounds(nodes, good):
@@ -45,10 +45,10 @@ class NcclTest(ReadOnly):
         passed = [node for node in nodes if node not in problems]
         say = f"{len(passed)} of {len(nodes)} nodes pass {op} beside {fold(good)}"
         say += "".join(f"; {node}: {why}" for node, why in problems.items())
-        if problems and given.get("may_fail") is not True:
+        if problems and args.get("may_fail") is not True:
             raise ActionFailed(say)
         out: Arguments = {"passed": passed, "failed": sorted(problems)}
-        return Done(out, changed=False, say=say)
+        return ActionResult(out, changed=False, say=say)
 
     async def _reference(
         self, site: Site, good: Sequence[str], wanted: bool, op: str, size: int, reps: int
@@ -64,9 +64,9 @@ class NcclTest(ReadOnly):
         return result.busbw_gb_per_s
 
 
-def _known_good(site: Site, given: Arguments, nodes: Sequence[str]) -> tuple[str, ...]:
-    against = given.get("against", "@golden")
-    chosen = site.select(against) if isinstance(against, str) else arguments.nodes(given, "against")
+def _known_good(site: Site, args: Arguments, nodes: Sequence[str]) -> tuple[str, ...]:
+    against = args.get("against", "@golden")
+    chosen = site.select(against) if isinstance(against, str) else arguments.nodes(args, "against")
     busy = {node for node in chosen if node in nodes}
     good = tuple(node for node in chosen if node not in busy)
     if not good:

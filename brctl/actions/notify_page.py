@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
 from brctl.model.notice import Severity
 from brctl.model.runs.playbook import Arguments
 from brctl.notify.notifier import PAGING, Delivery, Told
@@ -15,18 +15,18 @@ NOBODY = "no notifier configured"
 class NotifyPage(ReadOnly):
     """To every sink that pages, whatever its `when` says: the playbook asks for it."""
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        word = arguments.text(given, "severity", Severity.CRITICAL.value)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        word = arguments.text(args, "severity", Severity.CRITICAL.value)
         if word not in list(Severity):
             raise ActionFailed(f"`severity` must be one of {', '.join(Severity)}, not {word!r}")
         if not site.notifier.configured:
-            return Done(changed=False, say=NOBODY)
-        summary = arguments.text(given, "summary")
+            return ActionResult(changed=False, say=NOBODY)
+        summary = arguments.text(args, "summary")
         notice = page_notice(site.facts(), site.now(), Severity(word), summary)
         return told(await site.notifier.tell_async(notice, PAGING))
 
 
-def told(deliveries: Sequence[Delivery]) -> Done:
+def told(deliveries: Sequence[Delivery]) -> ActionResult:
     """Who was told, as a step's answer.
 
     Raises:
@@ -36,4 +36,4 @@ def told(deliveries: Sequence[Delivery]) -> Done:
     if failed:
         raise ActionFailed("; ".join(failed))
     said = ", ".join(f"{d.sink} {d.told.value}" for d in deliveries)
-    return Done(changed=False, say=said or NOBODY)
+    return ActionResult(changed=False, say=said or NOBODY)

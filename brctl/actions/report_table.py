@@ -1,7 +1,7 @@
 """report.table: what became of each node, as a table beside the journal."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
 from brctl.journal.store import write_private
 from brctl.model.errors import did_you_mean
 from brctl.model.runs.playbook import Arguments, Json
@@ -13,19 +13,19 @@ FILE = "report.txt"
 class ReportTable(ReadOnly):
     """One row a node of `for_each`; without it, one row for the run."""
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        columns = _columns(given)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        columns = _columns(args)
         rows = report_rows(site.facts())
         path = site.run_dir / FILE
         write_private(path, report_text(rows, columns) + "\n")
         results = [str(row["result"]) for row in rows]
         say = ", ".join(f"{results.count(word)} {word}" for word in sorted(set(results)))
         out: Json = [{column: row[column] for column in columns} for row in rows]
-        return Done({"file": str(path), "rows": out}, changed=False, say=say)
+        return ActionResult({"file": str(path), "rows": out}, changed=False, say=say)
 
 
-def _columns(given: Arguments) -> tuple[str, ...]:
-    wanted = arguments.texts(given, "columns")
+def _columns(args: Arguments) -> tuple[str, ...]:
+    wanted = arguments.texts(args, "columns")
     if not wanted:
         raise ActionFailed("`columns` is empty")
     for word in wanted:

@@ -17,7 +17,7 @@ from brctl.actions.child import (
     last_line,
     run_child,
 )
-from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation, Site
 from brctl.library.shipped import node_program
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.nodeset import fold
@@ -32,35 +32,35 @@ class Script:
         self._step = step
         self._name = name
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        return Seen(None, say="a script leaves no mark to look at", markless=True)
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        return Observation(None, say="a script leaves no mark to look at", markless=True)
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        where = fold(arguments.nodes(given, "nodes")) if "nodes" in given else "controller"
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        where = fold(arguments.nodes(args, "nodes")) if "nodes" in args else "controller"
         first = self._step.run.strip().splitlines()[0]
         return (Change(Sign.ALTER, where, f"runs `{first[:LAST_LINE_LIMIT]}`"),)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        env = {**_texts(given), "BRCTL_RUN": site.run, "BRCTL_STEP": self._name}
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        env = {**_texts(args), "BRCTL_RUN": site.run, "BRCTL_STEP": self._name}
         log = site.run_dir / "stdout" / f"{self._name}.log"
-        if "nodes" in given:
-            statuses = await self._on_nodes(site, arguments.nodes(given, "nodes"), env, log)
+        if "nodes" in args:
+            statuses = await self._on_nodes(site, arguments.nodes(args, "nodes"), env, log)
         else:
             statuses = {"": await self._here(env, log)}
         said = last_line(log)
         wrong = {node: s for node, s in statuses.items() if s not in self._step.expect_exit}
         if wrong:
-            where = f" on {fold(wrong)}" if "nodes" in given else ""
+            where = f" on {fold(wrong)}" if "nodes" in args else ""
             codes = ", ".join(str(s) for s in sorted(set(wrong.values())))
             raise ActionFailed(f"exit status {codes}{where}: {said} (stdout/{log.name})")
         say = f"{said or 'no output'} (stdout/{log.name})"
-        return Done({"exit_status": max(statuses.values(), default=0)}, say=say)
+        return ActionResult({"exit_status": max(statuses.values(), default=0)}, say=say)
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
         raise ActionFailed("a script cannot be undone; `undo` needs a verb")
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return Seen(None)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return Observation(None)
 
     async def _here(self, env: Mapping[str, str], log: Path) -> int:
         return await run_child(
@@ -98,9 +98,9 @@ class Script:
         return {a.node: a.exit_status or 0 for a in answers}
 
 
-def _texts(given: Arguments) -> dict[str, str]:
+def _texts(args: Arguments) -> dict[str, str]:
     """Values as a process can take them."""
-    env = given.get("env")
+    env = args.get("env")
     texts = {}
     for name, value in env.items() if isinstance(env, Mapping) else ():
         if isinstance(value, bool):

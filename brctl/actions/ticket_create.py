@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation, Site
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -19,45 +19,47 @@ NOWHERE = "no ticket desk configured (`ticket:` in config.yaml)"
 class TicketCreate:
     """Undo withdraws the ticket this key has opened, and no other."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        found = _find(site, _key(site, given))
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        found = _find(site, _key(site, args))
         if found is None:
-            return Seen(done=False, say="no ticket")
-        return Seen(done=True, out={"ticket": found[0]}, say=f"ticket {found[0]}")
+            return Observation(done=False, say="no ticket")
+        return Observation(done=True, out={"ticket": found[0]}, say=f"ticket {found[0]}")
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        queue = arguments.text(given, "queue")
-        about = fold(_nodes(given)) if arguments.is_known(given, "node") else str(given["node"])
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        queue = arguments.text(args, "queue")
+        about = fold(_nodes(args)) if arguments.is_known(args, "node") else str(args["node"])
         return (Change(Sign.ADD, f"ticket in {queue}", f"about {about or site.run}"),)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
         desk = site.notifier.tickets
         if not desk.configured:
             raise ActionFailed(NOWHERE)
-        key = _key(site, given)
+        key = _key(site, args)
         known = _find(site, key)
         if known is not None:
-            return Done({"ticket": known[0]}, changed=False, say=f"ticket {known[0]} (already)")
-        body = clean_tree(_body(site, given))
+            return ActionResult(
+                {"ticket": known[0]}, changed=False, say=f"ticket {known[0]} (already)"
+            )
+        body = clean_tree(_body(site, args))
         try:
             ticket = await asyncio.to_thread(desk.open, key, site.run, body)
         except DeliveryError as exc:
             raise ActionFailed(str(exc), FailureKind.TRANSPORT) from exc
-        return Done({"ticket": ticket}, say=f"ticket {ticket}")
+        return ActionResult({"ticket": ticket}, say=f"ticket {ticket}")
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
-        key = _key(site, given)
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+        key = _key(site, args)
         ticket, run = _find(site, key) or ("", "")
         if run != site.run:
-            return Done(changed=False, say="no ticket of this run to withdraw")
+            return ActionResult(changed=False, say="no ticket of this run to withdraw")
         try:
             await asyncio.to_thread(site.notifier.tickets.withdraw, key, ticket)
         except DeliveryError as exc:
             raise ActionFailed(f"ticket {ticket}: {exc}", FailureKind.TRANSPORT) from exc
-        return Done({"ticket": ticket}, say=f"ticket {ticket} withdrawn")
+        return ActionResult({"ticket": ticket}, say=f"ticket {ticket} withdrawn")
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return await self.observe(site, args)
 
 
 def _find(site: Site, key: str) -> tuple[str, str] | None:
@@ -68,24 +70,24 @@ def _find(site: Site, key: str) -> tuple[str, str] | None:
         raise ActionFailed(str(exc)) from exc
 
 
-def _key(site: Site, given: Arguments) -> str:
+def _key(site: Site, args: Arguments) -> str:
     """What makes two requests one; without a word about it, queue and nodes of this run."""
-    named = arguments.text(given, "idempotency_key", "")
-    return named or f"{site.run}/{arguments.text(given, 'queue')}/{fold(_nodes(given))}"
+    named = arguments.text(args, "idempotency_key", "")
+    return named or f"{site.run}/{arguments.text(args, 'queue')}/{fold(_nodes(args))}"
 
 
-def _nodes(given: Arguments) -> tuple[str, ...]:
-    return arguments.nodes(given, "node") if "node" in given else ()
+def _nodes(args: Arguments) -> tuple[str, ...]:
+    return arguments.nodes(args, "node") if "node" in args else ()
 
 
-def _body(site: Site, given: Arguments) -> Mapping[str, Json]:
-    facts, nodes = site.facts(), _nodes(given)
+def _body(site: Site, args: Arguments) -> Mapping[str, Json]:
+    facts, nodes = site.facts(), _nodes(args)
     failed = facts.record.failed_step
     about = f"{fold(nodes) or site.run}: {facts.playbook.title}"
-    wanted = arguments.texts(given, "attach")
+    wanted = arguments.texts(args, "attach")
     return {
-        "queue": arguments.text(given, "queue"),
-        "summary": arguments.text(given, "summary", about),
+        "queue": arguments.text(args, "queue"),
+        "summary": arguments.text(args, "summary", about),
         "nodes": list(nodes),
         "run": site.run,
         "playbook": facts.playbook.name,

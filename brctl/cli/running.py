@@ -31,7 +31,7 @@ from brctl.engine.runs.remediate import (
     waiting_for,
     why_not_answer,
 )
-from brctl.engine.runs.run_files import Request, plan_document, read_json
+from brctl.engine.runs.run_files import RunRequest, plan_document, read_json
 from brctl.journal.follow import follow
 from brctl.journal.store import read_journal
 from brctl.library.config import Settings, candidate_files
@@ -129,11 +129,11 @@ async def open_ground(settings: Settings) -> AsyncIterator[WorldGround]:
         yield ground
 
 
-def request_of(settings: Settings, consent: Consent) -> Request:
+def request_of(settings: Settings, consent: Consent) -> RunRequest:
     """What the run's process must know about this command."""
     config = str(settings.config_file) if settings.config_file else ""
     override = read_override(consent, now())
-    return Request(
+    return RunRequest(
         person(), settings.context, config, yes=consent.yes, typed=consent.typed, override=override
     )
 

@@ -17,7 +17,7 @@ from brctl.engine.job.diagnose import Diagnosis, keep, look
 from brctl.engine.runs.context import WorldGround
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import start_run, view
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.follow import follow
 from brctl.lab.cluster import Lab, up
 from brctl.lab.faults import FAULTS
@@ -138,7 +138,7 @@ class _Demo:
         prepared = await prepare(ground, playbook, verdict)
         typed = confirmation_text(playbook, len(prepared.plan.nodes), self.job.name)
         config = str(self.world.settings.config_file)
-        request = Request("lab demo", self.world.settings.context, config, yes=True, typed=typed)
+        request = RunRequest("lab demo", self.world.settings.context, config, yes=True, typed=typed)
         run_dir = await start_run(ground, prepared, request)
         self.result.run = run_dir.name
         async for event in follow(run_dir):

@@ -14,7 +14,7 @@ from brctl.library.strict_yaml import Document, parse_document
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
 from brctl.model.runs.playbook import (
-    Approval,
+    ApprovalSpec,
     ForEach,
     GuardSpec,
     Hook,
@@ -207,12 +207,12 @@ class _Reader:
             section.read("default", lambda: read_input(spec, spec.default))
         return spec
 
-    def _approval(self) -> Approval | None:
+    def _approval(self) -> ApprovalSpec | None:
         if "approval" not in self._top.data:
             return None
         section = self._top.section("approval")
         section.allow(("gate_before", "policy", "expires", "on_expire"))
-        return Approval(
+        return ApprovalSpec(
             gate_before=section.take("gate_before", str),
             policy=self._each(section.sections("policy"), read_policy),
             expires_s=section.duration_s("expires", "15m"),

@@ -85,7 +85,7 @@ class GuardFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class GuardAnswer:
     """What one guard answers.
 
     Attributes:

@@ -15,7 +15,7 @@ from brctl.model.nodeset import fold
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import Arguments, GuardSpec, InputType, Json, Playbook
 from brctl.model.units import describe_duration
-from brctl.playbook.guard_facts import GuardFacts, Said, names, number, seconds
+from brctl.playbook.guard_facts import GuardAnswer, GuardFacts, names, number, seconds
 from brctl.playbook.time_guards import FREEZE_ACTIONS, freeze, maintenance_window
 
 DEFAULT_WINDOW = "6h"
@@ -48,7 +48,7 @@ Parameter = Takes | tuple[str, ...]
 class GuardKind:
     """One row of the table of guards."""
 
-    decide: Callable[[Arguments, GuardFacts], Said]
+    decide: Callable[[Arguments, GuardFacts], GuardAnswer]
     parameters: Mapping[str, Parameter]
     required: frozenset[str] = frozenset()
 
@@ -60,7 +60,7 @@ def check_guards(specs: Iterable[GuardSpec], facts: GuardFacts) -> tuple[GuardRe
         try:
             said = GUARDS[spec.kind].decide(spec.parameters, facts)
         except ValueError as exc:
-            said = Said(False, f"its values cannot be meant: {exc}", MEND)
+            said = GuardAnswer(False, f"its values cannot be meant: {exc}", MEND)
         results.append(
             GuardResult(
                 spec.kind, said.ok, said.sentence, spec.origin, said.way_out, said.people,
@@ -129,7 +129,7 @@ def blast_limit(parameters: Arguments, fleet_count: int) -> int:
     return max(1, floor(min(most, fleet_count * percent / 100)))
 
 
-def _blast_radius(parameters: Arguments, facts: GuardFacts) -> Said:
+def _blast_radius(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     window_s = seconds(parameters, "window", DEFAULT_WINDOW)
     since = facts.now_at - timedelta(seconds=window_s)
     recent = [t for t in facts.taken if t.at >= since]
@@ -140,18 +140,18 @@ def _blast_radius(parameters: Arguments, facts: GuardFacts) -> Said:
         f" = {after} {'>' if after > limit else '<='} {limit}"
     )
     if after <= limit or not facts.nodes:
-        return Said(True, sentence)
+        return GuardAnswer(True, sentence)
     people = "; ".join(sorted({f"{t.node} by {t.by}" for t in recent if t.node in before}))
     free = min((t.at for t in recent if t.node in before), default=None)
     wait = f", wait until {free + timedelta(seconds=window_s):%H:%M} UTC" if free else ""
-    return Said(
+    return GuardAnswer(
         False,
         sentence + (f" (taken: {people})" if people else ""),
         f"fewer nodes{wait}, or raise the limit in guards.yaml",
     )
 
 
-def _standby(parameters: Arguments, facts: GuardFacts) -> Said:
+def _standby(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     wanted = int(number(parameters, "at_least", 1))
     within_s = seconds(parameters, "warmed_within", "0s")
     # A standby in the rack that loses power is none.
@@ -164,7 +164,7 @@ def _standby(parameters: Arguments, facts: GuardFacts) -> Said:
     spares = idle[: max(wanted - ready, 0)] if not within_s else ()
     sentence += f"; idle {fold(spares)} for the shortfall" if spares else ""
     way_out = "free or add a standby; `brctl standby list` shows them"
-    return Said(ready + len(spares) >= wanted, sentence, way_out)
+    return GuardAnswer(ready + len(spares) >= wanted, sentence, way_out)
 
 
 def _is_warm(name: str, within_s: float, facts: GuardFacts) -> bool:
@@ -172,34 +172,34 @@ def _is_warm(name: str, within_s: float, facts: GuardFacts) -> bool:
     return at is not None and (facts.now_at - at).total_seconds() <= within_s
 
 
-def _lock(parameters: Arguments, facts: GuardFacts) -> Said:
+def _lock(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     if not facts.held:
-        return Said(True, "nobody else holds " + ", ".join(names(parameters, "keys")))
+        return GuardAnswer(True, "nobody else holds " + ", ".join(names(parameters, "keys")))
     held = ", ".join(f"{key} by {holder}" for key, holder in sorted(facts.held.items()))
-    return Said(
+    return GuardAnswer(
         False, f"held by another run: {held}", "wait for that run, or `brctl play abort` it"
     )
 
 
-def _verdict(parameters: Arguments, facts: GuardFacts) -> Said:
+def _verdict(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     if not facts.verdict or facts.verdict_at is None:
-        return Said(True, "no verdict behind this run; a person named the nodes")
+        return GuardAnswer(True, "no verdict behind this run; a person named the nodes")
     limit_s = seconds(parameters, "max_age", "30m")
     age_s = (facts.now_at - facts.verdict_at).total_seconds()
     age = f"{facts.verdict} is {describe_duration(max(age_s, 0.0))} old"
     if age_s > limit_s:
         limit = describe_duration(limit_s)
-        return Said(False, f"{age}, more than {limit}", "diagnose again: `brctl dx`")
+        return GuardAnswer(False, f"{age}, more than {limit}", "diagnose again: `brctl dx`")
     if not parameters.get("still_true"):
-        return Said(True, age)
+        return GuardAnswer(True, age)
     if facts.still_true is False:
-        return Said(False, f"{age} and no longer true: its nodes answer and are clean",
+        return GuardAnswer(False, f"{age} and no longer true: its nodes answer and are clean",
                      "diagnose again: `brctl dx`")  # fmt: skip
     seen = "still true" if facts.still_true else "could not be looked at again, so not refuted"
-    return Said(True, f"{age}, {seen}")
+    return GuardAnswer(True, f"{age}, {seen}")
 
 
-def _min_healthy(parameters: Arguments, facts: GuardFacts) -> Said:
+def _min_healthy(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     """Of the batches of `for_each` the one that leaves too little decides, or the last.
 
     A node that stays out for good is cordoned and so no longer healthy: it counts in every batch.
@@ -209,7 +209,7 @@ def _min_healthy(parameters: Arguments, facts: GuardFacts) -> Said:
     return next((each for each in said if not each.ok), said[-1])
 
 
-def _left_without(parameters: Arguments, facts: GuardFacts) -> Said:
+def _left_without(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     scope = str(parameters.get("scope", "fleet"))
     floor_percent = number(parameters, "percent", 95)
     if scope in ("rack", "leaf"):
@@ -218,12 +218,12 @@ def _left_without(parameters: Arguments, facts: GuardFacts) -> Said:
     return _enough_left(f"{scope} nodes", members, floor_percent, facts)
 
 
-def _min_healthy_around(scope: str, floor_percent: float, facts: GuardFacts) -> Said:
+def _min_healthy_around(scope: str, floor_percent: float, facts: GuardFacts) -> GuardAnswer:
     """Every rack or leaf that would lose a node keeps enough; an unlabelled node counts nowhere."""
     place_of = facts.racks if scope == "rack" else facts.leaves
     unlabelled = [node for node in facts.nodes if node not in place_of]
     if unlabelled:
-        return Said(
+        return GuardAnswer(
             False,
             f"nobody knows the {scope} of {fold(unlabelled)}",
             f"give these nodes a `{scope}` in the inventory",
@@ -238,12 +238,14 @@ def _min_healthy_around(scope: str, floor_percent: float, facts: GuardFacts) -> 
         for place in sorted({place_of[node] for node in facts.nodes})
     ]
     worst = next((each for each in said if not each.ok), None)
-    return worst or Said(True, "; ".join(each.sentence for each in said) or f"no {scope} loses any")
+    return worst or GuardAnswer(
+        True, "; ".join(each.sentence for each in said) or f"no {scope} loses any"
+    )
 
 
 def _enough_left(
     what: str, members: Sequence[str], floor_percent: float, facts: GuardFacts
-) -> Said:
+) -> GuardAnswer:
     left = len((set(members) & facts.healthy) - set(facts.nodes))
     percent = 100 * left / len(members) if members else 0.0
     out = f" with {fold(facts.nodes)} out" if facts.at_once and facts.nodes else ""
@@ -252,10 +254,10 @@ def _enough_left(
     sentence += f" ({unknown} not known)" if unknown else ""
     ok = not facts.nodes or percent >= floor_percent
     way_out = "look again: `brctl sweep`" if unknown else "repair or return nodes first"
-    return Said(ok, f"{sentence}; at least {floor_percent:g} %", way_out)
+    return GuardAnswer(ok, f"{sentence}; at least {floor_percent:g} %", way_out)
 
 
-def _cooldown(parameters: Arguments, facts: GuardFacts) -> Said:
+def _cooldown(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     window_s = seconds(parameters, "window", "24h")
     most = int(number(parameters, "at_most", 1))
     since = facts.now_at - timedelta(seconds=window_s)
@@ -268,22 +270,24 @@ def _cooldown(parameters: Arguments, facts: GuardFacts) -> Said:
     over = {name: count for name, count in counts.items() if count >= most}
     window = describe_duration(window_s)
     if not over:
-        return Said(True, f"at most {most} runs in {window} touched each")
+        return GuardAnswer(True, f"at most {most} runs in {window} touched each")
     named = ", ".join(f"{name} {count} times" for name, count in sorted(over.items()))
-    return Said(False, f"touched in {window}: {named}; at most {most}",
+    return GuardAnswer(False, f"touched in {window}: {named}; at most {most}",
                  "something keeps coming back: look with `brctl play history`")  # fmt: skip
 
 
-def _max_unknown(parameters: Arguments, facts: GuardFacts) -> Said:
+def _max_unknown(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     limit = number(parameters, "percent", 1)
     if facts.silent is None:
-        return Said(False, "no sweep says which nodes answer", "look first: `brctl sweep`")
+        return GuardAnswer(False, "no sweep says which nodes answer", "look first: `brctl sweep`")
     percent = 100 * len(facts.silent) / max(len(facts.fleet), 1)
     sentence = f"{len(facts.silent)} of {len(facts.fleet)} nodes silent, {percent:.1f} %"
-    return Said(percent <= limit, f"{sentence}; at most {limit:g} %", "look again: `brctl sweep`")
+    return GuardAnswer(
+        percent <= limit, f"{sentence}; at most {limit:g} %", "look again: `brctl sweep`"
+    )
 
 
-def _owner(parameters: Arguments, facts: GuardFacts) -> Said:
+def _owner(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     allowed = names(parameters, "cordoned_by") or ("brctl",)
     nodes = names(parameters, "nodes") or facts.named
     idle = _in_service(parameters, facts, nodes)
@@ -295,13 +299,15 @@ def _owner(parameters: Arguments, facts: GuardFacts) -> Said:
     }
     if not foreign:
         passed = f"; passed over, in service already: {fold(idle)}" if idle else ""
-        return Said(True, f"no node is cordoned by somebody else{passed}", skips=idle)
+        return GuardAnswer(True, f"no node is cordoned by somebody else{passed}", skips=idle)
     named = ", ".join(f"{node} by {owner}" for node, owner in sorted(foreign.items()))
     if parameters.get("action", "refuse") == "skip_node" and facts.per_node:
         named += f"; in service already: {fold(idle)}" if idle else ""
         sentence = f"passed over, cordoned outside brctl: {named}"
-        return Said(True, sentence, skips=(*foreign, *idle))
-    return Said(False, f"cordoned outside brctl: {named}", "ask them, or --take-over -m TEXT")
+        return GuardAnswer(True, sentence, skips=(*foreign, *idle))
+    return GuardAnswer(
+        False, f"cordoned outside brctl: {named}", "ask them, or --take-over -m TEXT"
+    )
 
 
 def _in_service(parameters: Arguments, facts: GuardFacts, nodes: Sequence[str]) -> tuple[str, ...]:
@@ -314,26 +320,28 @@ def _is_owner(owner: str, allowed: str) -> bool:
     return allowed in (ANYONE, owner) or owner.startswith(f"{allowed}:")
 
 
-def _idle(parameters: Arguments, facts: GuardFacts) -> Said:
+def _idle(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     nodes = names(parameters, "nodes") or facts.named
     busy = {node: facts.busy[node] for node in nodes if node in facts.busy}
     if not busy:
-        return Said(True, f"{fold(nodes)} carries no job")
+        return GuardAnswer(True, f"{fold(nodes)} carries no job")
     named = ", ".join(f"{node} runs {job}" for node, job in sorted(busy.items()))
-    return Said(False, f"in use: {named}", "stop the job first, or take another node")
+    return GuardAnswer(False, f"in use: {named}", "stop the job first, or take another node")
 
 
-def _carries(parameters: Arguments, facts: GuardFacts) -> Said:
+def _carries(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     nodes = names(parameters, "nodes") or facts.named
     strangers = [node for node in nodes if node not in facts.job_nodes]
     if not strangers:
-        return Said(True, f"{fold(nodes)} carries job {facts.job}")
+        return GuardAnswer(True, f"{fold(nodes)} carries job {facts.job}")
     sentence = f"{fold(strangers)} does not carry job {facts.job}"
-    return Said(False, sentence, f"swapped already? `brctl job show {facts.job}`")
+    return GuardAnswer(False, sentence, f"swapped already? `brctl job show {facts.job}`")
 
 
 def _kind(
-    decide: Callable[[Arguments, GuardFacts], Said], required: str = "", **parameters: Parameter
+    decide: Callable[[Arguments, GuardFacts], GuardAnswer],
+    required: str = "",
+    **parameters: Parameter,
 ) -> GuardKind:
     known = {**parameters, "playbook": Takes.TEXT}
     return GuardKind(decide, known, frozenset(required.split()))

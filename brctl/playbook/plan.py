@@ -26,7 +26,7 @@ from brctl.playbook.expressions import (
     names_in,
     parse_expression,
 )
-from brctl.playbook.lanes import ONLY, instance_of
+from brctl.playbook.node_runs import ONLY, instance_of
 from brctl.playbook.run_record import RunRecord, blank_record
 from brctl.playbook.steps import StepState
 from brctl.playbook.templates import expand as expand_template
@@ -97,7 +97,7 @@ def scope_of(
         step_id: {"out": _out(record, instance_of(step_id, node))}  # type: ignore[dict-item]  # the marker travels inside until it is read
         for step_id in record.step_ids
     }
-    failed = record.lanes.get(node, record)
+    failed = record.node_runs.get(node, record)
     return {
         "inputs": inputs,
         "verdict": verdict,
@@ -197,7 +197,7 @@ def arguments_of(step: Step, scope: Scope) -> dict[str, Json]:
 def nodes_taken(playbook: Playbook, scopes: Iterable[Scope]) -> tuple[str, ...]:
     """The nodes a playbook takes out of service, as far as they are known before it runs.
 
-    All nodes of all lanes count: the window of a limit is longer than a run.
+    All nodes of all node runs count: the window of a limit is longer than a run.
     """
     takers = [step for step in playbook.steps if step.safety is not Safety.READ and _takes(step)]
     taken: list[str] = []
@@ -213,7 +213,7 @@ def _takes(step: Step) -> bool:
 
 
 def gives_back(playbook: Playbook) -> bool:
-    """Whether a lane puts its node back into service before the next batch begins."""
+    """Whether a node run puts its node back into service before the next batch begins."""
     return playbook.for_each is not None and any(
         step.uses == GIVES_BACK and step.after != "failure" for step in playbook.steps
     )
@@ -252,7 +252,7 @@ def _left_s(playbook: Playbook, record: RunRecord, node: str) -> float:
         step.timeout_s * (step.retry.times + 1)
         + sum(step.retry.backoff_s * step.retry.factor**n for n in range(step.retry.times))
         for step in playbook.steps
-        if not record.lanes[node].result
+        if not record.node_runs[node].result
         and record.steps[instance_of(step.id, node)].state not in over
     )
 

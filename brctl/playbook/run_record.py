@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Arguments, Json, Playbook, Safety
-from brctl.playbook.lanes import ONLY, Waves, instance_of, split_instance
+from brctl.playbook.node_runs import ONLY, Waves, instance_of, split_instance
 from brctl.playbook.steps import StepEvent, StepState, advance
 
 TAKEN_BACK = (StepState.UNDONE, StepState.UNDO_FAILED)
@@ -25,7 +25,7 @@ class StepRecord:
         attempts: How often it was started.
         clean: How many of them failed before anything was done.
         changed: It reported that it changed something.
-        given: Arguments of the latest attempt, as they were sent.
+        arguments: Arguments of the latest attempt, as they were sent.
     """
 
     state: StepState = StepState.PENDING
@@ -33,7 +33,7 @@ class StepRecord:
     clean: int = 0
     changed: bool = False
     out: Arguments = field(default_factory=dict)
-    given: Arguments = field(default_factory=dict)
+    arguments: Arguments = field(default_factory=dict)
     say: str = ""
     error: str = ""
 
@@ -44,8 +44,8 @@ class StepRecord:
 
 
 @dataclass(slots=True)
-class LaneRecord:
-    """The past of one node of `for_each`; a run without it has one lane, of no node.
+class NodeRun:
+    """The past of one node of `for_each`; a run without it has one node run, of no node.
 
     Attributes:
         given_up: A step failed with `next_node`: its own changes go back, the other nodes go on.
@@ -77,7 +77,7 @@ class RunRecord:
 
     step_ids: tuple[str, ...]
     steps: dict[str, StepRecord] = field(default_factory=dict)
-    lanes: dict[str, LaneRecord] = field(default_factory=dict)
+    node_runs: dict[str, NodeRun] = field(default_factory=dict)
     waves: Waves = ()
     started: bool = False
     rolling_back: bool = False
@@ -96,10 +96,10 @@ class RunRecord:
     exit_code: int | None = None
 
     def lay_out(self, waves: Waves) -> None:
-        """Give every node of these waves its lane of untouched steps."""
+        """Give every node of these waves its node run of untouched steps."""
         self.waves = waves
         for node in (node for wave in waves for node in wave):
-            self.lanes[node] = LaneRecord()
+            self.node_runs[node] = NodeRun()
             for step_id in self.step_ids:
                 self.steps[instance_of(step_id, node)] = StepRecord()
 
@@ -128,13 +128,13 @@ class RunRecord:
         )
 
 
-def lane_row(lane: LaneRecord) -> dict[str, Json]:
+def node_run_row(node_run: NodeRun) -> dict[str, Json]:
     """What became of one node, for documents."""
     return {
-        "result": lane.result or None,
-        "why": lane.why or None,
-        "failed_step": lane.failed_step or None,
-        "seconds": lane.seconds,
+        "result": node_run.result or None,
+        "why": node_run.why or None,
+        "failed_step": node_run.failed_step or None,
+        "seconds": node_run.seconds,
     }
 
 
@@ -184,8 +184,8 @@ def _step(record: RunRecord, fields: Mapping[str, Json]) -> StepRecord:
     return record.steps[_text(fields, "step")]
 
 
-def _lane(record: RunRecord, fields: Mapping[str, Json]) -> LaneRecord:
-    return record.lanes[_text(fields, "node")]
+def _node_run(record: RunRecord, fields: Mapping[str, Json]) -> NodeRun:
+    return record.node_runs[_text(fields, "node")]
 
 
 def _started(record: RunRecord, fields: Mapping[str, Json]) -> None:
@@ -209,22 +209,22 @@ def _turn_forward(record: RunRecord) -> None:
     record.rolling_back, record.undone_because = False, ""
     record.failed_step = record.failed_error = ""
     taken_back = {split_instance(name)[1] for name in record.in_state(*TAKEN_BACK)}
-    for node, lane in record.lanes.items():
-        if lane.given_up:
+    for node, node_run in record.node_runs.items():
+        if node_run.given_up:
             continue
-        lane.failed_step = lane.failed_error = ""
+        node_run.failed_step = node_run.failed_error = ""
         if node in taken_back:
-            lane.result = lane.why = ""
+            node_run.result = node_run.why = ""
 
 
 def _node_started(record: RunRecord, fields: Mapping[str, Json]) -> None:
-    _lane(record, fields).started_at = _text(fields, "started_at")
+    _node_run(record, fields).started_at = _text(fields, "started_at")
 
 
 def _node_ended(record: RunRecord, fields: Mapping[str, Json]) -> None:
-    lane, seconds = _lane(record, fields), fields.get("seconds")
-    lane.result, lane.why = _text(fields, "result"), _text(fields, "why")
-    lane.seconds = float(seconds) if isinstance(seconds, int | float) else 0.0
+    node_run, seconds = _node_run(record, fields), fields.get("seconds")
+    node_run.result, node_run.why = _text(fields, "result"), _text(fields, "why")
+    node_run.seconds = float(seconds) if isinstance(seconds, int | float) else 0.0
 
 
 def _skipped(record: RunRecord, fields: Mapping[str, Json]) -> None:
@@ -239,7 +239,7 @@ def _intent(record: RunRecord, fields: Mapping[str, Json]) -> None:
         step.state = advance(step.state, StepEvent.LOSE)
     step.state = advance(step.state, StepEvent.START)
     step.attempts += 1
-    step.given = _mapping(fields, "do")
+    step.arguments = _mapping(fields, "do")
 
 
 def _result(record: RunRecord, fields: Mapping[str, Json]) -> None:
@@ -262,19 +262,19 @@ def _failed_for_good(record: RunRecord, instance: str, then: str) -> None:
         record.forgiven.add(instance)
     if then in ("continue", AFTERWARDS):
         return
-    lane = record.lanes[node]
-    lane.failed_step = record.failed_step = step_id
-    lane.failed_error = record.failed_error = record.steps[instance].error
-    lane.given_up = lane.given_up or then == "next_node"
+    node_run = record.node_runs[node]
+    node_run.failed_step = record.failed_step = step_id
+    node_run.failed_error = record.failed_error = record.steps[instance].error
+    node_run.given_up = node_run.given_up or then == "next_node"
     record.rolling_back = record.rolling_back or then == "rollback"
 
 
 def _came_right(record: RunRecord, instance: str) -> None:
     """A step that had failed succeeded in a resumed run: it is no longer what went wrong."""
     step_id, node = split_instance(instance)
-    lane = record.lanes[node]
-    if lane.failed_step == step_id:
-        lane.failed_step = lane.failed_error = record.failed_step = record.failed_error = ""
+    node_run = record.node_runs[node]
+    if node_run.failed_step == step_id:
+        node_run.failed_step = node_run.failed_error = record.failed_step = record.failed_error = ""
 
 
 def _settled(record: RunRecord, fields: Mapping[str, Json]) -> None:

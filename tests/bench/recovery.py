@@ -35,7 +35,7 @@ from brctl.engine.job.diagnose import keep, look
 from brctl.engine.runs.context import WorldGround
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import start_run, view
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.engine.runs.run_site import RunSite
 from brctl.engine.standby.care import parking, warm_standbys
 from brctl.engine.standby.pool import Pool, save_pool
@@ -167,7 +167,7 @@ class Bench:
             prepared = await prepare(ground, playbook, verdict)
             typed = confirmation_text(playbook, len(prepared.plan.nodes), world.job(None).name)
             config = str(self._settings.config_file)
-            request = Request("bench", self._settings.context, config, yes=True, typed=typed)
+            request = RunRequest("bench", self._settings.context, config, yes=True, typed=typed)
             run_dir = await start_run(ground, prepared, request)
             async for event in follow(run_dir, poll_s=0.02):
                 if (

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from brctl.actions.registry import ACTIONS
-from brctl.engine.runs.run_files import PLAYBOOK, Request, RunInputs, save_inputs, save_request
+from brctl.engine.runs.run_files import PLAYBOOK, RunInputs, RunRequest, save_inputs, save_request
 from brctl.engine.runs.run_site import RunSite
 from brctl.journal.store import write_private
 from brctl.library.notify_settings import NotifySettings, TicketDesk
@@ -107,7 +107,7 @@ def frozen_run(folder: Path) -> None:
     playbook = load_playbook(shipped_dir("playbooks") / "cordon.yaml")
     write_private(folder / PLAYBOOK, playbook.text)
     save_inputs(folder, RunInputs({"nodes": ["n3"]}, {}, "V-1", {"name": "demo"}))
-    save_request(folder, Request(by="oncall"))
+    save_request(folder, RunRequest(by="oncall"))
 
 
 def record_changes(ground: FakeGround) -> None:

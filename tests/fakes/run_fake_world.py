@@ -14,7 +14,7 @@ from pathlib import Path
 
 from brctl.engine.runs import process as run_process
 from brctl.engine.runs.context import Ground
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import Journal
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json
@@ -37,7 +37,7 @@ def main(run_dir: Path) -> int:
     """Run, resume or roll back the run of this folder."""
 
     @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
+    async def open_fake(_request: RunRequest) -> AsyncIterator[Ground]:
         yield fake_ground(run_dir.parents[2])
 
     return run_process.main([str(run_dir)], open_fake, MortalJournal)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from brctl.engine.runs.context import Ground
 from brctl.engine.runs.process import carry_out
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import Journal
 from brctl.model.exit_codes import ExitCode
 from tests.fakes.ground import FakeGround
@@ -17,7 +17,7 @@ def carry(ground: FakeGround, run_dir: Path) -> ExitCode:
     """Begin the run, or go on with it, until it ends or waits for a person."""
 
     @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
+    async def open_fake(_request: RunRequest) -> AsyncIterator[Ground]:
         yield ground
 
     return asyncio.run(carry_out(run_dir, open_fake, Journal))

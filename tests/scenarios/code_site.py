@@ -13,7 +13,7 @@ from brctl.engine.job.code_updates import Wish, record_change
 from brctl.engine.runs.context import WorldGround
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import RunView, start_run, view
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.engine.search.replay_runner import COMMAND_VARIABLE
 from brctl.journal.follow import follow
 from brctl.lab.cluster import Lab
@@ -82,7 +82,7 @@ class CodeSite:
             known["job"] = "lab-train"
         prepared = await prepare(self.ground, playbook, verdict, known)
         typed = confirmation_text(playbook, len(prepared.plan.nodes), "lab-train")
-        request = Request("ann", "lab", str(self.lab.paths.config), yes=True, typed=typed)
+        request = RunRequest("ann", "lab", str(self.lab.paths.config), yes=True, typed=typed)
         run_dir = await start_run(self.ground, prepared, request)
         async for _ in follow(run_dir):
             pass

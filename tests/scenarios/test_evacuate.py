@@ -9,7 +9,7 @@ import pytest
 
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import create_run, view
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import load_playbook
@@ -35,7 +35,7 @@ def cluster(folder: Path, **world: Json) -> FakeGround:
 
 def evacuate(ground: FakeGround, nodes: str, **values: Json) -> tuple[Path, ExitCode]:
     prepared = asyncio.run(prepare(ground, PLAYBOOK, None, {"nodes": nodes, **values}))
-    run_dir = create_run(ground, prepared, Request("ann", typed="demo"))
+    run_dir = create_run(ground, prepared, RunRequest("ann", typed="demo"))
     return run_dir, carry(ground, run_dir)
 
 

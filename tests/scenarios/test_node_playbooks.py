@@ -132,10 +132,10 @@ def test_good_nodes_come_back_one_by_one_and_bad_ones_stay_out(lab: Lab) -> None
     ]  # fmt: skip
     _, found = brctl(lab, *words)
     wrong.unlink()
-    assert {node: lane.result for node, lane in found.record.lanes.items()} == {
+    assert {node: node_run.result for node, node_run in found.record.node_runs.items()} == {
         "n3": "ok", "n4": "failed",
     }  # fmt: skip
-    assert "the sum is wrong" in found.record.lanes["n4"].why
+    assert "the sum is wrong" in found.record.node_runs["n4"].why
     left = json.loads(table.read_text())["cordons"]
     assert {node: row["owner"].partition(":")[0] for node, row in left.items()} == {
         "n4": "brctl", "n5": "dcops",

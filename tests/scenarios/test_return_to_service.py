@@ -9,7 +9,7 @@ import pytest
 
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import create_run, view
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError
@@ -31,7 +31,7 @@ def cordoned(folder: Path, nodes: Sequence[str], **world: object) -> FakeGround:
 
 def run(ground: FakeGround, nodes: str) -> tuple[Path, ExitCode]:
     prepared = asyncio.run(prepare(ground, PLAYBOOK, None, {"nodes": nodes, "golden": ""}))
-    run_dir = create_run(ground, prepared, Request("ann", typed="return-to-service"))
+    run_dir = create_run(ground, prepared, RunRequest("ann", typed="return-to-service"))
     return run_dir, carry(ground, run_dir)
 
 
@@ -43,8 +43,11 @@ def test_a_node_is_fenced_while_it_is_tested_and_the_label_goes_in_the_end(tmp_p
     """Whether it passes or not: what the run wrote on a node, it takes off again."""
     ground = cordoned(tmp_path, ["s1", "s2"], sick=["s2"])
     run_dir, _ = run(ground, "s[1-2]")
-    lanes = view(run_dir).record.lanes
-    assert {node: lane.result for node, lane in lanes.items()} == {"s1": "ok", "s2": "failed"}
+    node_runs = view(run_dir).record.node_runs
+    assert {node: node_run.result for node, node_run in node_runs.items()} == {
+        "s1": "ok",
+        "s2": "failed",
+    }
     assert labels(ground) == [
         "label s1 burnin=R-0001", "label s1 burnin=None",
         "label s2 burnin=R-0001", "label s2 burnin=None",
@@ -57,8 +60,8 @@ def test_a_node_in_service_is_passed_over(tmp_path: Path) -> None:
     ground = cordoned(tmp_path, ["s1"])
     run_dir, code = run(ground, "s[1-2]")
     assert code is ExitCode.OK
-    lane = view(run_dir).record.lanes["s2"]
-    assert (lane.result, "in service already: s2" in lane.why) == ("skipped", True)
+    node_run = view(run_dir).record.node_runs["s2"]
+    assert (node_run.result, "in service already: s2" in node_run.why) == ("skipped", True)
     assert not [line for line in labels(ground) if "s2" in line]
 
 

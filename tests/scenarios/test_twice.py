@@ -16,7 +16,7 @@ from brctl.engine.runs.context import Ground
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.process import carry_out
 from brctl.engine.runs.remediate import create_run, view
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import Journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import load_playbooks
@@ -69,7 +69,7 @@ def run(ground: FakeGround, name: str, values: dict[str, Json]) -> tuple[ExitCod
     """The exit code, and whether any step said that it changed something."""
 
     @asynccontextmanager
-    async def open_fake(_request: Request) -> AsyncIterator[Ground]:
+    async def open_fake(_request: RunRequest) -> AsyncIterator[Ground]:
         yield ground
 
     playbook = SHIPPED[name]
@@ -77,7 +77,7 @@ def run(ground: FakeGround, name: str, values: dict[str, Json]) -> tuple[ExitCod
         prepared = asyncio.run(prepare(ground, playbook, None, values))
         job = str(prepared.inputs.job["name"])
         words = confirmation_text(playbook, len(prepared.plan.nodes), job)
-        run_dir = create_run(ground, prepared, Request("cron", yes=True, typed=words))
+        run_dir = create_run(ground, prepared, RunRequest("cron", yes=True, typed=words))
     except GuardError:
         return ExitCode.REFUSED, False
     code = asyncio.run(carry_out(run_dir, open_fake, Journal))

@@ -11,7 +11,7 @@ from brctl.engine.incidents import verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
 from brctl.engine.runs.plan import Prepared, prepare
 from brctl.engine.runs.remediate import answer, resume, roll_back, start_run
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.engine.sweeps import sweep_store
 from brctl.journal.store import find_run
 from brctl.library.config import Settings, load_settings
@@ -188,25 +188,25 @@ class SiteEngine:
     async def start_unapproved(self, proposal: Proposal, typed: str | None = None) -> str:
         """Start a run that nobody has approved yet."""
         prepared = self._prepared[proposal.plan.digest]
-        request = Request("oncall", "site", typed=typed)
+        request = RunRequest("oncall", "site", typed=typed)
         return (await start_run(self.ground, prepared, request, RUN_PROGRAM)).name
 
     async def approve(self, run: str, typed: str) -> None:
         self.did.append(f"approve {run} {typed}")
         run_dir = find_run(self.settings.state_dir, run)
         answer(self.ground, run_dir, "oncall", yes=True, typed=typed)
-        await resume(run_dir, Request("oncall", "site"), RUN_PROGRAM)
+        await resume(run_dir, RunRequest("oncall", "site"), RUN_PROGRAM)
 
     async def deny(self, run: str) -> None:
         self.did.append(f"deny {run}")
         run_dir = find_run(self.settings.state_dir, run)
         answer(self.ground, run_dir, "oncall", yes=False)
-        await resume(run_dir, Request("oncall", "site"), RUN_PROGRAM)
+        await resume(run_dir, RunRequest("oncall", "site"), RUN_PROGRAM)
 
     async def rollback(self, run: str) -> None:
         self.did.append(f"rollback {run}")
         run_dir = find_run(self.settings.state_dir, run)
-        await roll_back(run_dir, Request("oncall", "site"), RUN_PROGRAM)
+        await roll_back(run_dir, RunRequest("oncall", "site"), RUN_PROGRAM)
 
     async def in_terminal(self, words: Sequence[str]) -> int:
         self.did.append("terminal " + " ".join(words))

@@ -21,7 +21,14 @@ from brctl.actions.ansible.process import (
 )
 from brctl.actions.ansible.results import AnsibleResults, read_results
 from brctl.actions.child import last_line, run_child
-from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone, Seen, Site
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    NothingDone,
+    Observation,
+    Site,
+)
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -34,33 +41,33 @@ MOST_FORKS = 32
 class AnsiblePlaybook:
     """See the head of this file."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        if _check(given) == LOOK_ALWAYS:
-            return Seen(done=False)
-        return Seen(None, say="an Ansible playbook leaves no mark to look at", markless=True)
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        if _check(args) == LOOK_ALWAYS:
+            return Observation(done=False)
+        return Observation(None, say="an Ansible playbook leaves no mark to look at", markless=True)
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
         """Touches no node, unless the step says `check: plan`."""
-        path, check = _playbook(given), _check(given)
+        path, check = _playbook(args), _check(args)
         find_program()
         if check == LOOK_ALWAYS:
             return ()
-        if not arguments.is_known(given, "nodes"):
+        if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, f"runs {path.name}"),)
-        nodes = arguments.nodes(given, "nodes")
+        nodes = arguments.nodes(args, "nodes")
         if check == LOOK_WHEN_PLANNING:
-            return await self._would_change(site, given, nodes)
+            return await self._would_change(site, args, nodes)
         # The digest is in the plan, so that a saved plan does not run another text.
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
         return tuple(Change(Sign.ALTER, n, f"runs {path} (sha256 {digest})") for n in nodes)
 
     async def _would_change(
-        self, site: Site, given: Arguments, nodes: Sequence[str]
+        self, site: Site, args: Arguments, nodes: Sequence[str]
     ) -> Sequence[Change]:
         with tempfile.TemporaryDirectory(prefix="brctl-plan-") as folder:
             try:
                 async with asyncio.timeout(PLAN_CHECK_S):
-                    found = await self._run(site, given, Path(folder) / "log", look=True)
+                    found = await self._run(site, args, Path(folder) / "log", look=True)
             except TimeoutError:
                 raise ActionFailed(f"--check took longer than {PLAN_CHECK_S:g} s") from None
         known = [(n, f"{task} (--check)") for n in nodes for task in found.changes.get(n, ())]
@@ -68,15 +75,15 @@ class AnsiblePlaybook:
                 for n in (*found.failed, *found.unreachable)]  # fmt: skip
         return tuple(Change(Sign.ALTER, node, what) for node, what in (*known, *lost))
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        look = _check(given) == LOOK_ALWAYS
-        log = _log_of(site, _playbook(given), arguments.nodes(given, "nodes"))
-        found = await self._run(site, given, log, look=look)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        look = _check(args) == LOOK_ALWAYS
+        log = _log_of(site, _playbook(args), arguments.nodes(args, "nodes"))
+        found = await self._run(site, args, log, look=look)
         bad = (*found.failed, *found.unreachable)
         where = f"(stdout/{log.name})"
         if found.failed_elsewhere:
             raise ActionFailed(f"failed on {', '.join(found.failed_elsewhere)} {where}")
-        if bad and given.get("may_fail") is not True:
+        if bad and args.get("may_fail") is not True:
             only_lost = not found.failed
             kind = FailureKind.TRANSPORT if only_lost else FailureKind.OTHER
             raise ActionFailed(f"{_say(found)} {where}", kind)
@@ -85,25 +92,25 @@ class AnsiblePlaybook:
             "unreachable": list(found.unreachable),
         }  # fmt: skip
         changed = bool(found.changed) and not look
-        return Done(out, changed=changed, say=f"{_say(found)} {where}")
+        return ActionResult(out, changed=changed, say=f"{_say(found)} {where}")
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
         raise ActionFailed("an Ansible playbook cannot be undone; `undo` needs a verb")
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return Seen(None)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return Observation(None)
 
-    async def _run(self, site: Site, given: Arguments, log: Path, *, look: bool) -> AnsibleResults:
-        path, nodes = _playbook(given), arguments.nodes(given, "nodes")
+    async def _run(self, site: Site, args: Arguments, log: Path, *, look: bool) -> AnsibleResults:
+        path, nodes = _playbook(args), arguments.nodes(args, "nodes")
         strangers = [node for node in nodes if node not in site.inventory.nodes]
         if strangers or not nodes:
             raise NothingDone(f"{fold(strangers) or 'nobody'} is not in the inventory")
         program = find_program()
         async with private_folder() as folder:
-            write_files(folder, nodes, site.inventory, site.ssh, given.get("vars", {}))
+            write_files(folder, nodes, site.inventory, site.ssh, args.get("vars", {}))
             argv = [program, "-i", str(folder / INVENTORY), "-e", f"@{folder / VARIABLES}"]
             argv += ["--forks", str(min(len(nodes), MOST_FORKS))]
-            argv += [word for tag in _tags(given) for word in ("--tags", tag)]
+            argv += [word for tag in _tags(args) for word in ("--tags", tag)]
             argv += ["--check", "--diff"] if look else []
             argv += ["--", str(path)]
             status = await run_child(argv, environment_of(folder, site), log, path.parent)
@@ -115,9 +122,9 @@ class AnsiblePlaybook:
         return found
 
 
-def _playbook(given: Arguments) -> Path:
+def _playbook(args: Arguments) -> Path:
     """The site's file; whoever may write it decides what runs on the nodes."""
-    path = Path(arguments.text(given, "playbook"))
+    path = Path(arguments.text(args, "playbook"))
     if not path.is_absolute():
         raise NothingDone(f"`playbook` must be an absolute path, not {str(path)!r}")
     if not path.is_file():
@@ -127,15 +134,15 @@ def _playbook(given: Arguments) -> Path:
     return path
 
 
-def _check(given: Arguments) -> str:
-    check = arguments.text(given, "check", LOOK_NEVER)
+def _check(args: Arguments) -> str:
+    check = arguments.text(args, "check", LOOK_NEVER)
     if check not in CHECKS:
         raise NothingDone(f"`check` is one of {', '.join(CHECKS)}, not {check!r}")
     return check
 
 
-def _tags(given: Arguments) -> tuple[str, ...]:
-    tags = arguments.texts(given, "tags") if "tags" in given else ()
+def _tags(args: Arguments) -> tuple[str, ...]:
+    tags = arguments.texts(args, "tags") if "tags" in args else ()
     for tag in tags:
         if tag.startswith("-") or "," in tag:
             raise NothingDone(f"`tags`: {tag!r} is no tag")

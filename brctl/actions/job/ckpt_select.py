@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, ReadOnly, Site
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly, Site
 from brctl.model.answer import Outcome
 from brctl.model.jobs.job import Job
 from brctl.model.runs.playbook import Arguments
@@ -18,17 +18,15 @@ TRIES = 4
 class CkptSelect(ReadOnly):
     """See the head of this file. Damage is dear to look for, so only what is complete is read."""
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        job = await site.job(arguments.text(given, "job"))
-        excluded = (
-            arguments.nodes(given, "reachable_without") if "reachable_without" in given else ()
-        )
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        job = await site.job(arguments.text(args, "job"))
+        excluded = arguments.nodes(args, "reachable_without") if "reachable_without" in args else ()
         report = await first_answer(site, job, excluded, {})
         found = checkpoints_in(report)
         complete = [c for c in found if c.get("complete") is True]
         if not complete:
             raise ActionFailed(f"none of {len(found)} checkpoints in {job.checkpoint_dir} is whole")
-        _refuse_old(complete[0], given)
+        _refuse_old(complete[0], args)
         for candidate in complete[:TRIES]:
             if await self._is_sound(site, job, report.node, candidate):
                 return _chosen(job, candidate, report.node, skipped=found.index(candidate))
@@ -54,18 +52,18 @@ def checkpoints_in(report: NodeReport) -> list[dict[str, Value]]:
     return sorted(known, key=lambda row: int(row["step"]), reverse=True)
 
 
-def _refuse_old(newest: dict[str, Value], given: Arguments) -> None:
-    if "max_age" not in given:
+def _refuse_old(newest: dict[str, Value], args: Arguments) -> None:
+    if "max_age" not in args:
         return
-    limit_s, age = arguments.seconds(given, "max_age"), newest.get("age_s")
+    limit_s, age = arguments.seconds(args, "max_age"), newest.get("age_s")
     if not isinstance(age, int | float) or age > limit_s:
         raise ActionFailed(f"the newest whole checkpoint is {age} s old, more than {limit_s:g} s")
 
 
-def _chosen(job: Job, candidate: dict[str, Value], node: str, *, skipped: int) -> Done:
+def _chosen(job: Job, candidate: dict[str, Value], node: str, *, skipped: int) -> ActionResult:
     path = str(job.checkpoint_dir / str(candidate["name"]))
     newer = f", {skipped} newer incomplete or damaged" if skipped else ""
-    return Done(
+    return ActionResult(
         {"path": path, "step": int(candidate["step"])},
         changed=False,
         say=f"step {candidate['step']}, checked from {node}{newer}",

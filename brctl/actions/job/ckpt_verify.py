@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
 from brctl.actions.job.ckpt_select import CHECK, checkpoints_in, first_answer
 from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.report import Value
@@ -12,13 +12,11 @@ from brctl.model.sweeps.report import Value
 class CkptVerify(ReadOnly):
     """The step fails when the checkpoint is incomplete or damaged, or nobody could read it."""
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        job = await site.job(arguments.text(given, "job"))
-        excluded = (
-            arguments.nodes(given, "reachable_without") if "reachable_without" in given else ()
-        )
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        job = await site.job(arguments.text(args, "job"))
+        excluded = arguments.nodes(args, "reachable_without") if "reachable_without" in args else ()
         report = await first_answer(site, job, excluded, {})
-        candidate = _wanted(checkpoints_in(report), given)
+        candidate = _wanted(checkpoints_in(report), args)
         again = await site.ask(
             report.node, CHECK, job, {"steps": [candidate["step"]], "verify": True}
         )
@@ -28,12 +26,12 @@ class CkptVerify(ReadOnly):
             raise ActionFailed(f"checkpoint of step {candidate['step']}: {why}")
         path = str(job.checkpoint_dir / str(candidate["name"]))
         say = f"step {candidate['step']} is whole, read from {report.node}"
-        return Done({"path": path, "step": int(candidate["step"])}, changed=False, say=say)
+        return ActionResult({"path": path, "step": int(candidate["step"])}, changed=False, say=say)
 
 
-def _wanted(known: list[dict[str, Value]], given: Arguments) -> dict[str, Value]:
-    if "path" in given:
-        name = PurePosixPath(arguments.text(given, "path")).name
+def _wanted(known: list[dict[str, Value]], args: Arguments) -> dict[str, Value]:
+    if "path" in args:
+        name = PurePosixPath(arguments.text(args, "path")).name
         named = [c for c in known if c["name"] == name]
         if not named:
             raise ActionFailed(f"no checkpoint {name!r} among {len(known)}")

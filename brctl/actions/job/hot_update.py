@@ -8,7 +8,7 @@ nobody's approval covers a change that came later.
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation, Site
 from brctl.actions.job.code_copies import must_agree
 from brctl.model.jobs.code import ChangeState, CodeChange
 from brctl.model.jobs.job import Job
@@ -19,45 +19,53 @@ from brctl.model.runs.playbook import Arguments
 class JobHotUpdate:
     """See the head of this file. With `may_wait: true` a change some node lacks goes on waiting."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        change = _asked(site, given)
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        change = _asked(site, args)
         if change is None:
-            return Seen(done=True, say="no code change waits")
+            return Observation(done=True, say="no code change waits")
         if change.state is ChangeState.PENDING:
-            return Seen(done=False, say=f"{change.id} waits")
-        return Seen(done=True, out=_out(change), say=f"{change.id} is {change.state}")
+            return Observation(done=False, say=f"{change.id} waits")
+        return Observation(done=True, out=_out(change), say=f"{change.id} is {change.state}")
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        change = _asked(site, given)
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        change = _asked(site, args)
         if change is None or change.state is not ChangeState.PENDING:
             return ()
-        job = await site.job(arguments.text(given, "job"))
+        job = await site.job(arguments.text(args, "job"))
         now = job.code.version if job.code else ""
         what = f"{now} -> {change.version} ({change.id} by {change.by}: {change.why})"
         return (Change(Sign.ALTER, f"job {job.name} code", what),)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        change = _asked(site, given)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        change = _asked(site, args)
         if change is None or change.state is not ChangeState.PENDING:
-            return Done(_out(change), changed=False, say="no code change waits")
-        job = await site.job(arguments.text(given, "job"))
+            return ActionResult(_out(change), changed=False, say="no code change waits")
+        job = await site.job(arguments.text(args, "job"))
         await refuse_running(site, job)
         try:
             await _must_have(site, job, change)
         except ActionFailed as exc:
-            if given.get("may_wait") is not True:
+            if args.get("may_wait") is not True:
                 raise
-            return Done(_out(None), changed=False, say=f"{change.id} goes on waiting: {exc}")
+            return ActionResult(
+                _out(None), changed=False, say=f"{change.id} goes on waiting: {exc}"
+            )
         done = site.code_ledger(job.name).apply(change.id, site.run, site.now())
-        return Done(_out(done), say=f"{done.id}: the ranks start from {done.version} next")
+        return ActionResult(_out(done), say=f"{done.id}: the ranks start from {done.version} next")
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
-        ledger = site.code_ledger(arguments.text(given, "job"))
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+        ledger = site.code_ledger(arguments.text(args, "job"))
         changed = ledger.take_back(site.run, site.now())
-        return Done(changed=changed, say="the change waits again" if changed else "nothing to undo")
+        return ActionResult(
+            changed=changed, say="the change waits again" if changed else "nothing to undo"
+        )
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return Seen(done=True) if given.get("may_wait") is True else await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return (
+            Observation(done=True)
+            if args.get("may_wait") is True
+            else await self.observe(site, args)
+        )
 
 
 async def refuse_running(site: Site, job: Job) -> None:
@@ -78,16 +86,16 @@ async def _must_have(site: Site, job: Job, change: CodeChange) -> None:
     await must_agree(site, job, code, job.nodes)
 
 
-def _asked(site: Site, given: Arguments) -> CodeChange | None:
+def _asked(site: Site, args: Arguments) -> CodeChange | None:
     """The change the arguments name; None when they name none.
 
     Raises:
         ActionFailed: There is no such change.
     """
-    name = arguments.text(given, "change", "")
+    name = arguments.text(args, "change", "")
     if not name:
         return None
-    change = site.code_ledger(arguments.text(given, "job")).read().change(name)
+    change = site.code_ledger(arguments.text(args, "job")).read().change(name)
     if change is None:
         raise ActionFailed(f"no code change {name!r} is on record")
     return change

@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, NothingDone, Seen, Site, owner_mark
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    NothingDone,
+    Observation,
+    Site,
+    owner_mark,
+)
 from brctl.model.jobs.job import Job
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -13,20 +20,20 @@ from brctl.model.runs.playbook import Arguments
 class JobReplaceNodes:
     """See the head of this file."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        job, swaps = await self._read(site, given)
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        job, swaps = await self._read(site, args)
         moved = not set(swaps) & set(job.nodes) and set(swaps.values()) <= set(job.nodes)
         reservations = await site.backend.reservations()
         held = [n for n, r in reservations.items() if r.owner == owner_mark(site)]
         done = moved and not set(held) & set(swaps.values())
-        return Seen(done, {"nodes": list(job.nodes)}, _say(swaps))
+        return Observation(done, {"nodes": list(job.nodes)}, _say(swaps))
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        job = await site.job(arguments.text(given, "job"))
-        leaving = arguments.nodes(given, "out")
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        job = await site.job(arguments.text(args, "job"))
+        leaving = arguments.nodes(args, "out")
         coming: Sequence[str] = (
-            arguments.nodes(given, "in")
-            if arguments.is_known(given, "in")
+            arguments.nodes(args, "in")
+            if arguments.is_known(args, "in")
             else [arguments.UNKNOWN_TEXT] * len(leaving)
         )
         return tuple(
@@ -34,8 +41,8 @@ class JobReplaceNodes:
             for out, new in zip(leaving, coming, strict=False)
         )
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        job, swaps = await self._read(site, given)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        job, swaps = await self._read(site, args)
         absent = [n for n in swaps if n not in job.nodes and swaps[n] not in job.nodes]
         if absent:
             raise NothingDone(f"{absent[0]} is not in job {job.name}; somebody moved it")
@@ -43,26 +50,26 @@ class JobReplaceNodes:
         after = await site.backend.replace_nodes(job, swaps)
         # In the job it is no standby any more, so nothing is left to reserve.
         await site.backend.release(list(swaps.values()), owner_mark(site))
-        return Done({"nodes": list(after.nodes)}, changed=after != job, say=_say(swaps))
+        return ActionResult({"nodes": list(after.nodes)}, changed=after != job, say=_say(swaps))
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
-        job, swaps = await self._read(site, given)
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+        job, swaps = await self._read(site, args)
         back = {new: old for old, new in swaps.items() if new in job.nodes}
         after = await site.backend.replace_nodes(job, back)
         for standby in filter(lambda node: _note_of(site, node).exists(), back):
             # Ours again, so that nobody takes it before the run goes forward or gives it back.
             await site.backend.reserve(standby, owner_mark(site), site.now())
-        return Done({"nodes": list(after.nodes)}, changed=bool(back), say=_say(back))
+        return ActionResult({"nodes": list(after.nodes)}, changed=bool(back), say=_say(back))
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return await self.observe(site, args)
 
-    async def _read(self, site: Site, given: Arguments) -> tuple[Job, Mapping[str, str]]:
-        leaving, coming = arguments.nodes(given, "out"), arguments.nodes(given, "in")
+    async def _read(self, site: Site, args: Arguments) -> tuple[Job, Mapping[str, str]]:
+        leaving, coming = arguments.nodes(args, "out"), arguments.nodes(args, "in")
         if len(leaving) != len(coming):
             raise ActionFailed(f"{len(leaving)} nodes out but {len(coming)} in")
         swaps = dict(zip(leaving, coming, strict=True))
-        return await site.job(arguments.text(given, "job")), swaps
+        return await site.job(arguments.text(args, "job")), swaps
 
 
 async def _refuse_taken(site: Site, job: Job, coming: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """job.replay: dual-phase replay of a stopped job; which node fails in both rounds."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import Done, ReadOnly, Site
+from brctl.actions.contract import ActionResult, ReadOnly, Site
 from brctl.model.localisation import FaultKind
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -11,15 +11,15 @@ from brctl.model.runs.playbook import Arguments
 class JobReplay(ReadOnly):
     """Suspects are nodes that are convicted; of the undecided, some are innocent."""
 
-    async def plan(self, site: Site, given: Arguments) -> tuple[Change, ...]:
-        job = await site.job(arguments.text(given, "job"))
+    async def plan(self, site: Site, args: Arguments) -> tuple[Change, ...]:
+        job = await site.job(arguments.text(args, "job"))
         groups = site.replay_groups(job)
         what = f"replayed in 2 rounds of {len(groups)} groups, nodes {fold(job.nodes)}"
         return (Change(Sign.ALTER, f"job {job.name}", what),)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        job = await site.job(arguments.text(given, "job"))
-        found = await site.replay(job, arguments.seconds(given, "deadline", "20m"))
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        job = await site.job(arguments.text(args, "job"))
+        found = await site.replay(job, arguments.seconds(args, "deadline", "20m"))
         suspects: list[str] = []
         undecided: list[str] = []
         for finding in found.conclusion.findings:
@@ -31,4 +31,4 @@ class JobReplay(ReadOnly):
         say = f"{found.conclusion.rounds} rounds: {fold(suspects) or 'nobody'} convicted ({why})"
         say += f"; not decided between {fold(undecided)}" if undecided else ""
         out: Arguments = {"suspects": suspects, "undecided": undecided}
-        return Done(out, changed=False, say=say)
+        return ActionResult(out, changed=False, say=say)

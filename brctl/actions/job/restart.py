@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from brctl.actions import arguments
 from brctl.actions.contract import (
     ActionFailed,
-    Done,
+    ActionResult,
     FailureKind,
     NothingDone,
+    Observation,
     ReadOnly,
-    Seen,
     Site,
 )
 from brctl.actions.job.code_copies import must_agree
@@ -28,26 +28,26 @@ KEEP = "keep"
 class JobRestart(ReadOnly):
     """See the head of this file. There is no undo: stopping is a step of its own."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        job = await site.job(arguments.text(given, "job"))
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        job = await site.job(arguments.text(args, "job"))
         state = await site.backend.job_status(job)
-        asked = arguments.text(given, "checkpoint", "")
+        asked = arguments.text(args, "checkpoint", "")
         out: Arguments = {"ranks": len(state.alive), "checkpoint": asked}
         if state.unreachable:
-            return Seen(None, say=f"{fold(state.unreachable)} does not answer")
-        whole = any(_is_whole(job, state, mark) for mark in _accepted(site, state, given))
-        return Seen(whole, out, f"{len(state.alive)} ranks alive")
+            return Observation(None, say=f"{fold(state.unreachable)} does not answer")
+        whole = any(_is_whole(job, state, mark) for mark in _accepted(site, state, args))
+        return Observation(whole, out, f"{len(state.alive)} ranks alive")
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        if given.get("running") == KEEP and (await self.observe(site, given)).done:
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        if args.get("running") == KEEP and (await self.observe(site, args)).done:
             return ()
-        checkpoint = arguments.text(given, "checkpoint", "") or "the job's own choice"
-        job = arguments.text(given, "job")
+        checkpoint = arguments.text(args, "checkpoint", "") or "the job's own choice"
+        job = arguments.text(args, "job")
         return (Change(Sign.ADD, f"job {job}", f"restarted from {checkpoint}"),)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        job = await site.job(arguments.text(given, "job"))
-        checkpoint = arguments.text(given, "checkpoint", "")
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        job = await site.job(arguments.text(args, "job"))
+        checkpoint = arguments.text(args, "checkpoint", "")
         await self._clear(site, job)
         await self._note_code(site, job, checkpoint)
         report = await site.backend.start_job(job, checkpoint, site.run)
@@ -55,7 +55,7 @@ class JobRestart(ReadOnly):
             failed = "; ".join(f"{node}: {why}" for node, why in sorted(report.failed.items()))
             raise ActionFailed(f"not every rank was started: {failed}", FailureKind.SCHEDULER)
         say = f"{len(report.started)} ranks started from {checkpoint or 'their own choice'}"
-        return Done(
+        return ActionResult(
             {"ranks": len(report.started), "checkpoint": checkpoint}, say=say + _how(report)
         )
 
@@ -77,12 +77,12 @@ class JobRestart(ReadOnly):
         if state.alive:
             await site.backend.stop_job(job, CLEAN_UP_GRACE_S)
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return await self.observe(site, args)
 
 
-def _accepted(site: Site, state: JobRunState, given: Arguments) -> frozenset[str]:
-    return state.incarnations if given.get("running") == KEEP else frozenset({site.run})
+def _accepted(site: Site, state: JobRunState, args: Arguments) -> frozenset[str]:
+    return state.incarnations if args.get("running") == KEEP else frozenset({site.run})
 
 
 def _how(report: StartReport) -> str:

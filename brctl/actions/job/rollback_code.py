@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, Seen, Site
+from brctl.actions.contract import ActionFailed, ActionResult, Observation, Site
 from brctl.actions.job.code_copies import must_agree
 from brctl.actions.job.hot_update import refuse_running
 from brctl.model.jobs.code import ChangeState, CodeChange
@@ -14,16 +14,18 @@ from brctl.model.runs.playbook import Arguments
 class JobRollbackCode:
     """Only the record changes; stopping and starting are steps of their own."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        record = site.code_ledger(arguments.text(given, "job")).read()
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        record = site.code_ledger(arguments.text(args, "job")).read()
         done = record.switched_by(site.run, ChangeState.ROLLED_BACK)
         if done is not None:
-            return Seen(done=True, out=await _out(site, given, done), say=f"{done.id} is off")
-        return Seen(done=False, say=f"{record.current.id if record.current else 'nothing'} is on")
+            return Observation(done=True, out=await _out(site, args, done), say=f"{done.id} is off")
+        return Observation(
+            done=False, say=f"{record.current.id if record.current else 'nothing'} is on"
+        )
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        change = _convicted(site, given)
-        job = await site.job(arguments.text(given, "job"))
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        change = _convicted(site, args)
+        job = await site.job(arguments.text(args, "job"))
         if job.code is None:
             raise ActionFailed(f"job {job.name} has no `code` in job.yaml")
         before = site.code_ledger(job.name).read()
@@ -31,9 +33,9 @@ class JobRollbackCode:
         what = f"{change.version} -> {back.version} ({change.id} by {change.by}: {change.why})"
         return (Change(Sign.ALTER, f"job {job.name} code", what),)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        job = await site.job(arguments.text(given, "job"))
-        record, change = site.code_ledger(job.name).read(), _convicted(site, given)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        job = await site.job(arguments.text(args, "job"))
+        record, change = site.code_ledger(job.name).read(), _convicted(site, args)
         if job.code is None:
             raise ActionFailed(f"job {job.name} has no `code` in job.yaml")
         await refuse_running(site, job)
@@ -41,25 +43,27 @@ class JobRollbackCode:
         await must_agree(site, job, back, job.nodes)
         done = site.code_ledger(job.name).roll_back(change.id, site.run, site.now())
         say = f"{done.id} ({done.why}, by {done.by}) is off; the ranks start from {back.version}"
-        return Done(await _out(site, given, done), say=say)
+        return ActionResult(await _out(site, args, done), say=say)
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
-        ledger = site.code_ledger(arguments.text(given, "job"))
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+        ledger = site.code_ledger(arguments.text(args, "job"))
         changed = ledger.take_back(site.run, site.now())
-        return Done(changed=changed, say="the change is on again" if changed else "nothing to undo")
+        return ActionResult(
+            changed=changed, say="the change is on again" if changed else "nothing to undo"
+        )
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return await self.observe(site, args)
 
 
-def _convicted(site: Site, given: Arguments) -> CodeChange:
+def _convicted(site: Site, args: Arguments) -> CodeChange:
     """The newest applied change; the one the plan named, where it named one.
 
     Raises:
         ActionFailed: None is on record, or another one is the newest by now.
     """
-    change = site.code_ledger(arguments.text(given, "job")).read().current
-    named = arguments.text(given, "change", "")
+    change = site.code_ledger(arguments.text(args, "job")).read().current
+    named = arguments.text(args, "change", "")
     if change is None:
         raise ActionFailed("no code change is on record that could be rolled back")
     if named and named != change.id:
@@ -67,7 +71,7 @@ def _convicted(site: Site, given: Arguments) -> CodeChange:
     return change
 
 
-async def _out(site: Site, given: Arguments, change: CodeChange) -> Arguments:
-    job = await site.job(arguments.text(given, "job"))
+async def _out(site: Site, args: Arguments, change: CodeChange) -> Arguments:
+    job = await site.job(arguments.text(args, "job"))
     version = job.code.version if job.code else ""
     return {"change": change.id, "version": version, "why": change.why, "by": change.by}

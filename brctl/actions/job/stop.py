@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, ReadOnly, Seen, Site
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    Observation,
+    ReadOnly,
+    Site,
+)
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -12,27 +19,27 @@ from brctl.model.runs.playbook import Arguments
 class JobStop(ReadOnly):
     """See the head of this file. There is no undo: starting again is a step of its own."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        state = await site.backend.job_status(await site.job(arguments.text(given, "job")))
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        state = await site.backend.job_status(await site.job(arguments.text(args, "job")))
         out: Arguments = {
             "stopped": list(state.gone),
             "killed": [],
             "unreachable": list(state.unreachable),
         }
         if not state.alive and not state.gone and not state.held:
-            return Seen(None, say="no node of the job answers")
+            return Observation(None, say="no node of the job answers")
         silent = f"; {fold(state.unreachable)} does not answer" if state.unreachable else ""
         held = f"; {state.held}" if state.held else ""
         stopped = not state.alive and not state.held
-        return Seen(stopped, out, f"{len(state.alive)} ranks alive{silent}{held}")
+        return Observation(stopped, out, f"{len(state.alive)} ranks alive{silent}{held}")
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        job = await site.job(arguments.text(given, "job"))
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        job = await site.job(arguments.text(args, "job"))
         return (Change(Sign.REMOVE, f"job {job.name}", f"stopped ({job.world_size} ranks)"),)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        job = await site.job(arguments.text(given, "job"))
-        report = await site.backend.stop_job(job, arguments.seconds(given, "grace", "30s"))
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        job = await site.job(arguments.text(args, "job"))
+        report = await site.backend.stop_job(job, arguments.seconds(args, "grace", "30s"))
         if report.stuck:
             raise ActionFailed(f"ranks {list(report.stuck)} survive SIGKILL; reboot their nodes")
         if len(report.unreachable) == len(job.nodes):
@@ -45,7 +52,7 @@ class JobStop(ReadOnly):
         say = f"{len(report.stopped)} ranks stopped, {len(report.killed)} killed"
         if report.unreachable:
             say += f"; {fold(report.unreachable)} does not answer, its ranks count as lost"
-        return Done(out, say=say)
+        return ActionResult(out, say=say)
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return await self.observe(site, args)

@@ -5,7 +5,7 @@ nothing runs.
 """
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, ReadOnly, Site
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
 from brctl.actions.job.code_copies import SHOWN, must_agree
 from brctl.model.jobs.code import CodeChange
 from brctl.model.runs.playbook import Arguments
@@ -20,30 +20,30 @@ class JobVerifyCode(ReadOnly):
     longer than `window`).
     """
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        job = await site.job(arguments.text(given, "job"))
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        job = await site.job(arguments.text(args, "job"))
         if job.code is None:
             raise ActionFailed(f"job {job.name} has no `code` in job.yaml")
         record = site.code_ledger(job.name).read()
-        if given.get("rollback") is True:
+        if args.get("rollback") is True:
             change = record.previous
             if record.current is None:
                 raise ActionFailed(f"no change of the code of job {job.name} is on record")
         else:
-            change = _waiting(site, record, given)
+            change = _waiting(site, record, args)
         code = record.code_of(job.code, change)
         digest = await must_agree(site, job, code, job.nodes)
         out: Arguments = {"version": code.version, "digest": digest}
         say = f"{len(job.nodes)} nodes have {code.version} ({digest[:SHOWN]})"
-        return Done(out, changed=False, say=say)
+        return ActionResult(out, changed=False, say=say)
 
 
-def _waiting(site: Site, record: CodeRecord, given: Arguments) -> CodeChange:
-    change, only = record.pending, arguments.text(given, "only", "any")
-    named = arguments.text(given, "change", "")
+def _waiting(site: Site, record: CodeRecord, args: Arguments) -> CodeChange:
+    change, only = record.pending, arguments.text(args, "only", "any")
+    named = arguments.text(args, "change", "")
     if change is None or (named and named != change.id):
         raise ActionFailed(f"{named or 'no change'} of the code waits")
-    window_s = arguments.seconds(given, "window", "24h")
+    window_s = arguments.seconds(args, "window", "24h")
     if only == "urgent" and not change.urgent:
         raise ActionFailed(f"{change.id} is not urgent")
     if only == "due" and not is_due(change, site.now(), window_s):

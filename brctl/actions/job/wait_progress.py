@@ -1,7 +1,7 @@
 """job.wait_progress: wait until training really takes new steps."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, ReadOnly, Site
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly, Site
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.runs.playbook import Arguments
 
@@ -15,11 +15,11 @@ class JobWaitProgress(ReadOnly):
     starts from, its first step would look like progress.
     """
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        wanted = arguments.count(given, "steps", 1)
-        beyond = arguments.count(given, "beyond", 0)
-        within_s = arguments.seconds(given, "within", "10m")
-        job = await site.job(arguments.text(given, "job"))
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        wanted = arguments.count(args, "steps", 1)
+        beyond = arguments.count(args, "beyond", 0)
+        within_s = arguments.seconds(args, "within", "10m")
+        job = await site.job(arguments.text(args, "job"))
         started, first, last = site.now(), None, None
         while (site.now() - started).total_seconds() < within_s:
             status = await site.progress(job)
@@ -28,7 +28,7 @@ class JobWaitProgress(ReadOnly):
             first = last if first is None else first
             if last is not None and first is not None and last >= max(first, beyond) + wanted:
                 since = max(first, beyond)
-                return Done({"first_step": since, "step": last}, changed=False,
+                return ActionResult({"first_step": since, "step": last}, changed=False,
                             say=f"step {since} to {last}")  # fmt: skip
             await site.pause(POLL_S)
         seen = f"step {last}" if last is not None else "no step at all"

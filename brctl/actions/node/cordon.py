@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site, owner_mark
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    Observation,
+    Site,
+    owner_mark,
+)
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -12,44 +19,46 @@ from brctl.model.runs.playbook import Arguments
 class NodeCordon:
     """See the head of this file."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        names = arguments.nodes(given, "nodes")
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        names = arguments.nodes(args, "nodes")
         cordons = await site.backend.cordons()
         mine = [n for n in names if n in cordons and cordons[n].owner == owner_mark(site)]
         others = [n for n in names if n in cordons and cordons[n].lasting and n not in mine]
         done = len(mine) + len(others) == len(names)
-        return Seen(done, {"cordoned": mine, "already": others}, f"{fold(names)} cordoned")
+        return Observation(done, {"cordoned": mine, "already": others}, f"{fold(names)} cordoned")
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        if not arguments.is_known(given, "nodes"):
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "schedulable -> cordoned"),)
         cordons = await site.backend.cordons()
-        reason = arguments.text(given, "reason")
+        reason = arguments.text(args, "reason")
         return tuple(
             Change(Sign.ALTER, name, f'schedulable -> cordoned "{reason}"')
-            for name in arguments.nodes(given, "nodes")
+            for name in arguments.nodes(args, "nodes")
             if name not in cordons or not cordons[name].lasting
         )
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        names, reason = arguments.nodes(given, "nodes"), arguments.text(given, "reason")
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        names, reason = arguments.nodes(args, "nodes"), arguments.text(args, "reason")
         before = await site.backend.cordons()
         await site.backend.cordon(names, owner_mark(site), reason, site.now())
-        seen = await self.observe(site, given)
+        seen = await self.observe(site, args)
         if not seen.done:
             raise ActionFailed(f"{fold(names)} is not cordoned", FailureKind.SCHEDULER)
         fresh = [name for name in names if name not in before or not before[name].lasting]
-        return Done(seen.out, changed=bool(fresh), say=seen.say)
+        return ActionResult(seen.out, changed=bool(fresh), say=seen.say)
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
         cordons = await site.backend.cordons()
         mine = [
             name
-            for name in arguments.nodes(given, "nodes")
+            for name in arguments.nodes(args, "nodes")
             if name in cordons and cordons[name].owner == owner_mark(site)
         ]
         await site.backend.uncordon(mine)
-        return Done({"uncordoned": mine}, changed=bool(mine), say=f"{fold(mine)} uncordoned")
+        return ActionResult(
+            {"uncordoned": mine}, changed=bool(mine), say=f"{fold(mine)} uncordoned"
+        )
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return await self.observe(site, args)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation, Site
 from brctl.actions.node.cordon import NodeCordon
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -19,24 +19,24 @@ _cordon = NodeCordon()
 class NodeDrain:
     """Undo gives the nodes back; what was asked to go does not return by that."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        names = arguments.nodes(given, "nodes")
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        names = arguments.nodes(args, "nodes")
         left = await site.backend.work_on(names, await site.jobs())
-        cordoned = await _cordon.observe(site, given)
+        cordoned = await _cordon.observe(site, args)
         say = f"{fold(names)} drained" if not left else _say(left)
-        return Seen(cordoned.done is True and not left, {"drained": list(names)}, say)
+        return Observation(cordoned.done is True and not left, {"drained": list(names)}, say)
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        changes = tuple(await _cordon.plan(site, given))
-        if not arguments.is_known(given, "nodes"):
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        changes = tuple(await _cordon.plan(site, args))
+        if not arguments.is_known(args, "nodes"):
             return changes
-        left = await site.backend.work_on(arguments.nodes(given, "nodes"), await site.jobs())
+        left = await site.backend.work_on(arguments.nodes(args, "nodes"), await site.jobs())
         return (*changes, *(Change(Sign.REMOVE, node, why) for node, why in sorted(left.items())))
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        names = arguments.nodes(given, "nodes")
-        within_s = arguments.seconds(given, "within", WITHIN)
-        cordoned = await _cordon.apply(site, given)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        names = arguments.nodes(args, "nodes")
+        within_s = arguments.seconds(args, "within", WITHIN)
+        cordoned = await _cordon.apply(site, args)
         started, jobs = site.now(), await site.jobs()
         asked = left = await site.backend.evict(names, jobs)
         while left:
@@ -45,13 +45,13 @@ class NodeDrain:
             await site.pause(min(POLL_S, within_s))
             left = await site.backend.evict(names, jobs)
         changed = cordoned.changed or bool(asked)
-        return Done({"drained": list(names)}, changed=changed, say=f"{fold(names)} drained")
+        return ActionResult({"drained": list(names)}, changed=changed, say=f"{fold(names)} drained")
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
-        return await _cordon.undo(site, given)
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+        return await _cordon.undo(site, args)
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return await self.observe(site, args)
 
 
 def _say(left: Mapping[str, str]) -> str:

@@ -9,7 +9,14 @@ import re
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone, Seen, Site
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    NothingDone,
+    Observation,
+    Site,
+)
 from brctl.actions.readings import readings_of
 from brctl.evidence.kernel_log import RESET_MARK
 from brctl.model.answer import Outcome
@@ -35,20 +42,20 @@ _GPU = re.compile(
 class GpuReset:
     """See the head of this file."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
+    async def observe(self, site: Site, args: Arguments) -> Observation:
         """A reset leaves no mark: whether one was done cannot be told, so it is asked about."""
-        return Seen(None, say="a reset leaves no mark to look at", markless=True)
+        return Observation(None, say="a reset leaves no mark to look at", markless=True)
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        if not arguments.is_known(given, "nodes"):
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "GPUs reset"),)
-        what = ", ".join(_gpus(given)) or "all GPUs"
+        what = ", ".join(_gpus(args)) or "all GPUs"
         return tuple(
-            Change(Sign.ALTER, node, f"{what} reset") for node in arguments.nodes(given, "nodes")
+            Change(Sign.ALTER, node, f"{what} reset") for node in arguments.nodes(args, "nodes")
         )
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        nodes, gpus = arguments.nodes(given, "nodes"), _gpus(given)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        nodes, gpus = arguments.nodes(args, "nodes"), _gpus(args)
         for node in nodes:
             await _refuse_busy(site, node)
         argv = ("nvidia-smi", "--gpu-reset", *(("-i", ",".join(gpus)) if gpus else ()))
@@ -62,22 +69,22 @@ class GpuReset:
         say = f"{', '.join(gpus) or 'all GPUs'} of {fold(nodes)} reset"
         if unmarked:
             say += f"; the kernel log of {fold(unmarked)} took no mark, its older Xids still count"
-        return Done({"reset": list(nodes)}, say=say)
+        return ActionResult({"reset": list(nodes)}, say=say)
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
-        return Done(changed=False, say="a reset cannot be undone")
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+        return ActionResult(changed=False, say="a reset cannot be undone")
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
         """The driver lists every GPU again and has lost none."""
         missing = []
-        for node in arguments.nodes(given, "nodes"):
+        for node in arguments.nodes(args, "nodes"):
             problem = await _problem_of(site, node)
             missing += [f"{node}: {problem}"] if problem else []
-        return Seen(not missing, say="; ".join(missing) or "every GPU answers")
+        return Observation(not missing, say="; ".join(missing) or "every GPU answers")
 
 
-def _gpus(given: Arguments) -> tuple[str, ...]:
-    value = given.get("gpus", "all")
+def _gpus(args: Arguments) -> tuple[str, ...]:
+    value = args.get("gpus", "all")
     if value == "all":
         return ()
     listed = value if isinstance(value, list) else [value]

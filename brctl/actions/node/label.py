@@ -4,7 +4,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, Seen, Site, owner_mark
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    Observation,
+    Site,
+    owner_mark,
+)
 from brctl.backends.contract import Label
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -33,34 +40,31 @@ class NodeLabel:
     `brctl nodes label` set another one takes back. Both may be text then, `a=1,b=2` and `a,b`.
     """
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        names, wanted, removed = arguments.nodes(given, "nodes"), _wanted(given), _removed(given)
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        names, wanted, removed = arguments.nodes(args, "nodes"), _wanted(args), _removed(args)
         found = await _labels(site, names, [*wanted, *removed])
         written = all(_value(found[n].get(k)) == v for n in names for k, v in wanted.items())
         gone = not any(
-            found[n][k].owner == _owner(site, given)
-            for n in names
-            for k in removed
-            if k in found[n]
+            found[n][k].owner == _owner(site, args) for n in names for k in removed if k in found[n]
         )
         said = [f"labelled {_say(wanted)}"] if wanted else []
         said += [f"without {', '.join(removed)}"] if removed else []
         say = f"{fold(names)} {' and '.join(said)}"
-        return Seen(written and gone, {"labelled": list(names)}, say)
+        return Observation(written and gone, {"labelled": list(names)}, say)
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        if not arguments.is_known(given, "nodes", "set", "remove"):
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(args, "nodes", "set", "remove"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "labelled"),)
-        names = arguments.nodes(given, "nodes")
-        if arguments.UNKNOWN_TEXT in str(given.get("set")):
+        names = arguments.nodes(args, "nodes")
+        if arguments.UNKNOWN_TEXT in str(args.get("set")):
             return tuple(Change(Sign.ALTER, node, "labelled") for node in names)
-        wanted, removed = _wanted(given), _removed(given)
+        wanted, removed = _wanted(args), _removed(args)
         found = await _labels(site, names, [*wanted, *removed])
         after = {(node, key): value for node in names for key, value in wanted.items()} | {
             (node, key): found[node][key].former or "none"
             for node in names
             for key in removed
-            if key in found[node] and found[node][key].owner == _owner(site, given)
+            if key in found[node] and found[node][key].owner == _owner(site, args)
         }
         return tuple(
             Change(Sign.ALTER, node, f"label {key}: {_value(found[node].get(key))} -> {value}")
@@ -68,43 +72,45 @@ class NodeLabel:
             if _value(found[node].get(key)) != value
         )
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        names, wanted = arguments.nodes(given, "nodes"), _wanted(given)
-        before = await self.observe(site, given)
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        names, wanted = arguments.nodes(args, "nodes"), _wanted(args)
+        before = await self.observe(site, args)
         for key, value in wanted.items():
-            await site.backend.label(names, key, value, _owner(site, given))
-        for key in _removed(given):
-            await site.backend.unlabel(names, key, _owner(site, given))
-        after = await self.observe(site, given)
+            await site.backend.label(names, key, value, _owner(site, args))
+        for key in _removed(args):
+            await site.backend.unlabel(names, key, _owner(site, args))
+        after = await self.observe(site, args)
         if not after.done:
             raise ActionFailed(f"{fold(names)} has not the labels", FailureKind.SCHEDULER)
-        return Done(after.out, changed=not before.done, say=after.say)
+        return ActionResult(after.out, changed=not before.done, say=after.say)
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
-        names, wanted = arguments.nodes(given, "nodes"), _wanted(given)
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+        names, wanted = arguments.nodes(args, "nodes"), _wanted(args)
         found = await _labels(site, names, wanted)
-        owner = _owner(site, given)
+        owner = _owner(site, args)
         mine = [n for n in names if any(x.owner == owner for x in found[n].values())]
         for key in wanted:
             await site.backend.unlabel(mine, key, owner)
-        return Done({"labelled": mine}, changed=bool(mine), say=f"labels of {fold(mine)} put back")
+        return ActionResult(
+            {"labelled": mine}, changed=bool(mine), say=f"labels of {fold(mine)} put back"
+        )
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return await self.observe(site, args)
 
 
-def _owner(site: Site, given: Arguments) -> str:
-    owner = arguments.text(given, "owner", "run")
+def _owner(site: Site, args: Arguments) -> str:
+    owner = arguments.text(args, "owner", "run")
     if owner not in ("run", "people"):
         raise ActionFailed(f"`owner` must be run or people, not {owner!r}")
     return PEOPLE if owner == "people" else owner_mark(site)
 
 
-def _wanted(given: Arguments) -> dict[str, str]:
-    value = given.get("set", {})
+def _wanted(args: Arguments) -> dict[str, str]:
+    value = args.get("set", {})
     if isinstance(value, str):
         value = dict(part.partition("=")[::2] for part in value.split(",") if part)
-    if not isinstance(value, Mapping) or not (value or given.get("remove")):
+    if not isinstance(value, Mapping) or not (value or args.get("remove")):
         raise ActionFailed(f"`set` must map labels to values, not {value!r}")
     wanted = {str(key).removeprefix(PREFIX): str(text) for key, text in value.items()}
     for key, text in wanted.items():
@@ -120,11 +126,11 @@ def check_label(key: str, text: str) -> None:
         raise ActionFailed(f"{key}={text!r}: a label has letters, digits, dot, dash, underscore")
 
 
-def _removed(given: Arguments) -> tuple[str, ...]:
-    value = given.get("remove")
+def _removed(args: Arguments) -> tuple[str, ...]:
+    value = args.get("remove")
     if isinstance(value, str):
         return tuple(key.removeprefix(PREFIX) for key in value.split(",") if key)
-    listed = arguments.texts(given, "remove") if "remove" in given else ()
+    listed = arguments.texts(args, "remove") if "remove" in args else ()
     return tuple(key.removeprefix(PREFIX) for key in listed)
 
 

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone, Seen, Site
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    NothingDone,
+    Observation,
+    Site,
+)
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -27,27 +34,29 @@ class NodeReboot:
     the node rebooted and does not send it down again.
     """
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        nodes = arguments.nodes(given, "nodes")
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        nodes = arguments.nodes(args, "nodes")
         boots = [(_boot_before(site, node), await _boot_id(site, node)) for node in nodes]
         if any(not before for before, _ in boots):
-            return Seen(done=False)
+            return Observation(done=False)
         done = all(now and now != before for before, now in boots)
-        return Seen(done, {"rebooted": list(nodes)}, f"{fold(nodes)} rebooted" if done else "")
-
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        if not arguments.is_known(given, "nodes"):
-            return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "rebooted"),)
-        return tuple(
-            Change(Sign.ALTER, node, "rebooted") for node in arguments.nodes(given, "nodes")
+        return Observation(
+            done, {"rebooted": list(nodes)}, f"{fold(nodes)} rebooted" if done else ""
         )
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        nodes, within_s = arguments.nodes(given, "nodes"), arguments.seconds(given, "within", "15m")
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(args, "nodes"):
+            return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "rebooted"),)
+        return tuple(
+            Change(Sign.ALTER, node, "rebooted") for node in arguments.nodes(args, "nodes")
+        )
+
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        nodes, within_s = arguments.nodes(args, "nodes"), arguments.seconds(args, "within", "15m")
         await _refuse_carrying(site, nodes)
         await _note_boots(site, nodes)
         await asyncio.gather(*(self._reboot(site, node, within_s) for node in nodes))
-        return Done({"rebooted": list(nodes)}, say=f"{fold(nodes)} rebooted and answers")
+        return ActionResult({"rebooted": list(nodes)}, say=f"{fold(nodes)} rebooted and answers")
 
     async def _reboot(self, site: Site, node: str, within_s: float) -> None:
         before = _boot_before(site, node)
@@ -62,11 +71,11 @@ class NodeReboot:
                 )
             await site.pause(LOOK_S)
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
-        return Done(changed=False, say="a reboot cannot be undone")
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+        return ActionResult(changed=False, say="a reboot cannot be undone")
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return await self.observe(site, args)
 
 
 async def _note_boots(site: Site, nodes: Sequence[str]) -> None:

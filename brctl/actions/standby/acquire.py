@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, Seen, Site, owner_mark
+from brctl.actions.contract import ActionFailed, ActionResult, Observation, Site, owner_mark
 from brctl.actions.standby.code import judge_code
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
@@ -60,15 +60,15 @@ async def free_standbys(site: Site) -> tuple[str, ...]:
 class StandbyAcquire:
     """See the head of this file."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
+    async def observe(self, site: Site, args: Arguments) -> Observation:
         """Reserved is not admitted: a run that died in between examines the standby again."""
-        return Seen(done=False)
+        return Observation(done=False)
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        if not arguments.is_known(given, "count"):
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        if not arguments.is_known(args, "count"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "standby -> reserved"),)
-        wanted = arguments.count(given, "count")
-        found = await find_candidates(site, arguments.text(given, "job", ""))
+        wanted = arguments.count(args, "count")
+        found = await find_candidates(site, arguments.text(args, "job", ""))
         changes = [
             Change(Sign.ALTER, name, "standby -> reserved")
             if name in found.standbys
@@ -80,8 +80,8 @@ class StandbyAcquire:
             changes.append(Change(Sign.ALTER, f"{missing} standbys", "needed but none is free"))
         return tuple(changes)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        wanted, job = arguments.count(given, "count"), arguments.text(given, "job", "")
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        wanted, job = arguments.count(args, "count"), arguments.text(args, "job", "")
         admitted: list[str] = []
         doubtful: list[str] = []
         rejected: list[str] = []
@@ -103,7 +103,7 @@ class StandbyAcquire:
         done = await self._choose(site, wanted, admitted, doubtful, rejected)
         return await self._name_spares(site, done)
 
-    async def _name_spares(self, site: Site, done: Done) -> Done:
+    async def _name_spares(self, site: Site, done: ActionResult) -> ActionResult:
         """Say which of the chosen are no standbys."""
         idle, pool = await site.backend.idle_nodes(), site.standbys()
         spares = [n for n in arguments.nodes(done.out, "nodes") if n in idle and n not in pool]
@@ -112,7 +112,7 @@ class StandbyAcquire:
 
     async def _choose(
         self, site: Site, wanted: int, admitted: list[str], doubtful: list[str], rejected: list[str]
-    ) -> Done:
+    ) -> ActionResult:
         """Fill up with standbys that could not be measured fully: said aloud, and only then."""
         needed = wanted - len(admitted)
         taken, spare = doubtful[:needed], doubtful[needed:]
@@ -124,7 +124,7 @@ class StandbyAcquire:
         say += f", {fold(rejected)} rejected" if rejected else ""
         say += f"; not every check of {fold(taken)} gave an answer" if taken else ""
         out: Arguments = {"nodes": nodes, "rejected": rejected, "doubtful": taken}
-        return Done(out, say=say)
+        return ActionResult(out, say=say)
 
     async def _examine(
         self, site: Site, names: Sequence[str], found: Candidates
@@ -144,16 +144,18 @@ class StandbyAcquire:
         await site.backend.cordon([health.node], owner_mark(site), reason, site.now())
         await site.backend.release([health.node], owner_mark(site))
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
         reservations = await site.backend.reservations()
         mine = [name for name, r in reservations.items() if r.owner == owner_mark(site)]
         await site.backend.release(mine, owner_mark(site))
-        return Done({"released": mine}, changed=bool(mine), say=f"{fold(mine)} released")
+        return ActionResult({"released": mine}, changed=bool(mine), say=f"{fold(mine)} released")
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
         reservations = await site.backend.reservations()
         mine = [name for name, r in reservations.items() if r.owner == owner_mark(site)]
-        return Seen(len(mine) >= arguments.count(given, "count"), say=f"{fold(mine)} reserved")
+        return Observation(
+            len(mine) >= arguments.count(args, "count"), say=f"{fold(mine)} reserved"
+        )
 
 
 def _only_gaps(health: NodeHealth) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, Done, Seen, Site
+from brctl.actions.contract import ActionFailed, ActionResult, Observation, Site
 from brctl.actions.standby.acquire import free_standbys
 from brctl.journal.store import write_private
 from brctl.model.nodeset import fold
@@ -16,48 +16,50 @@ from brctl.model.runs.playbook import Arguments
 class StandbyAdd:
     """Undo takes out of the pool what this run has put in, and nothing else."""
 
-    async def observe(self, site: Site, given: Arguments) -> Seen:
-        free, size = await free_standbys(site), arguments.count(given, "size")
+    async def observe(self, site: Site, args: Arguments) -> Observation:
+        free, size = await free_standbys(site), arguments.count(args, "size")
         added: Arguments = {"added": list(_added(site)), "free": len(free)}
-        return Seen(len(free) >= size, added, f"{len(free)} standbys free, {size} wanted")
+        return Observation(len(free) >= size, added, f"{len(free)} standbys free, {size} wanted")
 
-    async def plan(self, site: Site, given: Arguments) -> Sequence[Change]:
-        missing = arguments.count(given, "size") - len(await free_standbys(site))
+    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+        missing = arguments.count(args, "size") - len(await free_standbys(site))
         if missing <= 0:
             return ()
-        if not arguments.is_known(given, "nodes"):
+        if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ADD, f"{missing} standbys", "warmed and added to the pool"),)
-        chosen = await self._candidates(site, given)
+        chosen = await self._candidates(site, args)
         return tuple(Change(Sign.ADD, n, "added to the standby pool") for n in chosen[:missing])
 
-    async def _candidates(self, site: Site, given: Arguments) -> list[str]:
+    async def _candidates(self, site: Site, args: Arguments) -> list[str]:
         cordons, members = await site.backend.cordons(), site.standbys()
-        named = arguments.nodes(given, "nodes")
+        named = arguments.nodes(args, "nodes")
         return [node for node in named if node not in members and node not in cordons]
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
-        size, before, notes = arguments.count(given, "size"), _added(site), []
-        for node in await self._candidates(site, given):
+    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+        size, before, notes = arguments.count(args, "size"), _added(site), []
+        for node in await self._candidates(site, args):
             if len(await free_standbys(site)) >= size:
                 break
             # Written before the act: an undo that finds nothing to take out does no harm.
             _remember(site, [*_added(site), node])
             problem = await site.enlist_standby(node)
             notes += [f"{node}: {problem}"] if problem else []
-        seen = await self.observe(site, given)
+        seen = await self.observe(site, args)
         say = "; ".join([seen.say, *notes])
         if not seen.done:
             raise ActionFailed(f"{say}; no other candidate is left")
-        return Done(seen.out, changed=_added(site) != before, say=say)
+        return ActionResult(seen.out, changed=_added(site) != before, say=say)
 
-    async def undo(self, site: Site, given: Arguments) -> Done:
+    async def undo(self, site: Site, args: Arguments) -> ActionResult:
         mine = [node for node in _added(site) if node in site.standbys()]
         await site.dismiss_standbys(mine)
         _remember(site, [])
-        return Done({"added": []}, changed=bool(mine), say=f"{fold(mine) or 'none'} taken out")
+        return ActionResult(
+            {"added": []}, changed=bool(mine), say=f"{fold(mine) or 'none'} taken out"
+        )
 
-    async def confirm(self, site: Site, given: Arguments) -> Seen:
-        return await self.observe(site, given)
+    async def confirm(self, site: Site, args: Arguments) -> Observation:
+        return await self.observe(site, args)
 
 
 def _file(site: Site) -> Path:

@@ -1,19 +1,19 @@
-"""One step of one lane: settle what is in doubt, try, try again, give the result."""
+"""One step of one node run: settle what is in doubt, try, try again, give the result."""
 
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 
-from brctl.actions.contract import ActionFailed, Done, FailureKind, NothingDone, Seen
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, NothingDone, Observation
 from brctl.actions.registry import ACTIONS, action_of
 from brctl.engine.runs.confirm import may_go_on
-from brctl.engine.runs.session import RunDesk
+from brctl.engine.runs.session import RunSession
 from brctl.journal.keys import Entry, Keys
 from brctl.model.errors import BrctlError, LockedError
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Hook, Json, OnFailure, Safety, Step
 from brctl.playbook.expressions import ExpressionError
-from brctl.playbook.lanes import instance_of
+from brctl.playbook.node_runs import instance_of
 from brctl.playbook.plan import KEY, arguments_of
 from brctl.playbook.run_record import AFTERWARDS
 from brctl.playbook.templates import expand
@@ -33,40 +33,50 @@ class StepFailedError(Exception):
         self.step = step
 
 
-class Attempting:
+class StepAttempts:
     """The attempts of one step for one node."""
 
-    def __init__(self, desk: RunDesk, step: Step, node: str, *, afterwards: bool = False) -> None:
-        self._desk = desk
+    def __init__(
+        self, session: RunSession, step: Step, node: str, *, afterwards: bool = False
+    ) -> None:
+        self._session = session
         self._step = step
         self._node = node
         self._afterwards = afterwards
         self._name = instance_of(step.id, node)
-        self._keys = Keys(desk.ground.state_dir)
+        self._keys = Keys(session.ground.state_dir)
         self._acting = False
 
     async def settle(self) -> None:
         """The last process died inside this step: what does the world say?"""
         if self._step.safety is Safety.READ:
             return
-        given = self._desk.record.steps[self._name].given
-        earlier = self._keys.find(str(given[KEY])) if KEY in given else None
+        arguments = self._session.record.steps[self._name].arguments
+        earlier = self._keys.find(str(arguments[KEY])) if KEY in arguments else None
         if earlier is not None and earlier.done:
             say = f"was in doubt; known under {earlier.key}: {earlier.say}"
-            self._desk.write(E.STEP_SETTLED, {"step": self._name, "out": earlier.out, "say": say})
+            self._session.write(
+                E.STEP_SETTLED, {"step": self._name, "out": earlier.out, "say": say}
+            )
             return
         try:
-            seen = await action_of(self._step, self._name).observe(self._desk.site, given)
+            observation = await action_of(self._step, self._name).observe(
+                self._session.site, arguments
+            )
         except (ActionFailed, BrctlError) as exc:
-            seen = Seen(None, say=str(exc))
-        if seen.done:
-            say = f"was in doubt; looked: {seen.say}"
-            self._desk.write(E.STEP_SETTLED, {"step": self._name, "out": seen.out, "say": say})
-        elif seen.markless:
+            observation = Observation(None, say=str(exc))
+        if observation.done:
+            say = f"was in doubt; looked: {observation.say}"
+            self._session.write(
+                E.STEP_SETTLED, {"step": self._name, "out": observation.out, "say": say}
+            )
+        elif observation.markless:
             # Any other verb is safe to repeat, by contract.
-            tried = self._desk.record.steps[self._name].attempts
-            why = f"{self._name} was cut off, and {seen.say}"
-            may_go_on(self._desk, f"in doubt {self._name} {tried}", why, f"run {self._name} again")
+            tried = self._session.record.steps[self._name].attempts
+            why = f"{self._name} was cut off, and {observation.say}"
+            may_go_on(
+                self._session, f"in doubt {self._name} {tried}", why, f"run {self._name} again"
+            )
 
     async def run(self) -> None:
         """Try until it works, the retries are used up, or the failure is of another kind.
@@ -82,28 +92,28 @@ class Attempting:
                 return
             if self._is_final(failure, last=last):
                 break
-            await self._desk.site.pause(delay_s)
+            await self._session.site.pause(delay_s)
             delay_s *= step.retry.factor
         if step.on_failure is not OnFailure.CONTINUE:
-            raise StepFailedError(step, self._node, self._desk.record.steps[self._name].error)
+            raise StepFailedError(step, self._node, self._session.record.steps[self._name].error)
 
     def _is_final(self, failure: FailureKind, *, last: bool) -> bool:
         return last or not ({str(failure), "any"} & self._step.retry.only)
 
     async def _act(self, *, last: bool) -> FailureKind | None:
         """One attempt; None when it worked."""
-        step, started = self._step, self._desk.ground.now()
+        step, started = self._step, self._session.ground.now()
         self._acting = False
         intent: dict[str, Json] = {"step": self._name, "uses": step.verb}
         try:
-            given = arguments_of(step, self._desk.scope(self._node))
+            arguments = arguments_of(step, self._session.scope(self._node))
         except ExpressionError as exc:
-            self._desk.write(E.STEP_INTENT, {**intent, "do": {}})
+            self._session.write(E.STEP_INTENT, {**intent, "do": {}})
             return self._failed(ActionFailed(str(exc)), started, last=True)
-        self._desk.write(E.STEP_INTENT, {**intent, "safety": step.safety.value, "do": given})
+        self._session.write(E.STEP_INTENT, {**intent, "safety": step.safety.value, "do": arguments})
         try:
             async with asyncio.timeout(step.timeout_s):
-                done = await self._once(given)
+                done = await self._once(arguments)
         except TimeoutError:
             late = ActionFailed(f"not done within {step.timeout_s:g} s", FailureKind.TIMEOUT)
             return self._failed(late, started, last=last)
@@ -114,7 +124,7 @@ class Attempting:
         except BrctlError as exc:
             wrong = ActionFailed(str(exc), FailureKind.SCHEDULER)
             return self._failed(wrong, started, last=last)
-        self._desk.write(
+        self._session.write(
             E.STEP_RESULT,
             {
                 "step": self._name,
@@ -122,43 +132,43 @@ class Attempting:
                 "changed": done.changed,
                 "out": done.out,
                 "say": done.say,
-                "seconds": self._desk.since(started),
+                "seconds": self._session.since(started),
             },
         )
         return None
 
-    async def _once(self, given: Mapping[str, Json]) -> Done:
+    async def _once(self, arguments: Mapping[str, Json]) -> ActionResult:
         """Act, unless somebody did under the same key already."""
-        if KEY not in given:
-            return await self._make_so(given)
-        key, run = str(given[KEY]), self._desk.site.run
+        if KEY not in arguments:
+            return await self._make_so(arguments)
+        key, run = str(arguments[KEY]), self._session.site.run
         try:
-            earlier = self._keys.begin(key, run, self._desk.ground.now())
+            earlier = self._keys.begin(key, run, self._session.ground.now())
         except LockedError as exc:
             raise ActionFailed(str(exc), FailureKind.SCHEDULER) from exc
         if earlier is not None:
             say = f"{earlier.say} (already, by {earlier.run})"
-            return Done(earlier.out, changed=False, say=say)
+            return ActionResult(earlier.out, changed=False, say=say)
         try:
-            done = await self._make_so(given)
+            done = await self._make_so(arguments)
         except ActionFailed as exc:
             if exc.kind not in _UNSURE or not self._may_have_acted(exc):
                 self._keys.forget(key, run)
             raise
-        entry = Entry(key, run, self._desk.ground.now(), done=True, out=done.out, say=done.say)
+        entry = Entry(key, run, self._session.ground.now(), done=True, out=done.out, say=done.say)
         self._keys.finish(entry)
         return done
 
-    async def _make_so(self, given: Mapping[str, Json]) -> Done:
+    async def _make_so(self, arguments: Mapping[str, Json]) -> ActionResult:
         """Look, act only when it is needed, look again."""
-        site, action = self._desk.site, action_of(self._step, self._name)
-        seen = await action.observe(site, given)
-        if seen.done:
-            return Done(seen.out, changed=False, say=f"{seen.say} (already)")
+        site, action = self._session.site, action_of(self._step, self._name)
+        observation = await action.observe(site, arguments)
+        if observation.done:
+            return ActionResult(observation.out, changed=False, say=f"{observation.say} (already)")
         self._acting = True
-        done = await action.apply(site, given)
+        done = await action.apply(site, arguments)
         if self._step.safety is not Safety.READ:
-            after = await action.confirm(site, given)
+            after = await action.confirm(site, arguments)
             if after.done is False:
                 raise ActionFailed(f"was done but does not show: {after.say}")
         if self._step.verify is not None:
@@ -168,14 +178,14 @@ class Attempting:
     async def _verify(self, hook: Hook) -> None:
         """A second opinion the playbook asks for; when it says no, the step has failed."""
         try:
-            given = expand(hook.arguments, self._desk.scope(self._node))
+            arguments = expand(hook.arguments, self._session.scope(self._node))
         except ExpressionError as exc:
             raise ActionFailed(f"{hook.origin}: `verify` of step {self._step.id}: {exc}") from exc
-        await ACTIONS[hook.uses].apply(self._desk.site, given)  # type: ignore[arg-type]  # a mapping stays one
+        await ACTIONS[hook.uses].apply(self._session.site, arguments)  # type: ignore[arg-type]  # a mapping stays one
 
     def _failed(self, error: ActionFailed, started: datetime, *, last: bool) -> FailureKind:
         final, acted = self._is_final(error.kind, last=last), self._may_have_acted(error)
-        self._desk.write(
+        self._session.write(
             E.STEP_RESULT,
             {
                 "step": self._name,
@@ -186,7 +196,7 @@ class Attempting:
                 "kind": error.kind.value,
                 "final": final,
                 "then": self._then() if final else "retry",
-                "seconds": self._desk.since(started),
+                "seconds": self._session.since(started),
             },
         )
         return error.kind

@@ -1,13 +1,13 @@
 """Ask a person, during a run, something that is no gate of the playbook: may it go on?"""
 
-from brctl.engine.runs.run_files import load_approvals
-from brctl.engine.runs.session import Ending, RunDesk, RunEnds
+from brctl.engine.runs.run_files import load_answers
+from brctl.engine.runs.session import Ending, RunEnds, RunSession
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.units import rfc3339
 
 
-def may_go_on(desk: RunDesk, about: str, why: str, answer: str) -> None:
+def may_go_on(session: RunSession, about: str, why: str, answer: str) -> None:
     """Return when somebody said yes to exactly this, else ask and end the run as waiting.
 
     A flag on the command line is no answer: whoever gave it did not know the question.
@@ -15,19 +15,19 @@ def may_go_on(desk: RunDesk, about: str, why: str, answer: str) -> None:
     Raises:
         RunEnds: It waits, or somebody said no, and then all is taken back.
     """
-    question = f"{desk.digest}/{about}"
-    if question in desk.record.approvals:
+    question = f"{session.digest}/{about}"
+    if question in session.record.approvals:
         return
-    for given in load_approvals(desk.site.run_dir):
+    for given in load_answers(session.site.run_dir):
         if given.plan != question:
             continue
         if not given.yes:
-            desk.write(EventType.APPROVAL_DENIED, {"by": given.by})
+            session.write(EventType.APPROVAL_DENIED, {"by": given.by})
             raise RunEnds(Ending("denied", ExitCode.WAITING))
         fields = {"by": given.by, "how": "approve", "plan": question}
-        desk.write(EventType.APPROVAL_GIVEN, fields)
+        session.write(EventType.APPROVAL_GIVEN, fields)
         return
-    desk.write(
+    session.write(
         EventType.APPROVAL_ASKED,
         {
             "about": about,
@@ -36,7 +36,7 @@ def may_go_on(desk: RunDesk, about: str, why: str, answer: str) -> None:
             "answer": answer,
             "plan": question,
             "why": why,
-            "asked_at": rfc3339(desk.ground.now()),
+            "asked_at": rfc3339(session.ground.now()),
         },
     )
     raise RunEnds(Ending("waiting", ExitCode.WAITING, f"{why}: one person must say go on"))

@@ -10,33 +10,33 @@ from collections.abc import Sequence
 from brctl.engine.runs.attempt import StepFailedError
 from brctl.engine.runs.confirm import may_go_on
 from brctl.engine.runs.guard_checks import GuardChecks
-from brctl.engine.runs.session import Ending, RunDesk, RunEnds
+from brctl.engine.runs.session import Ending, RunEnds, RunSession
 from brctl.engine.runs.undo import expire, roll_back
-from brctl.engine.runs.walk import Brake, Gate, LaneStopsError, Walker
+from brctl.engine.runs.walk import ApprovalGate, NodeRunStopsError, StopFlag, Walker
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import OnFailure
-from brctl.playbook.lanes import LANE_FAILED, too_many_failed
+from brctl.playbook.node_runs import NODE_RUN_FAILED, too_many_failed
 
 _FAILED = (ExitCode.ROLLED_BACK, ExitCode.NEEDS_HUMAN)
 
 
 class Executor:
-    """Walks the lanes of one run, wave by wave, from where its journal stands."""
+    """Walks the nodes of one run, wave by wave, from where its journal stands."""
 
-    def __init__(self, desk: RunDesk) -> None:
-        self._desk = desk
-        self._checks = GuardChecks(desk)
-        self._gate = Gate(desk, self._checks)
-        self.brake = Brake()
+    def __init__(self, session: RunSession) -> None:
+        self._session = session
+        self._checks = GuardChecks(session)
+        self._gate = ApprovalGate(session, self._checks)
+        self.stop = StopFlag()
 
     async def run(self) -> Ending:
         """Everything from where the journal stands to an ending."""
-        record, request = self._desk.record, self._desk.request
+        record, request = self._session.record, self._session.request
         if request.undo and not record.rolling_back:
             because = f"asked for by {request.by}"
-            self._desk.write(EventType.ROLLBACK_STARTED, {"because": because})
+            self._session.write(EventType.ROLLBACK_STARTED, {"because": because})
         ending = Ending("ok", ExitCode.OK)
         if not record.expired and not record.rolling_back:
             try:
@@ -44,39 +44,39 @@ class Executor:
             except RunEnds as exc:
                 ending = exc.ending
         if record.expired:
-            return await expire(self._desk)
+            return await expire(self._session)
         if record.rolling_back:
-            ending = await roll_back(self._desk)
+            ending = await roll_back(self._session)
         return await self._after_failure(ending)
 
     async def _go_forward(self) -> Ending:
-        await self._checks.check("resume" if self._desk.any_started() else "start")
-        for wave in self._desk.record.waves:
-            todo = [node for node in wave if not self._desk.record.lanes[node].result]
+        await self._checks.check("resume" if self._session.any_started() else "start")
+        for wave in self._session.record.waves:
+            todo = [node for node in wave if not self._session.record.node_runs[node].result]
             if todo:
                 self._ask_when_too_many_failed()
                 await self._walk(todo)
         return self._outcome()
 
     def _ask_when_too_many_failed(self) -> None:
-        each, results = self._desk.playbook.for_each, self._results()
+        each, results = self._session.playbook.for_each, self._results()
         if each is None:
             return
         why = too_many_failed(each, list(results), results)
         if why:
-            count = sum(result in LANE_FAILED for result in results.values())
-            may_go_on(self._desk, f"failed nodes {count}", why, f"go on after {count}")
+            count = sum(result in NODE_RUN_FAILED for result in results.values())
+            may_go_on(self._session, f"failed nodes {count}", why, f"go on after {count}")
 
     def _results(self) -> dict[str, str]:
-        return {node: lane.result for node, lane in self._desk.record.lanes.items()}
+        return {node: node_run.result for node, node_run in self._session.record.node_runs.items()}
 
     def _walker(self, node: str) -> Walker:
-        return Walker(self._desk, node, self._checks, self._gate, self.brake)
+        return Walker(self._session, node, self._checks, self._gate, self.stop)
 
     async def _walk(self, nodes: Sequence[str]) -> None:
-        """These lanes side by side; when one ends the run, the others finish their step first."""
+        """These nodes side by side; when one ends the run, the others finish their step first."""
         outcomes = await asyncio.gather(*(self._walk_one(node) for node in nodes))
-        raised = [exc for exc in outcomes if exc and not isinstance(exc, LaneStopsError)]
+        raised = [exc for exc in outcomes if exc and not isinstance(exc, NodeRunStopsError)]
         failures = [exc for exc in raised if isinstance(exc, StepFailedError)]
         for exc in raised:
             if not isinstance(exc, StepFailedError | RunEnds):
@@ -89,24 +89,24 @@ class Executor:
     async def _walk_one(self, node: str) -> Exception | None:
         try:
             await self._walker(node).walk()
-        except Exception as exc:  # noqa: BLE001 - handed on when every lane is quiet
-            self.brake.pulled = True
+        except Exception as exc:  # noqa: BLE001 - handed on when every node run is quiet
+            self.stop.run_ended = True
             return exc
         return None
 
     def _failed(self, failures: Sequence[StepFailedError]) -> Ending:
         why = "; ".join(str(exc) for exc in failures)
         stops = all(exc.step.on_failure is OnFailure.STOP for exc in failures)
-        if stops and not self._desk.anything_changed():
+        if stops and not self._session.anything_changed():
             return Ending("rolled_back", ExitCode.ROLLED_BACK, why)
         return Ending("needs_human", ExitCode.NEEDS_HUMAN, why)
 
     def _outcome(self) -> Ending:
-        """How a run ends whose lanes are all through: by the worst of them."""
+        """How a run ends whose node runs are all through: by the worst of them."""
         results = self._results()
-        if self._desk.playbook.for_each is None:
+        if self._session.playbook.for_each is None:
             return Ending("ok", ExitCode.OK)
-        failed = [node for node, result in results.items() if result in LANE_FAILED]
+        failed = [node for node, result in results.items() if result in NODE_RUN_FAILED]
         stuck = [node for node, result in results.items() if result == "needs_human"]
         why = f"{len(failed)} of {len(results)} nodes failed: {fold(failed)}" if failed else ""
         if stuck:
@@ -119,13 +119,13 @@ class Executor:
         return Ending("ok", ExitCode.OK)
 
     async def _after_failure(self, ending: Ending) -> Ending:
-        """Steps that run after a failure, in the lanes that ended the whole run."""
-        if ending.exit_code not in _FAILED or self._desk.request.undo:
+        """Steps that run after a failure, in the node runs that ended the whole run."""
+        if ending.exit_code not in _FAILED or self._session.request.undo:
             return ending
         troubles = [
             await self._walker(node).after_failure()
-            for node, lane in self._desk.record.lanes.items()
-            if lane.failed_step and not lane.result
+            for node, node_run in self._session.record.node_runs.items()
+            if node_run.failed_step and not node_run.result
         ]
         why = "; ".join([ending.why, *filter(None, troubles)])
         return Ending("needs_human", ExitCode.NEEDS_HUMAN, why) if any(troubles) else ending

@@ -1,20 +1,20 @@
 """Ask the guards during a run, write down what they said, and stop the run when one refuses."""
 
 from brctl.engine.runs.guard_facts import FORWARD_ONLY, Guarding, refusal
-from brctl.engine.runs.session import Ending, RunDesk, RunEnds
+from brctl.engine.runs.session import Ending, RunEnds, RunSession
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json
-from brctl.playbook.lanes import ONLY
+from brctl.playbook.node_runs import ONLY
 
 
 class GuardChecks:
     """The guards of one run's process."""
 
-    def __init__(self, desk: RunDesk) -> None:
-        self._desk = desk
+    def __init__(self, session: RunSession) -> None:
+        self._session = session
         self._guarding = Guarding(
-            desk.ground, desk.playbook, desk.site, desk.record, desk.request.override
+            session.ground, session.playbook, session.site, session.record, session.request.override
         )
 
     async def check(self, moment: str, *, node: str = ONLY, takes: bool = False) -> str:
@@ -26,12 +26,12 @@ class GuardChecks:
         Raises:
             RunEnds: One refuses: nothing has changed yet, or the run pauses.
         """
-        desk = self._desk
-        kinds = FORWARD_ONLY if desk.record.past_no_return(desk.playbook, node) else None
+        session = self._session
+        kinds = FORWARD_ONLY if session.record.past_no_return(session.playbook, node) else None
         if kinds is not None and takes:
             kinds |= {"blast_radius"}
         results = await self._guarding.check(
-            *desk.guarded(node), desk.takes(), kinds, desk.takes_at_once(node)
+            *session.guarded(node), session.takes(), kinds, session.takes_at_once(node)
         )
         said = refusal(results)
         rows: list[Json] = [
@@ -45,9 +45,9 @@ class GuardChecks:
             for r in results
         ]
         fields: dict[str, Json] = {"when": moment, "ok": said is None, "guards": rows}
-        desk.write(EventType.GUARDS_CHECKED, {**fields, "node": node} if node else fields)
+        session.write(EventType.GUARDS_CHECKED, {**fields, "node": node} if node else fields)
         if said is None:
             return "; ".join(r.sentence for r in results if node in r.skips)
-        if desk.anything_changed():
+        if session.anything_changed():
             raise RunEnds(Ending("waiting", ExitCode.WAITING, f"paused by {said}"))
         raise RunEnds(Ending("refused", ExitCode.REFUSED, f"refused by {said}"))

@@ -4,7 +4,7 @@ import asyncio
 
 from brctl.actions.contract import ActionFailed
 from brctl.actions.registry import ACTIONS
-from brctl.engine.runs.session import Ending, RunDesk
+from brctl.engine.runs.session import Ending, RunSession
 from brctl.model.errors import BrctlError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
@@ -15,22 +15,22 @@ from brctl.playbook.templates import expand
 HOOK_TIMEOUT_S = 30.0
 
 
-async def run_hooks(desk: RunDesk, ending: Ending) -> None:
+async def run_hooks(session: RunSession, ending: Ending) -> None:
     """Those of `always`, after those of `on_failure` when the run failed."""
     # The journal's last line is not written yet, and hooks tell how the run ends.
-    desk.site.ending = (ending.result, ending.why)
-    hooks = list(desk.playbook.always)
+    session.site.ending = (ending.result, ending.why)
+    hooks = list(session.playbook.always)
     if ending.exit_code in (ExitCode.ROLLED_BACK, ExitCode.NEEDS_HUMAN):
-        hooks = [*desk.playbook.on_failure, *hooks]
+        hooks = [*session.playbook.on_failure, *hooks]
     for hook in hooks:
-        desk.write(EventType.HOOK_RESULT, await _run(desk, hook))
+        session.write(EventType.HOOK_RESULT, await _run(session, hook))
 
 
-async def _run(desk: RunDesk, hook: Hook) -> dict[str, Json]:
+async def _run(session: RunSession, hook: Hook) -> dict[str, Json]:
     try:
-        given = expand(hook.arguments, desk.scope())
+        arguments = expand(hook.arguments, session.scope())
         async with asyncio.timeout(HOOK_TIMEOUT_S):
-            done = await ACTIONS[hook.uses].apply(desk.site, given)  # type: ignore[arg-type]  # a mapping stays one
+            done = await ACTIONS[hook.uses].apply(session.site, arguments)  # type: ignore[arg-type]  # a mapping stays one
     except (ActionFailed, BrctlError, ExpressionError, TimeoutError, OSError) as exc:
         return {"uses": hook.uses, "ok": False, "error": str(exc)}
     return {"uses": hook.uses, "ok": True, "say": done.say}

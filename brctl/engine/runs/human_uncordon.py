@@ -5,49 +5,51 @@ something, the run looks whether the nodes it cordoned still are; another person
 of its own is no uncordon.
 """
 
-from brctl.engine.runs.session import Ending, RunDesk, RunEnds
+from brctl.engine.runs.session import Ending, RunEnds, RunSession
 from brctl.model.errors import BrctlError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json, Safety, Step
-from brctl.playbook.lanes import instance_of
+from brctl.playbook.node_runs import instance_of
 from brctl.playbook.steps import StepState
 
 _TAKES, _GIVES_BACK = "node.cordon", "node.uncordon"
 
 
-class Heed:
-    """What people did to the nodes of one lane while the run went on."""
+class UncordonWatch:
+    """What people did to the nodes of one node run while the run went on."""
 
-    def __init__(self, desk: RunDesk, node: str) -> None:
-        self._desk = desk
+    def __init__(self, session: RunSession, node: str) -> None:
+        self._session = session
         self._node = node
         self._told = ""
 
     async def before(self, step: Step) -> str:
-        """Why a lane of `for_each` must not go on to this step; "" when it may.
+        """Why a node run of `for_each` must not go on to this step; "" when it may.
 
         Raises:
-            RunEnds: The run has no lanes: all of it is taken back.
+            RunEnds: The run has no node runs: all of it is taken back.
         """
         lifted = await self._lifted() if step.safety is not Safety.READ else ()
         if not lifted:
             return ""
-        why = f"somebody put {fold(lifted)} back into service while {self._desk.site.run} held it"
-        if self._desk.record.past_no_return(self._desk.playbook, self._node):
+        why = (
+            f"somebody put {fold(lifted)} back into service while {self._session.site.run} held it"
+        )
+        if self._session.record.past_no_return(self._session.playbook, self._node):
             self._tell(f"{why}; the job is stopped already, so the run brings it back all the same")
             return ""
         if self._node:
             return why
-        self._desk.write(EventType.ROLLBACK_STARTED, {"because": why})
+        self._session.write(EventType.ROLLBACK_STARTED, {"because": why})
         raise RunEnds(Ending("rolled_back", ExitCode.ROLLED_BACK, why))
 
     def _tell(self, text: str) -> None:
         """Once is enough."""
         if text != self._told:
             self._told = text
-            self._desk.write(EventType.NOTE, {"text": text})
+            self._session.write(EventType.NOTE, {"text": text})
 
     async def _lifted(self) -> tuple[str, ...]:
         mine = self._nodes_of(_TAKES, "cordoned")
@@ -55,17 +57,17 @@ class Heed:
         if not mine:
             return ()
         try:
-            cordons = await self._desk.ground.backend.cordons()
+            cordons = await self._session.ground.backend.cordons()
         except BrctlError:
             # Nobody can tell now; a step that needs the scheduler fails by itself.
             return ()
         return tuple(sorted(n for n in mine if n not in cordons or not cordons[n].lasting))
 
     def _nodes_of(self, verb: str, key: str) -> set[str]:
-        """What the steps of a verb that are done say they did, in this lane."""
+        """What the steps of a verb that are done say they did, in this node run."""
         found: list[Json] = []
-        for step in self._desk.playbook.steps:
-            record = self._desk.record.steps[instance_of(step.id, self._node)]
+        for step in self._session.playbook.steps:
+            record = self._session.record.steps[instance_of(step.id, self._node)]
             value = record.out.get(key) if step.uses == verb else None
             if record.state is StepState.DONE and isinstance(value, list):
                 found += value

@@ -19,7 +19,7 @@ from brctl.model.runs.playbook import InputType, Json, Playbook, Step
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import Demand, demands_of, strictest
 from brctl.playbook.expressions import ExpressionError, Scope, is_true
-from brctl.playbook.lanes import Waves, instance_of, waves_of
+from brctl.playbook.node_runs import Waves, instance_of, waves_of
 from brctl.playbook.overrides import Override
 from brctl.playbook.plan import (
     arguments_of,
@@ -35,7 +35,7 @@ from brctl.playbook.plan import (
 )
 from brctl.playbook.run_record import RunRecord, blank_record
 
-LANES_AT_ONCE = 8
+NODES_AT_ONCE = 8
 """Nodes of `for_each` that are planned side by side; some verbs ask the scheduler each time."""
 
 UNBORN = "R-new"
@@ -67,14 +67,14 @@ async def prepare(
     site = RunSite(ground, UNBORN, ground.state_dir)
     scope = scope_of(inputs.inputs, inputs.verdict, inputs.job, "", blank_record(playbook))
     waves = waves_of(playbook, scope)
-    lanes = [node for wave in waves for node in wave]
-    _refuse_strangers(ground, [node for node in lanes if node])
-    inputs = replace(inputs, verdicts=verdicts_of(ground.state_dir, list(filter(None, lanes))))
+    node_runs = [node for wave in waves for node in wave]
+    _refuse_strangers(ground, [node for node in node_runs if node])
+    inputs = replace(inputs, verdicts=verdicts_of(ground.state_dir, list(filter(None, node_runs))))
     blank = blank_record(playbook, waves)
     planner = _Planner(ground, site, playbook, inputs, blank)
-    planned = await asyncio.gather(*(planner.plan(node) for node in lanes))
-    steps = [step for lane in planned for step in lane]
-    taken = nodes_taken(playbook, [planner.scopes[node] for node in lanes])
+    planned = await asyncio.gather(*(planner.plan(node) for node in node_runs))
+    steps = [step for node_run in planned for step in node_run]
+    taken = nodes_taken(playbook, [planner.scopes[node] for node in node_runs])
     guarding = Guarding(ground, playbook, site, blank, override)
     guards = await guarding.check(inputs, scope, taken, at_once=planner.at_once(waves))
     steps = [_unless_passed_over(step, guards) for step in steps]
@@ -244,7 +244,7 @@ def _pause(playbook: Playbook) -> str:
 
 
 class _Planner:
-    """Plans the steps of every lane."""
+    """Plans the steps of every node run."""
 
     def __init__(
         self, ground: Ground, site: RunSite, playbook: Playbook, inputs: RunInputs, blank: RunRecord
@@ -255,7 +255,7 @@ class _Planner:
         self._inputs = inputs
         self._blank = blank
         self.scopes: dict[str, Scope] = {}
-        self._room = asyncio.Semaphore(LANES_AT_ONCE)
+        self._room = asyncio.Semaphore(NODES_AT_ONCE)
 
     async def plan(self, node: str) -> list[PlannedStep]:
         """What the steps would do for one node, or for the whole run without `for_each`."""

@@ -25,7 +25,7 @@ from brctl.engine.runs.hooks import run_hooks
 from brctl.engine.runs.run_files import (
     PLAN,
     PastResult,
-    Request,
+    RunRequest,
     frozen_playbook,
     load_inputs,
     load_request,
@@ -33,7 +33,7 @@ from brctl.engine.runs.run_files import (
     save_result,
 )
 from brctl.engine.runs.run_site import RunSite
-from brctl.engine.runs.session import Ending, RunDesk
+from brctl.engine.runs.session import Ending, RunSession
 from brctl.engine.runs.wait import WAIT_MODULE, become
 from brctl.journal.locks import LEASE_S
 from brctl.journal.store import Journal, owning, read_journal
@@ -44,18 +44,18 @@ from brctl.model.runs.event import EVENTS_VERSION, EventType
 from brctl.model.runs.playbook import Json
 from brctl.playbook.direction import may_turn
 from brctl.playbook.guards import lock_keys
-from brctl.playbook.lanes import waves_of
+from brctl.playbook.node_runs import waves_of
 from brctl.playbook.plan import nodes_named
-from brctl.playbook.run_record import lane_row, replay
+from brctl.playbook.run_record import node_run_row, replay
 from brctl.playbook.steps import StepState
 
-OpenGround = Callable[[Request], AbstractAsyncContextManager[Ground]]
+OpenGround = Callable[[RunRequest], AbstractAsyncContextManager[Ground]]
 OpenJournal = Callable[[Path], Journal]
 _SIGNALS = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
 
 
 @asynccontextmanager
-async def open_ground(request: Request) -> AsyncIterator[Ground]:
+async def open_ground(request: RunRequest) -> AsyncIterator[Ground]:
     """The context the run was started in, opened again."""
     config = Path(request.config) if request.config else None
     settings = load_settings(os.environ, request.context or None, config)
@@ -79,7 +79,7 @@ async def carry_out(
 
 
 async def _carry_out(
-    run_dir: Path, request: Request, ground: Ground, open_journal: OpenJournal
+    run_dir: Path, request: RunRequest, ground: Ground, open_journal: OpenJournal
 ) -> ExitCode:
     playbook, inputs = frozen_playbook(run_dir), load_inputs(run_dir)
     recording = read_journal(run_dir)
@@ -87,12 +87,12 @@ async def _carry_out(
     journal = open_journal(run_dir)
     digest = str(read_json(run_dir / PLAN)["digest"])
     site = RunSite(ground, run_dir.name, run_dir)
-    desk = RunDesk(ground, playbook, inputs, request, digest, journal, record, site)
+    session = RunSession(ground, playbook, inputs, request, digest, journal, record, site)
     started = ground.now()
     try:
-        _open_journal(desk, recording.damage)
+        _open_journal(session, recording.damage)
         keys = lock_keys(playbook, inputs.inputs)
-        ending = await _with_lease(desk, keys)
+        ending = await _with_lease(session, keys)
         seconds = (ground.now() - started).total_seconds()
         save_result(
             run_dir,
@@ -101,7 +101,7 @@ async def _carry_out(
                 playbook=playbook.name,
                 verdict=inputs.verdict_id,
                 nodes=nodes_named(playbook, inputs.inputs),
-                taken=desk.taken(),
+                taken=session.taken(),
                 job=str(inputs.job["name"]),
                 by=request.by,
                 result=ending.result,
@@ -109,12 +109,16 @@ async def _carry_out(
                 seconds=round(seconds, 3),
                 ended_at=ground.now(),
                 steps={name: step.state.value for name, step in record.steps.items()},
-                lanes={node: lane_row(lane) for node, lane in record.lanes.items() if node},
+                node_runs={
+                    node: node_run_row(node_run)
+                    for node, node_run in record.node_runs.items()
+                    if node
+                },
             ),
         )
         if ending.result == "ok" and inputs.verdict_id:
             close_acted_on(ground.state_dir, inputs.verdict_id, run_dir.name)
-        desk.write(
+        session.write(
             EventType.END,
             {"exit_code": int(ending.exit_code), "result": ending.result, "why": ending.why},
         )
@@ -123,82 +127,82 @@ async def _carry_out(
     return ending.exit_code
 
 
-def _open_journal(desk: RunDesk, damage: tuple[str, ...]) -> None:
-    if not desk.record.started:
-        desk.write(EventType.VERSION, {"events": EVENTS_VERSION, "brctl": __version__})
-        desk.write(
+def _open_journal(session: RunSession, damage: tuple[str, ...]) -> None:
+    if not session.record.started:
+        session.write(EventType.VERSION, {"events": EVENTS_VERSION, "brctl": __version__})
+        session.write(
             EventType.RUN_STARTED,
             {
-                "playbook": desk.playbook.name,
-                "sha256": desk.playbook.sha256,
-                "by": desk.request.by,
+                "playbook": session.playbook.name,
+                "sha256": session.playbook.sha256,
+                "by": session.request.by,
                 "pid": os.getpid(),
-                **_waves(desk),
+                **_waves(session),
             },
         )
         return
-    desk.write(
+    session.write(
         EventType.RUN_RESUMED,
         {
-            "by": desk.request.by,
+            "by": session.request.by,
             "pid": os.getpid(),
-            "forward": desk.request.forward and may_turn(desk.record),
-            "in_doubt": list(desk.record.in_state(StepState.UNCERTAIN)),
+            "forward": session.request.forward and may_turn(session.record),
+            "in_doubt": list(session.record.in_state(StepState.UNCERTAIN)),
             "damage": list(damage),
         },
     )
 
 
-def _waves(desk: RunDesk) -> dict[str, Json]:
+def _waves(session: RunSession) -> dict[str, Json]:
     """The nodes of `for_each` as they are chosen now; a resumed run keeps to them."""
-    if desk.playbook.for_each is None:
+    if session.playbook.for_each is None:
         return {}
-    return {"waves": [list(wave) for wave in waves_of(desk.playbook, desk.scope())]}
+    return {"waves": [list(wave) for wave in waves_of(session.playbook, session.scope())]}
 
 
-async def _with_lease(desk: RunDesk, keys: tuple[str, ...]) -> Ending:
+async def _with_lease(session: RunSession, keys: tuple[str, ...]) -> Ending:
     """Hold the leases while the steps run, and let go of them however it ends."""
-    executor = Executor(desk)
+    executor = Executor(session)
     try:
-        desk.lease = desk.leases.acquire(keys, desk.site.run, desk.ground.now())
+        session.lease = session.leases.acquire(keys, session.site.run, session.ground.now())
     except LockedError as exc:
         return Ending("locked", ExitCode.LOCKED, str(exc))
-    renewing = asyncio.create_task(_keep(desk))
+    renewing = asyncio.create_task(_keep(session))
     loop = asyncio.get_running_loop()
     for number, code in _SIGNALS.items():
         loop.add_signal_handler(number, _interrupt, executor, code)
     try:
         ending = await executor.run()
-        await run_hooks(desk, ending)
+        await run_hooks(session, ending)
     except LockedError as exc:
         # Fenced: another run holds our nodes now, so nothing more may be written or done.
-        desk.lease = None
+        session.lease = None
         return Ending("needs_human", ExitCode.NEEDS_HUMAN, str(exc))
     finally:
         renewing.cancel()
         await asyncio.gather(renewing, return_exceptions=True)
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
-        if desk.lease is not None:
-            desk.leases.release(desk.lease)
-            desk.lease = None
+        if session.lease is not None:
+            session.leases.release(session.lease)
+            session.lease = None
     return ending
 
 
 def _interrupt(executor: Executor, code: ExitCode) -> None:
     """Once: finish the step and stop. Twice: stop now, the step stays in doubt."""
-    if executor.brake.interrupted is not None:
+    if executor.stop.interrupted is not None:
         end_children()
         os._exit(int(code))
-    executor.brake.interrupted = code
+    executor.stop.interrupted = code
 
 
-async def _keep(desk: RunDesk) -> None:
-    while desk.lease is not None:
+async def _keep(session: RunSession) -> None:
+    while session.lease is not None:
         await asyncio.sleep(LEASE_S / 3)
         with contextlib.suppress(LockedError, OSError):
             # A lost lease shows at the next write, where it can stop the run.
-            desk.leases.renew(desk.lease, desk.ground.now())
+            session.leases.renew(session.lease, session.ground.now())
 
 
 def main(

@@ -17,10 +17,10 @@ from brctl.engine.runs.run_files import (
     INPUTS,
     PLAN,
     PLAYBOOK,
-    Approval,
+    ApprovalAnswer,
     PastResult,
-    Request,
-    add_approval,
+    RunRequest,
+    add_answer,
     frozen_playbook,
     listed_playbook,
     load_inputs,
@@ -90,7 +90,7 @@ class RunView:
         return (self.last_at - self.began_at).total_seconds()
 
 
-def create_run(ground: Ground, prepared: Prepared, request: Request) -> Path:
+def create_run(ground: Ground, prepared: Prepared, request: RunRequest) -> Path:
     """The folder of a new run with everything its process needs; nothing runs yet.
 
     Raises:
@@ -109,7 +109,7 @@ def create_run(ground: Ground, prepared: Prepared, request: Request) -> Path:
 async def start_run(
     ground: Ground,
     prepared: Prepared,
-    request: Request,
+    request: RunRequest,
     program: Sequence[str] = RUN_PROGRAM,
 ) -> Path:
     """Create a run and start its process; follow it with `journal.follow`."""
@@ -142,7 +142,7 @@ async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> None:
     await process.wait()
 
 
-async def resume(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> None:
+async def resume(run_dir: Path, request: RunRequest, program: Sequence[str] = RUN_PROGRAM) -> None:
     """Let a run go on where its journal stands."""
     save_request(run_dir, _same_world(run_dir, request))
     await spawn(run_dir, program)
@@ -174,12 +174,14 @@ def way_of(run: RunView, *, undo: bool = False, forward: bool = False) -> Direct
     return direction_of(run.playbook, run.record, wish=forward)
 
 
-async def roll_back(run_dir: Path, request: Request, program: Sequence[str] = RUN_PROGRAM) -> None:
+async def roll_back(
+    run_dir: Path, request: RunRequest, program: Sequence[str] = RUN_PROGRAM
+) -> None:
     """Take back what a run changed and nobody else changed since."""
     await resume(run_dir, replace(request, undo=True), program)
 
 
-def _same_world(run_dir: Path, request: Request) -> Request:
+def _same_world(run_dir: Path, request: RunRequest) -> RunRequest:
     """The context is the one the run was started in; an override lasts, but only its hour."""
     first = load_request(run_dir)
     override = request.override or first.override
@@ -237,7 +239,7 @@ def answer(ground: Ground, run_dir: Path, by: str, *, yes: bool, typed: str | No
     if yes and typed is not None and typed.strip() != expected:
         raise UsageError(f"type `{expected}` to approve, not `{typed}`")
     plan = _text(run.record.question, "plan")
-    add_approval(run_dir, Approval(by, ground.now(), plan, yes))
+    add_answer(run_dir, ApprovalAnswer(by, ground.now(), plan, yes))
 
 
 def why_not_answer(run_dir: Path, by: str, groups_of: GroupsOf) -> str | None:

@@ -21,7 +21,7 @@ REQUEST, APPROVALS = "request.json", "approvals.ndjson"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """Who asked for what, and how to open the same world again.
 
     Attributes:
@@ -58,7 +58,7 @@ class RunInputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class ApprovalAnswer:
     """One person's answer."""
 
     by: str
@@ -72,7 +72,7 @@ class PastResult:
     """How a run ended, for `play history` and the guards that look back.
 
     Attributes:
-        lanes: What became of each node of `for_each`.
+        node runs: What became of each node of `for_each`.
     """
 
     run: str
@@ -87,7 +87,7 @@ class PastResult:
     seconds: float
     ended_at: datetime
     steps: Mapping[str, str] = field(default_factory=dict)
-    lanes: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    node_runs: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
 
 
 def write_json(path: Path, value: Json) -> None:
@@ -106,7 +106,7 @@ def read_json(path: Path) -> dict[str, Json]:
     return value
 
 
-def save_request(run_dir: Path, request: Request) -> None:
+def save_request(run_dir: Path, request: RunRequest) -> None:
     """Leave for the run's process what it was asked."""
     write_json(
         run_dir / REQUEST,
@@ -123,11 +123,11 @@ def save_request(run_dir: Path, request: Request) -> None:
     )
 
 
-def load_request(run_dir: Path) -> Request:
+def load_request(run_dir: Path) -> RunRequest:
     """What the run was asked last."""
     row = read_json(run_dir / REQUEST)
     row["override"] = _read_override(row.get("override"))  # type: ignore[assignment]  # read now
-    return Request(**row)  # type: ignore[arg-type]  # written by save_request
+    return RunRequest(**row)  # type: ignore[arg-type]  # written by save_request
 
 
 def _override_document(override: Override | None) -> Json:
@@ -228,7 +228,7 @@ def plan_document(plan: Plan) -> dict[str, Json]:
     }
 
 
-def add_approval(run_dir: Path, approval: Approval) -> None:
+def add_answer(run_dir: Path, approval: ApprovalAnswer) -> None:
     """Leave an answer for the run's process to find."""
     line = {
         "by": approval.by,
@@ -244,14 +244,16 @@ def add_approval(run_dir: Path, approval: Approval) -> None:
         os.close(descriptor)
 
 
-def load_approvals(run_dir: Path) -> tuple[Approval, ...]:
+def load_answers(run_dir: Path) -> tuple[ApprovalAnswer, ...]:
     """Every answer given so far; a torn line is no answer."""
     path = run_dir / APPROVALS
     found = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
             row = json.loads(line)
-            answer = Approval(row["by"], parse_rfc3339(row["at"]), row["plan"], row["yes"] is True)
+            answer = ApprovalAnswer(
+                row["by"], parse_rfc3339(row["at"]), row["plan"], row["yes"] is True
+            )
         except (ValueError, KeyError, TypeError):
             continue
         found.append(answer)
@@ -275,7 +277,7 @@ def save_result(run_dir: Path, result: PastResult) -> None:
             "seconds": result.seconds,
             "ended_at": rfc3339(result.ended_at),
             "steps": dict(result.steps),
-            **({"lanes": dict(result.lanes)} if result.lanes else {}),
+            **({"lanes": dict(result.node_runs)} if result.node_runs else {}),
         },
     )
 
@@ -288,4 +290,5 @@ def load_result(run_dir: Path) -> PastResult | None:
     row["ended_at"] = parse_rfc3339(str(row["ended_at"]))  # type: ignore[assignment]  # a moment now
     for key in ("nodes", "taken"):
         row[key] = tuple(row[key])  # type: ignore[arg-type]  # a list, written by save_result
+    row["node_runs"] = row.pop("lanes", {})
     return PastResult(**row)  # type: ignore[arg-type]  # written by save_result

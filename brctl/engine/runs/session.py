@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brctl.engine.runs.context import Ground
-from brctl.engine.runs.run_files import Request, RunInputs
+from brctl.engine.runs.run_files import RunInputs, RunRequest
 from brctl.engine.runs.run_site import RunSite
 from brctl.journal.locks import Lease, Leases
 from brctl.journal.store import Journal
@@ -13,7 +13,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json, Playbook, Safety
 from brctl.playbook.expressions import Scope
-from brctl.playbook.lanes import ONLY, narrowed
+from brctl.playbook.node_runs import ONLY, narrowed
 from brctl.playbook.plan import gives_back, nodes_taken, scope_of
 from brctl.playbook.run_record import RunRecord, apply_event
 from brctl.playbook.steps import StepState
@@ -38,7 +38,7 @@ class RunEnds(Exception):  # noqa: N818 - an outcome that stops the loop, not a 
         self.ending = ending
 
 
-class RunDesk:
+class RunSession:
     """One run in one process; the journal is open and the run is owned."""
 
     def __init__(
@@ -46,7 +46,7 @@ class RunDesk:
         ground: Ground,
         playbook: Playbook,
         inputs: RunInputs,
-        request: Request,
+        request: RunRequest,
         digest: str,
         journal: Journal,
         record: RunRecord,
@@ -86,27 +86,27 @@ class RunDesk:
 
     def guarded(self, node: str) -> tuple[RunInputs, Scope]:
         """What a guard looks at: one node of `for_each`, or all that are not through yet."""
-        lanes = self.record.lanes
-        keep = {node} if node else {n for n, lane in lanes.items() if not lane.result}
+        node_runs = self.record.node_runs
+        keep = {node} if node else {n for n, node_run in node_runs.items() if not node_run.result}
         inputs = replace(
-            self.inputs, inputs=narrowed(self.playbook, self.inputs.inputs, keep, lanes)
+            self.inputs, inputs=narrowed(self.playbook, self.inputs.inputs, keep, node_runs)
         )
         return inputs, self._scope_with(inputs, ONLY)
 
     def takes(self) -> tuple[str, ...]:
-        """The nodes this run takes out of service, of all its lanes."""
-        return nodes_taken(self.playbook, (self.scope(node) for node in self.record.lanes))
+        """The nodes this run takes out of service, of all its node runs."""
+        return nodes_taken(self.playbook, (self.scope(node) for node in self.record.node_runs))
 
     def takes_at_once(self, node: str) -> Batches:
-        """The same by batch, of the lanes that are not through: all batches, or this node's."""
+        """The same by batch, of the node runs that are not through: all batches, or this node's."""
         if not gives_back(self.playbook):
             return ()
         waves = [wave for wave in self.record.waves if node in ("", *wave)]
-        open_lanes = [[n for n in wave if not self.record.lanes[n].result] for wave in waves]
+        open_runs = [[n for n in wave if not self.record.node_runs[n].result] for wave in waves]
         return tuple(
-            nodes_taken(self.playbook, (self.scope(n) for n in lanes))
-            for lanes in open_lanes
-            if lanes
+            nodes_taken(self.playbook, (self.scope(n) for n in node_runs))
+            for node_runs in open_runs
+            if node_runs
         )
 
     def since(self, started: datetime) -> float:

@@ -1,22 +1,22 @@
-"""Take one lane through the steps: one node of `for_each`, or the whole run without it."""
+"""Take one node run through the steps: one node of `for_each`, or the whole run without it."""
 
 import asyncio
 from dataclasses import dataclass
 
 from brctl.engine.runs.approve import pass_gate
-from brctl.engine.runs.attempt import Attempting, StepFailedError
+from brctl.engine.runs.attempt import StepAttempts, StepFailedError
 from brctl.engine.runs.guard_checks import GuardChecks
-from brctl.engine.runs.human_uncordon import Heed
+from brctl.engine.runs.human_uncordon import UncordonWatch
 from brctl.engine.runs.node_facts import facts_for
 from brctl.engine.runs.plan import skip_reason
-from brctl.engine.runs.session import Ending, RunDesk, RunEnds
-from brctl.engine.runs.undo import take_back_lane
+from brctl.engine.runs.session import Ending, RunEnds, RunSession
+from brctl.engine.runs.undo import take_back_node
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import OnFailure, Safety, Step
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.playbook.expressions import ExpressionError
-from brctl.playbook.lanes import instance_of
+from brctl.playbook.node_runs import instance_of
 from brctl.playbook.plan import takes_found_nodes
 from brctl.playbook.run_record import TAKEN_BACK
 from brctl.playbook.steps import StepState
@@ -27,99 +27,106 @@ _BEFORE = (StepState.PENDING, StepState.FAILED, *TAKEN_BACK)
 """States in which a step is still to be done."""
 
 
-class LaneStopsError(Exception):
-    """Another lane ended the run; this one has finished its step."""
+class NodeRunStopsError(Exception):
+    """Another node run ended the run; this one has finished its step."""
 
 
 @dataclass(slots=True)
-class Brake:
-    """Stops every lane after its current step.
+class StopFlag:
+    """Stops every node run after its current step.
 
     Attributes:
         interrupted: A signal asked for it.
-        pulled: Another lane ended the run.
+        run_ended: Another node run ended the run.
     """
 
     interrupted: ExitCode | None = None
-    pulled: bool = False
+    run_ended: bool = False
 
     def check(self) -> None:
         """Go on, or stop here."""
         if self.interrupted is not None:
             ending = Ending("interrupted", self.interrupted, "stopped after the current step")
             raise RunEnds(ending)
-        if self.pulled:
-            raise LaneStopsError
+        if self.run_ended:
+            raise NodeRunStopsError
 
 
-class LaneCancelledError(Exception):
+class NodeRunCancelledError(Exception):
     """A person took the matter of this node into their own hands."""
 
 
-class Gate:
+class ApprovalGate:
     """The approval before one step. Given once, it holds for every node: all were in the plan."""
 
-    def __init__(self, desk: RunDesk, checks: GuardChecks) -> None:
-        self._desk = desk
+    def __init__(self, session: RunSession, checks: GuardChecks) -> None:
+        self._session = session
         self._checks = checks
         self._one_at_a_time = asyncio.Lock()
         self._passed = False
 
-    async def pass_before(self, step: Step, node: str, brake: Brake) -> None:
-        """Let a lane through to this step.
+    async def pass_before(self, step: Step, node: str, stop: StopFlag) -> None:
+        """Let a node run through to this step.
 
         Raises:
             RunEnds: The run must wait for people, or they said no.
         """
-        approval, steps = self._desk.playbook.approval, self._desk.record.steps
+        approval, steps = self._session.playbook.approval, self._session.record.steps
         waiting = steps[instance_of(step.id, node)].state in _BEFORE
         if approval is None or step.id != approval.gate_before or not waiting:
             return
         async with self._one_at_a_time:
-            brake.check()
-            open_already = self._passed or self._another_lane_is_through(step, node)
-            if not open_already and await pass_gate(self._desk, step):
+            stop.check()
+            open_already = self._passed or self._another_node_is_through(step, node)
+            if not open_already and await pass_gate(self._session, step):
                 await self._checks.check("after approval")
             self._passed = True
 
-    def _another_lane_is_through(self, step: Step, node: str) -> bool:
-        names = (instance_of(step.id, other) for other in self._desk.record.lanes if other != node)
-        return any(self._desk.record.steps[name].attempts for name in names)
+    def _another_node_is_through(self, step: Step, node: str) -> bool:
+        names = (
+            instance_of(step.id, other) for other in self._session.record.node_runs if other != node
+        )
+        return any(self._session.record.steps[name].attempts for name in names)
 
 
 class Walker:
-    """One lane."""
+    """One node run."""
 
     def __init__(
-        self, desk: RunDesk, node: str, checks: GuardChecks, gate: Gate, brake: Brake
+        self,
+        session: RunSession,
+        node: str,
+        checks: GuardChecks,
+        gate: ApprovalGate,
+        stop: StopFlag,
     ) -> None:
-        self._desk = desk
+        self._session = session
         self._node = node
         self._checks = checks
         self._gate = gate
-        self._brake = brake
-        self._lane = desk.record.lanes[node]
-        self._heed = Heed(desk, node)
+        self._stop = stop
+        self._node_run = session.record.node_runs[node]
+        self._uncordons = UncordonWatch(session, node)
 
     async def walk(self) -> None:
-        """Every step from where the journal stands to the end of the lane.
+        """Every step from where the journal stands to the end of the node run.
 
         Raises:
             StepFailedError: A step failed, and that ends the whole run.
             RunEnds: The run must wait, or was interrupted.
         """
-        if self._lane.given_up:
+        if self._node_run.given_up:
             return await self._give_up()
-        if self._node and not self._lane.started_at:
-            now = rfc3339(self._desk.ground.now())
-            self._desk.write(E.NODE_STARTED, {"node": self._node, "started_at": now})
+        if self._node and not self._node_run.started_at:
+            now = rfc3339(self._session.ground.now())
+            self._session.write(E.NODE_STARTED, {"node": self._node, "started_at": now})
         try:
             passed_over = await self._steps()
         except StepFailedError as failed:
             if failed.step.on_failure is not OnFailure.NEXT_NODE:
                 raise
             await self._give_up()
-        except LaneCancelledError as cancelled:
+        except NodeRunCancelledError as cancelled:
             await self._cancel(str(cancelled))
         else:
             self._end("skipped" if passed_over else "ok", passed_over)
@@ -130,26 +137,27 @@ class Walker:
             why = await self._checks.check(f"before {self._node}", node=self._node)
             if why and not self._begun():
                 return why
-        for step in self._desk.playbook.steps:
+        for step in self._session.playbook.steps:
             if step.after == AFTER_FAILURE:
                 self._skip(step, "no step failed")
                 continue
-            await self._gate.pass_before(step, self._node, self._brake)
-            await self._take(step)
-            self._brake.check()
+            await self._gate.pass_before(step, self._node, self._stop)
+            await self._run_step(step)
+            self._stop.check()
         return ""
 
     def _begun(self) -> bool:
-        steps = self._desk.record.steps
+        steps = self._session.record.steps
         return any(
-            steps[instance_of(step.id, self._node)].attempts for step in self._desk.playbook.steps
+            steps[instance_of(step.id, self._node)].attempts
+            for step in self._session.playbook.steps
         )
 
     async def _give_up(self) -> None:
         """Take this node's changes back and do what follows a failure; the others go on."""
-        why = await take_back_lane(self._desk, self._node)
+        why = await take_back_node(self._session, self._node)
         why = "; ".join(filter(None, (why, await self.after_failure())))
-        failed = f"{self._lane.failed_step}: {self._lane.failed_error}"
+        failed = f"{self._node_run.failed_step}: {self._node_run.failed_error}"
         if why:
             self._end("needs_human", f"{failed}; {why}")
         else:
@@ -157,40 +165,40 @@ class Walker:
 
     async def _cancel(self, why: str) -> None:
         """Nothing more is done to this node, and what this run did to it is taken back."""
-        for step in self._desk.playbook.steps:
+        for step in self._session.playbook.steps:
             self._skip(step, why)
-        stuck = await take_back_lane(self._desk, self._node)
+        stuck = await take_back_node(self._session, self._node)
         self._end("needs_human" if stuck else "skipped", f"{why}; {stuck}" if stuck else why)
 
     def _end(self, result: str, why: str) -> None:
         if not self._node:
             return
-        began = parse_rfc3339(self._lane.started_at)
+        began = parse_rfc3339(self._node_run.started_at)
         fields = {"node": self._node, "result": result, "why": why}
-        step = self._lane.failed_step
-        self._desk.write(
-            E.NODE_ENDED, {**fields, "failed_step": step, "seconds": self._desk.since(began)}
+        step = self._node_run.failed_step
+        self._session.write(
+            E.NODE_ENDED, {**fields, "failed_step": step, "seconds": self._session.since(began)}
         )
 
     async def after_failure(self) -> str:
         """The steps behind the failed one that ask for it; says which of them failed, or ""."""
-        ids = [step.id for step in self._desk.playbook.steps]
-        for step in self._desk.playbook.steps[ids.index(self._lane.failed_step) + 1 :]:
+        ids = [step.id for step in self._session.playbook.steps]
+        for step in self._session.playbook.steps[ids.index(self._node_run.failed_step) + 1 :]:
             if step.after != AFTER_SUCCESS:
                 try:
-                    await self._take(step, afterwards=True)
+                    await self._run_step(step, afterwards=True)
                 except StepFailedError as failed:
                     return str(failed)
         return ""
 
-    async def _take(self, step: Step, *, afterwards: bool = False) -> None:
+    async def _run_step(self, step: Step, *, afterwards: bool = False) -> None:
         name = instance_of(step.id, self._node)
-        record = self._desk.record.steps[name]
-        attempting = Attempting(self._desk, step, self._node, afterwards=afterwards)
+        record = self._session.record.steps[name]
+        attempts = StepAttempts(self._session, step, self._node, afterwards=afterwards)
         if record.state is StepState.UNCERTAIN:
-            await attempting.settle()
+            await attempts.settle()
         over = record.state in (StepState.DONE, StepState.SKIPPED)
-        if over or name in self._desk.record.forgiven:
+        if over or name in self._session.record.forgiven:
             return
         reason = await self._reason_to_skip(step)
         if reason is not None and record.state is StepState.PENDING:
@@ -199,21 +207,21 @@ class Walker:
         takes = takes_found_nodes(step)
         if step.safety in (Safety.DISRUPTIVE, Safety.DESTRUCTIVE) or takes:
             await self._checks.check(f"before {name}", node=self._node, takes=takes)
-        why = "" if afterwards else await self._heed.before(step)
+        why = "" if afterwards else await self._uncordons.before(step)
         if why:
-            raise LaneCancelledError(why)
-        await attempting.run()
+            raise NodeRunCancelledError(why)
+        await attempts.run()
 
     async def _reason_to_skip(self, step: Step) -> str | None:
         if self._node:
-            facts = await facts_for(self._desk.ground, step, self._node)
-            self._desk.facts[self._node] = facts
+            facts = await facts_for(self._session.ground, step, self._node)
+            self._session.facts[self._node] = facts
         try:
-            return skip_reason(step, self._desk.scope(self._node))
+            return skip_reason(step, self._session.scope(self._node))
         except ExpressionError as exc:
             return f"its condition cannot be evaluated: {exc}"
 
     def _skip(self, step: Step, why: str) -> None:
         name = instance_of(step.id, self._node)
-        if self._desk.record.steps[name].state is StepState.PENDING:
-            self._desk.write(E.STEP_SKIPPED, {"step": name, "why": why})
+        if self._session.record.steps[name].state is StepState.PENDING:
+            self._session.write(E.STEP_SKIPPED, {"step": name, "why": why})

@@ -123,7 +123,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class ApprovalSpec:
     """Before which step people are asked, how many, and what silence means."""
 
     gate_before: str
@@ -218,7 +218,7 @@ class Playbook:
     min_confidence: Confidence = Confidence.HIGH
     inputs: Mapping[str, InputSpec] = field(default_factory=dict)
     guards: tuple[GuardSpec, ...] = ()
-    approval: Approval | None = None
+    approval: ApprovalSpec | None = None
     for_each: ForEach | None = None
     on_failure: tuple[Hook, ...] = ()
     always: tuple[Hook, ...] = ()

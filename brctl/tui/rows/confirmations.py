@@ -7,7 +7,7 @@ from brctl.model.nodeset import fold
 from brctl.model.runs.plan import GuardResult, Plan
 from brctl.model.runs.playbook import Safety
 from brctl.model.units import describe_duration
-from brctl.playbook.lanes import instance_of, split_instance
+from brctl.playbook.node_runs import instance_of, split_instance
 from brctl.tui.rows.row import Row, Span, Tone, blank, heading, paragraph, place_of, row, safe
 from brctl.tui.rows.run_rows import run_rows
 from brctl.tui.rows.times import Times

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Safety
-from brctl.playbook.lanes import split_instance
+from brctl.playbook.node_runs import split_instance
 from brctl.playbook.steps import StepState
 from brctl.tui.rows.row import (
     Row,
@@ -20,7 +20,7 @@ from brctl.tui.rows.row import (
     table,
 )
 from brctl.tui.rows.times import Times
-from brctl.tui.session.facts import LaneFact, RunFact, StepFact
+from brctl.tui.session.facts import NodeRunFact, RunFact, StepFact
 
 WORDS: Mapping[StepState, Span] = {
     StepState.PENDING: (".       ", Tone.DIM),
@@ -34,7 +34,7 @@ WORDS: Mapping[StepState, Span] = {
     StepState.UNDO_FAILED: ("NOT UNDONE", Tone.CRIT),
 }
 
-LANE_TONES: Mapping[str, Tone] = {
+NODE_RUN_TONES: Mapping[str, Tone] = {
     "ok": Tone.SPARE, "running": Tone.WARN, "failed": Tone.CORDON, "needs_human": Tone.CRIT,
 }  # fmt: skip
 
@@ -81,7 +81,7 @@ def run_rows(run: RunFact, width: int, times: Times) -> list[Row]:
         (run.state.upper(), STATE_TONES.get(run.state, Tone.UNKNOWN)),
     )  # fmt: skip
     rows = [head, *_standing(run, width), blank()]
-    rows += _lanes(run) if run.lanes else _steps(run, run.steps)
+    rows += _node_runs(run) if run.node_runs else _steps(run, run.steps)
     rows += [blank(), heading("GUARDS, as last checked"), *_guards(run, width)]
     return rows
 
@@ -105,27 +105,29 @@ def _standing(run: RunFact, width: int) -> list[Row]:
     return rows
 
 
-def _lanes(run: RunFact) -> list[Row]:
+def _node_runs(run: RunFact) -> list[Row]:
     """One line per node, then the steps of those that are not well through."""
-    rows = [heading("NODES"), *(_lane(lane, run) for lane in run.lanes)]
-    for lane in run.lanes:
-        if lane.started and lane.result not in ("ok", "skipped"):
-            steps = [step for step in run.steps if split_instance(step.id)[1] == lane.node]
-            rows += [blank(), heading(safe(lane.node, 60)), *_steps(run, steps)]
+    rows = [heading("NODES"), *(_node_run(node_run, run) for node_run in run.node_runs)]
+    for node_run in run.node_runs:
+        if node_run.started and node_run.result not in ("ok", "skipped"):
+            steps = [step for step in run.steps if split_instance(step.id)[1] == node_run.node]
+            rows += [blank(), heading(safe(node_run.node, 60)), *_steps(run, steps)]
     return rows
 
 
-def _lane(lane: LaneFact, run: RunFact) -> Row:
-    word, tone = lane.result or ("running" if lane.started and run.alive else "."), Tone.DIM
-    tone = LANE_TONES.get(word, tone)
-    took = f"{lane.seconds:6.1f} s  " if lane.result else "          "
+def _node_run(node_run: NodeRunFact, run: RunFact) -> Row:
+    word, tone = node_run.result or ("running" if node_run.started and run.alive else "."), Tone.DIM
+    tone = NODE_RUN_TONES.get(word, tone)
+    took = f"{node_run.seconds:6.1f} s  " if node_run.result else "          "
     at_step = (
-        f"at {lane.at_step}  " if lane.at_step and lane.result not in ("ok", "skipped") else ""
+        f"at {node_run.at_step}  "
+        if node_run.at_step and node_run.result not in ("ok", "skipped")
+        else ""
     )
-    key = f"lane:{run.name}:{lane.node}"
+    key = f"node-run:{run.name}:{node_run.node}"
     return row(
-        (f"{word:12.12}", tone), f"{safe(lane.node, 24):24} ", (took, Tone.DIM), at_step,
-        safe(lane.why, 300), key=key,
+        (f"{word:12.12}", tone), f"{safe(node_run.node, 24):24} ", (took, Tone.DIM), at_step,
+        safe(node_run.why, 300), key=key,
     )  # fmt: skip
 
 

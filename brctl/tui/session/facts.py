@@ -85,7 +85,7 @@ class StepFact:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneFact:
+class NodeRunFact:
     """What became of one node of a playbook that runs once per node.
 
     Attributes:
@@ -134,7 +134,7 @@ class RunFact:
     job: str = ""
     nodes: tuple[str, ...] = ()
     steps: tuple[StepFact, ...] = ()
-    lanes: tuple[LaneFact, ...] = ()
+    node_runs: tuple[NodeRunFact, ...] = ()
     guards: tuple[GuardFact, ...] = ()
     gate: str = ""
     words: str = ""

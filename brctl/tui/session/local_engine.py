@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from brctl.backends.contract import Cordon
     from brctl.engine.controller.wiring import World
     from brctl.engine.runs.plan import Prepared
-    from brctl.engine.runs.run_files import Request
+    from brctl.engine.runs.run_files import RunRequest
 
 _HEAVY = (
     "brctl.engine.controller.wiring",
@@ -161,11 +161,13 @@ class LocalEngine:
         self._refuse_readonly()
         await roll_back(find_run(world.state_dir, run), self._request())
 
-    def _request(self, typed: str | None = None) -> "Request":
-        from brctl.engine.runs.run_files import Request
+    def _request(self, typed: str | None = None) -> "RunRequest":
+        from brctl.engine.runs.run_files import RunRequest
 
         config = self._settings.config_file
-        return Request(person(), self._settings.context, str(config) if config else "", typed=typed)
+        return RunRequest(
+            person(), self._settings.context, str(config) if config else "", typed=typed
+        )
 
     async def in_terminal(self, words: Sequence[str]) -> int:
         argv = own_program("brctl", *words, "--context", self._settings.context)

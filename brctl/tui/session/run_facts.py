@@ -14,11 +14,11 @@ from brctl.journal.store import Recording, read_journal
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Arguments, Json, Playbook
 from brctl.model.units import parse_rfc3339
-from brctl.playbook.lanes import instance_of
+from brctl.playbook.node_runs import instance_of
 from brctl.playbook.plan import nodes_named
 from brctl.playbook.run_record import RunRecord, replay
 from brctl.playbook.steps import StepState
-from brctl.tui.session.facts import GuardFact, LaneFact, RunFact, StepFact
+from brctl.tui.session.facts import GuardFact, NodeRunFact, RunFact, StepFact
 
 
 def read_run(run_dir: Path, *, alive: bool) -> RunFact:
@@ -44,7 +44,7 @@ def read_run(run_dir: Path, *, alive: bool) -> RunFact:
         job=str(inputs.job.get("name") or ""),
         nodes=nodes_named(playbook, inputs.inputs),
         steps=_steps(playbook, record, recording, alive=alive),
-        lanes=_lanes(record),
+        node_runs=_node_runs(record),
         guards=_guards(recording, run_dir),
         gate=playbook.approval.gate_before if playbook.approval else "",
         words=_text(record.question, "answer"),
@@ -92,11 +92,13 @@ def _steps(
     return tuple(facts)
 
 
-def _lanes(record: RunRecord) -> tuple[LaneFact, ...]:
+def _node_runs(record: RunRecord) -> tuple[NodeRunFact, ...]:
     return tuple(
-        LaneFact(node, lane.result, bool(lane.started_at), lane.failed_step or _at(record, node),
-                 lane.why, lane.seconds)
-        for node, lane in record.lanes.items()
+        NodeRunFact(
+            node, node_run.result, bool(node_run.started_at),
+            node_run.failed_step or _at(record, node), node_run.why, node_run.seconds,
+        )
+        for node, node_run in record.node_runs.items()
         if node
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from brctl.model.nodeset import fold, natural_key
 from brctl.model.runs.playbook import Json
-from brctl.playbook.lanes import ONLY, instance_of
+from brctl.playbook.node_runs import ONLY, instance_of
 from brctl.playbook.run_record import RunRecord
 from brctl.view.notices.notice import RunFacts
 from brctl.view.redact import redact
@@ -17,9 +17,9 @@ COLUMNS = ("node", "result", "failed_step", "why", "ticket", "seconds")
 def report_rows(facts: RunFacts) -> list[Mapping[str, Json]]:
     """One row a node, in the order people count them."""
     record = facts.record
-    if set(record.lanes) <= {ONLY}:
+    if set(record.node_runs) <= {ONLY}:
         return [_whole_run(facts)]
-    return [_row(record, node) for node in sorted(record.lanes, key=natural_key)]
+    return [_row(record, node) for node in sorted(record.node_runs, key=natural_key)]
 
 
 def _whole_run(facts: RunFacts) -> Mapping[str, Json]:
@@ -36,14 +36,14 @@ def _whole_run(facts: RunFacts) -> Mapping[str, Json]:
 
 
 def _row(record: RunRecord, node: str) -> Mapping[str, Json]:
-    lane = record.lanes[node]
+    node_run = record.node_runs[node]
     return {
         "node": node,
-        "result": lane.result or "not reached",
-        "failed_step": lane.failed_step or "-",
-        "why": lane.why or lane.failed_error or "-",
+        "result": node_run.result or "not reached",
+        "failed_step": node_run.failed_step or "-",
+        "why": node_run.why or node_run.failed_error or "-",
         "ticket": _ticket(record, node),
-        "seconds": round(lane.seconds, 1),
+        "seconds": round(node_run.seconds, 1),
     }
 
 

@@ -18,7 +18,7 @@ from brctl.model.notice import (
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.verdict import Verdict
-from brctl.playbook.lanes import split_instance
+from brctl.playbook.node_runs import split_instance
 from brctl.playbook.run_record import RunRecord
 from brctl.playbook.steps import StepState
 

@@ -7,8 +7,8 @@ from brctl.model.nodeset import fold
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Arguments, Json, Playbook
 from brctl.model.units import describe_duration, rfc3339
-from brctl.playbook.lanes import split_instance
-from brctl.playbook.run_record import RunRecord, lane_row
+from brctl.playbook.node_runs import split_instance
+from brctl.playbook.run_record import RunRecord, node_run_row
 from brctl.playbook.steps import StepState
 from brctl.view.notices.page import Json as PageJson
 from brctl.view.notices.page import Page
@@ -128,26 +128,30 @@ def run_page(
             "seconds": round(seconds, 3),
             "started_at": rfc3339(events[0].at) if events else None,
             "steps": [_step_document(playbook, name, record, events) for name in record.steps],
-            "nodes": [{"node": n, **lane_row(lane)} for n, lane in record.lanes.items() if n],
+            "nodes": [
+                {"node": n, **node_run_row(node_run)}
+                for n, node_run in record.node_runs.items()
+                if n
+            ],
             "damage": list(damage),
         }
     }
     lines = [f"{run}  {playbook.name}"]
     lines += [line for event in events if (line := event_line(playbook, event))]
-    lines += lane_lines(record)
+    lines += node_run_lines(record)
     lines += [f"damaged: {printable(text)}" for text in damage]
     lines.append(ending_line(run, state, why, seconds))
     rows: list[Mapping[str, PageJson]] = [event_row(event) for event in events]
     return Page("Run", body, "\n".join(lines), code, (run,), tuple(rows), _next(run, state, record))
 
 
-def lane_lines(record: RunRecord) -> list[str]:
+def node_run_lines(record: RunRecord) -> list[str]:
     """What became of the nodes of `for_each`, those alike in one line."""
     alike: dict[tuple[str, str], list[str]] = {}
-    for node, lane in record.lanes.items():
-        result = lane.result or ("started" if lane.started_at else "to do")
+    for node, node_run in record.node_runs.items():
+        result = node_run.result or ("started" if node_run.started_at else "to do")
         if node:
-            alike.setdefault((result, lane.why), []).append(node)
+            alike.setdefault((result, node_run.why), []).append(node)
     rows = [[result, fold(nodes), printable(why)] for (result, why), nodes in alike.items()]
     return columns(rows).splitlines() if rows else []
 

@@ -10,7 +10,7 @@ from brctl.engine.incidents.timeline import load_incidents, pick_incident
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import create_run
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.incident_notes import add_note
 from brctl.journal.store import read_journal
 from brctl.library.playbooks import load_playbook
@@ -28,7 +28,7 @@ def swapped(folder: Path) -> tuple[FakeGround, Path]:
     save_new(ground.state_dir, example_verdict())
     playbook = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
     prepared = asyncio.run(prepare(ground, playbook, example_verdict()))
-    run_dir = create_run(ground, prepared, Request(by="oncall"))
+    run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
 
     assert carry(ground, run_dir) is ExitCode.OK
     return ground, run_dir

@@ -12,7 +12,7 @@ import pytest
 from brctl.engine.incidents.notify_runs import tell_lost, tell_progress, tell_verdicts
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import create_run
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import Journal, read_journal
 from brctl.library.notify_settings import NotifySettings, Sink
 from brctl.library.playbooks import load_playbook
@@ -44,7 +44,7 @@ def settings(folder: Path, server: HttpSink, deadline_s: float = 3.0) -> NotifyS
 
 def swap(ground: FakeGround) -> tuple[ExitCode, Path]:
     prepared = asyncio.run(prepare(ground, SWAP, example_verdict()))
-    run_dir = create_run(ground, prepared, Request(by="oncall"))
+    run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
     return carry(ground, run_dir), run_dir
 
 
@@ -84,7 +84,7 @@ def test_a_run_that_waits_asks_for_its_approval_on_the_page(
     unsure = replace(example_verdict(), probability=0.7)
     ground.known_verdict = unsure
     prepared = asyncio.run(prepare(ground, SWAP, unsure))
-    run_dir = create_run(ground, prepared, Request(by="oncall"))
+    run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
 
     assert carry(ground, run_dir) is ExitCode.WAITING
     (page,) = [b for b in server.bodies if b.get("event_action") == "trigger"]
@@ -154,7 +154,7 @@ async def test_a_run_whose_process_died_is_told_by_the_next_sweep_once(
     """Nobody else would: the process that tells how a run ends is gone."""
     ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
     prepared = await prepare(ground, SWAP, example_verdict())
-    run_dir = create_run(ground, prepared, Request(by="oncall"))
+    run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
     await tell_lost(ground, ground.state_dir, print)
     assert server.requests == []
     journal = Journal(run_dir)

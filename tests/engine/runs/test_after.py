@@ -7,7 +7,7 @@ import pytest
 
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import create_run, view
-from brctl.engine.runs.run_files import Request, save_request
+from brctl.engine.runs.run_files import RunRequest, save_request
 from brctl.journal.store import read_journal
 from brctl.library.playbooks import read_playbook
 from brctl.model.exit_codes import ExitCode
@@ -51,7 +51,9 @@ def start(folder: Path, *, sick: bool, text: str = TICKET) -> tuple[FakeGround, 
     with ground.world.change() as data:
         data["sick"] = ["n1"] if sick else []
     playbook = read_playbook(text.replace("%s", str(folder)).encode(), "ticket.yaml")
-    run_dir = create_run(ground, asyncio.run(prepare(ground, playbook)), Request("ann", yes=True))
+    run_dir = create_run(
+        ground, asyncio.run(prepare(ground, playbook)), RunRequest("ann", yes=True)
+    )
     return ground, run_dir, carry(ground, run_dir)
 
 
@@ -104,7 +106,7 @@ def test_cut_off_while_rolling_back_it_still_opens_the_one_ticket(
 def test_a_person_who_takes_a_run_back_opens_no_ticket(tmp_path: Path) -> None:
     """Nothing failed; somebody changed their mind."""
     ground, run_dir, _ = start(tmp_path, sick=False)
-    save_request(run_dir, Request("ann", undo=True))
+    save_request(run_dir, RunRequest("ann", undo=True))
     assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
     assert tickets(tmp_path) == ["tidy"]
 

@@ -16,7 +16,7 @@ from brctl.actions.child import end_children
 from brctl.actions.contract import ActionFailed, FailureKind, NothingDone
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import answer, create_run, view
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.engine.runs.run_site import RunSite
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
@@ -78,7 +78,7 @@ def start(ground: FakeGround, playbook: Playbook, **values: Json) -> tuple[Path,
     with ground.world.change() as data:
         data["dead"] = []
     prepared = asyncio.run(prepare(ground, playbook, None, values))
-    run_dir = create_run(ground, prepared, Request("ann", yes=True))
+    run_dir = create_run(ground, prepared, RunRequest("ann", yes=True))
     return run_dir, carry(ground, run_dir)
 
 

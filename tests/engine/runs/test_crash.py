@@ -8,7 +8,7 @@ import pytest
 
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import create_run
-from brctl.engine.runs.run_files import Request, frozen_playbook, save_request
+from brctl.engine.runs.run_files import RunRequest, frozen_playbook, save_request
 from brctl.journal.store import read_journal
 from brctl.library.playbooks import load_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
@@ -18,7 +18,7 @@ from brctl.playbook.steps import StepState
 from tests.fakes import run_fake_world
 from tests.fakes.ground import example_verdict, fake_ground
 
-REQUEST = Request(by="oncall")
+REQUEST = RunRequest(by="oncall")
 
 
 def new_run(folder: Path) -> Path:
@@ -221,7 +221,7 @@ def new_rolling(folder: Path) -> Path:
         data["dead"] = []
     playbook = read_playbook(ROLLING, "rolling.yaml")
     prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": "n[1-2],s1"}))
-    return create_run(ground, prepared, Request("cron", yes=True))
+    return create_run(ground, prepared, RunRequest("cron", yes=True))
 
 
 def rolled(run_dir: Path) -> tuple[dict[str, object], dict[str, str]]:
@@ -232,7 +232,7 @@ def rolled(run_dir: Path) -> tuple[dict[str, object], dict[str, str]]:
     record = replay(frozen_playbook(run_dir), read_journal(run_dir).events)
     return (
         state | {"effects": sorted(effects)},
-        {node: lane.result for node, lane in record.lanes.items()},
+        {node: node_run.result for node, node_run in record.node_runs.items()},
     )
 
 
@@ -240,7 +240,7 @@ def rolled(run_dir: Path) -> tuple[dict[str, object], dict[str, str]]:
 def test_a_run_over_nodes_killed_at_any_line_does_each_node_once(
     moment: str, tmp_path: Path
 ) -> None:
-    """Two lanes in flight: the journal says which of them was where, whenever the process dies."""
+    """Two nodes in flight: the journal says which of them was where, whenever the process dies."""
     whole = tmp_path / "whole"
     whole.mkdir()
     run_dir = new_rolling(whole)
@@ -262,7 +262,7 @@ def test_a_run_over_nodes_killed_at_any_line_does_each_node_once(
 
 
 def test_a_run_over_nodes_killed_after_any_change_does_not_change_it_again(tmp_path: Path) -> None:
-    """A label that is not in the journal yet is found in the world, in the lane it belongs to."""
+    """A label that is not in the journal yet is found in the world, on the node it belongs to."""
     for count in range(1, 7):
         folder = tmp_path / str(count)
         folder.mkdir()

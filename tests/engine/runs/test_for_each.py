@@ -13,7 +13,7 @@ from brctl.backends.contract import Cordon
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import answer, create_run, view
-from brctl.engine.runs.run_files import Request, load_result, save_request
+from brctl.engine.runs.run_files import RunRequest, load_result, save_request
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import read_playbook
@@ -22,7 +22,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import GuardSpec, Json
 from brctl.model.sweeps.sweep import NodeHealth
-from brctl.playbook.lanes import too_many_failed, waves_of
+from brctl.playbook.node_runs import too_many_failed, waves_of
 from brctl.playbook.plan import longest_path_s
 from brctl.playbook.steps import StepState
 from brctl.tui.rows.run_rows import run_rows
@@ -67,7 +67,7 @@ steps:
     safety: read
 """
 ALL = "n[1-4],s1"
-AGREED = Request("cron", yes=True)
+AGREED = RunRequest("cron", yes=True)
 
 
 def ground_of(folder: Path, sick: Sequence[str] = ()) -> FakeGround:
@@ -79,7 +79,7 @@ def ground_of(folder: Path, sick: Sequence[str] = ()) -> FakeGround:
 
 
 def start(
-    ground: FakeGround, text: str = ROLLING, request: Request = AGREED, **values: Json
+    ground: FakeGround, text: str = ROLLING, request: RunRequest = AGREED, **values: Json
 ) -> tuple[Path, ExitCode]:
     playbook = read_playbook(text.encode(), "rolling.yaml")
     prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": ALL, **values}))
@@ -88,7 +88,7 @@ def start(
 
 
 def lane_results(run_dir: Path) -> dict[str, str]:
-    return {node: lane.result for node, lane in view(run_dir).record.lanes.items()}
+    return {node: node_run.result for node, node_run in view(run_dir).record.node_runs.items()}
 
 
 def of_type(run_dir: Path, kind: EventType) -> list[Event]:
@@ -143,7 +143,7 @@ def test_a_failed_node_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
     assert ground.world.read()["cordons"] == {}
     result = load_result(run_dir)
     assert result is not None
-    assert result.lanes["n3"]["why"] == "checks: 0 of 1 nodes pass, n3 fails"
+    assert result.node_runs["n3"]["why"] == "checks: 0 of 1 nodes pass, n3 fails"
 
 
 def test_when_no_node_gets_through_the_run_has_failed(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_more_failures_than_allowed_pause_between_batches(
 def test_one_approval_holds_for_all_nodes_and_never_runs_out_between_them(tmp_path: Path) -> None:
     """The gate is passed once; hours later the next node does not find it shut."""
     ground = ground_of(tmp_path)
-    run_dir, code = start(ground, request=Request("cron"))
+    run_dir, code = start(ground, request=RunRequest("cron"))
     assert code is ExitCode.WAITING
     assert ground.world.read()["effects"] == []
     answer(ground, run_dir, "ann", yes=True, typed="y")
@@ -213,7 +213,7 @@ def test_one_approval_holds_for_all_nodes_and_never_runs_out_between_them(tmp_pa
 
 
 def test_a_step_that_ends_the_run_lets_the_other_nodes_finish_their_step(tmp_path: Path) -> None:
-    """`rollback` in one lane undoes every lane, after all are quiet."""
+    """`rollback` in one node run undoes every node run, after all are quiet."""
     text = ROLLING.replace("next_node", "rollback").replace("canary: 1", "canary: 0")
     ground = ground_of(tmp_path, sick=["n2"])
     run_dir, code = start(ground, text, batch=3)
@@ -302,7 +302,7 @@ def test_expressions_know_the_node_its_verdict_and_its_facts(tmp_path: Path) -> 
     assert code is ExitCode.OK
     steps = view(run_dir).record.steps
     assert steps["cordon@n2"].state is StepState.SKIPPED
-    assert steps["cordon@n3"].given["reason"] == "serial n3"
+    assert steps["cordon@n3"].arguments["reason"] == "serial n3"
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_rolling_back_a_finished_run_takes_every_node_back(tmp_path: Path) -> No
     """What was released is out of service again."""
     ground = ground_of(tmp_path)
     run_dir, _ = start(ground, nodes="n1,n2")
-    save_request(run_dir, Request("ann", undo=True))
+    save_request(run_dir, RunRequest("ann", undo=True))
     assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
     assert view(run_dir).record.in_state(StepState.UNDONE) == (
         "cordon@n1", "release@n1", "cordon@n2", "release@n2",

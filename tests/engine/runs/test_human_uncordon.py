@@ -13,7 +13,7 @@ from brctl.backends.slurm import SlurmBackend
 from brctl.backends.static import StaticBackend
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import answer, create_run, view
-from brctl.engine.runs.run_files import Request
+from brctl.engine.runs.run_files import RunRequest
 from brctl.fanout.local import LocalTransport
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
@@ -39,7 +39,7 @@ def begin(ground: FakeGround, playbook: Playbook = SWAP, **values: Json) -> Path
     """A run that waits at its gate."""
     given: dict[str, Json] = values or {"suspects": "n3", "job": "demo"}
     prepared = asyncio.run(prepare(ground, playbook, None, given))
-    run_dir = create_run(ground, prepared, Request(by="oncall"))
+    run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
     assert carry(ground, run_dir) is ExitCode.WAITING
     return run_dir
 
@@ -146,7 +146,7 @@ def test_of_many_nodes_only_that_one_is_left_alone(tmp_path: Path) -> None:
     ground.examine = examine_and_lift  # type: ignore[method-assign]  # a person meanwhile
     assert go_on(ground, run_dir, "y") is ExitCode.OK
     record = view(run_dir).record
-    assert {n: lane.result for n, lane in record.lanes.items()} == {
+    assert {n: node_run.result for n, node_run in record.node_runs.items()} == {
         "n1": "ok",
         "n2": "skipped",
         "n3": "ok",

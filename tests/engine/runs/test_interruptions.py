@@ -25,14 +25,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from brctl.actions.contract import Action, Done, Site
+from brctl.actions.contract import Action, ActionResult, Site
 from brctl.actions.registry import ACTIONS
 from brctl.engine.runs import run_files
 from brctl.engine.runs.context import Ground
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.process import carry_out
 from brctl.engine.runs.remediate import answer, create_run, view, way_of
-from brctl.engine.runs.run_files import Request, save_request
+from brctl.engine.runs.run_files import RunRequest, save_request
 from brctl.journal.locks import Lease, Leases
 from brctl.journal.store import Journal, read_journal
 from brctl.library.guards import SiteGuards
@@ -206,7 +206,7 @@ class WatchedAction:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def apply(self, site: Site, given: Arguments) -> Done:
+    async def apply(self, site: Site, given: Arguments) -> ActionResult:
         if (await self._inner.observe(site, given)).done:
             self._repeated.append(self._name)
         return await self._inner.apply(site, given)
@@ -257,7 +257,7 @@ class Interrupted(RuleBasedStateMachine):
             with self.world.change() as data:
                 data["sick"] = [sick] if sick else []
         prepared = asyncio.run(prepare(self.ground, playbook, verdict, values))
-        self.run_dir = create_run(self.ground, prepared, Request("cron", yes=True))
+        self.run_dir = create_run(self.ground, prepared, RunRequest("cron", yes=True))
         self.world.journal = self.run_dir
 
     def live(self, trap: Trap) -> None:
@@ -265,7 +265,7 @@ class Interrupted(RuleBasedStateMachine):
         self.world.begin_life(trap)
 
         @asynccontextmanager
-        async def open_fake(_request: Request) -> AsyncIterator[Ground]:
+        async def open_fake(_request: RunRequest) -> AsyncIterator[Ground]:
             yield self.ground
 
         def open_journal(run_dir: Path) -> Journal:
@@ -313,9 +313,9 @@ class Interrupted(RuleBasedStateMachine):
 
     def _resume(self, trap: Trap) -> None:
         way = way_of(view(self.run_dir))
-        save_request(self.run_dir, Request("cron", yes=True, forward=way.forward))
+        save_request(self.run_dir, RunRequest("cron", yes=True, forward=way.forward))
         self.live(trap)
-        save_request(self.run_dir, Request("cron", yes=True))
+        save_request(self.run_dir, RunRequest("cron", yes=True))
 
     def _answer(self) -> None:
         record = view(self.run_dir).record
@@ -371,7 +371,7 @@ class Interrupted(RuleBasedStateMachine):
         """Nobody's yes helps: a person takes it back, unless the job was stopped already."""
         with pytest.raises(UsageError, match="asks nobody: paused by"):
             answer(self.ground, self.run_dir, "ann", yes=True)
-        save_request(self.run_dir, Request("ann", undo=True))
+        save_request(self.run_dir, RunRequest("ann", undo=True))
         self.live(Trap("none", -1))
 
     def _the_world_is_allowed(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 from brctl.engine.controller.people import groups_of, person
 from brctl.engine.runs.plan import prepare, refuse_guarded
 from brctl.engine.runs.remediate import answer, create_run, view
-from brctl.engine.runs.run_files import Request, load_request
+from brctl.engine.runs.run_files import RunRequest, load_request
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards, load_guards
 from brctl.library.playbooks import load_playbook
@@ -47,7 +47,7 @@ def test_an_override_is_recorded_with_who_why_and_group(tmp_path: Path) -> None:
     """The journal and the plan both say it; the numbers stay readable."""
     ground = strict_ground(tmp_path, "lead")
     prepared = asyncio.run(prepare(ground, CORDON, None, {"nodes": "n2"}, ANN))
-    run_dir = create_run(ground, prepared, Request("ann", override=ANN))
+    run_dir = create_run(ground, prepared, RunRequest("ann", override=ANN))
     assert load_request(run_dir).override == ANN
     assert carry(ground, run_dir) is ExitCode.OK
     checked = [e for e in read_journal(run_dir).events if e.type is EventType.GUARDS_CHECKED]
@@ -83,7 +83,7 @@ def test_the_run_itself_asks_again_whether_the_override_counts(tmp_path: Path) -
     """A request written by hand into the run's folder gains nothing."""
     ground = strict_ground(tmp_path, "lead")
     prepared = asyncio.run(prepare(ground, CORDON, None, {"nodes": "n2"}, ANN))
-    run_dir = create_run(ground, prepared, Request("ann", override=ANN))
+    run_dir = create_run(ground, prepared, RunRequest("ann", override=ANN))
     ground.groups = {}
     assert carry(ground, run_dir) is ExitCode.REFUSED
 
@@ -118,7 +118,7 @@ def test_a_freeze_that_began_since_the_plan_asks_a_person_at_the_gate(tmp_path: 
     ground = fake_ground(tmp_path, guards=SiteGuards((freeze,)), calendars={"c": Calendar("c")})
     prepared = asyncio.run(prepare(ground, SWAP, example_verdict()))
     assert prepared.plan.people is Need.NONE
-    run_dir = create_run(ground, prepared, Request("cron"))
+    run_dir = create_run(ground, prepared, RunRequest("cron"))
     hour = timedelta(hours=1)
     ground.calendars["c"] = Calendar("c", (Span(NOON - hour, NOON + hour),))
     assert asyncio.run(prepare(ground, SWAP, example_verdict())).plan.people is Need.ONE
@@ -135,7 +135,7 @@ def test_a_yes_from_outside_the_role_is_refused_when_it_is_given(tmp_path: Path)
     )  # fmt: skip
     prepared = asyncio.run(prepare(ground, SWAP, None, BY_HAND))
     assert prepared.plan.roles == ("lead",)
-    run_dir = create_run(ground, prepared, Request("oncall"))
+    run_dir = create_run(ground, prepared, RunRequest("oncall"))
     assert carry(ground, run_dir) is ExitCode.WAITING
     with pytest.raises(GuardError, match="bob is not in group lead"):
         answer(ground, run_dir, "bob", yes=True, typed="swap 1")

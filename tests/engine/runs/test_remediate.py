@@ -16,7 +16,7 @@ from brctl.engine.runs.remediate import (
     three_lists,
     view,
 )
-from brctl.engine.runs.run_files import Request, plan_document, save_request
+from brctl.engine.runs.run_files import RunRequest, plan_document, save_request
 from brctl.engine.runs.wait import due_at
 from brctl.journal.locks import Leases
 from brctl.journal.store import read_journal
@@ -34,13 +34,13 @@ from tests.fakes.run_here import carry
 
 SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
 BY_HAND: dict[str, Json] = {"suspects": "n3", "job": "demo"}
-ONCALL = Request(by="oncall")
+ONCALL = RunRequest(by="oncall")
 
 
 def start(
     ground: FakeGround,
     playbook: Playbook = SWAP,
-    request: Request = ONCALL,
+    request: RunRequest = ONCALL,
     *,
     by_hand: bool = False,
     **values: Json,
@@ -133,11 +133,11 @@ def test_a_person_who_names_the_node_is_asked_before_the_job_stops(tmp_path: Pat
 def test_yes_is_not_enough_for_medium_risk_but_the_right_words_are(tmp_path: Path) -> None:
     """`--yes` counts for low risk; scripts must say what they mean."""
     ground = fake_ground(tmp_path)
-    _, code = start(ground, request=Request("cron", yes=True), by_hand=True)
+    _, code = start(ground, request=RunRequest("cron", yes=True), by_hand=True)
     assert code is ExitCode.WAITING
     (tmp_path / "b").mkdir()
     other = fake_ground(tmp_path / "b")
-    _, code = start(other, request=Request("cron", typed="swap 1"), by_hand=True)
+    _, code = start(other, request=RunRequest("cron", typed="swap 1"), by_hand=True)
     assert code is ExitCode.OK
 
 
@@ -393,7 +393,7 @@ def test_stop_time_checks_replace_what_fails_and_only_that(tmp_path: Path) -> No
     ground = fake_ground(tmp_path)
     with ground.world.change() as data:
         data |= {"sick": ["n2"], "dead": []}
-    _, code = start(ground, CHECKS, Request("cron", typed="stop"))
+    _, code = start(ground, CHECKS, RunRequest("cron", typed="stop"))
     assert code is ExitCode.OK
     assert ground.world.read()["nodes"] == ["n1", "s1", "n3", "n4"]
 
@@ -403,7 +403,7 @@ def test_stop_time_checks_that_find_nothing_restart_in_place(tmp_path: Path) -> 
     ground = fake_ground(tmp_path)
     with ground.world.change() as data:
         data["dead"] = []
-    run_dir, code = start(ground, CHECKS, Request("cron", typed="stop"))
+    run_dir, code = start(ground, CHECKS, RunRequest("cron", typed="stop"))
     assert code is ExitCode.OK
     assert view(run_dir).record.in_state(StepState.SKIPPED) == ("cordon", "reserve", "swap")
 
@@ -413,7 +413,7 @@ def test_nodes_found_during_the_run_count_against_the_limit_too(tmp_path: Path) 
     ground = fake_ground(tmp_path)
     with ground.world.change() as data:
         data |= {"sick": ["n1", "n2"], "dead": []}
-    run_dir, code = start(ground, CHECKS, Request("cron", typed="stop"))
+    run_dir, code = start(ground, CHECKS, RunRequest("cron", typed="stop"))
     assert code is ExitCode.WAITING
     assert ground.world.read()["cordons"] == {}
     end = read_journal(run_dir).events[-1]

@@ -11,7 +11,7 @@ import pytest
 from brctl.actions.child import OUTPUT_LIMIT_BYTES
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import answer, create_run, view
-from brctl.engine.runs.run_files import Request, save_request
+from brctl.engine.runs.run_files import RunRequest, save_request
 from brctl.journal.keys import Entry, Keys
 from brctl.journal.store import read_journal
 from brctl.library.playbooks import read_playbook
@@ -45,7 +45,7 @@ SITE = """\
 def new_run(ground: FakeGround, steps: str, **values: Json) -> Path:
     playbook = read_playbook((HEAD + steps).encode(), "script.yaml")
     prepared = asyncio.run(prepare(ground, playbook, None, values))
-    return create_run(ground, prepared, Request("ann", yes=True))
+    return create_run(ground, prepared, RunRequest("ann", yes=True))
 
 
 def start(ground: FakeGround, steps: str, **values: Json) -> tuple[Path, ExitCode]:
@@ -208,7 +208,7 @@ def test_a_key_whose_act_was_undone_or_failed_is_free_again(tmp_path: Path) -> N
     """The next run acts."""
     ground, file = fake_ground(tmp_path), tmp_path / "count"
     run_dir, _ = start(ground, KEYED.format(file=file))
-    save_request(run_dir, Request("ann", undo=True))
+    save_request(run_dir, RunRequest("ann", undo=True))
     assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
     failing = KEYED.format(file=file).replace('"$FILE"', '"$FILE"; exit 1')
     assert start(ground, failing)[1] is not ExitCode.OK

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from brctl.engine.runs.remediate import three_lists, view, way_of
-from brctl.engine.runs.run_files import Request, save_request
+from brctl.engine.runs.run_files import RunRequest, save_request
 from brctl.journal.store import read_journal
 from brctl.library.playbooks import load_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
@@ -29,7 +29,7 @@ ESCALATES = (
 RESET = read_playbook(SHIPPED_RESET.text.replace(ESCALATES, b"", 1), "reset.yaml")
 """As shipped, but a reset that fails is rolled back, as by default."""
 
-AGREED = Request("ann", typed="reset 1")
+AGREED = RunRequest("ann", typed="reset 1")
 
 
 def change(ground: FakeGround, **fields: object) -> None:

@@ -1,6 +1,6 @@
-"""The lanes of a run: one per node of `for_each`, or the only one there is.
+"""A run goes through its steps once per node of `for_each`, or once in all: its node runs.
 
-A step in a lane is an instance, `burnin@gpu0412`; in the only lane it has the step's own id.
+A step of a node run is an instance, `burnin@gpu0412`; in the only one it has the step's own id.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,17 +13,17 @@ from brctl.playbook.expressions import ExpressionError, Scope
 from brctl.playbook.templates import expand
 
 ONLY = ""
-"""The node of the only lane of a playbook without `for_each`."""
+"""The node of the only node run of a playbook without `for_each`."""
 
-LANE_FAILED = frozenset({"failed", "needs_human"})
-"""Results of a lane that count against `max_failed`."""
+NODE_RUN_FAILED = frozenset({"failed", "needs_human"})
+"""Results of a node run that count against `max_failed`."""
 
 Waves = tuple[tuple[str, ...], ...]
 """Nodes that run side by side, one group after the other."""
 
 
 def instance_of(step_id: str, node: str) -> str:
-    """The name of a step in a lane, for journal and record."""
+    """The name of a step in a node run, for journal and record."""
     return f"{step_id}@{node}" if node else step_id
 
 
@@ -64,7 +64,7 @@ def too_many_failed(each: ForEach, order: Sequence[str], results: Mapping[str, s
     A percentage counts against the nodes that are through, so that it means something from the
     first batch on. A canary that fails is always too many: that is what it is for.
     """
-    failed = [node for node in order if results.get(node) in LANE_FAILED]
+    failed = [node for node in order if results.get(node) in NODE_RUN_FAILED]
     canaries = [node for node in order[: each.canary] if node in failed]
     if canaries:
         return f"canary {fold(canaries)} failed"
@@ -78,12 +78,12 @@ def too_many_failed(each: ForEach, order: Sequence[str], results: Mapping[str, s
 
 
 def narrowed(
-    playbook: Playbook, inputs: Arguments, keep: Collection[str], lanes: Collection[str]
+    playbook: Playbook, inputs: Arguments, keep: Collection[str], node_runs: Collection[str]
 ) -> dict[str, Json]:
-    """Inputs without the nodes of other lanes: what a guard asks about a lane is about its node."""
+    """Inputs without the nodes of other node runs: a guard asks about this node only."""
     found: dict[str, Json] = dict(inputs)
     for name, spec in playbook.inputs.items():
         value = inputs.get(name)
         if spec.type is InputType.NODESET and isinstance(value, Sequence):
-            found[name] = [n for n in value if n in keep or n not in lanes]
+            found[name] = [n for n in value if n in keep or n not in node_runs]
     return found
