@@ -8,7 +8,7 @@ from brctl.backends.kubectl import Kubectl
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One row of the table in README.
+    """One row of the table in docs/kubernetes.md.
 
     Attributes:
         resource: As `kubectl auth can-i` takes it.

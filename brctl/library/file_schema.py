@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from brctl.library.file_tables import CONFIG, INVENTORY, Each, Holds, Many, OneOf, Table, Value
+from brctl.library.file_words import CONFIG_WORDS, INVENTORY_WORDS, words_of
 from brctl.model import API_VERSION
 from brctl.model.units import DURATION_PATTERN
 
 Schema = dict[str, Any]
+Words = Mapping[str, str]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 DURATION: Schema = {"type": "string", "pattern": rf"^\s*({DURATION_PATTERN})+\s*$"}
 
@@ -25,44 +27,50 @@ _PLAIN: Mapping[Holds, Schema] = {
 
 def config_schema() -> Schema:
     """The schema of config.yaml."""
-    return _file("Config", "brctl configuration", CONFIG)
+    return _file("Config", "brctl configuration", CONFIG, CONFIG_WORDS)
 
 
 def inventory_schema() -> Schema:
     """The schema of brctl's own inventory files."""
-    return _file("Inventory", "brctl inventory", INVENTORY)
+    return _file("Inventory", "brctl inventory", INVENTORY, INVENTORY_WORDS)
 
 
-def _file(kind: str, title: str, table: Table) -> Schema:
-    found = _table(table)
+def _file(kind: str, title: str, table: Table, words: Words) -> Schema:
+    found = _table(table, words)
     head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
     found["properties"] = {**head, **found["properties"]}
     found["required"] = [*head, *found["required"]]
     return {"$schema": DRAFT, "title": title, **found}
 
 
-def _table(table: Table) -> Schema:
+def _table(table: Table, words: Words, path: str = "") -> Schema:
     return {
         "type": "object",
-        "properties": {key: _value(value) for key, value in table.rows.items()},
+        "properties": {
+            key: {
+                **_value(value, words, f"{path}{key}"),
+                "description": words_of(words, path + key),
+            }
+            for key, value in table.rows.items()
+        },
         "required": list(table.required),
         "additionalProperties": False,
     }
 
 
-def _value(value: Value) -> Schema:
+def _value(value: Value, words: Words, path: str) -> Schema:
     match value:
         case Holds():
             return _PLAIN[value]
         case Table():
-            return _table(value)
+            return _table(value, words, f"{path}.")
         case Each():
-            inner = _value(value.value)
+            inner = _value(value.value, words, path)
             named = {"anyOf": [inner, {"type": "null"}]} if value.bare else inner
             return {"type": "object", "additionalProperties": named}
         case Many():
-            return {"type": "array", "items": _value(value.value)}
+            return {"type": "array", "items": _value(value.value, words, path)}
         case OneOf():
-            return {"anyOf": [_value(kind) for kind in value.kinds]}
+            return {"anyOf": [_value(kind, words, path) for kind in value.kinds]}
         case _:
             return {"enum": list(value)}

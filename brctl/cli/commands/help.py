@@ -6,6 +6,7 @@ import typer
 
 from brctl.cli.invocation import COMMON_HELP, Invocation, new_app
 from brctl.cli.main import top_help
+from brctl.library.reference import page_names, read_page
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
 from brctl.view.help import TOPICS
@@ -17,14 +18,22 @@ app = new_app()
 @app.command()
 def show(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(help="exit-codes, selectors, output, environment")] = "",
+    topic: Annotated[str, typer.Argument(help="a topic, or a page of the reference")] = "",
 ) -> None:
     """Show one topic, or the overview."""
     invocation: Invocation = ctx.obj
     if not topic:
-        text = top_help() + "\n\n" + COMMON_HELP + "\ntopics: " + " ".join(TOPICS)
+        text = "\n".join([top_help(), "", COMMON_HELP, *_where_more()])
     elif topic in TOPICS:
         text = TOPICS[topic]
+    elif topic in page_names():
+        text = read_page(topic).rstrip("\n")
     else:
-        raise UsageError(f"no topic `{topic}`; {did_you_mean(topic, TOPICS)}")
+        known = (*TOPICS, *page_names())
+        raise UsageError(f"no topic `{topic}`; {did_you_mean(topic, known)}")
     invocation.finish(Page("Help", {"topic": topic, "text": text}, text, ExitCode.OK))
+
+
+def _where_more() -> list[str]:
+    pages = [name for name in page_names() if name not in TOPICS]
+    return ["topics: " + " ".join(TOPICS), "pages:  " + " ".join(pages)]

@@ -95,4 +95,7 @@ def _known(word: str, known: tuple[str, ...] | list[str]) -> None:
 
 def _refuse_none(settings: Settings) -> None:
     if not settings.notify.sinks:
-        raise UsageError("no notifier configured", hint="add `notify:` to config.yaml; see README")
+        raise UsageError(
+            "no notifier configured",
+            hint="add `notify:` to config.yaml; `brctl help notifications`",
+        )

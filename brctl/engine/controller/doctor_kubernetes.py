@@ -34,7 +34,12 @@ async def _ask(settings: Settings) -> list[Finding]:
     where = f"context {chosen.context or 'of kubectl'}, namespace {await kubectl.namespace()}"
     lacking = await missing_permissions(kubectl)
     findings = [
-        Finding(Health.CRITICAL, TOPIC, f"not allowed: {what}", "README lists all permissions")
+        Finding(
+            Health.CRITICAL,
+            TOPIC,
+            f"not allowed: {what}",
+            "`brctl help kubernetes` lists all rights",
+        )
         for what in lacking
     ]
     if not lacking:
@@ -49,7 +54,7 @@ async def _job(workloads: Workloads, job: Job) -> Finding:
     except BrctlError as error:
         return Finding(Health.WARNING, TOPIC, str(error), error.hint or "")
     if not found.hears_checkpoint:
-        hint = "see README: BRCTL_RESUME_FROM from an annotation"
+        hint = "`brctl help kubernetes`: BRCTL_RESUME_FROM from an annotation"
         text = f"{found.name} has no way to hear of a checkpoint; it will be made anew to start"
         return Finding(Health.WARNING, TOPIC, text, hint)
     return Finding(Health.OK, TOPIC, f"job {job.name} is {found.name}, {found.pods} pods")

@@ -42,7 +42,7 @@ def sink_list_page(rows: Sequence[SinkRow], ticket: str) -> Page:
 
 def _text(rows: Sequence[SinkRow], ticket: str) -> str:
     if not rows:
-        return "no notifier configured: nobody is told; see `notify:` in the README"
+        return "no notifier configured: nobody is told; see `brctl help notifications`"
     table = [("SINK", "TO", "FAILED", "OPENED BY")]
     table += [
         (row.kind, printable(row.target, 60), str(row.failures), " ".join(row.when)) for row in rows

@@ -80,9 +80,9 @@ def test_without_kubectl_or_kubernetes_it_says_so_or_nothing(
     assert list(kubernetes(replace(settings, scheduler="slurm"))) == []
 
 
-def test_the_table_in_the_readme_is_the_table_that_is_asked() -> None:
+def test_the_table_in_the_reference_is_the_table_that_is_asked() -> None:
     """Who sets up roles by hand must not find out at night what is missing."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "brctl" / "docs" / "kubernetes.md").read_text(encoding="utf-8")
     for row in PERMISSIONS:
         scope = "cluster" if row.everywhere else "namespace"
         assert f"| {row.resource} | {', '.join(row.verbs)} | {scope} | {row.purpose} |" in text

@@ -1,0 +1,110 @@
+"""The documents say what the code says: tables are generated, links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from brctl.cli.complete_words import tree
+from brctl.cli.words import BRIDGE_WORDS
+from brctl.playbook.guards import GUARDS
+from tests.docs.keys import KEYS, checked_tables
+from tests.docs.pages import PAGES, ROOT, generated, tables_in
+from tests.docs.tables import TABLES
+
+REPAIR = "run `python -m tests.docs` and commit what it writes"
+_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_TYPED = re.compile(r"^(?:\$ |23 \* \* \* \*  )?brctl ([a-z].*)$", re.MULTILINE)
+_LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+
+
+def documents() -> list[Path]:
+    """Every page for people that is written by hand, wholly or in part."""
+    top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "brctl/ARCHITECTURE.md")]
+    return [*top, *sorted((ROOT / ".github").glob("*.md")), *sorted(PAGES.glob("*.md"))]
+
+
+def test_generated_parts_are_those_of_the_code() -> None:
+    """A new verb, key, flag or right changes a page in the same commit."""
+    stale = [
+        str(path.relative_to(ROOT))
+        for path, text in generated().items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    assert stale == [], REPAIR
+
+
+def test_every_table_is_shown_once() -> None:
+    shown = [name for path in documents() for name in tables_in(path.read_text(encoding="utf-8"))]
+    assert sorted(shown) == sorted(TABLES)
+
+
+@pytest.mark.parametrize("page", documents(), ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
+    links = _LINK.findall(page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_index_names_every_page() -> None:
+    index = (PAGES / "README.md").read_text(encoding="utf-8")
+    pages = {path.name for path in PAGES.glob("*.md")} - {"README.md"}
+    assert set(_LINK.findall(index)) >= pages
+
+
+def hand_tables() -> dict[str, set[str]]:
+    """Every table that is written by hand and checked."""
+    texts = [path.read_text(encoding="utf-8") for path in documents()]
+    return {name: words for text in texts for name, words in checked_tables(text).items()}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_table_by_hand_names_the_words_of_the_code(name: str) -> None:
+    assert hand_tables()[name] == set(KEYS[name]())
+
+
+def test_the_table_of_guards_names_every_parameter() -> None:
+    text = (PAGES / "playbooks.md").read_text(encoding="utf-8")
+    for kind, row in GUARDS.items():
+        line = next(line for line in text.splitlines() if line.startswith(f"| `{kind}` |"))
+        named = set(re.findall(r"`(\w+)`", line.split("|")[2]))
+        assert named == set(row.parameters) - {"playbook"}, kind
+
+
+def test_every_environment_variable_is_in_the_reference() -> None:
+    """Those of the lab are its own business."""
+    text = (PAGES / "environment.md").read_text(encoding="utf-8")
+    used: set[str] = set()
+    for folder in ("brctl", "checks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            used |= set(re.findall(r'"(BRCTL_[A-Z_]+)"', path.read_text(encoding="utf-8")))
+    own = {name for name in used if not name.startswith(("BRCTL_LAB_", "BRCTL_FAKE_"))}
+    assert {name for name in own if name not in text} == set()
+
+
+def command_lines(text: str) -> list[str]:
+    """Every command line a document shows, without `brctl`: in code spans and in code blocks."""
+    blocks = _FENCE.findall(text)
+    spans = re.findall(r"`brctl ([a-z][^`|]*)", _FENCE.sub("", text))
+    return [*spans, *(line for block in blocks for line in _TYPED.findall(block))]
+
+
+def what_cannot_be_typed(line: str, paths: dict[str, dict[str, list[str]]]) -> str | None:
+    """The word or flags of a command line that do not exist; values are not looked at."""
+    words = [word for word in line.split("#")[0].split() if word != "..."]
+    name = next((n for n in (" ".join(words[:2]), words[0]) if n in paths), None)
+    if name is None:
+        return None if words[0] in BRIDGE_WORDS else words[0]
+    if paths[name]["words"] and len(words) > 1 and not words[1].startswith("-"):
+        return words[1]
+    flags = {word.split("=")[0] for word in words if re.fullmatch(r"--?[a-z][\w=-]*", word)}
+    return " ".join(sorted(flags - set(paths[name]["flags"]))) or None
+
+
+def test_every_command_line_in_a_document_can_be_typed() -> None:
+    """Words, sub-commands and flags exist."""
+    paths, wrong = tree(), {}
+    for page in documents():
+        for line in command_lines(page.read_text(encoding="utf-8")):
+            if problem := what_cannot_be_typed(line, paths):
+                wrong[f"{page.name}: {line}"] = problem
+    assert wrong == {}

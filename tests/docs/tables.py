@@ -1,0 +1,183 @@
+"""The tables of the documents, each made from the table of the code that it shows."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
+
+from brctl.actions.registry import about_verbs
+from brctl.backends.kubernetes_permissions import PERMISSIONS
+from brctl.evidence.operators import OPERATORS
+from brctl.library.checks import load_checks
+from brctl.library.config import SshSettings
+from brctl.library.file_tables import CONFIG, INVENTORY, Each, Holds, Many, OneOf, Table, Value
+from brctl.library.file_words import CONFIG_WORDS, INVENTORY_WORDS, words_of
+from brctl.library.jobs import SBATCH_OPTIONS
+from brctl.library.parameters import SOURCES
+from brctl.library.playbooks import load_playbooks
+from brctl.library.shipped import shipped_dir
+from brctl.library.sweep_settings import SweepSettings
+from brctl.model.units import describe_duration
+from brctl.playbook.validate import FACT_NAMES, FAILED_NAMES, JOB_NAMES, RUN_NAMES, VERDICT_NAMES
+from brctl.playbook.verbs import VERBS
+from brctl.view.help import TOPICS
+
+Row = Iterable[str]
+
+
+def markdown(head: str, rows: Iterable[Row]) -> str:
+    """A table; `head` names the columns, separated by `|`."""
+    names = [name.strip() for name in head.split("|")]
+    lines = [names, ["---"] * len(names), *([_cell(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _code(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _topic(name: str) -> str:
+    return f"```\n{TOPICS[name]}\n```"
+
+
+def _kubernetes() -> str:
+    rows = (
+        (row.resource, ", ".join(row.verbs), "cluster" if row.everywhere else "namespace",
+         row.purpose)
+        for row in PERMISSIONS
+    )  # fmt: skip
+    return markdown("resource | verbs | scope | for", rows)
+
+
+def _exit_codes() -> str:
+    return markdown("code | name | means", (x.split(maxsplit=2) for x in _lines("exit-codes")))
+
+
+def _lines(topic: str) -> list[str]:
+    return TOPICS[topic].splitlines()
+
+
+def _keys(table: Table, words: Mapping[str, str], kind: str) -> str:
+    rows = (
+        (f"`{shown}`", _holds(value), words_of(words, path), _default(f"{kind}.{path}"))
+        for shown, path, value in _walk(table)
+    )
+    return markdown("key | holds | meaning | default", rows)
+
+
+def _walk(table: Table, shown: str = "", path: str = "") -> Iterator[tuple[str, str, Value]]:
+    """Every key below a table: as people write it, as its sentence is filed, what it holds."""
+    for key, value in table.rows.items():
+        yield f"{shown}{key}", f"{path}{key}", value
+        for inner, names in _tables_in(value):
+            yield from _walk(inner, f"{shown}{key}{names}.", f"{path}{key}.")
+
+
+def _tables_in(value: Value, names: str = "") -> Iterator[tuple[Table, str]]:
+    match value:
+        case Table():
+            yield value, names
+        case Each():
+            yield from _tables_in(value.value, f"{names}.NAME")
+        case Many():
+            yield from _tables_in(value.value, f"{names}[]")
+        case OneOf():
+            for kind in value.kinds:
+                yield from _tables_in(kind, names)
+
+
+def _holds(value: Value) -> str:
+    match value:
+        case Holds():
+            return str(value)
+        case Table():
+            return "mapping"
+        case Each():
+            return f"names, each {_holds(value.value)}" + (" or nothing" if value.bare else "")
+        case Many():
+            return f"list of {_holds(value.value)}"
+        case OneOf():
+            return " or ".join(_holds(kind) for kind in value.kinds)
+        case _:
+            return _code(value)
+
+
+_DEFAULTS: Mapping[str, object] = {"config.ssh": SshSettings(), "config.sweep": SweepSettings()}
+
+
+def _default(path: str) -> str:
+    """What a key means when it is left out, where the reader's own table says it."""
+    section, _, key = path.rpartition(".")
+    settings = _DEFAULTS.get(section)
+    if hasattr(settings, f"{key}_s"):
+        return describe_duration(getattr(settings, f"{key}_s"))
+    found = getattr(settings, key, None)
+    if isinstance(found, timedelta):
+        return describe_duration(found.total_seconds())
+    return "" if found in (None, "") else str(found)
+
+
+def _verbs() -> str:
+    about = about_verbs()
+    rows = (
+        (f"`{name}`", about[name], _given(verb.required, verb.optional), _code(sorted(verb.gives)),
+         str(verb.safety), "yes" if verb.undoable else "")
+        for name, verb in sorted(VERBS.items())
+    )  # fmt: skip
+    return markdown("verb | does | arguments | gives | safety | undo", rows)
+
+
+def _given(required: Iterable[str], optional: Iterable[str]) -> str:
+    return _code([*sorted(required), *(f"[{name}]" for name in sorted(optional))])
+
+
+def _playbooks() -> str:
+    found = load_playbooks([shipped_dir("playbooks")])
+    rows = ((f"`{name}`", found[name].title, str(found[name].risk)) for name in sorted(found))
+    return markdown("playbook | does | risk", rows)
+
+
+def _names() -> str:
+    roots = {
+        "verdict": VERDICT_NAMES, "job": JOB_NAMES, "run": RUN_NAMES,
+        "failed (in hooks, and after a failure)": FAILED_NAMES,
+        "facts[node] (with `for_each`)": FACT_NAMES,
+        "verdicts[node] (with `for_each`)": VERDICT_NAMES,
+    }  # fmt: skip
+    return markdown("name | parts", ((root, _code(sorted(n))) for root, n in roots.items()))
+
+
+def _checks() -> str:
+    rows = (
+        (f"`{check.name}`", str(check.level), check.title, ", ".join(sorted(check.needs)))
+        for check in load_checks([shipped_dir("checks")]).values()
+    )
+    return markdown("check | level | looks at | needs", rows)
+
+
+def _operators() -> str:
+    rows = (
+        (f"`{name}`", operator.operand + (", since the last reading" if operator.growth else ""))
+        for name, operator in OPERATORS.items()
+    )
+    return markdown("operator | operand", rows)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "checks": _checks,
+    "config-keys": lambda: _keys(CONFIG, CONFIG_WORDS, "config"),
+    "environment": lambda: _topic("environment"),
+    "exit-codes": _exit_codes,
+    "expression-names": _names,
+    "inventory-keys": lambda: _keys(INVENTORY, INVENTORY_WORDS, "inventory"),
+    "kubernetes-rights": _kubernetes,
+    "operators": _operators,
+    "parameter-sources": lambda: _code(SOURCES),
+    "sbatch-options": lambda: _code(SBATCH_OPTIONS),
+    "selectors": lambda: _topic("selectors"),
+    "shipped-playbooks": _playbooks,
+    "verbs": _verbs,
+}
+"""Each table by the name that a page calls it."""
