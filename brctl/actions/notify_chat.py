@@ -21,4 +21,4 @@ class NotifyChat(ReadOnly):
             return ActionResult(changed=False, say=NOBODY)
         channel, text = (arguments.text(args, key, "") for key in ("channel", "text"))
         notice = chat_notice(site.facts(), site.now(), channel, text)
-        return told(await site.notifier.tell_async(notice, CHAT))
+        return told(await site.notifier.notify_async(notice, CHAT))

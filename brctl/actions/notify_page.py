@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
-from brctl.model.notice import Severity
+from brctl.model.notice import PageSeverity
 from brctl.model.runs.playbook import Arguments
-from brctl.notify.notifier import PAGING, Delivery, Told
+from brctl.notify.notifier import PAGING, Delivery, DeliveryState
 from brctl.view.notices.notice import page_notice
 
 NOBODY = "no notifier configured"
@@ -16,14 +16,14 @@ class NotifyPage(ReadOnly):
     """To every sink that pages, whatever its `when` says: the playbook asks for it."""
 
     async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        word = arguments.text(args, "severity", Severity.CRITICAL.value)
-        if word not in list(Severity):
-            raise ActionFailed(f"`severity` must be one of {', '.join(Severity)}, not {word!r}")
+        word = arguments.text(args, "severity", PageSeverity.CRITICAL.value)
+        if word not in list(PageSeverity):
+            raise ActionFailed(f"`severity` must be one of {', '.join(PageSeverity)}, not {word!r}")
         if not site.notifier.configured:
             return ActionResult(changed=False, say=NOBODY)
         summary = arguments.text(args, "summary")
-        notice = page_notice(site.facts(), site.now(), Severity(word), summary)
-        return told(await site.notifier.tell_async(notice, PAGING))
+        notice = page_notice(site.facts(), site.now(), PageSeverity(word), summary)
+        return told(await site.notifier.notify_async(notice, PAGING))
 
 
 def told(deliveries: Sequence[Delivery]) -> ActionResult:
@@ -32,8 +32,8 @@ def told(deliveries: Sequence[Delivery]) -> ActionResult:
     Raises:
         ActionFailed: A sink could not be told; the others were.
     """
-    failed = [f"{d.sink}: {d.why}" for d in deliveries if d.told is Told.FAILED]
+    failed = [f"{d.sink}: {d.why}" for d in deliveries if d.state is DeliveryState.FAILED]
     if failed:
         raise ActionFailed("; ".join(failed))
-    said = ", ".join(f"{d.sink} {d.told.value}" for d in deliveries)
+    said = ", ".join(f"{d.sink} {d.state.value}" for d in deliveries)
     return ActionResult(changed=False, say=said or NOBODY)

@@ -13,7 +13,7 @@ from brctl.engine.search.bisect import BisectOptions, Preflight
 from brctl.engine.search.bisect_inputs import labelled_leaves, leaves_for, read_leaves, read_prior
 from brctl.engine.search.group_runner import GroupRunner, RoundOrder
 from brctl.engine.search.group_runner_exec import exec_runner
-from brctl.localise.problem import Problem
+from brctl.localise.problem import SearchProblem
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.localisation import Bisection, FaultKind
 from brctl.model.nodeset import expand
@@ -34,7 +34,7 @@ _NOTHING = Preflight()
 class Ready:
     """Everything a search needs."""
 
-    problem: Problem
+    problem: SearchProblem
     options: BisectOptions
     runner: GroupRunner
     context: str = ""
@@ -162,7 +162,7 @@ def _plain_nodes(invocation: Invocation, search: Search) -> tuple[str, ...]:
     return tuple(name for name in named if name not in without)
 
 
-def _problem(search: Search, nodes: tuple[str, ...], known: Mapping[str, str]) -> Problem:
+def _problem(search: Search, nodes: tuple[str, ...], known: Mapping[str, str]) -> SearchProblem:
     """The problem over nodes, or over their GPUs or rails."""
     leaves = read_leaves(search.leaf) if search.leaf else known
     prior = read_prior(search.prior) if search.prior else {}
@@ -173,7 +173,7 @@ def _problem(search: Search, nodes: tuple[str, ...], known: Mapping[str, str]) -
     names = tuple(u for node in units for u in _units(node, search.by, per))
     of = dict(zip(names, (n for n in units for _ in range(max(1, per))), strict=True))
     cabling = leaves_for([of[name] for name in names], leaves)
-    return Problem(
+    return SearchProblem(
         names,
         cabling,
         reps=search.reps,

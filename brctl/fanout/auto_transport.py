@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from brctl.fanout.contract import Expecting, Transport
-from brctl.fanout.ssh_config import Block, why_openssh
+from brctl.fanout.ssh_config import HostBlock, why_openssh
 from brctl.model.answer import Answer, Command
 from brctl.model.inventory import Node
 
@@ -18,7 +18,7 @@ class AutoTransport:
     """
 
     def __init__(
-        self, fast: Transport, exact: Callable[[], Transport], blocks: Iterable[Block]
+        self, fast: Transport, exact: Callable[[], Transport], blocks: Iterable[HostBlock]
     ) -> None:
         self._fast = fast
         self._make_exact = exact

@@ -10,7 +10,7 @@ REMEMBER_S = 60.0
 
 
 @dataclass(frozen=True)
-class _Silent:
+class _MuteNode:
     """A node that let the whole deadline pass.
 
     Attributes:
@@ -26,7 +26,7 @@ class _Silent:
     said: str
 
 
-class Silence:
+class ConnectBackoff:
     """Which nodes just took the whole connect deadline without a word.
 
     A run asks a dead node again and again: for evidence, to stop its ranks, to see whether they
@@ -38,7 +38,7 @@ class Silence:
 
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
-        self._silent: dict[str, _Silent] = {}
+        self._silent: dict[str, _MuteNode] = {}
 
     def deadline_s(self, name: str, now: float) -> float:
         """How long to wait for this node."""
@@ -51,10 +51,10 @@ class Silence:
         """Remember that it was silent for so long; the words for a person."""
         known, said = self._silent.get(name), f"within {waited_s:g} s"
         if known is None or waited_s >= self._deadline_s:
-            known = _Silent(now, 0, now, "")
+            known = _MuteNode(now, 0, now, "")
         else:
             said += f", nor within {self._deadline_s:g} s, {now - known.since:.0f} s ago"
-        self._silent[name] = _Silent(known.since, known.asked + 1, now, said)
+        self._silent[name] = _MuteNode(known.since, known.asked + 1, now, said)
         return said
 
     def meanwhile(self, name: str, asked_at: float) -> str:

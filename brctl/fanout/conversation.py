@@ -3,7 +3,13 @@
 import asyncio
 from collections.abc import Mapping
 
-from brctl.fanout.processes.broker_wire import Reply, Request, pack_settings, read_reply, send
+from brctl.fanout.processes.broker_wire import (
+    BrokerReply,
+    BrokerRequest,
+    pack_settings,
+    read_reply,
+    send,
+)
 from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command
 from brctl.model.errors import ConfigError
@@ -51,7 +57,7 @@ class Conversation:
         try:
             if self.ended:
                 raise ConversationEndedError
-            send(self._writer, Request(number, self._ssh, node, self._jumps(node), command))
+            send(self._writer, BrokerRequest(number, self._ssh, node, self._jumps(node), command))
             await self._writer.drain()
             return await answer
         except ConnectionError as exc:
@@ -82,7 +88,7 @@ class Conversation:
                 if not waiting.done():
                     waiting.set_exception(ConversationEndedError())
 
-    def _settle(self, reply: Reply) -> None:
+    def _settle(self, reply: BrokerReply) -> None:
         waiting = self._waiting.get(reply.number)
         if waiting is None or waiting.done():
             return

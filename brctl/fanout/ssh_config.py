@@ -29,7 +29,7 @@ WEIGHTLESS = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class HostBlock:
     """Keywords that hold for some hosts; no patterns means that it cannot be told for which."""
 
     patterns: tuple[str, ...] | None
@@ -49,7 +49,7 @@ def _any(host: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(host.lower(), pattern.lower()) for pattern in patterns)
 
 
-def load_ssh_config(path: Path) -> tuple[Block, ...]:
+def load_ssh_config(path: Path) -> tuple[HostBlock, ...]:
     """The keywords of weight in a file and in what it includes.
 
     Raises:
@@ -58,13 +58,13 @@ def load_ssh_config(path: Path) -> tuple[Block, ...]:
     return tuple(_read(path, ("*",), 0))
 
 
-def why_openssh(blocks: Iterable[Block], host: str) -> str:
+def why_openssh(blocks: Iterable[HostBlock], host: str) -> str:
     """Why a host needs the OpenSSH client, naming keyword and line; "" when it does not."""
     found = next((block for block in blocks if block.touches(host)), None)
     return f"{found.keyword} at {found.place}" if found else ""
 
 
-def _read(path: Path, patterns: tuple[str, ...] | None, depth: int) -> Iterator[Block]:
+def _read(path: Path, patterns: tuple[str, ...] | None, depth: int) -> Iterator[HostBlock]:
     if depth > INCLUDE_DEPTH:
         raise ConfigError(f"{path}: Include goes deeper than {INCLUDE_DEPTH} files")
     for number, line in enumerate(_lines(path), start=1):
@@ -77,7 +77,7 @@ def _read(path: Path, patterns: tuple[str, ...] | None, depth: int) -> Iterator[
             for included in _included(words, path):
                 yield from _read(included, patterns, depth + 1)
         elif keyword and keyword not in WEIGHTLESS:
-            yield Block(patterns, keyword, f"{path}:{number}")
+            yield HostBlock(patterns, keyword, f"{path}:{number}")
 
 
 def _lines(path: Path) -> list[str]:

@@ -31,7 +31,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SourcedFact:
     """A value and which source it came from; `overruled` lists other sources' values."""
 
     value: Fact
@@ -39,23 +39,23 @@ class Told:
     overruled: tuple[tuple[Fact, str], ...] = ()
 
 
-def merge(sources: Iterable[Source]) -> dict[str, dict[str, Told]]:
+def merge(sources: Iterable[Source]) -> dict[str, dict[str, SourcedFact]]:
     """Facts by node and key; a later source overrules an earlier one, and both are remembered."""
-    merged: dict[str, dict[str, Told]] = {}
+    merged: dict[str, dict[str, SourcedFact]] = {}
     for source in sources:
         for node in source.nodes:
             known = merged.setdefault(node.name, {})
             for key, value in node.facts.items():
-                known[key] = _tell(known.get(key), value, node.origin)
+                known[key] = _source(known.get(key), value, node.origin)
     return merged
 
 
-def _tell(before: Told | None, value: Fact, origin: str) -> Told:
+def _source(before: SourcedFact | None, value: Fact, origin: str) -> SourcedFact:
     if before is None:
-        return Told(value, origin)
+        return SourcedFact(value, origin)
     if before.value == value:
         return before
-    return Told(value, origin, (*before.overruled, (before.value, before.origin)))
+    return SourcedFact(value, origin, (*before.overruled, (before.value, before.origin)))
 
 
 def build_inventory(sources: Iterable[Source]) -> Inventory:

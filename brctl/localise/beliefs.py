@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from brctl.localise.factors import Factor, infer
 from brctl.localise.ledger import Failure, Ledger
 from brctl.localise.mixture import Conditional, Model, condition
-from brctl.localise.problem import Problem
+from brctl.localise.problem import SearchProblem
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ _NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Latent:
+class FailureLatent:
     """One combination of the incident's hidden properties."""
 
     fail_rate: float
@@ -47,12 +47,12 @@ class Latent:
 
 
 LATENTS = tuple(
-    Latent(p, k, q, session, math.log(wp * wk * wq * ws))
+    FailureLatent(p, k, q, session, math.log(wp * wk * wq * ws))
     for (p, wp), (k, wk), (q, wq), (session, ws) in product(FAIL_RATE, EXPECTED, NOISE, SESSION)
 )
 
 
-def prior_log_odds(problem: Problem, ledger: Ledger, expected: float) -> Floats:
+def prior_log_odds(problem: SearchProblem, ledger: Ledger, expected: float) -> Floats:
     """Log odds of every cause before any test, when this many faults are expected."""
     causes = ledger.causes
     leaves = causes.leaf_count
@@ -87,7 +87,7 @@ def same_noise(classes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def believe(
-    problem: Problem,
+    problem: SearchProblem,
     ledger: Ledger,
     convicted: frozenset[int] = frozenset(),
     classes: tuple[int, ...] = ALL_CLASSES,
@@ -112,7 +112,7 @@ def believe(
     return condition(model, posterior)
 
 
-def _clean_evidence(ledger: Ledger, latents: list[Latent]) -> Floats:
+def _clean_evidence(ledger: Ledger, latents: list[FailureLatent]) -> Floats:
     """What the passing tests add to the log odds, per class and cause."""
     rows = [
         (ledger.clean_sessions if latent.session else ledger.clean_reps)
@@ -137,7 +137,7 @@ def likelihoods(reps: int, failed: int) -> Floats:
     return table
 
 
-def _likelihood(latent: Latent, reps: int, failed: int, depth: int) -> Floats:
+def _likelihood(latent: FailureLatent, reps: int, failed: int, depth: int) -> Floats:
     """Chance of this count for 0, 1, 2, ... active causes in the group."""
     active = np.arange(depth, dtype=np.float64)
     fails: Floats = 1.0 - (1.0 - latent.noise) * (1.0 - latent.fail_rate) ** active
@@ -155,7 +155,7 @@ def _binomial(reps: int, failed: int, chance: Floats) -> Floats:
     return result
 
 
-def _detection(latent: Latent, reps: int) -> float:
+def _detection(latent: FailureLatent, reps: int) -> float:
     """Chance that one more round sees a bad cause."""
     if latent.session:
         return latent.fail_rate

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from brctl.localise.problem import FaultKind, Group, Problem
+from brctl.localise.problem import FaultKind, Group, SearchProblem
 
 Ints = NDArray[np.int64]
 
@@ -73,7 +73,7 @@ class Causes:
         return [row if cross else row[:2] for row, cross in zip(full, crossing, strict=True)]
 
 
-def index_causes(problem: Problem) -> Causes:
+def index_causes(problem: SearchProblem) -> Causes:
     """Number the causes of a problem; a fleet under one leaf has no paths between leaves."""
     count = len(problem.nodes)
     names = tuple(dict.fromkeys(problem.leaves))

@@ -6,7 +6,7 @@ import numpy as np
 
 from brctl.localise.joint import Joint
 from brctl.localise.partition import Standing, next_partition, standing
-from brctl.localise.problem import FaultKind, Finding, Group, Problem, Round, Stage
+from brctl.localise.problem import FaultKind, Finding, Group, Round, SearchProblem, Stage
 
 _MOST_ROUNDS = 30
 _PROOFS = 5
@@ -21,7 +21,7 @@ class JointSearch:
         ended: True when nothing more is to be tested.
     """
 
-    problem: Problem
+    problem: SearchProblem
     rounds: tuple[Round, ...]
     joint: Joint = field(init=False)
     now: Standing = field(init=False)

@@ -14,7 +14,7 @@ Group = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SearchProblem:
     """The fleet under test and what is known before the first test.
 
     Attributes:
@@ -61,12 +61,12 @@ class Problem:
             smallest = max(smallest, -(-len(self.nodes) // self.max_groups))
         return min(smallest, len(self.nodes))
 
-    def with_seed(self, seed: int) -> "Problem":
+    def with_seed(self, seed: int) -> "SearchProblem":
         return replace(self, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RoundPlan:
     """The groups of the next round: disjoint, each at least the smallest admissible size."""
 
     number: int
@@ -79,5 +79,5 @@ class Plan:
 class Round:
     """A plan with what came back, in the same order."""
 
-    plan: Plan
+    plan: RoundPlan
     results: tuple[GroupResult, ...]

@@ -15,7 +15,7 @@ from brctl.localise.beliefs import prior_log_odds
 from brctl.localise.factors import Factor, infer
 from brctl.localise.ledger import Ledger
 from brctl.localise.mixture import Conditional, Model, condition
-from brctl.localise.problem import Problem
+from brctl.localise.problem import SearchProblem
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ _PRIOR_SIGMA, _PRIOR_TESTS, _LEAST_SIGMA = 0.03, 4.0, 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Latent:
+class SlownessLatent:
     """One combination of how slow, how many, and how often congestion looks the same."""
 
     depth: float
@@ -38,12 +38,12 @@ class Latent:
 
 
 LATENTS = tuple(
-    Latent(d, k, c, math.log(wd * wk * wc))
+    SlownessLatent(d, k, c, math.log(wd * wk * wc))
     for (d, wd), (k, wk), (c, wc) in product(DEPTHS, EXPECTED, CONGESTION)
 )
 
 
-def believe_slow(problem: Problem, ledger: Ledger) -> Conditional | None:
+def believe_slow(problem: SearchProblem, ledger: Ledger) -> Conditional | None:
     """The posterior over slow causes; None when no test gave a bandwidth."""
     if not ledger.speeds:
         return None

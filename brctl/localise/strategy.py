@@ -11,7 +11,15 @@ from brctl.localise.joint_search import JointSearch
 from brctl.localise.ledger import Ledger
 from brctl.localise.mixture import Belief, settle_both
 from brctl.localise.pairing import screen
-from brctl.localise.problem import FaultKind, Group, GroupResult, Plan, Problem, Round, Stage
+from brctl.localise.problem import (
+    FaultKind,
+    Group,
+    GroupResult,
+    Round,
+    RoundPlan,
+    SearchProblem,
+    Stage,
+)
 from brctl.localise.slowness import believe_slow
 
 _SUSPECT = 0.01
@@ -46,7 +54,7 @@ class Localiser:
         stalled: Rounds since anything was learnt.
     """
 
-    problem: Problem
+    problem: SearchProblem
     causes: Causes = field(init=False)
     ledger: Ledger = field(init=False)
     rounds: list[Round] = field(default_factory=list)
@@ -60,7 +68,7 @@ class Localiser:
         self.causes = index_causes(self.problem)
         self.ledger = Ledger(self.causes)
 
-    def absorb(self, plan: Plan, results: tuple[GroupResult, ...]) -> None:
+    def absorb(self, plan: RoundPlan, results: tuple[GroupResult, ...]) -> None:
         """Take the results of a plan, in its order, and update what is believed."""
         tested = Round(plan, results)
         self.rounds.append(tested)
@@ -81,7 +89,7 @@ class Localiser:
             self.failing = _no_worse(self.failing, before[0])
         self._note_stall(before)
 
-    def _is_clean_whole(self, plan: Plan, results: tuple[GroupResult, ...]) -> bool:
+    def _is_clean_whole(self, plan: RoundPlan, results: tuple[GroupResult, ...]) -> bool:
         """The whole fleet in one group, without a failure."""
         whole = len(plan.groups) == 1 and len(plan.groups[0]) == len(self.problem.nodes)
         return whole and results[0].failed == 0
@@ -119,7 +127,7 @@ class Localiser:
         )
         self.stalled = self.stalled + 1 if change < _STALL_CHANGE else 0
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> RoundPlan | None:
         """The next round, or None when another one is not worth its time."""
         if len(self.problem.nodes) < 2 or len(self.rounds) >= self.problem.max_rounds:
             return None
@@ -138,10 +146,10 @@ class Localiser:
             return None
         return self._plan(Stage.ISOLATE, self._isolate())
 
-    def _plan(self, stage: Stage, groups: list[Group]) -> Plan | None:
+    def _plan(self, stage: Stage, groups: list[Group]) -> RoundPlan | None:
         if not groups:
             return None
-        return Plan(len(self.rounds) + 1, stage, self.problem.reps, tuple(groups))
+        return RoundPlan(len(self.rounds) + 1, stage, self.problem.reps, tuple(groups))
 
     def convicted(self) -> dict[int, float]:
         """Causes whose posterior is high enough to name, failing ones first."""
@@ -201,7 +209,7 @@ class Localiser:
         apart: list[Group] = []
         for inside in self._behind_dead_uplinks(pool):
             # Across a dead uplink everything fails and nothing is learnt about the nodes.
-            apart += screen(index_causes(Problem(problem.nodes)), inside, size, turn, seed)
+            apart += screen(index_causes(SearchProblem(problem.nodes)), inside, size, turn, seed)
             pool = [v for v in pool if v not in set(inside)]
         return screen(self.causes, list(pool), size, turn, seed) + apart
 

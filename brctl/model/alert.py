@@ -56,7 +56,7 @@ class AlertIncident:
 
 
 @dataclass(slots=True)
-class Taken:
+class Ingested:
     """What became of the alerts of one body.
 
     Attributes:

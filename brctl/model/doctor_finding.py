@@ -6,7 +6,7 @@ from brctl.model.sweeps.sweep import Health
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """What was found, and what to do about it.
 
     Attributes:

@@ -38,7 +38,7 @@ OPEN_STATES = frozenset({NoticeState.FIRING, NoticeState.ACKNOWLEDGED})
 MARKS = 50
 
 
-class Severity(StrEnum):
+class PageSeverity(StrEnum):
     """PagerDuty's four words."""
 
     CRITICAL = "critical"
@@ -83,7 +83,7 @@ class Notice:
     state: NoticeState
     key: str
     mark: str
-    severity: Severity
+    severity: PageSeverity
     context: str
     summary: str
     at: datetime

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class KeyState(StrEnum):
+class KeyTrust(StrEnum):
     """What known_hosts says of a node's host key."""
 
     TRUSTED = "trusted"
@@ -28,4 +28,4 @@ class SshRoute:
     node: str
     transport: str
     why: str
-    key: KeyState
+    key: KeyTrust

@@ -57,14 +57,16 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What came back, cut at LIMIT_BYTES."""
 
     status: int
     body: bytes
 
 
-def deliver(post: Post, deadline: float, pause: Callable[[float], None] = time.sleep) -> Answer:
+def deliver(
+    post: Post, deadline: float, pause: Callable[[float], None] = time.sleep
+) -> HttpResponse:
     """Post until it is taken, refused for good, or the deadline (`time.monotonic`) is near.
 
     Raises:
@@ -82,7 +84,7 @@ def deliver(post: Post, deadline: float, pause: Callable[[float], None] = time.s
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
-def _follow(post: Post, deadline: float) -> Answer:
+def _follow(post: Post, deadline: float) -> HttpResponse:
     """Redirects that keep the method are followed on the same host, and nowhere else."""
     url = post.url
     for _ in range(HOPS):
@@ -111,7 +113,7 @@ def _next_hop(url: str, location: str, status: int) -> str:
     return there.geturl()
 
 
-def _quoted(answer: Answer) -> str:
+def _quoted(answer: HttpResponse) -> str:
     text = answer.body[:200].decode("utf-8", "replace").strip()
     return f": {text}" if text and text.isprintable() else ""
 
@@ -122,7 +124,7 @@ def _seconds(text: str, status: int) -> float:
     return float(text) if known else 0.0
 
 
-def _once(post: Post, url: str, deadline: float) -> tuple[Answer, str]:
+def _once(post: Post, url: str, deadline: float) -> tuple[HttpResponse, str]:
     """One request; also `Location`, or `Retry-After` of an error."""
     parts = urlsplit(url)
     connection = _connection(post, url, deadline)
@@ -140,7 +142,7 @@ def _once(post: Post, url: str, deadline: float) -> tuple[Answer, str]:
     finally:
         connection.close()
     wanted = "Location" if 300 <= response.status < 400 else "Retry-After"
-    return Answer(response.status, body), response.headers.get(wanted) or ""
+    return HttpResponse(response.status, body), response.headers.get(wanted) or ""
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:

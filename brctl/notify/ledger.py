@@ -40,7 +40,7 @@ class Failures:
     why: str
 
 
-class Ledger:
+class DeliveryLedger:
     """The database of one state directory; opened for each use, because uses are rare."""
 
     def __init__(self, state_dir: Path) -> None:

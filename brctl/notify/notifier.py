@@ -1,6 +1,6 @@
 """Tell every sink that wants to know, at once, within one deadline, and never raise.
 
-A notifier is beside the work, never in it: whatever a sink does, `tell` returns in time, and what
+A notifier is beside the work, never in it: whatever a sink does, `notify` returns in time, and what
 could not be told is counted and said.
 """
 
@@ -18,8 +18,8 @@ from pathlib import Path
 from brctl.library.notify_settings import NotifySettings, Sink
 from brctl.model.errors import ConfigError
 from brctl.model.notice import Memory, Notice, NoticeState
-from brctl.notify.http import Answer, DeliveryError, Post, deliver
-from brctl.notify.ledger import Ledger
+from brctl.notify.http import DeliveryError, HttpResponse, Post, deliver
+from brctl.notify.ledger import DeliveryLedger
 from brctl.notify.sinks import DELIVER
 from brctl.notify.tickets import Tickets
 from brctl.view.notices.text import clean
@@ -34,7 +34,7 @@ SLACK_S = 1.0
 """How much longer than its deadline a sink's thread is waited for."""
 
 
-class Told(StrEnum):
+class DeliveryState(StrEnum):
     """What became of a notice at one sink."""
 
     SENT = "sent"
@@ -48,7 +48,7 @@ class Delivery:
     """One sink's answer."""
 
     sink: str
-    told: Told
+    state: DeliveryState
     why: str = ""
 
 
@@ -65,7 +65,7 @@ class Notifier:
         self, settings: NotifySettings, state_dir: Path, now: Callable[[], datetime]
     ) -> None:
         self.settings = settings
-        self.ledger = Ledger(state_dir)
+        self.ledger = DeliveryLedger(state_dir)
         self.tickets = Tickets(settings.ticket, self.ledger, settings.deadline_s, now)
         self._now = now
 
@@ -74,13 +74,13 @@ class Notifier:
         """Whether anybody is told anything."""
         return bool(self.settings.sinks)
 
-    async def tell_async(
+    async def notify_async(
         self, notice: Notice, only: Collection[str] | None = None
     ) -> tuple[Delivery, ...]:
-        """As `tell`, beside a running event loop."""
-        return await asyncio.to_thread(self.tell, notice, only)
+        """As `notify`, beside a running event loop."""
+        return await asyncio.to_thread(self.notify, notice, only)
 
-    def tell(self, notice: Notice, only: Collection[str] | None = None) -> tuple[Delivery, ...]:
+    def notify(self, notice: Notice, only: Collection[str] | None = None) -> tuple[Delivery, ...]:
         """Tell all sinks, or those of some kinds, each in a thread of its own.
 
         A name server that hangs cannot be interrupted; its thread is left behind, and dies with
@@ -93,7 +93,7 @@ class Notifier:
         threads = []
         for sink in sinks:
             work = threading.Thread(
-                target=self._tell_one, args=(sink, notice, deadline, found, asked), daemon=True
+                target=self._notify_one, args=(sink, notice, deadline, found, asked), daemon=True
             )
             work.start()
             threads.append(work)
@@ -104,7 +104,7 @@ class Notifier:
     def _late(self, sink: Sink) -> Delivery:
         return self._failed(sink, f"no answer in {self.settings.deadline_s:g} s")
 
-    def _tell_one(
+    def _notify_one(
         self, sink: Sink, notice: Notice, deadline: float, found: dict[str, Delivery], asked: bool
     ) -> None:  # fmt: skip
         try:
@@ -120,19 +120,19 @@ class Notifier:
     def _deliver(self, sink: Sink, notice: Notice, deadline: float, *, asked: bool) -> Delivery:
         claimed, memory = self._claim(sink, notice)
         if not claimed:
-            return Delivery(sink.kind, Told.KNOWN, "another process is telling it")
+            return Delivery(sink.kind, DeliveryState.KNOWN, "another process is telling it")
         try:
             if self._is_repeat(sink, notice, memory):
-                return Delivery(sink.kind, Told.KNOWN)
+                return Delivery(sink.kind, DeliveryState.KNOWN)
             if not asked and not _is_wanted(sink, notice, memory):
-                return Delivery(sink.kind, Told.UNASKED)
+                return Delivery(sink.kind, DeliveryState.UNASKED)
             return self._send(sink, notice, memory, deadline)
         finally:
             with suppress(sqlite3.Error, OSError):
                 self.ledger.release(notice.key, _name(sink, notice), notice.mark)
 
     def _send(self, sink: Sink, notice: Notice, memory: Memory | None, deadline: float) -> Delivery:
-        def send(post: Post) -> Answer:
+        def send(post: Post) -> HttpResponse:
             return deliver(post, deadline)
 
         try:
@@ -142,9 +142,9 @@ class Notifier:
                 self._keep(sink, notice, memory, exc.ref)
             raise
         if ref is None:
-            return Delivery(sink.kind, Told.UNASKED)
+            return Delivery(sink.kind, DeliveryState.UNASKED)
         self._keep(sink, notice, memory, ref)
-        return Delivery(sink.kind, Told.SENT)
+        return Delivery(sink.kind, DeliveryState.SENT)
 
     def _keep(
         self, sink: Sink, notice: Notice, before: Memory | None, ref: Mapping[str, str]
@@ -178,7 +178,7 @@ class Notifier:
             self.ledger.count_failure(sink.kind, said, self._now())
         except (sqlite3.Error, OSError) as exc:
             said += f" (and it could not be counted: {exc})"
-        return Delivery(sink.kind, Told.FAILED, said)
+        return Delivery(sink.kind, DeliveryState.FAILED, said)
 
 
 def _name(sink: Sink, notice: Notice) -> str:

@@ -11,7 +11,7 @@ from brctl.library.notify_settings import Sink
 from brctl.model.errors import ConfigError
 from brctl.model.notice import Memory, Notice, NoticeState
 from brctl.notify.hook_programs import programs_in, run_program
-from brctl.notify.http import Answer, DeliveryError, Post
+from brctl.notify.http import DeliveryError, HttpResponse, Post
 from brctl.notify.secret_file import read_secret
 from brctl.view.notices.alertmanager import alert_labels, alertmanager_body
 from brctl.view.notices.page import Json
@@ -20,7 +20,7 @@ from brctl.view.notices.slack import slack_message, slack_thread, slack_webhook_
 from brctl.view.notices.webhook import notification_document
 
 SIGNATURE = "X-Brctl-Signature"
-Send = Callable[[Post], Answer]
+Send = Callable[[Post], HttpResponse]
 Ref = Mapping[str, str]
 
 

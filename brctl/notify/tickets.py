@@ -11,7 +11,7 @@ from brctl.library.notify_settings import TicketDesk
 from brctl.model.errors import ConfigError
 from brctl.notify.hook_programs import run_program
 from brctl.notify.http import DeliveryError, Post, deliver
-from brctl.notify.ledger import Ledger
+from brctl.notify.ledger import DeliveryLedger
 from brctl.notify.sinks import JSON, bearer, encode, signed
 from brctl.view.notices.page import Json
 
@@ -23,7 +23,11 @@ class Tickets:
     """Opens and withdraws; what was opened is remembered on disk."""
 
     def __init__(
-        self, desk: TicketDesk, ledger: Ledger, deadline_s: float, now: Callable[[], datetime]
+        self,
+        desk: TicketDesk,
+        ledger: DeliveryLedger,
+        deadline_s: float,
+        now: Callable[[], datetime],
     ) -> None:
         self._desk = desk
         self._ledger = ledger

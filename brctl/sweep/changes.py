@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from brctl.model.sweeps.changes import Changes, Key, Mass, Problem, Tracked
+from brctl.model.sweeps.changes import Changes, CheckProblem, Key, Mass, Tracked
 from brctl.model.sweeps.sweep import Health
 
 STICKY_LOOKS = 2
@@ -26,15 +26,15 @@ _SHARED_RATIO = 0.8
 
 def compare(
     known: Mapping[Key, Tracked],
-    problems: Iterable[Problem],
+    problems: Iterable[CheckProblem],
     cleared: Iterable[Key],
     now_at: datetime,
     reminder: timedelta,
 ) -> Changes:
     """Changes between what was known and one sweep; see the rules above."""
     tracked = dict(known)
-    new: list[Problem] = []
-    worse: list[Problem] = []
+    new: list[CheckProblem] = []
+    worse: list[CheckProblem] = []
     still: list[Tracked] = []
     flapping: list[Tracked] = []
     for problem in problems:
@@ -55,7 +55,7 @@ def compare(
     return Changes(tuple(new), tuple(worse), recovered, tuple(still), tuple(flapping), (), tracked)
 
 
-def _seen(before: Tracked | None, problem: Problem, now_at: datetime) -> Tracked:
+def _seen(before: Tracked | None, problem: CheckProblem, now_at: datetime) -> Tracked:
     if before is None:
         return Tracked(problem, now_at, now_at)
     if before.recovered_at is None:
@@ -87,7 +87,7 @@ def _recover(
     return tuple(recovered)
 
 
-def _is_worse(problem: Problem, before: Problem) -> bool:
+def _is_worse(problem: CheckProblem, before: CheckProblem) -> bool:
     return problem.health is Health.CRITICAL and before.health is not Health.CRITICAL
 
 
@@ -98,7 +98,7 @@ def recognise_mass(changes: Changes, fleet: Mapping[str, Mapping[str, str]]) -> 
         changes: Of one sweep.
         fleet: Labels (rack, leaf, ...) of every node that was asked.
     """
-    by_check: dict[tuple[str, Health], list[Problem]] = {}
+    by_check: dict[tuple[str, Health], list[CheckProblem]] = {}
     for problem in changes.new:
         by_check.setdefault((problem.check, problem.health), []).append(problem)
     floor = max(MASS_NODES, MASS_RATIO * len(fleet))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Role, Weight
-from brctl.model.sweeps.changes import Key, Problem
+from brctl.model.sweeps.changes import CheckProblem, Key
 from brctl.model.sweeps.report import ProbeStatus
 from brctl.model.sweeps.sweep import Health, NodeHealth
 
@@ -15,9 +15,9 @@ _HEALTH_OF = {Weight.CONVICTS: Health.CRITICAL, Weight.HINTS: Health.WARNING}
 _WORST_FIRST = (Health.CRITICAL, Health.UNKNOWN, Health.WARNING)
 
 
-def problems_of(nodes: Iterable[NodeHealth]) -> tuple[Problem, ...]:
+def problems_of(nodes: Iterable[NodeHealth]) -> tuple[CheckProblem, ...]:
     """Every node's problems, one per check."""
-    found: dict[Key, Problem] = {}
+    found: dict[Key, CheckProblem] = {}
     for node in nodes:
         for problem in _of_node(node):
             known = found.get(problem.key)
@@ -40,19 +40,19 @@ def reason_of(node: NodeHealth) -> tuple[str, str]:
     return ("", "") if node.health is Health.OK else ("-", node.report.detail or "nothing judged")
 
 
-def _of_node(node: NodeHealth) -> Iterator[Problem]:
+def _of_node(node: NodeHealth) -> Iterator[CheckProblem]:
     if node.report.outcome is not Outcome.ANSWERED:
         detail = node.report.detail or node.report.outcome.value
-        yield Problem(node.node, TRANSPORT, Health.UNKNOWN, f"{node.report.outcome}: {detail}")
+        yield CheckProblem(node.node, TRANSPORT, Health.UNKNOWN, f"{node.report.outcome}: {detail}")
     for item in node.evidence:
         health = _HEALTH_OF.get(item.weight)
         # `node.refused` and its like repeat the transport's problem, and no check clears them.
         silence = item.kind.startswith("node.")
         if health and item.role is not Role.VICTIM and not silence:
-            yield Problem(node.node, item.source, health, item.text)
+            yield CheckProblem(node.node, item.source, health, item.text)
     if node.report.outcome is Outcome.ANSWERED:
         for gap in node.gaps:
-            yield Problem(node.node, gap.what, Health.UNKNOWN, gap.why)
+            yield CheckProblem(node.node, gap.what, Health.UNKNOWN, gap.why)
 
 
 def _looked_at(node: NodeHealth) -> Iterator[Key]:
@@ -63,5 +63,5 @@ def _looked_at(node: NodeHealth) -> Iterator[Key]:
             yield node.node, result.check
 
 
-def _rank(problem: Problem) -> int:
+def _rank(problem: CheckProblem) -> int:
     return _WORST_FIRST.index(problem.health)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from brctl.model.doctor_finding import Finding
+from brctl.model.doctor_finding import DoctorFinding
 from brctl.model.exit_codes import worst
 from brctl.model.sweeps.sweep import EXIT_OF, Health
 from brctl.view.notices.page import Page
@@ -12,7 +12,7 @@ _WORDS = {Health.OK: "ok", Health.WARNING: "WARN", Health.CRITICAL: "FAIL"}
 _WORDS |= {Health.UNKNOWN: "UNKNOWN"}
 
 
-def doctor_page(findings: Sequence[Finding]) -> Page:
+def doctor_page(findings: Sequence[DoctorFinding]) -> Page:
     """The answer of `brctl doctor`."""
     rows: list[tuple[str, ...]] = []
     for finding in findings:

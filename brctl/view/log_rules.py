@@ -9,7 +9,7 @@ from brctl.view.notices.page import Page
 from brctl.view.text import columns, printable
 
 
-class Rule(Protocol):
+class ShownRule(Protocol):
     """What is shown of a signature."""
 
     @property
@@ -24,7 +24,7 @@ class Rule(Protocol):
     def source(self) -> str: ...
 
 
-class Tried(Protocol):
+class RuleTrial(Protocol):
     """What is shown of a trial."""
 
     @property
@@ -37,7 +37,7 @@ class Tried(Protocol):
     def passed(self) -> bool: ...
 
 
-def rules_page(rules: Sequence[Rule]) -> Page:
+def rules_page(rules: Sequence[ShownRule]) -> Page:
     """The answer of `brctl logs rules list`."""
     rows = tuple(
         {
@@ -54,7 +54,7 @@ def rules_page(rules: Sequence[Rule]) -> Page:
     return Page("LogRuleList", {"rules": list(rows)}, columns(table), rows=rows)
 
 
-def trial_page(trials: Sequence[Tried], *, wanted: bool) -> Page:
+def trial_page(trials: Sequence[RuleTrial], *, wanted: bool) -> Page:
     """The answer of `brctl logs rules test`; a rule file without examples is no proof."""
     rows = tuple(
         {"line": t.line, "rules": list(t.names), "wanted": t.wanted or None, "passed": t.passed}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from brctl.localise.conclude import conclude
-from brctl.localise.problem import Conclusion, FaultKind, GroupResult, Problem
+from brctl.localise.problem import Conclusion, FaultKind, GroupResult, SearchProblem
 from brctl.localise.strategy import Localiser
 from tests.bench.localise_anchors import ANCHORS, Answer
 from tests.bench.localise_fleet import Cause, Fleet, Incident
@@ -80,7 +80,7 @@ def search(fleet: Fleet, scenario: Scenario, seed: int, score: Score) -> tuple[A
     """Run our search against the fleet and translate its findings."""
     names = tuple(f"n{v}" for v in range(fleet.count))
     leaves = tuple(f"l{leaf}" for leaf in fleet.leaf) if fleet.leaves > 1 else ()
-    problem = Problem(names, leaves, reps=scenario.reps, span=scenario.span, seed=seed)
+    problem = SearchProblem(names, leaves, reps=scenario.reps, span=scenario.span, seed=seed)
     localiser = Localiser(problem)
     while True:
         started = time.process_time()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from brctl.library import checks, jobs, log_rules, playbooks
 from brctl.library.file_tables import EVENTS
-from brctl.model.notice import Notice, NoticeEvent, NoticeState, Severity
+from brctl.model.notice import Notice, NoticeEvent, NoticeState, PageSeverity
 from brctl.playbook.guards import GUARDS
 from brctl.view.notices.webhook import notification_page
 
@@ -16,7 +16,9 @@ _WORD = re.compile(r"`([^`]+)`")
 
 def _notification() -> Iterable[str]:
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    notice = Notice(NoticeEvent.TEST, NoticeState.INFO, "key", "mark", Severity.INFO, "c", "s", at)
+    notice = Notice(
+        NoticeEvent.TEST, NoticeState.INFO, "key", "mark", PageSeverity.INFO, "c", "s", at
+    )
     body = notification_page(notice).body["notification"]
     return body if isinstance(body, Mapping) else ()
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from brctl.fanout.connect_backoff import AGAIN_S, REMEMBER_S, Silence
+from brctl.fanout.connect_backoff import AGAIN_S, REMEMBER_S, ConnectBackoff
 
 
 def test_the_second_wait_is_short_and_says_so() -> None:
     """The words name both waits, so that nobody takes 1.5 s for the whole evidence."""
-    silence = Silence(10.0)
+    silence = ConnectBackoff(10.0)
     assert silence.deadline_s("n3", 100.0) == 10.0
     assert silence.keep("n3", 10.0, 110.0) == "within 10 s"
     assert silence.deadline_s("n3", 112.0) == AGAIN_S[0]
@@ -23,7 +23,7 @@ def test_the_second_wait_is_short_and_says_so() -> None:
 
 def test_who_waits_for_the_same_connection_hears_its_end_at_once() -> None:
     """Two questions to one dead node cost one wait; a question asked later is tried."""
-    silence = Silence(10.0)
+    silence = ConnectBackoff(10.0)
     silence.keep("n3", 10.0, 110.0)
     assert silence.meanwhile("n3", 100.1) == "within 10 s"
     assert silence.meanwhile("n3", 110.1) == ""
@@ -32,7 +32,7 @@ def test_who_waits_for_the_same_connection_hears_its_end_at_once() -> None:
 
 def test_a_short_wait_does_not_lengthen_the_memory() -> None:
     """Every minute somebody waits the whole deadline again, however often it is asked."""
-    silence = Silence(10.0)
+    silence = ConnectBackoff(10.0)
     silence.keep("n3", 10.0, 0.0)
     silence.keep("n3", AGAIN_S[0], REMEMBER_S - 1)
     assert silence.deadline_s("n3", REMEMBER_S) == 10.0
@@ -40,7 +40,7 @@ def test_a_short_wait_does_not_lengthen_the_memory() -> None:
 
 def test_a_node_that_came_back_is_like_any_other() -> None:
     """A connection wipes the memory out."""
-    silence = Silence(10.0)
+    silence = ConnectBackoff(10.0)
     silence.keep("n3", 10.0, 0.0)
     silence.forget("n3")
     assert silence.deadline_s("n3", 1.0) == 10.0
@@ -49,7 +49,7 @@ def test_a_node_that_came_back_is_like_any_other() -> None:
 @pytest.mark.parametrize("deadline_s", [0.2, 1.5])
 def test_a_deadline_that_is_short_anyway_stays(deadline_s: float) -> None:
     """Asking again never waits longer than the site allows."""
-    silence = Silence(deadline_s)
+    silence = ConnectBackoff(deadline_s)
     silence.keep("n3", deadline_s, 0.0)
     assert silence.deadline_s("n3", 1.0) == deadline_s
     assert silence.keep("n3", deadline_s, 2.0) == f"within {deadline_s:g} s"

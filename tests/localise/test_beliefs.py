@@ -11,18 +11,18 @@ from brctl.localise.beliefs import LATENTS, believe, likelihoods, prior_log_odds
 from brctl.localise.causes import index_causes
 from brctl.localise.ledger import Ledger
 from brctl.localise.mixture import settle_both
-from brctl.localise.problem import GroupResult, Plan, Problem, Round, Stage
+from brctl.localise.problem import GroupResult, Round, RoundPlan, SearchProblem, Stage
 
 REPS = 4
 
 
-def problem_of(count: int, leaves: int = 0) -> Problem:
+def problem_of(count: int, leaves: int = 0) -> SearchProblem:
     names = tuple(f"n{i}" for i in range(count))
     cabling = tuple(f"l{i % leaves}" for i in range(count)) if leaves else ()
-    return Problem(names, cabling, reps=REPS)
+    return SearchProblem(names, cabling, reps=REPS)
 
 
-def history(problem: Problem, seed: int, rounds: int, *, tree: bool) -> Ledger:
+def history(problem: SearchProblem, seed: int, rounds: int, *, tree: bool) -> Ledger:
     """Random pair rounds with one bad node and stray failures."""
     rng = random.Random(seed)
     count = len(problem.nodes)
@@ -40,11 +40,11 @@ def history(problem: Problem, seed: int, rounds: int, *, tree: bool) -> Ledger:
                 failed = 0
             met |= set(group) if failed else set()
             results.append(GroupResult(REPS, failed))
-        ledger.record(Round(Plan(number, Stage.SCREEN, REPS, tuple(groups)), tuple(results)))
+        ledger.record(Round(RoundPlan(number, Stage.SCREEN, REPS, tuple(groups)), tuple(results)))
     return ledger
 
 
-def brute_force(problem: Problem, ledger: Ledger) -> tuple[np.ndarray, float]:
+def brute_force(problem: SearchProblem, ledger: Ledger) -> tuple[np.ndarray, float]:
     """Marginals and P(nothing) by visiting every combination of causes in every class."""
     count = ledger.causes.count
     somebody, weighted, nobody = 0.0, np.zeros(count), 0.0
@@ -77,7 +77,7 @@ def brute_force(problem: Problem, ledger: Ledger) -> tuple[np.ndarray, float]:
     return p_some * weighted / evidence, p_none * nobody / evidence
 
 
-def settled(problem: Problem, ledger: Ledger) -> tuple[np.ndarray, float]:
+def settled(problem: SearchProblem, ledger: Ledger) -> tuple[np.ndarray, float]:
     belief, _ = settle_both(believe(problem, ledger), None, problem.nothing_wrong, 0.99)
     # The two weights of "some cause" in the mixture; without bandwidths only one is left.
     return belief.probability, belief.nothing

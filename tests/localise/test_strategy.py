@@ -13,8 +13,8 @@ from brctl.localise.problem import (
     FaultKind,
     Group,
     GroupResult,
-    Plan,
-    Problem,
+    RoundPlan,
+    SearchProblem,
     Stage,
 )
 from brctl.localise.strategy import Localiser
@@ -23,7 +23,9 @@ FOUND = frozenset(FaultKind) - {FaultKind.NONE, FaultKind.UNDECIDABLE}
 Answer = Callable[[Group, random.Random], int]
 
 
-def drive(problem: Problem, fails: Answer, seed: int = 0) -> tuple[Localiser, list[Plan]]:
+def drive(
+    problem: SearchProblem, fails: Answer, seed: int = 0
+) -> tuple[Localiser, list[RoundPlan]]:
     """Run a search against a function that says how many repetitions of a group fail."""
     rng = random.Random(seed)
     search, plans = Localiser(problem), []
@@ -34,10 +36,10 @@ def drive(problem: Problem, fails: Answer, seed: int = 0) -> tuple[Localiser, li
     return search, plans
 
 
-def fleet(count: int, leaves: int = 0, **options: object) -> Problem:
+def fleet(count: int, leaves: int = 0, **options: object) -> SearchProblem:
     names = tuple(f"gpu{i:04}" for i in range(count))
     cabling = tuple(f"l{i * leaves // count}" for i in range(count)) if leaves else ()
-    return Problem(names, cabling, **options)  # type: ignore[arg-type]  # keywords of Problem
+    return SearchProblem(names, cabling, **options)  # type: ignore[arg-type]  # keywords of Problem
 
 
 def bad_nodes(*bad: int, chance: float = 1.0, noise: float = 0.0) -> Answer:
@@ -85,7 +87,7 @@ def test_every_round_can_be_run(
 def test_names_change_names_only(count: int, seed: int, chance: float) -> None:
     """Renaming the nodes renames the verdict and changes nothing else."""
     plain = fleet(count, seed=seed)
-    named = Problem(tuple(f"x{i * 7}" for i in range(count)), seed=seed)
+    named = SearchProblem(tuple(f"x{i * 7}" for i in range(count)), seed=seed)
     one, plans = drive(plain, bad_nodes(1, chance=chance), seed)
     other, other_plans = drive(named, bad_nodes(1, chance=chance), seed)
     assert plans == other_plans
@@ -108,7 +110,7 @@ def test_a_clean_full_run_lowers_every_posterior(count: int, seed: int, noise: f
     answer = bad_nodes(0, noise=noise)
     search.absorb(plan, tuple(GroupResult(8, answer(g, rng)) for g in plan.groups))
     before = search.suspicion().copy()
-    whole = Plan(2, Stage.FULL, 8, (tuple(range(count)),))
+    whole = RoundPlan(2, Stage.FULL, 8, (tuple(range(count)),))
     search.absorb(whole, (GroupResult(8, 0),))
     assert np.all(search.suspicion() <= before + 1e-6)
 
@@ -188,7 +190,7 @@ def test_unmeasured_groups_clear_nobody() -> None:
 
 def test_a_prior_moves_the_odds() -> None:
     """What logs hold against one of two failing partners is believed until tests say more."""
-    problem = Problem(("a", "b"), prior={"a": 50.0})
+    problem = SearchProblem(("a", "b"), prior={"a": 50.0})
     search, _ = drive(problem, bad_nodes(0))
     suspicion = search.suspicion()
     assert suspicion[0] > suspicion[1]

@@ -16,7 +16,7 @@ import pytest
 
 from brctl.library.notify_settings import NotifySettings, Sink
 from brctl.model.notice import Notice, NoticeEvent, NoticeState
-from brctl.notify.notifier import PAGING, Notifier, Told
+from brctl.notify.notifier import PAGING, DeliveryState, Notifier
 from brctl.notify.sinks import SIGNATURE
 from brctl.view.notices.notice import advanced_notice, verdict_notice
 from tests.fakes.ground import NOON, example_verdict
@@ -52,15 +52,15 @@ def pagerduty(folder: Path, server: HttpSink, **more: Any) -> Sink:
     return replace(Sink("pagerduty", when, server.url, secret(folder)), **more)
 
 
-def tell(folder: Path, sink: Sink, *notices: Notice) -> list[Told]:
-    return [notifier(folder, sink).tell(notice)[0].told for notice in notices]
+def notify(folder: Path, sink: Sink, *notices: Notice) -> list[DeliveryState]:
+    return [notifier(folder, sink).notify(notice)[0].state for notice in notices]
 
 
 def test_a_fault_is_one_page_from_trigger_to_resolve(tmp_path: Path, server: HttpSink) -> None:
     """Repeats, also from other processes, add nothing; every request carries the same key."""
     sink = pagerduty(tmp_path, server)
-    told = tell(tmp_path, sink, FIRST, FIRST, ACK, ACK, FIRST, ADVANCED, ADVANCED)
-    s, k = Told.SENT, Told.KNOWN
+    told = notify(tmp_path, sink, FIRST, FIRST, ACK, ACK, FIRST, ADVANCED, ADVANCED)
+    s, k = DeliveryState.SENT, DeliveryState.KNOWN
     assert told == [s, k, s, k, k, s, k]
     sent = [(body["event_action"], body["dedup_key"]) for body in server.bodies]
     key = "brctl/prod-a/demo/gpu-lost"
@@ -71,12 +71,14 @@ def test_a_fault_is_one_page_from_trigger_to_resolve(tmp_path: Path, server: Htt
 def test_what_was_never_triggered_is_neither_acknowledged_nor_resolved(
     tmp_path: Path, server: HttpSink
 ) -> None:
-    assert tell(tmp_path, pagerduty(tmp_path, server), ACK, ADVANCED) == [Told.UNASKED] * 2
+    assert (
+        notify(tmp_path, pagerduty(tmp_path, server), ACK, ADVANCED) == [DeliveryState.UNASKED] * 2
+    )
     assert server.requests == []
 
 
 def test_the_same_fault_after_its_end_is_a_new_page(tmp_path: Path, server: HttpSink) -> None:
-    tell(tmp_path, pagerduty(tmp_path, server), FIRST, ADVANCED, FIRST)
+    notify(tmp_path, pagerduty(tmp_path, server), FIRST, ADVANCED, FIRST)
     assert [b["event_action"] for b in server.bodies] == ["trigger", "resolve", "trigger"]
 
 
@@ -84,7 +86,7 @@ def test_a_run_that_needs_a_human_pages_again_after_the_acknowledgement(
     tmp_path: Path, server: HttpSink
 ) -> None:
     """A trigger on an acknowledged incident notifies nobody."""
-    tell(tmp_path, pagerduty(tmp_path, server), FIRST, ACK, STUCK)
+    notify(tmp_path, pagerduty(tmp_path, server), FIRST, ACK, STUCK)
     actions = [body["event_action"] for body in server.bodies]
     assert actions == ["trigger", "acknowledge", "resolve", "trigger"]
 
@@ -92,17 +94,17 @@ def test_a_run_that_needs_a_human_pages_again_after_the_acknowledgement(
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"fresh": True}, Told.SENT),
-        ({"at": NOON + timedelta(hours=25)}, Told.SENT),
-        ({"at": NOON + timedelta(hours=1)}, Told.KNOWN),
+        ({"fresh": True}, DeliveryState.SENT),
+        ({"at": NOON + timedelta(hours=25)}, DeliveryState.SENT),
+        ({"at": NOON + timedelta(hours=1)}, DeliveryState.KNOWN),
     ],
 )
 def test_a_repeat_is_told_when_it_was_gone_or_lasts_for_a_day(
-    tmp_path: Path, server: HttpSink, change: dict[str, Any], told: Told
+    tmp_path: Path, server: HttpSink, change: dict[str, Any], told: DeliveryState
 ) -> None:
     """Somebody may have closed the page by hand; silence would then last for ever."""
     sink = pagerduty(tmp_path, server)
-    assert tell(tmp_path, sink, FIRST, replace(FIRST, **change))[1] is told
+    assert notify(tmp_path, sink, FIRST, replace(FIRST, **change))[1] is told
 
 
 def test_what_could_not_be_told_is_counted_and_told_by_the_next_repeat(
@@ -110,12 +112,12 @@ def test_what_could_not_be_told_is_counted_and_told_by_the_next_repeat(
 ) -> None:
     server.always = Reply(500)
     sink = pagerduty(tmp_path, server)
-    (failed,) = notifier(tmp_path, sink, deadline_s=1.2).tell(FIRST)
-    assert (failed.told, failed.sink) == (Told.FAILED, "pagerduty")
+    (failed,) = notifier(tmp_path, sink, deadline_s=1.2).notify(FIRST)
+    assert (failed.state, failed.sink) == (DeliveryState.FAILED, "pagerduty")
     assert len(server.requests) > 1
     assert notifier(tmp_path, sink).ledger.failures()["pagerduty"].count == 1
     server.always = Reply(202)
-    assert tell(tmp_path, sink, FIRST) == [Told.SENT]
+    assert notify(tmp_path, sink, FIRST) == [DeliveryState.SENT]
 
 
 @pytest.mark.parametrize("manner", [HANG, CLOSE])
@@ -126,30 +128,30 @@ def test_a_dead_sink_costs_no_more_than_the_deadline_and_hides_no_other(
     with http_sink() as well:
         dead, alive = pagerduty(tmp_path, server), Sink("webhook", ALL, well.url)
         started = time.monotonic()
-        told = notifier(tmp_path, dead, alive, deadline_s=1.0).tell(FIRST)
+        told = notifier(tmp_path, dead, alive, deadline_s=1.0).notify(FIRST)
         assert time.monotonic() - started < 2.5
-        assert [d.told for d in told] == [Told.FAILED, Told.SENT]
+        assert [d.state for d in told] == [DeliveryState.FAILED, DeliveryState.SENT]
 
 
 def test_a_memory_that_cannot_be_written_loses_no_page(tmp_path: Path, server: HttpSink) -> None:
     """Better told twice than not at all."""
     (tmp_path / "state").write_text("a file where the folder should be")
     sink = pagerduty(tmp_path, server)
-    assert tell(tmp_path, sink, FIRST, FIRST) == [Told.SENT, Told.SENT]
+    assert notify(tmp_path, sink, FIRST, FIRST) == [DeliveryState.SENT, DeliveryState.SENT]
 
 
 def test_a_damaged_memory_is_set_aside(tmp_path: Path, server: HttpSink) -> None:
     sink = pagerduty(tmp_path, server)
-    tell(tmp_path, sink, FIRST)
+    notify(tmp_path, sink, FIRST)
     database = tmp_path / "state" / "notify" / "notify.sqlite3"
     database.write_bytes(b"not a database, for sure" * 100)
-    assert tell(tmp_path, sink, FIRST, FIRST) == [Told.SENT, Told.KNOWN]
+    assert notify(tmp_path, sink, FIRST, FIRST) == [DeliveryState.SENT, DeliveryState.KNOWN]
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
 def test_a_secret_others_can_read_is_not_used(tmp_path: Path, server: HttpSink, mode: int) -> None:
     sink = replace(pagerduty(tmp_path, server), secret_file=secret(tmp_path, mode=mode))
-    (failed,) = notifier(tmp_path, sink).tell(FIRST)
+    (failed,) = notifier(tmp_path, sink).notify(FIRST)
     assert "others may read or write this secret" in failed.why
     assert server.requests == []
 
@@ -161,7 +163,7 @@ def slack(folder: Path, server: HttpSink) -> Sink:
 def test_one_slack_message_moves_with_the_incident(tmp_path: Path, server: HttpSink) -> None:
     """A new message, then updates of it, each with a line in its thread."""
     server.always = Reply(200, b'{"ok": true, "channel": "C7", "ts": "17.5"}')
-    tell(tmp_path, slack(tmp_path, server), FIRST, FIRST, ACK, ADVANCED)
+    notify(tmp_path, slack(tmp_path, server), FIRST, FIRST, ACK, ADVANCED)
     assert [r.path for r in server.requests] == [
         "/chat.postMessage", "/chat.postMessage", "/chat.update", "/chat.postMessage",
         "/chat.update", "/chat.postMessage",
@@ -177,27 +179,27 @@ def test_one_slack_message_moves_with_the_incident(tmp_path: Path, server: HttpS
 
 def test_slack_says_no_with_status_200(tmp_path: Path, server: HttpSink) -> None:
     server.always = Reply(200, b'{"ok": false, "error": "invalid_auth"}')
-    (failed,) = notifier(tmp_path, slack(tmp_path, server)).tell(FIRST)
-    assert (failed.told, failed.why) == (Told.FAILED, "chat.postMessage: invalid_auth")
+    (failed,) = notifier(tmp_path, slack(tmp_path, server)).notify(FIRST)
+    assert (failed.state, failed.why) == (DeliveryState.FAILED, "chat.postMessage: invalid_auth")
 
 
 def test_a_deleted_slack_message_is_posted_anew(tmp_path: Path, server: HttpSink) -> None:
     good = Reply(200, b'{"ok": true, "channel": "C7", "ts": "17.5"}')
     server.always = good
-    tell(tmp_path, slack(tmp_path, server), FIRST)
+    notify(tmp_path, slack(tmp_path, server), FIRST)
     server.replies = [Reply(200, b'{"ok": false, "error": "message_not_found"}')]
-    assert tell(tmp_path, slack(tmp_path, server), ACK) == [Told.SENT]
+    assert notify(tmp_path, slack(tmp_path, server), ACK) == [DeliveryState.SENT]
     assert [r.path for r in server.requests][2:4] == ["/chat.update", "/chat.postMessage"]
 
 
 def test_a_slack_webhook_is_a_secret_url(tmp_path: Path, server: HttpSink) -> None:
     """Its path is the secret: no error may quote it."""
     sink = Sink("slack", ALL, secret_file=secret(tmp_path, f"{server.url}/services/T0/B0/XyZ"))
-    assert tell(tmp_path, sink, FIRST) == [Told.SENT]
+    assert notify(tmp_path, sink, FIRST) == [DeliveryState.SENT]
     assert server.requests[0].path == "/services/T0/B0/XyZ"
     server.always = Reply(404, b"no_service")
-    (failed,) = notifier(tmp_path, sink).tell(ACK)
-    assert failed.told is Told.FAILED
+    (failed,) = notifier(tmp_path, sink).notify(ACK)
+    assert failed.state is DeliveryState.FAILED
     assert "XyZ" not in failed.why
 
 
@@ -205,7 +207,7 @@ def test_an_alert_keeps_its_labels_until_it_ends(tmp_path: Path, server: HttpSin
     """Labels are an alert's identity: a newer verdict of the same fault must not open another."""
     sink = Sink("alertmanager", frozenset({NoticeEvent.VERDICT_HIGH}), server.url)
     newer = verdict_notice(replace(example_verdict(), id="V-2"), "prod-a", NOON)
-    assert tell(tmp_path, sink, FIRST, newer, FIRST, ADVANCED) == [Told.SENT] * 4
+    assert notify(tmp_path, sink, FIRST, newer, FIRST, ADVANCED) == [DeliveryState.SENT] * 4
     alerts = [body[0] for body in server.bodies]
     assert {r.path for r in server.requests} == {"/api/v2/alerts"}
     assert len({json.dumps(a["labels"]) for a in alerts}) == 1
@@ -219,7 +221,7 @@ def test_an_alert_keeps_its_labels_until_it_ends(tmp_path: Path, server: HttpSin
 
 def test_a_webhook_proves_who_sent_it(tmp_path: Path, server: HttpSink) -> None:
     sink = Sink("webhook", ALL, f"{server.url}/hook", secret(tmp_path, "key-of-the-site"))
-    tell(tmp_path, sink, FIRST)
+    notify(tmp_path, sink, FIRST)
     (request,) = server.requests
     wanted = hmac.new(b"key-of-the-site", request.body, hashlib.sha256).hexdigest()
     assert request.headers[SIGNATURE] == f"sha256={wanted}"
@@ -229,13 +231,13 @@ def test_a_webhook_proves_who_sent_it(tmp_path: Path, server: HttpSink) -> None:
 def test_only_wanted_events_open_something(tmp_path: Path, server: HttpSink) -> None:
     sink = Sink("webhook", frozenset({NoticeEvent.VERDICT_HIGH}), server.url)
     other = replace(FIRST, event=NoticeEvent.RUN_WAITING, key="brctl/x/y/z")
-    assert tell(tmp_path, sink, other, FIRST) == [Told.UNASKED, Told.SENT]
+    assert notify(tmp_path, sink, other, FIRST) == [DeliveryState.UNASKED, DeliveryState.SENT]
 
 
 def test_a_playbook_that_pages_reaches_only_pagers(tmp_path: Path, server: HttpSink) -> None:
     server.always = Reply(200, b'{"ok": true, "channel": "C7", "ts": "17.5"}')
     both = notifier(tmp_path, pagerduty(tmp_path, server), slack(tmp_path, server))
-    assert [d.sink for d in both.tell(FIRST, PAGING)] == ["pagerduty"]
+    assert [d.sink for d in both.notify(FIRST, PAGING)] == ["pagerduty"]
 
 
 def hook(folder: Path, name: str, text: str, mode: int = 0o755) -> Path:
@@ -255,7 +257,7 @@ def test_hook_programs_get_the_document_on_stdin_and_no_environment(
     script = 'cat > "$0.seen"; env > "$0.env"; echo "$1" > "$0.event"'
     path = hook(hooks, "10-keep", f"#!/bin/sh\n{script}\n")
     hook(hooks, "README", "not a program", 0o644)
-    assert tell(tmp_path, Sink("hooks", ALL, folders=(hooks,)), FIRST) == [Told.SENT]
+    assert notify(tmp_path, Sink("hooks", ALL, folders=(hooks,)), FIRST) == [DeliveryState.SENT]
     assert json.loads(Path(f"{path}.seen").read_text())["verdict"]["id"] == "V-1"
     assert "t0ken" not in Path(f"{path}.env").read_text()
     assert Path(f"{path}.event").read_text() == "verdict.high\n"
@@ -266,7 +268,7 @@ def test_a_hook_that_hangs_is_killed_with_everything_it_started(tmp_path: Path) 
     hook(hooks, "10-hang", f"#!/bin/sh\nsleep 60 & echo $! > {tmp_path}/child; wait\n")
     hook(hooks, "20-good", f"#!/bin/sh\ntouch {tmp_path}/good\n")
     sink = Sink("hooks", ALL, folders=(hooks,))
-    (failed,) = notifier(tmp_path, sink, deadline_s=1.0).tell(FIRST)
+    (failed,) = notifier(tmp_path, sink, deadline_s=1.0).notify(FIRST)
     assert "10-hang: not done in time, killed" in failed.why
     child = int((tmp_path / "child").read_text())
     for _ in range(50):
@@ -286,6 +288,6 @@ def test_a_hook_others_may_write_is_not_run(tmp_path: Path) -> None:
     hooks = tmp_path / "hooks.d"
     path = hook(hooks, "10-open", f"#!/bin/sh\ntouch {tmp_path}/ran\n", 0o777)
     assert stat.S_IMODE(path.stat().st_mode) == 0o777
-    (failed,) = notifier(tmp_path, Sink("hooks", ALL, folders=(hooks,))).tell(FIRST)
+    (failed,) = notifier(tmp_path, Sink("hooks", ALL, folders=(hooks,))).notify(FIRST)
     assert "others may write it" in failed.why
     assert not (tmp_path / "ran").exists()

@@ -19,7 +19,7 @@ def diagnose(
 ) -> None:
     """Find what is wrong; exit 0 nothing, 1 low confidence, 2 fault found, 3 cannot tell."""
     from brctl.engine.controller.wiring import open_world
-    from brctl.engine.incidents.notify_verdicts import tell_diagnosis
+    from brctl.engine.incidents.notify_verdicts import notify_diagnosis
     from brctl.engine.job.diagnose import diagnose as run_diagnosis
     from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.view.verdict import diagnosis_page
@@ -36,7 +36,7 @@ def diagnose(
             else:
                 names = choose_nodes(world, invocation.nodes, invocation.exclude)
             found = await run_diagnosis(world, about, names, level=level)
-            await tell_diagnosis(world, found, say)
+            await notify_diagnosis(world, found, say)
         page = diagnosis_page(found.verdicts, found.status, names, found.sweep.seconds)
         invocation.finish(page, settings.context)
 

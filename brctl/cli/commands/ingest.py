@@ -23,7 +23,7 @@ from brctl.evidence.alert_webhook import LIMIT_BYTES, BadAlertError, parse_alert
 from brctl.inventory.load import load_inventory
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
-from brctl.model.alert import AlertIncident, Taken
+from brctl.model.alert import AlertIncident, Ingested
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.exit_codes import ExitCode
 from brctl.notify.secret_file import read_secret
@@ -85,7 +85,7 @@ class _Desk:
         self._jobs = [load_job(path).name for path in settings.jobs]
         self._one = threading.Lock()
 
-    def take(self, raw: bytes) -> Taken:
+    def take(self, raw: bytes) -> Ingested:
         alerts = parse_alerts(raw)
         with self._one:
             return take(self._settings.state_dir, self._inventory, self._jobs, alerts, now())

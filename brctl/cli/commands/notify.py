@@ -83,8 +83,8 @@ def trial(
     rows = []
     for state in (NoticeState.FIRING, NoticeState.RESOLVED):
         notice = trial_notice(settings.context, now(), state)
-        found = notifier.tell(notice, kinds if to is None else [to])
-        rows += [(d.sink, d.told.value, d.why or state.value) for d in found]
+        found = notifier.notify(notice, kinds if to is None else [to])
+        rows += [(d.sink, d.state.value, d.why or state.value) for d in found]
     invocation.finish(trial_page(rows), settings.context)
 
 

@@ -53,9 +53,9 @@ def _first_groups(job: Job) -> tuple[tuple[str, ...], ...]:
 
 
 def _problem(job: Job, reps: int):  # type: ignore[no-untyped-def]  # localise loads numpy: late
-    from brctl.localise.problem import Problem
+    from brctl.localise.problem import SearchProblem
 
-    return Problem(job.nodes, reps=reps, span=max(2, span_of(job)))
+    return SearchProblem(job.nodes, reps=reps, span=max(2, span_of(job)))
 
 
 @app.command("run")

@@ -137,9 +137,9 @@ async def _run(request: _Request, wait_s: float) -> None:
         write_names(world)
         if request.cron and world.settings.notify.sinks:
             # Deciding brings the whole verdict along: half of a sweep's start-up.
-            from brctl.engine.incidents.notify_verdicts import tell_sweep
+            from brctl.engine.incidents.notify_verdicts import notify_sweep
 
-            await tell_sweep(world, result, changes, say)
+            await notify_sweep(world, result, changes, say)
         _finish(request, world, result, changes)
 
 

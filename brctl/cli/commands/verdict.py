@@ -90,9 +90,9 @@ def _close(invocation: Invocation, verdict_id: str, state: VerdictState, note: s
 
 
 def _close_page(settings: Settings, stored: StoredVerdict) -> None:
-    from brctl.engine.incidents.notify_runs import tell_dismissed
+    from brctl.engine.incidents.notify_runs import notify_dismissed
     from brctl.notify.notifier import Notifier
 
     notifier, state_dir = Notifier(settings.notify, settings.state_dir, now), settings.state_dir
-    told = tell_dismissed(notifier, settings.context, state_dir, stored, person(), now(), say)
+    told = notify_dismissed(notifier, settings.context, state_dir, stored, person(), now(), say)
     asyncio.run(told)

@@ -18,7 +18,7 @@ from brctl.library.config import Settings, load_settings
 from brctl.library.jobs import load_job
 from brctl.library.playbooks import load_playbooks
 from brctl.library.shipped import shipped_dir
-from brctl.model.doctor_finding import Finding
+from brctl.model.doctor_finding import DoctorFinding
 from brctl.model.errors import BrctlError, ConfigError
 from brctl.model.inventory import NodeRole
 from brctl.model.sweeps.sweep import Health
@@ -31,34 +31,38 @@ _TOOLS = {
 
 def examine(
     environ: Mapping[str, str], context: str | None, config: Path | None
-) -> tuple[Finding, ...]:
+) -> tuple[DoctorFinding, ...]:
     """Every finding, the good ones too; one broken file does not hide the rest."""
     findings = [*_python(), *_tools(), *_library()]
     try:
         settings = load_settings(environ, context, config)
     except ConfigError as error:
-        findings.append(Finding(Health.CRITICAL, "config", str(error), error.hint or ""))
+        findings.append(DoctorFinding(Health.CRITICAL, "config", str(error), error.hint or ""))
         return tuple(findings)
-    findings.append(Finding(Health.OK, "config", f"{settings.config_file}, {settings.context}"))
+    findings.append(
+        DoctorFinding(Health.OK, "config", f"{settings.config_file}, {settings.context}")
+    )
     for part in (_inventory, _jobs, kubernetes, ansible, _ssh, broker, _state):
         findings += _guarded(part, settings)
     return tuple(findings)
 
 
-def _guarded(part: Callable[[Settings], Iterator[Finding]], settings: Settings) -> list[Finding]:
+def _guarded(
+    part: Callable[[Settings], Iterator[DoctorFinding]], settings: Settings
+) -> list[DoctorFinding]:
     topic = part.__name__.lstrip("_")
     try:
         return list(part(settings))
     except BrctlError as error:
-        return [Finding(Health.CRITICAL, topic, str(error), error.hint or "")]
+        return [DoctorFinding(Health.CRITICAL, topic, str(error), error.hint or "")]
 
 
-def _python() -> Iterator[Finding]:
+def _python() -> Iterator[DoctorFinding]:
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding(Health.OK, "python", f"{version} at {sys.executable}")
+    yield DoctorFinding(Health.OK, "python", f"{version} at {sys.executable}")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     small = hard < 4096
-    yield Finding(
+    yield DoctorFinding(
         Health.WARNING if small else Health.OK,
         "descriptors",
         f"soft limit {soft}, hard limit {hard}",
@@ -66,93 +70,97 @@ def _python() -> Iterator[Finding]:
     )
 
 
-def _tools() -> Iterator[Finding]:
+def _tools() -> Iterator[DoctorFinding]:
     for tool, purpose in _TOOLS.items():
         path = shutil.which(tool)
         if path:
-            yield Finding(Health.OK, tool, path)
+            yield DoctorFinding(Health.OK, tool, path)
         else:
-            yield Finding(Health.WARNING, tool, f"not found; {purpose}")
+            yield DoctorFinding(Health.WARNING, tool, f"not found; {purpose}")
 
 
-def _library() -> Iterator[Finding]:
+def _library() -> Iterator[DoctorFinding]:
     try:
         checks = load_checks((shipped_dir("checks"),))
     except BrctlError as error:
-        yield Finding(Health.CRITICAL, "checks", str(error), error.hint or "")
+        yield DoctorFinding(Health.CRITICAL, "checks", str(error), error.hint or "")
         return
-    yield Finding(Health.OK, "checks", f"{len(checks)} shipped checks load")
+    yield DoctorFinding(Health.OK, "checks", f"{len(checks)} shipped checks load")
 
 
-def ansible(settings: Settings) -> Iterator[Finding]:
+def ansible(settings: Settings) -> Iterator[DoctorFinding]:
     """The program of `ansible.playbook`; who has no such step needs none."""
     playbooks = load_playbooks(folder / "playbooks" for folder in settings.library_dirs).values()
     users = [p.name for p in playbooks if any(s.uses == "ansible.playbook" for s in p.steps)]
     path = shutil.which(PROGRAM)
     if path or not users:
-        yield Finding(Health.OK, "ansible", path or "not installed, and no playbook needs it")
+        yield DoctorFinding(Health.OK, "ansible", path or "not installed, and no playbook needs it")
     else:
         problem = f"{PROGRAM} not found, and {', '.join(users)} needs it"
-        yield Finding(Health.WARNING, "ansible", problem, INSTALL)
+        yield DoctorFinding(Health.WARNING, "ansible", problem, INSTALL)
 
 
-def _inventory(settings: Settings) -> Iterator[Finding]:
+def _inventory(settings: Settings) -> Iterator[DoctorFinding]:
     inventory = load_inventory(settings)
     standby = len(inventory.names(NodeRole.STANDBY))
     text = f"{len(inventory.nodes)} nodes, {standby} of them standby"
     if standby:
-        yield Finding(Health.OK, "inventory", text)
+        yield DoctorFinding(Health.OK, "inventory", text)
     else:
         hint = "a swap needs a standby: give nodes `role: standby`"
-        yield Finding(Health.WARNING, "inventory", text, hint)
+        yield DoctorFinding(Health.WARNING, "inventory", text, hint)
 
 
-def _jobs(settings: Settings) -> Iterator[Finding]:
+def _jobs(settings: Settings) -> Iterator[DoctorFinding]:
     for path in settings.jobs:
         job = load_job(path)
-        yield Finding(Health.OK, "job", f"{job.name}: {job.world_size} ranks, {path}")
+        yield DoctorFinding(Health.OK, "job", f"{job.name}: {job.world_size} ranks, {path}")
     if not settings.jobs:
-        yield Finding(Health.WARNING, "job", "no job is declared; dx and fix work on nodes only")
+        yield DoctorFinding(
+            Health.WARNING, "job", "no job is declared; dx and fix work on nodes only"
+        )
 
 
-def _ssh(settings: Settings) -> Iterator[Finding]:
+def _ssh(settings: Settings) -> Iterator[DoctorFinding]:
     known = settings.ssh.known_hosts or Path(os.environ.get("HOME", "/")) / ".ssh/known_hosts"
     if known.is_file():
-        yield Finding(Health.OK, "known_hosts", str(known))
+        yield DoctorFinding(Health.OK, "known_hosts", str(known))
     else:
         hint = "collect keys on purpose: brctl inventory trust NODES"
-        yield Finding(Health.CRITICAL, "known_hosts", f"{known} does not exist", hint)
+        yield DoctorFinding(Health.CRITICAL, "known_hosts", f"{known} does not exist", hint)
     for key in settings.ssh.identity_files:
         yield _key(key)
 
 
-def broker(settings: Settings) -> Iterator[Finding]:
+def broker(settings: Settings) -> Iterator[DoctorFinding]:
     """Whether the broker's folder is ours alone; without that every command goes without it."""
     if settings.ssh.transport == "broker":
         folder = socket_path().parent
         make_private(folder)
-        yield Finding(Health.OK, "broker", str(folder))
+        yield DoctorFinding(Health.OK, "broker", str(folder))
 
 
-def _key(key: Path) -> Finding:
+def _key(key: Path) -> DoctorFinding:
     if not key.is_file():
-        return Finding(Health.CRITICAL, "identity", f"{key} does not exist")
+        return DoctorFinding(Health.CRITICAL, "identity", f"{key} does not exist")
     open_to_others = key.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     if open_to_others:
-        return Finding(
+        return DoctorFinding(
             Health.WARNING, "identity", f"{key} is readable by others", f"chmod 600 {key}"
         )
-    return Finding(Health.OK, "identity", str(key))
+    return DoctorFinding(Health.OK, "identity", str(key))
 
 
-def _state(settings: Settings) -> Iterator[Finding]:
+def _state(settings: Settings) -> Iterator[DoctorFinding]:
     folder = settings.state_dir
     present = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(present, os.W_OK):
-        yield Finding(
+        yield DoctorFinding(
             Health.CRITICAL, "state", f"{present} is not writable: no run can be journalled"
         )
     elif folder.exists() and folder.stat().st_mode & stat.S_IRWXO:
-        yield Finding(Health.WARNING, "state", f"{folder} is open to others", f"chmod 700 {folder}")
+        yield DoctorFinding(
+            Health.WARNING, "state", f"{folder} is open to others", f"chmod 700 {folder}"
+        )
     else:
-        yield Finding(Health.OK, "state", str(folder))
+        yield DoctorFinding(Health.OK, "state", str(folder))

@@ -9,7 +9,7 @@ from brctl.backends.kubernetes_permissions import missing_permissions
 from brctl.backends.kubernetes_workloads import Workloads
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
-from brctl.model.doctor_finding import Finding
+from brctl.model.doctor_finding import DoctorFinding
 from brctl.model.errors import BrctlError
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.sweep import Health
@@ -17,24 +17,24 @@ from brctl.model.sweeps.sweep import Health
 TOPIC = "kubernetes"
 
 
-def kubernetes(settings: Settings) -> Iterator[Finding]:
+def kubernetes(settings: Settings) -> Iterator[DoctorFinding]:
     """Findings about the cluster; none where another scheduler is configured."""
     if settings.scheduler != TOPIC:
         return
     if shutil.which("kubectl") is None:
         hint = "install it (Debian: kubernetes-client) and give this user a kubeconfig"
-        yield Finding(Health.CRITICAL, TOPIC, "kubectl not found", hint)
+        yield DoctorFinding(Health.CRITICAL, TOPIC, "kubectl not found", hint)
         return
     yield from asyncio.run(_ask(settings))
 
 
-async def _ask(settings: Settings) -> list[Finding]:
+async def _ask(settings: Settings) -> list[DoctorFinding]:
     chosen = settings.kubernetes
     kubectl = Kubectl(chosen.context, chosen.namespace)
     where = f"context {chosen.context or 'of kubectl'}, namespace {await kubectl.namespace()}"
     lacking = await missing_permissions(kubectl)
     findings = [
-        Finding(
+        DoctorFinding(
             Health.CRITICAL,
             TOPIC,
             f"not allowed: {what}",
@@ -43,18 +43,18 @@ async def _ask(settings: Settings) -> list[Finding]:
         for what in lacking
     ]
     if not lacking:
-        findings.append(Finding(Health.OK, TOPIC, f"{where}, every permission is there"))
+        findings.append(DoctorFinding(Health.OK, TOPIC, f"{where}, every permission is there"))
     workloads = Workloads(kubectl)
     return findings + [await _job(workloads, load_job(path)) for path in settings.jobs]
 
 
-async def _job(workloads: Workloads, job: Job) -> Finding:
+async def _job(workloads: Workloads, job: Job) -> DoctorFinding:
     try:
         found = await workloads.must_find(job)
     except BrctlError as error:
-        return Finding(Health.WARNING, TOPIC, str(error), error.hint or "")
+        return DoctorFinding(Health.WARNING, TOPIC, str(error), error.hint or "")
     if not found.hears_checkpoint:
         hint = "`brctl help kubernetes`: BRCTL_RESUME_FROM from an annotation"
         text = f"{found.name} has no way to hear of a checkpoint; it will be made anew to start"
-        return Finding(Health.WARNING, TOPIC, text, hint)
-    return Finding(Health.OK, TOPIC, f"job {job.name} is {found.name}, {found.pods} pods")
+        return DoctorFinding(Health.WARNING, TOPIC, text, hint)
+    return DoctorFinding(Health.OK, TOPIC, f"job {job.name} is {found.name}, {found.pods} pods")

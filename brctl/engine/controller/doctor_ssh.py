@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from brctl.fanout.asyncssh.known_hosts import KnownHosts
 from brctl.fanout.asyncssh.options import known_hosts_files
 from brctl.fanout.asyncssh.transport import jump_node
-from brctl.fanout.ssh_config import Block, load_ssh_config, why_openssh
+from brctl.fanout.ssh_config import HostBlock, load_ssh_config, why_openssh
 from brctl.library.config import Settings, SshSettings
 from brctl.model.inventory import Inventory, Node
-from brctl.model.ssh_route import KeyState, SshRoute
+from brctl.model.ssh_route import KeyTrust, SshRoute
 
 
 def ssh_routes(
@@ -41,12 +41,14 @@ def _with_jumps(nodes: Iterable[Node], inventory: Inventory) -> Iterator[Node]:
             waiting.append(inventory.nodes.get(node.via) or jump_node(node.via))
 
 
-def _route(node: Node, ssh: SshSettings, blocks: Sequence[Block], known: KnownHosts) -> SshRoute:
+def _route(
+    node: Node, ssh: SshSettings, blocks: Sequence[HostBlock], known: KnownHosts
+) -> SshRoute:
     transport, why = choose_transport(node, ssh, blocks)
     return SshRoute(node.name, transport, why, _key_state(node, transport, blocks, known))
 
 
-def choose_transport(node: Node, ssh: SshSettings, blocks: Sequence[Block]) -> tuple[str, str]:
+def choose_transport(node: Node, ssh: SshSettings, blocks: Sequence[HostBlock]) -> tuple[str, str]:
     """The transport `open_transport` gives a node, and because of what."""
     if ssh.transport != "auto":
         return ssh.transport, f"ssh.transport is {ssh.transport}"
@@ -58,17 +60,19 @@ def choose_transport(node: Node, ssh: SshSettings, blocks: Sequence[Block]) -> t
     return "asyncssh", f"nothing of weight for it in {ssh.config_file}"
 
 
-def _key_state(node: Node, transport: str, blocks: Sequence[Block], known: KnownHosts) -> KeyState:
+def _key_state(
+    node: Node, transport: str, blocks: Sequence[HostBlock], known: KnownHosts
+) -> KeyTrust:
     if transport in ("local", "srun"):
-        return KeyState.NOT_NEEDED
+        return KeyTrust.NOT_NEEDED
     # Its ssh_config may name another host name, alias or file; only ssh knows.
     if transport == "openssh" and why_openssh(blocks, node.address):
-        return KeyState.LEFT_TO_SSH
+        return KeyTrust.LEFT_TO_SSH
     trusted, authorities, revoked = known(node.address, "", node.port)
     refused = {key.public_data for key in revoked}
     if any(key.public_data not in refused for key in trusted):
-        return KeyState.TRUSTED
+        return KeyTrust.TRUSTED
     # paramiko passes over @cert-authority lines, so they help no node it reaches.
     if authorities and transport != "paramiko":
-        return KeyState.AUTHORITY
-    return KeyState.REVOKED if revoked else KeyState.MISSING
+        return KeyTrust.AUTHORITY
+    return KeyTrust.REVOKED if revoked else KeyTrust.MISSING

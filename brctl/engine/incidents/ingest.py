@@ -7,9 +7,9 @@ from pathlib import Path
 from brctl.engine.controller.wiring import World
 from brctl.engine.incidents import alert_store
 from brctl.engine.incidents.notify_runs import Say
-from brctl.engine.incidents.notify_verdicts import tell_diagnosis
+from brctl.engine.incidents.notify_verdicts import notify_diagnosis
 from brctl.engine.job.diagnose import diagnose
-from brctl.model.alert import Alert, AlertIncident, Taken
+from brctl.model.alert import Alert, AlertIncident, Ingested
 from brctl.model.inventory import Inventory
 from brctl.model.verdict import Verdict
 
@@ -24,14 +24,14 @@ LOOK_AT = 64
 def take(
     state_dir: Path, inventory: Inventory, jobs: Iterable[str], alerts: Sequence[Alert],
     now_at: datetime,
-) -> Taken:  # fmt: skip
+) -> Ingested:  # fmt: skip
     """Open and close incidents, each alert once.
 
     Raises:
         ConfigError: A stored incident is damaged.
         OSError: The state directory cannot be written.
     """
-    taken, known = Taken(), frozenset(jobs)
+    taken, known = Ingested(), frozenset(jobs)
     for alert in alerts:
         if alert.ends_at is not None:
             closed = alert_store.close(state_dir, alert, now_at)
@@ -76,7 +76,7 @@ async def look(
             say(f"{len(names)} nodes at once: look with brctl dx")
             continue
         diagnosis = await diagnose(world, about, names)
-        await tell_diagnosis(world, diagnosis, say)
+        await notify_diagnosis(world, diagnosis, say)
         for incident in group:
             found[incident.id] = diagnosis.verdicts
             kept = tuple(verdict.id for verdict in diagnosis.verdicts)

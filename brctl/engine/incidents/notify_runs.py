@@ -21,7 +21,7 @@ from brctl.model.jobs.job_status import JobStatus
 from brctl.model.notice import Notice, dedup_key, verdict_key
 from brctl.model.runs.event import EventType
 from brctl.model.verdict import Confidence, Verdict
-from brctl.notify.notifier import Delivery, Notifier, Told
+from brctl.notify.notifier import Delivery, DeliveryState, Notifier
 from brctl.playbook.plan import nodes_named
 from brctl.playbook.run_record import replay
 from brctl.view.notices.notice import (
@@ -45,8 +45,8 @@ _NO_FAULT = frozenset({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
 Say = Callable[[str], None]
 
 
-class Teller(Protocol):
-    """The part of a run's ground that telling needs."""
+class NotifyContext(Protocol):
+    """What notices need of the context of a run."""
 
     @property
     def context(self) -> str: ...
@@ -67,11 +67,11 @@ def say_on_stderr(text: str) -> None:
 def complain(deliveries: Iterable[Delivery], say: Say = say_on_stderr) -> None:
     """Say which sinks could not be told."""
     for delivery in deliveries:
-        if delivery.told is Told.FAILED:
+        if delivery.state is DeliveryState.FAILED:
             say(f"warning: {delivery.sink} was not told: {delivery.why}")
 
 
-def run_facts(ground: Teller, run_dir: Path) -> RunFacts:
+def run_facts(ground: NotifyContext, run_dir: Path) -> RunFacts:
     """A run as its folder tells it.
 
     Raises:
@@ -92,7 +92,7 @@ def run_facts(ground: Teller, run_dir: Path) -> RunFacts:
     )
 
 
-def _verdict(ground: Teller, verdict_id: str) -> Verdict | None:
+def _verdict(ground: NotifyContext, verdict_id: str) -> Verdict | None:
     try:
         return ground.verdict(verdict_id) if verdict_id else None
     except BrctlError:
@@ -100,36 +100,36 @@ def _verdict(ground: Teller, verdict_id: str) -> Verdict | None:
         return None
 
 
-class RunBell:
-    """Tells how one process of a run starts and ends, beside its work."""
+class RunNotifier:
+    """Notifies of how one process of a run starts and ends, beside its work."""
 
     def __init__(self, run_dir: Path) -> None:
         self._run_dir = run_dir
-        self._ground: Teller | None = None
+        self._ground: NotifyContext | None = None
         self._starting: asyncio.Task[None] | None = None
 
-    def started(self, ground: Teller) -> None:
+    def started(self, ground: NotifyContext) -> None:
         """Tell that the run is at work; returns at once."""
         if not ground.notifier.configured:
             return
         self._ground = ground
         # A run that goes on because nobody answered has nobody who took the fault in hand.
         if load_request(self._run_dir).by != NOBODY:
-            self._starting = asyncio.create_task(self._tell(started_notice))
+            self._starting = asyncio.create_task(self._notify(started_notice))
 
     async def ended(self) -> None:
         """Tell how it ended; at most two deadlines long, and only when telling is configured."""
         if self._starting is not None:
             await self._starting
-        await self._tell(ended_notice)
+        await self._notify(ended_notice)
 
-    async def _tell(self, notice_of: Callable[[RunFacts, datetime], Notice]) -> None:
+    async def _notify(self, notice_of: Callable[[RunFacts, datetime], Notice]) -> None:
         ground = self._ground
         if ground is None:
             return
         with beside_the_work(say_on_stderr):
             notice = notice_of(run_facts(ground, self._run_dir), ground.now())
-            complain(await ground.notifier.tell_async(notice))
+            complain(await ground.notifier.notify_async(notice))
 
 
 def sure(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -137,7 +137,7 @@ def sure(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [v for v in verdicts if v.confidence is Confidence.HIGH and v.fault not in _NO_FAULT]
 
 
-async def tell_verdicts(
+async def notify_verdicts(
     notifier: Notifier,
     context: str,
     verdicts: Sequence[Verdict],
@@ -163,14 +163,18 @@ async def tell_verdicts(
     if len(told) > ONE_BY_ONE:
         notices.append(crowd_notice(context, len(told) - ONE_BY_ONE, at))
     for number, notice in enumerate(notices, start=1):
-        deliveries = await notifier.tell_async(notice)
+        deliveries = await notifier.notify_async(notice)
         complain(deliveries, say)
-        if deliveries and all(d.told is Told.FAILED for d in deliveries) and number < len(notices):
+        if (
+            deliveries
+            and all(d.state is DeliveryState.FAILED for d in deliveries)
+            and number < len(notices)
+        ):
             say(f"warning: {len(notices) - number} more notices were not tried")
             return
 
 
-async def tell_progress(
+async def notify_progress(
     notifier: Notifier, context: str, status: JobStatus | None, at: datetime, say: Say
 ) -> None:
     """A job that takes steps again closes every page of its faults, whoever repaired it."""
@@ -179,20 +183,20 @@ async def tell_progress(
     job = status.job.name
     for key in open_keys(notifier, dedup_key(context, job, "")[:-1], say):
         notice = advanced_notice(context, key, job, status.step, at)
-        complain(await notifier.tell_async(notice), say)
+        complain(await notifier.notify_async(notice), say)
 
 
-async def tell_recovered(
+async def notify_recovered(
     notifier: Notifier, context: str, nodes: Iterable[str], at: datetime, say: Say
 ) -> None:
     """Faults of single nodes end when the node is well; those of a job when training advances."""
     for node in nodes:
         for key in open_keys(notifier, dedup_key(context, node, "")[:-1], say):
             notice = recovered_notice(context, key, node, at)
-            complain(await notifier.tell_async(notice), say)
+            complain(await notifier.notify_async(notice), say)
 
 
-async def tell_dismissed(
+async def notify_dismissed(
     notifier: Notifier,
     context: str,
     state_dir: Path,
@@ -213,16 +217,16 @@ async def tell_dismissed(
             say(f"its page stays open: {', '.join(keeps)} says the same")
             return
         notice = dismissed_notice(context, verdict, by, stored.note, at)
-        complain(await notifier.tell_async(notice), say)
+        complain(await notifier.notify_async(notice), say)
 
 
-async def tell_lost(ground: Teller, state_dir: Path, say: Say) -> None:
+async def notify_lost(ground: NotifyContext, state_dir: Path, say: Say) -> None:
     """Runs whose process died before the last line of their journal: nobody else tells of them."""
     for run_dir in run_dirs(state_dir)[-RUNS_LOOKED_AT:]:
         if is_running(run_dir) or not _was_cut_off(run_dir):
             continue
         notice = ended_notice(run_facts(ground, run_dir), ground.now())
-        complain(await ground.notifier.tell_async(notice), say)
+        complain(await ground.notifier.notify_async(notice), say)
 
 
 def _was_cut_off(run_dir: Path) -> bool:

@@ -8,12 +8,12 @@ from brctl.engine.incidents.notify_runs import (
     Say,
     beside_the_work,
     is_dismissed,
+    notify_lost,
+    notify_progress,
+    notify_recovered,
+    notify_verdicts,
     standing,
     sure,
-    tell_lost,
-    tell_progress,
-    tell_recovered,
-    tell_verdicts,
 )
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.job.diagnose import Diagnosis, collect
@@ -31,19 +31,19 @@ def notifier_of(world: World) -> Notifier:
     return Notifier(world.settings.notify, world.state_dir, world.now)
 
 
-async def tell_diagnosis(world: World, found: Diagnosis, say: Say) -> None:
+async def notify_diagnosis(world: World, found: Diagnosis, say: Say) -> None:
     """Tell what a diagnosis is sure of; a job found sound closes its pages."""
     notifier = notifier_of(world)
     if not notifier.configured:
         return
     context, at = world.settings.context, world.now()
     with beside_the_work(say):
-        await tell_verdicts(notifier, context, found.verdicts, at, say=say)
+        await notify_verdicts(notifier, context, found.verdicts, at, say=say)
         if all(verdict.fault is FaultClass.NO_FAULT for verdict in found.verdicts):
-            await tell_progress(notifier, context, found.status, at, say)
+            await notify_progress(notifier, context, found.status, at, say)
 
 
-async def tell_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -> None:
+async def notify_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -> None:
     """Decide what a sweep's faults mean, keep the sure verdicts, and tell them once.
 
     Without anybody to tell, a sweep stays what it was: it stores no verdict.
@@ -58,12 +58,12 @@ async def tell_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -> 
             fresh = _new_trouble(changes)
             found = [_placed(world, verdict) for verdict in sure(decided)]
             verdicts = [_kept(world, v) for v in found if not _is_answered(world, v, fresh)]
-            await tell_verdicts(notifier, context, verdicts, world.now(), fresh, say)
+            await notify_verdicts(notifier, context, verdicts, world.now(), fresh, say)
         well = {node.node for node in sweep.of(Health.OK)}
         again = sorted({t.problem.node for t in changes.recovered} & well)
-        await tell_recovered(notifier, context, again, world.now(), say)
+        await notify_recovered(notifier, context, again, world.now(), say)
     with beside_the_work(say):
-        await tell_lost(WorldGround(world), world.state_dir, say)
+        await notify_lost(WorldGround(world), world.state_dir, say)
 
 
 def _placed(world: World, verdict: Verdict) -> Verdict:

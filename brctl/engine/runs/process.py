@@ -17,7 +17,7 @@ from pathlib import Path
 from brctl import __version__
 from brctl.actions.child import end_children
 from brctl.engine.controller.wiring import open_world
-from brctl.engine.incidents.notify_runs import RunBell
+from brctl.engine.incidents.notify_runs import RunNotifier
 from brctl.engine.incidents.verdict_store import close_acted_on
 from brctl.engine.runs.context import Ground, WorldGround
 from brctl.engine.runs.executor import Executor
@@ -67,15 +67,15 @@ async def carry_out(
     run_dir: Path, open_ground: OpenGround = open_ground, open_journal: OpenJournal = Journal
 ) -> ExitCode:
     """Run, resume or roll back, as the request in the folder says."""
-    request, bell = load_request(run_dir), RunBell(run_dir)
+    request, notifier = load_request(run_dir), RunNotifier(run_dir)
     try:
         with owning(run_dir):
             async with open_ground(request) as ground:
-                bell.started(ground)
+                notifier.started(ground)
                 return await _carry_out(run_dir, request, ground, open_journal)
     finally:
         # Whoever resumes the run need not wait until people are told how this part of it ended.
-        await bell.ended()
+        await notifier.ended()
 
 
 async def _carry_out(

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from brctl.engine.search.group_runner import GroupRunner, RoundOrder
 from brctl.localise.conclude import conclude
-from brctl.localise.problem import Plan, Problem
+from brctl.localise.problem import RoundPlan, SearchProblem
 from brctl.localise.strategy import Localiser
 from brctl.model.localisation import (
     Bisection,
@@ -77,7 +77,7 @@ class _Search:
                 return "budget" if self.elapsed_s() >= self.options.budget_s else problem
         return "settled"
 
-    async def _round(self, plan: Plan, deadline_s: float) -> str:
+    async def _round(self, plan: RoundPlan, deadline_s: float) -> str:
         names = self.localiser.problem.nodes
         groups = tuple(tuple(names[i] for i in group) for group in plan.groups)
         order = RoundOrder(
@@ -128,7 +128,7 @@ def _suspects(localiser: Localiser) -> tuple[tuple[str, float], ...]:
 
 
 async def bisect(
-    problem: Problem,
+    problem: SearchProblem,
     options: BisectOptions,
     runner: GroupRunner,
     clock: Clock,

@@ -8,7 +8,7 @@ from brctl.engine.search.bisect_inputs import labelled_leaves, leaves_for
 from brctl.engine.search.group_preflight import preflight
 from brctl.engine.search.group_runner import RoundOrder
 from brctl.engine.search.group_runner_torch import TorchRunner
-from brctl.localise.problem import Problem
+from brctl.localise.problem import SearchProblem
 from brctl.model.localisation import Bisection, GroupResult
 
 ALONE_S = 60.0
@@ -41,7 +41,7 @@ async def search_nodes(
     try:
         before = await preflight(runner, tuple(names), order)
         known = labelled_leaves(world.inventory, before.nodes)
-        problem = Problem(before.nodes, leaves_for(before.nodes, known), reps=reps)
+        problem = SearchProblem(before.nodes, leaves_for(before.nodes, known), reps=reps)
         return await bisect(problem, options, runner, world.now, before=before)
     finally:
         await runner.close()

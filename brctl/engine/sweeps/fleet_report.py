@@ -7,7 +7,7 @@ from brctl.engine.sweeps.history import SweepHistory
 from brctl.engine.sweeps.survey import Survey
 from brctl.model.answer import Outcome
 from brctl.model.inventory import Node
-from brctl.model.sweeps.fleet import FleetFacts, Silence
+from brctl.model.sweeps.fleet import FleetFacts, SilentNode
 from brctl.sweep.problems import TRANSPORT
 from brctl.sweep.spread import hardware, versions
 
@@ -25,7 +25,9 @@ def fleet_facts(world: World, known: Survey, back: timedelta) -> FleetFacts:
     }
     chosen = {node.name for node in known.nodes}
     reports = {name: health.report for name, health in known.health.items() if name in chosen}
-    silent = [found for node in known.nodes if (found := _silence(node, known, since)) is not None]
+    silent = [
+        found for node in known.nodes if (found := _silent_node(node, known, since)) is not None
+    ]
     return FleetFacts(
         hardware=hardware(known.nodes, reports),
         versions=versions(reports.values()),
@@ -34,11 +36,11 @@ def fleet_facts(world: World, known: Survey, back: timedelta) -> FleetFacts:
     )
 
 
-def _silence(node: Node, known: Survey, since: dict[str, datetime]) -> Silence | None:
+def _silent_node(node: Node, known: Survey, since: dict[str, datetime]) -> SilentNode | None:
     health = known.health.get(node.name)
     if health is None:
-        return Silence(node.name, "never swept", None)
+        return SilentNode(node.name, "never swept", None)
     report = health.report
     if report.outcome is Outcome.ANSWERED:
         return None
-    return Silence(node.name, report.detail or report.outcome.value, since.get(node.name))
+    return SilentNode(node.name, report.detail or report.outcome.value, since.get(node.name))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from brctl.engine.sweeps.history_database import open_history
-from brctl.model.sweeps.changes import Changes, Key, Problem, Tracked
+from brctl.model.sweeps.changes import Changes, CheckProblem, Key, Tracked
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.model.sweeps.transition import Transition
 from brctl.model.units import parse_rfc3339, rfc3339
@@ -133,7 +133,7 @@ def _tracked(database: sqlite3.Connection) -> dict[Key, Tracked]:
     )
     return {
         (r[0], r[1]): Tracked(
-            Problem(r[0], r[1], Health(r[2]), r[3]), parse_rfc3339(r[4]), parse_rfc3339(r[5]),
+            CheckProblem(r[0], r[1], Health(r[2]), r[3]), parse_rfc3339(r[4]), parse_rfc3339(r[5]),
             r[6], parse_rfc3339(r[7]) if r[7] else None, r[8],
         )
         for r in rows
@@ -161,7 +161,7 @@ def _save(database: sqlite3.Connection, sweep: Sweep, changes: Changes) -> None:
     )
 
 
-def _told(changes: Changes) -> Iterator[tuple[str, Problem]]:
+def _told(changes: Changes) -> Iterator[tuple[str, CheckProblem]]:
     yield from (("new", problem) for problem in changes.new)
     yield from (("worse", problem) for problem in changes.worse)
     yield from (("recovered", tracked.problem) for tracked in changes.recovered)

@@ -13,7 +13,7 @@ from brctl.library.config import SshSettings
 from brctl.model.inventory import Node
 
 
-class KeyState(StrEnum):
+class ScannedKeyState(StrEnum):
     """What a node's host key is to us."""
 
     NEW = "new"
@@ -33,7 +33,7 @@ class ShownKey:
     """
 
     node: str
-    state: KeyState
+    state: ScannedKeyState
     kind: str = ""
     fingerprint: str = ""
     line: str = ""
@@ -56,16 +56,16 @@ async def scan_keys(
 async def _scan(node: Node, ssh: SshSettings, known: KnownHosts) -> ShownKey:
     if node.via:
         detail = f"behind {node.via}: take its key from there"
-        return ShownKey(node.name, KeyState.SILENT, detail=detail)
+        return ShownKey(node.name, ScannedKeyState.SILENT, detail=detail)
     try:
         async with asyncio.timeout(ssh.connect_timeout_s + ssh.login_timeout_s):
             key = await asyncssh.get_server_host_key(node.address, node.port, config=None)
     except TimeoutError:
-        return ShownKey(node.name, KeyState.SILENT, detail="no answer in time")
+        return ShownKey(node.name, ScannedKeyState.SILENT, detail="no answer in time")
     except (asyncssh.Error, OSError) as exc:
-        return ShownKey(node.name, KeyState.SILENT, detail=login_outcome(exc)[1])
+        return ShownKey(node.name, ScannedKeyState.SILENT, detail=login_outcome(exc)[1])
     if key is None:
-        return ShownKey(node.name, KeyState.SILENT, detail="showed no key")
+        return ShownKey(node.name, ScannedKeyState.SILENT, detail="showed no key")
     name = node.address if node.port == 22 else f"[{node.address}]:{node.port}"
     public = key.export_public_key().decode().split()[:2]
     return ShownKey(
@@ -74,13 +74,13 @@ async def _scan(node: Node, ssh: SshSettings, known: KnownHosts) -> ShownKey:
     )  # fmt: skip
 
 
-def _state(key: asyncssh.SSHKey, known: KnownHosts, node: Node) -> KeyState:
+def _state(key: asyncssh.SSHKey, known: KnownHosts, node: Node) -> ScannedKeyState:
     port = node.port if node.port != 22 else None
     trusted, _, revoked = known(node.address, "", port)
     shown = key.public_data
     if any(each.public_data == shown for each in revoked):
-        return KeyState.REVOKED
+        return ScannedKeyState.REVOKED
     if any(each.public_data == shown for each in trusted):
-        return KeyState.KNOWN
+        return ScannedKeyState.KNOWN
     same_kind = [each for each in trusted if each.get_algorithm() == key.get_algorithm()]
-    return KeyState.CHANGED if same_kind else KeyState.NEW
+    return ScannedKeyState.CHANGED if same_kind else ScannedKeyState.NEW

@@ -25,7 +25,7 @@ _SIZE_LIMIT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _KnownHost:
     """One key of the file, parsed when its host is met."""
 
     marker: str
@@ -36,10 +36,10 @@ class KnownHosts:
     """Answers asyncssh's question which keys a host may show: trusted, authorities, revoked."""
 
     def __init__(self, files: Sequence[Path]) -> None:
-        self._exact: dict[str, list[_Line]] = {}
-        self._patterns: list[tuple[re.Pattern[str], re.Pattern[str] | None, _Line]] = []
+        self._exact: dict[str, list[_KnownHost]] = {}
+        self._patterns: list[tuple[re.Pattern[str], re.Pattern[str] | None, _KnownHost]] = []
         # Salt and hash of names not met yet; one that was met stands under its name in _exact.
-        self._hashed: list[tuple[bytes, bytes, _Line]] = []
+        self._hashed: list[tuple[bytes, bytes, _KnownHost]] = []
         self._looked_up: set[str] = set()
         for path in files:
             for number, text in enumerate(_read(path), start=1):
@@ -65,7 +65,7 @@ class KnownHosts:
             raise ConfigError(f"{place}: {marker} line cannot be read; nothing was trusted")
         if len(words) < 3:
             return
-        names, line = words[0], _Line(marker, f"{words[1]} {words[2]}")
+        names, line = words[0], _KnownHost(marker, f"{words[1]} {words[2]}")
         if names.startswith("|1|"):
             self._add_hashed(names, line)
         elif set(names) & set("*?!"):
@@ -74,14 +74,14 @@ class KnownHosts:
             for name in names.split(","):
                 self._exact.setdefault(name.lower(), []).append(line)
 
-    def _add_hashed(self, text: str, line: _Line) -> None:
+    def _add_hashed(self, text: str, line: _KnownHost) -> None:
         try:
             salt, digest = (base64.b64decode(part, validate=True) for part in text[3:].split("|"))
         except (ValueError, binascii.Error):
             return
         self._hashed.append((salt, digest, line))
 
-    def _lines(self, names: Iterable[str]) -> Iterator[_Line]:
+    def _lines(self, names: Iterable[str]) -> Iterator[_KnownHost]:
         for name in (name.lower() for name in names):
             self._unhash(name)
             yield from self._exact.get(name, ())

@@ -15,7 +15,7 @@ from brctl.fanout.asyncssh.executor import build_options_here
 from brctl.fanout.asyncssh.options import PreparedOptions, prepare_options
 from brctl.fanout.asyncssh.outcomes import command_outcome, login_outcome
 from brctl.fanout.asyncssh.session import CollectingSession
-from brctl.fanout.connect_backoff import Silence
+from brctl.fanout.connect_backoff import ConnectBackoff
 from brctl.fanout.idle import Idle
 from brctl.fanout.pacing import Pace
 from brctl.library.config import SshSettings
@@ -58,7 +58,7 @@ class AsyncsshTransport:
         self._ssh = ssh
         self._idle = Idle(keep)
         self._pace = Pace(ssh.fanout, ssh.login_timeout_s)
-        self._silence = Silence(ssh.connect_timeout_s)
+        self._backoff = ConnectBackoff(ssh.connect_timeout_s)
         self._nodes = dict(nodes)
         self._prepared: asyncio.Task[PreparedOptions] | None = None
         self._connections: dict[str, asyncssh.SSHClientConnection] = {}
@@ -213,7 +213,7 @@ class AsyncsshTransport:
             kept = self._connections.get(node.name)
             if kept is not None and not kept.is_closed():
                 return kept
-            waited = self._silence.meanwhile(node.name, asked_at)
+            waited = self._backoff.meanwhile(node.name, asked_at)
             if waited:
                 raise _silent(node, waited)
             connection = await self._login_with_retries(node)
@@ -254,17 +254,17 @@ class AsyncsshTransport:
         self, node: Node, options: asyncssh.SSHClientConnectionOptions
     ) -> asyncssh.SSHClientConnection:
         place, now = f"{node.address}:{node.port}", asyncio.get_running_loop().time
-        deadline_s = self._silence.deadline_s(node.name, now())
+        deadline_s = self._backoff.deadline_s(node.name, now())
         try:
             async with self._pace.deadline(deadline_s):
                 sock = await connect_socket(node)
         except TimeoutError as exc:
-            waited = self._silence.keep(node.name, deadline_s, now())
+            waited = self._backoff.keep(node.name, deadline_s, now())
             raise _silent(node, waited) from exc
         except OSError as exc:
             outcome, detail = login_outcome(exc)
             raise LoginFailedError(outcome, f"{place}: {detail}") from exc
-        self._silence.forget(node.name)
+        self._backoff.forget(node.name)
         connected = ConnectedSocket(sock)
         try:
             return await self._handshake(node, options, connected)

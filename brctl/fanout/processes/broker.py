@@ -17,7 +17,13 @@ from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.gateway.transport import TreeTransport, open_asyncssh
 from brctl.fanout.processes.broker_place import is_ours, make_private, take_lock
-from brctl.fanout.processes.broker_wire import Reply, Request, read_request, send, unpack_settings
+from brctl.fanout.processes.broker_wire import (
+    BrokerReply,
+    BrokerRequest,
+    read_request,
+    send,
+    unpack_settings,
+)
 from brctl.model.errors import BrctlError
 
 IDLE_S = 300.0
@@ -69,13 +75,13 @@ class Broker:
         for transport in self._transports.values():
             await transport.close()
 
-    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, request: BrokerRequest, writer: asyncio.StreamWriter) -> None:
         try:
             transport = self._transport(bytes(request.ssh))
             transport.know(request.jumps)
-            reply = Reply(request.number, await transport.run(request.node, request.command))
+            reply = BrokerReply(request.number, await transport.run(request.node, request.command))
         except BrctlError as error:  # a key that cannot be read, for one: the asker's to tell
-            reply = Reply(request.number, None, str(error), error.hint or "")
+            reply = BrokerReply(request.number, None, str(error), error.hint or "")
         send(writer, reply)
         await writer.drain()
 

@@ -15,7 +15,7 @@ MESSAGE_LIMIT_BYTES = 256 << 20
 _LENGTH = struct.Struct("!I")
 
 
-class Request(msgspec.Struct):
+class BrokerRequest(msgspec.Struct):
     """Run a command on a node; `jumps` are inventory nodes it is reached through.
 
     `ssh` stays packed: it is the same for all nodes and is read once.
@@ -28,7 +28,7 @@ class Request(msgspec.Struct):
     command: Command
 
 
-class Reply(msgspec.Struct):
+class BrokerReply(msgspec.Struct):
     """The answer to the request of this number, or why our own settings allow none."""
 
     number: int
@@ -57,8 +57,8 @@ def _decode_path(kind: type, value: object) -> object:
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_encode_path)
 _settings = msgspec.msgpack.Decoder(SshSettings, dec_hook=_decode_path)
-_requests = msgspec.msgpack.Decoder(Request)
-_replies = msgspec.msgpack.Decoder(Reply)
+_requests = msgspec.msgpack.Decoder(BrokerRequest)
+_replies = msgspec.msgpack.Decoder(BrokerReply)
 
 
 def pack_settings(ssh: SshSettings) -> msgspec.Raw:
@@ -71,18 +71,18 @@ def unpack_settings(packed: bytes) -> SshSettings:
     return _settings.decode(packed)
 
 
-def send(writer: asyncio.StreamWriter, message: Request | Reply) -> None:
+def send(writer: asyncio.StreamWriter, message: BrokerRequest | BrokerReply) -> None:
     """Queue one message."""
     data = _encoder.encode(message)
     writer.write(_LENGTH.pack(len(data)) + data)
 
 
-async def read_request(reader: asyncio.StreamReader) -> Request:
+async def read_request(reader: asyncio.StreamReader) -> BrokerRequest:
     """The next request; IncompleteReadError or ValueError end the conversation."""
     return _requests.decode(await _read(reader))
 
 
-async def read_reply(reader: asyncio.StreamReader) -> Reply:
+async def read_reply(reader: asyncio.StreamReader) -> BrokerReply:
     """The next reply; IncompleteReadError or ValueError end the conversation."""
     return _replies.decode(await _read(reader))
 

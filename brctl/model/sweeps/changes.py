@@ -11,7 +11,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CheckProblem:
     """One check's bad news about one node; the worst when it has several."""
 
     node: str
@@ -34,7 +34,7 @@ class Tracked:
         flaps: Comebacks soon after a recovery.
     """
 
-    problem: Problem
+    problem: CheckProblem
     since: datetime
     told_at: datetime
     clean_looks: int = 0
@@ -57,8 +57,8 @@ class Mass:
 class Changes:
     """What a sweep means against what was known; `tracked` is what is known now."""
 
-    new: tuple[Problem, ...] = ()
-    worse: tuple[Problem, ...] = ()
+    new: tuple[CheckProblem, ...] = ()
+    worse: tuple[CheckProblem, ...] = ()
     recovered: tuple[Tracked, ...] = ()
     still: tuple[Tracked, ...] = ()
     flapping: tuple[Tracked, ...] = ()

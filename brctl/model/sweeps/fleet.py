@@ -9,7 +9,7 @@ Spread = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class SilentNode:
     """A node that did not answer when it was asked last.
 
     Attributes:
@@ -33,5 +33,5 @@ class FleetFacts:
 
     hardware: Spread
     versions: Mapping[str, Spread]
-    silent: tuple[Silence, ...]
+    silent: tuple[SilentNode, ...]
     flappers: tuple[tuple[str, str, int], ...]

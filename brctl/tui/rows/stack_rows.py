@@ -10,21 +10,21 @@ from brctl.view.job.stacks import folded_ranks
 
 
 @dataclass(slots=True)
-class Branch:
+class StackBranch:
     """One frame, the ranks that passed it, and what they called from there."""
 
     frame: str
     ranks: list[int] = field(default_factory=list)
-    calls: dict[str, "Branch"] = field(default_factory=dict)
+    calls: dict[str, "StackBranch"] = field(default_factory=dict)
 
 
-def merge(result: StackAnalysis) -> Branch:
+def merge(result: StackAnalysis) -> StackBranch:
     """The prefix tree of all stacks; ranks without one are in no branch."""
-    root = Branch("")
+    root = StackBranch("")
     for group in result.groups:
         here = root
         for frame in reversed(group.stack):
-            here = here.calls.setdefault(frame, Branch(frame))
+            here = here.calls.setdefault(frame, StackBranch(frame))
             here.ranks += group.ranks
     return root
 
@@ -42,7 +42,7 @@ def stack_rows(result: StackAnalysis, width: int) -> list[Row]:
     return [*rows, *_branches(merge(result), frozenset(result.outliers), 0)]
 
 
-def _branches(branch: Branch, outliers: frozenset[int], depth: int) -> list[Row]:
+def _branches(branch: StackBranch, outliers: frozenset[int], depth: int) -> list[Row]:
     rows: list[Row] = []
     for call in sorted(branch.calls.values(), key=lambda b: -len(b.ranks)):
         chain = _straight(call)
@@ -56,7 +56,7 @@ def _branches(branch: Branch, outliers: frozenset[int], depth: int) -> list[Row]
     return rows
 
 
-def _straight(branch: Branch) -> Sequence[Branch]:
+def _straight(branch: StackBranch) -> Sequence[StackBranch]:
     """Frames that all ranks of a branch share go on one line."""
     chain = [branch]
     while len(chain[-1].calls) == 1:

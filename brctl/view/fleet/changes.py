@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from brctl.model.nodeset import fold, natural_key
-from brctl.model.sweeps.changes import Changes, Problem, Tracked
+from brctl.model.sweeps.changes import Changes, CheckProblem, Tracked
 from brctl.model.units import describe_duration
 from brctl.view.fleet.sweep import WORDS
 from brctl.view.notices.page import Json
@@ -36,7 +36,7 @@ def changes_document(changes: Changes) -> dict[str, Json]:
     }  # fmt: skip
 
 
-def _problem(problem: Problem) -> dict[str, Json]:
+def _problem(problem: CheckProblem) -> dict[str, Json]:
     return {
         "node": problem.node,
         "check": problem.check,
@@ -68,7 +68,7 @@ def _rows(changes: Changes, now_at: datetime) -> Iterator[Sequence[str]]:
         yield "STILL", WORDS[problem.health], problem.node, problem.check, detail
 
 
-def _folded(word: str, problems: Iterable[Problem]) -> Iterator[Sequence[str]]:
+def _folded(word: str, problems: Iterable[CheckProblem]) -> Iterator[Sequence[str]]:
     """Problems with the same words under one node set, in the order CRIT, UNKNOWN, WARN."""
     groups: dict[tuple[int, str, str], list[str]] = {}
     order = list(WORDS)

@@ -9,7 +9,7 @@ from brctl.model.nodeset import fold
 from brctl.model.sweeps.sweep import Health, NodeHealth
 from brctl.model.units import describe_duration
 from brctl.model.verdict import Verdict
-from brctl.view.fleet.nodes_table import Table, shown_rows, table_text
+from brctl.view.fleet.nodes_table import NodesTable, shown_rows, table_text
 from brctl.view.fleet.sweep import WORDS
 from brctl.view.notices.page import Page
 from brctl.view.schema import NodeRow
@@ -34,7 +34,11 @@ class NodeLine:
 
 
 def nodes_page(
-    lines: Sequence[NodeLine], age_s: float | None, *, reasons: bool, table: Table | None = None
+    lines: Sequence[NodeLine],
+    age_s: float | None,
+    *,
+    reasons: bool,
+    table: NodesTable | None = None,
 ) -> Page:
     """The answer of `brctl ls`, of `brctl ls -R`, or of one with columns that were asked for."""
     rows = tuple(_row(line) for line in lines)
@@ -52,7 +56,7 @@ def _table_page(
     rows: Sequence[NodeRow],
     shown: Sequence[Mapping[str, str | None]],
     age_s: float | None,
-    table: Table,
+    table: NodesTable,
 ) -> Page:
     text = f"{table_text(shown, table)}\n{age_text(age_s)}"
     body = {"nodes": list(rows), "data_age_seconds": age_s}

@@ -19,7 +19,7 @@ Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class NodesTable:
     """What was asked for; columns are those of `NodeRow` and labels of the inventory.
 
     Attributes:
@@ -30,7 +30,7 @@ class Table:
     sort: str = ""
 
 
-def read_table(columns_text: str, sort: str, labels: Iterable[str]) -> Table | None:
+def read_table(columns_text: str, sort: str, labels: Iterable[str]) -> NodesTable | None:
     """The table meant by `--columns` and `--sort`; None when neither was given.
 
     Raises:
@@ -43,18 +43,18 @@ def read_table(columns_text: str, sort: str, labels: Iterable[str]) -> Table | N
     for flag, name in [("--columns", name) for name in chosen] + [("--sort", sort)] * bool(sort):
         if name not in known:
             raise UsageError(f"{flag} {name}: no such column; known: {', '.join(known)}")
-    return Table(chosen or DEFAULT, sort)
+    return NodesTable(chosen or DEFAULT, sort)
 
 
 def shown_rows(
-    table: Table, rows: Sequence[tuple[NodeRow, Labels]]
+    table: NodesTable, rows: Sequence[tuple[NodeRow, Labels]]
 ) -> tuple[Mapping[str, str | None], ...]:
     """The chosen columns of each node, in order; what is not known comes last."""
     ordered = sorted(rows, key=lambda pair: _key(table.sort, *pair)) if table.sort else rows
     return tuple({name: _value(name, *pair) for name in table.columns} for pair in ordered)
 
 
-def table_text(rows: Sequence[Mapping[str, str | None]], table: Table) -> str:
+def table_text(rows: Sequence[Mapping[str, str | None]], table: NodesTable) -> str:
     """As a table; nodes whose other columns are equal share one line."""
     gathered: dict[tuple[str, ...], list[str]] = {}
     for row in rows:

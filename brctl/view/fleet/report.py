@@ -6,7 +6,7 @@ from datetime import datetime
 from brctl.model.exit_codes import ExitCode
 from brctl.model.inventory import NodeRole
 from brctl.model.nodeset import fold
-from brctl.model.sweeps.fleet import FleetFacts, Silence, Spread
+from brctl.model.sweeps.fleet import FleetFacts, SilentNode, Spread
 from brctl.model.units import describe_duration, rfc3339
 from brctl.view.documents import node_set
 from brctl.view.fleet.nodes import NOT_SWEPT, NodeLine, age_text
@@ -32,7 +32,7 @@ def fleet_page(
         "standbys": node_set(standbys),
         "hardware": _spread_document(facts.hardware),
         "versions": {name: _spread_document(found) for name, found in facts.versions.items()},
-        "silent": [_silence_document(found) for found in facts.silent],
+        "silent": [_silent_node_document(found) for found in facts.silent],
         "flappers": [{"node": n, "check": c, "times": times} for n, c, times in facts.flappers],
         "since": since,
         "data_age_seconds": age_s,
@@ -92,7 +92,7 @@ def _folded(nodes: Sequence[str]) -> str:
     return printable(fold(nodes), 80)
 
 
-def _ago(found: Silence, now: datetime) -> str:
+def _ago(found: SilentNode, now: datetime) -> str:
     return describe_duration((now - found.since).total_seconds()) if found.since else "-"
 
 
@@ -100,7 +100,7 @@ def _spread_document(found: Spread) -> list[Json]:
     return [{"is": value, "count": len(nodes), **node_set(nodes)} for value, nodes in found.items()]
 
 
-def _silence_document(found: Silence) -> Json:
+def _silent_node_document(found: SilentNode) -> Json:
     since = rfc3339(found.since) if found.since else None
     return {"node": found.node, "since": since, "why": found.why}
 

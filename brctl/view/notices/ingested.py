@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from brctl.model.alert import AlertIncident, Taken
+from brctl.model.alert import AlertIncident, Ingested
 from brctl.model.nodeset import fold
 from brctl.view.notices.page import Json, Page
 from brctl.view.redact import redact
 from brctl.view.text import columns, printable
 
 
-def ingested_document(taken: Taken) -> dict[str, Json]:
+def ingested_document(taken: Ingested) -> dict[str, Json]:
     """The keys of an Ingested document; whoever posted the alerts reads it, too."""
     return {
         "opened": [_row(incident) for incident in taken.opened],
@@ -28,7 +28,7 @@ def _row(incident: AlertIncident) -> dict[str, Json]:
     }
 
 
-def ingested_page(taken: Taken) -> Page:
+def ingested_page(taken: Ingested) -> Page:
     """The answer of `brctl ingest alertmanager`."""
     text = columns(list(_lines(taken))) or "no alert that is news"
     names = tuple(incident.id for incident in taken.opened)
@@ -36,7 +36,7 @@ def ingested_page(taken: Taken) -> Page:
     return Page("Ingested", ingested_document(taken), text, names=names, next=steps)
 
 
-def _lines(taken: Taken) -> Iterator[tuple[str, ...]]:
+def _lines(taken: Ingested) -> Iterator[tuple[str, ...]]:
     groups = (("opened", taken.opened), ("known", taken.repeated), ("closed", taken.closed))
     for word, incidents in groups:
         for incident in incidents:

@@ -10,8 +10,8 @@ from brctl.model.notice import (
     Notice,
     NoticeEvent,
     NoticeState,
+    PageSeverity,
     RunStory,
-    Severity,
     dedup_key,
     verdict_key,
 )
@@ -71,7 +71,7 @@ def verdict_notice(
         state=NoticeState.FIRING,
         key=verdict_key(context, verdict),
         mark=f"{NoticeEvent.VERDICT_HIGH}:{where}",
-        severity=Severity.CRITICAL if verdict.job else Severity.ERROR,
+        severity=PageSeverity.CRITICAL if verdict.job else PageSeverity.ERROR,
         context=context,
         summary=f"{about}{verdict.title}, {where} ({verdict.id}, {sure})",
         at=at,
@@ -110,7 +110,7 @@ def crowd_notice(context: str, count: int, at: datetime) -> Notice:
         state=NoticeState.FIRING,
         key=dedup_key(context, "fleet", "many-verdicts"),
         mark=f"many:{count}",
-        severity=Severity.CRITICAL,
+        severity=PageSeverity.CRITICAL,
         context=context,
         summary=f"{count} more sure verdicts at once; a cause they share is likely",
         at=at,
@@ -130,7 +130,7 @@ def advanced_notice(context: str, key: str, job: str, step: int | None, at: date
         state=NoticeState.RESOLVED,
         key=key,
         mark=NoticeEvent.TRAINING_ADVANCED,
-        severity=Severity.INFO,
+        severity=PageSeverity.INFO,
         context=context,
         summary=f"{job}: training advances, {word}",
         at=at,
@@ -147,7 +147,7 @@ def recovered_notice(context: str, key: str, node: str, at: datetime) -> Notice:
         state=NoticeState.RESOLVED,
         key=key,
         mark="recovered",
-        severity=Severity.INFO,
+        severity=PageSeverity.INFO,
         context=context,
         summary=f"{node}: its checks pass again",
         at=at,
@@ -166,7 +166,7 @@ def dismissed_notice(context: str, verdict: Verdict, by: str, why: str, at: date
         state=NoticeState.RESOLVED,
         key=verdict_key(context, verdict),
         mark=f"dismissed:{verdict.id}",
-        severity=Severity.INFO,
+        severity=PageSeverity.INFO,
         context=context,
         summary=f"{verdict.title}, {where} ({verdict.id}): dismissed by {by}: {why}",
         at=at,
@@ -179,14 +179,14 @@ def dismissed_notice(context: str, verdict: Verdict, by: str, why: str, at: date
 
 
 _ENDS = {
-    "waiting": (NoticeEvent.RUN_WAITING, NoticeState.FIRING, Severity.WARNING),
-    "needs_human": (NoticeEvent.RUN_NEEDS_HUMAN, NoticeState.FIRING, Severity.CRITICAL),
-    "rolled_back": (NoticeEvent.RUN_ENDED, NoticeState.FIRING, Severity.ERROR),
-    "expired": (NoticeEvent.RUN_WAITING, NoticeState.FIRING, Severity.CRITICAL),
-    "lost": (NoticeEvent.RUN_NEEDS_HUMAN, NoticeState.FIRING, Severity.CRITICAL),
+    "waiting": (NoticeEvent.RUN_WAITING, NoticeState.FIRING, PageSeverity.WARNING),
+    "needs_human": (NoticeEvent.RUN_NEEDS_HUMAN, NoticeState.FIRING, PageSeverity.CRITICAL),
+    "rolled_back": (NoticeEvent.RUN_ENDED, NoticeState.FIRING, PageSeverity.ERROR),
+    "expired": (NoticeEvent.RUN_WAITING, NoticeState.FIRING, PageSeverity.CRITICAL),
+    "lost": (NoticeEvent.RUN_NEEDS_HUMAN, NoticeState.FIRING, PageSeverity.CRITICAL),
 }
 _WHY = {"lost": "its process died before the end"}
-_OTHER_END = (NoticeEvent.RUN_ENDED, NoticeState.INFO, Severity.INFO)
+_OTHER_END = (NoticeEvent.RUN_ENDED, NoticeState.INFO, PageSeverity.INFO)
 AGAIN_FOR = frozenset({"needs_human", "rolled_back", "expired", "lost"})
 """Endings that leave the fault without anybody at work on it."""
 
@@ -196,7 +196,7 @@ def started_notice(facts: RunFacts, at: datetime) -> Notice:
     return _run_notice(
         facts,
         at,
-        (NoticeEvent.RUN_STARTED, NoticeState.ACKNOWLEDGED, Severity.INFO),
+        (NoticeEvent.RUN_STARTED, NoticeState.ACKNOWLEDGED, PageSeverity.INFO),
         "running",
         f"started by {facts.by}",
     )
@@ -214,7 +214,7 @@ def ended_notice(facts: RunFacts, at: datetime) -> Notice:
     return _run_notice(facts, at, kind, result, f"{result}: {said or facts.record.failed_error}")
 
 
-def page_notice(facts: RunFacts, at: datetime, severity: Severity, summary: str) -> Notice:
+def page_notice(facts: RunFacts, at: datetime, severity: PageSeverity, summary: str) -> Notice:
     """What a playbook pages by itself; the run's own page of the same ending is then not sent."""
     ending = ended_notice(facts, at)
     event = ending.event if ending.state is NoticeState.FIRING else NoticeEvent.RUN_NEEDS_HUMAN
@@ -233,13 +233,13 @@ def chat_notice(facts: RunFacts, at: datetime, channel: str, text: str) -> Notic
     )
 
 
-def _good_end(facts: RunFacts) -> tuple[NoticeEvent, NoticeState, Severity]:
+def _good_end(facts: RunFacts) -> tuple[NoticeEvent, NoticeState, PageSeverity]:
     """Only a run that saw new steps says that training advances; one of no job closes its own."""
     if _proof(facts):
-        return NoticeEvent.TRAINING_ADVANCED, NoticeState.RESOLVED, Severity.INFO
+        return NoticeEvent.TRAINING_ADVANCED, NoticeState.RESOLVED, PageSeverity.INFO
     about_job = facts.verdict is not None and facts.verdict.job
     state = NoticeState.INFO if about_job else NoticeState.RESOLVED
-    return NoticeEvent.RUN_ENDED, state, Severity.INFO
+    return NoticeEvent.RUN_ENDED, state, PageSeverity.INFO
 
 
 def _proof(facts: RunFacts) -> str:
@@ -254,7 +254,7 @@ def _proof(facts: RunFacts) -> str:
 def _run_notice(
     facts: RunFacts,
     at: datetime,
-    kind: tuple[NoticeEvent, NoticeState, Severity],
+    kind: tuple[NoticeEvent, NoticeState, PageSeverity],
     result: str,
     said: str,
 ) -> Notice:
@@ -343,7 +343,7 @@ def trial_notice(context: str, at: datetime, state: NoticeState) -> Notice:
         state=state,
         key=dedup_key(context, "test", "test"),
         mark=f"test:{at.timestamp():.3f}",
-        severity=Severity.INFO,
+        severity=PageSeverity.INFO,
         context=context,
         summary=f"TEST ({state.value}): brctl notify test; nothing is wrong",
         at=at,

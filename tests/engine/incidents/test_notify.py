@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brctl.engine.incidents.notify_runs import tell_lost, tell_progress, tell_verdicts
+from brctl.engine.incidents.notify_runs import notify_lost, notify_progress, notify_verdicts
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import create_run
 from brctl.engine.runs.run_files import RunRequest
@@ -58,7 +58,7 @@ def story(server: HttpSink) -> list[tuple[str, str]]:
 
 
 def told_verdict(ground: FakeGround) -> None:
-    asyncio.run(tell_verdicts(ground.notifier, "fake", [example_verdict()], NOON))
+    asyncio.run(notify_verdicts(ground.notifier, "fake", [example_verdict()], NOON))
 
 
 def test_a_fault_is_paged_taken_in_hand_and_closed_by_the_run(
@@ -155,13 +155,13 @@ async def test_a_run_whose_process_died_is_told_by_the_next_sweep_once(
     ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
     prepared = await prepare(ground, SWAP, example_verdict())
     run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
-    await tell_lost(ground, ground.state_dir, print)
+    await notify_lost(ground, ground.state_dir, print)
     assert server.requests == []
     journal = Journal(run_dir)
     journal.append(EventType.RUN_STARTED, NOON, {"by": "oncall"})
     journal.close()
     for _ in range(2):
-        await tell_lost(ground, ground.state_dir, print)
+        await notify_lost(ground, ground.state_dir, print)
     assert pages(server) == ["trigger"]
     assert story(server) == [("run.needs_human", "firing")]
     assert "its process died" in str(server.bodies[0])
@@ -173,9 +173,9 @@ async def test_a_job_that_advances_closes_every_page_of_its_own(
     """Also when a person repaired it by hand; other jobs' pages stay."""
     ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
     other = replace(example_verdict(), job="other")
-    await tell_verdicts(ground.notifier, "fake", [example_verdict(), other], NOON)
+    await notify_verdicts(ground.notifier, "fake", [example_verdict(), other], NOON)
     status = replace(await ground.progress(await ground.job("demo")), stalled=False)
-    await tell_progress(ground.notifier, "fake", status, NOON, print)
+    await notify_progress(ground.notifier, "fake", status, NOON, print)
     assert ground.notifier.ledger.open_keys("brctl/fake/") == ("brctl/fake/other/gpu-lost",)
 
 
@@ -183,6 +183,6 @@ async def test_a_crowd_of_verdicts_is_told_as_one(tmp_path: Path, server: HttpSi
     """A switch that dies must not send four hundred pages."""
     ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
     many = [replace(example_verdict(), id=f"V-{n}", job=f"job{n}") for n in range(40)]
-    await tell_verdicts(ground.notifier, "fake", many, NOON)
+    await notify_verdicts(ground.notifier, "fake", many, NOON)
     assert len(pages(server)) == 11
     assert any("30 more sure verdicts" in str(body) for body in server.bodies[-2:])

@@ -17,7 +17,7 @@ from brctl.engine.search.replay_runner import (
     compare_digests,
 )
 from brctl.fanout.local import LocalTransport
-from brctl.localise.problem import Problem
+from brctl.localise.problem import SearchProblem
 from brctl.localise.replay import dual_phase
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Node
@@ -40,7 +40,7 @@ def runner_for(command: str) -> ReplayRunner:
 async def test_a_failing_machine_is_found_with_references() -> None:
     """Groups with the bad machine exit badly; the search names it and nobody else."""
     runner = runner_for('[ "$BRCTL_NODE" != n4 ] && echo "{\\"digest\\": \\"d$WORLD_SIZE\\"}"')
-    problem = Problem(NAMES, reps=1, span=2)
+    problem = SearchProblem(NAMES, reps=1, span=2)
     result = await bisect(problem, OPTIONS, runner, now)
     assert [(f.kind, f.members) for f in result.conclusion.findings] == [(FaultKind.NODE, ("n4",))]
 
