@@ -36,6 +36,7 @@ DEBIAN = {
     "slurmd": "slurmd",
     "sinfo": "slurm-client",
     "kubectl": "kubernetes-client",
+    "groff": "groff-base",
 }
 HEAVY = "ssh or netns or torch or slurm or system or gpu"
 

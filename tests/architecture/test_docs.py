@@ -1,15 +1,17 @@
 """The documents say what the code says: tables are generated, links lead somewhere."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from brctl.cli.complete_words import tree
-from brctl.cli.words import BRIDGE_WORDS
+from brctl.cli.words import BRIDGE_WORDS, WORDS
 from brctl.playbook.guards import GUARDS
 from tests.docs.keys import KEYS, checked_tables
-from tests.docs.pages import PAGES, ROOT, generated, tables_in
+from tests.docs.pages import MAN, PAGES, ROOT, generated, tables_in
 from tests.docs.tables import TABLES
 
 REPAIR = "run `python -m tests.docs` and commit what it writes"
@@ -32,6 +34,21 @@ def test_generated_parts_are_those_of_the_code() -> None:
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
     assert stale == [], REPAIR
+
+
+def test_every_man_page_belongs_to_a_command() -> None:
+    """The page of a command that went would promise what is not there."""
+    pages = {path.name for path in MAN.iterdir()}
+    assert pages == {"brctl.1", *(f"brctl-{word}.1" for word in WORDS)}
+
+
+def test_groff_renders_the_man_pages_without_a_warning() -> None:
+    if not shutil.which("groff"):
+        pytest.skip("not installed: groff")
+    command = ["groff", "-man", "-ww", "-Tutf8", "-Kutf8", *map(str, sorted(MAN.iterdir()))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
+    assert "brctl-dx - evidence to verdict" in done.stdout.replace("‐", "-")
 
 
 def test_every_table_is_shown_once() -> None:

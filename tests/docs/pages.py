@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+from tests.docs.man import man_pages
 from tests.docs.tables import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "brctl" / "docs"
+MAN = PAGES / "man"
 _BLOCK = re.compile(
     r"(?P<open><!-- table: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL
 )
@@ -16,7 +18,8 @@ WITH_TABLES = (ROOT / "README.md", ROOT / "brctl" / "ARCHITECTURE.md")
 def generated() -> dict[Path, str]:
     """The text of every document that holds something generated."""
     paths = [*sorted(PAGES.glob("*.md")), *WITH_TABLES]
-    return {path: with_tables(path.read_text(encoding="utf-8")) for path in paths}
+    pages = {path: with_tables(path.read_text(encoding="utf-8")) for path in paths}
+    return pages | {MAN / name: text for name, text in man_pages().items()}
 
 
 def tables_in(text: str) -> list[str]:
