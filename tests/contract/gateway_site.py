@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +17,10 @@ from brctl.library.config import SshSettings
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SSHD
 from tests.fakes.pythons import OLDEST_PYTHON
+
+_TOOLS = all(map(shutil.which, ("ip", "unshare", "nsenter", "ssh")))
+CAN_ISOLATE = bool(_TOOLS and SSHD and os.geteuid() == 0)
+"""Whether nodes in namespaces of their own can be made here."""
 
 # Preferably the oldest that a gateway may have.
 GATEWAY_PYTHON = OLDEST_PYTHON or "/usr/bin/python3"

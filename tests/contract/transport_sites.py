@@ -63,6 +63,11 @@ class Site:
     changed: Node
     unknown: Node
 
+    @property
+    def folder(self) -> Path:
+        """Where the site's keys lie; a test may put its own files there."""
+        return self.ssh.identity_files[0].parent
+
 
 async def _serve_command(process: asyncssh.SSHServerProcess[bytes]) -> None:
     command = process.command or ""
