@@ -11,10 +11,10 @@ from brctl.fanout.auto_transport import AutoTransport
 from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
 from brctl.fanout.openssh_transport import OpensshTransport
-from brctl.fanout.processes.broker import LOCK_NAME
+from brctl.fanout.processes.broker_place import LOCK_NAME
 from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.fanout.processes.spread_transport import SPREAD_OVER, SpreadTransport
-from brctl.fanout.ssh_config import Block
+from brctl.fanout.ssh_config import HostBlock
 from brctl.model.answer import Answer, Command
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import Site
@@ -48,7 +48,7 @@ async def _plain(site: Site, name: str) -> AsyncIterator[Transport]:
 async def _auto(site: Site, name: str) -> AsyncIterator[Transport]:
     """The client's configuration names other hosts, or all of them."""
     patterns = {"auto": ("elsewhere",), "auto-exact": ("*",)}[name]
-    blocks = [Block(patterns, "addressfamily", "ssh_config:1")]
+    blocks = [HostBlock(patterns, "addressfamily", "ssh_config:1")]
     if name == "auto":
         opened = AutoTransport(_named(site, "asyncssh"), NotThisWay, blocks)
     else:
