@@ -17,6 +17,7 @@ from tests.docs.tables import TABLES
 REPAIR = "run `python -m tests.docs` and commit what it writes"
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _TYPED = re.compile(r"^(?:\$ |23 \* \* \* \*  )?brctl ([a-z].*)$", re.MULTILINE)
+_PATH = re.compile(r"`((?:brctl|checks|playbooks|tests|completions)/[\w./*<>-]+)`")
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
 
@@ -60,6 +61,14 @@ def test_every_table_is_shown_once() -> None:
 def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
     links = _LINK.findall(page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", documents(), ids=lambda page: page.name)
+def test_every_path_a_page_names_exists(page: Path) -> None:
+    """Changes of old in the changelog may name what went since; `<name>` stands for any."""
+    named = set() if page.name == "CHANGELOG.md" else set(_PATH.findall(page.read_text("utf-8")))
+    patterns = {path: re.sub(r"<\w+>", "*", path).rstrip("/") for path in named}
+    assert sorted(path for path, glob in patterns.items() if not list(ROOT.glob(glob))) == []
 
 
 def test_the_index_names_every_page() -> None:
