@@ -49,7 +49,7 @@ class Ready:
         if self.state_dir is None:
             return page
         save(self.state_dir, result.id, page.body)
-        verdicts = conclude_verdicts(self.state_dir, result, self.job, now())
+        verdicts = conclude_verdicts(self.state_dir, self.context, result, self.job, now())
         if not verdicts:
             return page
         ids = [verdict.id for verdict in verdicts]

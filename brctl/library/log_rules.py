@@ -4,14 +4,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Part, Signature
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
-from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.fault import FaultClass, Origin
 
 RULES_DIR = "rules.d"
 _KEYS = (
@@ -22,7 +21,6 @@ _KEYS = (
     "class",
     "probability",
     "origin",
-    "action",
     "why",
     "examples",
 )
@@ -30,7 +28,6 @@ _NAME = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
 _PARTS = {"root": Part.ROOT, "victim": Part.VICTIM, "teardown": Part.TEARDOWN,
           "context": Part.CONTEXT, "harmless": Part.BENIGN}  # fmt: skip
 _SHORTEST_TEXT = 3
-T = TypeVar("T", Origin, Action)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +87,9 @@ def matches(line: str, rules: Iterable[SiteRule] = ()) -> tuple[str, ...]:
 
 
 def _read_rule(section: Section, path: Path) -> SiteRule:
+    if "action" in section.data:
+        problem = "only the decision tree says what to do (`brctl help classes`); take this out"
+        raise section.error(problem, "action")
     section.allow(_KEYS)
     name = section.take("name", str)
     if not _NAME.fullmatch(name):
@@ -107,8 +107,7 @@ def _read_rule(section: Section, path: Path) -> SiteRule:
             strength=_probability(section, part),
             source=section.take("why", str),
             pattern=_pattern(section),
-            origin=_optional_choice(section, "origin", Origin),
-            action=_optional_choice(section, "action", Action),
+            origin=_origin(section),
         ),
         examples=section.texts("examples", ()),
         place=f"{path}:{section.line('name')}",
@@ -140,7 +139,7 @@ def _pattern(section: Section) -> str | None:
     return text
 
 
-def _optional_choice(section: Section, key: str, kind: type[T]) -> T | None:
-    if key not in section.data:
+def _origin(section: Section) -> Origin | None:
+    if "origin" not in section.data:
         return None
-    return kind(section.choice(key, [member.value for member in kind]))
+    return Origin(section.choice("origin", [origin.value for origin in Origin]))

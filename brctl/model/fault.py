@@ -44,8 +44,28 @@ class Origin(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Branch(StrEnum):
+    """Which way through the decision tree a class takes (brctl/playbook/tree.py).
+
+    Machine, network, user, unclear and group are the paper's; the others end with a person, whom
+    neither another node nor another start can spare the work.
+    """
+
+    MACHINE = "machine"
+    NETWORK = "network"
+    USER = "user"
+    TOLD = "told to stop"
+    UNCLEAR = "unclear"
+    GROUP = "group"
+    SPACE = "space"
+    STORAGE = "storage"
+    SWITCH = "switch"
+    CONFIG = "configuration"
+    NOTHING = "nothing"
+
+
 class Action(StrEnum):
-    """What a verdict recommends; a closed list, so that playbooks can match on it."""
+    """What to do; a closed list, so that playbooks can match on it. Only the tree chooses."""
 
     NONE = "none"
     SWAP = "swap"
@@ -58,6 +78,8 @@ class Action(StrEnum):
     LOCALISE = "localise"
     FREE_SPACE = "free-space"
     FIX_CONFIG = "fix-config"
+    FIX_CODE = "fix-code"
     PAGE_NETWORK = "page-network"
+    PAGE_STORAGE = "page-storage"
     COLLECT_MORE = "collect-more"
     WATCH = "watch"

@@ -30,9 +30,11 @@ class LogVerdict:
     Attributes:
         name: The input's name, or "" for the verdict over all.
         culprit: Rank, host, GPU or peer address in words; None when no line names one.
+        names_machine: A culprit is named, or a kernel's own line decides: its machine is at fault.
         probability: Calibrated chance that `fault` is right.
         alternatives: Other classes with what is left of the probability, likeliest first.
         notes: What could not be read, and why; silence is said aloud.
+        action: What comes next by the decision tree, once it was asked; see `Verdict`.
     """
 
     name: str
@@ -40,12 +42,15 @@ class LogVerdict:
     origin: Origin
     culprit: str | None
     probability: float
-    action: Action
     evidence: tuple[LogEvidence, ...] = ()
     alternatives: tuple[tuple[FaultClass, float], ...] = ()
     notes: tuple[str, ...] = ()
     culprit_ranks: tuple[int, ...] = ()
     culprit_host: str = ""
+    names_machine: bool = False
+    action: Action = Action.NONE
+    playbook: str = ""
+    say: str = ""
 
 
 @dataclass(frozen=True, slots=True)

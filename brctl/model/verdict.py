@@ -64,7 +64,9 @@ class Verdict:
     Attributes:
         evidence: The chain in order of time; numbers in documents count from 1.
         not_checked: What could not be looked at.
-        action: What to do; `playbook` does it, or is "" when a person must.
+        action: What comes next, once the decision tree was asked (brctl/playbook/recommend.py);
+            `playbook` does it, or is "" when a person must; `say` is why, or what a person does.
+        stalled: The job made no progress; None without a job, or when it is not known.
         cost_if_wrong: One sentence: what acting on a wrong verdict costs.
     """
 
@@ -74,8 +76,6 @@ class Verdict:
     suspects: tuple[Suspect, ...]
     origin: Origin
     probability: float
-    action: Action
-    playbook: str
     evidence: tuple[Evidence, ...]
     alternatives: tuple[Alternative, ...]
     ruled_out: tuple[RuledOut, ...]
@@ -84,6 +84,10 @@ class Verdict:
     job: str = ""
     job_step: int | None = None
     cost_if_wrong: str = ""
+    action: Action = Action.NONE
+    playbook: str = ""
+    say: str = ""
+    stalled: bool | None = None
 
     @property
     def confidence(self) -> Confidence:

@@ -1,61 +1,45 @@
 """The decision tree of ByteRobust (arXiv 2509.16293, section 4, Fig. 5) as a table.
 
-The first row that matches a verdict and the runs it already led to says what comes next. A row that
-was tried and did not help is passed over, so the same failure climbs from the cheap to the dear:
-evict, stop-time checks, restart, roll back, replay. `playbook` is empty where a person must act.
+The first move that fits a case and what was already tried says what comes next; nothing else in
+brctl recommends anything. A playbook that was tried and did not help is passed over, so the same
+failure climbs from the cheap to the dear: evict, stop-time checks, restart, roll back, replay.
+`playbook` is empty where a person must act; then `say` is what that person does.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-from brctl.model.fault import FaultClass
-from brctl.model.verdict import Confidence, Verdict
-
-F = FaultClass
-
-
-class Branch(StrEnum):
-    """Which of the paper's branches a fault takes; `told to stop` and `site` are ours."""
-
-    MACHINE = "machine"
-    NETWORK = "network"
-    USER = "user"
-    TOLD = "told to stop"
-    SITE = "site"
-    UNCLEAR = "unclear"
-    GROUP = "group"
-
-
-BRANCHES = {
-    F.NETWORK_IB: Branch.NETWORK, F.NETWORK_ETH: Branch.NETWORK, F.NETWORK_LINK: Branch.NETWORK,
-    F.USER_CODE: Branch.USER, F.DATA_LOADER: Branch.USER, F.GPU_OOM: Branch.USER,
-    F.CPU_OOM: Branch.USER, F.NCCL_CONFIG: Branch.USER, F.PREEMPTION_SIGTERM: Branch.TOLD,
-    F.NUMERIC_NAN: Branch.UNCLEAR, F.UNKNOWN: Branch.UNCLEAR,
-    F.HANG_MISMATCH: Branch.GROUP, F.STRAGGLER_SLOW: Branch.GROUP,
-    F.NETWORK_SWITCH: Branch.SITE, F.STORAGE_CHECKPOINT: Branch.SITE,
-    F.ENVIRONMENT_MISMATCH: Branch.SITE, F.NO_FAULT: Branch.SITE,
-}  # fmt: skip
-"""Every other class is a machine's."""
+from brctl.model.fault import Action, Branch, FaultClass
+from brctl.model.fault_catalogue import CATALOGUE
+from brctl.model.verdict import Confidence
 
 NETWORK_ALERTS = 2
 """Links flap: one alert is no reason to evict, two within five minutes are (section 4.1)."""
 
+WITHOUT_JOB = frozenset({"cordon"})
+"""Playbooks that need no job; every other one of the tree stops and restarts one."""
+
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One edge of the tree.
+class Move:
+    """One edge of the tree: what comes next, and when.
 
     Attributes:
-        nodes: The verdict must name nodes (True), or it does not matter (None).
+        do: The move in one word of the closed list.
+        playbook: What does it; "" when a person must.
+        say: Why, or what the person does.
+        nodes: The case must name nodes (True), or it does not matter (None).
         alerts: Network alerts that must have come within five minutes.
         fewer_alerts: There must be fewer than these; None for any number.
         changed: A code change must be on record that can be rolled back; None for no matter.
+        job: There must be a job (True), must be none (False), or it does not matter (None).
+        advances: The job must make progress, and nothing be tried yet.
         after: Playbooks of which one must have been tried already; empty for none.
         unless: Playbooks of which none may have been tried.
         source: Where in the paper the edge is drawn, or why we added it.
     """
 
     branch: Branch
+    do: Action
     playbook: str
     say: str
     source: str
@@ -64,55 +48,100 @@ class Row:
     alerts: int = 0
     fewer_alerts: int | None = None
     changed: bool | None = None
+    job: bool | None = None
+    advances: bool = False
     after: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
 
 
+A, B = Action, Branch
+LOW = (Confidence.LOW,)
 HIGH = (Confidence.HIGH,)
 SURE = (Confidence.HIGH, Confidence.MEDIUM)
+_TRIES = ("swap-and-resume", "group-evict", "code-rollback", "restart-in-place")
 
-TREE: tuple[Row, ...] = (
-    Row(Branch.MACHINE, "swap-and-resume", "a machine is at fault: evict it", "Fig. 5 [1]",
-        SURE, nodes=True),
-    Row(Branch.NETWORK, "swap-and-resume", "the network alert came back: evict", "Fig. 5 [1]",
-        SURE, nodes=True, alerts=NETWORK_ALERTS),
-    Row(Branch.NETWORK, "", "one network alert: wait for a second within five minutes",
-        "section 4.1", fewer_alerts=NETWORK_ALERTS),
-    Row(Branch.USER, "code-rollback", "take back the newest code change", "Fig. 5 [2]",
-        changed=True),
-    Row(Branch.USER, "restart-in-place", "no code change is on record to take back: restart",
-        "ours: Fig. 5 [2] rolls back first", unless=("code-rollback",)),
-    Row(Branch.USER, "", "it failed again, and no code change is on record: fix the code",
-        "ours", after=("restart-in-place",), unless=("code-rollback",)),
-    Row(Branch.TOLD, "restart-in-place", "it was told to stop: start it again", "ours"),
-    Row(Branch.TOLD, "", "it was told to stop again: ask who does that", "ours",
-        after=("restart-in-place",)),
-    Row(Branch.SITE, "", "neither another node nor another start would help", "ours"),
-    Row(Branch.GROUP, "swap-and-resume", "one node is named surely: evict it alone",
-        "ours: isolate no more than needed", HIGH, nodes=True),
-    Row(Branch.GROUP, "group-evict", "the suspects share a parallel group: evict the group",
-        "section 5", nodes=True),
-    Row(Branch.UNCLEAR, "stop-time-checks", "no culprit: check every node of the job, stopped",
-        "Fig. 5 [3]"),
+TREE: tuple[Move, ...] = (
+    Move(B.MACHINE, A.SWAP, "swap-and-resume", "a machine is at fault, evict it", "Fig. 5 [1]",
+         SURE, nodes=True),
+    Move(B.MACHINE, A.CORDON, "cordon", "a machine is at fault and carries no job, take it out",
+         "ours: there is nothing to resume", SURE, nodes=True, job=False),
+    Move(B.NETWORK, A.SWAP, "swap-and-resume", "the network alert came back, evict", "Fig. 5 [1]",
+         SURE, nodes=True, alerts=NETWORK_ALERTS),
+    Move(B.NETWORK, A.CORDON, "cordon", "the network alert came back, take it out",
+         "ours: there is nothing to resume", SURE, nodes=True, alerts=NETWORK_ALERTS, job=False),
+    Move(B.NETWORK, A.WATCH, "", "one network alert, look again within five minutes",
+         "section 4.1", fewer_alerts=NETWORK_ALERTS),
+    Move(B.USER, A.ROLLBACK_CODE, "code-rollback", "take back the newest code change",
+         "Fig. 5 [2]", changed=True),
+    Move(B.USER, A.RESTART, "restart-in-place", "no code change is on record to take back, restart",
+         "ours: Fig. 5 [2] rolls back first", unless=("code-rollback",)),
+    Move(B.USER, A.FIX_CODE, "",
+         "it failed again and no code change is on record, fix the code or its settings", "ours",
+         after=("restart-in-place",), unless=("code-rollback",)),
+    Move(B.TOLD, A.RESTART, "restart-in-place", "it was told to stop, start it again", "ours"),
+    Move(B.TOLD, A.COLLECT_MORE, "", "it was told to stop again, ask who does that", "ours",
+         after=("restart-in-place",)),
+    Move(B.SPACE, A.FREE_SPACE, "",
+         "free space there, then start the job again; the machine is healthy",
+         "ours: the next machine would fill up too"),
+    Move(B.STORAGE, A.PAGE_STORAGE, "",
+         "ask who runs the storage; neither another node nor another start would help", "ours"),
+    Move(B.SWITCH, A.PAGE_NETWORK, "",
+         "ask who runs the network; neither another node nor another start would help", "ours"),
+    Move(B.CONFIG, A.FIX_CONFIG, "",
+         "make the versions fit; neither another node nor another start would help", "ours"),
+    Move(B.NOTHING, A.NONE, "", "nothing to do", "ours"),
+    Move(B.GROUP, A.SWAP, "swap-and-resume", "one node is named surely, evict it alone",
+         "ours: isolate no more than needed", HIGH, nodes=True),
+    Move(B.GROUP, A.EVICT_GROUP, "group-evict",
+         "the suspects share a parallel group, evict the group", "section 5", nodes=True),
 )  # fmt: skip
 
-FALLBACK: tuple[Row, ...] = (
-    Row(Branch.UNCLEAR, "stop-time-checks", "it failed again: check every node of the job",
-        "Fig. 5, A fails again -> C"),
-    Row(Branch.UNCLEAR, "restart-in-place", "all checks were clean: assume a transient fault",
-        "Fig. 5 [5]", after=("stop-time-checks",)),
-    Row(Branch.UNCLEAR, "code-rollback", "it failed again: take back the newest code change",
-        "Fig. 5 [6]", changed=True, after=("restart-in-place",)),
-    Row(Branch.UNCLEAR, "replay", "it failed again: replay the job in groups to find the node",
-        "Fig. 5 [8]", after=("restart-in-place", "code-rollback")),
-    Row(Branch.UNCLEAR, "", "all of the tree was tried", "ours", after=("replay",)),
+FALLBACK: tuple[Move, ...] = (
+    Move(B.UNCLEAR, A.WATCH, "", "training advances and nothing is named surely, look again later",
+         "ours: checks would stop a job that runs", LOW, advances=True),
+    Move(B.UNCLEAR, A.STOP_TIME_CHECKS, "stop-time-checks",
+         "no culprit is sure, check every node of the job, stopped", "Fig. 5 [3]", unless=_TRIES),
+    Move(B.UNCLEAR, A.STOP_TIME_CHECKS, "stop-time-checks",
+         "it failed again, check every node of the job", "Fig. 5, A fails again -> C",
+         after=_TRIES),
+    Move(B.UNCLEAR, A.RESTART, "restart-in-place",
+         "all checks were clean, assume a transient fault", "Fig. 5 [5]",
+         after=("stop-time-checks",)),
+    Move(B.UNCLEAR, A.ROLLBACK_CODE, "code-rollback",
+         "it failed again, take back the newest code change", "Fig. 5 [6]", changed=True,
+         after=("restart-in-place",)),
+    Move(B.UNCLEAR, A.LOCALISE, "replay",
+         "it failed again, replay the job in groups to find the node", "Fig. 5 [8]",
+         after=("restart-in-place", "code-rollback")),
+    Move(B.UNCLEAR, A.COLLECT_MORE, "", "all of the tree was tried, look deeper by hand", "ours",
+         after=("replay",)),
+    Move(B.UNCLEAR, A.COLLECT_MORE, "",
+         "nothing is named surely and there is no job to stop, look deeper", "ours", job=False),
 )  # fmt: skip
-"""What every branch joins once its own rows are used up."""
+"""The unclear branch, which every other branch joins once its own moves are used up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What the tree asks of a verdict, or of what logs say.
+
+    Attributes:
+        nodes: It names a machine.
+        job: There is a job to stop and start.
+        advances: The job makes progress; None when that is not known.
+    """
+
+    fault: FaultClass
+    confidence: Confidence
+    nodes: bool
+    job: bool = True
+    advances: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """What is known besides the verdict.
+    """What is known besides the case.
 
     Attributes:
         tried: Playbooks that already restarted this job in this incident and did not help.
@@ -130,28 +159,37 @@ NO_HISTORY = Incident()
 
 def branch_of(fault: FaultClass) -> Branch:
     """The branch a class of faults takes."""
-    return BRANCHES.get(fault, Branch.MACHINE)
+    return CATALOGUE[fault].branch
 
 
-def next_move(verdict: Verdict, incident: Incident = NO_HISTORY) -> Row:
-    """The row that applies to a verdict."""
-    branch = branch_of(verdict.fault)
-    rows = [row for row in TREE if row.branch is branch and _fits(row, verdict, incident)]
-    rows += [row for row in FALLBACK if _fits(row, verdict, incident)]
-    return rows[0] if rows else FALLBACK[-1]
+def next_move(case: Case, incident: Incident = NO_HISTORY) -> Move:
+    """The move that comes next."""
+    branch = branch_of(case.fault)
+    moves = [move for move in TREE if move.branch is branch and _fits(move, case, incident)]
+    moves += [move for move in FALLBACK if _fits(move, case, incident)]
+    return moves[0] if moves else FALLBACK[-2]
 
 
-def _fits(row: Row, verdict: Verdict, incident: Incident) -> bool:
+def _fits(move: Move, case: Case, incident: Incident) -> bool:
     tried = set(incident.tried)
     return (
-        verdict.confidence in row.confidence
-        and (row.nodes is None or row.nodes is bool(verdict.nodes))
-        and incident.alerts >= row.alerts
-        and (row.fewer_alerts is None or incident.alerts < row.fewer_alerts)
-        and (row.changed is None or row.changed is incident.changed)
-        and row.playbook not in tried
-        and (not row.after or bool(tried & set(row.after)))
-        and not tried & set(row.unless)
+        case.confidence in move.confidence
+        and (move.nodes is None or move.nodes is case.nodes)
+        and (move.job is None or move.job is case.job)
+        and (case.job or not move.playbook or move.playbook in WITHOUT_JOB)
+        and (not move.advances or (case.advances is True and not tried))
+        and _fits_incident(move, incident, tried)
+    )
+
+
+def _fits_incident(move: Move, incident: Incident, tried: set[str]) -> bool:
+    return (
+        incident.alerts >= move.alerts
+        and (move.fewer_alerts is None or incident.alerts < move.fewer_alerts)
+        and (move.changed is None or move.changed is incident.changed)
+        and move.playbook not in tried
+        and (not move.after or bool(tried & set(move.after)))
+        and not tried & set(move.unless)
     )
 
 
@@ -161,19 +199,21 @@ def describe_tree() -> str:
         "| branch | sure enough | nodes named | besides | then | source |",
         "|---|---|---|---|---|---|",
     ]
-    for row in (*TREE, *FALLBACK):
-        sure = "any" if len(row.confidence) == len(Confidence) else "/".join(row.confidence)
-        nodes = "yes" if row.nodes else "-"
-        act = f"`{row.playbook}`" if row.playbook else "a person"
-        cells = [row.branch, sure, nodes, _besides(row), f"{act}: {row.say}", row.source]
+    for move in (*TREE, *FALLBACK):
+        sure = "any" if len(move.confidence) == len(Confidence) else "/".join(move.confidence)
+        nodes = "yes" if move.nodes else "-"
+        act = f"`{move.playbook}`" if move.playbook else f"a person, {move.do}"
+        cells = [move.branch, sure, nodes, _besides(move), f"{act}: {move.say}", move.source]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _besides(row: Row) -> str:
-    said = [f"{row.alerts} alerts"] if row.alerts else []
-    said += [f"fewer than {row.fewer_alerts} alerts"] if row.fewer_alerts else []
-    said += ["a code change on record"] if row.changed else []
-    said += [f"after {' or '.join(row.after)}"] if row.after else []
-    said += [f"not after {' or '.join(row.unless)}"] if row.unless else []
+def _besides(move: Move) -> str:
+    said = [f"{move.alerts} alerts"] if move.alerts else []
+    said += [f"fewer than {move.fewer_alerts} alerts"] if move.fewer_alerts else []
+    said += ["a code change on record"] if move.changed else []
+    said += ["no job"] if move.job is False else []
+    said += ["the job advances, nothing tried"] if move.advances else []
+    said += [f"after {' or '.join(move.after)}"] if move.after else []
+    said += [f"not after {' or '.join(move.unless)}"] if move.unless else []
     return ", ".join(said) or "-"

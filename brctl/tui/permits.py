@@ -36,7 +36,8 @@ def _fix(target: Target, facts: Facts) -> str:
         return "no verdict names this; x diagnoses it"
     if stored.state is not VerdictState.OPEN:
         return f"{stored.verdict.id} is {stored.state.value}"
-    return YES if stored.verdict.playbook else f"{stored.verdict.id} proposes no playbook"
+    verdict = stored.verdict
+    return YES if verdict.playbook else f"{verdict.id}: a person must act, {verdict.say}"
 
 
 def _writable(facts: Facts) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from brctl.model.evidence import Evidence, Role, Weight
 from brctl.model.fault import FaultClass
-from brctl.verdict.catalogue import CATALOGUE, FaultRow
+from brctl.model.fault_catalogue import CATALOGUE, FaultRow
 
 # log10 likelihood ratios. A conviction alone lifts a 1:16 prior to about 0.95, a hint to 0.3,
 # two hints from different sources to 0.8. tests/verdict/test_belief.py pins these three.

@@ -1,4 +1,7 @@
-"""Evidence in, verdicts out: the strongest explanation first, with what was not looked at."""
+"""Evidence in, verdicts out: the strongest explanation first, with what was not looked at.
+
+What to do about a verdict is not decided here: brctl/playbook/recommend.py asks the decision tree.
+"""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,9 +10,9 @@ from datetime import datetime
 
 from brctl.model.evidence import Evidence, Gap, Role, Weight
 from brctl.model.fault import FaultClass
+from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.verdict import Alternative, RuledOut, Suspect, Verdict
 from brctl.verdict.belief import Hypothesis, hypothesis_of, roots, weigh
-from brctl.verdict.catalogue import CATALOGUE
 
 SUSPECT_FLOOR = 0.5
 """A node is a suspect when it is likelier bad than good."""
@@ -83,9 +86,6 @@ def _verdict(
     row = CATALOGUE[fault]
     nodes = [hypothesis.node for hypothesis in sorted(members) if hypothesis.node]
     kept = _relevant(chain, fault, nodes)
-    action, playbook = row.action, row.playbook
-    if row.together is not None and len(nodes) > 1:
-        action, playbook = row.together
     return Verdict(
         id=_name(fault, nodes, scene),
         fault=fault,
@@ -93,8 +93,6 @@ def _verdict(
         suspects=tuple(_suspect(node, kept, fault, scene) for node in nodes),
         origin=row.origin,
         probability=min(members.values()),
-        action=action,
-        playbook=playbook,
         evidence=kept,
         alternatives=_rivals(beliefs, fault),
         ruled_out=_ruled_out(kept, fault, beliefs),
@@ -103,6 +101,7 @@ def _verdict(
         job=scene.job,
         job_step=scene.job_step,
         cost_if_wrong=row.cost_if_wrong,
+        stalled=scene.stalled,
     )
 
 
@@ -128,8 +127,6 @@ def _nothing_found(
         suspects=(),
         origin=row.origin,
         probability=0.9 if clean else 0.0,
-        action=row.action,
-        playbook=row.playbook,
         evidence=_relevant(chain, fault, []),
         # Too weak to be named, but where somebody would look first.
         alternatives=() if clean else _rivals(beliefs, fault),
@@ -139,6 +136,7 @@ def _nothing_found(
         job=scene.job,
         job_step=scene.job_step,
         cost_if_wrong=row.cost_if_wrong,
+        stalled=scene.stalled,
     )
 
 

@@ -8,6 +8,7 @@ from brctl.model.nodeset import fold
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.model.units import rfc3339
 from brctl.model.verdict import Verdict
+from brctl.view.next_move import move_command
 from brctl.view.notices.page import Json
 from brctl.view.schema import (
     EvidenceDocument,
@@ -75,7 +76,12 @@ def verdict_document(verdict: Verdict) -> VerdictBody:
             "ranks": [rank for s in verdict.suspects for rank in s.ranks],
         },
         "job": {"name": verdict.job, "step": verdict.job_step} if verdict.job else None,
-        "action": {"do": verdict.action.value, "playbook": verdict.playbook or None},
+        "action": {
+            "do": verdict.action.value,
+            "playbook": verdict.playbook or None,
+            "say": verdict.say or None,
+            "command": move_command(verdict) or None,
+        },
         "cost_if_wrong": verdict.cost_if_wrong or None,
         "evidence": [evidence_document(n, e) for n, e in enumerate(verdict.evidence, start=1)],
         "alternatives": [

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogClassification, LogEvidence, LogVerdict
+from brctl.view.next_move import move_name
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
 
@@ -49,6 +50,8 @@ def verdict_document(verdict: LogVerdict) -> Mapping[str, Json]:
         "culprit": verdict.culprit,
         "probability": verdict.probability,
         "action": verdict.action.value,
+        "playbook": verdict.playbook or None,
+        "say": verdict.say or None,
         "evidence": [_line_document(line) for line in verdict.evidence],
         "alternatives": [
             {"class": fault.value, "probability": probability}
@@ -71,7 +74,7 @@ def _line_document(line: LogEvidence) -> Mapping[str, Json]:
 
 def _text(result: LogClassification) -> str:
     overall = result.overall
-    lines = [_headline(overall)]
+    lines = [_headline(overall), *([f"why: {overall.say}"] if overall.say else [])]
     lines += [_quoted(line) for line in overall.evidence[:_SHOWN_LINES]]
     if overall.alternatives:
         rest = ", ".join(f"{f.value} {p:.2f}" for f, p in overall.alternatives)
@@ -85,7 +88,7 @@ def _text(result: LogClassification) -> str:
 def _headline(verdict: LogVerdict) -> str:
     culprit = f"  {printable(verdict.culprit)}" if verdict.culprit else ""
     sure = f"p={verdict.probability:.2f}  origin {verdict.origin.value}"
-    return f"{verdict.fault.value}{culprit}  {sure}  do: {verdict.action.value}"
+    return f"{verdict.fault.value}{culprit}  {sure}  do: {move_name(verdict)}"
 
 
 def _quoted(line: LogEvidence) -> str:

@@ -67,10 +67,12 @@ class JobRefDocument(TypedDict):
 
 
 class ActionDocument(TypedDict):
-    """What to do, from the closed list, and the playbook that does it."""
+    """What comes next: a word of the closed list, what does it, why, and what to type."""
 
     do: str
     playbook: str | None
+    say: str | None
+    command: str | None
 
 
 AlternativeDocument = TypedDict(
@@ -223,6 +225,8 @@ LogVerdictDocument = TypedDict(
         "culprit": str | None,
         "probability": float,
         "action": str,
+        "playbook": str | None,
+        "say": str | None,
         "evidence": list[LogLineDocument],
         "alternatives": list[LogAlternative],
         "notes": list[str],

@@ -9,6 +9,7 @@ from brctl.model.jobs.job_status import JobStatus
 from brctl.model.nodeset import fold
 from brctl.model.verdict import Confidence, Verdict
 from brctl.view.documents import verdict_document, verdicts_document
+from brctl.view.next_move import move_command, move_line
 from brctl.view.notices.page import Page
 from brctl.view.text import columns, printable
 
@@ -62,9 +63,8 @@ def _next_steps(verdict: Verdict) -> tuple[str, ...]:
     why = f"brctl why {verdict.id}"
     if verdict.fault is FaultClass.NO_FAULT:
         return ()
-    if verdict.playbook and verdict.confidence is not Confidence.LOW:
-        return (f"brctl fix {verdict.id}", why)
-    return (why,)
+    fix = move_command(verdict)
+    return (fix, why) if fix and verdict.confidence is not Confidence.LOW else (why,)
 
 
 def _scene_line(status: JobStatus | None, nodes: Sequence[str], seconds: float) -> str:
@@ -82,12 +82,11 @@ def _scene_line(status: JobStatus | None, nodes: Sequence[str], seconds: float) 
 def summary_lines(verdict: Verdict) -> list[str]:
     """A verdict in three lines."""
     where = " ".join([fold(verdict.nodes), *_devices(verdict)]) if verdict.suspects else "-"
-    do = verdict.action.value + (f" (playbook {verdict.playbook})" if verdict.playbook else "")
     lines = [
         f"{verdict.id}  {verdict.confidence.value.upper()} {verdict.probability:.2f}"
         f"  {verdict.fault.value}  {where}",
         f"what:   {verdict.title}",
-        f"do:     {do}",
+        f"do:     {move_line(verdict)}",
     ]
     if verdict.fault is FaultClass.UNKNOWN and verdict.alternatives:
         leads = (
@@ -110,6 +109,7 @@ def why_page(verdict: Verdict, state: str, note: str) -> Page:
     """The answer of `brctl why`: the chain, what was ruled out, what was not looked at."""
     lines = [
         f"{verdict.id}  {verdict.fault.value}  {fold(verdict.nodes) or '-'}: {verdict.title}",
+        f"do:        {move_line(verdict)}",
         "because, in order:",
         columns(list(_chain_rows(verdict.evidence)), " "),
     ]

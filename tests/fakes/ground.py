@@ -89,6 +89,7 @@ def example_verdict(at: datetime = NOON) -> Verdict:
         probability=0.97,
         action=Action.SWAP,
         playbook="swap-and-resume",
+        say="a machine is at fault, evict it",
         evidence=(),
         alternatives=(),
         ruled_out=(),

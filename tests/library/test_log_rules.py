@@ -18,7 +18,6 @@ RULE = """\
     class: storage-checkpoint
     probability: 0.95
     origin: infra
-    action: page-network
     why: our file system prints this when a client is cut off
     examples: ["pfs: PFS client evicted by oss-7"]
 """
@@ -33,13 +32,13 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_site_rule_decides_a_classification(tmp_path: Path) -> None:
-    """Its class, side, advice and culprit come out like those of a shipped rule."""
+    """Its class, side and culprit come out like those of a shipped rule; the tree says the rest."""
     write(tmp_path, RULE)
     classifier = Classifier(signatures_with(load_log_rules([tmp_path])))
     line = b"2026-07-05 03:00:00 pfs: PFS client evicted by oss-7\n"
     said = classifier.classify_inputs([("log", Blocks([line]))]).overall
     assert (said.fault, said.origin) == (FaultClass.STORAGE_CHECKPOINT, Origin.INFRA)
-    assert (said.action, said.culprit) == (Action.PAGE_NETWORK, "oss-7")
+    assert (said.action, said.culprit) == (Action.PAGE_STORAGE, "oss-7")
 
 
 def test_a_rule_is_tried_on_its_own_examples(tmp_path: Path) -> None:
@@ -81,6 +80,7 @@ def test_a_harmless_rule_silences_a_line(tmp_path: Path) -> None:
         (("name: site.pfs-evicted", "name: nccl.shm"), "shipped rule's name"),
         (("name: site.pfs-evicted", "name: Site Rule"), "lower-case words"),
         (("    class", "    part: victim\n    class"), "only a rule with `part: root`"),
+        (("    origin", "    action: swap\n    origin"), "only the decision tree says what to do"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(

@@ -9,11 +9,20 @@ import pytest
 import brctl
 from brctl.library.playbooks import load_playbooks
 from brctl.library.shipped import shipped_dir
-from brctl.model.fault import FaultClass
+from brctl.model.fault import Action, Branch, FaultClass
+from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.verdict import Confidence, Verdict
 from brctl.playbook.proposals import why_not
-from brctl.playbook.tree import FALLBACK, TREE, Incident, describe_tree, next_move
-from brctl.verdict.catalogue import CATALOGUE
+from brctl.playbook.recommend import case_of, recommend
+from brctl.playbook.tree import (
+    FALLBACK,
+    TREE,
+    WITHOUT_JOB,
+    Incident,
+    branch_of,
+    describe_tree,
+    next_move,
+)
 from tests.fakes.ground import example_verdict
 
 PLAYBOOKS = load_playbooks([shipped_dir("playbooks")])
@@ -57,7 +66,7 @@ def test_the_paths_of_the_paper(
     playbook: str,
 ) -> None:
     """Evict on high confidence; two network alerts first; unclear to checks, restart, a person."""
-    found = next_move(verdict(fault, probability, nodes=nodes), Incident(tried, alerts))
+    found = next_move(case_of(verdict(fault, probability, nodes=nodes)), Incident(tried, alerts))
     assert found.playbook == playbook
 
 
@@ -86,6 +95,7 @@ LADDER = ["stop-time-checks", "restart-in-place"]
         (FaultClass.STRAGGLER_SLOW, False,
          ["swap-and-resume", "group-evict", *LADDER, "replay"]),
         (FaultClass.STORAGE_CHECKPOINT, True, []),
+        (FaultClass.DISK_FULL, True, []),
     ],
 )  # fmt: skip
 def test_a_fault_that_comes_back_climbs_from_cheap_to_dear(
@@ -98,7 +108,7 @@ def test_a_fault_that_comes_back_climbs_from_cheap_to_dear(
 def climb(about: Verdict, incident: Incident) -> list[str]:
     """What is proposed when nothing of it helps."""
     tried: list[str] = []
-    while playbook := next_move(about, replace(incident, tried=tuple(tried))).playbook:
+    while playbook := next_move(case_of(about), replace(incident, tried=tuple(tried))).playbook:
         assert playbook not in tried
         tried.append(playbook)
     return tried
@@ -109,17 +119,37 @@ def test_every_playbook_on_the_way_accepts_the_fault_and_the_way_ends(
     fault: FaultClass, probability: float
 ) -> None:
     """`fix` is never refused by the playbook that its own tree names."""
-    for nodes, alerts, changed in product((True, False), (1, 2), (True, False)):
-        about = verdict(fault, probability, nodes=nodes)
+    for nodes, alerts, changed, job in product((True, False), (1, 2), (True, False), ("", "llm")):
+        about = replace(verdict(fault, probability, nodes=nodes), job=job)
         for playbook in climb(about, Incident(alerts=alerts, changed=changed)):
             assert why_not(PLAYBOOKS[playbook], about) is None
 
 
-def test_the_catalogue_proposes_only_playbooks_that_accept_its_class() -> None:
-    """`brctl fix` on a sure verdict is never refused for a playbook the catalogue itself named."""
-    for fault, row in CATALOGUE.items():
-        if row.playbook:
-            assert why_not(PLAYBOOKS[row.playbook], verdict(fault)) is None, fault
+def test_every_branch_has_a_class_and_every_class_a_branch() -> None:
+    """No move of the tree is out of reach, and no class is without one."""
+    assert {branch_of(fault) for fault in FaultClass} == set(Branch)
+    assert {move.branch for move in (*TREE, *FALLBACK)} == set(Branch)
+    assert set(CATALOGUE) == set(FaultClass)
+
+
+def test_without_a_job_nothing_that_restarts_one_is_proposed() -> None:
+    """A sure machine without a job is only taken out of service; anything else is a person's."""
+    needs_job = {name for name, book in PLAYBOOKS.items() if book.inputs.get("job")}
+    for fault in FaultClass:
+        alone = replace(verdict(fault), job="")
+        proposed = climb(alone, Incident(alerts=2, changed=True))
+        assert not set(proposed) & needs_job, fault
+        assert set(proposed) <= WITHOUT_JOB
+    assert climb(replace(verdict(FaultClass.GPU_LOST), job=""), Incident()) == ["cordon"]
+
+
+def test_a_job_that_advances_is_not_stopped_for_a_guess() -> None:
+    """Nothing surely named and training goes on: the next move is to look again, not to stop it."""
+    for fault in (FaultClass.UNKNOWN, FaultClass.GPU_LOST, FaultClass.NUMERIC_NAN):
+        going = replace(verdict(fault, WEAK), stalled=False)
+        assert recommend(going).action is Action.WATCH
+        assert recommend(replace(going, stalled=True)).playbook == "stop-time-checks"
+    assert recommend(replace(verdict(FaultClass.GPU_LOST), stalled=False)).action is Action.SWAP
 
 
 def test_a_weak_verdict_is_not_acted_on_by_a_playbook_that_wants_more() -> None:

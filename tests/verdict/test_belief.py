@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
+from brctl.model.fault_catalogue import CATALOGUE
+from brctl.playbook.recommend import recommend
 from brctl.verdict.belief import weigh
-from brctl.verdict.catalogue import CATALOGUE
 from brctl.verdict.decide import Scene, decide
 
 NOW = datetime(2026, 1, 1, 3, 2, tzinfo=UTC)
@@ -94,7 +95,7 @@ def test_a_lost_gpu_explains_its_rank_and_its_peers() -> None:
     ]
     (verdict,) = decide(items, (), SCENE)
     assert (verdict.fault, verdict.nodes) == (FaultClass.GPU_LOST, ("n3",))
-    assert verdict.playbook == "swap-and-resume"
+    assert recommend(verdict).playbook == "swap-and-resume"
 
 
 def test_two_bad_nodes_are_both_found() -> None:

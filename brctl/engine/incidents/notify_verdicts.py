@@ -18,6 +18,7 @@ from brctl.engine.incidents.notify_runs import (
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.job.diagnose import Diagnosis, collect
 from brctl.engine.runs.context import WorldGround
+from brctl.engine.runs.propose import with_next_move
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.changes import Changes
 from brctl.model.sweeps.sweep import Health, Sweep
@@ -67,9 +68,10 @@ async def notify_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -
 
 
 def _placed(world: World, verdict: Verdict) -> Verdict:
-    """The job that a verdict's nodes carry is what the page is about."""
+    """The job that a verdict's nodes carry is what the page is about, and what the tree asks."""
     jobs = {node: job.name for job in world.jobs.values() for node in job.nodes}
-    return replace(verdict, job=next((jobs[n] for n in verdict.nodes if n in jobs), ""))
+    placed = replace(verdict, job=next((jobs[n] for n in verdict.nodes if n in jobs), ""))
+    return with_next_move(world.state_dir, world.settings.context, placed, world.now())
 
 
 def _is_answered(world: World, verdict: Verdict, fresh: frozenset[str]) -> bool:

@@ -11,7 +11,7 @@ from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
 
-_NOTHING_TO_CLOSE = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
+_NAMES_NO_CAUSE = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
 
 
 class VerdictState(StrEnum):
@@ -52,14 +52,36 @@ def save(state_dir: Path, stored: StoredVerdict) -> Path:
 
 
 def save_new(state_dir: Path, verdict: Verdict) -> None:
-    """Store a fresh verdict as open; older open ones on the same nodes and job give way to it."""
-    nothing = verdict.fault in _NOTHING_TO_CLOSE
-    for older in load_all(state_dir):
-        same = (older.verdict.job, older.verdict.nodes) == (verdict.job, verdict.nodes)
-        if same and older.state is VerdictState.OPEN and not nothing:
+    """Store a fresh verdict; it is open when there is something to do about it.
+
+    Older open ones on the same nodes and job give way to one that names a cause. One that names
+    none gives way to an open one of its job that does; it is open only while it is the newest.
+    """
+    before = [s for s in load_all(state_dir) if s.state is VerdictState.OPEN]
+    for older in before:
+        if _gives_way(older.verdict, verdict):
             save(state_dir, replace(older, state=VerdictState.SUPERSEDED, note=verdict.id))
-    state = VerdictState.ACTED_ON if nothing else VerdictState.OPEN
-    save(state_dir, StoredVerdict(verdict, state, "nothing to do" if nothing else ""))
+    save(state_dir, _filed(verdict, before))
+
+
+def _gives_way(older: Verdict, newer: Verdict) -> bool:
+    if older.job != newer.job:
+        return False
+    if older.fault in _NAMES_NO_CAUSE:
+        return True
+    return older.nodes == newer.nodes and newer.fault not in _NAMES_NO_CAUSE
+
+
+def _filed(verdict: Verdict, before: list[StoredVerdict]) -> StoredVerdict:
+    if verdict.fault not in _NAMES_NO_CAUSE:
+        return StoredVerdict(verdict, VerdictState.OPEN)
+    if not verdict.playbook:
+        return StoredVerdict(verdict, VerdictState.ACTED_ON, "nothing to do")
+    named = (s.verdict for s in before if s.verdict.fault not in _NAMES_NO_CAUSE)
+    better = next((v for v in named if v.job == verdict.job), None)
+    if better is not None:
+        return StoredVerdict(verdict, VerdictState.SUPERSEDED, better.id)
+    return StoredVerdict(verdict, VerdictState.OPEN)
 
 
 def close_acted_on(state_dir: Path, verdict_id: str, run: str) -> None:

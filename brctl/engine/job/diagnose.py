@@ -11,6 +11,7 @@ from brctl.engine.job.flight import analyse_folder as analyse_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
 from brctl.engine.job.stack_store import new_folder
 from brctl.engine.job.stacks import analyse_folder, capture_rounds
+from brctl.engine.runs.propose import with_next_move
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job import assess_job, job_gaps, read_job
@@ -82,7 +83,12 @@ async def look(
         for look_at in (_look_at_stacks, _look_at_flight):
             seen, unseen = await look_at(world, status.job, folder)
             evidence, gaps = (*evidence, *seen), (*gaps, *unseen)
-    return Diagnosis(sweep, status, decide(evidence, gaps, _scene(world, status)))
+    decided = decide(evidence, gaps, _scene(world, status))
+    return Diagnosis(sweep, status, tuple(_with_move(world, verdict) for verdict in decided))
+
+
+def _with_move(world: World, verdict: Verdict) -> Verdict:
+    return with_next_move(world.state_dir, world.settings.context, verdict, world.now())
 
 
 def _hangs(status: JobStatus) -> bool:

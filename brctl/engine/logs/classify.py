@@ -12,6 +12,7 @@ from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
 from brctl.model.log_verdict import LogClassification, LogVerdict
+from brctl.playbook.recommend import recommend_for_logs
 
 _SAMPLE_BYTES = 64 << 10
 _CONTROL_SHARE = 0.05
@@ -62,14 +63,14 @@ class Classifier:
         heard = False
         for name, blocks in inputs:
             events, said, seen = self.read_events(name, blocks)
-            items.append(judge(name, events, said, readable=seen))
+            items.append(recommend_for_logs(judge(name, events, said, readable=seen)))
             everything += events
             unread += said
             heard = heard or seen
             complete = complete and (seen or blocks.is_empty)
         items.sort(key=lambda item: item.name)
         overall = judge("", everything, unread, readable=heard and complete)
-        return LogClassification(tuple(items), overall)
+        return LogClassification(tuple(items), recommend_for_logs(overall))
 
     def read_events(self, name: str, blocks: "Blocks") -> tuple[list[LogEvent], list[str], bool]:
         """Events of one input, notes on what could not be read, and whether anything was."""

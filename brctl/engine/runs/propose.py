@@ -1,4 +1,7 @@
-"""What `fix` does next for a verdict: the decision tree, told by what was tried already."""
+"""What comes next for a verdict: the decision tree, told what was tried already.
+
+`dx`, `why`, the terminal's screens, pages and `fix` all ask here, so that they never differ.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -14,10 +17,11 @@ from brctl.engine.runs.run_files import (
 )
 from brctl.journal.code_ledger import CodeLedger, ledger_dir
 from brctl.journal.store import run_dirs
-from brctl.model.fault import FaultClass
+from brctl.model.fault import Branch, FaultClass
 from brctl.model.verdict import Verdict
+from brctl.playbook.recommend import case_of, with_move
 from brctl.playbook.steps import StepState
-from brctl.playbook.tree import TREE, Branch, Incident, Row, branch_of, next_move
+from brctl.playbook.tree import TREE, Incident, Move, branch_of, next_move
 
 ALERT_WINDOW = timedelta(minutes=5)
 ALERT_SPACING = timedelta(seconds=30)
@@ -30,14 +34,19 @@ _ABOUT_NODES = frozenset(row.playbook for row in TREE if row.nodes)
 """Playbooks that act on the suspects: for other suspects they were not tried."""
 
 
-def propose(state_dir: Path, context: str, verdict: Verdict, now: datetime) -> Row:
-    """The row of the tree that applies now."""
+def with_next_move(state_dir: Path, context: str, verdict: Verdict, now: datetime) -> Verdict:
+    """The verdict with the move that comes next now."""
+    return with_move(verdict, propose(state_dir, context, verdict, now))
+
+
+def propose(state_dir: Path, context: str, verdict: Verdict, now: datetime) -> Move:
+    """The move of the tree that comes next now."""
     incident = Incident(
         tried_for(state_dir, verdict, now),
         alerts_on(state_dir, verdict),
         has_change(state_dir, context, verdict.job),
     )
-    return next_move(verdict, incident)
+    return next_move(case_of(verdict), incident)
 
 
 def tried_for(state_dir: Path, verdict: Verdict, now: datetime) -> tuple[str, ...]:
@@ -80,16 +89,18 @@ def _restarts(run_dir: Path) -> Iterator[str]:
 
 
 def alerts_on(state_dir: Path, verdict: Verdict) -> int:
-    """How often a fault of this branch was seen on these nodes within five minutes."""
-    moments = sorted(
+    """How often the network of these nodes failed within five minutes, this time included."""
+    if branch_of(verdict.fault) is not Branch.NETWORK:
+        return 1
+    moments = {
         stored.verdict.decided_at
         for stored in load_all(state_dir)
         if branch_of(stored.verdict.fault) is branch_of(verdict.fault)
         and set(stored.verdict.nodes) == set(verdict.nodes)
         and abs(stored.verdict.decided_at - verdict.decided_at) <= ALERT_WINDOW
-    )
+    }
     counted: list[datetime] = []
-    for moment in moments:
+    for moment in sorted({*moments, verdict.decided_at}):
         if not counted or moment - counted[-1] >= ALERT_SPACING:
             counted.append(moment)
     return len(counted)

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from brctl.engine.controller.clock import now
 from brctl.engine.incidents.verdict_store import save_new
+from brctl.engine.runs.propose import with_next_move
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.localisation import Bisection, FaultKind, Finding
@@ -61,14 +62,15 @@ def load_all(state_dir: Path) -> tuple[Mapping[str, object], ...]:
 
 
 def conclude_verdicts(
-    state_dir: Path, search: Bisection, job: str, decided_at: datetime
+    state_dir: Path, context: str, search: Bisection, job: str, decided_at: datetime
 ) -> tuple[Verdict, ...]:
     """Store what the search says as verdicts, so that `why` explains and `fix` acts on them."""
     evidence = [item for f in search.conclusion.findings for item in evidence_of(search, f)]
     gaps = [gap for f in search.conclusion.findings for gap in gaps_of(f)]
     if not evidence:
         return ()
-    verdicts = decide(evidence, gaps, Scene(decided_at, job))
+    decided = decide(evidence, gaps, Scene(decided_at, job))
+    verdicts = tuple(with_next_move(state_dir, context, v, decided_at) for v in decided)
     for verdict in verdicts:
         save_new(state_dir, verdict)
     return verdicts

@@ -9,8 +9,6 @@ The rules, from the attribution chapter of the fault sheet:
 5. A stop order is the cause only when nothing failed before it.
 """
 
-# ruff: noqa: E501 - tables and patterns are read whole
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,41 +17,13 @@ from brctl.evidence.logs.order import is_before, seconds_between, sort_key
 from brctl.evidence.logs.signature import Part
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass as F
+from brctl.model.fault_catalogue import CATALOGUE
 
 COLLECTIVE_TIMEOUT_S = 1800.0
 """PyTorch's longest default: a cause may stand this long before its victims speak."""
 
 CREDIBLE = 0.5
 """A candidate weaker than this neither explains nor outranks another."""
-
-_NETWORKS = frozenset({F.NETWORK_IB, F.NETWORK_ETH, F.NETWORK_LINK})
-_SYMPTOMS_OF_DEATH = _NETWORKS | {F.HANG_MISMATCH, F.UNKNOWN, F.PREEMPTION_SIGTERM}
-
-EXPLAINS: dict[F, frozenset[F]] = {
-    F.GPU_LOST: _SYMPTOMS_OF_DEATH | {F.NVLINK, F.PCIE, F.USER_CODE, F.DRIVER_FIRMWARE, F.GPU_OOM, F.ENVIRONMENT_MISMATCH},
-    F.GPU_MEMORY_ECC: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.NVLINK, F.NUMERIC_NAN},
-    F.NVLINK: _SYMPTOMS_OF_DEATH | {F.USER_CODE},
-    F.PCIE: _SYMPTOMS_OF_DEATH,
-    F.DRIVER_FIRMWARE: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.ENVIRONMENT_MISMATCH, F.PCIE},
-    F.THERMAL_POWER: frozenset({F.GPU_SLOW, F.STRAGGLER_SLOW, F.NODE_FAILURE}),
-    F.NODE_FAILURE: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.STRAGGLER_SLOW, F.HOST_KERNEL},
-    F.HOST_KERNEL: _SYMPTOMS_OF_DEATH | {F.NODE_FAILURE},
-    F.CPU_OOM: _SYMPTOMS_OF_DEATH | {F.DATA_LOADER, F.USER_CODE, F.NODE_FAILURE},
-    F.DISK_FULL: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.DATA_LOADER},
-    F.STORAGE_CHECKPOINT: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.DATA_LOADER, F.HOST_KERNEL, F.DISK_FULL},
-    F.NETWORK_LINK: frozenset({F.NETWORK_IB, F.NETWORK_ETH, F.UNKNOWN}),
-    F.NETWORK_SWITCH: _SYMPTOMS_OF_DEATH,
-    F.NETWORK_IB: frozenset({F.UNKNOWN, F.PREEMPTION_SIGTERM, F.NETWORK_ETH}),
-    F.GPU_OOM: _SYMPTOMS_OF_DEATH | {F.USER_CODE},
-    F.USER_CODE: frozenset({F.NETWORK_ETH, F.NETWORK_IB, F.UNKNOWN, F.PREEMPTION_SIGTERM}),
-    F.DATA_LOADER: _SYMPTOMS_OF_DEATH | {F.USER_CODE},
-    F.NCCL_CONFIG: _SYMPTOMS_OF_DEATH | {F.DISK_FULL, F.USER_CODE},
-    F.ENVIRONMENT_MISMATCH: _SYMPTOMS_OF_DEATH | {F.USER_CODE, F.GPU_LOST, F.NCCL_CONFIG, F.DRIVER_FIRMWARE},
-    F.HANG_MISMATCH: frozenset({F.UNKNOWN, F.USER_CODE, F.NETWORK_ETH, F.NETWORK_IB, F.PREEMPTION_SIGTERM}),
-    F.NUMERIC_NAN: frozenset({F.UNKNOWN, F.USER_CODE, F.PREEMPTION_SIGTERM}),
-    F.STRAGGLER_SLOW: frozenset({F.UNKNOWN, F.USER_CODE}),
-}  # fmt: skip
-"""What each class is known to produce; the specific error behind a generic one stands here too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +103,9 @@ def _explained(item: Weighed, all_items: Sequence[Weighed], window_s: float) -> 
     for other in all_items:
         if other.role is not Role.ROOT or other.weight < CREDIBLE or other is item:
             continue
-        if item.fault not in EXPLAINS.get(other.fault, frozenset()):
+        if not CATALOGUE[other.fault].produces(item.fault):
             continue
-        if (
-            item.fault in EXPLAINS
-            and other.fault in EXPLAINS[item.fault]
-            and item.weight >= other.weight
-        ):
+        if CATALOGUE[item.fault].produces(other.fault) and item.weight >= other.weight:
             continue
         gap = seconds_between(other.event, item.event)
         if gap is None or abs(gap) <= window_s:

@@ -3,7 +3,7 @@
 # ruff: noqa: E501 - a pattern is read whole
 
 from brctl.evidence.logs.signature import Part, Signature, root
-from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.fault import FaultClass, Origin
 
 _CUDA = "CUDA runtime API, error codes"
 _TORCH = "PyTorch error texts"
@@ -23,11 +23,10 @@ SIGNATURES: tuple[Signature, ...] = (
     root(FaultClass.USER_CODE, "cuda.device-assert",
          ("device-side assert", "cudaerrorassert"), 0.88, _CUDA,
          # Every CUDA error ends with "compile with TORCH_USE_CUDA_DSA to enable device-side assertions".
-         r"device-side assert(?!ions)|cudaErrorAssert", action=Action.ROLLBACK_CODE),
+         r"device-side assert(?!ions)|cudaErrorAssert"),
     root(FaultClass.USER_CODE, "cuda.kernel-assertion", ("assertion `", "assertion"), 0.9, _TORCH,
          r"(?:block: \[|\.cu[h:]?.{0,80}).*Assertion.*failed|"
-         r"Assertion `[^`']*(?:n_classes|index|srcIndex|target_val|num_classes|idx|t >= 0)",
-         action=Action.ROLLBACK_CODE),
+         r"Assertion `[^`']*(?:n_classes|index|srcIndex|target_val|num_classes|idx|t >= 0)"),
     root(FaultClass.USER_CODE, "cuda.illegal-access",
          ("illegal memory access", "misaligned address", "illegal instruction", "invalid program counter",
           "invalid address space", "warp illegal", "out-of-range address", "cudaerrorillegaladdress",
@@ -36,15 +35,14 @@ SIGNATURES: tuple[Signature, ...] = (
          r"illegal memory access|misaligned address|illegal instruction was|invalid program counter|"
          r"invalid address space|warp illegal|cudaError(?:IllegalAddress|MisalignedAddress|IllegalInstruction)|"
          r"CUDA_ERROR_(?:ILLEGAL_ADDRESS|MISALIGNED_ADDRESS)|hardware stack error|Invalid __global__ (?:read|write)",
-         origin=Origin.USER, action=Action.ROLLBACK_CODE),
+         origin=Origin.USER),
     root(FaultClass.USER_CODE, "cuda.invalid-use",
          ("cuda error: invalid", "cublas_status_invalid_value", "cublas_status_execution_failed",
           "cudnn_status_bad_param", "cudnn_status_not_supported", "invalid configuration argument",
           "invalid argument", "cudnn_status_execution_failed", "cublas_status_not_supported",
           "too many resources requested", "invalid resource handle"), 0.6, _CUDA,
          r"CUDA error: (?:invalid (?:argument|configuration|resource handle|value)|too many resources)|"
-         r"CU(?:BLAS|DNN)_STATUS_(?:INVALID_VALUE|EXECUTION_FAILED|BAD_PARAM|NOT_SUPPORTED|INTERNAL_ERROR)",
-         action=Action.ROLLBACK_CODE),
+         r"CU(?:BLAS|DNN)_STATUS_(?:INVALID_VALUE|EXECUTION_FAILED|BAD_PARAM|NOT_SUPPORTED|INTERNAL_ERROR)"),
     root(FaultClass.UNKNOWN, "cuda.unspecified",
          ("unspecified launch failure", "cuda error: unknown error", "cudaerrorlaunchfailure",
           "cuda_error_launch_failed", "launch timed out", "cudaerrorlaunchtimeout",
@@ -52,7 +50,7 @@ SIGNATURES: tuple[Signature, ...] = (
           "cublas_status_not_initialized", "cudnn_status_not_initialized"), 0.5, _CUDA,
          r"unspecified launch failure|CUDA (?:runtime )?error:? (?:\(?\d+\)?:? )?unknown error|cudaErrorLaunch(?:Failure|Timeout)|"
          r"CUDA_ERROR_LAUNCH_(?:FAILED|TIMEOUT)|launch timed out and was terminated|"
-         r"STATUS_(?:INTERNAL_ERROR|NOT_INITIALIZED)", action=Action.COLLECT_MORE),
+         r"STATUS_(?:INTERNAL_ERROR|NOT_INITIALIZED)"),
     root(FaultClass.GPU_LOST, "cuda.device-gone",
          ("cudaerrordevicesunavailable", "device is busy or unavailable", "devices are busy or unavailable",
           "cuda_error_device_unavailable", "device(s) is/are busy"), 0.55, _CUDA,
@@ -85,5 +83,5 @@ SIGNATURES: tuple[Signature, ...] = (
          ("segmentation fault", "sigsegv", "double free", "free(): invalid", "corrupted size",
           "malloc(): ", "stack smashing", "munmap_chunk", "heap corruption"), 0.45, "glibc and shell texts",
          r"Segmentation fault|double free|free\(\): invalid|corrupted (?:size|double)|malloc\(\): |stack smashing|"
-         r"munmap_chunk", part=Part.GENERIC, action=Action.COLLECT_MORE),
+         r"munmap_chunk", part=Part.GENERIC),
 )  # fmt: skip

@@ -9,7 +9,7 @@ its Fabric Manager guide, as collected in the fault sheet of this project.
 from brctl.evidence.logs.signature import Part, Signature, aside, root
 from brctl.evidence.xid import XIDS
 from brctl.model.evidence import Weight
-from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.fault import FaultClass, Origin
 
 _XID = "NVIDIA Xid catalogue, 2025-10-29"
 _SMI = "nvidia-smi and NVML texts"
@@ -25,8 +25,6 @@ def _xid(codes: str, tail: str = "") -> str:
 _XID_STRENGTH = {Weight.CONVICTS: 0.94, Weight.HINTS: 0.72, Weight.CONTEXT: 0.45}
 """How far one Xid line alone supports its class, by the weight the Xid table gives it."""
 
-_XID_ACTION = {FaultClass.USER_CODE: Action.RESTART, FaultClass.DRIVER_FIRMWARE: Action.RESET_GPU}
-
 
 def _xid_rows() -> tuple[Signature, ...]:
     groups: dict[tuple[FaultClass | None, Weight], list[int]] = {}
@@ -40,10 +38,7 @@ def _xid_row(fault: FaultClass | None, weight: Weight, codes: list[int]) -> Sign
     if fault is None:
         return aside(Part.CONTEXT, "xid.follows-another", "xid", _XID, pattern)
     name = f"xid.{fault}.{weight}"
-    action = _XID_ACTION.get(fault)
-    return root(
-        fault, name, "xid", _XID_STRENGTH[weight], _XID, pattern, action=action, physical=True
-    )
+    return root(fault, name, "xid", _XID_STRENGTH[weight], _XID, pattern, physical=True)
 
 
 _XID_ROWS = (
@@ -56,7 +51,7 @@ _SXIDS = r"SXid\b[^(\n]{0,20}\(" + _BUS + r"\)\s*:\s*(?P<code>\d+)\s*,\s*"
 
 _DRIVER = (
     root(FaultClass.DRIVER_FIRMWARE, "xid.recovery-action", "recovery action changed", 0.55, _XID,
-         r"recovery action changed .{0,60}to 0x(?!0\b)\d", action=Action.RESET_GPU, physical=True),
+         r"recovery action changed .{0,60}to 0x(?!0\b)\d", physical=True),
     aside(Part.BENIGN, "sxid.harmless", "sxid", "Imbue health checks",
           r"SXid\b.{0,80}(?:Non-fatal|Severity 0|\bData \{)"),
     root(FaultClass.NVLINK, "sxid.fatal", "sxid", 0.85, "Fabric Manager guide",
@@ -64,14 +59,13 @@ _DRIVER = (
     root(FaultClass.NVLINK, "sxid.other", "sxid", 0.6, "Fabric Manager guide",
          _SXIDS + r"(?!Non-fatal|Data|Severity)", physical=True),
     root(FaultClass.GPU_LOST, "nvrm.off-bus", ("fallen off the bus", "fell off the bus"), 0.95, _NVRM,
-         rf"(?:{_BUS}.{{0,160}})?f[ae]ll(?:en)? off the bus", action=Action.SWAP, physical=True),
+         rf"(?:{_BUS}.{{0,160}})?f[ae]ll(?:en)? off the bus", physical=True),
     root(FaultClass.GPU_LOST, "nvrm.lost", ("gpu is lost", "gpu_is_lost", "gpu has been lost"), 0.93, _SMI,
-         rf"(?:{_BUS}.{{0,160}})?GPU(?:_| )(?:is|has been)(?:_| )lost", action=Action.SWAP, physical=True),
+         rf"(?:{_BUS}.{{0,160}})?GPU(?:_| )(?:is|has been)(?:_| )lost", physical=True),
     root(FaultClass.GPU_LOST, "smi.no-handle", "unable to determine the device handle", 0.9, _SMI,
-         r"device handle for (?:GPU)?\s*(?P<gpu>[0-9a-f:.]+)?", action=Action.SWAP, physical=True),
+         r"device handle for (?:GPU)?\s*(?P<gpu>[0-9a-f:.]+)?", physical=True),
     root(FaultClass.GPU_LOST, "lspci.rev-ff", "(rev ff)", 0.88, "lspci(8): all bits read as one",
-         r"\b(?P<gpu>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .{0,160}(?:NVIDIA|3D controller|VGA).{0,160}\(rev ff\)",
-         action=Action.SWAP, physical=True),
+         r"\b(?P<gpu>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .{0,160}(?:NVIDIA|3D controller|VGA).{0,160}\(rev ff\)", physical=True),
     root(FaultClass.GPU_LOST, "smi.err-column", ("err!", "unknown error"), 0.7, _SMI,
          r"\|\s*ERR!|^\s*(?:Unknown Error|GPU .{0,40}Unknown Error)\s*$", physical=True),
     root(FaultClass.GPU_LOST, "health.gpu-count",
@@ -85,8 +79,7 @@ _DRIVER = (
           "rminit failed", "gsp-rm"), 0.82, _NVRM,
          rf"(?:{_BUS}.{{0,160}})?RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|Cannot initialize GSP|WPR2 already up|"
          r"kgspBootGspRm.*(?:fail|unexpected|cannot)|RPC response from GPU\d* GSP|GSP RPC.*(?:timeout|fail)|"
-         r"kgspHealthCheck|_issueRpc\w*: |rpc(?:RecvPoll|SendMessage) (?:timed ?out|failed)|GSP(?:-RM)? (?:has )?(?:crash|fail|halt|timeout)",
-         action=Action.RESET_GPU, physical=True),
+         r"kgspHealthCheck|_issueRpc\w*: |rpc(?:RecvPoll|SendMessage) (?:timed ?out|failed)|GSP(?:-RM)? (?:has )?(?:crash|fail|halt|timeout)", physical=True),
     root(FaultClass.DRIVER_FIRMWARE, "nvrm.inforom", "inforom", 0.85, _SMI,
          r"infoROM is corrupted(?: at gpu (?P<gpu>[0-9a-f:.]+))?|infoROM.*(?:invalid|checksum)",
          physical=True),
@@ -104,7 +97,7 @@ _DRIVER = (
     root(FaultClass.ENVIRONMENT_MISMATCH, "nvrm.api-mismatch",
          ("api mismatch", "driver/library version mismatch", "nvml_error_lib_rm_version_mismatch"), 0.93,
          _NVRM, r"API mismatch|Driver/library version mismatch|LIB_RM_VERSION_MISMATCH",
-         origin=Origin.INFRA, action=Action.CORDON),
+         origin=Origin.INFRA),
     root(FaultClass.DRIVER_FIRMWARE, "nvrm.assert",
          ("nvrm: nvassertokfailed", "nvrm: nvassertfailed", "nvrm: nvcheckokfailed"), 0.4, _NVRM,
          physical=True),
@@ -137,35 +130,32 @@ _MEMORY = (
     aside(Part.CONTEXT, "smi.aggregate", "aggregate", _SMI, r"^\s*(?P<value>Aggregate)\s*$", sets="ecc"),
     root(FaultClass.GPU_MEMORY_ECC, "smi.volatile-uncorrectable", ("uncorrectable", "double bit"), 0.9,
          _GUIDE, r"^\s*(?:(?:SRAM|DRAM)? ?Uncorrectable(?: Parity| SEC-DED)?|Double Bit ECC Errors?)\s*:\s*[1-9]",
-         when=(("ecc", "volatile"),), action=Action.SWAP, physical=True),
+         when=(("ecc", "volatile"),), physical=True),
     root(FaultClass.GPU_MEMORY_ECC, "smi.table-uncorrectable", (" off |", " on |"), 0.85, _SMI,
-         r"\|\s*(?P<gpu>[0-9a-f]{8}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)\s+(?:On|Off)\s*\|\s+[1-9]\d*\s*\|", action=Action.SWAP, physical=True),
+         r"\|\s*(?P<gpu>[0-9a-f]{8}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)\s+(?:On|Off)\s*\|\s+[1-9]\d*\s*\|", physical=True),
     root(FaultClass.GPU_MEMORY_ECC, "smi.aggregate-uncorrectable", "uncorrectable", 0.6, _GUIDE,
          r"^\s*(?:SRAM|DRAM) Uncorrectable(?: Parity| SEC-DED)?\s*:\s*[1-9]",
          when=(("ecc", "aggregate"),), physical=True),
     root(FaultClass.GPU_MEMORY_ECC, "smi.pending", "pending", 0.88, _GUIDE,
-         r"^\s*(?:Pending(?: Page Blacklist)?|Remapping Failure Occurred)\s*:\s*Yes",
-         action=Action.RESET_GPU, physical=True),
+         r"^\s*(?:Pending(?: Page Blacklist)?|Remapping Failure Occurred)\s*:\s*Yes", physical=True),
     root(FaultClass.GPU_MEMORY_ECC, "smi.remap-failed",
          ("remapping failure occurred", "row remap fail", "remapped rows failed"), 0.93, _GUIDE,
-         r"Remapping Failure Occurred\s*:\s*Yes|row remap\w* (?:has )?fail|Remapped rows failed\D+[1-9]",
-         action=Action.SWAP, physical=True),
+         r"Remapping Failure Occurred\s*:\s*Yes|row remap\w* (?:has )?fail|Remapped rows failed\D+[1-9]", physical=True),
     root(FaultClass.GPU_MEMORY_ECC, "smi.sram-threshold", "sram threshold exceeded", 0.93, _GUIDE,
-         r"SRAM Threshold Exceeded\s*:\s*Yes", action=Action.SWAP, physical=True),
+         r"SRAM Threshold Exceeded\s*:\s*Yes", physical=True),
     root(FaultClass.GPU_MEMORY_ECC, "ecc.uncorrectable",
          ("uncorrectable ecc", "uncorrectable memory", "ecc error", "ecc uncorrectable", "double bit ecc",
           "double-bit ecc", "cudaerroreccuncorrectable", "cuda_error_ecc_uncorrectable", "dbe detected", "dbe error",
           "uncorrected ecc"), 0.92, "CUDA error 214; DCGM texts",
          r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:uncorrect(?:able|ed) (?:ECC|memory)|ECC (?:error|uncorrectable)\w* (?:en|det)|"
          r"cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE|double[- ]bit ECC|DBE (?:error|detected))"
-         r"(?!\s*(?:errors?|count)?\s*[:=]\s*(?:0\b|N/A))", action=Action.SWAP, physical=True),
+         r"(?!\s*(?:errors?|count)?\s*[:=]\s*(?:0\b|N/A))", physical=True),
     root(FaultClass.GPU_MEMORY_ECC, "ecc.remap-words",
          ("row remap", "row-remap", "remappings are pending", "page retirement", "retired pages",
           "pages pending", "remapped rows"), 0.85, "DCGM texts",
          r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:row[- ]remap\w*.{0,40}(?:pending|fail|error)|remappings are pending|"
          r"(?:page retirement|retired pages?).{0,40}(?:pending|limit|fail)|pages pending retirement)"
-         r"(?!\s*:\s*(?:No|0|N/A))",
-         action=Action.RESET_GPU, physical=True),
+         r"(?!\s*:\s*(?:No|0|N/A))", physical=True),
     root(FaultClass.GPU_MEMORY_ECC, "dcgm.memory-test",
          ("gpu memory", "memory test failed", "memtest"), 0.55, "dcgmi diag output",
          r"(?:GPU Memory|memtest|memory test)\b.{0,30}\bFail", physical=True),

@@ -3,7 +3,7 @@
 # ruff: noqa: E501 - a pattern is read whole
 
 from brctl.evidence.logs.signature import Part, Signature, aside, root
-from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.fault import FaultClass, Origin
 
 _LINUX = "Linux kernel texts, 3.x to 6.x"
 _AER = "Linux PCIe AER driver"
@@ -20,14 +20,14 @@ _KERNEL = (
          r"Kernel panic|kernel BUG at|BUG: (?:unable|kernel|Bad|scheduling|workqueue|KASAN|sleeping|spinlock|stack|"
          r"TASK|non-zero|using)|[Uu]nable to handle (?:kernel|page fault)|(?:^|\W)general protection fault|Oops: |"
          r"NULL pointer dereference|kernel paging request|[Bb]ad page state|double fault|"
-         r"use-after-free in|slab-out-of-bounds", physical=True, action=Action.SWAP),
+         r"use-after-free in|slab-out-of-bounds", physical=True),
     root(FaultClass.HOST_KERNEL, "kernel.lockup",
          ("soft lockup", "hard lockup", "rcu_sched", "rcu_preempt", "self-detected stall", "detected stalls",
           "rcu: info", "hung_task: blocked", "watchdog: bug", "nmi watchdog", "stuck for", "clocksource:"), 0.88,
          _LINUX,
          r"soft lockup|[Hh]ard LOCKUP|rcu_?\w* (?:self-)?detect\w+ (?:stall|expedited)|detected stalls on CPUs|"
          r"hung_task: blocked tasks|watchdog: BUG|CPU#?\d+ stuck for",
-         physical=True, action=Action.SWAP),
+         physical=True),
     root(FaultClass.HOST_KERNEL, "kernel.warning",
          ("warning: cpu:", "warning: at ", "list_del corruption", "list_add corruption", "nobody cared", "file-max limit",
           "page allocation failure", "call trace:", "scheduling while atomic", "no irq handler", "bad rip value",
@@ -47,8 +47,7 @@ _KERNEL = (
          r"\b(?:os_acquire_\w+|nvidia_\w+|nv_\w+|rm_ioctl|uvm_\w+|_nv\d+rm)\+0x|\+0x\w+/0x\w+ \[nvidia",
          when=(("hung-task", "*"),), physical=True),
     root(FaultClass.UNKNOWN, "kernel.segfault", ("segfault at", "traps:", "trap invalid opcode"), 0.5, _LINUX,
-         r"(?P<task>[^\s\[]{1,32})\[(?P<pid>\d{1,8})\]:? segfault at|traps: (?P<task2>[^\s\[]{1,32})\[\d{1,8}\]|trap invalid opcode",
-         action=Action.COLLECT_MORE),
+         r"(?P<task>[^\s\[]{1,32})\[(?P<pid>\d{1,8})\]:? segfault at|traps: (?P<task2>[^\s\[]{1,32})\[\d{1,8}\]|trap invalid opcode"),
     root(FaultClass.NODE_FAILURE, "node.rebooted",
          ("system is going down", "unexpected reboot", "node unexpectedly rebooted", "watchdog did not stop",
           "power-on reset", "power loss", "chassis power", "system reboot", "node rebooted",
@@ -64,8 +63,7 @@ _KERNEL = (
          r"Memory cgroup out of memory|invoked oom-killer|Killed process (?P<pid2>\d+)|"
          r"[Dd]etected \d+ oom[_-]kill|OOMKilled|[Oo]ut[- ][Oo]f[- ][Mm]emory \(OOM\)|oom[- _]kill(?:ed|er)|"
          r"killed due to memory pressure|low on resource: memory|srun: error: (?P<host>\S+): tasks? \S+: Out Of Memory|OUT_OF_MEMORY|cgroup out-of-memory|"
-         r"(?:exceeded|over) (?:the )?(?:job |step |pod |container )?memory limit|oom_reaper: reaped",
-         action=Action.RESTART),
+         r"(?:exceeded|over) (?:the )?(?:job |step |pod |container )?memory limit|oom_reaper: reaped"),
     root(FaultClass.CPU_OOM, "errno.enomem",
          ("memoryerror", "cannot allocate memory", "std::bad_alloc", "defaultcpuallocator",
           "can't allocate memory", "unable to allocate", "not enough memory", "[errno 12]"), 0.8, _ERRNO,
@@ -79,12 +77,12 @@ _KERNEL = (
          r"mce: \[Hardware Error\]: (?!Machine check events logged)|EDAC .{0,60}\bUE\b|EDAC.{0,40}[Uu]ncorrect|"
          r"(?:GHES|\{\d+\}\[Hardware Error\]).{0,80}(?:fatal|uncorrect|recoverable)|Memory failure: 0x|"
          r"CPU \d+: Machine Check|[Uu]ncorrect(?:ed|able) (?:memory|DIMM|hardware) error(?! count: 0)",
-         physical=True, action=Action.SWAP),
+         physical=True),
     root(FaultClass.NODE_FAILURE, "kernel.mce-fatal", ("machine check", "hardware error"), 0.94, _EDAC,
          r"[Mm]achine [Cc]heck.{0,40}(?:Processor context corrupt|fatal)|[Ff]atal machine check|event severity: fatal",
-         physical=True, action=Action.SWAP),
+         physical=True),
     root(FaultClass.NODE_FAILURE, "kernel.edac-ce", "edac", 0.5, _EDAC, r"EDAC .{0,60}\b[1-9]\d* CE\b",
-         physical=True, action=Action.WATCH),
+         physical=True),
     root(FaultClass.THERMAL_POWER, "kernel.thermal",
          ("temperature above threshold", "cpu clock throttled", "thermal throttl", "critical temperature",
           "temperature/speed", "thermal shutdown", "power supply", "fan failure", "psu ", "over-temperature",
@@ -99,10 +97,10 @@ _KERNEL = (
 _PCIE = (
     root(FaultClass.PCIE, "aer.fatal", ("aer", "pcie bus error"), 0.88, _AER,
          r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:severity=Uncorrect\w+|Uncorrected \((?:Non-)?Fatal\)|"
-         r"Multiple Uncorrect\w+|Uncorrectable .{0,24}(?:error )?(?:message )?received)", physical=True, action=Action.SWAP),
+         r"Multiple Uncorrect\w+|Uncorrectable .{0,24}(?:error )?(?:message )?received)", physical=True),
     root(FaultClass.PCIE, "aer.corrected", ("aer", "pcie bus error"), 0.5, _AER,
          r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:severity=Corrected|Corrected error (?:message )?received)",
-         physical=True, action=Action.WATCH),
+         physical=True),
     root(FaultClass.PCIE, "pcie.link",
          ("pcieport", "pciehp", "dpc:", "available pcie bandwidth", "link down", "card not present",
           "surprise down", "config space", "pci device was removed", "failed to retrain", "pcie link"), 0.85,
@@ -110,7 +108,7 @@ _PCIE = (
          r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:Gb/s available PCIe bandwidth, limited by|"
          r"pciehp.{0,60}(?:Link Down|Card not present|Slot.*removed)|DPC: (?:containment|unmasked uncorrect)|[Ss]urprise [Dd]own|"
          r"PCIe link (?:is )?(?:lost|down|training fail)|can't change power state from D3cold|[Ff]ailed to retrain)",
-         physical=True, action=Action.SWAP),
+         physical=True),
 )  # fmt: skip
 
 _STORAGE = (
@@ -126,7 +124,7 @@ _STORAGE = (
          r"EXT4-fs (?:error|warning.*error|\([^)]*\): .*error)|XFS \([^)]*\): .*(?:[Ss]hutting down|[Cc]orruption|log I/O error|force_shutdown|metadata I/O)|"
          r"(?:critical )?[Mm]edium [Ee]rror|[Uu]nrecovered read error|Aborting journal|journal has aborted|"
          r"ata\d+(?:\.\d+)?: (?:failed command|exception Emask|hard resetting)|BTRFS.{0,40}(?:error|critical)|"
-         r"md/raid\S*: .*fail|SMART.{0,40}(?:fail|FAILING)", physical=True, action=Action.SWAP),
+         r"md/raid\S*: .*fail|SMART.{0,40}(?:fail|FAILING)", physical=True),
     root(FaultClass.STORAGE_CHECKPOINT, "netfs.stall",
          ("not responding", "lustreerror", "lustre:", "gpfs", "mmfs", "beegfs", "nfs:", "nfs4", "ceph:",
           "libceph", "stale file handle", "stale nfs", "transport endpoint is not connected",
@@ -134,27 +132,25 @@ _STORAGE = (
          r"nfs4?:? .{0,40}(?:server (?P<peer>\S+) )?not responding|LustreError|Lustre: .{0,100}(?:lost|evicted|timed out|connection)|"
          r"(?:GPFS|mmfs)\S* .{0,100}(?:unmount|lost|stale|panic|expel|error)|Stale (?:NFS )?file handle|"
          r"Transport endpoint is not connected|libceph.{0,80}(?:socket closed|session lost|down)|ceph: .{0,60}(?:error|hung|lost)|"
-         r"(?:BeeGFS|beegfs).{0,80}(?:error|timeout|unreachable)|(?:gcsfuse|s3fs|juicefs).{0,80}(?:error|fail)",
-         action=Action.LOCALISE),
+         r"(?:BeeGFS|beegfs).{0,80}(?:error|timeout|unreachable)|(?:gcsfuse|s3fs|juicefs).{0,80}(?:error|fail)"),
     root(FaultClass.STORAGE_CHECKPOINT, "errno.io",
          ("[errno 5]", "input/output error", "read-only file system", "[errno 30]", "[errno 116]",
           "remote i/o error", "[errno 121]", "[errno 107]"), 0.85, _ERRNO,
          r"Input/output error|Errno 5\b|Read-only file system|Errno 30\b|Errno 116\b|Remote I/O error|Errno 121\b|Errno 107\b"),
     root(FaultClass.STORAGE_CHECKPOINT, "errno.quota", ("disk quota exceeded", "[errno 122]", "edquot"), 0.88,
-         _ERRNO, origin=Origin.USER, action=Action.FREE_SPACE),
+         _ERRNO, origin=Origin.USER),
     root(FaultClass.STORAGE_CHECKPOINT, "errno.no-space-checkpoint",
          ("no space left on device", "enospc", "[errno 28]", "disk full"), 0.9, _ERRNO,
          r"(?:checkpoint|ckpt|save|torch|serializ|shard|distcp|safetensors|writer).{0,160}(?:No space left on device|ENOSPC|Errno 28)|"
-         r"(?:No space left on device|ENOSPC|Errno 28).{0,160}(?:checkpoint|ckpt|\.pt\b|\.pth|\.bin|shard|distcp|safetensors)",
-         action=Action.FREE_SPACE),
+         r"(?:No space left on device|ENOSPC|Errno 28).{0,160}(?:checkpoint|ckpt|\.pt\b|\.pth|\.bin|shard|distcp|safetensors)"),
     root(FaultClass.DISK_FULL, "errno.no-space",
          ("no space left on device", "enospc", "[errno 28]", "disk full", "disk is full",
           "diskpressure", "filesystem full", "low on resource: ephemeral", "no free space", "file system is full", "insufficient disk"), 0.75,
          _ERRNO,
          r"No space left on device|ENOSPC|Errno 28\b|[Dd]isk (?:is )?full|DiskPressure|[Ff]ile ?system (?:is )?full|"
-         r"no free space|low on resource: ephemeral-storage|[Ii]nsufficient disk", part=Part.GENERIC, action=Action.FREE_SPACE),
+         r"no free space|low on resource: ephemeral-storage|[Ii]nsufficient disk", part=Part.GENERIC),
     root(FaultClass.DISK_FULL, "df.full", ("100%",), 0.5, "df(1)",
-         r"^\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/", action=Action.FREE_SPACE),
+         r"^\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/"),
     root(FaultClass.STORAGE_CHECKPOINT, "checkpoint.broken",
          ("pytorchstreamwriter", "pytorchstreamreader", "inline_container", "unexpected pos",
           "failed finding central directory", "checkpointexception", "corrupt", "failed to save checkpoint",
@@ -179,7 +175,7 @@ _FABRIC = (
          r"device is in (?:error|internal)|fatal|assert_var|poll_health|reset requested|"
          r"High Temperature|CQE.{0,20}error|dump_cqe|Bad cable|"
          r"port module event\[error\]|failed to (?:recover|reset)|command failed)",
-         physical=True, action=Action.SWAP),
+         physical=True),
     root(FaultClass.NETWORK_LINK, "link.down",
          ("link down", "link is down", "definitely down", "link went down", "link_downed", "link flap", "lost carrier", "carrier lost",
           "port down", "port state changed", "linkerrorrecovery", "symbol error", "symbolerror", "linkdowned",
@@ -190,9 +186,9 @@ _FABRIC = (
          r"(?:Link (?:is |went )?[Dd]own|link status definitely down|(?:lost|Lost) carrier|link flap\w*|NO-CARRIER|port (?:went |is )?down|Link DOWN)|"
          r"\b(?:link_downed|LinkDowned\w*|link_error_recovery|LinkErrorRecovery\w*|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)\b"
          r"[\s.:=]*[1-9]|Physical state:\s*(?:Polling|Disabled|LinkErrorRecovery)|State:\s*(?:Down|Initializing)\s*$|"
-         r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True, action=Action.PAGE_NETWORK),
+         r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True),
     root(FaultClass.NETWORK_LINK, "link.unplugged", "cable unplugged", 0.62, "mlx5 driver texts",
-         r"(?P<device>mlx[45]_core [0-9a-f:.]+).*Cable unplugged", physical=True, action=Action.PAGE_NETWORK),
+         r"(?P<device>mlx[45]_core [0-9a-f:.]+).*Cable unplugged", physical=True),
     root(FaultClass.NETWORK_IB, "ib.port-inactive", ("no ib port", "ib port", "infiniband", "port inactive", "ib link"), 0.75,
          "node health checks and ibstat",
          r"[Nn]o (?:IB|InfiniBand|Infiniband) (?:port|device).{0,60}(?:ACTIVE|active|found)|(?:IB|[Ii]nfini[Bb]and) port.{0,60}(?:inactive|missing|not active|down)",
@@ -206,7 +202,7 @@ _FABRIC = (
          r"(?:leaf|spine|tor|ib|infiniband|ethernet|network) ?switch\b.{0,60}(?:down|fail|reboot|unreachable|error|crash|offline)|"
          r"switch \S+ (?:is |went )?(?:down|unreachable|offline|rebooted)|"
          r"(?:OpenSM|subnet manager|SM).{0,40}(?:lost|not running|unresponsive|no SM)|"
-         r"(?:UFM|opensm).{0,80}(?:switch|isolated|unhealthy port)", physical=True, action=Action.PAGE_NETWORK),
+         r"(?:UFM|opensm).{0,80}(?:switch|isolated|unhealthy port)", physical=True),
 )  # fmt: skip
 
 SIGNATURES: tuple[Signature, ...] = (*_KERNEL, *_PCIE, *_STORAGE, *_FABRIC)

@@ -7,41 +7,11 @@ from brctl.evidence.logs.attribution import Weighed, attribute
 from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.order import sort_key
-from brctl.evidence.logs.signature import ORIGIN_OF, Part
+from brctl.evidence.logs.signature import Part
 from brctl.model.evidence import Role
-from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.fault import FaultClass, Origin
+from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.log_verdict import LogEvidence, LogVerdict
-
-ACTION_OF: dict[FaultClass, Action] = {
-    FaultClass.GPU_MEMORY_ECC: Action.SWAP,
-    FaultClass.GPU_LOST: Action.SWAP,
-    FaultClass.NVLINK: Action.SWAP,
-    FaultClass.PCIE: Action.SWAP,
-    FaultClass.THERMAL_POWER: Action.CORDON,
-    FaultClass.DRIVER_FIRMWARE: Action.RESET_GPU,
-    FaultClass.SILENT_CORRUPTION: Action.STOP_TIME_CHECKS,
-    FaultClass.GPU_SLOW: Action.SWAP,
-    FaultClass.NETWORK_IB: Action.LOCALISE,
-    FaultClass.NETWORK_ETH: Action.LOCALISE,
-    FaultClass.NETWORK_LINK: Action.PAGE_NETWORK,
-    FaultClass.NETWORK_SWITCH: Action.PAGE_NETWORK,
-    FaultClass.NODE_FAILURE: Action.SWAP,
-    FaultClass.HOST_KERNEL: Action.SWAP,
-    FaultClass.CPU_OOM: Action.RESTART,
-    FaultClass.DISK_FULL: Action.FREE_SPACE,
-    FaultClass.STORAGE_CHECKPOINT: Action.LOCALISE,
-    FaultClass.STRAGGLER_SLOW: Action.SWAP,
-    FaultClass.GPU_OOM: Action.FIX_CONFIG,
-    FaultClass.USER_CODE: Action.ROLLBACK_CODE,
-    FaultClass.HANG_MISMATCH: Action.ROLLBACK_CODE,
-    FaultClass.NUMERIC_NAN: Action.STOP_TIME_CHECKS,
-    FaultClass.DATA_LOADER: Action.FIX_CONFIG,
-    FaultClass.NCCL_CONFIG: Action.FIX_CONFIG,
-    FaultClass.ENVIRONMENT_MISMATCH: Action.FIX_CONFIG,
-    FaultClass.PREEMPTION_SIGTERM: Action.RESTART,
-    FaultClass.NO_FAULT: Action.NONE,
-    FaultClass.UNKNOWN: Action.COLLECT_MORE,
-}
 
 MIN_STRENGTH = 0.25
 """A root candidate weaker than this is mentioned, never claimed."""
@@ -82,7 +52,6 @@ def judge(
         origin=_origin(winner, deciding, odds),
         culprit=culprit.describe(),
         probability=round(calibrate(winner, odds[winner] / total), 3),
-        action=_action(winner, deciding),
         evidence=_lines(winner, weighed, kept),
         alternatives=tuple(
             (fault, round(o / total, 3)) for fault, o in ranked[1:4] if o / total >= 0.02
@@ -90,6 +59,7 @@ def judge(
         notes=tuple(notes),
         culprit_ranks=culprit.ranks,
         culprit_host=culprit.host,
+        names_machine=culprit.describe() is not None or _is_physical(deciding),
     )
 
 
@@ -143,14 +113,13 @@ SURE_OF_ORIGIN = 0.7
 def _origin(
     winner: FaultClass, deciding: Sequence[Weighed], odds: Mapping[FaultClass, float]
 ) -> Origin:
-    side = deciding[0].event.signature.side if deciding else ORIGIN_OF[winner]
-    same = sum(o for fault, o in odds.items() if fault is winner or ORIGIN_OF[fault] is side)
+    side = deciding[0].event.signature.side if deciding else CATALOGUE[winner].origin
+    same = sum(o for fault, o in odds.items() if fault is winner or CATALOGUE[fault].origin is side)
     return side if same / sum(odds.values()) >= SURE_OF_ORIGIN else Origin.UNKNOWN
 
 
-def _action(winner: FaultClass, deciding: Sequence[Weighed]) -> Action:
-    chosen = deciding[0].event.signature.action if deciding else None
-    return chosen or ACTION_OF[winner]
+def _is_physical(deciding: Sequence[Weighed]) -> bool:
+    return bool(deciding) and deciding[0].event.signature.physical
 
 
 def _culprit(

@@ -3,7 +3,7 @@
 # ruff: noqa: E501 - a pattern is read whole
 
 from brctl.evidence.logs.signature import Part, Signature, aside, root
-from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.fault import FaultClass, Origin
 
 _SLURM = "Slurm texts (srun, slurmstepd, slurmctld)"
 _TORCHRUN = "torchrun agent texts"
@@ -22,29 +22,28 @@ _SCHEDULER = (
          r"[Nn]odes? (?P<host3>[\w.\-]+) (?:unexpectedly rebooted|(?:is )?not responding|setting DOWN)|NodeNotReady|NodeLost|"
          r"[Nn]ode (?P<host4>[\w.\-]+)? ?(?:is |was |status is now: )(?:not ready|NotReady|lost|unreachable)|"
          r"[Cc]ommunication connection failure|Zero Bytes were transmitted|"
-         r"(?:Marked by unexpected|raylet|agent|node).{0,60}(?:missed too many heartbeats|heartbeat timeout|no heartbeat)",
-         action=Action.SWAP),
+         r"(?:Marked by unexpected|raylet|agent|node).{0,60}(?:missed too many heartbeats|heartbeat timeout|no heartbeat)"),
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.preempted", "due to", 0.95, _SLURM,
          r"DUE TO (?:PREEMPTION|JOB REQUEUE)|CANCELLED AT \S+ DUE TO .{0,40}preempt",
-         part=Part.STOPPED, origin=Origin.INFRA, action=Action.RESTART),
+         part=Part.STOPPED, origin=Origin.INFRA),
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.time-limit", "due to", 0.95, _SLURM, r"DUE TO TIME LIMIT",
-         part=Part.STOPPED, action=Action.RESTART),
+         part=Part.STOPPED),
     aside(Part.TEARDOWN, "slurm.step-aborted", ("job step aborted", "force terminated", "killing subprocess"),
           _SLURM),
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.cancelled", ("cancelled at", "scancel", "job cancelled"), 0.85, _SLURM,
-         r"CANCELLED AT \S+(?! DUE TO)|\bscancel(?:led)?\b|[Jj]ob (?:was )?cancell?ed", part=Part.STOPPED, action=Action.NONE),
+         r"CANCELLED AT \S+(?! DUE TO)|\bscancel(?:led)?\b|[Jj]ob (?:was )?cancell?ed", part=Part.STOPPED),
     root(FaultClass.PREEMPTION_SIGTERM, "preempted",
          ("preempt", "spot instance interruption", "spot interruption", "evicted", "terminate notice",
           "termination notice", "requeue", "maintenance event"), 0.86, "Slurm, Kubernetes and cloud texts",
          r"\b[Pp]reempt(?:ed|ion|ing)\b(?!.{0,20}(?:=|disabled|support))|[Ss]pot (?:instance )?interruption|"
          r"(?:pod|[Pp]od) .{0,60}\b[Ee]victed\b|[Tt]erminat(?:e|ion) notice|"
          r"[Rr]equeue?ing (?:the )?(?:job|after)|JOB REQUEUE",
-         part=Part.STOPPED, origin=Origin.INFRA, action=Action.RESTART),
+         part=Part.STOPPED, origin=Origin.INFRA),
     root(FaultClass.PREEMPTION_SIGTERM, "time-limit",
          ("time limit", "timelimit", "walltime", "wall time", "deadlineexceeded", "deadline exceeded"), 0.86,
          "Slurm, PBS and Kubernetes texts",
          r"DeadlineExceeded|(?:reached|exceeded|hit|due to).{0,20}(?:[Tt]ime ?[Ll]imit|walltime|wall time)",
-         part=Part.STOPPED, action=Action.RESTART),
+         part=Part.STOPPED),
     root(FaultClass.PREEMPTION_SIGTERM, "signal.term",
          ("sigterm", "signal 15", "got signal: 15", "death signal", "signalexception", "sigusr1", "signal: 15",
           "received signal", "sigint", "keyboardinterrupt", "sighup", "exit code 143", "exitcode 143", "graceful exit",
@@ -53,7 +52,7 @@ _SCHEDULER = (
          r"(?:[Rr]eceived|[Gg]ot|caught|[Cc]atch\w*|[Tt]rapped).{0,24}(?:death )?(?:signal|SIG(?:TERM|INT|USR1|HUP)|Signals\.SIGTERM)(?:.{0,12}15)?|SignalException|"
          r"^\W*KeyboardInterrupt|got signal: (?:15|2)\b|SIGTERM(?:Exception| received)|exit ?code:? *(?:143|130)\b|"
          r"[Bb]ypassing signal SIGTERM|^\W*Terminated\s*$",
-         part=Part.STOPPED, action=Action.NONE),
+         part=Part.STOPPED),
     aside(Part.TEARDOWN, "torchrun.closing",
           ("closing signal", "sending process", "terminating", "killing", "shutting down", "sigkill to", "exitcode: -15",
            "exitcode  : -15", "signal 15 (sigterm)"),
@@ -73,13 +72,12 @@ _EXITS = (
           _TORCHRUN, r"exit ?code\D{0,6}(?:-6|134)\b|(?-i:\bAborted\b)|SIGABRT|Signal 6\b"),
     root(FaultClass.UNKNOWN, "exit.killed",
          ("exitcode", "sigkill", "killed", "exit code", "signal 9", "signal: 9", "exited with code 137"), 0.5,
-         _TORCHRUN, r"exit ?code\D{0,6}(?:-9|137)\b|SIGKILL|\bKilled\b\s*(?:$|python|\")|Signal 9\b|signal:? 9\b",
-         action=Action.COLLECT_MORE),
+         _TORCHRUN, r"exit ?code\D{0,6}(?:-9|137)\b|SIGKILL|\bKilled\b\s*(?:$|python|\")|Signal 9\b|signal:? 9\b"),
     root(FaultClass.CPU_OOM, "exit.killed-maybe-oom", ("exitcode", "sigkill", "exit code", "signal 9"), 0.3,
          "the kernel's OOM killer is the commonest sender of SIGKILL; without its line unproven",
          r"exit ?code\D{0,6}(?:-9|137)\b|Signal 9 \(SIGKILL\)", part=Part.HINT),
     root(FaultClass.UNKNOWN, "exit.segv", ("exitcode", "sigsegv", "segmentation fault", "exit code", "signal 11"), 0.45,
-         _TORCHRUN, r"exit ?code\D{0,6}(?:-11|139)\b|SIGSEGV|Signal 11\b", action=Action.COLLECT_MORE),
+         _TORCHRUN, r"exit ?code\D{0,6}(?:-11|139)\b|SIGSEGV|Signal 11\b"),
     root(FaultClass.DATA_LOADER, "exit.bus", ("exitcode", "sigbus", "bus error", "exit code", "signal 7"), 0.55, _TORCHRUN,
          r"exit ?code\D{0,6}(?:-7|135)\b|SIGBUS|Bus error|Signal 7\b", part=Part.GENERIC),
     aside(Part.VICTIM, "exit.python",
@@ -105,7 +103,7 @@ _RUNTIMES = (
          "node with node id"), 0.75, _RAY,
          r"[Nn]ode (?:died|is dead)|NodeDiedError|[Nn]ode .{0,120}(?:marked|has been marked) dead"),
     root(FaultClass.UNKNOWN, "k8s.crash", ("crashloopbackoff", "exit code 137", "containercannotrun", "back-off restarting"),
-         0.4, _K8S, action=Action.COLLECT_MORE),
+         0.4, _K8S),
     root(FaultClass.ENVIRONMENT_MISMATCH, "k8s.image",
          ("imagepullbackoff", "errimagepull", "createcontainerconfigerror", "failed to pull image", "runcontainererror",
           "manifest unknown"), 0.85, _K8S),
@@ -114,7 +112,7 @@ _RUNTIMES = (
           "appears to be hung", "appears to have hung", "timed out waiting for other ranks", "hanged", "hang:"), 0.45,
          "training frameworks' hang detectors",
          r"[Nn]o progress (?:for|since|in)|hang (?:was )?detected|[Dd]etected (?:a )?hang|(?:job|training|process|rank \d+) (?:is |appears to be |seems to be )?(?:hung|hanging|stuck)",
-         origin=Origin.UNKNOWN, action=Action.LOCALISE),
+         origin=Origin.UNKNOWN),
 )  # fmt: skip
 
 SIGNATURES: tuple[Signature, ...] = (*_SCHEDULER, *_EXITS, *_RUNTIMES, *_UNREAD)

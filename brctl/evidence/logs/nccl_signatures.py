@@ -7,7 +7,7 @@ request, 10 remote access, 11 remote operation, 12 retry exceeded (peer silent),
 # ruff: noqa: E501, S108 - a pattern is read whole; the path is only searched for
 
 from brctl.evidence.logs.signature import Part, Signature, aside, root
-from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.fault import FaultClass, Origin
 
 _NCCL = "NCCL source texts, 2.8 to 2.28"
 _IBV = "libibverbs ibv_wc_status"
@@ -22,14 +22,14 @@ def _completion(status: str) -> str:
 
 _ROOTS = (
     root(FaultClass.NETWORK_IB, "nccl.ib.retry-exceeded", "got completion", 0.82, _IBV,
-         _completion("12|13"), action=Action.LOCALISE),
+         _completion("12|13")),
     root(FaultClass.NETWORK_IB, "nccl.ib.local", "got completion", 0.75, _IBV,
-         _completion("[1-46-9]|1[01]|1[4-9]|2[0-2]"), origin=Origin.UNKNOWN, action=Action.LOCALISE),
+         _completion("[1-46-9]|1[01]|1[4-9]|2[0-2]"), origin=Origin.UNKNOWN),
     root(FaultClass.NETWORK_IB, "nccl.ib.flushed", "got completion", 0.55, _IBV, _completion("5"),
-         origin=Origin.UNKNOWN, action=Action.LOCALISE),
+         origin=Origin.UNKNOWN),
     root(FaultClass.NETWORK_IB, "nccl.ib.async-event", ("async event", "async fatal event"), 0.9, _NCCL,
          r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+)?.{0,40}Got async (?:fatal )?event|"
-         r"async fatal event on (?!QP)|Got async event", action=Action.SWAP),
+         r"async fatal event on (?!QP)|Got async event"),
     root(FaultClass.NETWORK_IB, "nccl.ib.async-qp", "async fatal event on qp", 0.86, _NCCL,
          r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+) async fatal event on QP", origin=Origin.UNKNOWN),
     root(FaultClass.NETWORK_IB, "nccl.ib.call",
@@ -78,7 +78,7 @@ _ROOTS = (
          r"NCCL WARN.{0,80}(?:topology|XML).{0,60}(?:fail|error|invalid|mismatch)"),
     root(FaultClass.NCCL_CONFIG, "nccl.no-ib-device", "no device found", 0.6, _NCCL, r"NCCL WARN NET/IB ?: ?No device found"),
     root(FaultClass.NCCL_CONFIG, "nccl.bond-listed", "net/ib : using", 0.62, _NCCL,
-         r"NET/IB ?: ?Using .*\[\d+\]mlx5_\d+:1/IB.*mlx5_bond_\d+:1/RoCE", action=Action.FIX_CONFIG),
+         r"NET/IB ?: ?Using .*\[\d+\]mlx5_\d+:1/IB.*mlx5_bond_\d+:1/RoCE"),
     root(FaultClass.NCCL_CONFIG, "nccl.peermem", ("gdr", "nvidia-peermem", "nv_peer_mem"), 0.45, _NCCL,
          r"(?:GPU Direct RDMA|GDR).{0,40}(?:Disabled|not available|failed)"),
     root(FaultClass.NVLINK, "nccl.p2p-nvls",
@@ -91,7 +91,7 @@ _ROOTS = (
          r"(?:NCCL (?:WARN|INFO)|socketPollConnect|socketStartConnect|Call to connect|Net\s*:\s*Connect to|"
          r"NCCL error).{0,120}?(?:to (?P<peer>[\w.:\-]+)(?:<\d+>)? )?.{0,60}"
          r"(?:Connection refused|No route to host|Network is unreachable|Host is unreachable|Connection timed out|"
-         r"exceeded error retry count)", origin=Origin.INFRA, action=Action.LOCALISE),
+         r"exceeded error retry count)", origin=Origin.INFRA),
     root(FaultClass.NETWORK_ETH, "net.unreachable",
          ("no route to host", "network is unreachable", "host is unreachable",
           "temporary failure in name resolution", "name or service not known",
@@ -108,10 +108,10 @@ _ROOTS = (
          r"\b\d{1,6}/\d{1,6} clients joined|client socket has (?:timed out|failed).{0,100}connect to \(?(?P<peer>[\w.:\-\[\]]+)|"
          r"RendezvousTimeoutError|[Tt]ime(?:d )?out.{0,30}to complete rendezvous|[Tt]imed out.{0,60}store based barrier|failed to connect/validate to host (?P<host>[\w.\-\[\]:]+)|"
          r"TCPStore.{0,80}(?:timed? ?out|failed to connect|Connection refused)|"
-         r"failed to connect to any addresses", origin=Origin.UNKNOWN, action=Action.LOCALISE),
+         r"failed to connect to any addresses", origin=Origin.UNKNOWN),
     root(FaultClass.NCCL_CONFIG, "store.port-in-use",
          ("address already in use", "eaddrinuse", "errno: 98", "port is already"), 0.8, "errno 98",
-         r"[Aa]ddress already in use|EADDRINUSE|errno: 98\b", action=Action.FIX_CONFIG),
+         r"[Aa]ddress already in use|EADDRINUSE|errno: 98\b"),
     root(FaultClass.HANG_MISMATCH, "c10d.mismatch",
          ("mismatch between collectives", "collective mismatch", "mismatched collective", "didn't join collective",
           "detected mismatch", "collectives mismatch", "shape mismatch between ranks",
@@ -124,22 +124,22 @@ _ROOTS = (
          r"Rank (?P<culprit_rank>\d+) failed to pass monitoredBarrier|"
          r"(?:different|inconsistent) (?:sequence|order|number|shapes?) of collectives?|do not match across ranks|"
          r"param\w*.{0,40}(?:appears to not match|inconsistent|different).{0,40}across (?:processes|ranks)|"
-         r"in another rank:? .*(?:differ|mismatch)"),
+         r"in another rank:? .*(?:differ|mismatch)", origin=Origin.USER),
     root(FaultClass.HANG_MISMATCH, "ddp.unfinished-reduction",
          ("expected to have finished reduction", "expected to mark a variable ready only once"), 0.8,
-         "PyTorch DDP reducer", action=Action.ROLLBACK_CODE),
+         "PyTorch DDP reducer", origin=Origin.USER),
     root(FaultClass.STRAGGLER_SLOW, "straggler.words",
          ("straggler", "slow rank", "slow node", "slowest rank", "fail-slow", "slow worker",
           "is slower than"), 0.85, "DLRover, Megatron and NVRx straggler reports",
          r"stragglers?(?: are| is|:| detected| found| ranks?)[^\[\d\n]{0,30}\[?(?P<node_rank>\d+)|"
          r"node is a straggler|straggler.{0,30}(?:detected|exits|GPU|rank)|"
          r"(?:slow|slowest) (?:rank|node|worker)s?\D{0,20}(?P<rank>\d+)|"
-         r"rank (?P<slow_rank>\d+).{0,40}slower than|fail-slow", action=Action.SWAP),
+         r"rank (?P<slow_rank>\d+).{0,40}slower than|fail-slow", origin=Origin.INFRA),
     root(FaultClass.NODE_FAILURE, "dlrover.node-check",
          ("network is breakdown", "node status are", "node check failed", "fault nodes are",
           "node is broken", "nodes are fault"), 0.88, "DLRover network check",
          r"node network is breakdown|node status are \{.*?(?P<node_rank>\d+): False|[Nn]ode check failed|"
-         r"[Ff]ault nodes? (?:are|is):? \[(?P<fault_nodes>\d[\d, ]*)\]|node is broken", action=Action.SWAP),
+         r"[Ff]ault nodes? (?:are|is):? \[(?P<fault_nodes>\d[\d, ]*)\]|node is broken"),
 )  # fmt: skip
 
 _VICTIMS = (

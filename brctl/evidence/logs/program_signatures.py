@@ -3,7 +3,7 @@
 # ruff: noqa: E501 - a pattern is read whole
 
 from brctl.evidence.logs.signature import Part, Signature, aside, root
-from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.fault import FaultClass, Origin
 
 _PY = "Python exception texts"
 _LD = "dynamic linker texts"
@@ -13,28 +13,26 @@ _HUB = "hub and HTTP client texts"
 _ENVIRONMENT = (
     root(FaultClass.ENVIRONMENT_MISMATCH, "import.failed",
          ("modulenotfounderror", "importerror", "no module named", "cannot import name", "packagenotfounderror"), 0.85, _PY,
-         r"ModuleNotFoundError|No module named|ImportError|cannot import name|PackageNotFoundError",
-         action=Action.FIX_CONFIG),
+         r"ModuleNotFoundError|No module named|ImportError|cannot import name|PackageNotFoundError"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "linker",
          ("undefined symbol", "glibcxx_", "glibc_2", "cannot open shared object file", "symbol lookup error", "version `",
           "wrong elf class", "symbol not found", "libcudart", "libcudnn", "libnvjitlink", "dlopen"), 0.88, _LD,
          r"undefined symbol|version `\S+' not found|(?<!NET/Plugin : )(?:OSError|ImportError|error while loading shared libraries).{0,120}cannot open shared object|"
          r"error while loading shared libraries|symbol lookup error|wrong ELF class|[Ss]ymbol not found|"
-         r"(?:Could not|Unable to|cannot) (?:load|dlopen).{0,40}lib\w+\.so", action=Action.FIX_CONFIG),
+         r"(?:Could not|Unable to|cannot) (?:load|dlopen).{0,40}lib\w+\.so"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "versions.differ",
          ("incompatible", "version mismatch", "version conflict", "abi mismatch", "requires transformers", "is required for a normal functioning",
           "versionconflict", "numpy.dtype size changed", "compiled using numpy", "distributionnotfound",
           "different versions of", "conflicting dependencies"), 0.8, "package managers and native modules",
          r"is required for a normal functioning|VersionConflict|numpy\.(?:dtype|ndarray) size changed|compiled using NumPy 1|"
          r"DistributionNotFound|(?:[Vv]ersion|ABI) (?:mismatch|conflict)|[Ii]ncompatible (?:version|ABI|torch|cuda|driver|library)|"
-         r"different versions of|conflicting dependencies", action=Action.FIX_CONFIG),
+         r"different versions of|conflicting dependencies"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "toolchain",
          ("command not found", "ninja is required", "error building extension", "nvcc fatal", "could not find nvcc", "no nvcc", "gnu version",
           "cudaextension", "not installed", "is required", "apex", "transformer_engine"), 0.62, "build tools and shells",
          r": command not found|[Nn]inja is required|Error building extension|nvcc fatal|"
          r"(?:Could not find|No) nvcc|unsupported GNU version|CUDAExtension|"
-         r"(?:apex|transformer[_ ]engine|flash[_-]attn).{0,60}(?:not installed|is required|not found|could not be)",
-         action=Action.FIX_CONFIG),
+         r"(?:apex|transformer[_ ]engine|flash[_-]attn).{0,60}(?:not installed|is required|not found|could not be)"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "limits",
          ("too many open files", "resource temporarily unavailable", "emfile", "errno 24", "pthread_create failed",
           "can't start new thread", "pids controller", "ulimit", "no child processes", "[errno 11]"), 0.68, "errno 11, 24",
@@ -73,9 +71,9 @@ _NUMERIC = (
          r"(?:found|detected|encountered|contains?|got|produced|returned|hit).{0,20}\b(?:nan|NaN|NAN|inf|Inf|non-?finite)s?\b|"
          r"(?:loss|gradients?|norm).{0,24}(?:not|non-?)[ -]?finite|non-?finite.{0,40}(?:loss|grad|norm|value|tensor)|"
          r"[Ll]oss (?:has )?(?:diverged|exploded|spike)|training (?:has )?diverged|[Ee]xploding gradient|"
-         r"loss scale already at minimum|[Mm]inimum loss scale|probability tensor contains either"),
+         r"loss scale already at minimum|[Mm]inimum loss scale|probability tensor contains either", origin=Origin.USER),
     root(FaultClass.NUMERIC_NAN, "numeric.scale-gone", ("loss scale to", "loss scale:"), 0.8, "fp16 loss scalers",
-         r"loss scale to 0(?:\.0+)?\s*$|reducing loss scale to [\d.]*e-(?:[1-9]\d|[5-9])"),
+         r"loss scale to 0(?:\.0+)?\s*$|reducing loss scale to [\d.]*e-(?:[1-9]\d|[5-9])", origin=Origin.USER),
     aside(Part.CONTEXT, "numeric.skipped", ("overflow!", "skipping step", "loss scale to", "gradient overflow"), "fp16 loss scalers",
           r"OVERFLOW!.{0,60}[Ss]kipping|[Gg]radient overflow|reducing loss scale to"),
 )  # fmt: skip
@@ -92,14 +90,14 @@ _CODE = (
          r"is invalid for input of size|does not require grad|modified by an inplace operation|backward through the graph|"
          r"unrecognized arguments|unexpected keyword|following arguments are required|(?:not|must be) divisible|"
          r"expected scalar type|invalid choice:|index out of (?:range|bounds)|[Ss]izes of tensors must match|"
-         r"(?:hydra|omegaconf)\.errors", action=Action.ROLLBACK_CODE),
+         r"(?:hydra|omegaconf)\.errors"),
     root(FaultClass.USER_CODE, "code.syntax-place", 'file "', 0.75, "CPython prints a syntax error's place without a function name",
-         r'^(?:\W{0,3}\[[^\]]{1,40}\]:?)*\s*File "[^"]+\.py", line \d+\s*$', action=Action.ROLLBACK_CODE),
+         r'^(?:\W{0,3}\[[^\]]{1,40}\]:?)*\s*File "[^"]+\.py", line \d+\s*$'),
     root(FaultClass.USER_CODE, "code.access",
          ("401 client error", "403 client error", "gatedrepo", "repository not found", "repositorynotfound", "permission denied",
           "permissionerror", "[errno 13]", "accessdenied", "invalid credentials", "unauthorized"), 0.6, _HUB,
          r"40[13] Client Error|GatedRepo|Repository ?Not ?Found|Permission(?:Error| denied)|Errno 13\b|AccessDenied|[Uu]nauthorized",
-         part=Part.GENERIC, action=Action.FIX_CONFIG),
+         part=Part.GENERIC),
     root(FaultClass.NETWORK_ETH, "http.unreachable",
          ("max retries exceeded", "newconnectionerror", "connecttimeout", "readtimeout", "503 server error",
           "429 client error", "couldn't reach", "connectionerror", "urlopen error", "endpointconnectionerror"), 0.45, _HUB,
@@ -115,11 +113,11 @@ _STACKS = (
          ("torch/distributed", "distributed_c10d", "deepspeed/comm", "megatron/core", "collectives", "c10d::", "communicat", "weight_update"), 0.8,
          "py-spy dump output",
          r"^\s+\w*(?:broadcast|all_?reduce|all_?gather|reduce_scatter|barrier|all_?to_?all|recv|send|wait|init_process_group|new_group|init_weights_update_group|communicat\w*)\w* \(\S+",
-         when=(("py-spy", "*"),), action=Action.LOCALISE),
+         when=(("py-spy", "*"),), origin=Origin.USER),
     root(FaultClass.HANG_MISMATCH, "stack.waiting",
          ("recv_multipart", "wait (", "_try_get_data", "acquire (", "select (", "poll ("), 0.72, "py-spy dump output",
          r"^\s+(?:recv_multipart|wait|_try_get_data|acquire|select|poll|join) \(\S+:\d+\)",
-         when=(("py-spy", "*"),), action=Action.LOCALISE),
+         when=(("py-spy", "*"),), origin=Origin.USER),
     root(FaultClass.STORAGE_CHECKPOINT, "stack.in-save",
          ("torch/serialization", "torch/distributed/checkpoint", "save_checkpoint", "_save", "fsync"), 0.5, "py-spy dump output",
          r"^\s+(?:save\w*|_save\w*|write\w*|fsync|flush) \(\S*(?:serialization|checkpoint)\S*:\d+\)",

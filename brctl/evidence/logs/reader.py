@@ -10,7 +10,7 @@ from brctl.evidence.logs.signature import Part, Signature, root
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
 from brctl.evidence.numeric import NumericWatch, parse_progress
-from brctl.model.fault import FaultClass
+from brctl.model.fault import FaultClass, Origin
 
 KEPT_PER_FAMILY = 8
 """Lines of one signature that one input keeps; the rest are counted. Bounds memory for any size."""
@@ -32,9 +32,13 @@ _SYSLOG_HOST = re.compile(
 )
 _TASK_PID = re.compile(r":(?P<pid>\d+) blocked")
 _JUMP = root(
-    FaultClass.NUMERIC_NAN, "progress.jump", "loss", 0.74, "ByteRobust section 4.1: the 5x rule"
-)
-_NAN = root(FaultClass.NUMERIC_NAN, "progress.nan", "loss", 0.88, "ByteRobust section 4.1: NaN")
+    FaultClass.NUMERIC_NAN, "progress.jump", "loss", 0.74, "ByteRobust section 4.1: the 5x rule",
+    origin=Origin.USER,
+)  # fmt: skip
+_NAN = root(
+    FaultClass.NUMERIC_NAN, "progress.nan", "loss", 0.88, "ByteRobust section 4.1: NaN",
+    origin=Origin.USER,
+)  # fmt: skip
 
 
 class LineIndex:

@@ -14,7 +14,8 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from brctl.model.fault import Action, FaultClass, Origin
+from brctl.model.fault import FaultClass, Origin
+from brctl.model.fault_catalogue import CATALOGUE
 
 
 class Part(StrEnum):
@@ -38,22 +39,6 @@ class Part(StrEnum):
     """Looks alarming and is not; silences other families on its line."""
 
 
-ORIGIN_OF: dict[FaultClass, Origin] = dict.fromkeys(FaultClass, Origin.INFRA) | {
-    FaultClass.CPU_OOM: Origin.USER,
-    FaultClass.GPU_OOM: Origin.USER,
-    FaultClass.USER_CODE: Origin.USER,
-    FaultClass.HANG_MISMATCH: Origin.USER,
-    FaultClass.NUMERIC_NAN: Origin.USER,
-    FaultClass.DATA_LOADER: Origin.USER,
-    FaultClass.NCCL_CONFIG: Origin.USER,
-    FaultClass.ENVIRONMENT_MISMATCH: Origin.USER,
-    FaultClass.PREEMPTION_SIGTERM: Origin.USER,
-    FaultClass.NO_FAULT: Origin.UNKNOWN,
-    FaultClass.UNKNOWN: Origin.UNKNOWN,
-}
-"""Whose side a class is on unless a signature knows better."""
-
-
 @dataclass(frozen=True, slots=True)
 class Signature:
     """One family of lines.
@@ -69,7 +54,6 @@ class Signature:
             suffice. Named groups `rank`, `host`, `gpu`, `peer`, `pid`, `device`, `disk` name
             culprits; any other group is kept as a field.
         origin: Overrides the class's usual side.
-        action: Overrides the class's usual advice.
         sets: Context key that a match sets to its `value` group, or to the whole match.
         when: Context keys and values that must hold, as left by earlier `sets` in the same input.
         physical: Speaks of hardware or the kernel: stays evidence after the job is torn down.
@@ -83,7 +67,6 @@ class Signature:
     source: str
     pattern: str | None = None
     origin: Origin | None = None
-    action: Action | None = None
     sets: str = ""
     when: tuple[tuple[str, str], ...] = ()
     physical: bool = False
@@ -98,7 +81,7 @@ class Signature:
         """Whose side the fault is on when this signature decides."""
         if self.origin is not None:
             return self.origin
-        return ORIGIN_OF[self.fault] if self.fault else Origin.UNKNOWN
+        return CATALOGUE[self.fault].origin if self.fault else Origin.UNKNOWN
 
 
 def root(
@@ -111,7 +94,6 @@ def root(
     *,
     part: Part = Part.ROOT,
     origin: Origin | None = None,
-    action: Action | None = None,
     sets: str = "",
     when: tuple[tuple[str, str], ...] = (),
     physical: bool = False,
@@ -119,7 +101,7 @@ def root(
     """A row that speaks for a class."""
     return Signature(
         name, _texts(anchors), part, fault, strength, source, pattern,
-        origin, action, sets, when, physical,
+        origin, sets, when, physical,
     )  # fmt: skip
 
 

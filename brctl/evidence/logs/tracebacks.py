@@ -5,7 +5,7 @@
 import re
 
 from brctl.evidence.logs.signature import Part, Signature, aside, root
-from brctl.model.fault import Action, FaultClass
+from brctl.model.fault import FaultClass
 
 FINAL = re.compile(
     r"^(?:\W{0,3}\[[^\]]{1,40}\]:?\s*|\[\d+,\d+\]<std\w+>:\s*|\(\w+ pid=\d+[^)]*\)\s*|\d+: |[\w.-]{1,60}\s+\|\s|[\w.-]{1,60}: (?=\w+Error)){0,6}"
@@ -33,7 +33,7 @@ _TABLE: tuple[tuple[re.Pattern[str], Signature], ...] = (
                 r"BrokenProcessPool|SystemExit|GeneratorExit|RendezvousTimeoutError|RendezvousConnectionError|"
                 r"CancelledError|Empty|WorkerCrashedError|TaskCancelledError)"), _VICTIM),
     (re.compile(r"(?:.*\.)?KeyboardInterrupt"),
-     root(FaultClass.PREEMPTION_SIGTERM, "python.interrupted", "interrupt", 0.6, _SOURCE, part=Part.STOPPED, action=Action.NONE)),
+     root(FaultClass.PREEMPTION_SIGTERM, "python.interrupted", "interrupt", 0.6, _SOURCE, part=Part.STOPPED)),
     (re.compile(r"(?:.*\.)?(?:ModuleNotFoundError|ImportError|PackageNotFoundError)"),
      root(FaultClass.ENVIRONMENT_MISMATCH, "python.import", "error", 0.85, _SOURCE)),
     (re.compile(r"(?:.*\.)?MemoryError"), root(FaultClass.CPU_OOM, "python.memory", "error", 0.85, _SOURCE)),
@@ -43,10 +43,10 @@ _TABLE: tuple[tuple[re.Pattern[str], Signature], ...] = (
     (re.compile(r"(?:.*\.)?(?:UnicodeDecodeError|JSONDecodeError|ArrowInvalid|ReadError|UnidentifiedImageError)"),
      root(FaultClass.DATA_LOADER, "python.bad-data", "error", 0.65, _SOURCE)),
     (re.compile(r"(?:.*\.)?(?:FileNotFoundError|IsADirectoryError|NotADirectoryError|PermissionError)"),
-     root(FaultClass.USER_CODE, "python.file", "error", 0.62, _SOURCE, action=Action.FIX_CONFIG)),
+     root(FaultClass.USER_CODE, "python.file", "error", 0.62, _SOURCE)),
     (re.compile(rf"(?:.*\.)?(?:{_USER})"),
-     root(FaultClass.USER_CODE, "python.exception", "error", 0.82, _SOURCE, action=Action.ROLLBACK_CODE)),
-    (re.compile(r".*"), root(FaultClass.USER_CODE, "python.other-exception", "error", 0.55, _SOURCE, action=Action.ROLLBACK_CODE)),
+     root(FaultClass.USER_CODE, "python.exception", "error", 0.82, _SOURCE)),
+    (re.compile(r".*"), root(FaultClass.USER_CODE, "python.other-exception", "error", 0.55, _SOURCE)),
 )  # fmt: skip
 CARRIERS = re.compile(r"(?:.*\.)?(?:RuntimeError|OSError|IOError|Exception|Error)")
 """Types that carry somebody else's message; what they say decides, not what they are."""
@@ -89,5 +89,4 @@ _BARE = root(
     "error",
     0.5,
     _SOURCE,
-    action=Action.ROLLBACK_CODE,
 )

@@ -9,6 +9,7 @@ from brctl.model.verdict import Verdict
 from brctl.tui.rows.row import Row, Tone, blank, heading, paragraph, row, safe, table
 from brctl.tui.rows.state_letters import CONFIDENCE_TONES
 from brctl.tui.rows.times import Times
+from brctl.view.next_move import move_line
 
 SIGNS = {
     Weight.CONVICTS: ("+", "decides", Tone.CRIT),
@@ -66,11 +67,10 @@ def _top(stored: StoredVerdict, width: int) -> list[Row]:
         f"  {job} {step}  {stored.state.value}",
     )  # fmt: skip
     devices = [d for suspect in verdict.suspects for d in suspect.devices]
-    do = verdict.action.value + (f" with playbook {verdict.playbook}" if verdict.playbook else "")
     rows = [head, *paragraph("WHAT      ", safe(verdict.title, 1000), width)]
     if devices:
         rows += paragraph("WHICH     ", safe("  ".join(devices), 1000), width)
-    rows += paragraph("DO        ", do, width)
+    rows += paragraph("DO        ", safe(move_line(verdict), 400), width)
     if verdict.cost_if_wrong:
         rows += paragraph("IF WRONG  ", safe(verdict.cost_if_wrong, 400), width)
     return rows + (paragraph("NOTE      ", safe(stored.note, 400), width) if stored.note else [])
@@ -135,5 +135,5 @@ def _not_checked(verdict: Verdict, width: int) -> list[Row]:
 
 def _playbook(verdict: Verdict, width: int) -> list[Row]:
     if not verdict.playbook:
-        return paragraph("PLAYBOOK    ", "none: a person must decide", width)
+        return paragraph("PLAYBOOK    ", "none: a person must act", width)
     return paragraph("PLAYBOOK    ", f"{verdict.playbook}: f shows the plan and the guards", width)

@@ -3,7 +3,7 @@
 import getpass
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,8 @@ import msgspec
 
 from brctl.engine.controller import clock
 from brctl.engine.incidents import alert_store, verdict_store
-from brctl.engine.incidents.verdict_store import StoredVerdict
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.runs.propose import with_next_move
 from brctl.engine.standby.pool import Pool, load_pool
 from brctl.engine.sweeps import node_states, sweep_file, sweep_store
 from brctl.engine.sweeps.history_database import database_path
@@ -252,8 +253,17 @@ class DiskStateReader:
             )
             for path in self._files(state_dir / "verdicts", "V-*.json")
         ]
-        known = [stored for stored in found if stored is not None]
+        known = [self._with_move(stored) for stored in found if stored is not None]
         return tuple(sorted(known, key=lambda s: s.verdict.decided_at, reverse=True))
+
+    def _with_move(self, stored: StoredVerdict) -> StoredVerdict:
+        """What was tried since the verdict was stored changes what comes next."""
+        if stored.state is not VerdictState.OPEN:
+            return stored
+        told = (self._settings.state_dir, self._settings.context, stored.verdict, self._now())
+        name = f"next move of {stored.verdict.id}"
+        verdict = self._try(name, partial(with_next_move, *told), stored.verdict)
+        return replace(stored, verdict=verdict)
 
     def _files(self, folder: Path, pattern: str) -> list[Path]:
         nothing: list[Path] = []

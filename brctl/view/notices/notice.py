@@ -21,6 +21,7 @@ from brctl.model.verdict import Verdict
 from brctl.playbook.node_runs import split_instance
 from brctl.playbook.run_record import RunRecord
 from brctl.playbook.steps import StepState
+from brctl.view.next_move import move_command
 
 CHAIN, STEPS = 8, 100
 _PROOF = "job.wait_progress"
@@ -81,10 +82,10 @@ def verdict_notice(
         nodes=verdict.nodes,
         devices=tuple(d for suspect in verdict.suspects for d in suspect.devices),
         job=verdict.job,
-        do=f"brctl fix {verdict.id}" if verdict.playbook else why,
+        do=move_command(verdict) or why,
         why=why,
         cost_if_wrong=verdict.cost_if_wrong,
-        needs=f"{verdict.action.value}{f' ({verdict.playbook})' if verdict.playbook else ''}",
+        needs=f"{verdict.action.value} ({verdict.playbook or verdict.say})",
         runbook=runbook,
         details=tuple(_chain(verdict)),
         verdict=verdict,

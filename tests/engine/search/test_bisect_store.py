@@ -55,7 +55,7 @@ def test_a_finding_becomes_an_open_verdict(
     tmp_path: Path, finding: Finding, result: GroupResult, fault: FaultClass, nodes: tuple[str, ...]
 ) -> None:
     """The class follows from how groups failed; a leaf names no node."""
-    verdicts = conclude_verdicts(tmp_path, search_with(finding, result), "job", AT)
+    verdicts = conclude_verdicts(tmp_path, "here", search_with(finding, result), "job", AT)
     assert [(v.fault, v.nodes) for v in verdicts] == [(fault, nodes)]
     stored = verdict_store.load(tmp_path, verdicts[0].id)
     assert stored.state is verdict_store.VerdictState.OPEN
@@ -66,7 +66,7 @@ def test_a_finding_becomes_an_open_verdict(
 def test_what_is_not_known_is_no_verdict(tmp_path: Path, kind: FaultKind) -> None:
     """Nothing found and nothing decidable store nothing: nobody must be swapped for it."""
     finding = Finding(kind, ("n1", "n2") if kind is FaultKind.UNDECIDABLE else (), 0.5)
-    assert conclude_verdicts(tmp_path, search_with(finding, WRONG), "", AT) == ()
+    assert conclude_verdicts(tmp_path, "here", search_with(finding, WRONG), "", AT) == ()
     assert verdict_store.load_all(tmp_path) == ()
 
 

@@ -12,6 +12,7 @@ from brctl.engine.sweeps import sweep_store
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.evidence import Gap, Subject
 from brctl.model.verdict import Verdict
+from brctl.playbook.recommend import recommend
 from brctl.verdict.decide import Scene, decide
 from tests.fakes.nodes import NOW, clear, seen, silent, sweep_of
 
@@ -52,11 +53,34 @@ def test_two_open_verdicts_must_be_told_apart_by_name(tmp_path: Path) -> None:
 def test_a_verdict_without_a_cause_can_be_read_and_names_itself_when_asked_to_be_fixed(
     tmp_path: Path,
 ) -> None:
-    unknown = decide((), (), Scene(NOW, "llm", stalled=True))[0]
+    unknown = recommend(decide((), (), Scene(NOW, "llm", stalled=False))[0])
     verdict_store.save_new(tmp_path, unknown)
     assert verdict_store.to_read(tmp_path, None).verdict.id == unknown.id
     with pytest.raises(UsageError, match=rf"{unknown.id} \(unknown\) is nothing to do"):
         verdict_store.the_one(tmp_path, None)
+
+
+def unknown_at(seconds: int, *, stalled: bool = True) -> Verdict:
+    scene = Scene(NOW + timedelta(seconds=seconds), "llm", stalled=stalled)
+    return recommend(decide((), (), scene)[0])
+
+
+def test_a_stopped_job_without_a_known_cause_can_be_fixed(tmp_path: Path) -> None:
+    """The tree knows what comes next, so the verdict is open until a newer one of the job comes."""
+    verdict_store.save_new(tmp_path, unknown_at(0))
+    assert verdict_store.the_one(tmp_path, None).verdict.playbook == "stop-time-checks"
+    verdict_store.save_new(tmp_path, unknown_at(30))
+    assert verdict_store.the_one(tmp_path, None).verdict.id == unknown_at(30).id
+    verdict_store.save_new(tmp_path, verdict("n3", seconds=60))
+    assert verdict_store.the_one(tmp_path, None).verdict.nodes == ("n3",)
+    verdict_store.save_new(tmp_path, unknown_at(90))
+    assert verdict_store.the_one(tmp_path, None).verdict.nodes == ("n3",)
+
+
+def test_a_job_that_is_found_well_closes_what_was_unknown(tmp_path: Path) -> None:
+    verdict_store.save_new(tmp_path, unknown_at(0))
+    verdict_store.save_new(tmp_path, unknown_at(30, stalled=False))
+    assert verdict_store.open_verdicts(tmp_path) == ()
 
 
 def test_what_is_open_is_read_before_what_is_newer(tmp_path: Path) -> None:
