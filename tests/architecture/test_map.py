@@ -16,10 +16,12 @@ from brctl.engine.controller.name_cache import CACHE_FILE
 from brctl.library.config import user_cache_dir
 from brctl.model.exit_codes import ExitCode
 from brctl.view.help import TOPICS
+from tests.bench.structure import modules_a_folder, sources
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "brctl"
 LINE_LIMIT = 500
+FOLDER_LIMIT = 25
 
 
 def test_every_path_in_the_architecture_page_exists() -> None:
@@ -79,6 +81,13 @@ def test_no_source_file_grows_beyond_reading(folder: str) -> None:
         if (lines := len(path.read_text().splitlines())) > LINE_LIMIT
     }
     assert long == {}
+
+
+def test_no_folder_holds_more_modules_than_a_look_takes_in() -> None:
+    """A stranger finds a feature from `ls`; the commands are found by their word."""
+    counts = modules_a_folder(ROOT, sources(PACKAGE))
+    full = {name: count for name, count in counts.items() if count > FOLDER_LIMIT}
+    assert set(full) <= {"cli/commands"}, full
 
 
 def test_layers_import_only_downwards() -> None:

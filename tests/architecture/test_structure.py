@@ -1,0 +1,30 @@
+"""The numbers of tests/bench/structure.py count what they say."""
+
+import ast
+
+from tests.bench.structure import code_lines, duplicated_blocks, mentions_of_helpers
+
+MODULE = """
+import os
+# a comment
+def _once(): pass
+
+def _twice(): _once()
+class C:
+    def _never(self): _twice(), _twice()
+"""
+
+
+def test_a_private_helper_is_counted_by_its_mentions() -> None:
+    assert sorted(mentions_of_helpers(ast.parse(MODULE))) == [0, 1, 2]
+
+
+def test_imports_comments_and_blank_lines_are_no_code() -> None:
+    assert code_lines(MODULE)[0] == "def _once(): pass"
+    assert len(code_lines(MODULE)) == 4
+
+
+def test_a_run_of_equal_lines_is_one_block_of_its_length() -> None:
+    run = [f"line {number}" for number in range(8)]
+    assert list(duplicated_blocks([[*run, "a"], ["b", *run, "c", "d"]])) == [8]
+    assert list(duplicated_blocks([run[:5], run[:5]])) == []
