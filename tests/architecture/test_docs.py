@@ -116,7 +116,7 @@ def command_lines(text: str) -> list[str]:
 
 def what_cannot_be_typed(line: str, paths: dict[str, dict[str, list[str]]]) -> str | None:
     """The word or flags of a command line that do not exist; values are not looked at."""
-    words = [word for word in line.split("#")[0].split() if word != "..."]
+    words = [word for word in re.split(r"#| \| ", line)[0].split() if word != "..."]
     name = next((n for n in (" ".join(words[:2]), words[0]) if n in paths), None)
     if name is None:
         return None if words[0] in BRIDGE_WORDS else words[0]

@@ -19,23 +19,9 @@ from brctl.model.units import describe_duration
 from brctl.playbook.validate import FACT_NAMES, FAILED_NAMES, JOB_NAMES, RUN_NAMES, VERDICT_NAMES
 from brctl.playbook.verbs import VERBS
 from brctl.view.help import TOPICS
-
-Row = Iterable[str]
-
-
-def markdown(head: str, rows: Iterable[Row]) -> str:
-    """A table; `head` names the columns, separated by `|`."""
-    names = [name.strip() for name in head.split("|")]
-    lines = [names, ["---"] * len(names), *([_cell(cell) for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _code(words: Iterable[str]) -> str:
-    return ", ".join(f"`{word}`" for word in words)
+from tests.docs.documents import documents
+from tests.docs.layers import picture
+from tests.docs.markdown import code, markdown
 
 
 def _topic(name: str) -> str:
@@ -101,7 +87,7 @@ def _holds(value: Value) -> str:
         case OneOf():
             return " or ".join(_holds(kind) for kind in value.kinds)
         case _:
-            return _code(value)
+            return code(value)
 
 
 _DEFAULTS: Mapping[str, object] = {"config.ssh": SshSettings(), "config.sweep": SweepSettings()}
@@ -122,7 +108,7 @@ def _default(path: str) -> str:
 def _verbs() -> str:
     about = about_verbs()
     rows = (
-        (f"`{name}`", about[name], _given(verb.required, verb.optional), _code(sorted(verb.gives)),
+        (f"`{name}`", about[name], _given(verb.required, verb.optional), code(sorted(verb.gives)),
          str(verb.safety), "yes" if verb.undoable else "")
         for name, verb in sorted(VERBS.items())
     )  # fmt: skip
@@ -130,7 +116,7 @@ def _verbs() -> str:
 
 
 def _given(required: Iterable[str], optional: Iterable[str]) -> str:
-    return _code([*sorted(required), *(f"[{name}]" for name in sorted(optional))])
+    return code([*sorted(required), *(f"[{name}]" for name in sorted(optional))])
 
 
 def _playbooks() -> str:
@@ -146,7 +132,7 @@ def _names() -> str:
         "facts[node] (with `for_each`)": FACT_NAMES,
         "verdicts[node] (with `for_each`)": VERDICT_NAMES,
     }  # fmt: skip
-    return markdown("name | parts", ((root, _code(sorted(n))) for root, n in roots.items()))
+    return markdown("name | parts", ((root, code(sorted(n))) for root, n in roots.items()))
 
 
 def _checks() -> str:
@@ -172,10 +158,12 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "exit-codes": _exit_codes,
     "expression-names": _names,
     "inventory-keys": lambda: _keys(INVENTORY, INVENTORY_WORDS, "inventory"),
+    "documents": documents,
     "kubernetes-rights": _kubernetes,
+    "layers": picture,
     "operators": _operators,
-    "parameter-sources": lambda: _code(SOURCES),
-    "sbatch-options": lambda: _code(SBATCH_OPTIONS),
+    "parameter-sources": lambda: code(SOURCES),
+    "sbatch-options": lambda: code(SBATCH_OPTIONS),
     "selectors": lambda: _topic("selectors"),
     "shipped-playbooks": _playbooks,
     "verbs": _verbs,
