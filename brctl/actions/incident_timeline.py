@@ -2,7 +2,7 @@
 
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
-from brctl.journal.store import write_private
+from brctl.library.durable_files import write_atomic
 from brctl.model.runs.playbook import Arguments
 from brctl.view.incident import markdown
 
@@ -18,6 +18,6 @@ class IncidentTimeline(ReadOnly):
             raise ActionFailed(f"`run` must be this run, {site.run}, not {run!r}")
         incident = site.incident()
         path = site.run_dir / FILE
-        write_private(path, markdown(incident, site.now()))
+        write_atomic(path, markdown(incident, site.now()))
         say = f"{len(incident.moments)} moments of {incident.id}"
         return ActionResult({"file": str(path)}, changed=False, say=say)

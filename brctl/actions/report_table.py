@@ -2,7 +2,7 @@
 
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
-from brctl.journal.store import write_private
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import did_you_mean
 from brctl.model.runs.playbook import Arguments, Json
 from brctl.view.fleet.node_report import COLUMNS, report_rows, report_text
@@ -17,7 +17,7 @@ class ReportTable(ReadOnly):
         columns = _columns(args)
         rows = report_rows(site.facts())
         path = site.run_dir / FILE
-        write_private(path, report_text(rows, columns) + "\n")
+        write_atomic(path, report_text(rows, columns) + "\n")
         results = [str(row["result"]) for row in rows]
         say = ", ".join(f"{results.count(word)} {word}" for word in sorted(set(results)))
         out: Json = [{column: row[column] for column in columns} for row in rows]

@@ -6,11 +6,11 @@ next carries a making that was cut short to its end.
 
 import asyncio
 import json
-import os
 from pathlib import Path
 
 from brctl.backends.kubectl import Kubectl, Object
 from brctl.backends.kubernetes_jobs import Workload, anew
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.jobs.job import Job
 
@@ -74,10 +74,4 @@ class Remaking:
 
 def _write(path: Path, value: Object) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}.part")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump(value, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.rename(path)
+    write_atomic(path, json.dumps(value))

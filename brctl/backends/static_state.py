@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from brctl.backends.contract import Cordon, Label, Reservation
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import ConfigError
 from brctl.model.units import parse_rfc3339, rfc3339
 
@@ -52,20 +53,10 @@ def change_state(path: Path, change: Callable[[StaticState], StaticState]) -> St
         before = read_state(path)
         after = change(before)
         if after != before:
-            _write(path, after)
+            write_atomic(path, json.dumps(_encode(after), indent=1))
         return after
     finally:
         os.close(lock)
-
-
-def _write(path: Path, state: StaticState) -> None:
-    partial = path.with_suffix(f".{os.getpid()}.part")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)
-    with os.fdopen(descriptor, "w") as stream:
-        json.dump(_encode(state), stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.rename(path)
 
 
 def _encode(state: StaticState) -> dict[str, object]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brctl.inventory.facts import NodeFacts, Source
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UnavailableError
 from brctl.model.units import rfc3339
 
@@ -57,9 +58,7 @@ def with_last_good(read: Callable[[], Source], key: str, folder: Path) -> Source
     except UnavailableError as failed:
         return _last_good(path, failed)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(_to_json(source)), encoding="utf-8")
-    part.replace(path)
+    write_atomic(path, json.dumps(_to_json(source)))
     return source
 
 

@@ -1,12 +1,12 @@
 """Notes people leave on an incident, one line each, and post-mortems they export."""
 
 import json
-import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from brctl.journal.store import PRIVATE_FILE, private_dir, write_private
+from brctl.journal.store import private_dir
+from brctl.library.durable_files import append_line, write_atomic
 from brctl.model.errors import UsageError
 from brctl.model.units import parse_rfc3339, rfc3339
 
@@ -26,12 +26,7 @@ def add_note(state_dir: Path, incident: str, note: Note) -> None:
         raise UsageError("a note needs an incident and words")
     path = private_dir(state_dir / FOLDER) / f"{incident}.ndjson"
     raw = json.dumps({"at": rfc3339(at), "by": by, "text": line}, ensure_ascii=False)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
-    try:
-        os.write(descriptor, raw.encode() + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    append_line(path, raw)
 
 
 def read_notes(state_dir: Path) -> Mapping[str, tuple[Note, ...]]:
@@ -57,5 +52,5 @@ def _notes(path: Path) -> tuple[Note, ...]:
 def export(state_dir: Path, name: str, text: str) -> Path:
     """Write an export where only its owner reads it; returns the file."""
     path = private_dir(state_dir / EXPORTS) / name
-    write_private(path, text)
+    write_atomic(path, text)
     return path

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from brctl.journal.store import PRIVATE_FILE, private_dir, write_private
+from brctl.journal.store import PRIVATE_FILE, private_dir
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import ConfigError, LockedError
 from brctl.model.runs.playbook import Arguments
 from brctl.model.units import parse_rfc3339, rfc3339
@@ -102,7 +103,7 @@ class Keys:
             "key": entry.key, "run": entry.run, "at": rfc3339(entry.at), "done": entry.done,
             "out": entry.out, "say": entry.say,
         }  # fmt: skip
-        write_private(self._path(entry.key), json.dumps(row, indent=1, default=str))
+        write_atomic(self._path(entry.key), json.dumps(row, indent=1, default=str))
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:

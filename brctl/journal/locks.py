@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from brctl.journal.store import PRIVATE_FILE, private_dir, write_private
+from brctl.journal.store import PRIVATE_FILE, private_dir
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import LockedError
 from brctl.model.units import parse_rfc3339, rfc3339
 
@@ -131,7 +132,7 @@ class Leases:
             key: {"holder": g.holder, "token": g.token, "until": rfc3339(g.until)}
             for key, g in sorted(grants.items())
         }
-        write_private(self._path, json.dumps({"last_token": last, "grants": rows}, indent=1))
+        write_atomic(self._path, json.dumps({"last_token": last, "grants": rows}, indent=1))
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:

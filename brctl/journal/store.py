@@ -19,6 +19,7 @@ from datetime import datetime
 from errno import ENOSPC
 from pathlib import Path
 
+from brctl.library.durable_files import sync_folder
 from brctl.model.errors import LockedError, UnavailableError, UsageError
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json
@@ -56,27 +57,6 @@ def private_dir(path: Path) -> Path:
     """A folder only its owner may enter, made with its parents if need be."""
     path.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
     return path
-
-
-def write_private(path: Path, text: str | bytes) -> None:
-    """Replace a file atomically, readable by its owner only, on disk when this returns."""
-    raw = text.encode() if isinstance(text, str) else text
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(raw)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.rename(path)
-    _sync_dir(path.parent)
-
-
-def _sync_dir(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def new_run(state_dir: Path) -> Path:
@@ -192,7 +172,7 @@ class Journal:
         self._next = len(recording.events)
         self._tail = recording.tail
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
-        _sync_dir(run_dir)
+        sync_folder(run_dir)
 
     def _set_aside(self, run_dir: Path, torn: bytes) -> None:
         with (run_dir / TORN).open("ab") as stream:

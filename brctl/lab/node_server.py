@@ -23,6 +23,7 @@ from brctl.lab.environment import login_environment, node_environment
 from brctl.lab.processes import start_ticks
 from brctl.lab.record import LabNode, read_record
 from brctl.lab.spec import LabPaths, NodePaths
+from brctl.library.durable_files import write_atomic
 
 READY_DEADLINE_S = 20.0
 CHUNK_BYTES = 1 << 16
@@ -155,9 +156,7 @@ def _become_node(node: LabNode, paths: LabPaths, variables: Mapping[str, str], r
 
 def _record_process(mine: NodePaths) -> None:
     pid = os.getpid()
-    partial = mine.process.with_suffix(".new")
-    partial.write_text(json.dumps({"pid": pid, "start_ticks": start_ticks(pid)}))
-    partial.replace(mine.process)
+    write_atomic(mine.process, json.dumps({"pid": pid, "start_ticks": start_ticks(pid)}))
 
 
 def _fork(node: LabNode, paths: LabPaths, variables: Mapping[str, str]) -> int:

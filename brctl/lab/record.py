@@ -6,12 +6,12 @@ starts. Network interfaces have names made from the same word.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import ConfigError
 
 SCHEMA = "brctl.lab/1"
@@ -69,12 +69,7 @@ class Record:
 def write_record(paths: LabPaths, record: Record) -> None:
     """Put the record on disk, durably, replacing the one before."""
     document = {"schema": SCHEMA, **asdict(record)}
-    partial = paths.record.with_name(f"lab.json.{os.getpid()}")
-    with partial.open("w") as stream:
-        json.dump(document, stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(paths.record)
+    write_atomic(paths.record, json.dumps(document, indent=1))
 
 
 def read_record(paths: LabPaths) -> Record | None:

@@ -15,6 +15,7 @@ from brctl.lab.nvml.state import change_state, gpu_pci, gpu_uuid
 from brctl.lab.processes import command_line, is_stopped, parent, send
 from brctl.lab.record import Record
 from brctl.lab.spec import Isolation, LabPaths, NodePaths
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UsageError
 
 SETTLE_DEADLINE_S = 5.0
@@ -24,9 +25,7 @@ TRAINER = "brctl.training"
 
 def write_faults(path: Path, faults: Mapping[str, object]) -> None:
     """Replace what the trainer reads at every step; see brctl/training/faults.py for the keys."""
-    partial = path.with_suffix(".new")
-    partial.write_text(json.dumps(dict(faults)))
-    partial.replace(path)
+    write_atomic(path, json.dumps(dict(faults)))
 
 
 def _is_trainer(pid: int) -> bool:

@@ -1,11 +1,11 @@
 """Baselines as files: what `check learn` wrote, read back with errors that name file and line."""
 
-import os
 from pathlib import Path
 
 import yaml
 
 from brctl.evidence.baseline import Baseline, Normal
+from brctl.library.durable_files import write_atomic
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
 from brctl.model import API_VERSION
@@ -32,10 +32,10 @@ def write_baseline(path: Path, baseline: Baseline) -> None:
             for entry in baseline.entries
         ],
     }
-    part = path.with_suffix(f".{os.getpid()}.part")
     # Quoted texts and plain decimals: what the strict reader takes for text and for numbers.
-    part.write_text(yaml.safe_dump(document, sort_keys=False, default_style=None), encoding="utf-8")
-    part.replace(path)
+    text = yaml.safe_dump(document, sort_keys=False, default_style=None)
+    # It lies beside the configuration, for everybody who reads that.
+    write_atomic(path, text, mode=0o644)
 
 
 def load_baseline(path: Path) -> Baseline:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brctl.library.config import user_cache_dir
+from brctl.library.durable_files import write_atomic
 from brctl.sweep import vendor
 
 FILES_KEPT = 8
@@ -72,15 +73,9 @@ def _read_private(path: Path) -> bytes:
 
 
 def _write(path: Path, parts: dict[str, object]) -> None:
-    part = path.with_suffix(f".{os.getpid()}.part")
-    try:
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-            json.dump(parts, stream)
-        part.replace(path)
+        write_atomic(path, json.dumps(parts))
         kept = sorted(path.parent.glob("bundle-*.json"), key=lambda file: file.stat().st_mtime)
         for old in kept[:-FILES_KEPT]:
             old.unlink(missing_ok=True)
-    except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink()

@@ -7,7 +7,7 @@ import pytest
 from brctl.actions.registry import ACTIONS
 from brctl.engine.runs.run_files import PLAYBOOK, RunInputs, RunRequest, save_inputs, save_request
 from brctl.engine.runs.run_site import RunSite
-from brctl.journal.store import write_private
+from brctl.library.durable_files import write_atomic
 from brctl.library.notify_settings import NotifySettings, TicketDesk
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
@@ -105,7 +105,7 @@ def ticket_desk(folder: Path) -> NotifySettings:
 def frozen_run(folder: Path) -> None:
     """The files a run's folder has before its first step."""
     playbook = load_playbook(shipped_dir("playbooks") / "cordon.yaml")
-    write_private(folder / PLAYBOOK, playbook.text)
+    write_atomic(folder / PLAYBOOK, playbook.text)
     save_inputs(folder, RunInputs({"nodes": ["n3"]}, {}, "V-1", {"name": "demo"}))
     save_request(folder, RunRequest(by="oncall"))
 

@@ -13,8 +13,8 @@ import yaml
 from brctl.actions.ansible.callback import CALLBACK, NAME
 from brctl.actions.contract import NothingDone
 from brctl.fanout.openssh_transport import options_for
-from brctl.journal.store import write_private
 from brctl.library.config import SshSettings
+from brctl.library.durable_files import write_atomic
 from brctl.model.inventory import Inventory, Node
 from brctl.model.runs.playbook import Json
 
@@ -67,10 +67,10 @@ def write_files(
         for name, members in inventory.groups.items()
         if _NAME.fullmatch(name) and name not in ("all", "ungrouped") and set(members) & set(hosts)
     }
-    write_private(folder / INVENTORY, _dump({"all": {"hosts": hosts, "children": groups}}))
-    write_private(folder / VARIABLES, _dump(_variables(variables)))
+    write_atomic(folder / INVENTORY, _dump({"all": {"hosts": hosts, "children": groups}}))
+    write_atomic(folder / VARIABLES, _dump(_variables(variables)))
     (folder / "callback").mkdir(mode=0o700)
-    write_private(folder / "callback" / f"{NAME}.py", CALLBACK.encode())
+    write_atomic(folder / "callback" / f"{NAME}.py", CALLBACK.encode())
 
 
 def _host(node: Node, ssh: SshSettings) -> dict[str, object]:

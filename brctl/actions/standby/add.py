@@ -7,7 +7,7 @@ from pathlib import Path
 from brctl.actions import arguments
 from brctl.actions.contract import ActionFailed, ActionResult, Observation, Site
 from brctl.actions.standby.acquire import free_standbys
-from brctl.journal.store import write_private
+from brctl.library.durable_files import write_atomic
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -73,4 +73,4 @@ def _added(site: Site) -> tuple[str, ...]:
 
 
 def _remember(site: Site, nodes: Sequence[str]) -> None:
-    write_private(_file(site), json.dumps(list(dict.fromkeys(nodes))))
+    write_atomic(_file(site), json.dumps(list(dict.fromkeys(nodes))))

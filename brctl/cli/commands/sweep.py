@@ -152,13 +152,13 @@ async def _let_expire(request: _Request, world: "World") -> None:
 
 
 def _finish(request: _Request, world: "World", result: "Sweep", changes: "Changes") -> None:
-    from brctl.engine.sweeps.cycle import write_atomically
+    from brctl.engine.sweeps.cycle import write_metrics
     from brctl.view.fleet.nagios import nagios_exit, nagios_lines
 
     code = request.policy.exit_code(node.health for node in result.nodes)
     context = world.settings.context
     if request.prom is not None:
-        write_atomically(request.prom, _metrics(request, world, result, code))
+        write_metrics(request.prom, _metrics(request, world, result, code))
     if request.invocation.output == "nagios":
         sys.stdout.write(nagios_lines(result, code))
         leave(nagios_exit(code))

@@ -7,6 +7,7 @@ from pathlib import Path
 from brctl.engine.controller.wiring import World
 from brctl.engine.incidents.verdict_store import load_all
 from brctl.library.config import user_cache_dir
+from brctl.library.durable_files import write_atomic
 from brctl.library.shipped import shipped_dir
 
 CACHE_FILE = "completion.json"
@@ -27,9 +28,7 @@ def write_names(world: World) -> Path | None:
     path = user_cache_dir(os.environ) / CACHE_FILE
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(names), encoding="utf-8")
-        part.replace(path)
+        write_atomic(path, json.dumps(names))
     except OSError:
         return None
     return path

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from brctl.journal.incident_notes import FOLDER
-from brctl.journal.store import private_dir, write_private
+from brctl.journal.store import private_dir
+from brctl.library.durable_files import write_atomic
 from brctl.model.alert import Alert, AlertIncident
 from brctl.model.errors import ConfigError
 
@@ -64,7 +65,7 @@ def add_verdicts(state_dir: Path, name: str, verdicts: tuple[str, ...]) -> None:
 def save(state_dir: Path, incident: AlertIncident) -> None:
     """Write one incident; a reader sees the old file or the new one."""
     private_dir(state_dir / FOLDER)
-    write_private(_path(state_dir, incident.id), msgspec.json.encode(incident))
+    write_atomic(_path(state_dir, incident.id), msgspec.json.encode(incident))
 
 
 def load_all(state_dir: Path) -> tuple[AlertIncident, ...]:

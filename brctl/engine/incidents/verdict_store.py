@@ -1,12 +1,12 @@
 """Verdicts on disk: one file each, open until a person or a finished run closes it."""
 
-import os
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
@@ -45,9 +45,7 @@ def save(state_dir: Path, stored: StoredVerdict) -> Path:
     """Write one verdict so that a reader sees the old file or the new one, never a part."""
     path = _path(state_dir, stored.verdict.id)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_bytes(msgspec.json.encode(stored))
-    part.replace(path)
+    write_atomic(path, msgspec.json.encode(stored))
     return path
 
 

@@ -38,8 +38,8 @@ from brctl.journal.store import (
     private_dir,
     read_journal,
     run_dirs,
-    write_private,
 )
+from brctl.library.durable_files import write_atomic
 from brctl.library.own_program import own_program
 from brctl.model.errors import GuardError, LockedError, UsageError
 from brctl.model.runs.playbook import Arguments, Json, Playbook
@@ -99,7 +99,7 @@ def create_run(ground: Ground, prepared: Prepared, request: RunRequest) -> Path:
     refuse_guarded(prepared)
     run_dir = new_run(ground.state_dir)
     private_dir(run_dir / "stdout")
-    write_private(run_dir / PLAYBOOK, prepared.playbook.text)
+    write_atomic(run_dir / PLAYBOOK, prepared.playbook.text)
     save_inputs(run_dir, prepared.inputs)
     write_json(run_dir / PLAN, plan_document(prepared.plan))
     save_request(run_dir, request)

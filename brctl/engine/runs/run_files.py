@@ -1,14 +1,13 @@
 """The files of a run besides its journal: what was asked, what was planned, how it ended."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
-from brctl.journal.store import PRIVATE_FILE, write_private
+from brctl.library.durable_files import append_line, write_atomic
 from brctl.library.playbooks import read_playbook
 from brctl.model.errors import ConfigError
 from brctl.model.runs.plan import Plan
@@ -92,7 +91,7 @@ class PastResult:
 
 def write_json(path: Path, value: Json) -> None:
     """Write plain data so that people can read it."""
-    write_private(path, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
+    write_atomic(path, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Json]:
@@ -236,12 +235,7 @@ def add_answer(run_dir: Path, approval: ApprovalAnswer) -> None:
         "plan": approval.plan,
         "yes": approval.yes,
     }
-    descriptor = os.open(run_dir / APPROVALS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
-    try:
-        os.write(descriptor, json.dumps(line).encode() + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    append_line(run_dir / APPROVALS, json.dumps(line))
 
 
 def load_answers(run_dir: Path) -> tuple[ApprovalAnswer, ...]:

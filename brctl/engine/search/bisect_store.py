@@ -1,7 +1,6 @@
 """Searches on disk, one document each, and the verdicts that follow from them."""
 
 import json
-import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TextIO
 from brctl.engine.controller.clock import now
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.runs.propose import with_next_move
+from brctl.library.durable_files import write_atomic
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.localisation import Bisection, FaultKind, Finding
@@ -39,10 +39,7 @@ def save(state_dir: Path, search_id: str, document: Mapping[str, object]) -> Pat
     folder = state_dir / FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{search_id}.json"
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
-    part.chmod(0o600)
-    part.replace(path)
+    write_atomic(path, json.dumps(document, allow_nan=False))
     for old in sorted(folder.glob("B-*.json"))[:-KEPT]:
         old.unlink(missing_ok=True)
     return path

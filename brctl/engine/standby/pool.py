@@ -7,7 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from brctl.engine.incidents.verdict_store import load_all
-from brctl.journal.store import private_dir, write_private
+from brctl.journal.store import private_dir
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.sweeps.sweep import Health
@@ -113,7 +114,7 @@ def save_pool(state_dir: Path, context: str, pool: Pool) -> None:
     private_dir(path.parent)
     rows = [asdict(standby) for standby in pool.known.values()]
     data = {"added": list(pool.added), "removed": list(pool.removed), "known": rows}
-    write_private(path, json.dumps(data, indent=1))
+    write_atomic(path, json.dumps(data, indent=1))
 
 
 def add(pool: Pool, inventory: Inventory, nodes: Sequence[str], busy: Mapping[str, str]) -> Pool:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UsageError
 from brctl.model.sweeps.burnin import Burnin, BurninState
 
@@ -17,10 +18,7 @@ def save(state_dir: Path, burnin: Burnin) -> None:
     """Write one burn-in whole or not at all."""
     folder = _folder(state_dir)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = folder / f"{burnin.id}.json"
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_bytes(msgspec.json.encode(burnin))
-    part.replace(path)
+    write_atomic(folder / f"{burnin.id}.json", msgspec.json.encode(burnin))
 
 
 def load_all(state_dir: Path) -> tuple[Burnin, ...]:

@@ -1,7 +1,6 @@
 """What a sweep from cron needs around it: one at a time, spread over hosts, written atomically."""
 
 import fcntl
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from brctl.engine.controller.wiring import World
 from brctl.engine.sweeps.history import SweepHistory
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import ConfigError, LockedError
 from brctl.model.inventory import Node
 from brctl.model.sweeps.changes import Changes
@@ -54,17 +54,13 @@ def labels_of(nodes: Iterable[Node]) -> Mapping[str, Mapping[str, str]]:
     return {n.name: {**n.labels, "via": n.via} if n.via else n.labels for n in nodes}
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file whole: a collector never reads half of it.
+def write_metrics(path: Path, text: str) -> None:
+    """Replace a collector's file, which it reads as another user.
 
     Raises:
         ConfigError: The file cannot be written.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.chmod(0o644)
-        part.replace(path)
+        write_atomic(path, text, mode=0o644)
     except OSError as exc:
-        part.unlink(missing_ok=True)
         raise ConfigError(f"{path}: cannot be written: {exc.strerror}") from exc

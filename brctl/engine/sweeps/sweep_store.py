@@ -1,6 +1,5 @@
 """Sweeps on disk: the newest one answers `brctl` and `brctl ls` without asking a node."""
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from brctl.engine.sweeps.sweep_file import (
     read_sweep,
     sweep_bytes,
 )
+from brctl.library.durable_files import write_atomic
 from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import NodeHealth, Sweep
 
@@ -28,10 +28,8 @@ def save(state_dir: Path, sweep: Sweep) -> Path:
     folder = state_dir / "sweeps"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{sweep.id}{SUFFIX}"
-    part = folder / f".{path.name}.{os.getpid()}"
     packed = pack_nodes(sweep)
-    part.write_bytes(sweep_bytes(sweep, packed))
-    part.replace(path)
+    write_atomic(path, sweep_bytes(sweep, packed))
     remember_nodes(state_dir, sweep, packed)
     for old in sorted(folder.glob(PATTERN))[:-KEPT]:
         old.unlink(missing_ok=True)

@@ -1,10 +1,11 @@
 """The state file of one node's fake NVML library: `key=value` lines, replaced whole."""
 
 import hashlib
-import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+
+from brctl.library.durable_files import write_atomic
 
 LOST = "!15"
 """nvmlReturn_t 15, GPU is lost."""
@@ -43,9 +44,7 @@ def read_state(path: Path) -> dict[str, str]:
 
 def write_state(path: Path, state: Mapping[str, str]) -> None:
     """Replace a state file at once: a reader sees the old one or the new one."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
-    partial.write_text("".join(f"{key}={value}\n" for key, value in state.items()))
-    partial.replace(path)
+    write_atomic(path, "".join(f"{key}={value}\n" for key, value in state.items()))
 
 
 def change_state(path: Path, changes: Mapping[str, str | None]) -> None:

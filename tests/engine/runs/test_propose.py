@@ -16,7 +16,8 @@ from brctl.engine.runs.run_files import (
     save_result,
 )
 from brctl.journal.code_ledger import CodeLedger, ledger_dir
-from brctl.journal.store import new_run, write_private
+from brctl.journal.store import new_run
+from brctl.library.durable_files import write_atomic
 from brctl.library.shipped import shipped_dir
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Suspect, Verdict
@@ -38,7 +39,7 @@ def ran(
 ) -> None:
     """A run about a verdict, as it lies on disk afterwards."""
     run_dir = new_run(state)
-    write_private(run_dir / PLAYBOOK, (shipped_dir("playbooks") / f"{playbook}.yaml").read_text())
+    write_atomic(run_dir / PLAYBOOK, (shipped_dir("playbooks") / f"{playbook}.yaml").read_text())
     save_inputs(run_dir, RunInputs({}, verdict_scope(about), about.id, {"name": about.job}))
     save_result(
         run_dir,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.sweeps.cycle import jitter_s, labels_of, sweep_lock, write_atomically
+from brctl.engine.sweeps.cycle import jitter_s, labels_of, sweep_lock, write_metrics
 from brctl.engine.sweeps.history import SweepHistory
 from brctl.model.errors import ConfigError, LockedError
 from brctl.model.inventory import Node
@@ -125,8 +125,8 @@ def test_a_metrics_file_is_replaced_whole(tmp_path: Path) -> None:
     """No half-written file, no left-over part, and an error that names the path."""
     target = tmp_path / "brctl.prom"
     target.write_text("old")
-    write_atomically(target, "new")
+    write_metrics(target, "new")
     assert target.read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["brctl.prom"]
     with pytest.raises(ConfigError, match="cannot be written"):
-        write_atomically(tmp_path / "none" / "x", "new")
+        write_metrics(tmp_path / "none" / "x", "new")

@@ -1,0 +1,60 @@
+"""Put a file or a line on disk, so that it is there on return and nobody ever sees half of it."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+PRIVATE = 0o600
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def write_atomic(path: Path, content: str | bytes, *, mode: int = PRIVATE) -> None:
+    """Replace a file, or make it; a link in its place is replaced and never followed.
+
+    Readers, and whoever comes after a crash, find the old content or the new one: it is written
+    beside its target, under a name that nobody can have put there before, and renamed over it.
+
+    Args:
+        path: The file; its folder exists.
+        content: All of it; text becomes UTF-8.
+        mode: Exactly what the file gets, whatever the umask; readable by its owner only unless
+            somebody else has to read it.
+
+    Raises:
+        OSError: It cannot be written; the old content stands, and no part is left behind.
+    """
+    raw = content.encode() if isinstance(content, str) else content
+    # A dot in front keeps it out of the patterns by which stores list their files.
+    part = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    descriptor = os.open(part, _NEW, PRIVATE)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(raw)
+            stream.flush()
+            os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a private file in one write; it is on disk when this returns."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+    try:
+        os.write(descriptor, line.encode() + b"\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """A name that was added or replaced is only on disk once its folder is."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
