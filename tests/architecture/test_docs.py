@@ -3,12 +3,17 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from brctl.cli.complete_words import tree
 from brctl.cli.words import BRIDGE_WORDS, WORDS
+from brctl.inventory.own_yaml import load_own_yaml
+from brctl.library.config import load_settings
+from brctl.library.guards import load_guards
+from brctl.library.log_rules import read_rule_file
 from brctl.playbook.guards import GUARDS
 from tests.docs.keys import KEYS, checked_tables
 from tests.docs.pages import MAN, PAGES, ROOT, generated, tables_in
@@ -134,3 +139,30 @@ def test_every_command_line_in_a_document_can_be_typed() -> None:
             if problem := what_cannot_be_typed(line, paths):
                 wrong[f"{page.name}: {line}"] = problem
     assert wrong == {}
+
+
+def examples() -> list[tuple[str, str]]:
+    """Every whole file of brctl that a document shows, with its kind."""
+    blocks = [block for page in documents() for block in _FENCE.findall(page.read_text("utf-8"))]
+    found = [block.removeprefix("```yaml\n").removesuffix("```") for block in blocks]
+    kinds = [(re.search(r"^kind: (\w+)$", text, re.MULTILINE), text) for text in found]
+    return [(kind[1], text) for kind, text in kinds if kind and "apiVersion:" in text]
+
+
+def read_example(kind: str, path: Path) -> object:
+    """What the reader of this kind makes of a file."""
+    readers: dict[str, Callable[[Path], object]] = {
+        "Config": lambda path: load_settings({"HOME": "/nowhere"}, config=path),
+        "Guards": lambda path: load_guards([path]),
+        "Inventory": load_own_yaml,
+        "LogRules": read_rule_file,
+    }
+    return readers[kind](path)
+
+
+def test_every_file_that_a_page_shows_is_accepted(tmp_path: Path) -> None:
+    assert {kind for kind, _ in examples()} >= {"Config", "Guards", "Inventory", "LogRules"}
+    for number, (kind, text) in enumerate(examples()):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text)
+        assert read_example(kind, path)
