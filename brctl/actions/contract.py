@@ -178,8 +178,8 @@ class Site(Protocol):
         """Run one program on one node."""
         ...
 
-    def select(self, text: str) -> tuple[str, ...]:
-        """The nodes a selector means: names, `@golden`, `@cordoned`."""
+    async def select(self, text: str) -> tuple[str, ...]:
+        """The nodes a text means; see `brctl/inventory/select.py`."""
         ...
 
     async def enlist_standby(self, node: str) -> str:

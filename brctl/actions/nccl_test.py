@@ -29,7 +29,7 @@ class NcclTest(ReadOnly):
 
     async def apply(self, site: Site, args: Arguments) -> ActionResult:
         nodes = arguments.nodes(args, "nodes")
-        good = _known_good(site, args, nodes)
+        good = await _known_good(site, args, nodes)
         size = parse_size_bytes(str(args.get("size", "64M")))
         op, reps = arguments.text(args, "op", OPERATIONS[0]), arguments.count(args, "reps", 8)
         if op not in OPERATIONS:
@@ -64,9 +64,12 @@ class NcclTest(ReadOnly):
         return result.busbw_gb_per_s
 
 
-def _known_good(site: Site, args: Arguments, nodes: Sequence[str]) -> tuple[str, ...]:
+async def _known_good(site: Site, args: Arguments, nodes: Sequence[str]) -> tuple[str, ...]:
     against = args.get("against", "@golden")
-    chosen = site.select(against) if isinstance(against, str) else arguments.nodes(args, "against")
+    if isinstance(against, str):
+        chosen = await site.select(against)
+    else:
+        chosen = arguments.nodes(args, "against")
     busy = {node for node in chosen if node in nodes}
     good = tuple(node for node in chosen if node not in busy)
     if not good:

@@ -40,14 +40,14 @@ def pairs(
 async def _run(invocation: Invocation, plan: "PairPlan") -> None:
     from dataclasses import replace
 
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.sweeps.pair_test import exchange_with_neighbours
-    from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.view.fleet.check_pairs import pairs_page
 
     settings = invocation.settings()
     async with open_world(settings) as world:
-        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        names = await select_nodes(world, invocation.nodes, invocation.exclude)
         found = await exchange_with_neighbours(world, replace(plan, nodes=names))
     page = pairs_page(found.results, found.left_out, found.failing, found.notes)
     invocation.finish(page, settings.context)

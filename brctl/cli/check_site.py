@@ -71,8 +71,9 @@ def learn(
 
 
 async def _learn(invocation: Invocation, chosen: Path | None, level: int) -> None:
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
-    from brctl.engine.sweeps.run_checks import Question, choose_nodes, sweep_nodes
+    from brctl.engine.sweeps.run_checks import Question, sweep_nodes
     from brctl.evidence.baseline import learn_baseline
     from brctl.library.baselines import write_baseline
     from brctl.library.config import BASELINE_NAME
@@ -83,7 +84,7 @@ async def _learn(invocation: Invocation, chosen: Path | None, level: int) -> Non
     folder = settings.config_file.parent if settings.config_file else Path()
     out = chosen or folder / BASELINE_NAME
     async with open_world(settings) as world:
-        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        names = await select_nodes(world, invocation.nodes, invocation.exclude)
         result = await sweep_nodes(world, names, Question(level=level))
         models = {n.name: n.labels.get("gpu_model", "") for n in world.inventory.nodes.values()}
         moment = world.now()

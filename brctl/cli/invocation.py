@@ -21,7 +21,7 @@ COLOURS = ("auto", "always", "never")
 
 COMMON_HELP = """\
 Flags every command takes, before or after the verb:
-  -w, --nodes NODES      only these nodes, folded: gpu[001-008], @standby, @rack:r1
+  -w, --nodes NODES      only these nodes: gpu[001-008], @job:llm, @rack:r1 (help selectors)
   -x, --exclude NODES    not these nodes; wins over -w
   --context NAME         which context of the configuration
   --config FILE          this configuration file

@@ -85,16 +85,16 @@ async def prepared(invocation: Invocation, search: Search) -> AsyncIterator[Read
 async def _over_ssh(
     invocation: Invocation, search: Search, options: BisectOptions
 ) -> AsyncIterator[Ready]:
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.search.group_preflight import preflight
     from brctl.engine.search.group_runner_torch import TorchRunner
-    from brctl.engine.sweeps.run_checks import choose_nodes
 
     settings = invocation.settings()
     async with open_world(settings) as world:
         wanted = invocation.nodes if search.job is None else f"@job:{search.job}"
-        names = choose_nodes(world, wanted, invocation.exclude)
-        extra = choose_nodes(world, search.golden, None) if search.golden else ()
+        names = await select_nodes(world, wanted, invocation.exclude)
+        extra = await select_nodes(world, search.golden) if search.golden else ()
         names += tuple(name for name in extra if name not in names)
         runner = TorchRunner(world.transport, world.inventory.nodes, settings.ssh.fanout)
         order = RoundOrder(0, search.op, options.size_bytes, search.reps, (), _ALONE_S)
@@ -121,15 +121,15 @@ async def _over_ssh(
 async def _with_nccl_tests(
     invocation: Invocation, search: Search, options: BisectOptions
 ) -> AsyncIterator[Ready]:
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.search.group_runner_nccl_tests import nccl_tests_runner
-    from brctl.engine.sweeps.run_checks import choose_nodes
 
     settings = invocation.settings()
     runner = nccl_tests_runner(search.per_node, settings.scheduler, settings.ssh.fanout)
     async with open_world(settings) as world:
         wanted = invocation.nodes if search.job is None else f"@job:{search.job}"
-        names = choose_nodes(world, wanted, invocation.exclude)
+        names = await select_nodes(world, wanted, invocation.exclude)
         leaves = labelled_leaves(world.inventory, names)
         job = search.job or ""
         problem = _problem(search, names, leaves)

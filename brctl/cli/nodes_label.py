@@ -15,7 +15,7 @@ from brctl.model.runs.playbook import Json
 
 def label(
     ctx: typer.Context,
-    nodes: Annotated[str, typer.Argument(help="nodes, folded")],
+    nodes: Annotated[str, typer.Argument(help="nodes", metavar="NODES")],
     labels: Annotated[list[str], typer.Argument(help="k=v sets, k- takes back")],
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="plan only")] = False,
 ) -> None:
@@ -71,11 +71,11 @@ def read_labels(words: Iterable[str]) -> tuple[dict[str, str], list[str]]:
 async def _check(settings: Settings, nodes: str, keys: Sequence[str]) -> tuple[str, ...]:
     """The nodes meant, once it is sure that nobody else's label is among those keys."""
     from brctl.actions.node.label import PEOPLE
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
-    from brctl.engine.sweeps.run_checks import choose_nodes
 
     async with open_world(settings) as world:
-        names = choose_nodes(world, nodes, None)
+        names = await select_nodes(world, nodes)
         for key in keys:
             found = await world.backend.labels(names, key)
             theirs = {node: label for node, label in found.items() if label.owner != PEOPLE}

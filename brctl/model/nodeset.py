@@ -96,6 +96,19 @@ def expand(text: str, groups: GroupSource = _no_groups) -> tuple[str, ...]:
     return tuple(sorted(result, key=natural_key))
 
 
+def groups_in(text: str) -> tuple[str, ...]:
+    """Names of the groups a folded set asks for, without `@`.
+
+    Raises:
+        UsageError: The text is malformed.
+
+    Examples:
+        >>> groups_in("n[1-3],@rack:r1!@cordoned")
+        ('rack:r1', 'cordoned')
+    """
+    return tuple(term[1:] for _, term in _terms(text) if term.startswith("@"))
+
+
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts n2 before n10."""
     return tuple(

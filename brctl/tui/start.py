@@ -1,5 +1,6 @@
 """Open the terminal interface, or print one of its views and leave."""
 
+import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from brctl.library.config import Settings
 from brctl.library.strict_yaml import load_document
 from brctl.model.errors import ConfigError, did_you_mean
 from brctl.tui.address import Address
+from brctl.tui.session.engine_client import EngineClient, Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,26 @@ def run_tui(settings: Settings, request: ViewRequest) -> None:
 
 
 def print_once(settings: Settings, request: ViewRequest) -> str:
-    """A view as plain text, from what is on disk."""
+    """A view as plain text, from what is on disk; only a filter may ask the scheduler."""
     from brctl.tui.once import once_text
+    from brctl.tui.rows.filters import asks_scheduler
+    from brctl.tui.session.local_engine import LocalEngine
     from brctl.tui.session.state_reader import DiskStateReader
 
-    facts = DiskStateReader(settings).read()
+    reader = DiskStateReader(settings)
+    if asks_scheduler(request.filter):
+        placed = asyncio.run(_placement(LocalEngine(settings)))
+        reader.place(placed.cordons, placed.jobs, placed.guard)
     return once_text(
-        facts, request.address or Address(), width=_columns(), ascii_only=request.ascii_only
+        reader.read(), request.address or Address(), width=_columns(), ascii_only=request.ascii_only
     )
+
+
+async def _placement(engine: EngineClient) -> Placement:
+    try:
+        return await engine.placement()
+    finally:
+        await engine.close()
 
 
 def _columns() -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from brctl.model.exit_codes import ExitCode
+from brctl.model.selectors import SELECTOR_FORMS
 
 _EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.OK: "healthy; or done; or nothing to do",
@@ -24,11 +25,13 @@ _EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.TERMINATED: "stopped by SIGTERM; runs are resumable",
 }
 
-_SELECTORS = """\
+_SELECTORS_HEAD = """\
 NODES is a folded set, the same everywhere: gpu[001-008,017]  gpu[1-9/2]  a,b  @standby
-  ,  union    !  minus    &  and    ^  exclusive or     read from left to right
-  @all @active @standby @rack:NAME @leaf:NAME @job:NAME and the groups of the inventory
--x NODES is taken away last. A set that matches no node is an error (exit 64)."""
+  ,  union    !  minus    &  and    ^  exclusive or     read from left to right"""
+
+_SELECTORS_TAIL = """\
+-x NODES is taken away last. A set that matches no node is an error (exit 64), and so is a selector
+that cannot be answered now: no sweep yet, or the scheduler is silent (exit 69)."""
 
 _OUTPUT = """\
 stdout is data, stderr is talk; a pipe changes colour and progress, never the answer.
@@ -44,11 +47,18 @@ NO_COLOR         no colour                  XDG_CONFIG_HOME, XDG_STATE_HOME  as 
 Order: flags, environment, --config FILE, user file, /etc/brctl, built in.
 Guards merge by strictness; no file is read from the current directory on its own."""
 
+
+def _selectors() -> str:
+    width = max(map(len, SELECTOR_FORMS))
+    lines = [f"  {form:<{width}}  {meaning}" for form, meaning in SELECTOR_FORMS.items()]
+    return "\n".join([_SELECTORS_HEAD, *lines, _SELECTORS_TAIL])
+
+
 TOPICS: Mapping[str, str] = {
     "exit-codes": "\n".join(
         f"{int(code):>3}  {code.name:<12} {_EXIT_CODE_MEANINGS[code]}" for code in ExitCode
     ),
-    "selectors": _SELECTORS,
+    "selectors": _selectors(),
     "output": _OUTPUT,
     "environment": _ENVIRONMENT,
 }

@@ -18,6 +18,8 @@ from brctl.backends.contract import (
     labelled,
     unlabelled,
 )
+from brctl.engine.controller.selection import moment_for
+from brctl.inventory.select import select
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.config import SshSettings
 from brctl.library.guards import SiteGuards
@@ -37,7 +39,6 @@ from brctl.model.localisation import (
     Finding,
     GroupResult,
 )
-from brctl.model.nodeset import expand
 from brctl.model.runs.calendar import Calendar
 from brctl.model.sweeps.burnin import Burnin
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
@@ -228,6 +229,16 @@ class FileBackend:
         )
 
 
+@dataclass(frozen=True)
+class FakeCluster:
+    """See `brctl.engine.controller.selection.Cluster`."""
+
+    inventory: Inventory
+    jobs: Mapping[str, Job]
+    backend: FileBackend
+    state_dir: Path
+
+
 @dataclass
 class FakeGround:
     """The cluster of a WorldFile behind the engine's door; see `Ground`."""
@@ -360,12 +371,15 @@ class FakeGround:
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset(), frozenset()
 
-    def select(
-        self, text: str, groups: Mapping[str, Sequence[str]] | None = None
-    ) -> tuple[str, ...]:
+    async def select(self, text: str) -> tuple[str, ...]:
         """Everybody who is not in the job is known to be good."""
-        known = {"golden": STANDBYS, **(groups or {})}
-        return expand(text, lambda name: known[name])
+        inventory = replace(self.inventory, groups={"golden": STANDBYS})
+        moment = await moment_for(self.cluster(), text)
+        return select(inventory, text, moment=moment)
+
+    def cluster(self) -> FakeCluster:
+        """What selectors ask."""
+        return FakeCluster(self.inventory, {"demo": example_job()}, self.backend, self.state_dir)
 
     async def enlist_standby(self, node: str) -> str:
         if node in self.world.read()["dead"]:

@@ -2,15 +2,22 @@
 
 import pytest
 
-from brctl.inventory.select import select
-from brctl.model.errors import UsageError
+from brctl.inventory.select import Moment, MomentFact, facts_asked, jobs_asked, select
+from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.inventory import Inventory, Node, NodeRole
+from brctl.model.sweeps.sweep import Health
 
 NODES = {
     f"n{i}": Node(f"n{i}", "localhost", labels={"rack": f"r{i // 4}", "leaf": "L7"})
     for i in range(8)
 } | {"s1": Node("s1", "localhost", role=NodeRole.STANDBY)}
-FLEET = Inventory(NODES, {"golden": ("n1", "n2")})
+FLEET = Inventory(NODES, {"golden": ("n1", "n2"), "job:48213": ("n4",)})
+NOW = Moment(
+    jobs={"llm": ("n6", "n7")},
+    owners={"n0": {"brctl", "R-1", "ann"}, "n5": {"root"}, "elsewhere": {"root"}},
+    states={"n1": Health.CRITICAL, "n2": Health.UNKNOWN, "n3": Health.OK},
+    me="ann",
+)
 
 
 @pytest.mark.parametrize(
@@ -26,13 +33,21 @@ FLEET = Inventory(NODES, {"golden": ("n1", "n2")})
         ("@rack:r0&@golden", None, ("n1", "n2")),
         ("@job:llm", None, ("n6", "n7")),
         ("@all", "@leaf:L7", ("s1",)),
+        ("@job:48213", None, ("n4",)),
+        ("@cordoned", None, ("n0", "n5")),
+        ("@by:brctl", None, ("n0",)),
+        ("@by:R-1,@by:root", None, ("n0", "n5")),
+        ("@by:me", None, ("n0",)),
+        ("@state:crit", None, ("n1",)),
+        ("@state:unknown", None, ("n0", "n2", "n4", "n5", "n6", "n7", "s1")),
+        ("@state:not-swept", "@active", ("s1",)),
     ],
 )
 def test_groups_and_names_combine(
     include: str | None, exclude: str | None, expected: tuple[str, ...]
 ) -> None:
     """Exclude wins; the caller's groups count too."""
-    assert select(FLEET, include, exclude, {"job:llm": ("n6", "n7")}) == expected
+    assert select(FLEET, include, exclude, NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,3 +68,23 @@ def test_what_matches_nothing_is_an_error(include: str, exclude: str | None, pro
     with pytest.raises(UsageError) as error:
         select(FLEET, include, exclude)
     assert problem in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["@job:llm", "@cordoned", "@by:me", "n1,@state:crit"])
+def test_what_nobody_looked_up_is_an_error_and_no_empty_set(text: str) -> None:
+    """Silence is not an answer: not about where a job runs, and not about who cordoned what."""
+    with pytest.raises(UnavailableError):
+        select(FLEET, text)
+
+
+def test_a_state_that_does_not_exist_is_a_typing_error() -> None:
+    """`@state:critical` would match nothing for ever."""
+    with pytest.raises(UsageError, match="no such state"):
+        select(FLEET, "@state:critical", None, NOW)
+
+
+def test_a_text_asks_only_for_what_it_names() -> None:
+    """`-w n[1-4]` must ask no scheduler."""
+    assert facts_asked("n[1-4],@rack:r1", None) == frozenset()
+    assert facts_asked("@job:llm!n6", "@by:me") == {MomentFact.PLACEMENT, MomentFact.CORDONS}
+    assert jobs_asked("@job:llm!@job:b", None) == ("llm", "b")

@@ -60,14 +60,14 @@ def _stop_words(text: str) -> tuple[str, ...]:
 async def _run(invocation: Invocation, plan: "BurninPlan") -> None:
     from dataclasses import replace
 
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.sweeps.burnin import burn_in
-    from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.view.fleet.burnin import burnin_page
 
     settings = invocation.settings()
     async with open_world(settings) as world:
-        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        names = await select_nodes(world, invocation.nodes, invocation.exclude)
         burnin = await burn_in(world, replace(plan, nodes=names), lambda b: _say(invocation, b))
     invocation.finish(burnin_page(burnin, settings.context), settings.context)
 
@@ -120,13 +120,17 @@ def stop(
 
 
 @app.command()
-def results(ctx: typer.Context, node: Annotated[str, typer.Argument(help="node name")]) -> None:
+def results(
+    ctx: typer.Context, node: Annotated[str, typer.Argument(help="one node", metavar="NODE")]
+) -> None:
     """What every burn-in said of one node, newest first."""
+    from brctl.engine.controller.reach import names_of_the_past, only
     from brctl.engine.sweeps.burnin import history_of
     from brctl.engine.sweeps.burnin_store import load_all
     from brctl.view.fleet.burnin import results_page
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
+    node = only(node, asyncio.run(names_of_the_past(settings, node)))
     page = results_page(node, history_of(load_all(settings.state_dir), node))
     invocation.finish(page, settings.context)

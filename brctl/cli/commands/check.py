@@ -57,11 +57,11 @@ def run(
     beside: Annotated[bool, typer.Option("--beside-job", help="load nodes with ranks")] = False,
 ) -> None:
     """Run checks of any level on nodes now; above 1 only on nodes no job runs on."""
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.sweeps.run_checks import (
         Question,
         choose_checks,
-        choose_nodes,
         refuse_heavy_on_busy,
         sweep_nodes,
     )
@@ -72,7 +72,7 @@ def run(
 
     async def ask() -> None:
         async with open_world(settings) as world:
-            names = choose_nodes(world, invocation.nodes, invocation.exclude)
+            names = await select_nodes(world, invocation.nodes, invocation.exclude)
             about = world.job(job) if job else next(iter(world.jobs.values()), None)
             question = Question(level, pattern, job=about)
             asked = choose_checks(world.checks, question)

@@ -14,15 +14,15 @@ from brctl.cli.running import (
     open_ground,
     run_playbook,
 )
+from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import open_world
-from brctl.engine.sweeps.run_checks import choose_nodes
 from brctl.library.config import Settings
 from brctl.model.errors import UsageError
 from brctl.model.runs.playbook import Json
 
 app = new_app()
 
-Nodes = Annotated[str, typer.Argument(help="nodes, folded")]
+Nodes = Annotated[str, typer.Argument(help="nodes", metavar="NODES")]
 Message = Annotated[str, typer.Option("-m", "--message", help="why, for the people after you")]
 DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="plan only")]
 Typed = Annotated[str | None, typer.Option("--confirm", help='what to type, e.g. "swap 1"')]
@@ -85,7 +85,7 @@ async def _job_on(settings: Settings, nodes: str) -> str:
     async with open_ground(settings) as ground:
         jobs = await ground.jobs()
     async with open_world(settings) as world:
-        names = set(choose_nodes(world, nodes, None))
+        names = set(await select_nodes(world, nodes))
     carrying = [job.name for job in jobs if names & set(job.nodes)]
     if len(carrying) != 1:
         found = ", ".join(carrying) or "no job"
@@ -95,7 +95,7 @@ async def _job_on(settings: Settings, nodes: str) -> str:
 
 async def _expand(settings: Settings, nodes: str) -> list[str]:
     async with open_world(settings) as world:
-        return list(choose_nodes(world, nodes, None))
+        return list(await select_nodes(world, nodes))
 
 
 def _run(

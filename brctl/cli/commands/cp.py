@@ -29,7 +29,13 @@ def cp(
         put_command,
         save_answer,
     )
-    from brctl.engine.controller.reach import Gathered, choose, refuse_when_readonly, run_on_nodes
+    from brctl.engine.controller.reach import (
+        Gathered,
+        choose,
+        must_name,
+        refuse_when_readonly,
+        run_on_nodes,
+    )
     from brctl.model.exit_codes import ExitCode
     from brctl.model.units import parse_duration_s
     from brctl.view.gathered import gathered_page
@@ -37,7 +43,8 @@ def cp(
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     deadline_s = typed("--deadline", deadline, parse_duration_s)
-    chosen = choose(settings, invocation.nodes, invocation.exclude)
+    wanted = must_name(invocation.nodes)
+    chosen = asyncio.run(choose(settings, wanted, invocation.exclude))
     if get:
         command = get_command(source, deadline_s)
     else:

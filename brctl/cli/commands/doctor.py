@@ -1,5 +1,7 @@
 """`brctl doctor [ssh]`: can this controller work at all, and what is in the way."""
 
+import asyncio
+
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
@@ -24,13 +26,11 @@ def doctor(ctx: typer.Context) -> None:
 def ssh(ctx: typer.Context) -> None:
     """Say which transport each node gets and why, and whose host key is known; reach none."""
     from brctl.engine.controller.doctor_ssh import ssh_routes
-    from brctl.inventory.load import load_inventory
-    from brctl.inventory.select import select
+    from brctl.engine.controller.reach import choose
     from brctl.view.doctor_ssh import doctor_ssh_page
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    inventory = load_inventory(settings)
-    names = select(inventory, invocation.nodes, invocation.exclude)
-    routes, files = ssh_routes(settings, inventory, names)
+    chosen = asyncio.run(choose(settings, invocation.nodes, invocation.exclude))
+    routes, files = ssh_routes(settings, chosen.inventory, chosen.names)
     invocation.finish(doctor_ssh_page(routes, files), settings.context)

@@ -18,10 +18,10 @@ def diagnose(
     level: Annotated[int, typer.Option("--level", min=1, max=4, help="1 disturbs nothing")] = 1,
 ) -> None:
     """Find what is wrong; exit 0 nothing, 1 low confidence, 2 fault found, 3 cannot tell."""
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.incidents.notify_verdicts import notify_diagnosis
     from brctl.engine.job.diagnose import diagnose as run_diagnosis
-    from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.view.verdict import diagnosis_page
 
     invocation: Invocation = ctx.obj
@@ -34,7 +34,7 @@ def diagnose(
             if about is not None and not chosen:
                 names = about.nodes
             else:
-                names = choose_nodes(world, invocation.nodes, invocation.exclude)
+                names = await select_nodes(world, invocation.nodes, invocation.exclude)
             found = await run_diagnosis(world, about, names, level=level)
             await notify_diagnosis(world, found, say)
         page = diagnosis_page(found.verdicts, found.status, names, found.sweep.seconds)

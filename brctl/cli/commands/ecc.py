@@ -25,14 +25,14 @@ def pending(ctx: typer.Context) -> None:
 
 
 async def _ask(invocation: Invocation, *, only_pending: bool) -> None:
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.sweeps.ecc import read_ecc
-    from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.view.fleet.ecc import ecc_page
 
     settings = invocation.settings()
     async with open_world(settings) as world:
-        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        names = await select_nodes(world, invocation.nodes, invocation.exclude)
         rows, gaps = await read_ecc(world, names)
     invocation.finish(ecc_page(rows, gaps, only_pending=only_pending), settings.context)
 
@@ -40,7 +40,7 @@ async def _ask(invocation: Invocation, *, only_pending: bool) -> None:
 @app.command()
 def history(
     ctx: typer.Context,
-    node: Annotated[str, typer.Argument(help="node name")],
+    node: Annotated[str, typer.Argument(help="one node", metavar="NODE")],
     gpu: Annotated[int | None, typer.Option("--gpu", help="only this index")] = None,
     since: Annotated[str, typer.Option("--since", help="30d")] = "30d",
 ) -> None:
@@ -49,6 +49,7 @@ def history(
 
 
 async def _history(invocation: Invocation, node: str, gpu: int | None, since: str) -> None:
+    from brctl.engine.controller.reach import names_of_the_past, only
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.sweeps.ecc import ecc_history
     from brctl.model.units import parse_duration_s
@@ -57,5 +58,6 @@ async def _history(invocation: Invocation, node: str, gpu: int | None, since: st
     back = timedelta(seconds=typed("--since", since, parse_duration_s))
     settings = invocation.settings()
     async with open_world(settings) as world:
+        node = only(node, await names_of_the_past(settings, node))
         found = ecc_history(world, node, gpu, world.now() - back)
     invocation.finish(ecc_history_page(node, found), settings.context)

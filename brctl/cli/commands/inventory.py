@@ -1,5 +1,6 @@
 """`brctl inventory show|validate|sources|trust`: who is there, and who said so."""
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,16 +22,17 @@ def show(
     origin: Annotated[bool, typer.Option("--origin", help="which source said what")] = False,
 ) -> None:
     """Show the nodes and groups of the context; no node is asked."""
+    from brctl.engine.controller.reach import choose
     from brctl.inventory.facts import build_inventory
     from brctl.inventory.load import load_sources
-    from brctl.inventory.select import select
     from brctl.view.fleet.inventory import inventory_page
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     sources = load_sources(settings)
     inventory = build_inventory(sources)
-    names = select(inventory, invocation.nodes, invocation.exclude)
+    chosen = choose(settings, invocation.nodes, invocation.exclude, inventory)
+    names = asyncio.run(chosen).names
     origins = _origins(sources) if origin else None
     invocation.finish(inventory_page(inventory, names, origins), settings.context)
 
@@ -78,15 +80,14 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", help="add the new keys to known_hosts")] = False,
 ) -> None:
     """Show the host keys of nodes; with --yes keep the new ones. A changed key is never kept."""
-    import asyncio
-
-    from brctl.engine.controller.reach import choose
+    from brctl.engine.controller.reach import choose, must_name
     from brctl.engine.controller.trust import add_lines, known_hosts_file, look_at_keys
     from brctl.view.host_keys import host_keys_page
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    chosen = choose(settings, invocation.nodes, invocation.exclude)
+    wanted = must_name(invocation.nodes)
+    chosen = asyncio.run(choose(settings, wanted, invocation.exclude))
     shown = asyncio.run(look_at_keys(settings, chosen))
     rows = [(key.node, key.state.value, key.kind, key.fingerprint, key.detail) for key in shown]
     lines = [key.line for key in shown if key.state.value == "new"]

@@ -1,5 +1,6 @@
 """`brctl lab`: the embedded cluster, to practise on and to test with."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -8,14 +9,14 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.lab_demo import demo
-from brctl.library.config import lab_dir
+from brctl.library.config import lab_dir, load_settings
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.view.notices.page import Page
 from brctl.view.text import columns
 
 if TYPE_CHECKING:
-    from brctl.lab.cluster import LabStatus, NodeStatus
+    from brctl.lab.cluster import Lab, LabStatus, NodeStatus
 
 app = new_app()
 app.command()(demo)
@@ -45,17 +46,27 @@ def up(
 def break_(
     ctx: typer.Context,
     fault: Annotated[str, typer.Argument(help="`brctl lab faults` lists them")],
-    node: Annotated[str, typer.Argument(help="the node to break")],
+    node: Annotated[str, typer.Argument(help="the node to break", metavar="NODE")],
     gpu: Annotated[int | None, typer.Option("--gpu", help="GPU slot, for GPU faults")] = None,
 ) -> None:
     """Break a node, live; `lab heal` undoes it."""
+    from brctl.engine.controller.reach import only
     from brctl.lab.cluster import load
 
     invocation: Invocation = ctx.obj
-    broken = load(lab_dir(invocation.environ)).break_node(fault, node, gpu=gpu)
+    lab = load(lab_dir(invocation.environ))
+    broken = lab.break_node(fault, only(node, _nodes(lab, node)), gpu=gpu)
     body = {"fault": asdict(broken)}
     page = Page("LabFault", body, broken.say, next=("brctl --context lab dx", "brctl lab heal"))
     invocation.finish(page, "lab")
+
+
+def _nodes(lab: "Lab", text: str) -> tuple[str, ...]:
+    """The nodes a text means in the lab, whichever context the person works in."""
+    from brctl.engine.controller.reach import choose
+
+    settings = load_settings({}, config=lab.paths.config)
+    return asyncio.run(choose(settings, text, None)).names
 
 
 @app.command()
@@ -81,13 +92,15 @@ def faults(ctx: typer.Context) -> None:
 @app.command()
 def heal(
     ctx: typer.Context,
-    node: Annotated[str | None, typer.Argument(help="only this node")] = None,
+    node: Annotated[str | None, typer.Argument(help="only these nodes", metavar="NODES")] = None,
 ) -> None:
     """Undo faults; a node without power boots again."""
     from brctl.lab.cluster import load
 
     invocation: Invocation = ctx.obj
-    healed = load(lab_dir(invocation.environ)).heal(node)
+    lab = load(lab_dir(invocation.environ))
+    names = _nodes(lab, node) if node is not None else (None,)
+    healed = tuple(sorted({healed for name in names for healed in lab.heal(name)}))
     text = f"healed {fold(healed)}" if healed else "nothing was broken"
     page = Page("LabHealed", {"nodes": list(healed)}, text, names=healed)
     invocation.finish(page, "lab")

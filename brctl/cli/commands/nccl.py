@@ -62,7 +62,9 @@ def bisect(
     bar: Annotated[
         float, typer.Option("--bar", min=0.1, max=0.999, help="share of the usual bandwidth")
     ] = 0.92,
-    golden: Annotated[str, typer.Option("--golden", help="nodes to test against first")] = "",
+    golden: Annotated[
+        str, typer.Option("--golden", help="nodes to test against first", metavar="NODES")
+    ] = "",
     by: Annotated[str, typer.Option("--by", help="node, gpu or rail")] = "node",
     per_node: Annotated[int, typer.Option("--per-node", min=1, help="GPUs or rails a node")] = 8,
     leaf: Annotated[Path | None, typer.Option("--leaf", help="CSV: node,leaf")] = None,

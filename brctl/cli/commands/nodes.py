@@ -78,15 +78,15 @@ class _Chosen:
 
 
 async def _list(invocation: Invocation, chosen: _Chosen) -> None:
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
-    from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.engine.sweeps.survey import survey
     from brctl.view.fleet.nodes import nodes_page
     from brctl.view.fleet.nodes_table import read_table
 
     settings = invocation.settings()
     async with open_world(settings) as world:
-        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        names = await select_nodes(world, invocation.nodes, invocation.exclude)
         labels = {label for node in world.inventory.nodes.values() for label in node.labels}
         table = read_table(chosen.columns, chosen.sort, labels)
         known = await survey(world, names)
@@ -110,7 +110,7 @@ app.command("label")(label)
 @app.command("show")
 def show(
     ctx: typer.Context,
-    node: Annotated[str, typer.Argument(help="node name")],
+    node: Annotated[str, typer.Argument(help="one node", metavar="NODE")],
     history: Annotated[str | None, typer.Option("--history", help="what changed: 7d")] = None,
 ) -> None:
     """Show one node: facts, what stands against it, what is not known, what changed."""
@@ -129,12 +129,13 @@ async def _show(invocation: Invocation, node: str, history: str | None) -> None:
 
 
 async def _node_page(world: "World", node: str, back_s: float | None) -> "Page":
+    from brctl.engine.controller.reach import only
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.sweeps.history import SweepHistory
     from brctl.engine.sweeps.survey import survey
     from brctl.view.fleet.node import node_page
 
-    if node not in world.inventory.nodes:
-        raise UsageError(f"no node `{node}`; {did_you_mean(node, world.inventory.nodes)}")
+    node = only(node, await select_nodes(world, node))
     (line,) = known_lines(await survey(world, [node]))
     if back_s is None:
         return node_page(line, None, world.now())
@@ -146,15 +147,17 @@ async def _node_page(world: "World", node: str, back_s: float | None) -> "Page":
 @app.command("diff")
 def diff(
     ctx: typer.Context,
-    nodes: Annotated[str | None, typer.Argument(help="node set; default -w, or all")] = None,
+    nodes: Annotated[
+        str | None, typer.Argument(help="nodes; default -w, or all", metavar="NODES")
+    ] = None,
 ) -> None:
     """Say who is different from the majority, and in what; exit 1 when someone is."""
     asyncio.run(_diff(ctx.obj, nodes))
 
 
 async def _diff(invocation: Invocation, nodes: str | None) -> None:
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
-    from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.engine.sweeps.survey import survey
     from brctl.sweep.differences import compare_nodes
     from brctl.view.fleet.differences import differences_page
@@ -164,7 +167,7 @@ async def _diff(invocation: Invocation, nodes: str | None) -> None:
         raise UsageError("name the nodes once: as an argument or with -w")
     settings = invocation.settings()
     async with open_world(settings) as world:
-        names = choose_nodes(world, nodes or invocation.nodes, invocation.exclude)
+        names = await select_nodes(world, nodes or invocation.nodes, invocation.exclude)
         known = await survey(world, names)
     reports = [known.health[name].report for name in names if name in known.health]
     never = [(name, "not swept") for name in names if name not in known.health]

@@ -27,6 +27,7 @@ from brctl.cli.running import (
     run_playbook,
 )
 from brctl.engine.controller.people import person
+from brctl.engine.controller.reach import names_of_the_past
 from brctl.engine.incidents.verdict_store import load
 from brctl.engine.runs import remediate
 from brctl.engine.runs.run_files import load_inputs, load_request
@@ -269,14 +270,17 @@ def abort(ctx: typer.Context, run: Run) -> None:
 @app.command()
 def history(
     ctx: typer.Context,
-    node: Annotated[str | None, typer.Option("--node", help="runs about this node")] = None,
+    node: Annotated[
+        str | None, typer.Option("--node", help="runs about these nodes", metavar="NODES")
+    ] = None,
     by: Annotated[str | None, typer.Option("--by", help="runs of this person")] = None,
 ) -> None:
     """List runs, newest first."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     rows = []
-    for found in remediate.history(settings.state_dir, node, by):
+    nodes = asyncio.run(names_of_the_past(settings, node)) if node else None
+    for found in remediate.history(settings.state_dir, nodes, by):
         inputs, began_at = load_inputs(found.run_dir), found.began_at
         rows.append(
             {

@@ -28,16 +28,16 @@ def flappers(
 
 
 async def _flappers(invocation: Invocation, since: str, least: int) -> None:
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.sweeps.history import SweepHistory
-    from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.model.units import parse_duration_s
     from brctl.view.fleet.flappers import flappers_page
 
     back = timedelta(seconds=typed("--since", since, parse_duration_s))
     settings = invocation.settings()
     async with open_world(settings) as world:
-        chosen = set(choose_nodes(world, invocation.nodes, invocation.exclude))
+        chosen = set(await select_nodes(world, invocation.nodes, invocation.exclude))
         history, since_at = SweepHistory(world.state_dir), world.now() - back
         found = [row for row in history.flappers(since_at, least) if row[0] in chosen]
         sweeps = history.sweeps_since(since_at)
@@ -55,9 +55,9 @@ def fleet(
 
 async def _fleet(invocation: Invocation, since: str) -> None:
     from brctl.cli.survey_lines import known_lines
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.sweeps.fleet_report import fleet_facts
-    from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.engine.sweeps.survey import survey
     from brctl.model.units import parse_duration_s
     from brctl.view.fleet.report import fleet_page
@@ -65,7 +65,7 @@ async def _fleet(invocation: Invocation, since: str) -> None:
     back = timedelta(seconds=typed("--since", since, parse_duration_s))
     settings = invocation.settings()
     async with open_world(settings) as world:
-        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        names = await select_nodes(world, invocation.nodes, invocation.exclude)
         known = await survey(world, names)
         facts = fleet_facts(world, known, back)
         page = fleet_page(known_lines(known), facts, known.age_s, world.now(), since)

@@ -22,7 +22,13 @@ def run(
     limit: Annotated[str, typer.Option("--limit", help="output kept per node")] = "1M",
 ) -> None:
     """Run a command on nodes; their shell reads the words, as with ssh. Exit 3: some are silent."""
-    from brctl.engine.controller.reach import Gathered, choose, refuse_when_readonly, run_on_nodes
+    from brctl.engine.controller.reach import (
+        Gathered,
+        choose,
+        must_name,
+        refuse_when_readonly,
+        run_on_nodes,
+    )
     from brctl.model.answer import Command
     from brctl.model.exit_codes import ExitCode
     from brctl.model.units import parse_duration_s, parse_size_bytes
@@ -36,7 +42,8 @@ def run(
         deadline_s=typed("--deadline", deadline, parse_duration_s),
         output_limit_bytes=typed("--limit", limit, parse_size_bytes),
     )
-    chosen = choose(settings, invocation.nodes, invocation.exclude)
+    wanted = must_name(invocation.nodes)
+    chosen = asyncio.run(choose(settings, wanted, invocation.exclude))
     gathered = Gathered(chosen.names)
     interrupted = False
     try:

@@ -1,5 +1,6 @@
 """`brctl ssh NODE`: a shell on one node, with the address, user and keys the inventory says."""
 
+import asyncio
 from typing import Annotated
 
 import typer
@@ -12,18 +13,18 @@ app = new_app()
 @app.command()
 def ssh(
     ctx: typer.Context,
-    node: Annotated[str, typer.Argument(help="one node of the inventory")],
+    node: Annotated[str, typer.Argument(help="one node", metavar="NODE")],
 ) -> None:
     """Open a shell on a node; `exit` or Ctrl-D comes back."""
-    from brctl.engine.controller.reach import refuse_when_readonly
-    from brctl.engine.controller.shell import exec_openssh, needs_openssh, one_node, shell_on
+    from brctl.engine.controller.reach import choose_one, refuse_when_readonly
+    from brctl.engine.controller.shell import exec_openssh, needs_openssh, shell_on
     from brctl.model.answer import Outcome
     from brctl.model.exit_codes import ExitCode
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     refuse_when_readonly(settings, "a shell")
-    chosen = one_node(settings, node)
+    chosen = asyncio.run(choose_one(settings, node))
     if needs_openssh(settings, chosen):
         exec_openssh(settings, chosen)
     if shell_on(settings, chosen) is not Outcome.ANSWERED:

@@ -28,10 +28,10 @@ def dump(
     every: Annotated[str, typer.Option("--every", help="time between rounds")] = "10s",
 ) -> None:
     """Capture stacks with py-spy over SSH, keep them, and show who differs."""
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.job.stack_store import new_folder
     from brctl.engine.job.stacks import analyse_folder, capture_rounds
-    from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.view.job.stacks import stacks_page
 
     invocation: Invocation = ctx.obj
@@ -41,7 +41,7 @@ def dump(
     async def run() -> None:
         async with open_world(settings) as world:
             chosen = world.job(job)
-            nodes = choose_nodes(world, invocation.nodes, invocation.exclude)
+            nodes = await select_nodes(world, invocation.nodes, invocation.exclude)
             folder = new_folder(world.state_dir, chosen.name, world.now())
             await capture_rounds(world, chosen, folder, times=times, every_s=every_s, nodes=nodes)
         invocation.note(f"stacks kept in {folder}")

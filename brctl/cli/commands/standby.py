@@ -11,6 +11,7 @@ from brctl.actions.standby.acquire import free_standbys
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.running import refuse_readonly
 from brctl.cli.typed import typed
+from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import World, open_world
 from brctl.engine.runs.context import WorldGround
 from brctl.engine.runs.run_site import RunSite
@@ -19,7 +20,6 @@ from brctl.engine.standby import pool as standby_pool
 from brctl.engine.standby.care import unpark_standbys
 from brctl.engine.standby.pool import Pool, load_pool, save_pool
 from brctl.engine.standby.report import standby_rows
-from brctl.engine.sweeps.run_checks import choose_nodes
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Json
@@ -30,8 +30,10 @@ from brctl.view.notices.page import Page
 
 app = new_app()
 
-Nodes = Annotated[str, typer.Argument(help="nodes, folded")]
-SomeNodes = Annotated[str | None, typer.Argument(help="nodes; default the whole pool")]
+Nodes = Annotated[str, typer.Argument(help="nodes", metavar="NODES")]
+SomeNodes = Annotated[
+    str | None, typer.Argument(help="nodes; default the whole pool", metavar="NODES")
+]
 Cron = Annotated[bool, typer.Option("--cron", help="say nothing when all is well")]
 Change = Callable[[World, Pool, Sequence[str]], Awaitable[Pool]]
 
@@ -115,7 +117,7 @@ def _change(
         async with open_world(settings) as world:
             pool = load_pool(settings.state_dir, settings.context)
             everybody = tuple(dict.fromkeys([*pool.members(world.inventory), *pool.parked()]))
-            names = choose_nodes(world, nodes, None) if nodes else everybody
+            names = await select_nodes(world, nodes) if nodes else everybody
             after = await change(world, pool, names)
             save_pool(settings.state_dir, settings.context, after)
             rows = await standby_rows(world, after)

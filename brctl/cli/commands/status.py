@@ -13,9 +13,9 @@ app = new_app()
 @app.command()
 def status(ctx: typer.Context) -> None:
     """Show what is known; no node is asked."""
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.incidents.verdict_store import open_verdicts
-    from brctl.engine.sweeps.run_checks import choose_nodes
     from brctl.engine.sweeps.survey import survey
     from brctl.view.fleet.nodes import status_page
 
@@ -24,7 +24,7 @@ def status(ctx: typer.Context) -> None:
 
     async def run() -> None:
         async with open_world(settings) as world:
-            names = choose_nodes(world, invocation.nodes, invocation.exclude)
+            names = await select_nodes(world, invocation.nodes, invocation.exclude)
             known = await survey(world, names)
             jobs = {job.name: len(job.nodes) for job in world.jobs.values()}
         verdicts = [stored.verdict for stored in open_verdicts(settings.state_dir)]

@@ -109,14 +109,15 @@ def _nagios_failure(error: BrctlError) -> None:
 
 async def _run(request: _Request, wait_s: float) -> None:
     from brctl.engine.controller.name_cache import write_names
+    from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.sweeps.cycle import record_sweep
-    from brctl.engine.sweeps.run_checks import choose_nodes, refuse_heavy_on_busy, sweep_nodes
+    from brctl.engine.sweeps.run_checks import refuse_heavy_on_busy, sweep_nodes
 
     await asyncio.sleep(wait_s)
     invocation = request.invocation
     async with open_world(invocation.settings()) as world:
-        names = choose_nodes(world, invocation.nodes, invocation.exclude)
+        names = await select_nodes(world, invocation.nodes, invocation.exclude)
         about = world.job(request.job) if request.job is not None else None
         question = replace(request.question, job=about)
         if not request.beside_job:

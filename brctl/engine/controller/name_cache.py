@@ -6,6 +6,7 @@ from pathlib import Path
 
 from brctl.engine.controller.wiring import World
 from brctl.engine.incidents.verdict_store import load_all
+from brctl.inventory.select import known_groups
 from brctl.library.config import user_cache_dir
 from brctl.library.durable_files import write_atomic
 from brctl.library.shipped import shipped_dir
@@ -18,7 +19,7 @@ def write_names(world: World) -> Path | None:
     playbooks = [shipped_dir("playbooks"), *(d / "playbooks" for d in world.settings.library_dirs)]
     names = {
         "nodes": list(world.inventory.nodes),
-        "groups": [f"@{name}" for name in ("all", "active", "standby", *world.inventory.groups)],
+        "groups": [f"@{name}" for name in known_groups(world.inventory, world.jobs)],
         "jobs": sorted(world.jobs),
         "checks": sorted(world.checks),
         "playbooks": sorted({path.stem for folder in playbooks for path in folder.glob("*.yaml")}),

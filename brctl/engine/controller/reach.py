@@ -1,19 +1,26 @@
 """Nodes and a way to them, for commands that ask no check: lighter than opening the whole world."""
 
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
 
+from brctl.backends.contract import Backend
+from brctl.engine.controller.late_transport import LateTransport
+from brctl.engine.controller.selection import moment_for, select_nodes
 from brctl.fanout.choose import open_transport
 from brctl.fanout.gather import gather
 from brctl.inventory.load import load_inventory
-from brctl.inventory.select import select
+from brctl.inventory.select import names_in
 from brctl.library.config import Settings
 from brctl.library.jobs import load_jobs
 from brctl.model.answer import Answer, Command
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.inventory import Inventory, Node
+from brctl.model.jobs.job import Job
 
+T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Told how many nodes have answered, of how many."""
 
@@ -43,18 +50,88 @@ class Chosen:
         return tuple(node.name for node in self.nodes)
 
 
-def choose(settings: Settings, include: str | None, exclude: str | None) -> Chosen:
-    """The nodes a command line names; without `-w` none is meant.
+class LateCluster:
+    """Inventory and jobs of a context; its scheduler is opened by the selector that asks it."""
+
+    def __init__(self, settings: Settings, inventory: Inventory | None = None) -> None:
+        self._settings = settings
+        self.inventory = inventory or load_inventory(settings)
+        self.state_dir = settings.state_dir
+
+    @cached_property
+    def jobs(self) -> Mapping[str, Job]:
+        return load_jobs(self._settings.jobs)
+
+    @cached_property
+    def backend(self) -> Backend:
+        from brctl.backends.open import open_backend
+
+        return open_backend(self._settings, self.transport, self.inventory)
+
+    @cached_property
+    def transport(self) -> LateTransport:
+        return LateTransport(self._settings.ssh, self.inventory.nodes)
+
+
+@asynccontextmanager
+async def late_cluster(
+    settings: Settings, inventory: Inventory | None = None
+) -> AsyncIterator[LateCluster]:
+    """What selectors ask, for one command."""
+    cluster = LateCluster(settings, inventory)
+    try:
+        yield cluster
+    finally:
+        await cluster.transport.close()
+
+
+async def choose(
+    settings: Settings,
+    include: str | None,
+    exclude: str | None,
+    inventory: Inventory | None = None,
+) -> Chosen:
+    """The nodes a command line means; all of them without `-w`. An inventory may be at hand."""
+    async with late_cluster(settings, inventory) as cluster:
+        names = await select_nodes(cluster, include, exclude)
+    return Chosen(cluster.inventory.pick(names), cluster.inventory)
+
+
+async def names_of_the_past(settings: Settings, text: str) -> tuple[str, ...]:
+    """What a text means where records are looked up: a node may have left the inventory since."""
+    async with late_cluster(settings) as cluster:
+        return names_in(cluster.inventory, text, await moment_for(cluster, text))
+
+
+def must_name(include: str | None) -> str:
+    """What `-w` says.
 
     Raises:
-        UsageError: `-w` is missing: a command on every node must be asked for by name.
+        UsageError: It is missing: a command on every node must be asked for by name.
     """
     if include is None:
         raise UsageError("on which nodes? give -w NODES", hint="-w @all means every node")
-    inventory = load_inventory(settings)
-    jobs = load_jobs(settings.jobs)
-    groups = {f"job:{name}": job.nodes for name, job in jobs.items()}
-    return Chosen(inventory.pick(select(inventory, include, exclude, groups)), inventory)
+    return include
+
+
+async def choose_one(settings: Settings, text: str) -> Node:
+    """The one node a text means.
+
+    Raises:
+        UsageError: It means several.
+    """
+    return only(text, (await choose(settings, text, None)).nodes)
+
+
+def only(text: str, found: Sequence[T]) -> T:
+    """The one thing a text means.
+
+    Raises:
+        UsageError: It means several, or none.
+    """
+    if len(found) != 1:
+        raise UsageError(f"{text}: means {len(found)} nodes; name one")
+    return found[0]
 
 
 def refuse_when_readonly(settings: Settings, what: str) -> None:

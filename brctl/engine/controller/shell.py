@@ -5,27 +5,12 @@ import shutil
 import sys
 
 from brctl.fanout.ssh_config import load_ssh_config, why_openssh
-from brctl.inventory.load import load_inventory
-from brctl.inventory.select import select
 from brctl.library.config import Settings
 from brctl.model.answer import Outcome
-from brctl.model.errors import DeniedError, UnavailableError, UsageError
+from brctl.model.errors import DeniedError, UnavailableError
 from brctl.model.inventory import Node
 
 _DENIED = (Outcome.AUTHENTICATION_FAILED, Outcome.HOST_KEY_MISMATCH)
-
-
-def one_node(settings: Settings, text: str) -> Node:
-    """The one node a name means.
-
-    Raises:
-        UsageError: There is no such node, or the text means several.
-    """
-    inventory = load_inventory(settings)
-    names = select(inventory, text)
-    if len(names) != 1:
-        raise UsageError(f"{text}: means {len(names)} nodes; a shell opens on one")
-    return inventory.nodes[names[0]]
 
 
 def shell_on(settings: Settings, node: Node) -> Outcome:

@@ -11,19 +11,18 @@ from pathlib import Path
 from brctl.backends.contract import Backend
 from brctl.backends.open import open_backend
 from brctl.engine.controller.clock import now
+from brctl.engine.controller.late_transport import LateTransport
 from brctl.evidence.baseline import Baseline
-from brctl.fanout.choose import open_transport
-from brctl.fanout.contract import Expecting, Transport
+from brctl.fanout.contract import Transport
 from brctl.inventory.load import load_inventory
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.baselines import load_baseline
 from brctl.library.checks import load_checks
-from brctl.library.config import Settings, SshSettings
+from brctl.library.config import Settings
 from brctl.library.jobs import load_job
 from brctl.library.shipped import shipped_dir
-from brctl.model.answer import Answer, Command
 from brctl.model.errors import UsageError, did_you_mean
-from brctl.model.inventory import Inventory, Node
+from brctl.model.inventory import Inventory
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.check import Check
 
@@ -94,33 +93,3 @@ async def open_world(settings: Settings) -> AsyncIterator[World]:
 def _with_code(settings: Settings, job: Job) -> Job:
     ledger = CodeLedger(ledger_dir(settings.state_dir, settings.context, job.name))
     return with_code(job, ledger)
-
-
-class LateTransport:
-    """The configured transport, opened by the first command that reaches a node.
-
-    `brctl ls` and the status screen reach none, and importing an SSH library costs more than all
-    the rest they do.
-    """
-
-    def __init__(self, ssh: SshSettings, nodes: Mapping[str, Node]) -> None:
-        self._ssh = ssh
-        self._nodes = nodes
-        self._opened: Transport | None = None
-
-    def expect(self, count: int) -> None:
-        transport = self._open()
-        if isinstance(transport, Expecting):
-            transport.expect(count)
-
-    async def run(self, node: Node, command: Command) -> Answer:
-        return await self._open().run(node, command)
-
-    async def close(self) -> None:
-        if self._opened is not None:
-            await self._opened.close()
-
-    def _open(self) -> Transport:
-        if self._opened is None:
-            self._opened = open_transport(self._ssh, nodes=self._nodes)
-        return self._opened

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from brctl.backends.contract import Backend
 from brctl.engine.controller.people import groups_of
+from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import World
 from brctl.engine.incidents.verdict_store import load
 from brctl.engine.job.diagnose import still_true
@@ -22,7 +23,7 @@ from brctl.engine.standby.pool import remove as remove_standbys
 from brctl.engine.sweeps.burnin import BurninPlan, burn_in
 from brctl.engine.sweeps.node_states import ailing_nodes
 from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
-from brctl.engine.sweeps.run_checks import Question, choose_nodes, judge
+from brctl.engine.sweeps.run_checks import Question, judge
 from brctl.evidence.job import RANKS_CHECK, read_job
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.calendars import load_calendar
@@ -99,9 +100,7 @@ class Ground(Protocol):
 
     async def progress(self, job: Job) -> JobStatus: ...
 
-    def select(
-        self, text: str, groups: Mapping[str, Sequence[str]] | None = None
-    ) -> tuple[str, ...]: ...
+    async def select(self, text: str) -> tuple[str, ...]: ...
 
     async def enlist_standby(self, node: str) -> str: ...
 
@@ -223,10 +222,8 @@ class WorldGround:
     async def progress(self, job: Job) -> JobStatus:
         return read_job(job, await self._sweep(job.nodes, (RANKS_CHECK,), job, {}))
 
-    def select(
-        self, text: str, groups: Mapping[str, Sequence[str]] | None = None
-    ) -> tuple[str, ...]:
-        return choose_nodes(self._world, text, None, groups)
+    async def select(self, text: str) -> tuple[str, ...]:
+        return await select_nodes(self._world, text)
 
     async def enlist_standby(self, node: str) -> str:
         busy = {name: job.name for job in await self.jobs() for name in job.nodes}

@@ -155,7 +155,7 @@ async def resolve_inputs(
             values[name] = [] if spec.type is InputType.NODESET else ""
             continue
         if spec.type is InputType.NODESET and isinstance(value, str) and "@" in value:
-            value = list(ground.select(value, await _cordon_groups(ground)))
+            value = list(await ground.select(value))
         try:
             values[name] = read_input(spec, value)
         except ValueError as exc:
@@ -183,15 +183,6 @@ async def _job_on(ground: Ground, name: str, nodes: Sequence[str]) -> str:
         hint = f"one after the other: --set {name}={min(found)}"
         raise UsageError(f"several jobs run on these nodes: {said}", hint=hint)
     return next(iter(found), "")
-
-
-async def _cordon_groups(ground: Ground) -> dict[str, list[str]]:
-    """`@cordoned`, and `@by:brctl`, `@by:ann` for whose cordons they are."""
-    cordons = await ground.backend.cordons()
-    groups: dict[str, list[str]] = {"cordoned": list(cordons), "by:brctl": []}
-    for name, cordon in cordons.items():
-        groups.setdefault(f"by:{cordon.owner.partition(':')[0]}", []).append(name)
-    return groups
 
 
 async def _job_of(ground: Ground, playbook: Playbook, values: Mapping[str, Json]) -> Job | None:

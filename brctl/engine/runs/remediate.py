@@ -5,7 +5,7 @@ A run is started in a process of its own and followed through its journal.
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -293,13 +293,16 @@ def three_lists(run: RunView, *, forward: bool = False) -> Mapping[str, tuple[st
     }
 
 
-def history(state_dir: Path, node: str | None = None, by: str | None = None) -> Iterator[RunView]:
-    """All runs, newest first; those that name one node, or of one person."""
+def history(
+    state_dir: Path, nodes: Collection[str] | None = None, by: str | None = None
+) -> Iterator[RunView]:
+    """All runs, newest first; those that name one of these nodes, or of one person."""
     for run_dir in reversed(run_dirs(state_dir)):
         if not (run_dir / INPUTS).exists():
             continue
         playbook = listed_playbook(run_dir)
-        if node and node not in nodes_named(playbook, load_inputs(run_dir).inputs):
+        named = nodes_named(playbook, load_inputs(run_dir).inputs) if nodes else ()
+        if nodes and not set(nodes) & set(named):
             continue
         if by and load_request(run_dir).by != by:
             continue

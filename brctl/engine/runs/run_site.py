@@ -92,8 +92,8 @@ class RunSite:
     ) -> NodeReport:
         return await self._ground.ask(node, check, job, parameters)
 
-    def select(self, text: str) -> tuple[str, ...]:
-        return self._ground.select(text)
+    async def select(self, text: str) -> tuple[str, ...]:
+        return await self._ground.select(text)
 
     async def enlist_standby(self, node: str) -> str:
         return await self._ground.enlist_standby(node)

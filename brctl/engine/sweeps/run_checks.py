@@ -12,7 +12,6 @@ from brctl.engine.sweeps.sweep_store import latest_reports, save
 from brctl.evidence.assess import assess
 from brctl.evidence.baseline import Baseline, assess_baseline
 from brctl.evidence.peers import assess_peers
-from brctl.inventory.select import select
 from brctl.library.parameters import fill_parameters
 from brctl.model.errors import UsageError
 from brctl.model.evidence import Evidence, Gap
@@ -43,17 +42,6 @@ class Question:
     pattern: str = "*"
     profile: str = "sweep"
     job: Job | None = None
-
-
-def choose_nodes(
-    world: World,
-    include: str | None,
-    exclude: str | None,
-    more: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[str, ...]:
-    """Names of the nodes meant by -w and -x; all nodes of the inventory without -w."""
-    groups = {f"job:{name}": job.nodes for name, job in world.jobs.items()}
-    return select(world.inventory, include, exclude, {**groups, **(more or {})})
 
 
 def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, Check]:

@@ -1,18 +1,18 @@
-r"""What `/` means: a node set or `@group` where it reads as one, else words to look for.
+"""What `/` means: a node set where it reads as one, else words to look for; `!` in front inverts.
 
-`!` in front inverts. Groups of the moment: `@state:crit`, `@cordoned`, `@by:OWNER`, `@job:NAME`.
+Node sets are the command line's, `brctl help selectors`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 
-from brctl.inventory.select import group_members
-from brctl.model.errors import UsageError
-from brctl.model.nodeset import expand
+from brctl.engine.controller.selection import NOBODY_SWEPT, OURS, names_of_owner
+from brctl.inventory.select import Moment, MomentFact, facts_asked, names_in
 from brctl.tui.rows.row import Row
-from brctl.tui.session.facts import Facts, NodeFact, State
+from brctl.tui.session.facts import Facts, NodeFact
 
 _SET = re.compile(r"[@\[,]")
+_SCHEDULERS = (MomentFact.PLACEMENT, MomentFact.CORDONS)
 
 
 def node_matcher(text: str, facts: Facts) -> Callable[[NodeFact], bool]:
@@ -20,15 +20,22 @@ def node_matcher(text: str, facts: Facts) -> Callable[[NodeFact], bool]:
 
     Raises:
         UsageError: It reads as a node set and is none; the message says which part.
+        UnavailableError: It asks for what is not known yet.
     """
     inverse, wanted = _inverted(text)
     if not wanted:
         return lambda fact: True
     if _SET.search(wanted) or wanted in facts.inventory.nodes:
-        names = frozenset(expand(wanted, lambda name: _group(name, facts)))
+        names = frozenset(names_in(facts.inventory, wanted, _moment(facts)))
         return lambda fact: (fact.name in names) != inverse
     pattern = _pattern(wanted)
     return lambda fact: bool(pattern.search(_haystack(fact))) != inverse
+
+
+def asks_scheduler(text: str) -> bool:
+    """Whether a filter can only be read once the scheduler has answered."""
+    _, wanted = _inverted(text)
+    return "@" in wanted and bool(facts_asked(wanted) & set(_SCHEDULERS))
 
 
 def row_matcher(text: str) -> Callable[[Row], bool]:
@@ -56,30 +63,23 @@ def _haystack(fact: NodeFact) -> str:
     return f"{fact.name} {fact.state.value} {fact.check} {fact.detail} {fact.job} {labels}"
 
 
-def _group(name: str, facts: Facts) -> Iterable[str]:
-    moment = _momentary(facts)
-    kind, colon, value = name.partition(":")
-    if kind == "state" and colon:
-        known = [state.value for state in State]
-        if value not in known:
-            raise UsageError(f"@{name}: no such state; known: {', '.join(known)}")
-    if kind in ("state", "by", "job") and colon:
-        return moment.get(name, ())
-    return moment[name] if name in moment else group_members(facts.inventory, moment, name)
-
-
-def _momentary(facts: Facts) -> Mapping[str, list[str]]:
-    """Groups that only this moment knows."""
-    found: dict[str, list[str]] = {"cordoned": []}
-    for fact in facts.nodes:
-        found.setdefault(f"state:{fact.state.value}", []).append(fact.name)
-        if fact.health is not None:
-            names = found.setdefault(f"state:{fact.health.value}", [])
-            if not names or names[-1] != fact.name:
-                names.append(fact.name)
-        if fact.cordon is not None:
-            found["cordoned"].append(fact.name)
-            found.setdefault(f"by:{fact.cordon[0].partition(':')[0]}", []).append(fact.name)
-        if fact.job:
-            found.setdefault(f"job:{fact.job}", []).append(fact.name)
-    return found
+def _moment(facts: Facts) -> Moment:
+    """What the terminal knows now, as the command line's selectors read it."""
+    asker = {run.name: run.by for run in facts.runs}
+    owners = {
+        fact.name: names_of_owner(fact.cordon[0], asker.get(fact.cordon[0].removeprefix(OURS), ""))
+        for fact in facts.nodes
+        if fact.cordon is not None
+    }
+    missing: dict[MomentFact, str] = {}
+    if facts.swept_at is None:
+        missing[MomentFact.STATES] = NOBODY_SWEPT
+    if not facts.scheduler_asked:
+        missing |= dict.fromkeys(_SCHEDULERS, "the scheduler has not answered yet")
+    return Moment(
+        jobs={job.name: job.nodes for job in facts.jobs},
+        owners=owners,
+        states={fact.name: fact.health for fact in facts.nodes if fact.health is not None},
+        me=facts.user,
+        missing=missing,
+    )

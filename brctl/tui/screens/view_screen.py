@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from brctl.model.errors import BrctlError
+from brctl.model.errors import BrctlError, UnavailableError
 from brctl.tui.actions import ViewActions
 from brctl.tui.address import Address
 from brctl.tui.keys import EVERYWHERE, HINTED, TARGET, bindings
@@ -43,6 +43,7 @@ class ViewScreen(ViewActions, Screen[None]):
         super().__init__()
         self.address = address or Address(self.place)
         self.problem = ""
+        self.unknown = ""
         self._asking = ""
 
     def compose(self) -> ComposeResult:
@@ -98,17 +99,25 @@ class ViewScreen(ViewActions, Screen[None]):
         if facts is None:
             self.query_one("#header", Lines).show([row(("reading the state folder ...", Tone.DIM))])
         else:
+            self._show_known(facts)
             rows = header_rows(facts, self.brctl.clock(), busy=self.brctl.busy)
             self.query_one("#header", Lines).show([*rows, *self._filter_row()])
-            self.show(facts)
         self.draw_hints()
+
+    def _show_known(self, facts: Facts) -> None:
+        """A filter on what is not known yet leaves the screen as it is and says so."""
+        try:
+            self.show(facts)
+            self.unknown = ""
+        except UnavailableError as error:
+            self.unknown = str(error)
 
     def _note(self) -> str:
         return "FROZEN (p)" if self.brctl.frozen else ""
 
     def _filter_row(self) -> list[Row]:
-        if self.problem:
-            return [row((f"! {safe(self.problem, 300)}", Tone.CRIT))]
+        if problem := self.problem or self.unknown:
+            return [row((f"! {safe(problem, 300)}", Tone.CRIT))]
         if self.address.filter and not self._asking:
             text = safe(self.address.filter, 200)
             return [row(("filter ", Tone.HEAD), (text, Tone.WARN), "  esc clears")]

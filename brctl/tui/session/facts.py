@@ -158,6 +158,7 @@ class Facts:
 
     Attributes:
         swept_at: Start of the newest sweep; None when nothing was swept yet.
+        scheduler_asked: Cordons are known, and jobs where they run now; else job.yaml's nodes.
         guard: The eviction budget in one sentence, "" when it is not known.
         alerts: What alerts from outside have opened.
         pool: The standbys, as they were last asked.
@@ -176,6 +177,7 @@ class Facts:
     runs: tuple[RunFact, ...] = ()
     bisects: tuple[BisectFact, ...] = ()
     swept_at: datetime | None = None
+    scheduler_asked: bool = False
     guard: str = ""
     notes: Mapping[str, tuple[tuple[datetime, str, str], ...]] = field(default_factory=dict)
     alerts: tuple[AlertIncident, ...] = ()

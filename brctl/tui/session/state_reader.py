@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from brctl.engine.controller import clock
+from brctl.engine.controller.people import person
 from brctl.engine.incidents import alert_store, verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
 from brctl.engine.runs.propose import with_next_move
@@ -104,6 +105,7 @@ class DiskStateReader:
         self._cordons: Cordons = {}
         self._jobs: tuple[Job, ...] | None = None
         self._guard = ""
+        self._placed = False
         self._troubles: list[str] = []
 
     def read(self) -> Facts:
@@ -115,7 +117,7 @@ class DiskStateReader:
             context=self._settings.context,
             scheduler=self._settings.scheduler,
             readonly=self._settings.readonly,
-            user=getpass.getuser(),
+            user=person(),
             read_at=self._now(),
             inventory=inventory,
             nodes=self._node_facts(inventory, jobs),
@@ -124,6 +126,7 @@ class DiskStateReader:
             runs=tuple(self._read_run(path) for path in reversed(self._run_dirs())),
             swept_at=max((k.at for k in self._known.values()), default=None),
             bisects=self._read_bisects(),
+            scheduler_asked=self._placed,
             guard=self._guard,
             notes=self._try("notes", partial(notes.read_notes, self._settings.state_dir), {}),
             alerts=self._try("alerts", partial(alert_store.load_all, self._settings.state_dir), ()),
@@ -155,6 +158,7 @@ class DiskStateReader:
 
     def place(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
         self._cordons, self._jobs, self._guard = dict(cordons), tuple(jobs), guard
+        self._placed = True
 
     def measure(self, colour: str) -> Mapping[str, float]:
         measure = MEASURES[colour]

@@ -1,0 +1,270 @@
+"""Every word of the interface that takes nodes takes every selector; the words are not listed."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from dis import get_instructions
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import pytest
+import typer.main
+
+from brctl.backends.contract import Cordon
+from brctl.backends.static_state import StaticState, change_state
+from brctl.cli.main import run
+from brctl.cli.words import WORDS
+from brctl.engine.controller.clock import now
+from brctl.engine.sweeps.sweep_store import save
+from brctl.inventory.select import SELECTORS
+from brctl.model.selectors import SELECTOR_FORMS
+from brctl.model.sweeps.sweep import Health, Sweep
+from tests.sweep.healths import node
+
+CONFIG = """\
+apiVersion: brctl.dev/v1
+kind: Config
+context: prod
+state_dir: state
+ssh: {transport: local}
+contexts: {prod: {inventory: [{file: own.yaml}], jobs: [job.yaml]}}
+"""
+OWN = """\
+apiVersion: brctl.dev/v1
+kind: Inventory
+nodes:
+  n1: {address: 127.0.0.1, rack: r12}
+  n2: {address: 127.0.0.1, rack: r12}
+  n3: {address: 127.0.0.1}
+  n4: {address: 127.0.0.1}
+  s1: {address: 127.0.0.1, role: standby}
+groups: {golden: n4}
+"""
+JOB = """\
+apiVersion: brctl.dev/v1
+kind: Job
+name: demo
+nodes: n[1-2]
+launch: [train]
+checkpoint: {directory: /nowhere/ckpt}
+logs: /nowhere/logs
+progress: /nowhere/progress
+"""
+
+EXAMPLES = {
+    "@all": "@all",
+    "@active": "@active",
+    "@standby": "@standby",
+    "@GROUP": "@golden",
+    "@LABEL:VALUE": "@rack:r12",
+    "@job:NAME": "@job:demo",
+    "@cordoned": "@cordoned",
+    "@by:OWNER": "@by:ann",
+    "@state:STATE": "@state:crit",
+}
+NO_NODE = ",".join(EXAMPLES.values()) + "!@all"
+"""Every selector is read and no node is left, so that a command ends where it knows its nodes."""
+
+METAVARS = ("NODE", "NODES")
+
+NEEDS_A_LAB = "lab"
+"""Its words have the same nodes as any context, but only while a lab is up: tests/lab."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One command: its words, its parameters, its function."""
+
+    words: tuple[str, ...]
+    parameters: tuple[typer.core.TyperArgument | typer.core.TyperOption, ...]
+    function: FunctionType
+
+    def line(self, nodes_at: str, text: str) -> list[str]:
+        """Words for one call: `text` where nodes stand, something for whatever else it needs."""
+        line = list(self.words)
+        for parameter in self.parameters:
+            value = text if parameter.name == nodes_at else _something(parameter.type.name)
+            if parameter.name == nodes_at or parameter.required:
+                named = parameter.param_type_name == "option"
+                line += [parameter.opts[0], value] if named else [value]
+        return line
+
+
+def _something(kind: str) -> str:
+    return "1" if kind.startswith(("int", "float")) else "a=b"
+
+
+def leaves() -> Iterator[Leaf]:
+    for word, entry in WORDS.items():
+        command = typer.main.get_command(entry.load())
+        children = getattr(command, "commands", None)
+        named = {"": command, **(children or {})} if not entry.verb else {}
+        if entry.verb and children:
+            named = {"": children[entry.verb]}
+        for name, child in named.items():
+            if child.callback is not None:
+                inner = (
+                    child.callback.__wrapped__
+                    if hasattr(child.callback, "__wrapped__")
+                    else child.callback
+                )
+                yield Leaf((word, *([name] if name else [])), tuple(child.params), inner)
+
+
+def takes_nodes(leaf: Leaf) -> list[str]:
+    """Names of the parameters that are nodes."""
+    return [str(p.name) for p in leaf.parameters if p.metavar in METAVARS]
+
+
+def reads_minus_w(function: FunctionType) -> bool:
+    """Whether a command's own code looks at `-w` and `-x`, through the functions of its file."""
+    seen: set[FunctionType] = set()
+    todo = [function]
+    while todo:
+        here = todo.pop()
+        seen.add(here)
+        read = [i for code in _codes(here.__code__) for i in get_instructions(code)]
+        if {"nodes", "exclude"} <= {i.argval for i in read if i.opname == "LOAD_ATTR"}:
+            return True
+        known = [here.__globals__.get(i.argval) for i in read if i.opname == "LOAD_GLOBAL"]
+        todo += [f for f in known if isinstance(f, FunctionType) and f not in seen
+                 and f.__module__.startswith("brctl.cli.")]  # fmt: skip
+    return False
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A function's code and that of the functions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+LEAVES = {" ".join(leaf.words): leaf for leaf in leaves() if leaf.words[0] != NEEDS_A_LAB}
+ARGUMENTS = [(name, at) for name, leaf in LEAVES.items() for at in takes_nodes(leaf)]
+READ_MINUS_W = [name for name, leaf in LEAVES.items() if reads_minus_w(leaf.function)]
+PASS_ON = [name for name in READ_MINUS_W if name.startswith("schedule ")]
+"""They print a line that another brctl will read."""
+
+MINUS_W = [name for name in READ_MINUS_W if name not in PASS_ON]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Five nodes, one of them cordoned and one critical; the job was swapped from n2 to s1."""
+    for name, text in (("config.yaml", CONFIG), ("own.yaml", OWN), ("job.yaml", JOB)):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("BRCTL_CONFIG", str(tmp_path / "config.yaml"))
+    state = tmp_path / "state"
+    cordon = Cordon("n2", "brctl:ann", "swapped", now())
+
+    def swapped(before: StaticState) -> StaticState:
+        return replace(before, cordons={"n2": cordon}, jobs={"demo": ("n1", "s1")})
+
+    change_state(state / "static" / "prod.json", swapped)
+    at = now() - timedelta(minutes=1)
+    save(
+        state, Sweep("S-20260101T000000", 1, ("gpu.ecc",), at, 1.0, (node("n3", Health.CRITICAL),))
+    )
+    return tmp_path
+
+
+def test_every_selector_of_the_table_is_tried() -> None:
+    """A form that is added to the table is missing here until it is."""
+    assert set(EXAMPLES) == {selector.form for selector in SELECTORS} == set(SELECTOR_FORMS)
+
+
+def test_every_parameter_that_is_called_node_takes_nodes() -> None:
+    """What help shows as NODES is what these tests try, so nothing may go by another name."""
+    plain = [
+        (name, parameter.name)
+        for name, leaf in LEAVES.items()
+        for parameter in leaf.parameters
+        if parameter.name in ("node", "nodes", "golden")
+        and parameter.metavar not in ("NODE", "NODES")
+    ]
+    assert not plain
+    assert len(ARGUMENTS) > 10
+    assert len(MINUS_W) > 10
+
+
+@pytest.mark.parametrize(("name", "at"), ARGUMENTS)
+def test_an_argument_that_takes_nodes_takes_every_selector(
+    site: Path, capsys: pytest.CaptureFixture[str], name: str, at: str
+) -> None:
+    """No selector is unknown to it, and none of them is silently empty."""
+    code = run(LEAVES[name].line(at, NO_NODE))
+    said = capsys.readouterr()
+    if LEAVES[name].words == ("play", "history"):
+        assert code == 0
+        assert "no run" in said.out
+        return
+    assert code == 64, said.err
+    assert "matched 0 of" in said.err or "means 0 nodes" in said.err
+
+
+@pytest.mark.parametrize("name", MINUS_W)
+def test_a_command_that_reads_minus_w_takes_every_selector(
+    site: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """The same for -w, in front of the command's own words or behind them."""
+    code = run(["-w", NO_NODE, *LEAVES[name].line("", "")])
+    assert code == 64
+    assert "matched 0 of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", PASS_ON)
+def test_a_printed_line_keeps_its_selectors(
+    site: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """They are read when the line runs, not when it is printed."""
+    assert run(["-w", "@job:demo", *LEAVES[name].line("", "")]) == 0
+    assert "-w @job:demo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", MINUS_W)
+def test_what_cannot_be_answered_is_an_error_of_every_command(
+    site: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Without a sweep nobody knows who is critical; that must not become "none is"."""
+    for sweep in (site / "state" / "sweeps").iterdir():
+        sweep.unlink()
+    code = run(["-w", "@state:crit", *LEAVES[name].line("", "")])
+    assert code == 69
+    assert "@state:crit: nothing was swept yet" in capsys.readouterr().err
+
+
+def test_a_job_is_where_its_ranks_run_and_not_where_job_yaml_put_it(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After a swap `-w @job:demo` reaches the replacement and leaves the evicted node alone."""
+    assert run(["run", "-w", "@job:demo", "-o", "json", "--", "true"]) == 0
+    said = capsys.readouterr().out
+    rows = json.loads(said)["answers"]
+    assert sorted(row["node"] for row in rows) == ["n1", "s1"]
+
+
+def test_a_playbook_s_input_takes_every_selector(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--set nodes=` reads what -w reads."""
+    assert run(["play", "plan", "cordon", "--set", f"nodes={NO_NODE}", "--set", "reason=x"]) == 64
+    assert "matched 0 of" in capsys.readouterr().err
+
+
+def test_a_filter_of_the_terminal_takes_every_selector(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`/` reads what -w reads; a filter that leaves nothing is no error there."""
+    assert run(["tui", "--once", "--filter", ",".join(EXAMPLES.values())]) == 0
+    assert run(["tui", "--once", "--filter", "@nosuch"]) == 64
+    assert "no such group" in capsys.readouterr().err
+
+
+def test_help_lists_every_selector(capsys: pytest.CaptureFixture[str]) -> None:
+    """The text comes from the table that the parser reads."""
+    assert run(["help", "selectors"]) == 0
+    said = capsys.readouterr().out
+    assert all(form in said and meaning in said for form, meaning in SELECTOR_FORMS.items())
