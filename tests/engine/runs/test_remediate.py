@@ -111,9 +111,9 @@ def test_the_history_of_a_node_is_of_that_node_alone(tmp_path: Path) -> None:
     """n3 is not n, though its name begins so."""
     ground = fake_ground(tmp_path)
     run_dir, _ = start(ground)
-    (found,) = history(ground.state_dir, "n3")
+    (found,) = history(ground.state_dir, ["n3"])
     assert (found.run_dir, found.state, found.seconds) == (run_dir, "ok", view(run_dir).seconds)
-    assert list(history(ground.state_dir, "n")) == []
+    assert list(history(ground.state_dir, ["n"])) == []
 
 
 def test_a_person_who_names_the_node_is_asked_before_the_job_stops(tmp_path: Path) -> None:
