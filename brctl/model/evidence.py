@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from brctl.model.fault import FaultClass
+from brctl.model.fault import FaultClass, Origin
 
 
 class Weight(StrEnum):
@@ -56,6 +56,9 @@ class Evidence:
         text: One sentence for people, without markup.
         raw: The line or measurement it rests on, verbatim and bounded.
         at: When it happened, UTC; None when the source does not say.
+        strength: Calibrated chance that `fault` is right by the job's logs alone, all their lines
+            weighed together; None for anything else, which counts by its weight.
+        origin: Whose side the fault is on, where the observation itself proves it.
     """
 
     kind: str
@@ -67,6 +70,8 @@ class Evidence:
     text: str
     raw: str = ""
     at: datetime | None = None
+    strength: float | None = None
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         "The ranks wait for one that stands elsewhere: its code, its GPU or its network.",
         Origin.UNKNOWN,
         Branch.GROUP,
-        explains=_ENDED_JOB | {F.STRAGGLER_SLOW, F.NODE_FAILURE, F.USER_CODE},
+        explains=_ENDED_JOB | {F.STRAGGLER_SLOW, F.NODE_FAILURE},
         everywhere=_PEERS_SEE,
     ),
     F.NUMERIC_NAN: FaultRow(

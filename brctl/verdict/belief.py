@@ -2,11 +2,14 @@
 
 Rule 1: hypotheses on different nodes are independent; two bad nodes can both be found.
 Rule 2: within one source only the strongest observation counts; sources count as independent.
+        The logs of a job are one source: their lines were weighed together, and what they say
+        alone is believed as `logs classify` states it.
 Rule 3: what clears never rescues what convicts.
 Rule 4: victims and teardown never speak.
 Rule 5: a hypothesis that a more likely one explains is not a rival, it follows from it.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -18,6 +21,7 @@ from brctl.model.fault_catalogue import CATALOGUE, FaultRow
 # two hints from different sources to 0.8. tests/verdict/test_belief.py pins these three.
 LOG_RATIO: Mapping[Weight, float] = {Weight.CONVICTS: 2.5, Weight.HINTS: 0.9, Weight.CLEARS: -0.5}
 _SPEAKING = (Role.ROOT, Role.CONTEXT)
+_LOGS = "the job's logs"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,25 +57,34 @@ def hypothesis_of(evidence: Evidence) -> Hypothesis | None:
 
 def weigh(evidence: Iterable[Evidence]) -> dict[Hypothesis, float]:
     """Probability of every hypothesis that some observation hints at or convicts."""
-    spoken: dict[Hypothesis, dict[str, set[Weight]]] = {}
+    spoken: dict[Hypothesis, list[Evidence]] = {}
     for item in evidence:
         hypothesis = hypothesis_of(item)
         if hypothesis is not None and item.role in _SPEAKING and item.weight in LOG_RATIO:
-            spoken.setdefault(hypothesis, {}).setdefault(item.source, set()).add(item.weight)
+            spoken.setdefault(hypothesis, []).append(item)
     return {
-        hypothesis: probability(hypothesis.row.prior + _sum_of_sources(sources))
-        for hypothesis, sources in sorted(spoken.items())
-        if any(weights - {Weight.CLEARS} for weights in sources.values())
+        hypothesis: probability(hypothesis.row.prior + _sum_of_sources(hypothesis, items))
+        for hypothesis, items in sorted(spoken.items())
+        if any(item.weight is not Weight.CLEARS for item in items)
     }
 
 
-def _sum_of_sources(sources: Mapping[str, set[Weight]]) -> float:
-    convicted = any(Weight.CONVICTS in weights for weights in sources.values())
-    total = 0.0
-    for weights in sources.values():
-        strongest = max((LOG_RATIO[weight] for weight in weights), default=0.0)
-        total += 0.0 if convicted and strongest < 0 else strongest
-    return total
+def _sum_of_sources(hypothesis: Hypothesis, items: Iterable[Evidence]) -> float:
+    strongest: dict[str, float] = {}
+    convicted = False
+    for item in items:
+        source = _LOGS if item.strength is not None else item.source
+        ratio = _ratio(hypothesis, item)
+        strongest[source] = max(ratio, strongest.get(source, ratio))
+        convicted = convicted or item.weight is Weight.CONVICTS
+    return sum(ratio for ratio in strongest.values() if ratio > 0 or not convicted)
+
+
+def _ratio(hypothesis: Hypothesis, item: Evidence) -> float:
+    """What an observation adds to the prior; a strength is what it must come to alone."""
+    if item.strength is None:
+        return LOG_RATIO[item.weight]
+    return math.log10(item.strength / (1.0 - item.strength)) - hypothesis.row.prior
 
 
 def roots(beliefs: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:

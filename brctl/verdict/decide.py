@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from brctl.model.evidence import Evidence, Gap, Role, Weight
-from brctl.model.fault import FaultClass
+from brctl.model.fault import FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.verdict import Alternative, RuledOut, Suspect, Verdict
 from brctl.verdict.belief import Hypothesis, hypothesis_of, roots, weigh
@@ -22,6 +22,7 @@ NAMED_FLOOR = 0.2
 
 CHAIN_LIMIT = 24
 _ORDER = {Weight.CONVICTS: 0, Weight.HINTS: 1, Weight.CONTEXT: 2, Weight.CLEARS: 3}
+_FOR = (Weight.CONVICTS, Weight.HINTS)
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -91,7 +92,7 @@ def _verdict(
         fault=fault,
         title=row.title,
         suspects=tuple(_suspect(node, kept, fault, scene) for node in nodes),
-        origin=row.origin,
+        origin=_origin(fault, kept),
         probability=min(members.values()),
         evidence=kept,
         alternatives=_rivals(beliefs, fault),
@@ -103,6 +104,13 @@ def _verdict(
         cost_if_wrong=row.cost_if_wrong,
         stalled=scene.stalled,
     )
+
+
+def _origin(fault: FaultClass, chain: Sequence[Evidence]) -> Origin:
+    """The class's own side, unless everything that speaks for it proves another."""
+    proved = {item.origin for item in chain if item.fault is fault and item.weight in _FOR}
+    (only,) = proved if len(proved) == 1 else (None,)
+    return only or CATALOGUE[fault].origin
 
 
 def _rivals(beliefs: Mapping[Hypothesis, float], fault: FaultClass) -> tuple[Alternative, ...]:

@@ -13,6 +13,7 @@ from brctl.backends.open import open_backend
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.late_transport import LateTransport
 from brctl.evidence.baseline import Baseline
+from brctl.evidence.logs.signature import Signature
 from brctl.fanout.contract import Transport
 from brctl.inventory.load import load_inventory
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
@@ -20,6 +21,7 @@ from brctl.library.baselines import load_baseline
 from brctl.library.checks import load_checks
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
+from brctl.library.log_rules import load_log_rules, signatures_with
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.inventory import Inventory
@@ -49,6 +51,15 @@ class World:
         """Shipped and site checks by name; read when first asked for."""
         folders = (directory / "checks" for directory in self.settings.library_dirs)
         return load_checks((shipped_dir("checks"), *folders))
+
+    @cached_property
+    def log_signatures(self) -> tuple[Signature, ...]:
+        """Shipped log rules and the site's own, which come first.
+
+        Raises:
+            ConfigError: A rule file of the site is not valid.
+        """
+        return signatures_with(load_log_rules(self.settings.library_dirs))
 
     @cached_property
     def baseline(self) -> Baseline | None:

@@ -54,7 +54,7 @@ async def notify_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -
         return
     with beside_the_work(say):
         if sweep.of(Health.CRITICAL):
-            evidence, gaps = collect(sweep, None)
+            evidence, gaps = collect(sweep)
             decided = decide(evidence, gaps, Scene(decided_at=world.now()))
             fresh = _new_trouble(changes)
             found = [_placed(world, verdict) for verdict in sure(decided)]

@@ -15,9 +15,12 @@ from brctl.engine.runs.propose import with_next_move
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job import assess_job, job_gaps, read_job
+from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
+from brctl.evidence.logs.signature import Signature
 from brctl.evidence.stacks.node_evidence import assess_stacks
 from brctl.model.answer import Outcome
+from brctl.model.errors import ConfigError
 from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus, RankView
@@ -77,7 +80,10 @@ async def look(
     sweep = await sweep_nodes(world, names, question, on_node)
     sweep = await _second_look(world, sweep, question)
     status = read_job(job, [node.report for node in sweep.nodes]) if job else None
-    evidence, gaps = collect(sweep, status)
+    evidence, gaps = collect(sweep)
+    if status is not None:
+        said, unread = _job_says(world, status, sweep, gaps)
+        evidence, gaps = (*evidence, *said), (*gaps, *unread)
     if status is not None and _hangs(status):
         folder = new_folder(world.state_dir, status.job.name, world.now())
         for look_at in (_look_at_stacks, _look_at_flight):
@@ -137,15 +143,32 @@ async def _second_look(world: World, sweep: Sweep, question: Question) -> Sweep:
     )
 
 
-def collect(sweep: Sweep, status: JobStatus | None) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
-    """Everything a sweep and a job's ranks say, and everything they leave unsaid."""
+def collect(sweep: Sweep) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
+    """Everything the nodes of a sweep say, and everything they leave unsaid."""
     evidence = [item for node in sweep.nodes for item in node.evidence]
     gaps = [gap for node in sweep.nodes for gap in node.gaps]
-    if status is not None:
-        evidence += assess_job(status, [node.report for node in sweep.nodes])
-        evidence += assess_log_lines(_words(view) for view in status.ranks)
-        gaps += job_gaps(status, gaps)
     return tuple(evidence), tuple(gaps)
+
+
+def _job_says(
+    world: World, status: JobStatus, sweep: Sweep, gaps: Sequence[Gap]
+) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
+    """What the job's ranks did and said; a rule file that cannot be read is a gap, no obstacle."""
+    signatures, unread = _log_signatures(world)
+    advancing = status.stalled is False and all(view.alive is True for view in status.ranks)
+    words = [_words(view) for view in status.ranks]
+    evidence = (
+        *assess_job(status, [node.report for node in sweep.nodes]),
+        *assess_log_lines(words, signatures, advancing=advancing),
+    )
+    return evidence, (*job_gaps(status, gaps), *unread)
+
+
+def _log_signatures(world: World) -> tuple[Sequence[Signature], tuple[Gap, ...]]:
+    try:
+        return world.log_signatures, ()
+    except ConfigError as exc:
+        return SHIPPED, (Gap(Subject(""), "log rules of the site", str(exc)),)
 
 
 def _words(view: RankView) -> RankWords:

@@ -40,7 +40,7 @@ def judge(
     """
     kept = sorted(events, key=lambda event: (*sort_key(event), event.signature.name))
     weighed = attribute(kept)
-    odds = _odds(weighed, readable=readable)
+    odds = odds_of(weighed, readable=readable)
     total = sum(odds.values())
     ranked = sorted(odds.items(), key=lambda item: (-item[1], item[0].value))
     winner = ranked[0][0]
@@ -74,7 +74,15 @@ def calibrate(winner: FaultClass, raw: float) -> float:
     return min(ceiling, max(0.05, 0.5 + _SHRINK * (raw - 0.5)))
 
 
-def _odds(weighed: Sequence[Weighed], *, readable: bool) -> dict[FaultClass, float]:
+def chances_of(weighed: Sequence[Weighed]) -> dict[FaultClass, float]:
+    """The stated probability of every class that lines speak for, as `judge` would state it."""
+    odds = odds_of(weighed, readable=True)
+    total = sum(odds.values())
+    return {fault: calibrate(fault, value / total) for fault, value in odds.items()}
+
+
+def odds_of(weighed: Sequence[Weighed], *, readable: bool) -> dict[FaultClass, float]:
+    """Odds of every class that lines speak for, and of there being no cause or an unknown one."""
     by_class: dict[FaultClass, list[float]] = {}
     failed = not readable
     for item in weighed:

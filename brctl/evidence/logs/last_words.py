@@ -4,13 +4,14 @@ Silence counts: when every rank that speaks is a victim, the rank without last w
 likeliest cause. Survivors of a killed rank name a ring neighbour or themselves, never the dead one.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brctl.evidence.logs.attribution import Weighed, attribute
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.judge import chances_of
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Part, Signature
 from brctl.model.evidence import Evidence, Role, Subject, Weight
@@ -53,11 +54,20 @@ class RankWords:
 
 
 def assess_log_lines(
-    words: Iterable[RankWords], signatures: Sequence[Signature] = SHIPPED
+    words: Iterable[RankWords],
+    signatures: Sequence[Signature] = SHIPPED,
+    *,
+    advancing: bool = False,
 ) -> tuple[Evidence, ...]:
     """Evidence of all ranks together, deciding lines first.
 
     Give every rank of the job, the silent ones too. Inputs in any order give the same evidence.
+    The lines are weighed as `logs classify` weighs them, and its probability is their strength.
+
+    Args:
+        words: What each rank said last.
+        signatures: The shipped ones and the site's own.
+        advancing: Every rank goes on after what it said: then a line stopped nobody, and hints.
     """
     ranks = sorted(words, key=lambda w: w.rank)
     index = LineIndex(signatures)
@@ -66,7 +76,9 @@ def assess_log_lines(
     by_source = {_source(w): w for w in ranks}
     ranked = sorted(weighed, key=lambda w: (w.role is not Role.ROOT, -w.weight, w.event.source))
     shown = [item for item in ranked if item.event.signature.part not in (Part.CONTEXT, Part.HINT)]
-    evidence = [_evidence(item, by_source[item.event.source], read) for item in shown]
+    chances = chances_of(weighed)
+    evidence = [_evidence(item, by_source[item.event.source], read, chances) for item in shown]
+    evidence = [_of_a_running_job(item) if advancing else item for item in evidence]
     return (*evidence, *_silent(ranks, read, weighed))
 
 
@@ -81,7 +93,19 @@ def _events(words: RankWords, index: LineIndex) -> list[LogEvent]:
     return reader.events()
 
 
-def _evidence(item: Weighed, words: RankWords, read: dict[int, list[LogEvent]]) -> Evidence:
+def _of_a_running_job(item: Evidence) -> Evidence:
+    """What stopped nobody; a loss that is no number does not stop training either, and counts."""
+    if item.strength is None or item.fault is FaultClass.NUMERIC_NAN:
+        return item
+    return replace(item, weight=Weight.HINTS, strength=None)
+
+
+def _evidence(
+    item: Weighed,
+    words: RankWords,
+    read: dict[int, list[LogEvent]],
+    chances: Mapping[FaultClass, float],
+) -> Evidence:
     signature = item.event.signature
     fault = signature.fault if item.role is Role.ROOT else None
     name = signature.name
@@ -97,6 +121,8 @@ def _evidence(item: Weighed, words: RankWords, read: dict[int, list[LogEvent]]) 
         text=f"rank {words.rank} said{more}: {item.event.text.strip()[:200]}",
         raw=item.event.text,
         at=words.at,
+        strength=chances.get(fault) if fault not in (None, FaultClass.UNKNOWN) else None,
+        origin=signature.origin if fault else None,
     )
 
 
