@@ -70,7 +70,7 @@ WORDS: Mapping[str, Word] = {
     "schedule": Word("schedule", "print systemd or cron units for regular sweeps"),
     "config": Word("config", "where configuration comes from"),
     "completions": Word("completions", "completion script for bash, zsh or fish"),
-    "help": Word("help", "exit-codes, selectors, output, environment"),
+    "help": Word("help", "exit-codes, selectors, output, environment, classes"),
 }
 
 ALIASES: Mapping[str, str] = {

@@ -9,6 +9,7 @@ from brctl.cli.main import top_help
 from brctl.library.reference import page_names, read_page
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
+from brctl.view.fault_classes import CLASSES, classes_page
 from brctl.view.help import TOPICS
 from brctl.view.notices.page import Page
 
@@ -22,6 +23,8 @@ def show(
 ) -> None:
     """Show one topic, or the overview."""
     invocation: Invocation = ctx.obj
+    if topic == CLASSES:
+        invocation.finish(classes_page())
     if not topic:
         text = "\n".join([top_help(), "", COMMON_HELP, *_where_more()])
     elif topic in TOPICS:
@@ -29,11 +32,11 @@ def show(
     elif topic in page_names():
         text = read_page(topic).rstrip("\n")
     else:
-        known = (*TOPICS, *page_names())
+        known = (*TOPICS, CLASSES, *page_names())
         raise UsageError(f"no topic `{topic}`; {did_you_mean(topic, known)}")
     invocation.finish(Page("Help", {"topic": topic, "text": text}, text, ExitCode.OK))
 
 
 def _where_more() -> list[str]:
     pages = [name for name in page_names() if name not in TOPICS]
-    return ["topics: " + " ".join(TOPICS), "pages:  " + " ".join(pages)]
+    return ["topics: " + " ".join((*TOPICS, CLASSES)), "pages:  " + " ".join(pages)]

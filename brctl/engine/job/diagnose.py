@@ -82,7 +82,7 @@ async def look(
     status = read_job(job, [node.report for node in sweep.nodes]) if job else None
     evidence, gaps = collect(sweep)
     if status is not None:
-        said, unread = _job_says(world, status, sweep, gaps)
+        said, unread = job_says(world, status, sweep, gaps)
         evidence, gaps = (*evidence, *said), (*gaps, *unread)
     if status is not None and _hangs(status):
         folder = new_folder(world.state_dir, status.job.name, world.now())
@@ -150,7 +150,7 @@ def collect(sweep: Sweep) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
     return tuple(evidence), tuple(gaps)
 
 
-def _job_says(
+def job_says(
     world: World, status: JobStatus, sweep: Sweep, gaps: Sequence[Gap]
 ) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
     """What the job's ranks did and said; a rule file that cannot be read is a gap, no obstacle."""
