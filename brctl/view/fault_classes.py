@@ -16,8 +16,8 @@ FIRST MOVE: for a sure verdict on a job, before anything was tried; `brctl why` 
 
 def classes_page() -> Page:
     """One row a class, in the order of the table."""
-    table = [("CLASS", "ORIGIN", "BRANCH", "FIRST MOVE", "WHAT")]
-    table += [_row(fault) for fault in CATALOGUE]
+    head = ("CLASS", "ORIGIN", "BRANCH", "FIRST MOVE", "WHAT")
+    table = [head, *(_row(fault) for fault in CATALOGUE)]
     documents = tuple(_document(fault) for fault in CATALOGUE)
     text = f"{columns(table)}\n{_FOOT}"
     body = {"topic": CLASSES, "text": text, "classes": list(documents)}
