@@ -1,6 +1,5 @@
 """The one seam to the nodes: run a command on a node, get an Answer, never an exception."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from brctl.model.answer import Answer, Command
@@ -31,16 +30,3 @@ class Expecting(Protocol):
     def expect(self, count: int) -> None:
         """So many nodes will be asked next."""
         ...
-
-
-class Gather(Protocol):
-    """Run a command on many nodes; one answer per node, in the order they arrive."""
-
-    def __call__(
-        self,
-        transport: Transport,
-        nodes: Sequence[Node],
-        command_for: Callable[[Node], Command],
-        *,
-        limit: int,
-    ) -> AsyncIterator[Answer]: ...

@@ -72,13 +72,6 @@ def read_rule_file(path: Path) -> tuple[SiteRule, ...]:
     return tuple(rules)
 
 
-def failing_examples(rule: SiteRule) -> tuple[str, ...]:
-    """Examples the rule does not match when all rules read them."""
-    return tuple(
-        line for line in rule.examples if rule.signature.name not in matches(line, (rule,))
-    )
-
-
 def matches(line: str, rules: Iterable[SiteRule] = ()) -> tuple[str, ...]:
     """Names of the signatures that speak on one line."""
     reader = LineReader("line", LineIndex(signatures_with(rules)))

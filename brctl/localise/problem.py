@@ -1,7 +1,7 @@
 """What is being localised, what was tested, and what one test said. Nodes are indices here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from brctl.model.localisation import Conclusion as Conclusion
 from brctl.model.localisation import Exclusion as Exclusion
@@ -60,9 +60,6 @@ class SearchProblem:
         if self.max_groups:
             smallest = max(smallest, -(-len(self.nodes) // self.max_groups))
         return min(smallest, len(self.nodes))
-
-    def with_seed(self, seed: int) -> "SearchProblem":
-        return replace(self, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)

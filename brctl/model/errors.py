@@ -5,7 +5,6 @@ BrctlError
 ├── ConfigError        a file you wrote is wrong (file and line)    78
 ├── DeniedError        SSH, scheduler or cluster said no             4
 ├── GuardError         a guard refused; nothing was changed          5
-├── WaitingError       an approval is missing                        6
 ├── NeedsHumanError    failed with changes left in place             8
 ├── CancelledError     you answered no                               9
 ├── UnavailableError   scheduler, API or tool is not there          69
@@ -69,12 +68,6 @@ class GuardError(BrctlError):
     """A guard refused the plan; nothing was changed."""
 
     exit_code = ExitCode.REFUSED
-
-
-class WaitingError(BrctlError):
-    """An approval is needed, was denied or has expired."""
-
-    exit_code = ExitCode.WAITING
 
 
 class NeedsHumanError(BrctlError):

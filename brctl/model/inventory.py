@@ -1,7 +1,7 @@
 """Who is there: nodes with their addresses, roles and labels, and named groups of them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -39,9 +39,6 @@ class Node:
     gpus: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     origin: str = ""
-
-    def with_role(self, role: NodeRole) -> "Node":
-        return replace(self, role=role)
 
 
 @dataclass(frozen=True, slots=True)

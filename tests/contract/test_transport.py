@@ -12,7 +12,6 @@ import pytest
 from brctl.fanout.choose import TRANSPORTS, open_transport
 from brctl.fanout.contract import Transport
 from brctl.fanout.local import LocalTransport
-from brctl.fanout.replay import RecordingTransport, ReplayTransport
 from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
@@ -98,20 +97,6 @@ async def ask_local() -> AsyncIterator[Ask]:
     await transport.close()
 
 
-class AskRecording(Ask):
-    """Records the answer of this machine, and gives what the recording says."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(LocalTransport(), Node("here", "localhost"))
-        self._path = path
-
-    async def __call__(self, name: str) -> Answer:
-        recorder = RecordingTransport(self._transport, self._path)
-        await recorder.run(self._node, COMMANDS[name])
-        await recorder.close()
-        return await ReplayTransport(self._path).run(self._node, COMMANDS[name])
-
-
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A real Slurm of one node for as long as this module runs."""
@@ -148,7 +133,6 @@ async def ask_srun() -> AsyncIterator[Ask]:
 WAYS = [
     *OVER_SSH,
     pytest.param(("local", False), id="local"),
-    pytest.param(("replay", False), id="replay"),
     pytest.param(("srun", False), id="srun", marks=pytest.mark.slurm),
     pytest.param(("tree", False), id="tree", marks=pytest.mark.netns),
 ]
@@ -164,9 +148,6 @@ async def answer_to(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
         way = ask_srun()
     elif name == "tree":
         way = ask_tree(request.getfixturevalue("behind_gateway"))
-    elif name == "replay":
-        yield AskRecording(tmp_path / "recording")
-        return
     else:
         way = ask_over_ssh(tmp_path, name, real_sshd=real_sshd)
     async with way as ask:
@@ -177,7 +158,7 @@ def test_every_transport_is_held_to_the_contract() -> None:
     """A transport that can be configured, or that stands in for one, is tried below."""
     tried = {str(way.id).removesuffix("-sshd").removesuffix("-asyncssh-server") for way in WAYS}
     assert tried >= set(TRANSPORTS)
-    assert tried - set(TRANSPORTS) == {"auto-exact", "spread", "replay", "tree"}
+    assert tried - set(TRANSPORTS) == {"auto-exact", "spread", "tree"}
 
 
 async def test_a_command_s_own_status_and_both_streams_come_back(answer_to: Ask) -> None:

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from brctl.tui.app import BrctlApp
-from brctl.tui.export import screen_text
+from tests.tui.screen_text import screen_text
 from tests.tui.site import SiteEngine, make_site, site_app, site_verdict
 
 PATIENCE_S = 20.0

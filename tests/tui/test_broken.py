@@ -6,9 +6,9 @@ from brctl.engine.incidents.verdict_store import StoredVerdict
 from brctl.journal.store import find_run
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.export import screen_text
 from brctl.tui.session.state_reader import DiskStateReader
 from tests.tui.conftest import engine_of, settled, shows, until
+from tests.tui.screen_text import screen_text
 from tests.tui.site import make_site, site_app, site_verdict
 
 SIZE = (110, 30)

@@ -13,10 +13,10 @@ from brctl.model.evidence import Subject
 from brctl.model.sweeps.report import CheckResult, Measurement, ProbeStatus
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.export import screen_text
 from brctl.tui.once import once_text
 from brctl.tui.session.facts import Facts
 from tests.tui.conftest import settled, shows
+from tests.tui.screen_text import screen_text
 from tests.tui.site import make_site, site_app, site_sweep, site_verdict, xid
 
 NASTY = [

@@ -7,7 +7,6 @@ from textual.events import Key
 
 from brctl.tui.address import ROOTS, Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.export import screen_text
 from brctl.tui.keys import ALWAYS, EVERYWHERE, TARGET
 from brctl.tui.rows.row import table
 from brctl.tui.rows.times import TimeStyle
@@ -15,6 +14,7 @@ from brctl.tui.screens.dialogs import ConfirmDialog, ListDialog
 from brctl.tui.screens.fleet import FleetScreen
 from brctl.tui.screens.list_screen import sorted_rows
 from tests.tui.conftest import engine_of, settled, shows, until
+from tests.tui.screen_text import screen_text
 from tests.tui.site import make_site, site_app, site_verdict
 
 SIZE = (110, 32)

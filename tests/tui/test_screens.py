@@ -8,10 +8,10 @@ import pytest
 
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.export import screen_text
 from brctl.tui.rows.row import cut, row
 from brctl.tui.widgets.palette import LIGHT, SIXTEEN
 from tests.tui.conftest import settled, shows
+from tests.tui.screen_text import screen_text
 from tests.tui.site import make_site, site_app, site_verdict
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tui"

@@ -11,7 +11,6 @@ from brctl.engine.runs.run_files import RunInputs, load_result
 from brctl.engine.runs.run_site import RunSite
 from brctl.journal.locks import Leases
 from brctl.journal.store import run_dirs
-from brctl.model.nodeset import fold
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import GuardSpec, Need, Playbook
 from brctl.model.verdict import Verdict
@@ -192,8 +191,3 @@ def refusal(results: Sequence[GuardResult]) -> str | None:
 def way_out(results: Sequence[GuardResult]) -> str:
     """What the person can do about it."""
     return "; ".join(dict.fromkeys(r.way_out for r in results if not r.ok and r.way_out))
-
-
-def describe_nodes(nodes: Sequence[str]) -> str:
-    """`1 node n3` or `4 nodes n[1-4]`."""
-    return f"{len(nodes)} node{'s' if len(nodes) != 1 else ''} {fold(nodes)}"

@@ -17,7 +17,6 @@ from brctl.model.units import rfc3339
 
 SELF_CHECK_LEVEL = 2
 WARM_DEADLINE_S = 120.0
-DEFAULT_LEASE_S = 6 * 3600.0
 # What a rank loads first; once read, it is in the node's page cache and the rank starts warm.
 _WARM_UP = "import torch, torch.distributed, torch.distributed.checkpoint"
 

@@ -51,17 +51,6 @@ class SweepHistory:
         # Without an earlier look nobody knows that the nodes began to fail together.
         return changes if first else recognise_mass(changes, labels)
 
-    def rebuild(self, sweeps: Iterable[Sweep], reminder: timedelta) -> int:
-        """Throw the index away and make it again from sweeps, oldest first; returns how many."""
-        with open_history(self._state_dir) as database:
-            for table in ("sweeps", "tracked", "transitions", "totals"):
-                database.execute(f"DELETE FROM {table}")  # noqa: S608 - a fixed list
-        count = 0
-        for sweep in sorted(sweeps, key=lambda each: each.started_at):
-            self.record(sweep, {}, reminder)
-            count += 1
-        return count
-
     def of_node(self, node: str, since: datetime) -> tuple[Transition, ...]:
         """What changed on a node, oldest first."""
         return self._transitions("node = ? AND at >= ?", (node, rfc3339(since)))

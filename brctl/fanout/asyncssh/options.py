@@ -6,7 +6,6 @@ asyncssh reads keys, known_hosts and ssh_config again for each connection unless
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
@@ -35,17 +34,10 @@ MACS = (
 """All within what OpenSSH offers by default, the fastest first; see decision 0047."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedOptions:
-    """One set of options for all nodes, and what they were made from, for `doctor ssh`."""
-
-    options: asyncssh.SSHClientConnectionOptions
-    known_hosts: tuple[Path, ...]
-    uses_agent: bool
-
-
-async def prepare_options(ssh: SshSettings, home: Path | None = None) -> PreparedOptions:
-    """Read keys and known_hosts once.
+async def prepare_options(
+    ssh: SshSettings, home: Path | None = None
+) -> asyncssh.SSHClientConnectionOptions:
+    """One set of options for all nodes: keys and known_hosts are read once.
 
     The agent is asked only when no identity file is configured: a key in an agent costs one round
     trip to it per connection.
@@ -56,31 +48,32 @@ async def prepare_options(ssh: SshSettings, home: Path | None = None) -> Prepare
     home = home or Path.home()
     keys = _load_keys(ssh.identity_files, home)
     agent = os.environ.get("SSH_AUTH_SOCK", "") if not ssh.identity_files else ""
-    files = known_hosts_files(ssh.known_hosts, home)
-    options = await asyncssh.SSHClientConnectionOptions.construct(
-        None,
-        config=None,
-        known_hosts=KnownHosts(files),
-        client_keys=keys or (() if agent else None),
-        agent_path=agent or None,
-        username=ssh.user or (),
-        preferred_auth="publickey",
-        connect_timeout=None,
-        login_timeout=0,
-        keepalive_interval=0,  # only while somebody waits long: see `asyncssh_transport`
-        kex_algs=KEX,
-        encryption_algs=CIPHERS,
-        mac_algs=MACS,
-        compression_algs=["none"],
-        gss_kex=False,
-        gss_auth=False,
-        x509_trusted_certs=None,
-        x509_trusted_cert_paths=[],
-        env=None,
-        send_env=None,
-        encoding=None,
+    options: asyncssh.SSHClientConnectionOptions = (
+        await asyncssh.SSHClientConnectionOptions.construct(
+            None,
+            config=None,
+            known_hosts=KnownHosts(known_hosts_files(ssh.known_hosts, home)),
+            client_keys=keys or (() if agent else None),
+            agent_path=agent or None,
+            username=ssh.user or (),
+            preferred_auth="publickey",
+            connect_timeout=None,
+            login_timeout=0,
+            keepalive_interval=0,  # only while somebody waits long: see `transport.py`
+            kex_algs=KEX,
+            encryption_algs=CIPHERS,
+            mac_algs=MACS,
+            compression_algs=["none"],
+            gss_kex=False,
+            gss_auth=False,
+            x509_trusted_certs=None,
+            x509_trusted_cert_paths=[],
+            env=None,
+            send_env=None,
+            encoding=None,
+        )
     )
-    return PreparedOptions(options, files, bool(agent))
+    return options
 
 
 def _load_keys(configured: Sequence[Path], home: Path) -> list[asyncssh.SSHKeyPair]:

@@ -12,7 +12,7 @@ import asyncssh
 
 from brctl.fanout.asyncssh.connected_socket import ConnectedSocket, connect_socket
 from brctl.fanout.asyncssh.executor import build_options_here
-from brctl.fanout.asyncssh.options import PreparedOptions, prepare_options
+from brctl.fanout.asyncssh.options import prepare_options
 from brctl.fanout.asyncssh.outcomes import command_outcome, login_outcome
 from brctl.fanout.asyncssh.session import CollectingSession
 from brctl.fanout.connect_backoff import ConnectBackoff
@@ -60,7 +60,7 @@ class AsyncsshTransport:
         self._pace = Pace(ssh.fanout, ssh.login_timeout_s)
         self._backoff = ConnectBackoff(ssh.connect_timeout_s)
         self._nodes = dict(nodes)
-        self._prepared: asyncio.Task[PreparedOptions] | None = None
+        self._prepared: asyncio.Task[asyncssh.SSHClientConnectionOptions] | None = None
         self._connections: dict[str, asyncssh.SSHClientConnection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._handshakes: dict[str, asyncio.Semaphore] = {}
@@ -242,13 +242,13 @@ class AsyncsshTransport:
             build_options_here()
             self._prepared = asyncio.ensure_future(prepare_options(self._ssh))
         try:
-            prepared = await asyncio.shield(self._prepared)
+            options = await asyncio.shield(self._prepared)
         except ConfigError:
             self._prepared = None  # a broker lives on, and the file may be put right
             raise
         if node.via:
-            return await self._login_through(node, prepared.options)
-        return await self._login_direct(node, prepared.options)
+            return await self._login_through(node, options)
+        return await self._login_direct(node, options)
 
     async def _login_direct(
         self, node: Node, options: asyncssh.SSHClientConnectionOptions

@@ -7,7 +7,7 @@ from datetime import datetime
 from brctl.model.nodeset import natural_key
 from brctl.tui.rows.row import Tone
 from brctl.tui.rows.state_letters import APPEARANCES
-from brctl.tui.session.facts import NodeFact, State
+from brctl.tui.session.facts import NodeFact
 
 RACK_LABELS = ("rack", "leaf", "pod", "zone")
 LABEL_WIDTH = 10
@@ -115,11 +115,3 @@ def by_measure(values: Mapping[str, float], low: float, high: float) -> Colourin
         return str(digit), Tone.CRIT if digit == 9 else Tone.WARN if digit >= 7 else Tone.OK
 
     return cell
-
-
-WORST_FIRST = tuple(APPEARANCES)
-
-
-def bad_rank(state: State) -> int:
-    """0 for the worst state."""
-    return WORST_FIRST.index(state)

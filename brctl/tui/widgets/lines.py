@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from brctl.tui.rows.row import Row, Tone
+from brctl.tui.rows.row import Row
 from brctl.tui.widgets.palette import tone_style
 
 GUTTER = 2
@@ -174,8 +174,3 @@ class Lines(ScrollView, can_focus=True):
         if self.app.native_ansi_color:
             return None
         return "#2a3a45" if self.app.current_theme.dark else "#d3e3ec"
-
-
-def tone_of(ok: bool | None) -> Tone:
-    """The tone of a yes, a no, or a don't know."""
-    return Tone.UNKNOWN if ok is None else Tone.OK if ok else Tone.CRIT

@@ -39,19 +39,6 @@ def test_every_transition_is_kept_once(tmp_path: Path) -> None:
     assert history.totals() == {'brctl_transport_errors_total{kind="connect-timed-out"}': 2.0}
 
 
-def test_the_index_is_rebuilt_from_the_sweeps(tmp_path: Path) -> None:
-    """Losing the database loses nothing that the sweep files hold, in whatever order they come."""
-    history, again = SweepHistory(tmp_path / "a"), SweepHistory(tmp_path / "b")
-    for each in night():
-        history.record(each, {}, DAY)
-    assert again.rebuild(reversed(night()), DAY) == 6
-    assert again.rebuild(night(), DAY) == 6
-    for node in ("n1", "n2"):
-        assert again.of_node(node, START - DAY) == history.of_node(node, START - DAY)
-    assert again.tracked() == history.tracked()
-    assert again.totals() == history.totals()
-
-
 def test_flappers_are_counted(tmp_path: Path) -> None:
     """How often a check began to fail on a node, worst first."""
     history = SweepHistory(tmp_path)
