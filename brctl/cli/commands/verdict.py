@@ -18,7 +18,6 @@ from brctl.engine.incidents.verdict_store import (
     the_one,
     to_read,
 )
-from brctl.engine.runs.propose import with_next_move
 from brctl.library.config import Settings
 from brctl.view.verdict import verdict_list_page, why_page
 
@@ -49,6 +48,8 @@ def explain(ctx: typer.Context, verdict_id: Id = None) -> None:
     stored = to_read(settings.state_dir, verdict_id)
     verdict = stored.verdict
     if stored.state is VerdictState.OPEN:
+        from brctl.engine.runs.propose import with_next_move
+
         verdict = with_next_move(settings.state_dir, settings.context, verdict, now())
     page = why_page(verdict, stored.state.value, stored.note)
     invocation.finish(page, settings.context)

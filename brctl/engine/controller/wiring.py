@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from brctl.backends.contract import Backend
 from brctl.backends.open import open_backend
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.late_transport import LateTransport
 from brctl.evidence.baseline import Baseline
-from brctl.evidence.logs.signature import Signature
 from brctl.fanout.contract import Transport
 from brctl.inventory.load import load_inventory
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
@@ -21,12 +21,14 @@ from brctl.library.baselines import load_baseline
 from brctl.library.checks import load_checks
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
-from brctl.library.log_rules import load_log_rules, signatures_with
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.check import Check
+
+if TYPE_CHECKING:
+    from brctl.evidence.logs.signature import Signature
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,15 @@ class World:
         return load_checks((shipped_dir("checks"), *folders))
 
     @cached_property
-    def log_signatures(self) -> tuple[Signature, ...]:
+    def log_signatures(self) -> "tuple[Signature, ...]":
         """Shipped log rules and the site's own, which come first.
 
         Raises:
             ConfigError: A rule file of the site is not valid.
         """
+        # Hundreds of patterns are compiled on import; most commands read no log.
+        from brctl.library.log_rules import load_log_rules, signatures_with
+
         return signatures_with(load_log_rules(self.settings.library_dirs))
 
     @cached_property

@@ -11,8 +11,9 @@ The constitution of the tables beside this file:
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from brctl.model.fault import FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
@@ -37,6 +38,11 @@ class Part(StrEnum):
     """Says where we are (host, GPU, rank, section); accuses nobody."""
     BENIGN = "benign"
     """Looks alarming and is not; silences other families on its line."""
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +76,11 @@ class Signature:
     sets: str = ""
     when: tuple[tuple[str, str], ...] = ()
     physical: bool = False
-    compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        pattern = self.pattern or "|".join(re.escape(anchor) for anchor in self.anchors)
-        object.__setattr__(self, "compiled", re.compile(pattern, re.IGNORECASE))
+    @property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern, compiled when it is first needed: few rows ever are."""
+        return _compiled(self.pattern or "|".join(re.escape(anchor) for anchor in self.anchors))
 
     @property
     def side(self) -> Origin:

@@ -15,7 +15,6 @@ from brctl.engine.controller import clock
 from brctl.engine.controller.people import person
 from brctl.engine.incidents import alert_store, verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
-from brctl.engine.runs.propose import with_next_move
 from brctl.engine.standby.pool import Pool, load_pool
 from brctl.engine.sweeps import node_states, sweep_file, sweep_store
 from brctl.engine.sweeps.history_database import database_path
@@ -264,6 +263,8 @@ class DiskStateReader:
         """What was tried since the verdict was stored changes what comes next."""
         if stored.state is not VerdictState.OPEN:
             return stored
+        from brctl.engine.runs.propose import with_next_move
+
         told = (self._settings.state_dir, self._settings.context, stored.verdict, self._now())
         name = f"next move of {stored.verdict.id}"
         verdict = self._try(name, partial(with_next_move, *told), stored.verdict)
