@@ -1,5 +1,6 @@
 """The tables of the documents, each made from the table of the code that it shows."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 
@@ -18,6 +19,7 @@ from brctl.library.sweep_settings import SweepSettings
 from brctl.model.units import describe_duration
 from brctl.playbook.validate import FACT_NAMES, FAILED_NAMES, JOB_NAMES, RUN_NAMES, VERDICT_NAMES
 from brctl.playbook.verbs import VERBS
+from brctl.view.fault_classes import classes_page
 from brctl.view.help import TOPICS
 from tests.docs.documents import documents
 from tests.docs.layers import picture
@@ -151,6 +153,21 @@ def _operators() -> str:
     return markdown("operator | operand", rows)
 
 
+def _fault_classes() -> str:
+    rows = (
+        (f"`{row['class']}`", row["title"], row["words"], row["origin"], _first_move(row),
+         row["cost_if_wrong"] or "")
+        for row in json.loads(json.dumps(classes_page().rows))
+    )  # fmt: skip
+    return markdown("class | is | know | origin | first move | costs when wrong", rows)
+
+
+def _first_move(row: Mapping[str, Mapping[str, str | None]]) -> str:
+    move = row["first_move"]
+    playbook = f" (`{move['playbook']}`)" if move["playbook"] else ""
+    return f"{move['do']}{playbook}: {move['say']}"
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "checks": _checks,
     "config-keys": lambda: _keys(CONFIG, CONFIG_WORDS, "config"),
@@ -160,6 +177,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "inventory-keys": lambda: _keys(INVENTORY, INVENTORY_WORDS, "inventory"),
     "documents": documents,
     "kubernetes-rights": _kubernetes,
+    "fault-classes": _fault_classes,
     "layers": picture,
     "operators": _operators,
     "parameter-sources": lambda: code(SOURCES),
