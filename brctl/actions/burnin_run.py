@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -16,14 +17,14 @@ class BurninRun(ReadOnly):
     With `may_fail: true` the step succeeds whatever it finds, and later steps read `out.failed`.
     """
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "loaded by a burn-in"),)
         nodes = fold(arguments.nodes(args, "nodes"))
         return (Change(Sign.ALTER, nodes, "loaded by a burn-in"),)
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        found = await site.burn_in(
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        found = await context.sweeps.burn_in(
             arguments.nodes(args, "nodes"),
             arguments.count(args, "level", 3),
             arguments.seconds(args, "duration", "10m"),

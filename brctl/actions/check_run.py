@@ -1,7 +1,8 @@
 """check.run: run the checks up to a level on nodes; the step fails when too many do not pass."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Arguments
@@ -14,8 +15,8 @@ class CheckRun(ReadOnly):
     With `may_fail: true` the step succeeds whatever it finds, and later steps read `out.failed`.
     """
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        found = await site.examine(
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        found = await context.sweeps.examine(
             arguments.nodes(args, "nodes"), arguments.count(args, "level", 1)
         )
         failed = [health.node for health in found if _failed(health)]

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionResult, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionResult, ReadOnly
 from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.view.redact import redact
@@ -22,26 +23,28 @@ BUNDLE = "evidence.tar.gz"
 class EvidenceCapture(ReadOnly):
     """One JSON file per node with everything it answered, their digests, and a bundle of all."""
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        folder = site.run_dir / "evidence"
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        folder = context.run.folder / "evidence"
         folder.mkdir(mode=0o700, exist_ok=True)
         # At once: a node without power costs the wait for a connection only one time.
         looks, job = await asyncio.gather(
-            site.examine(arguments.nodes(args, "nodes"), LEVEL), self._job(site, args)
+            context.sweeps.examine(arguments.nodes(args, "nodes"), LEVEL), self._job(context, args)
         )
         files = {f"{health.node}.json": _encode(health) for health in looks} | job
         files["SHA256SUMS"] = _sums(files)
         for name, raw in files.items():
             (folder / name).write_bytes(raw)
-        (folder / BUNDLE).write_bytes(_bundle(files, site.run, int(site.now().timestamp())))
+        (folder / BUNDLE).write_bytes(
+            _bundle(files, context.run.name, int(context.clock.now().timestamp()))
+        )
         out: Arguments = {"files": sorted(files), "directory": str(folder)}
         return ActionResult(out, changed=False, say=f"{len(files)} files, secrets taken out")
 
-    async def _job(self, site: Site, args: Arguments) -> dict[str, bytes]:
+    async def _job(self, context: RunContext, args: Arguments) -> dict[str, bytes]:
         """What the ranks of the job say, where one is named."""
         if "job" not in args:
             return {}
-        status = await site.progress(await site.job(arguments.text(args, "job")))
+        status = await context.jobs.progress(await context.jobs.get(arguments.text(args, "job")))
         return {"job.json": _as_json(asdict(status))}
 
 

@@ -1,7 +1,8 @@
 """nccl.bisect: find which of the nodes fail collectives; later steps read `out.suspects`."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionResult, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionResult, ReadOnly
 from brctl.model.localisation import FaultKind
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -15,13 +16,13 @@ NODE_KINDS = (FaultKind.NODE, FaultKind.LINK, FaultKind.SLOW)
 class NcclBisect(ReadOnly):
     """The nodes that are convicted, and those of which one is bad but not told which."""
 
-    async def plan(self, site: Site, args: Arguments) -> tuple[Change, ...]:
+    async def plan(self, context: RunContext, args: Arguments) -> tuple[Change, ...]:
         nodes = arguments.nodes(args, "nodes")
         return (Change(Sign.ALTER, fold(nodes), "loaded by collectives while it is searched"),)
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         size = parse_size_bytes(str(args.get("size", "64M")))
-        found = await site.bisect(
+        found = await context.search.bisect(
             arguments.nodes(args, "nodes"),
             size,
             arguments.count(args, "reps", 8),

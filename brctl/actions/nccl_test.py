@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly
 from brctl.model.localisation import GroupResult
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -21,24 +22,24 @@ OPERATIONS = ("all_reduce", "all_gather", "all_to_all")
 class NcclTest(ReadOnly):
     """Which nodes pass beside a known-good one."""
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "loaded by collectives"),)
         nodes = fold(arguments.nodes(args, "nodes"))
         return (Change(Sign.ALTER, nodes, "loaded by collectives with known-good nodes"),)
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         nodes = arguments.nodes(args, "nodes")
-        good = await _known_good(site, args, nodes)
+        good = await _known_good(context, args, nodes)
         size = parse_size_bytes(str(args.get("size", "64M")))
         op, reps = arguments.text(args, "op", OPERATIONS[0]), arguments.count(args, "reps", 8)
         if op not in OPERATIONS:
             raise ActionFailed(f"`op` is one of {', '.join(OPERATIONS)}, not {op!r}")
         ratio = args.get("min_busbw_ratio")
-        reference = await self._reference(site, good, ratio is not None, op, size, reps)
+        reference = await self._reference(context, good, ratio is not None, op, size, reps)
         problems: dict[str, str] = {}
         for pairs in _rounds(nodes, good):
-            results = await site.test_groups(pairs, op, size, reps)
+            results = await context.search.test_groups(pairs, op, size, reps)
             for (node, other), result in zip(pairs, results, strict=True):
                 problem = _problem(result, other, reference, ratio)
                 problems |= {node: problem} if problem else {}
@@ -51,23 +52,25 @@ class NcclTest(ReadOnly):
         return ActionResult(out, changed=False, say=say)
 
     async def _reference(
-        self, site: Site, good: Sequence[str], wanted: bool, op: str, size: int, reps: int
+        self, context: RunContext, good: Sequence[str], wanted: bool, op: str, size: int, reps: int
     ) -> float | None:
         """Bus bandwidth between two known-good nodes; None when nobody asks for it."""
         if not wanted:
             return None
         if len(good) < 2:
             raise ActionFailed("`min_busbw_ratio` needs two known-good nodes in `against`")
-        (result,) = await site.test_groups([tuple(good[:2])], op, size, reps)
+        (result,) = await context.search.test_groups([tuple(good[:2])], op, size, reps)
         if result.failed != 0 or result.busbw_gb_per_s is None:
             raise ActionFailed(f"{good[0]} and {good[1]} do not pass beside each other")
         return result.busbw_gb_per_s
 
 
-async def _known_good(site: Site, args: Arguments, nodes: Sequence[str]) -> tuple[str, ...]:
+async def _known_good(
+    context: RunContext, args: Arguments, nodes: Sequence[str]
+) -> tuple[str, ...]:
     against = args.get("against", "@golden")
     if isinstance(against, str):
-        chosen = await site.select(against)
+        chosen = await context.nodes.select(against)
     else:
         chosen = arguments.nodes(args, "against")
     busy = {node for node in chosen if node in nodes}

@@ -1,7 +1,8 @@
 """notify.chat: a line in chat, the playbook's own words or how the run ends."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly
 from brctl.actions.notify_page import NOBODY, told
 from brctl.model.runs.playbook import Arguments
 from brctl.notify.notifier import CHAT
@@ -13,12 +14,12 @@ TEMPLATES = ("run_summary",)
 class NotifyChat(ReadOnly):
     """To every sink people chat in; `channel` needs a bot token."""
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         template = arguments.text(args, "template", TEMPLATES[0])
         if template not in TEMPLATES:
             raise ActionFailed(f"`template` must be {TEMPLATES[0]}, not {template!r}")
-        if not site.notifier.configured:
+        if not context.notifier.configured:
             return ActionResult(changed=False, say=NOBODY)
         channel, text = (arguments.text(args, key, "") for key in ("channel", "text"))
-        notice = chat_notice(site.facts(), site.now(), channel, text)
-        return told(await site.notifier.notify_async(notice, CHAT))
+        notice = chat_notice(context.run.facts(), context.clock.now(), channel, text)
+        return told(await context.notifier.notify_async(notice, CHAT))

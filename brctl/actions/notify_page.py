@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly
 from brctl.model.notice import PageSeverity
 from brctl.model.runs.playbook import Arguments
 from brctl.notify.notifier import PAGING, Delivery, DeliveryState
@@ -15,15 +16,15 @@ NOBODY = "no notifier configured"
 class NotifyPage(ReadOnly):
     """To every sink that pages, whatever its `when` says: the playbook asks for it."""
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         word = arguments.text(args, "severity", PageSeverity.CRITICAL.value)
         if word not in list(PageSeverity):
             raise ActionFailed(f"`severity` must be one of {', '.join(PageSeverity)}, not {word!r}")
-        if not site.notifier.configured:
+        if not context.notifier.configured:
             return ActionResult(changed=False, say=NOBODY)
         summary = arguments.text(args, "summary")
-        notice = page_notice(site.facts(), site.now(), PageSeverity(word), summary)
-        return told(await site.notifier.notify_async(notice, PAGING))
+        notice = page_notice(context.run.facts(), context.clock.now(), PageSeverity(word), summary)
+        return told(await context.notifier.notify_async(notice, PAGING))
 
 
 def told(deliveries: Sequence[Delivery]) -> ActionResult:

@@ -1,7 +1,8 @@
 """report.table: what became of each node, as a table beside the journal."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly
 from brctl.library.durable_files import write_atomic
 from brctl.model.errors import did_you_mean
 from brctl.model.runs.playbook import Arguments, Json
@@ -13,10 +14,10 @@ FILE = "report.txt"
 class ReportTable(ReadOnly):
     """One row a node of `for_each`; without it, one row for the run."""
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         columns = _columns(args)
-        rows = report_rows(site.facts())
-        path = site.run_dir / FILE
+        rows = report_rows(context.run.facts())
+        path = context.run.folder / FILE
         write_atomic(path, report_text(rows, columns) + "\n")
         results = [str(row["result"]) for row in rows]
         say = ", ".join(f"{results.count(word)} {word}" for word in sorted(set(results)))

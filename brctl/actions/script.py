@@ -17,7 +17,8 @@ from brctl.actions.child import (
     last_line,
     run_child,
 )
-from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation
 from brctl.library.shipped import node_program
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.nodeset import fold
@@ -32,19 +33,19 @@ class Script:
         self._step = step
         self._name = name
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
         return Observation(None, say="a script leaves no mark to look at", markless=True)
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         where = fold(arguments.nodes(args, "nodes")) if "nodes" in args else "controller"
         first = self._step.run.strip().splitlines()[0]
         return (Change(Sign.ALTER, where, f"runs `{first[:LAST_LINE_LIMIT]}`"),)
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        env = {**_texts(args), "BRCTL_RUN": site.run, "BRCTL_STEP": self._name}
-        log = site.run_dir / "stdout" / f"{self._name}.log"
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        env = {**_texts(args), "BRCTL_RUN": context.run.name, "BRCTL_STEP": self._name}
+        log = context.run.folder / "stdout" / f"{self._name}.log"
         if "nodes" in args:
-            statuses = await self._on_nodes(site, arguments.nodes(args, "nodes"), env, log)
+            statuses = await self._on_nodes(context, arguments.nodes(args, "nodes"), env, log)
         else:
             statuses = {"": await self._here(env, log)}
         said = last_line(log)
@@ -56,10 +57,10 @@ class Script:
         say = f"{said or 'no output'} (stdout/{log.name})"
         return ActionResult({"exit_status": max(statuses.values(), default=0)}, say=say)
 
-    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         raise ActionFailed("a script cannot be undone; `undo` needs a verb")
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
         return Observation(None)
 
     async def _here(self, env: Mapping[str, str], log: Path) -> int:
@@ -68,9 +69,9 @@ class Script:
         )
 
     async def _on_nodes(
-        self, site: Site, nodes: Sequence[str], env: Mapping[str, str], log: Path
+        self, context: RunContext, nodes: Sequence[str], env: Mapping[str, str], log: Path
     ) -> dict[str, int]:
-        strangers = [node for node in nodes if node not in site.inventory.nodes]
+        strangers = [node for node in nodes if node not in context.inventory.nodes]
         if strangers:
             raise ActionFailed(f"{fold(strangers)} is not in the inventory")
         deadline_s = self._step.timeout_s
@@ -80,10 +81,13 @@ class Script:
         }  # fmt: skip
         answers = await asyncio.gather(
             *(
-                site.command(
+                context.nodes.command(
                     node,
                     Command(
-                        (site.inventory.nodes[node].python, "-I", "-c", node_program("_script.py")),
+                        (
+                            context.inventory.nodes[node].python, "-I", "-c",
+                            node_program("_script.py"),
+                        ),
                         json.dumps(question).encode(), deadline_s, OUTPUT_LIMIT_BYTES,
                     ),
                 )

@@ -1,18 +1,19 @@
 """stacks.dump: the stacks of a job's ranks, kept beside the run's journal."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionResult, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionResult, ReadOnly
 from brctl.model.runs.playbook import Arguments
 
 
 class StacksDump(ReadOnly):
     """A rank that gave no stack is in `silent`; its file says why."""
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        job = await site.job(arguments.text(args, "job"))
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        job = await context.jobs.get(arguments.text(args, "job"))
         nodes = arguments.nodes(args, "nodes") if "nodes" in args else ()
-        folder = site.run_dir / "stacks"
-        silent = await site.dump_stacks(job, folder, nodes)
+        folder = context.run.folder / "stacks"
+        silent = await context.jobs.dump_stacks(job, folder, nodes)
         asked = [rank for node in nodes or job.nodes for rank in job.ranks_on(node)]
         say = f"stacks of {len(asked) - len(silent)} of {len(asked)} ranks"
         out: Arguments = {"directory": str(folder), "silent": list(silent)}

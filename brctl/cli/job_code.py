@@ -10,7 +10,7 @@ from brctl.cli.running import (
     Consent,
     find_playbook,
     finish_run,
-    open_ground,
+    open_context,
     refuse_readonly,
     run_playbook,
 )
@@ -62,9 +62,9 @@ async def _record(
 
     async with open_world(settings) as world:
         chosen = world.job(name).name
-    async with open_ground(settings) as ground:
+    async with open_context(settings) as context:
         wish = Wish(code, " ".join(why.split()), person(), urgent)
-        change, note = await record_change(ground, await ground.job(chosen), wish)
+        change, note = await record_change(context, await context.jobs.get(chosen), wish)
     invocation.note(f"{change.id} recorded: {change.version} {change.digest[:12]}")
     if note:
         invocation.note(note)
@@ -79,9 +79,9 @@ def _apply_due(invocation: Invocation, name: str | None, window: str | None) -> 
     async def due_job() -> str | None:
         async with open_world(settings) as world:
             chosen = world.job(name).name
-        async with open_ground(settings) as ground:
-            waits = ground.code_ledger(chosen).read().pending
-            return chosen if waits and is_due(waits, ground.now(), window_s) else None
+        async with open_context(settings) as context:
+            waits = context.jobs.code_ledger(chosen).read().pending
+            return chosen if waits and is_due(waits, context.clock.now(), window_s) else None
 
     job = asyncio.run(due_job())
     if job is None:
@@ -116,8 +116,8 @@ def updates(ctx: typer.Context, job: JobName = None, window: Window = None) -> N
     async def run() -> None:
         async with open_world(settings) as world:
             found, now = world.job(job), world.now()
-        async with open_ground(settings) as ground:
-            record = ground.code_ledger(found.name).read()
+        async with open_context(settings) as context:
+            record = context.jobs.code_ledger(found.name).read()
         page = code_changes_page(
             found.name, code_of(found), record, now, _window_s(settings, window)
         )

@@ -14,12 +14,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from brctl.actions.context import RunContext
 from brctl.cli import output
 from brctl.cli.invocation import Invocation
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.people import groups_of, person
 from brctl.engine.controller.wiring import open_world
-from brctl.engine.runs.context import WorldGround
+from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import Prepared, prepare
 from brctl.engine.runs.remediate import (
     RunView,
@@ -120,13 +121,13 @@ def read_sets(sets: Sequence[str]) -> dict[str, Json]:
 
 
 @asynccontextmanager
-async def open_ground(settings: Settings) -> AsyncIterator[WorldGround]:
+async def open_context(settings: Settings) -> AsyncIterator[RunContext]:
     """The context as the engine sees it; warnings about its guard files are said aloud."""
     async with open_world(settings) as world:
-        ground = WorldGround(world)
-        for warning in ground.guards.warnings:
+        context = run_context(world)
+        for warning in context.guards.warnings:
             output.say(f"warning: {warning}")
-        yield ground
+        yield context
 
 
 def request_of(settings: Settings, consent: Consent) -> RunRequest:
@@ -155,17 +156,17 @@ async def run_playbook(
 ) -> RunView:
     """Plan, guard, start and follow; ends the command itself for a dry run or `--detach`."""
     request = request_of(settings, consent)
-    async with open_ground(settings) as ground:
+    async with open_context(settings) as context:
         if saved is None:
-            prepared = await prepare(ground, playbook, verdict, values, request.override)
+            prepared = await prepare(context, playbook, verdict, values, request.override)
         else:
-            prepared = await prepare_saved(ground, playbook, saved, verdict, request.override)
+            prepared = await prepare_saved(context, playbook, saved, verdict, request.override)
         if consent.dry_run:
             invocation.finish(
                 plan_page(prepared.plan, plan_document(prepared.plan)), settings.context
             )
         refuse_readonly(settings)
-        run_dir = await start_run(ground, prepared, request)
+        run_dir = await start_run(context, prepared, request)
     _say_header(invocation, run_dir, prepared)
     if consent.detach:
         finish_run(invocation, settings, view(run_dir))
@@ -197,8 +198,8 @@ async def follow_and_ask(
             somebody = f"somebody else ({problem})" if problem else "go on"
             invocation.note(f"left waiting; {somebody}: brctl play approve {run_dir.name}")
             return
-        async with open_ground(settings) as ground:
-            answer(ground, run_dir, person(), yes=True, typed=typed)
+        async with open_context(settings) as context:
+            answer(context, run_dir, person(), yes=True, typed=typed)
         await resume(run_dir, request_of(settings, consent))
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from brctl.engine.controller.wiring import World, open_world
 from brctl.engine.job.diagnose import Diagnosis, keep, look
-from brctl.engine.runs.context import WorldGround
+from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import start_run, view
 from brctl.engine.runs.run_files import RunRequest
@@ -133,13 +133,13 @@ class _Demo:
 
     async def _fix(self, verdict: Verdict) -> None:
         """What `brctl fix` does, with the words typed that it asks for."""
-        ground = WorldGround(self.world)
+        context = run_context(self.world)
         playbook = pick_playbook(load_playbooks((shipped_dir("playbooks"),)), verdict.playbook)
-        prepared = await prepare(ground, playbook, verdict)
+        prepared = await prepare(context, playbook, verdict)
         typed = confirmation_text(playbook, len(prepared.plan.nodes), self.job.name)
         config = str(self.world.settings.config_file)
         request = RunRequest("lab demo", self.world.settings.context, config, yes=True, typed=typed)
-        run_dir = await start_run(ground, prepared, request)
+        run_dir = await start_run(context, prepared, request)
         self.result.run = run_dir.name
         async for event in follow(run_dir):
             if event.type is EventType.STEP_RESULT:

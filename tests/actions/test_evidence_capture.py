@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from brctl.actions.evidence_capture import BUNDLE, EvidenceCapture
-from brctl.engine.runs.run_site import RunSite
+from brctl.engine.runs.context import JournalledRun, for_run
 from brctl.view.redact import HIDDEN, redact
-from tests.fakes.ground import fake_ground
+from tests.fakes.run_context import fake_context
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_what_is_no_secret_stays_readable(text: str) -> None:
 
 async def test_the_bundle_holds_every_answer_and_its_digest(tmp_path: Path) -> None:
     """Each file matches SHA256SUMS, and the archive matches the folder."""
-    ground = fake_ground(tmp_path)
-    site = RunSite(ground, "R-0001", tmp_path)
-    done = await EvidenceCapture().apply(site, {"nodes": ["n1", "n3"], "job": "demo"})
+    context = fake_context(tmp_path)
+    bound = for_run(context, JournalledRun(context, tmp_path, "R-0001"))
+    done = await EvidenceCapture().apply(bound, {"nodes": ["n1", "n3"], "job": "demo"})
     folder = tmp_path / "evidence"
     assert done.out["files"] == ["SHA256SUMS", "job.json", "n1.json", "n3.json"]
     for line in (folder / "SHA256SUMS").read_text().splitlines():

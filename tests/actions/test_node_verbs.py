@@ -5,21 +5,22 @@ from typing import Any
 
 import pytest
 
+from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, FailureKind
 from brctl.actions.registry import ACTIONS
-from brctl.engine.runs.run_site import RunSite
+from brctl.engine.runs.context import JournalledRun, for_run
 from brctl.evidence.kernel_log import RESET_MARK
 from brctl.model.runs.playbook import Json
-from tests.fakes.ground import FakeGround, fake_ground
+from tests.fakes.run_context import FakeContext, fake_context
 
 JOBLESS: dict[str, Any] = {"dead": [], "ranks": {}}
 
 
-def at(folder: Path, **world: Any) -> tuple[RunSite, FakeGround]:
-    ground = fake_ground(folder)
-    with ground.world.change() as data:
+def at(folder: Path, **world: Any) -> tuple[RunContext, FakeContext]:
+    context = fake_context(folder)
+    with context.world.change() as data:
         data |= {**JOBLESS, **world}
-    return RunSite(ground, "R-0001", folder), ground
+    return for_run(context, JournalledRun(context, folder, "R-0001")), context
 
 
 @pytest.mark.parametrize(
@@ -42,84 +43,84 @@ async def test_a_reset_that_would_hurt_somebody_is_refused(
     given: dict[str, Json], world: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
     """Processes die of a reset; who cannot be seen is not excluded, and no option slips in."""
-    site, ground = at(tmp_path, **world)
+    bound, context = at(tmp_path, **world)
     with pytest.raises(ActionFailed) as caught:
-        await ACTIONS["gpu.reset"].apply(site, given)
+        await ACTIONS["gpu.reset"].apply(bound, given)
     assert says in str(caught.value)
-    assert ground.world.read()["effects"] == []
+    assert context.world.read()["effects"] == []
 
 
 async def test_a_node_of_a_stopped_job_may_be_reset(tmp_path: Path) -> None:
     """Belonging to a job is not carrying it; and whether it was done is looked at, not assumed."""
-    site, ground = at(tmp_path)
+    bound, context = at(tmp_path)
     verb = ACTIONS["gpu.reset"]
-    done = await verb.apply(site, {"nodes": ["n1"], "gpus": [0, 1]})
+    done = await verb.apply(bound, {"nodes": ["n1"], "gpus": [0, 1]})
     assert done.say == "0, 1 of n1 reset"
-    assert (await verb.observe(site, {"nodes": ["n1"]})).done is None
-    assert (await verb.confirm(site, {"nodes": ["n1"]})).done is True
-    with ground.world.change() as data:
+    assert (await verb.observe(bound, {"nodes": ["n1"]})).done is None
+    assert (await verb.confirm(bound, {"nodes": ["n1"]})).done is True
+    with context.world.change() as data:
         data["lost_gpus"] = ["n1"]
-    assert (await verb.confirm(site, {"nodes": ["n1"]})).say == "n1: gpu:0 is lost"
+    assert (await verb.confirm(bound, {"nodes": ["n1"]})).say == "n1: gpu:0 is lost"
 
 
 async def test_a_reset_of_all_leaves_a_mark_that_makes_older_xids_history(tmp_path: Path) -> None:
     """One GPU alone leaves none: the Xids of the others still stand."""
-    site, ground = at(tmp_path, sealed_logs=["s2"])
-    done = await ACTIONS["gpu.reset"].apply(site, {"nodes": ["s1", "s2"]})
-    assert ground.world.read()["kernel_logs"] == {"s1": [["/dev/kmsg", f"{RESET_MARK}\n"]]}
+    bound, context = at(tmp_path, sealed_logs=["s2"])
+    done = await ACTIONS["gpu.reset"].apply(bound, {"nodes": ["s1", "s2"]})
+    assert context.world.read()["kernel_logs"] == {"s1": [["/dev/kmsg", f"{RESET_MARK}\n"]]}
     assert done.say.endswith("the kernel log of s2 took no mark, its older Xids still count")
-    await ACTIONS["gpu.reset"].apply(site, {"nodes": ["s1"], "gpus": [1]})
-    assert len(ground.world.read()["kernel_logs"]["s1"]) == 1
+    await ACTIONS["gpu.reset"].apply(bound, {"nodes": ["s1"], "gpus": [1]})
+    assert len(context.world.read()["kernel_logs"]["s1"]) == 1
 
 
 async def test_a_reboot_is_ordered_once_and_seen_by_another_boot(tmp_path: Path) -> None:
     """A controller that died after the order finds the new boot and sends nobody down again."""
-    site, ground = at(tmp_path)
+    bound, context = at(tmp_path)
     verb, given = ACTIONS["node.reboot"], {"nodes": ["s1", "s2"]}
-    assert (await verb.observe(site, given)).done is False
-    await verb.apply(site, given)
-    assert sorted(ground.world.read()["effects"]) == ["reboot s1", "reboot s2"]
-    assert (await verb.observe(site, given)).done is True
-    await verb.apply(site, given)
-    assert len(ground.world.read()["effects"]) == 2
+    assert (await verb.observe(bound, given)).done is False
+    await verb.apply(bound, given)
+    assert sorted(context.world.read()["effects"]) == ["reboot s1", "reboot s2"]
+    assert (await verb.observe(bound, given)).done is True
+    await verb.apply(bound, given)
+    assert len(context.world.read()["effects"]) == 2
 
 
 async def test_a_node_that_does_not_come_back_is_a_timeout(tmp_path: Path) -> None:
     """The limit is named, and nothing is claimed."""
-    site, _ = at(tmp_path, stuck=["s1"])
+    bound, _ = at(tmp_path, stuck=["s1"])
     with pytest.raises(ActionFailed, match="s1 is not back") as caught:
-        await ACTIONS["node.reboot"].apply(site, {"nodes": ["s1"], "within": "30s"})
+        await ACTIONS["node.reboot"].apply(bound, {"nodes": ["s1"], "within": "30s"})
     assert caught.value.kind is FailureKind.TIMEOUT
     (tmp_path / "b").mkdir()
-    site, _ = at(tmp_path / "b", dead=["s1"])
+    bound, _ = at(tmp_path / "b", dead=["s1"])
     with pytest.raises(ActionFailed, match="through its BMC"):
-        await ACTIONS["node.reboot"].apply(site, {"nodes": ["s1"]})
+        await ACTIONS["node.reboot"].apply(bound, {"nodes": ["s1"]})
 
 
 async def test_nodes_that_carry_ranks_are_not_rebooted(tmp_path: Path) -> None:
     """The job would lose them."""
-    site, ground = at(tmp_path, ranks={"1": "x"})
+    bound, context = at(tmp_path, ranks={"1": "x"})
     with pytest.raises(ActionFailed, match="n2 carries ranks of demo"):
-        await ACTIONS["node.reboot"].apply(site, {"nodes": ["n2", "s1"]})
-    assert ground.world.read()["effects"] == []
+        await ACTIONS["node.reboot"].apply(bound, {"nodes": ["n2", "s1"]})
+    assert context.world.read()["effects"] == []
 
 
 async def test_a_burn_in_that_did_not_finish_is_not_passed(tmp_path: Path) -> None:
     """Dead and sick nodes are both named, each with its own reason."""
-    site, _ = at(tmp_path, sick=["n1"], dead=["n2"])
+    bound, _ = at(tmp_path, sick=["n1"], dead=["n2"])
     with pytest.raises(ActionFailed) as caught:
-        await ACTIONS["burnin.run"].apply(site, {"nodes": ["n1", "n2", "n4"]})
+        await ACTIONS["burnin.run"].apply(bound, {"nodes": ["n1", "n2", "n4"]})
     assert "n1 failed: a GPU is lost; n2 unfinished: no answer" in str(caught.value)
-    done = await ACTIONS["burnin.run"].apply(site, {"nodes": ["n1", "n4"], "may_fail": True})
+    done = await ACTIONS["burnin.run"].apply(bound, {"nodes": ["n1", "n4"], "may_fail": True})
     assert (done.out["passed"], done.out["failed"]) == (["n4"], ["n1"])
 
 
 async def test_bandwidth_is_compared_with_two_known_good_nodes(tmp_path: Path) -> None:
     """Wrong, slow and silent are three different sentences."""
-    site, _ = at(tmp_path, sick=["n1"], slow=["n2"], dead=["n3"])
+    bound, _ = at(tmp_path, sick=["n1"], slow=["n2"], dead=["n3"])
     given: dict[str, Json] = {"nodes": ["n1", "n2", "n3", "n4"], "min_busbw_ratio": 0.92}
     with pytest.raises(ActionFailed) as caught:
-        await ACTIONS["nccl.test"].apply(site, given)
+        await ACTIONS["nccl.test"].apply(bound, given)
     said = str(caught.value)
     assert said.startswith("1 of 4 nodes pass all_reduce beside s[1-2]")
     assert "n1: 1 of 8 collectives with s1 are wrong" in said
@@ -139,32 +140,32 @@ async def test_a_test_without_a_measure_is_no_test(
     given: dict[str, Json], says: str, tmp_path: Path
 ) -> None:
     """Nothing passes because there was nothing to compare with."""
-    site, _ = at(tmp_path)
+    bound, _ = at(tmp_path)
     with pytest.raises(ActionFailed, match=says):
-        await ACTIONS["nccl.test"].apply(site, {"nodes": ["n1"], **given})
+        await ACTIONS["nccl.test"].apply(bound, {"nodes": ["n1"], **given})
 
 
 async def test_a_named_checkpoint_is_the_one_that_is_read(tmp_path: Path) -> None:
     """The newest is damaged; asked for by name that is an error, unnamed the next whole one."""
-    site, _ = at(tmp_path)
+    bound, _ = at(tmp_path)
     verb = ACTIONS["ckpt.verify"]
-    assert (await verb.apply(site, {"job": "demo"})).out["step"] == 38
+    assert (await verb.apply(bound, {"job": "demo"})).out["step"] == 38
     with pytest.raises(ActionFailed, match="step 40"):
-        await verb.apply(site, {"job": "demo", "path": "/ckpt/step-00000040"})
+        await verb.apply(bound, {"job": "demo", "path": "/ckpt/step-00000040"})
     with pytest.raises(ActionFailed, match="no checkpoint 'step-1'"):
-        await verb.apply(site, {"job": "demo", "path": "/ckpt/step-1"})
+        await verb.apply(bound, {"job": "demo", "path": "/ckpt/step-1"})
 
 
 async def test_the_pool_is_filled_with_what_can_be_warmed_and_no_more(tmp_path: Path) -> None:
     """Enough is enough, a node that cannot be warmed is passed over, undo takes out its own."""
-    site, ground = at(tmp_path, nodes=["s1", "s2", "n3", "n4"], dead=["n1"])
+    bound, context = at(tmp_path, nodes=["s1", "s2", "n3", "n4"], dead=["n1"])
     verb = ACTIONS["standby.add"]
     given: dict[str, Json] = {"nodes": ["n1", "n2"], "size": 1}
-    done = await verb.apply(site, given)
+    done = await verb.apply(bound, given)
     assert done.say == "1 standbys free, 1 wanted; n1: no answer"
-    assert ground.world.read()["pool"] == ["n2"]
-    assert await verb.plan(site, given) == ()
+    assert context.world.read()["pool"] == ["n2"]
+    assert await verb.plan(bound, given) == ()
     with pytest.raises(ActionFailed, match="1 standbys free, 2 wanted; n1: no answer; no other"):
-        await verb.apply(site, {"nodes": ["n1", "n2"], "size": 2})
-    await verb.undo(site, given)
-    assert ground.world.read()["pool"] == []
+        await verb.apply(bound, {"nodes": ["n1", "n2"], "size": 2})
+    await verb.undo(bound, given)
+    assert context.world.read()["pool"] == []

@@ -90,7 +90,7 @@ def _steps_of(run: RunView) -> dict[str, float]:
 async def requeue(site: CodeSite, name: str) -> Timing:
     """Stop all, nodes back, nodes new, each checked, cold start from the newest checkpoint."""
     clock = _Clock()
-    job = await site.ground.job("lab-train")
+    job = await site.context.jobs.get("lab-train")
     await site.world.backend.stop_job(job, 5.0)
     old_step = site.last_step()
     clock.note("stop")
@@ -98,7 +98,7 @@ async def requeue(site: CodeSite, name: str) -> Timing:
     clock.note("boot nodes")
     await install(site.world, job.nodes)
     clock.note("install environment")
-    found = await site.ground.examine(job.nodes, ADMISSION_LEVEL)
+    found = await site.context.sweeps.examine(job.nodes, ADMISSION_LEVEL)
     assert len(found) == len(job.nodes)
     clock.note("check nodes")
     newest = await asyncio.to_thread(_newest_whole, Path(job.checkpoint_dir))

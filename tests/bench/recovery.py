@@ -32,11 +32,10 @@ from brctl.actions.registry import ACTIONS
 from brctl.backends.parking import Parking
 from brctl.engine.controller.wiring import World, open_world
 from brctl.engine.job.diagnose import keep, look
-from brctl.engine.runs.context import WorldGround
+from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import start_run, view
 from brctl.engine.runs.run_files import RunRequest
-from brctl.engine.runs.run_site import RunSite
 from brctl.engine.standby.care import parking, warm_standbys
 from brctl.engine.standby.pool import Pool, save_pool
 from brctl.engine.sweeps.run_checks import Question, sweep_nodes
@@ -162,13 +161,13 @@ class Bench:
                 with phase(timing, "install"):
                     await hot_update.install(world, [self._standby])
             began = time.time()
-            ground = WorldGround(world)
+            context = run_context(world)
             playbook = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
-            prepared = await prepare(ground, playbook, verdict)
+            prepared = await prepare(context, playbook, verdict)
             typed = confirmation_text(playbook, len(prepared.plan.nodes), world.job(None).name)
             config = str(self._settings.config_file)
             request = RunRequest("bench", self._settings.context, config, yes=True, typed=typed)
-            run_dir = await start_run(ground, prepared, request)
+            run_dir = await start_run(context, prepared, request)
             async for event in follow(run_dir, poll_s=0.02):
                 if (
                     evict
@@ -208,7 +207,7 @@ class Bench:
                 await backend.stop_job(job, GRACE_S)
             with phase(timing, "swap"):
                 job = await backend.replace_nodes(job, {self._culprit: self._standby})
-                site = RunSite(WorldGround(world), "bench", self._settings.state_dir)
+                site = run_context(world)
                 chosen = await ACTIONS["ckpt.select"].apply(site, {"job": job.name})
             with phase(timing, "install"):
                 await hot_update.install(world, job.nodes)

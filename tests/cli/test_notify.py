@@ -15,8 +15,8 @@ from brctl.cli.commands import verdict as verdict_module
 from brctl.engine.incidents.verdict_store import load_all, save, save_new
 from brctl.model.errors import GuardError, UsageError
 from tests.cli.test_run import call
-from tests.fakes.ground import example_verdict
 from tests.fakes.http_sink import HANG, HttpSink, Reply, http_sink
+from tests.fakes.run_context import example_verdict
 
 CONFIG = """\
 apiVersion: brctl.dev/v1

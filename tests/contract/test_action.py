@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from brctl.actions.context import RunContext
 from brctl.actions.registry import ACTIONS
+from brctl.engine.runs.context import JournalledRun, for_run
 from brctl.engine.runs.run_files import PLAYBOOK, RunInputs, RunRequest, save_inputs, save_request
-from brctl.engine.runs.run_site import RunSite
 from brctl.library.durable_files import write_atomic
 from brctl.library.notify_settings import NotifySettings, TicketDesk
 from brctl.library.playbooks import load_playbook
@@ -14,7 +15,7 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.runs.playbook import Json, Safety
 from brctl.playbook.verbs import VERBS
 from tests.fakes.ansible import use_ansible
-from tests.fakes.ground import NOON, FakeGround, example_code, fake_ground
+from tests.fakes.run_context import NOON, FakeContext, example_code, fake_context
 
 LOOK = Path(__file__).resolve().parent.parent / "fakes" / "ansible_look.yml"
 
@@ -82,13 +83,13 @@ def with_ansible(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         use_ansible(monkeypatch)
 
 
-def site_for(folder: Path, verb: str) -> tuple[RunSite, FakeGround]:
-    ground = fake_ground(folder, code=example_code(), notify=ticket_desk(folder))
-    with ground.world.change() as data:
+def bound_for(folder: Path, verb: str) -> tuple[RunContext, FakeContext]:
+    context = fake_context(folder, code=example_code(), notify=ticket_desk(folder))
+    with context.world.change() as data:
         data |= PREPARED.get(verb, {})
-    record_changes(ground)
+    record_changes(context)
     frozen_run(folder)
-    return RunSite(ground, "R-0001", folder), ground
+    return for_run(context, JournalledRun(context, folder, "R-0001")), context
 
 
 def ticket_desk(folder: Path) -> NotifySettings:
@@ -110,9 +111,9 @@ def frozen_run(folder: Path) -> None:
     save_request(folder, RunRequest(by="oncall"))
 
 
-def record_changes(ground: FakeGround) -> None:
+def record_changes(context: FakeContext) -> None:
     """r2 is applied by an earlier run, r3 waits."""
-    ledger = ground.code_ledger("demo")
+    ledger = context.jobs.code_ledger("demo")
     for version in ("r2", "r3"):
         change = ledger.record(
             version, f"digest-of-{version}", urgent=True, why="a test", by="ann", at=NOON
@@ -121,11 +122,11 @@ def record_changes(ground: FakeGround) -> None:
             ledger.apply(change.id, "R-0000", NOON)
 
 
-def world_of(ground: FakeGround) -> dict[str, object]:
-    data = ground.world.read()
+def world_of(context: FakeContext) -> dict[str, object]:
+    data = context.world.read()
     world = {k: data[k] for k in ("cordons", "reservations", "nodes", "ranks", "labels", "guests")}
-    states = [(c.id, c.state, c.state_by) for c in ground.code_ledger("demo").read().changes]
-    opened = ground.notifier.tickets.find("rma/SN-7/burnin")
+    states = [(c.id, c.state, c.state_by) for c in context.jobs.code_ledger("demo").read().changes]
+    opened = context.notifier.tickets.find("rma/SN-7/burnin")
     return {**world, "code": states, "ticket": opened}
 
 
@@ -137,11 +138,11 @@ def test_the_table_of_verbs_and_the_table_of_programs_agree() -> None:
 @pytest.mark.parametrize("verb", sorted(ACTIONS))
 async def test_planning_and_looking_change_nothing(verb: str, tmp_path: Path) -> None:
     """A dry run is dry, and a verb that changes says what."""
-    site, ground = site_for(tmp_path, verb)
-    before = ground.world.read()
-    changes = await ACTIONS[verb].plan(site, ARGUMENTS[verb])
-    await ACTIONS[verb].observe(site, ARGUMENTS[verb])
-    assert ground.world.read() == before
+    bound, context = bound_for(tmp_path, verb)
+    before = context.world.read()
+    changes = await ACTIONS[verb].plan(bound, ARGUMENTS[verb])
+    await ACTIONS[verb].observe(bound, ARGUMENTS[verb])
+    assert context.world.read() == before
     assert bool(changes) is (VERBS[verb].safety is not Safety.READ)
 
 
@@ -150,33 +151,33 @@ async def test_a_verb_gives_what_its_row_promises_and_shows_as_done(
     verb: str, tmp_path: Path
 ) -> None:
     """Expressions that validated find their names, and a second look agrees."""
-    site, _ = site_for(tmp_path, verb)
-    done = await ACTIONS[verb].apply(site, ARGUMENTS[verb])
+    bound, _ = bound_for(tmp_path, verb)
+    done = await ACTIONS[verb].apply(bound, ARGUMENTS[verb])
     assert set(done.out) <= VERBS[verb].gives
     assert done.say
-    assert (await ACTIONS[verb].confirm(site, ARGUMENTS[verb])).done is not False
+    assert (await ACTIONS[verb].confirm(bound, ARGUMENTS[verb])).done is not False
 
 
 @pytest.mark.parametrize("verb", sorted(v for v in VERBS if VERBS[v].safety is not Safety.READ))
 async def test_acting_twice_is_acting_once(verb: str, tmp_path: Path) -> None:
     """A controller that died after acting may simply act again."""
-    site, ground = site_for(tmp_path, verb)
-    await ACTIONS[verb].apply(site, ARGUMENTS[verb])
-    once = world_of(ground)
-    if not (await ACTIONS[verb].observe(site, ARGUMENTS[verb])).done:
-        await ACTIONS[verb].apply(site, ARGUMENTS[verb])
-    assert world_of(ground) == once
+    bound, context = bound_for(tmp_path, verb)
+    await ACTIONS[verb].apply(bound, ARGUMENTS[verb])
+    once = world_of(context)
+    if not (await ACTIONS[verb].observe(bound, ARGUMENTS[verb])).done:
+        await ACTIONS[verb].apply(bound, ARGUMENTS[verb])
+    assert world_of(context) == once
 
 
 @pytest.mark.parametrize("verb", sorted(v for v in VERBS if VERBS[v].undoable))
 async def test_undo_takes_back_and_may_be_repeated(verb: str, tmp_path: Path) -> None:
     """The world is as before, as far as others can tell, even when undone twice."""
-    site, ground = site_for(tmp_path, verb)
-    before = world_of(ground)
-    await ACTIONS[verb].apply(site, ARGUMENTS[verb])
+    bound, context = bound_for(tmp_path, verb)
+    before = world_of(context)
+    await ACTIONS[verb].apply(bound, ARGUMENTS[verb])
     for _ in range(2):
-        await ACTIONS[verb].undo(site, ARGUMENTS[verb])
-    after = world_of(ground)
+        await ACTIONS[verb].undo(bound, ARGUMENTS[verb])
+    after = world_of(context)
     for key in ("cordons", "reservations"):
         assert set(after[key]) == set(before[key])  # type: ignore[call-overload]  # mappings
     assert after["nodes"] == before["nodes"]
@@ -187,31 +188,31 @@ async def test_undo_takes_back_and_may_be_repeated(verb: str, tmp_path: Path) ->
 
 async def test_only_the_shortfall_comes_from_idle_nodes(tmp_path: Path) -> None:
     """Two standbys are ready and three places free: both are taken, and one idle node."""
-    site, ground = site_for(tmp_path, "standby.acquire")
-    with ground.world.change() as data:
+    bound, context = bound_for(tmp_path, "standby.acquire")
+    with context.world.change() as data:
         data |= {"spare": ["n1", "w1", "w2"], "dead": []}
     action = ACTIONS["standby.acquire"]
     given: dict[str, Json] = {"count": 3, "job": "demo"}
-    planned = [(change.subject, change.what) for change in await action.plan(site, given)]
+    planned = [(change.subject, change.what) for change in await action.plan(bound, given)]
     assert planned == [
         ("s1", "standby -> reserved"),
         ("s2", "standby -> reserved"),
         ("w1", "idle, no standby -> reserved for the shortfall"),
     ]
-    done = await action.apply(site, given)
+    done = await action.apply(bound, given)
     assert (done.out["nodes"], done.out["spares"]) == (["s1", "s2", "w1"], ["w1"])
     assert "w1 no standby but idle, for the shortfall" in done.say
-    assert set(ground.world.read()["reservations"]) == {"s1", "s2", "w1"}
+    assert set(context.world.read()["reservations"]) == {"s1", "s2", "w1"}
 
 
 async def test_a_sick_idle_node_is_passed_over_as_a_sick_standby_is(tmp_path: Path) -> None:
     """It is taken out of service, and the next idle node is looked at."""
-    site, ground = site_for(tmp_path, "standby.acquire")
-    with ground.world.change() as data:
+    bound, context = bound_for(tmp_path, "standby.acquire")
+    with context.world.change() as data:
         data |= {"spare": ["w1", "w2"], "sick": ["s1", "w1"]}
-    done = await ACTIONS["standby.acquire"].apply(site, {"count": 2})
+    done = await ACTIONS["standby.acquire"].apply(bound, {"count": 2})
     assert (done.out["nodes"], done.out["spares"]) == (["s2", "w2"], ["w2"])
-    assert set(ground.world.read()["cordons"]) == {"s1", "w1"}
+    assert set(context.world.read()["cordons"]) == {"s1", "w1"}
 
 
 @pytest.mark.parametrize(
@@ -219,9 +220,9 @@ async def test_a_sick_idle_node_is_passed_over_as_a_sick_standby_is(tmp_path: Pa
 )
 async def test_undo_leaves_alone_what_another_run_did(verb: str, tmp_path: Path) -> None:
     """Marks in the world decide what is ours."""
-    site, ground = site_for(tmp_path, verb)
-    other = RunSite(ground, "R-0777", tmp_path)
+    bound, context = bound_for(tmp_path, verb)
+    other = for_run(context, JournalledRun(context, tmp_path, "R-0777"))
     await ACTIONS[verb].apply(other, ARGUMENTS[verb])
-    before = world_of(ground)
-    await ACTIONS[verb].undo(site, ARGUMENTS[verb])
-    assert world_of(ground) == before
+    before = world_of(context)
+    await ACTIONS[verb].undo(bound, ARGUMENTS[verb])
+    assert world_of(context) == before

@@ -78,7 +78,7 @@ def burn_in(world: WorldFile, nodes: Sequence[str], level: int, duration_s: floa
             return NodeBurnin(node, BurninState.FAILED, 1, "a GPU is lost")
         return NodeBurnin(node, BurninState.PASSED, 3)
 
-    from tests.fakes.ground import NOON
+    from tests.fakes.run_context import NOON
 
     return Burnin("B-1", level, (), NOON, duration_s, duration_s, 1, tuple(map(one, nodes)))
 

@@ -12,13 +12,13 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 
+from brctl.actions.context import RunContext
 from brctl.engine.runs import process as run_process
-from brctl.engine.runs.context import Ground
 from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import Journal
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json
-from tests.fakes.ground import fake_ground
+from tests.fakes.run_context import fake_context
 
 
 class MortalJournal(Journal):
@@ -37,8 +37,8 @@ def main(run_dir: Path) -> int:
     """Run, resume or roll back the run of this folder."""
 
     @asynccontextmanager
-    async def open_fake(_request: RunRequest) -> AsyncIterator[Ground]:
-        yield fake_ground(run_dir.parents[2])
+    async def open_fake(_request: RunRequest) -> AsyncIterator[RunContext]:
+        yield fake_context(run_dir.parents[2])
 
     return run_process.main([str(run_dir)], open_fake, MortalJournal)
 

@@ -19,8 +19,8 @@ from brctl.model.notice import Notice, NoticeEvent, NoticeState
 from brctl.notify.notifier import PAGING, DeliveryState, Notifier
 from brctl.notify.sinks import SIGNATURE
 from brctl.view.notices.notice import advanced_notice, verdict_notice
-from tests.fakes.ground import NOON, example_verdict
 from tests.fakes.http_sink import CLOSE, HANG, HttpSink, Reply, http_sink
+from tests.fakes.run_context import NOON, example_verdict
 
 ALL = frozenset(NoticeEvent)
 FIRST = verdict_notice(example_verdict(), "prod-a", NOON)

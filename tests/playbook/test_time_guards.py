@@ -7,7 +7,7 @@ from brctl.model.runs.calendar import Calendar, Span
 from brctl.model.runs.playbook import GuardSpec, Json, Need
 from brctl.playbook.guard_facts import GuardFacts
 from brctl.playbook.guards import GUARDS, check_guards
-from tests.fakes.ground import NOON
+from tests.fakes.run_context import NOON
 
 HOUR = timedelta(hours=1)
 OPEN = Calendar("c", (Span(NOON - HOUR, NOON + HOUR),), origin="config.yaml:9")

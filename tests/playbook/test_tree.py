@@ -23,7 +23,7 @@ from brctl.playbook.tree import (
     describe_tree,
     next_move,
 )
-from tests.fakes.ground import example_verdict
+from tests.fakes.run_context import example_verdict
 
 PLAYBOOKS = load_playbooks([shipped_dir("playbooks")])
 SURE, HALF, WEAK = 0.97, 0.7, 0.3

@@ -8,9 +8,10 @@ from time import monotonic
 
 import yaml
 
+from brctl.actions.context import RunContext
 from brctl.engine.controller.wiring import World, open_world
 from brctl.engine.job.code_updates import Wish, record_change
-from brctl.engine.runs.context import WorldGround
+from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import RunView, start_run, view
 from brctl.engine.runs.run_files import RunRequest
@@ -47,7 +48,7 @@ class CodeSite:
         self.releases = lab.paths.root / "code"
         self.progress = lab.paths.work / "progress" / "steps.ndjson"
         self.world: World
-        self.ground: WorldGround
+        self.context: RunContext
 
     def write_job(self, nodes: int) -> None:
         """The job of the lab on its first nodes, started from a release."""
@@ -69,9 +70,9 @@ class CodeSite:
         (self.releases / name / "train.py").write_text(text.replace("NAME", name))
 
     async def wish(self, version: str, *, urgent: bool) -> str:
-        job = await self.ground.job("lab-train")
+        job = await self.context.jobs.get("lab-train")
         wish = Wish(version, f"try {version}", "ann", urgent)
-        return (await record_change(self.ground, job, wish))[0].id
+        return (await record_change(self.context, job, wish))[0].id
 
     async def play(self, name: str, verdict: Verdict | None = None, **values: Json) -> RunView:
         """Run a playbook to its end as `fix` does, with the words typed that it asks for."""
@@ -80,10 +81,10 @@ class CodeSite:
         known = {key: value for key, value in given.items() if key in playbook.inputs}
         if verdict is None:
             known["job"] = "lab-train"
-        prepared = await prepare(self.ground, playbook, verdict, known)
+        prepared = await prepare(self.context, playbook, verdict, known)
         typed = confirmation_text(playbook, len(prepared.plan.nodes), "lab-train")
         request = RunRequest("ann", "lab", str(self.lab.paths.config), yes=True, typed=typed)
-        run_dir = await start_run(self.ground, prepared, request)
+        run_dir = await start_run(self.context, prepared, request)
         async for _ in follow(run_dir):
             pass
         return view(run_dir)
@@ -109,7 +110,7 @@ class CodeSite:
         }
 
     def changes(self) -> list[tuple[str, str, str]]:
-        record = self.ground.code_ledger("lab-train").read()
+        record = self.context.jobs.code_ledger("lab-train").read()
         return [(c.version, str(c.state), c.state_by) for c in record.changes]
 
 
@@ -119,10 +120,10 @@ async def open_site(lab: Lab, home: Path, nodes: int) -> AsyncIterator[CodeSite]
     site.write_job(nodes)
     settings = load_settings({"HOME": str(home)}, config=lab.paths.config)
     async with open_world(settings) as world:
-        site.world, site.ground = world, WorldGround(world)
+        site.world, site.context = world, run_context(world)
         assert (await site.play("start-job")).state == "ok"
         await site.steps_until(7)
         yield site
-        await world.backend.stop_job(await site.ground.job("lab-train"), 0.2)
+        await world.backend.stop_job(await site.context.jobs.get("lab-train"), 0.2)
     for path in site.progress.parent.iterdir():
         path.unlink()

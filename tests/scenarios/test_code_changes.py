@@ -56,16 +56,16 @@ def out(run: RunView, step: str) -> Mapping[str, Any]:
 
 async def test_an_urgent_change_is_applied_in_place(pair: CodeSite) -> None:
     """Same nodes, new code, and training passes the step it had."""
-    before, old_step = await pair.ground.job("lab-train"), pair.last_step()
+    before, old_step = await pair.context.jobs.get("lab-train"), pair.last_step()
     pair.release("r2")
     await pair.wish("r2", urgent=True)
     run = await pair.play("hot-update", only="urgent")
     assert run.state == "ok", (run.record.failed_error, pair.logs())
     await pair.steps_until(old_step + 1)
     assert pair.said() == {"r2"}
-    assert (await pair.ground.job("lab-train")).nodes == before.nodes
+    assert (await pair.context.jobs.get("lab-train")).nodes == before.nodes
     assert pair.changes() == [("r2", "applied", run.run)]
-    record = pair.ground.code_ledger("lab-train").read()
+    record = pair.context.jobs.code_ledger("lab-train").read()
     start = record.start_of(record.changes[0])
     assert start is not None
     assert start.checkpoint == out(run, "choose")["path"]
@@ -88,12 +88,12 @@ async def test_a_lazy_change_comes_with_the_next_restart_and_a_bad_one_is_taken_
     pair.release("bad", BROKEN)
     await pair.wish("bad", urgent=True)
     assert (await pair.play("hot-update")).state == "needs_human"
-    job = await pair.ground.job("lab-train")
+    job = await pair.context.jobs.get("lab-train")
     found = await look(pair.world, job, job.nodes)
     verdict = found.verdicts[0]
     assert verdict.fault is FaultClass.USER_CODE, found
     keep(pair.world, found)
-    state_dir, now = pair.ground.state_dir, pair.ground.now()
+    state_dir, now = pair.context.state_dir, pair.context.clock.now()
     assert propose(state_dir, "lab", verdict, now).playbook == "code-rollback"
     run = await pair.play("code-rollback", verdict)
     assert run.state == "ok", (run.record.failed_error, pair.logs())
@@ -111,8 +111,8 @@ async def test_replay_convicts_the_node_that_computes_wrongly_and_swaps_it(four:
     run = await four.play("replay")
     assert run.state == "ok", (run.record.failed_error, four.logs())
     assert out(run, "replay") == {"suspects": ["n3"], "undecided": []}
-    assert (await four.ground.job("lab-train")).nodes == ("n1", "n2", "n5", "n4")
-    assert set(await four.ground.backend.cordons()) == {"n3"}
+    assert (await four.context.jobs.get("lab-train")).nodes == ("n1", "n2", "n5", "n4")
+    assert set(await four.context.backend.cordons()) == {"n3"}
     await four.steps_until(old_step + 1)
     last = json.loads(four.progress.read_text().split("\n")[-2])
     assert last["loss"] is not None

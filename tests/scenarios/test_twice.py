@@ -7,12 +7,13 @@ asked; such a playbook never does it without a person's yes.
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from brctl.engine.runs.context import Ground
+from brctl.actions.context import RunContext
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.process import carry_out
 from brctl.engine.runs.remediate import create_run, view
@@ -25,7 +26,7 @@ from brctl.model.errors import GuardError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.playbook import GuardSpec, Json, Need
 from brctl.playbook.approvals import confirmation_text
-from tests.fakes.ground import FakeGround, fake_ground
+from tests.fakes.run_context import FakeContext, fake_context
 
 SHIPPED = load_playbooks([shipped_dir("playbooks")])
 CORDONED = {"n1": {"owner": "brctl:R-0000", "reason": "x", "at": "2026-07-05T12:00:00.000Z"}}
@@ -65,19 +66,19 @@ NEED_CODE = frozenset({"hot-update", "code-rollback"})
 """This job has no versions of its code, so there is nothing to change, not even once."""
 
 
-def run(ground: FakeGround, name: str, values: dict[str, Json]) -> tuple[ExitCode, bool]:
+def run(context: FakeContext, name: str, values: dict[str, Json]) -> tuple[ExitCode, bool]:
     """The exit code, and whether any step said that it changed something."""
 
     @asynccontextmanager
-    async def open_fake(_request: RunRequest) -> AsyncIterator[Ground]:
-        yield ground
+    async def open_fake(_request: RunRequest) -> AsyncIterator[RunContext]:
+        yield context
 
     playbook = SHIPPED[name]
     try:
-        prepared = asyncio.run(prepare(ground, playbook, None, values))
+        prepared = asyncio.run(prepare(context, playbook, None, values))
         job = str(prepared.inputs.job["name"])
         words = confirmation_text(playbook, len(prepared.plan.nodes), job)
-        run_dir = create_run(ground, prepared, RunRequest("cron", yes=True, typed=words))
+        run_dir = create_run(context, prepared, RunRequest("cron", yes=True, typed=words))
     except GuardError:
         return ExitCode.REFUSED, False
     code = asyncio.run(carry_out(run_dir, open_fake, Journal))
@@ -88,31 +89,33 @@ def run(ground: FakeGround, name: str, values: dict[str, Json]) -> tuple[ExitCod
 def test_the_second_time_nothing_changes(name: str, tmp_path: Path) -> None:
     """Done already, or refused because it is done already; the world is the same."""
     values, before = UNCHANGED[name]
-    ground = fake_ground(tmp_path)
-    ground.guards = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
-    with ground.world.change() as data:
+    context = fake_context(tmp_path)
+    context = replace(
+        context, guards=SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
+    )
+    with context.world.change() as data:
         data |= {"dead": [], **before}
-    assert run(ground, name, values) == (ExitCode.OK, True)
-    after = ground.world.read()["effects"]
-    code, changed = run(ground, name, values)
+    assert run(context, name, values) == (ExitCode.OK, True)
+    after = context.world.read()["effects"]
+    code, changed = run(context, name, values)
     assert code in (ExitCode.OK, ExitCode.REFUSED)
     assert not changed
-    assert ground.world.read()["effects"] == after
+    assert context.world.read()["effects"] == after
 
 
 @pytest.mark.parametrize("name", sorted(REPEATS))
 def test_what_acts_each_time_asks_a_person_each_time(name: str, tmp_path: Path) -> None:
     """So that a loop somewhere can never do it again and again."""
-    plan = asyncio.run(prepare(fake_ground(tmp_path), SHIPPED[name], None, REPEATS[name])).plan
+    plan = asyncio.run(prepare(fake_context(tmp_path), SHIPPED[name], None, REPEATS[name])).plan
     assert plan.people is not Need.NONE
 
 
 @pytest.mark.parametrize("name", sorted(NEED_CODE))
 def test_without_a_code_change_there_is_nothing_to_do(name: str, tmp_path: Path) -> None:
     """Refused before the job is touched."""
-    ground = fake_ground(tmp_path)
-    assert run(ground, name, JOB) == (ExitCode.ROLLED_BACK, False)
-    assert ground.world.read()["effects"] == []
+    context = fake_context(tmp_path)
+    assert run(context, name, JOB) == (ExitCode.ROLLED_BACK, False)
+    assert context.world.read()["effects"] == []
 
 
 def test_every_shipped_playbook_is_in_one_of_the_tables() -> None:

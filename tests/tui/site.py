@@ -29,7 +29,7 @@ from brctl.tui.app import BrctlApp
 from brctl.tui.session.engine_client import Placement, Proposal
 from brctl.tui.session.state_reader import DiskStateReader
 from brctl.tui.widgets.palette import DARK
-from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
 
 # The shell goes at once, so that no test's event loop ends with a child it has not waited for.
 RUN_PROGRAM = ("sh", "-c", '"$@" &', "sh", sys.executable, "-m", "tests.fakes.run_fake_world")
@@ -145,16 +145,16 @@ class SiteEngine:
     _prepared: dict[str, Prepared] = field(default_factory=dict)
 
     @property
-    def ground(self) -> FakeGround:
-        ground = fake_ground(self.folder)
+    def context(self) -> FakeContext:
+        context = fake_context(self.folder)
         if (self.settings.state_dir / "verdicts" / "V-1.json").exists():
-            ground.known_verdict = verdict_store.load(self.settings.state_dir, "V-1").verdict
-        return ground
+            context.verdicts.known = verdict_store.load(self.settings.state_dir, "V-1").verdict
+        return context
 
     async def placement(self) -> Placement:
-        cordons = await self.ground.backend.cordons()
+        cordons = await self.context.backend.cordons()
         told = {name: (c.owner, c.reason) for name, c in cordons.items()}
-        jobs = tuple(await self.ground.jobs())
+        jobs = tuple(await self.context.jobs.all())
         return Placement(told, jobs, f"{len(told)} nodes taken in 6h00 + 0 now = {len(told)} <= 5")
 
     async def sweep(self, names: Sequence[str], on_node: Callable[[NodeHealth], None]) -> str:
@@ -176,7 +176,7 @@ class SiteEngine:
         self.did.append(f"propose {verdict_id}")
         playbook = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
         verdict = verdict_store.load(self.settings.state_dir, verdict_id).verdict
-        prepared = await prepare(self.ground, playbook, verdict)
+        prepared = await prepare(self.context, playbook, verdict)
         self._prepared[prepared.plan.digest] = prepared
         words = confirmation_text(playbook, len(prepared.plan.nodes), "demo")
         return Proposal(prepared.plan, words, f"brctl fix {verdict_id} --confirm '{words}'")
@@ -189,18 +189,18 @@ class SiteEngine:
         """Start a run that nobody has approved yet."""
         prepared = self._prepared[proposal.plan.digest]
         request = RunRequest("oncall", "site", typed=typed)
-        return (await start_run(self.ground, prepared, request, RUN_PROGRAM)).name
+        return (await start_run(self.context, prepared, request, RUN_PROGRAM)).name
 
     async def approve(self, run: str, typed: str) -> None:
         self.did.append(f"approve {run} {typed}")
         run_dir = find_run(self.settings.state_dir, run)
-        answer(self.ground, run_dir, "oncall", yes=True, typed=typed)
+        answer(self.context, run_dir, "oncall", yes=True, typed=typed)
         await resume(run_dir, RunRequest("oncall", "site"), RUN_PROGRAM)
 
     async def deny(self, run: str) -> None:
         self.did.append(f"deny {run}")
         run_dir = find_run(self.settings.state_dir, run)
-        answer(self.ground, run_dir, "oncall", yes=False)
+        answer(self.context, run_dir, "oncall", yes=False)
         await resume(run_dir, RunRequest("oncall", "site"), RUN_PROGRAM)
 
     async def rollback(self, run: str) -> None:

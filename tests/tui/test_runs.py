@@ -11,7 +11,7 @@ from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.screens.dialogs import ConfirmDialog
 from brctl.tui.session.state_reader import DiskStateReader
-from tests.fakes.ground import NOON
+from tests.fakes.run_context import NOON
 from tests.tui.conftest import engine_of, settled, shows, until
 from tests.tui.site import SiteEngine, make_site, site_app, site_verdict
 
@@ -44,7 +44,7 @@ async def test_typed_words_start_the_run_and_it_is_followed_to_its_end(app: Brct
         await shows(app, "ok       10 prove")
         assert app.view is not None
         assert app.view.address == Address("runs", "R-0001")
-        world = engine_of(app).ground.world.read()
+        world = engine_of(app).context.world.read()
         assert world["nodes"] == ["n1", "n2", "s1", "n4"]
 
 
@@ -63,7 +63,7 @@ async def test_the_dialog_starts_nothing_without_the_words(
         await until(lambda: not isinstance(app.screen, ConfirmDialog), "the dialog to close")
         await pilot.pause(0.3)
         assert engine_of(app).did == ["propose V-1"]
-        assert engine_of(app).ground.world.read()["effects"] == []
+        assert engine_of(app).context.world.read()["effects"] == []
 
 
 async def test_wrong_words_are_refused_and_say_what_to_type(app: BrctlApp) -> None:
@@ -101,7 +101,7 @@ async def test_a_denied_run_takes_back_what_it_did(app: BrctlApp) -> None:
         await shows(app, "brctl play deny R-0001")
         await pilot.press("A", *"deny", "enter")
         await shows(app, "undone")
-        await until(lambda: engine_of(app).ground.world.read()["cordons"] == {}, "the uncordon")
+        await until(lambda: engine_of(app).context.world.read()["cordons"] == {}, "the uncordon")
 
 
 async def test_a_waiting_run_is_rolled_back_with_its_name(app: BrctlApp) -> None:
@@ -157,7 +157,7 @@ async def test_a_guard_that_refuses_is_shown_with_its_way_out(tmp_path: Path) ->
     old = replace(site_verdict(), decided_at=NOON - timedelta(minutes=1))
     settings = make_site(tmp_path, verdict=old)
     engine = SiteEngine(tmp_path, settings)
-    with engine.ground.world.change() as data:
+    with engine.context.world.change() as data:
         data["still_true"] = False
     app = site_app(tmp_path, settings, Address())
     async with app.run_test(size=SIZE, notifications=True) as pilot:

@@ -8,7 +8,7 @@ from brctl.engine.standby.pool import Pool, Standby, save_pool
 from brctl.model.units import rfc3339
 from brctl.tui.address import Address
 from brctl.tui.once import once_text
-from tests.fakes.ground import NOON
+from tests.fakes.run_context import NOON
 from tests.tui.site import make_site, site_app
 
 

@@ -19,7 +19,7 @@ from brctl.model.verdict import Suspect
 from brctl.view.notices.notice import verdict_notice
 from brctl.view.notices.sinks import KINDS, rendered
 from brctl.view.notices.slack import slack_message, slack_thread
-from tests.fakes.ground import NOON, example_verdict
+from tests.fakes.run_context import NOON, example_verdict
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "notify"
 SECRETS = (

@@ -21,14 +21,8 @@ from brctl.actions.ansible.process import (
 )
 from brctl.actions.ansible.results import AnsibleResults, read_results
 from brctl.actions.child import last_line, run_child
-from brctl.actions.contract import (
-    ActionFailed,
-    ActionResult,
-    FailureKind,
-    NothingDone,
-    Observation,
-    Site,
-)
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, NothingDone, Observation
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -41,12 +35,12 @@ MOST_FORKS = 32
 class AnsiblePlaybook:
     """See the head of this file."""
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
         if _check(args) == LOOK_ALWAYS:
             return Observation(done=False)
         return Observation(None, say="an Ansible playbook leaves no mark to look at", markless=True)
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         """Touches no node, unless the step says `check: plan`."""
         path, check = _playbook(args), _check(args)
         find_program()
@@ -56,18 +50,18 @@ class AnsiblePlaybook:
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, f"runs {path.name}"),)
         nodes = arguments.nodes(args, "nodes")
         if check == LOOK_WHEN_PLANNING:
-            return await self._would_change(site, args, nodes)
+            return await self._would_change(context, args, nodes)
         # The digest is in the plan, so that a saved plan does not run another text.
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
         return tuple(Change(Sign.ALTER, n, f"runs {path} (sha256 {digest})") for n in nodes)
 
     async def _would_change(
-        self, site: Site, args: Arguments, nodes: Sequence[str]
+        self, context: RunContext, args: Arguments, nodes: Sequence[str]
     ) -> Sequence[Change]:
         with tempfile.TemporaryDirectory(prefix="brctl-plan-") as folder:
             try:
                 async with asyncio.timeout(PLAN_CHECK_S):
-                    found = await self._run(site, args, Path(folder) / "log", look=True)
+                    found = await self._run(context, args, Path(folder) / "log", look=True)
             except TimeoutError:
                 raise ActionFailed(f"--check took longer than {PLAN_CHECK_S:g} s") from None
         known = [(n, f"{task} (--check)") for n in nodes for task in found.changes.get(n, ())]
@@ -75,10 +69,10 @@ class AnsiblePlaybook:
                 for n in (*found.failed, *found.unreachable)]  # fmt: skip
         return tuple(Change(Sign.ALTER, node, what) for node, what in (*known, *lost))
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         look = _check(args) == LOOK_ALWAYS
-        log = _log_of(site, _playbook(args), arguments.nodes(args, "nodes"))
-        found = await self._run(site, args, log, look=look)
+        log = _log_of(context, _playbook(args), arguments.nodes(args, "nodes"))
+        found = await self._run(context, args, log, look=look)
         bad = (*found.failed, *found.unreachable)
         where = f"(stdout/{log.name})"
         if found.failed_elsewhere:
@@ -94,26 +88,28 @@ class AnsiblePlaybook:
         changed = bool(found.changed) and not look
         return ActionResult(out, changed=changed, say=f"{_say(found)} {where}")
 
-    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         raise ActionFailed("an Ansible playbook cannot be undone; `undo` needs a verb")
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
         return Observation(None)
 
-    async def _run(self, site: Site, args: Arguments, log: Path, *, look: bool) -> AnsibleResults:
+    async def _run(
+        self, context: RunContext, args: Arguments, log: Path, *, look: bool
+    ) -> AnsibleResults:
         path, nodes = _playbook(args), arguments.nodes(args, "nodes")
-        strangers = [node for node in nodes if node not in site.inventory.nodes]
+        strangers = [node for node in nodes if node not in context.inventory.nodes]
         if strangers or not nodes:
             raise NothingDone(f"{fold(strangers) or 'nobody'} is not in the inventory")
         program = find_program()
         async with private_folder() as folder:
-            write_files(folder, nodes, site.inventory, site.ssh, args.get("vars", {}))
+            write_files(folder, nodes, context.inventory, context.ssh, args.get("vars", {}))
             argv = [program, "-i", str(folder / INVENTORY), "-e", f"@{folder / VARIABLES}"]
             argv += ["--forks", str(min(len(nodes), MOST_FORKS))]
             argv += [word for tag in _tags(args) for word in ("--tags", tag)]
             argv += ["--check", "--diff"] if look else []
             argv += ["--", str(path)]
-            status = await run_child(argv, environment_of(folder, site), log, path.parent)
+            status = await run_child(argv, environment_of(folder, context), log, path.parent)
             found = read_results(folder / EVENTS, nodes)
         if not found.complete or found.absent:
             raise ActionFailed(_why_incomplete(found, status, log))
@@ -149,9 +145,9 @@ def _tags(args: Arguments) -> tuple[str, ...]:
     return tags
 
 
-def _log_of(site: Site, path: Path, nodes: Sequence[str]) -> Path:
+def _log_of(context: RunContext, path: Path, nodes: Sequence[str]) -> Path:
     """Nodes of a batch run side by side, each with its own output."""
-    folder = site.run_dir / "stdout"
+    folder = context.run.folder / "stdout"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder / f"ansible-{path.stem}{f'@{nodes[0]}' if len(nodes) == 1 else ''}.log"
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from brctl.actions.ansible.callback import EVENTS_VARIABLE, NAME
 from brctl.actions.ansible.files import EVENTS, SOCKETS
 from brctl.actions.child import kept_environment
-from brctl.actions.contract import NothingDone, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import NothingDone
 
 PROGRAM = "ansible-playbook"
 INSTALL = "install it on this machine: pip install ansible-core, or apt install ansible-core"
@@ -34,13 +35,13 @@ def find_program() -> str:
     return found
 
 
-def environment_of(folder: Path, site: Site) -> dict[str, str]:
+def environment_of(folder: Path, context: RunContext) -> dict[str, str]:
     """What it gets to know of ours, and where it finds our callback."""
     return {
         **kept_environment(*SITE_ENVIRONMENT),
         # Ansible refuses to start in a locale that is not UTF-8.
         "LC_ALL": "C.UTF-8",
-        "BRCTL_RUN": site.run,
+        "BRCTL_RUN": context.run.name,
         EVENTS_VARIABLE: str(folder / EVENTS),
         "ANSIBLE_CALLBACK_PLUGINS": str(folder / "callback"),
         "ANSIBLE_CALLBACKS_ENABLED": NAME,

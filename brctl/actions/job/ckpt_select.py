@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly
 from brctl.model.answer import Outcome
 from brctl.model.jobs.job import Job
 from brctl.model.runs.playbook import Arguments
@@ -18,23 +19,25 @@ TRIES = 4
 class CkptSelect(ReadOnly):
     """See the head of this file. Damage is dear to look for, so only what is complete is read."""
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        job = await site.job(arguments.text(args, "job"))
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        job = await context.jobs.get(arguments.text(args, "job"))
         excluded = arguments.nodes(args, "reachable_without") if "reachable_without" in args else ()
-        report = await first_answer(site, job, excluded, {})
+        report = await first_answer(context, job, excluded, {})
         found = checkpoints_in(report)
         complete = [c for c in found if c.get("complete") is True]
         if not complete:
             raise ActionFailed(f"none of {len(found)} checkpoints in {job.checkpoint_dir} is whole")
         _refuse_old(complete[0], args)
         for candidate in complete[:TRIES]:
-            if await self._is_sound(site, job, report.node, candidate):
+            if await self._is_sound(context, job, report.node, candidate):
                 return _chosen(job, candidate, report.node, skipped=found.index(candidate))
         raise ActionFailed(f"the newest {TRIES} complete checkpoints are damaged")
 
-    async def _is_sound(self, site: Site, job: Job, node: str, candidate: dict[str, Value]) -> bool:
+    async def _is_sound(
+        self, context: RunContext, job: Job, node: str, candidate: dict[str, Value]
+    ) -> bool:
         wanted = {"steps": [candidate["step"]], "verify": True}
-        report = await site.ask(node, CHECK, job, wanted)
+        report = await context.sweeps.ask(node, CHECK, job, wanted)
         again = [c for c in checkpoints_in(report) if c.get("step") == candidate["step"]]
         # A check that gave no answer did not find the checkpoint sound.
         return bool(again) and again[0].get("complete") is True
@@ -78,12 +81,12 @@ def _why(report: NodeReport) -> str:
 
 
 async def first_answer(
-    site: Site, job: Job, excluded: Sequence[str], parameters: dict[str, object]
+    context: RunContext, job: Job, excluded: Sequence[str], parameters: dict[str, object]
 ) -> NodeReport:
     """Ask one node after the other; the suspects are not asked, because they may be gone."""
     reasons = []
     for node in (name for name in job.nodes if name not in excluded):
-        report = await site.ask(node, CHECK, job, parameters)
+        report = await context.sweeps.ask(node, CHECK, job, parameters)
         if any(r.status is ProbeStatus.MEASURED for r in report.results):
             return report
         reasons.append(f"{node}: {_why(report)}")

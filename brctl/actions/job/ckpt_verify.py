@@ -3,7 +3,8 @@
 from pathlib import PurePosixPath
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly
 from brctl.actions.job.ckpt_select import CHECK, checkpoints_in, first_answer
 from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.report import Value
@@ -12,12 +13,12 @@ from brctl.model.sweeps.report import Value
 class CkptVerify(ReadOnly):
     """The step fails when the checkpoint is incomplete or damaged, or nobody could read it."""
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        job = await site.job(arguments.text(args, "job"))
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        job = await context.jobs.get(arguments.text(args, "job"))
         excluded = arguments.nodes(args, "reachable_without") if "reachable_without" in args else ()
-        report = await first_answer(site, job, excluded, {})
+        report = await first_answer(context, job, excluded, {})
         candidate = _wanted(checkpoints_in(report), args)
-        again = await site.ask(
+        again = await context.sweeps.ask(
             report.node, CHECK, job, {"steps": [candidate["step"]], "verify": True}
         )
         found = [c for c in checkpoints_in(again) if c.get("step") == candidate["step"]]

@@ -4,8 +4,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
+from brctl.actions.context import Sweeps
 from brctl.actions.contract import ActionFailed, FailureKind
 from brctl.model.answer import Outcome
 from brctl.model.jobs.code import JobCode
@@ -18,14 +18,6 @@ DIGEST = "job.code.digest"
 AT_ONCE = 64
 SHOWN = 12
 """Digits of a digest that people see."""
-
-
-class Asker(Protocol):
-    """Whoever can run one check on one node: a run's site, or the engine's ground."""
-
-    async def ask(
-        self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
-    ) -> NodeReport: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +72,13 @@ class Copies:
         return [f"{fold(names)}: {why}" for why, names in by_reason.items()]
 
 
-async def copies_of(asker: Asker, job: Job, code: JobCode, nodes: Sequence[str]) -> Copies:
+async def copies_of(sweeps: Sweeps, job: Job, code: JobCode, nodes: Sequence[str]) -> Copies:
     """Ask nodes for their copies of a release."""
     about, gate = replace(job, code=code), asyncio.Semaphore(AT_ONCE)
 
     async def ask(node: str) -> NodeReport:
         async with gate:
-            return await asker.ask(node, CHECK, about, {})
+            return await sweeps.ask(node, CHECK, about, {})
 
     reports = await asyncio.gather(*(ask(node) for node in nodes))
     digests = {report.node: found for report in reports if (found := _digest(report))}
@@ -95,13 +87,13 @@ async def copies_of(asker: Asker, job: Job, code: JobCode, nodes: Sequence[str])
     return Copies(code.version, digests, silent, lost)
 
 
-async def must_agree(asker: Asker, job: Job, code: JobCode, nodes: Sequence[str]) -> str:
+async def must_agree(sweeps: Sweeps, job: Job, code: JobCode, nodes: Sequence[str]) -> str:
     """The digest all nodes have, which is the recorded one where there is one.
 
     Raises:
         ActionFailed: Names the nodes whose copy differs or cannot be read.
     """
-    copies = await copies_of(asker, job, code, nodes)
+    copies = await copies_of(sweeps, job, code, nodes)
     problem = copies.problem(code.digest)
     if problem:
         raise ActionFailed(problem, FailureKind.TRANSPORT if copies.lost else FailureKind.OTHER)

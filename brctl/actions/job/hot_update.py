@@ -8,7 +8,8 @@ nobody's approval covers a change that came later.
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation
 from brctl.actions.job.code_copies import must_agree
 from brctl.model.jobs.code import ChangeState, CodeChange
 from brctl.model.jobs.job import Job
@@ -19,74 +20,76 @@ from brctl.model.runs.playbook import Arguments
 class JobHotUpdate:
     """See the head of this file. With `may_wait: true` a change some node lacks goes on waiting."""
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
-        change = _asked(site, args)
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
+        change = _asked(context, args)
         if change is None:
             return Observation(done=True, say="no code change waits")
         if change.state is ChangeState.PENDING:
             return Observation(done=False, say=f"{change.id} waits")
         return Observation(done=True, out=_out(change), say=f"{change.id} is {change.state}")
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
-        change = _asked(site, args)
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
+        change = _asked(context, args)
         if change is None or change.state is not ChangeState.PENDING:
             return ()
-        job = await site.job(arguments.text(args, "job"))
+        job = await context.jobs.get(arguments.text(args, "job"))
         now = job.code.version if job.code else ""
         what = f"{now} -> {change.version} ({change.id} by {change.by}: {change.why})"
         return (Change(Sign.ALTER, f"job {job.name} code", what),)
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        change = _asked(site, args)
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        change = _asked(context, args)
         if change is None or change.state is not ChangeState.PENDING:
             return ActionResult(_out(change), changed=False, say="no code change waits")
-        job = await site.job(arguments.text(args, "job"))
-        await refuse_running(site, job)
+        job = await context.jobs.get(arguments.text(args, "job"))
+        await refuse_running(context, job)
         try:
-            await _must_have(site, job, change)
+            await _must_have(context, job, change)
         except ActionFailed as exc:
             if args.get("may_wait") is not True:
                 raise
             return ActionResult(
                 _out(None), changed=False, say=f"{change.id} goes on waiting: {exc}"
             )
-        done = site.code_ledger(job.name).apply(change.id, site.run, site.now())
+        done = context.jobs.code_ledger(job.name).apply(
+            change.id, context.run.name, context.clock.now()
+        )
         return ActionResult(_out(done), say=f"{done.id}: the ranks start from {done.version} next")
 
-    async def undo(self, site: Site, args: Arguments) -> ActionResult:
-        ledger = site.code_ledger(arguments.text(args, "job"))
-        changed = ledger.take_back(site.run, site.now())
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
+        ledger = context.jobs.code_ledger(arguments.text(args, "job"))
+        changed = ledger.take_back(context.run.name, context.clock.now())
         return ActionResult(
             changed=changed, say="the change waits again" if changed else "nothing to undo"
         )
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
         return (
             Observation(done=True)
             if args.get("may_wait") is True
-            else await self.observe(site, args)
+            else await self.observe(context, args)
         )
 
 
-async def refuse_running(site: Site, job: Job) -> None:
+async def refuse_running(context: RunContext, job: Job) -> None:
     """End here while ranks of the old code run: the record would say something else than is.
 
     Raises:
         ActionFailed: Names how many ranks are alive.
     """
-    state = await site.backend.job_status(job)
+    state = await context.backend.job_status(job)
     if state.alive:
         raise ActionFailed(f"job {job.name} still has {len(state.alive)} ranks; stop it first")
 
 
-async def _must_have(site: Site, job: Job, change: CodeChange) -> None:
+async def _must_have(context: RunContext, job: Job, change: CodeChange) -> None:
     if job.code is None:
         raise ActionFailed(f"job {job.name} has no `code` in job.yaml", FailureKind.OTHER)
-    code = site.code_ledger(job.name).read().code_of(job.code, change)
-    await must_agree(site, job, code, job.nodes)
+    code = context.jobs.code_ledger(job.name).read().code_of(job.code, change)
+    await must_agree(context.sweeps, job, code, job.nodes)
 
 
-def _asked(site: Site, args: Arguments) -> CodeChange | None:
+def _asked(context: RunContext, args: Arguments) -> CodeChange | None:
     """The change the arguments name; None when they name none.
 
     Raises:
@@ -95,7 +98,7 @@ def _asked(site: Site, args: Arguments) -> CodeChange | None:
     name = arguments.text(args, "change", "")
     if not name:
         return None
-    change = site.code_ledger(arguments.text(args, "job")).read().change(name)
+    change = context.jobs.code_ledger(arguments.text(args, "job")).read().change(name)
     if change is None:
         raise ActionFailed(f"no code change {name!r} is on record")
     return change

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
+from brctl.actions.context import RunContext
 from brctl.actions.contract import (
     ActionFailed,
     ActionResult,
@@ -10,7 +11,6 @@ from brctl.actions.contract import (
     NothingDone,
     Observation,
     ReadOnly,
-    Site,
 )
 from brctl.actions.job.code_copies import must_agree
 from brctl.backends.contract import JobRunState, StartReport
@@ -28,29 +28,29 @@ KEEP = "keep"
 class JobRestart(ReadOnly):
     """See the head of this file. There is no undo: stopping is a step of its own."""
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
-        job = await site.job(arguments.text(args, "job"))
-        state = await site.backend.job_status(job)
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
+        job = await context.jobs.get(arguments.text(args, "job"))
+        state = await context.backend.job_status(job)
         asked = arguments.text(args, "checkpoint", "")
         out: Arguments = {"ranks": len(state.alive), "checkpoint": asked}
         if state.unreachable:
             return Observation(None, say=f"{fold(state.unreachable)} does not answer")
-        whole = any(_is_whole(job, state, mark) for mark in _accepted(site, state, args))
+        whole = any(_is_whole(job, state, mark) for mark in _accepted(context, state, args))
         return Observation(whole, out, f"{len(state.alive)} ranks alive")
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
-        if args.get("running") == KEEP and (await self.observe(site, args)).done:
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
+        if args.get("running") == KEEP and (await self.observe(context, args)).done:
             return ()
         checkpoint = arguments.text(args, "checkpoint", "") or "the job's own choice"
         job = arguments.text(args, "job")
         return (Change(Sign.ADD, f"job {job}", f"restarted from {checkpoint}"),)
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        job = await site.job(arguments.text(args, "job"))
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        job = await context.jobs.get(arguments.text(args, "job"))
         checkpoint = arguments.text(args, "checkpoint", "")
-        await self._clear(site, job)
-        await self._note_code(site, job, checkpoint)
-        report = await site.backend.start_job(job, checkpoint, site.run)
+        await self._clear(context, job)
+        await self._note_code(context, job, checkpoint)
+        report = await context.backend.start_job(job, checkpoint, context.run.name)
         if report.failed:
             failed = "; ".join(f"{node}: {why}" for node, why in sorted(report.failed.items()))
             raise ActionFailed(f"not every rank was started: {failed}", FailureKind.SCHEDULER)
@@ -59,30 +59,32 @@ class JobRestart(ReadOnly):
             {"ranks": len(report.started), "checkpoint": checkpoint}, say=say + _how(report)
         )
 
-    async def _note_code(self, site: Site, job: Job, checkpoint: str) -> None:
+    async def _note_code(self, context: RunContext, job: Job, checkpoint: str) -> None:
         """Write down what is started from where, before it is; every node must have that code."""
         code = job.code
         if code is None:
             return
-        digest = await must_agree(site, job, code, job.nodes)
-        start = CodeStart(site.run, code.version, code.change, digest, checkpoint, site.now())
-        site.code_ledger(job.name).started(start)
+        digest = await must_agree(context.sweeps, job, code, job.nodes)
+        start = CodeStart(
+            context.run.name, code.version, code.change, digest, checkpoint, context.clock.now()
+        )
+        context.jobs.code_ledger(job.name).started(start)
 
-    async def _clear(self, site: Site, job: Job) -> None:
+    async def _clear(self, context: RunContext, job: Job) -> None:
         """Half a start cannot be completed: its ranks wait for partners that will never come."""
-        state = await site.backend.job_status(job)
-        strangers = state.incarnations - {site.run}
+        state = await context.backend.job_status(job)
+        strangers = state.incarnations - {context.run.name}
         if strangers:
             raise NothingDone(f"job {job.name} runs already, started by {sorted(strangers)[0]}")
         if state.alive:
-            await site.backend.stop_job(job, CLEAN_UP_GRACE_S)
+            await context.backend.stop_job(job, CLEAN_UP_GRACE_S)
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
-        return await self.observe(site, args)
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
+        return await self.observe(context, args)
 
 
-def _accepted(site: Site, state: JobRunState, args: Arguments) -> frozenset[str]:
-    return state.incarnations if args.get("running") == KEEP else frozenset({site.run})
+def _accepted(context: RunContext, state: JobRunState, args: Arguments) -> frozenset[str]:
+    return state.incarnations if args.get("running") == KEEP else frozenset({context.run.name})
 
 
 def _how(report: StartReport) -> str:

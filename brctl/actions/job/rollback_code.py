@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, Observation, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, Observation
 from brctl.actions.job.code_copies import must_agree
 from brctl.actions.job.hot_update import refuse_running
 from brctl.model.jobs.code import ChangeState, CodeChange
@@ -14,55 +15,59 @@ from brctl.model.runs.playbook import Arguments
 class JobRollbackCode:
     """Only the record changes; stopping and starting are steps of their own."""
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
-        record = site.code_ledger(arguments.text(args, "job")).read()
-        done = record.switched_by(site.run, ChangeState.ROLLED_BACK)
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
+        record = context.jobs.code_ledger(arguments.text(args, "job")).read()
+        done = record.switched_by(context.run.name, ChangeState.ROLLED_BACK)
         if done is not None:
-            return Observation(done=True, out=await _out(site, args, done), say=f"{done.id} is off")
+            return Observation(
+                done=True, out=await _out(context, args, done), say=f"{done.id} is off"
+            )
         return Observation(
             done=False, say=f"{record.current.id if record.current else 'nothing'} is on"
         )
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
-        change = _convicted(site, args)
-        job = await site.job(arguments.text(args, "job"))
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
+        change = _convicted(context, args)
+        job = await context.jobs.get(arguments.text(args, "job"))
         if job.code is None:
             raise ActionFailed(f"job {job.name} has no `code` in job.yaml")
-        before = site.code_ledger(job.name).read()
+        before = context.jobs.code_ledger(job.name).read()
         back = before.code_of(job.code, before.previous)
         what = f"{change.version} -> {back.version} ({change.id} by {change.by}: {change.why})"
         return (Change(Sign.ALTER, f"job {job.name} code", what),)
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        job = await site.job(arguments.text(args, "job"))
-        record, change = site.code_ledger(job.name).read(), _convicted(site, args)
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        job = await context.jobs.get(arguments.text(args, "job"))
+        record, change = context.jobs.code_ledger(job.name).read(), _convicted(context, args)
         if job.code is None:
             raise ActionFailed(f"job {job.name} has no `code` in job.yaml")
-        await refuse_running(site, job)
+        await refuse_running(context, job)
         back = record.code_of(job.code, record.previous)
-        await must_agree(site, job, back, job.nodes)
-        done = site.code_ledger(job.name).roll_back(change.id, site.run, site.now())
+        await must_agree(context.sweeps, job, back, job.nodes)
+        done = context.jobs.code_ledger(job.name).roll_back(
+            change.id, context.run.name, context.clock.now()
+        )
         say = f"{done.id} ({done.why}, by {done.by}) is off; the ranks start from {back.version}"
-        return ActionResult(await _out(site, args, done), say=say)
+        return ActionResult(await _out(context, args, done), say=say)
 
-    async def undo(self, site: Site, args: Arguments) -> ActionResult:
-        ledger = site.code_ledger(arguments.text(args, "job"))
-        changed = ledger.take_back(site.run, site.now())
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
+        ledger = context.jobs.code_ledger(arguments.text(args, "job"))
+        changed = ledger.take_back(context.run.name, context.clock.now())
         return ActionResult(
             changed=changed, say="the change is on again" if changed else "nothing to undo"
         )
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
-        return await self.observe(site, args)
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
+        return await self.observe(context, args)
 
 
-def _convicted(site: Site, args: Arguments) -> CodeChange:
+def _convicted(context: RunContext, args: Arguments) -> CodeChange:
     """The newest applied change; the one the plan named, where it named one.
 
     Raises:
         ActionFailed: None is on record, or another one is the newest by now.
     """
-    change = site.code_ledger(arguments.text(args, "job")).read().current
+    change = context.jobs.code_ledger(arguments.text(args, "job")).read().current
     named = arguments.text(args, "change", "")
     if change is None:
         raise ActionFailed("no code change is on record that could be rolled back")
@@ -71,7 +76,7 @@ def _convicted(site: Site, args: Arguments) -> CodeChange:
     return change
 
 
-async def _out(site: Site, args: Arguments, change: CodeChange) -> Arguments:
-    job = await site.job(arguments.text(args, "job"))
+async def _out(context: RunContext, args: Arguments, change: CodeChange) -> Arguments:
+    job = await context.jobs.get(arguments.text(args, "job"))
     version = job.code.version if job.code else ""
     return {"change": change.id, "version": version, "why": change.why, "by": change.by}

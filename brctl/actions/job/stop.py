@@ -3,14 +3,8 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import (
-    ActionFailed,
-    ActionResult,
-    FailureKind,
-    Observation,
-    ReadOnly,
-    Site,
-)
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation, ReadOnly
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -19,8 +13,10 @@ from brctl.model.runs.playbook import Arguments
 class JobStop(ReadOnly):
     """See the head of this file. There is no undo: starting again is a step of its own."""
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
-        state = await site.backend.job_status(await site.job(arguments.text(args, "job")))
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
+        state = await context.backend.job_status(
+            await context.jobs.get(arguments.text(args, "job"))
+        )
         out: Arguments = {
             "stopped": list(state.gone),
             "killed": [],
@@ -33,13 +29,13 @@ class JobStop(ReadOnly):
         stopped = not state.alive and not state.held
         return Observation(stopped, out, f"{len(state.alive)} ranks alive{silent}{held}")
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
-        job = await site.job(arguments.text(args, "job"))
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
+        job = await context.jobs.get(arguments.text(args, "job"))
         return (Change(Sign.REMOVE, f"job {job.name}", f"stopped ({job.world_size} ranks)"),)
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        job = await site.job(arguments.text(args, "job"))
-        report = await site.backend.stop_job(job, arguments.seconds(args, "grace", "30s"))
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        job = await context.jobs.get(arguments.text(args, "job"))
+        report = await context.backend.stop_job(job, arguments.seconds(args, "grace", "30s"))
         if report.stuck:
             raise ActionFailed(f"ranks {list(report.stuck)} survive SIGKILL; reboot their nodes")
         if len(report.unreachable) == len(job.nodes):
@@ -54,5 +50,5 @@ class JobStop(ReadOnly):
             say += f"; {fold(report.unreachable)} does not answer, its ranks count as lost"
         return ActionResult(out, say=say)
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
-        return await self.observe(site, args)
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
+        return await self.observe(context, args)

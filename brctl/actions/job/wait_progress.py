@@ -1,7 +1,8 @@
 """job.wait_progress: wait until training really takes new steps."""
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.runs.playbook import Arguments
 
@@ -15,14 +16,14 @@ class JobWaitProgress(ReadOnly):
     starts from, its first step would look like progress.
     """
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         wanted = arguments.count(args, "steps", 1)
         beyond = arguments.count(args, "beyond", 0)
         within_s = arguments.seconds(args, "within", "10m")
-        job = await site.job(arguments.text(args, "job"))
-        started, first, last = site.now(), None, None
-        while (site.now() - started).total_seconds() < within_s:
-            status = await site.progress(job)
+        job = await context.jobs.get(arguments.text(args, "job"))
+        started, first, last = context.clock.now(), None, None
+        while (context.clock.now() - started).total_seconds() < within_s:
+            status = await context.jobs.progress(job)
             _refuse_ended(status)
             last = status.step if status.step is not None else last
             first = last if first is None else first
@@ -30,7 +31,7 @@ class JobWaitProgress(ReadOnly):
                 since = max(first, beyond)
                 return ActionResult({"first_step": since, "step": last}, changed=False,
                             say=f"step {since} to {last}")  # fmt: skip
-            await site.pause(POLL_S)
+            await context.clock.pause(POLL_S)
         seen = f"step {last}" if last is not None else "no step at all"
         raise ActionFailed(f"{seen} after {within_s:g} s", FailureKind.TIMEOUT)
 

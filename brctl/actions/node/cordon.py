@@ -3,14 +3,8 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import (
-    ActionFailed,
-    ActionResult,
-    FailureKind,
-    Observation,
-    Site,
-    owner_mark,
-)
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -19,18 +13,18 @@ from brctl.model.runs.playbook import Arguments
 class NodeCordon:
     """See the head of this file."""
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
         names = arguments.nodes(args, "nodes")
-        cordons = await site.backend.cordons()
-        mine = [n for n in names if n in cordons and cordons[n].owner == owner_mark(site)]
+        cordons = await context.backend.cordons()
+        mine = [n for n in names if n in cordons and cordons[n].owner == context.owner_mark]
         others = [n for n in names if n in cordons and cordons[n].lasting and n not in mine]
         done = len(mine) + len(others) == len(names)
         return Observation(done, {"cordoned": mine, "already": others}, f"{fold(names)} cordoned")
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "schedulable -> cordoned"),)
-        cordons = await site.backend.cordons()
+        cordons = await context.backend.cordons()
         reason = arguments.text(args, "reason")
         return tuple(
             Change(Sign.ALTER, name, f'schedulable -> cordoned "{reason}"')
@@ -38,27 +32,27 @@ class NodeCordon:
             if name not in cordons or not cordons[name].lasting
         )
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         names, reason = arguments.nodes(args, "nodes"), arguments.text(args, "reason")
-        before = await site.backend.cordons()
-        await site.backend.cordon(names, owner_mark(site), reason, site.now())
-        seen = await self.observe(site, args)
+        before = await context.backend.cordons()
+        await context.backend.cordon(names, context.owner_mark, reason, context.clock.now())
+        seen = await self.observe(context, args)
         if not seen.done:
             raise ActionFailed(f"{fold(names)} is not cordoned", FailureKind.SCHEDULER)
         fresh = [name for name in names if name not in before or not before[name].lasting]
         return ActionResult(seen.out, changed=bool(fresh), say=seen.say)
 
-    async def undo(self, site: Site, args: Arguments) -> ActionResult:
-        cordons = await site.backend.cordons()
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
+        cordons = await context.backend.cordons()
         mine = [
             name
             for name in arguments.nodes(args, "nodes")
-            if name in cordons and cordons[name].owner == owner_mark(site)
+            if name in cordons and cordons[name].owner == context.owner_mark
         ]
-        await site.backend.uncordon(mine)
+        await context.backend.uncordon(mine)
         return ActionResult(
             {"uncordoned": mine}, changed=bool(mine), say=f"{fold(mine)} uncordoned"
         )
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
-        return await self.observe(site, args)
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
+        return await self.observe(context, args)

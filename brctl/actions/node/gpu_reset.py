@@ -9,14 +9,8 @@ import re
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import (
-    ActionFailed,
-    ActionResult,
-    FailureKind,
-    NothingDone,
-    Observation,
-    Site,
-)
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, NothingDone, Observation
 from brctl.actions.readings import readings_of
 from brctl.evidence.kernel_log import RESET_MARK
 from brctl.model.answer import Outcome
@@ -42,11 +36,11 @@ _GPU = re.compile(
 class GpuReset:
     """See the head of this file."""
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
         """A reset leaves no mark: whether one was done cannot be told, so it is asked about."""
         return Observation(None, say="a reset leaves no mark to look at", markless=True)
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "GPUs reset"),)
         what = ", ".join(_gpus(args)) or "all GPUs"
@@ -54,31 +48,31 @@ class GpuReset:
             Change(Sign.ALTER, node, f"{what} reset") for node in arguments.nodes(args, "nodes")
         )
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         nodes, gpus = arguments.nodes(args, "nodes"), _gpus(args)
         for node in nodes:
-            await _refuse_busy(site, node)
+            await _refuse_busy(context, node)
         argv = ("nvidia-smi", "--gpu-reset", *(("-i", ",".join(gpus)) if gpus else ()))
         for node in nodes:
-            answer = await site.run_program(node, argv, RESET_S, root=True)
+            answer = await context.nodes.run_program(node, argv, RESET_S, root=True)
             if answer.outcome is not Outcome.ANSWERED:
                 raise ActionFailed(f"{node}: {answer.detail}", FailureKind.TRANSPORT)
             if answer.exit_status != 0:
                 raise ActionFailed(f"{node}: nvidia-smi --gpu-reset: {_last_line(answer.stdout)}")
-        unmarked = [] if gpus else [node for node in nodes if not await _mark(site, node)]
+        unmarked = [] if gpus else [node for node in nodes if not await _mark(context, node)]
         say = f"{', '.join(gpus) or 'all GPUs'} of {fold(nodes)} reset"
         if unmarked:
             say += f"; the kernel log of {fold(unmarked)} took no mark, its older Xids still count"
         return ActionResult({"reset": list(nodes)}, say=say)
 
-    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         return ActionResult(changed=False, say="a reset cannot be undone")
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
         """The driver lists every GPU again and has lost none."""
         missing = []
         for node in arguments.nodes(args, "nodes"):
-            problem = await _problem_of(site, node)
+            problem = await _problem_of(context, node)
             missing += [f"{node}: {problem}"] if problem else []
         return Observation(not missing, say="; ".join(missing) or "every GPU answers")
 
@@ -94,14 +88,14 @@ def _gpus(args: Arguments) -> tuple[str, ...]:
     return tuple(str(gpu) for gpu in listed)
 
 
-async def _refuse_busy(site: Site, node: str) -> None:
+async def _refuse_busy(context: RunContext, node: str) -> None:
     """Whoever computes on a GPU would die of its reset; who cannot be seen is not excluded."""
-    carried = [job.name for job in await site.jobs() if node in job.nodes]
-    if carried and await _carries_ranks(site, node, carried):
+    carried = [job.name for job in await context.jobs.all() if node in job.nodes]
+    if carried and await _carries_ranks(context, node, carried):
         raise NothingDone(f"{node} carries ranks of {', '.join(carried)}; stop the job first")
-    found = readings_of(await site.ask(node, PROCESSES, None, {}), PROCESSES)
+    found = readings_of(await context.sweeps.ask(node, PROCESSES, None, {}), PROCESSES)
     counts = found.values("gpu.processes.count")
-    unseen = (site.inventory.nodes[node].gpus or 1) - len(counts)
+    unseen = (context.inventory.nodes[node].gpus or 1) - len(counts)
     if found.problem or unseen > 0:
         why = found.problem or "; ".join(found.notes) or f"{unseen} GPUs are missing"
         raise NothingDone(
@@ -114,33 +108,33 @@ async def _refuse_busy(site: Site, node: str) -> None:
         raise NothingDone(f"{node}: processes hold {said}; end them first")
 
 
-async def _carries_ranks(site: Site, node: str, names: Sequence[str]) -> bool:
+async def _carries_ranks(context: RunContext, node: str, names: Sequence[str]) -> bool:
     for name in names:
-        job = await site.job(name)
-        state = await site.backend.job_status(job)
+        job = await context.jobs.get(name)
+        state = await context.backend.job_status(job)
         if node in state.unreachable or set(state.alive) & set(job.ranks_on(node)):
             return True
     return False
 
 
-async def _mark(site: Site, name: str) -> bool:
+async def _mark(context: RunContext, name: str) -> bool:
     """Whether the node's kernel log says now that its GPUs were reset."""
-    node = site.inventory.nodes[name]
+    node = context.inventory.nodes[name]
     log = node.labels.get("kernel_log", "/dev/kmsg")
     argv = (node.python, "-I", "-c", _MARK, log, f"{RESET_MARK}\n")
-    answer = await site.run_program(name, argv, MARK_S, root=True)
+    answer = await context.nodes.run_program(name, argv, MARK_S, root=True)
     return answer.outcome is Outcome.ANSWERED and answer.exit_status == 0
 
 
-async def _problem_of(site: Site, node: str) -> str:
-    found = readings_of(await site.ask(node, DEVICES, None, {}), DEVICES)
+async def _problem_of(context: RunContext, node: str) -> str:
+    found = readings_of(await context.sweeps.ask(node, DEVICES, None, {}), DEVICES)
     if found.problem:
         return found.problem
     lost = [subject for subject, value in found.values("gpu.device.lost").items() if value]
     if lost:
         return f"{', '.join(sorted(lost))} is lost"
     counts = list(found.values("gpu.devices.nvml_count").values())
-    expected = site.inventory.nodes[node].gpus
+    expected = context.inventory.nodes[node].gpus
     if expected is not None and counts and int(counts[0]) < expected:
         return f"the driver lists {counts[0]} of {expected} GPUs"
     return "" if counts else "the driver lists no GPUs"

@@ -4,14 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import (
-    ActionFailed,
-    ActionResult,
-    FailureKind,
-    Observation,
-    Site,
-    owner_mark,
-)
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation
 from brctl.backends.contract import Label
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -40,31 +34,34 @@ class NodeLabel:
     `brctl nodes label` set another one takes back. Both may be text then, `a=1,b=2` and `a,b`.
     """
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
         names, wanted, removed = arguments.nodes(args, "nodes"), _wanted(args), _removed(args)
-        found = await _labels(site, names, [*wanted, *removed])
+        found = await _labels(context, names, [*wanted, *removed])
         written = all(_value(found[n].get(k)) == v for n in names for k, v in wanted.items())
         gone = not any(
-            found[n][k].owner == _owner(site, args) for n in names for k in removed if k in found[n]
+            found[n][k].owner == _owner(context, args)
+            for n in names
+            for k in removed
+            if k in found[n]
         )
         said = [f"labelled {_say(wanted)}"] if wanted else []
         said += [f"without {', '.join(removed)}"] if removed else []
         say = f"{fold(names)} {' and '.join(said)}"
         return Observation(written and gone, {"labelled": list(names)}, say)
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         if not arguments.is_known(args, "nodes", "set", "remove"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "labelled"),)
         names = arguments.nodes(args, "nodes")
         if arguments.UNKNOWN_TEXT in str(args.get("set")):
             return tuple(Change(Sign.ALTER, node, "labelled") for node in names)
         wanted, removed = _wanted(args), _removed(args)
-        found = await _labels(site, names, [*wanted, *removed])
+        found = await _labels(context, names, [*wanted, *removed])
         after = {(node, key): value for node in names for key, value in wanted.items()} | {
             (node, key): found[node][key].former or "none"
             for node in names
             for key in removed
-            if key in found[node] and found[node][key].owner == _owner(site, args)
+            if key in found[node] and found[node][key].owner == _owner(context, args)
         }
         return tuple(
             Change(Sign.ALTER, node, f"label {key}: {_value(found[node].get(key))} -> {value}")
@@ -72,38 +69,38 @@ class NodeLabel:
             if _value(found[node].get(key)) != value
         )
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         names, wanted = arguments.nodes(args, "nodes"), _wanted(args)
-        before = await self.observe(site, args)
+        before = await self.observe(context, args)
         for key, value in wanted.items():
-            await site.backend.label(names, key, value, _owner(site, args))
+            await context.backend.label(names, key, value, _owner(context, args))
         for key in _removed(args):
-            await site.backend.unlabel(names, key, _owner(site, args))
-        after = await self.observe(site, args)
+            await context.backend.unlabel(names, key, _owner(context, args))
+        after = await self.observe(context, args)
         if not after.done:
             raise ActionFailed(f"{fold(names)} has not the labels", FailureKind.SCHEDULER)
         return ActionResult(after.out, changed=not before.done, say=after.say)
 
-    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         names, wanted = arguments.nodes(args, "nodes"), _wanted(args)
-        found = await _labels(site, names, wanted)
-        owner = _owner(site, args)
+        found = await _labels(context, names, wanted)
+        owner = _owner(context, args)
         mine = [n for n in names if any(x.owner == owner for x in found[n].values())]
         for key in wanted:
-            await site.backend.unlabel(mine, key, owner)
+            await context.backend.unlabel(mine, key, owner)
         return ActionResult(
             {"labelled": mine}, changed=bool(mine), say=f"labels of {fold(mine)} put back"
         )
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
-        return await self.observe(site, args)
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
+        return await self.observe(context, args)
 
 
-def _owner(site: Site, args: Arguments) -> str:
+def _owner(context: RunContext, args: Arguments) -> str:
     owner = arguments.text(args, "owner", "run")
     if owner not in ("run", "people"):
         raise ActionFailed(f"`owner` must be run or people, not {owner!r}")
-    return PEOPLE if owner == "people" else owner_mark(site)
+    return PEOPLE if owner == "people" else context.owner_mark
 
 
 def _wanted(args: Arguments) -> dict[str, str]:
@@ -135,12 +132,12 @@ def _removed(args: Arguments) -> tuple[str, ...]:
 
 
 async def _labels(
-    site: Site, names: Sequence[str], wanted: Iterable[str]
+    context: RunContext, names: Sequence[str], wanted: Iterable[str]
 ) -> dict[str, dict[str, Label]]:
     """Labels by node and key, of the keys that are wanted."""
     found: dict[str, dict[str, Label]] = {name: {} for name in names}
     for key in wanted:
-        for node, label in (await site.backend.labels(names, key)).items():
+        for node, label in (await context.backend.labels(names, key)).items():
             found[node][key] = label
     return found
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, Observation, Site, owner_mark
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, Observation
 from brctl.actions.standby.code import judge_code
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
@@ -37,14 +38,14 @@ class Candidates:
         return (*self.standbys, *self.spares)
 
 
-async def find_candidates(site: Site, job: str = "") -> Candidates:
+async def find_candidates(context: RunContext, job: str = "") -> Candidates:
     """Who could take a place now."""
-    taken: dict[str, object] = {**await site.backend.cordons()}
-    taken |= {node: each for each in await site.jobs() for node in each.nodes}
-    reservations = await site.backend.reservations()
-    mine = [n for n, r in reservations.items() if r.owner == owner_mark(site) and n not in taken]
-    pool = site.standbys(job)
-    idle = await site.backend.idle_nodes()
+    taken: dict[str, object] = {**await context.backend.cordons()}
+    taken |= {node: each for each in await context.jobs.all() for node in each.nodes}
+    reservations = await context.backend.reservations()
+    mine = [n for n, r in reservations.items() if r.owner == context.owner_mark and n not in taken]
+    pool = context.standbys.best_first(job)
+    idle = await context.backend.idle_nodes()
     free = [n for n in (*pool, *idle) if n not in taken and n not in reservations]
     first = [n for n in mine if n in pool or n not in idle]
     standbys = dict.fromkeys([*first, *(n for n in free if n in pool)])
@@ -52,23 +53,23 @@ async def find_candidates(site: Site, job: str = "") -> Candidates:
     return Candidates(tuple(standbys), tuple(n for n in spares if n not in standbys))
 
 
-async def free_standbys(site: Site) -> tuple[str, ...]:
+async def free_standbys(context: RunContext) -> tuple[str, ...]:
     """Standbys nobody uses, the best prepared first; this run's own reservations first."""
-    return (await find_candidates(site)).standbys
+    return (await find_candidates(context)).standbys
 
 
 class StandbyAcquire:
     """See the head of this file."""
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
         """Reserved is not admitted: a run that died in between examines the standby again."""
         return Observation(done=False)
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         if not arguments.is_known(args, "count"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "standby -> reserved"),)
         wanted = arguments.count(args, "count")
-        found = await find_candidates(site, arguments.text(args, "job", ""))
+        found = await find_candidates(context, arguments.text(args, "job", ""))
         changes = [
             Change(Sign.ALTER, name, "standby -> reserved")
             if name in found.standbys
@@ -80,43 +81,48 @@ class StandbyAcquire:
             changes.append(Change(Sign.ALTER, f"{missing} standbys", "needed but none is free"))
         return tuple(changes)
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         wanted, job = arguments.count(args, "count"), arguments.text(args, "job", "")
         admitted: list[str] = []
         doubtful: list[str] = []
         rejected: list[str] = []
         while len(admitted) < wanted:
             looked_at = {*admitted, *doubtful, *rejected}
-            found = await find_candidates(site, job)
+            found = await find_candidates(context, job)
             free = [n for n in found.in_order if n not in looked_at]
             if not free:
                 break
-            looked = await self._examine(site, free[: wanted - len(admitted)], found)
-            for health in await judge_code(site, job, looked):
+            looked = await self._examine(context, free[: wanted - len(admitted)], found)
+            for health in await judge_code(context, job, looked):
                 if health.health is Health.OK:
                     admitted.append(health.node)
                 elif _only_gaps(health):
                     doubtful.append(health.node)
                 else:
                     rejected.append(health.node)
-                    await self._reject(site, health)
-        done = await self._choose(site, wanted, admitted, doubtful, rejected)
-        return await self._name_spares(site, done)
+                    await self._reject(context, health)
+        done = await self._choose(context, wanted, admitted, doubtful, rejected)
+        return await self._name_spares(context, done)
 
-    async def _name_spares(self, site: Site, done: ActionResult) -> ActionResult:
+    async def _name_spares(self, context: RunContext, done: ActionResult) -> ActionResult:
         """Say which of the chosen are no standbys."""
-        idle, pool = await site.backend.idle_nodes(), site.standbys()
+        idle, pool = await context.backend.idle_nodes(), context.standbys.best_first()
         spares = [n for n in arguments.nodes(done.out, "nodes") if n in idle and n not in pool]
         say = f"; {fold(spares)} no standby but idle, for the shortfall" if spares else ""
         return replace(done, out={**done.out, "spares": spares}, say=done.say + say)
 
     async def _choose(
-        self, site: Site, wanted: int, admitted: list[str], doubtful: list[str], rejected: list[str]
+        self,
+        context: RunContext,
+        wanted: int,
+        admitted: list[str],
+        doubtful: list[str],
+        rejected: list[str],
     ) -> ActionResult:
         """Fill up with standbys that could not be measured fully: said aloud, and only then."""
         needed = wanted - len(admitted)
         taken, spare = doubtful[:needed], doubtful[needed:]
-        await site.backend.release(spare, owner_mark(site))
+        await context.backend.release(spare, context.owner_mark)
         if len(taken) < needed:
             raise ActionFailed(_shortfall(wanted, [*admitted, *taken], rejected))
         nodes = [*admitted, *taken]
@@ -127,32 +133,36 @@ class StandbyAcquire:
         return ActionResult(out, say=say)
 
     async def _examine(
-        self, site: Site, names: Sequence[str], found: Candidates
+        self, context: RunContext, names: Sequence[str], found: Candidates
     ) -> Sequence[NodeHealth]:
-        reserved = [n for n in names if await site.backend.reserve(n, owner_mark(site), site.now())]
+        reserved = [
+            n
+            for n in names
+            if await context.backend.reserve(n, context.owner_mark, context.clock.now())
+        ]
         levels = {n: ADMISSION_LEVEL for n in reserved if n in found.standbys}
         looked: list[NodeHealth] = []
         for level in (ADMISSION_LEVEL, SPARE_ADMISSION_LEVEL):
             some = [n for n in reserved if levels.get(n, SPARE_ADMISSION_LEVEL) == level]
-            looked += await site.examine(some, level) if some else ()
+            looked += await context.sweeps.examine(some, level) if some else ()
         return looked
 
-    async def _reject(self, site: Site, health: NodeHealth) -> None:
+    async def _reject(self, context: RunContext, health: NodeHealth) -> None:
         """A standby that is not known to be well is of no use to the next run either."""
         why = next((e.text for e in health.evidence if e.fault is not None), health.report.detail)
-        reason = f"{site.run}: failed admission to a job: {why or health.health.value}"
-        await site.backend.cordon([health.node], owner_mark(site), reason, site.now())
-        await site.backend.release([health.node], owner_mark(site))
+        reason = f"{context.run.name}: failed admission to a job: {why or health.health.value}"
+        await context.backend.cordon([health.node], context.owner_mark, reason, context.clock.now())
+        await context.backend.release([health.node], context.owner_mark)
 
-    async def undo(self, site: Site, args: Arguments) -> ActionResult:
-        reservations = await site.backend.reservations()
-        mine = [name for name, r in reservations.items() if r.owner == owner_mark(site)]
-        await site.backend.release(mine, owner_mark(site))
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
+        reservations = await context.backend.reservations()
+        mine = [name for name, r in reservations.items() if r.owner == context.owner_mark]
+        await context.backend.release(mine, context.owner_mark)
         return ActionResult({"released": mine}, changed=bool(mine), say=f"{fold(mine)} released")
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
-        reservations = await site.backend.reservations()
-        mine = [name for name, r in reservations.items() if r.owner == owner_mark(site)]
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
+        reservations = await context.backend.reservations()
+        mine = [name for name, r in reservations.items() if r.owner == context.owner_mark]
         return Observation(
             len(mine) >= arguments.count(args, "count"), say=f"{fold(mine)} reserved"
         )

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionFailed, ActionResult, Observation, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed, ActionResult, Observation
 from brctl.actions.standby.acquire import free_standbys
 from brctl.library.durable_files import write_atomic
 from brctl.model.nodeset import fold
@@ -16,61 +17,61 @@ from brctl.model.runs.playbook import Arguments
 class StandbyAdd:
     """Undo takes out of the pool what this run has put in, and nothing else."""
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
-        free, size = await free_standbys(site), arguments.count(args, "size")
-        added: Arguments = {"added": list(_added(site)), "free": len(free)}
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
+        free, size = await free_standbys(context), arguments.count(args, "size")
+        added: Arguments = {"added": list(_added(context)), "free": len(free)}
         return Observation(len(free) >= size, added, f"{len(free)} standbys free, {size} wanted")
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
-        missing = arguments.count(args, "size") - len(await free_standbys(site))
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
+        missing = arguments.count(args, "size") - len(await free_standbys(context))
         if missing <= 0:
             return ()
         if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ADD, f"{missing} standbys", "warmed and added to the pool"),)
-        chosen = await self._candidates(site, args)
+        chosen = await self._candidates(context, args)
         return tuple(Change(Sign.ADD, n, "added to the standby pool") for n in chosen[:missing])
 
-    async def _candidates(self, site: Site, args: Arguments) -> list[str]:
-        cordons, members = await site.backend.cordons(), site.standbys()
+    async def _candidates(self, context: RunContext, args: Arguments) -> list[str]:
+        cordons, members = await context.backend.cordons(), context.standbys.best_first()
         named = arguments.nodes(args, "nodes")
         return [node for node in named if node not in members and node not in cordons]
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
-        size, before, notes = arguments.count(args, "size"), _added(site), []
-        for node in await self._candidates(site, args):
-            if len(await free_standbys(site)) >= size:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        size, before, notes = arguments.count(args, "size"), _added(context), []
+        for node in await self._candidates(context, args):
+            if len(await free_standbys(context)) >= size:
                 break
             # Written before the act: an undo that finds nothing to take out does no harm.
-            _remember(site, [*_added(site), node])
-            problem = await site.enlist_standby(node)
+            _remember(context, [*_added(context), node])
+            problem = await context.standbys.enlist(node)
             notes += [f"{node}: {problem}"] if problem else []
-        seen = await self.observe(site, args)
+        seen = await self.observe(context, args)
         say = "; ".join([seen.say, *notes])
         if not seen.done:
             raise ActionFailed(f"{say}; no other candidate is left")
-        return ActionResult(seen.out, changed=_added(site) != before, say=say)
+        return ActionResult(seen.out, changed=_added(context) != before, say=say)
 
-    async def undo(self, site: Site, args: Arguments) -> ActionResult:
-        mine = [node for node in _added(site) if node in site.standbys()]
-        await site.dismiss_standbys(mine)
-        _remember(site, [])
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
+        mine = [node for node in _added(context) if node in context.standbys.best_first()]
+        await context.standbys.dismiss(mine)
+        _remember(context, [])
         return ActionResult(
             {"added": []}, changed=bool(mine), say=f"{fold(mine) or 'none'} taken out"
         )
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
-        return await self.observe(site, args)
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
+        return await self.observe(context, args)
 
 
-def _file(site: Site) -> Path:
-    return site.run_dir / "standbys-added.json"
+def _file(context: RunContext) -> Path:
+    return context.run.folder / "standbys-added.json"
 
 
-def _added(site: Site) -> tuple[str, ...]:
+def _added(context: RunContext) -> tuple[str, ...]:
     """What this run has put in: the pool itself does not know whose a member is."""
-    path = _file(site)
+    path = _file(context)
     return tuple(json.loads(path.read_text())) if path.exists() else ()
 
 
-def _remember(site: Site, nodes: Sequence[str]) -> None:
-    write_atomic(_file(site), json.dumps(list(dict.fromkeys(nodes))))
+def _remember(context: RunContext, nodes: Sequence[str]) -> None:
+    write_atomic(_file(context), json.dumps(list(dict.fromkeys(nodes))))

@@ -6,7 +6,7 @@ Else the start would fail when the job is stopped already.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from brctl.actions.contract import Site
+from brctl.actions.context import RunContext
 from brctl.actions.job.code_copies import CHECK, copies_of
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
@@ -14,13 +14,13 @@ from brctl.model.sweeps.sweep import Health, NodeHealth
 
 
 async def judge_code(
-    site: Site, job_name: str, looked: Sequence[NodeHealth]
+    context: RunContext, job_name: str, looked: Sequence[NodeHealth]
 ) -> Sequence[NodeHealth]:
     """The same nodes; one without the job's code, or with other content, is not well."""
-    job = await site.job(job_name) if job_name else None
+    job = await context.jobs.get(job_name) if job_name else None
     if job is None or job.code is None or not job.code.digest:
         return looked
-    copies = await copies_of(site, job, job.code, [health.node for health in looked])
+    copies = await copies_of(context.sweeps, job, job.code, [health.node for health in looked])
     judged = []
     for health in looked:
         problem = copies.of(health.node).problem(job.code.digest)

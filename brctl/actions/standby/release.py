@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from brctl.actions import arguments
-from brctl.actions.contract import ActionResult, Observation, Site, owner_mark
+from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionResult, Observation
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -12,30 +13,36 @@ from brctl.model.runs.playbook import Arguments
 class StandbyRelease:
     """See the head of this file."""
 
-    async def observe(self, site: Site, args: Arguments) -> Observation:
+    async def observe(self, context: RunContext, args: Arguments) -> Observation:
         names = arguments.nodes(args, "nodes")
-        reservations = await site.backend.reservations()
-        held = [n for n in names if n in reservations and reservations[n].owner == owner_mark(site)]
+        reservations = await context.backend.reservations()
+        held = [
+            n for n in names if n in reservations and reservations[n].owner == context.owner_mark
+        ]
         return Observation(not held, {"released": list(names)}, f"{fold(names)} free")
 
-    async def plan(self, site: Site, args: Arguments) -> Sequence[Change]:
+    async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "reserved -> standby"),)
-        reservations = await site.backend.reservations()
+        reservations = await context.backend.reservations()
         names = arguments.nodes(args, "nodes")
         return tuple(
             Change(Sign.ALTER, n, "reserved -> standby") for n in names if n in reservations
         )
 
-    async def apply(self, site: Site, args: Arguments) -> ActionResult:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         names = arguments.nodes(args, "nodes")
-        await site.backend.release(names, owner_mark(site))
+        await context.backend.release(names, context.owner_mark)
         return ActionResult({"released": list(names)}, say=f"{fold(names)} free")
 
-    async def undo(self, site: Site, args: Arguments) -> ActionResult:
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         names = arguments.nodes(args, "nodes")
-        back = [n for n in names if await site.backend.reserve(n, owner_mark(site), site.now())]
+        back = [
+            n
+            for n in names
+            if await context.backend.reserve(n, context.owner_mark, context.clock.now())
+        ]
         return ActionResult({"nodes": back}, changed=bool(back), say=f"{fold(back)} reserved again")
 
-    async def confirm(self, site: Site, args: Arguments) -> Observation:
-        return await self.observe(site, args)
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
+        return await self.observe(context, args)

@@ -7,7 +7,7 @@ import typer
 
 from brctl.actions.contract import ActionFailed
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.running import open_ground
+from brctl.cli.running import open_context
 from brctl.engine.controller.wiring import open_world
 from brctl.engine.job.checkpoints import Checkpoint, look_at_checkpoints
 from brctl.model.errors import UnavailableError
@@ -41,9 +41,9 @@ def _look(invocation: Invocation, name: str | None, *, verify: bool) -> None:
     async def run() -> None:
         async with open_world(settings) as world:
             job = world.job(name)
-        async with open_ground(settings) as ground:
+        async with open_context(settings) as context:
             try:
-                node, found = await look_at_checkpoints(ground, job, verify=verify)
+                node, found = await look_at_checkpoints(context, job, verify=verify)
             except ActionFailed as exc:
                 raise UnavailableError(str(exc)) from exc
         page = checkpoints_page(job, node, [_row(checkpoint) for checkpoint in found])

@@ -11,7 +11,7 @@ from brctl.cli.running import (
     OverrideOption,
     find_playbook,
     finish_run,
-    open_ground,
+    open_context,
     run_playbook,
 )
 from brctl.engine.controller.selection import select_nodes
@@ -82,8 +82,8 @@ def swap(
 
 
 async def _job_on(settings: Settings, nodes: str) -> str:
-    async with open_ground(settings) as ground:
-        jobs = await ground.jobs()
+    async with open_context(settings) as context:
+        jobs = await context.jobs.all()
     async with open_world(settings) as world:
         names = set(await select_nodes(world, nodes))
     carrying = [job.name for job in jobs if names & set(job.nodes)]

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from brctl.actions.context import RunContext
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.job_code import update, updates
-from brctl.cli.running import Consent, find_playbook, finish_run, open_ground, run_playbook
+from brctl.cli.running import Consent, find_playbook, finish_run, open_context, run_playbook
 from brctl.engine.controller.wiring import open_world
-from brctl.engine.runs.context import WorldGround
 from brctl.library.config import Settings
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
@@ -35,17 +35,17 @@ def show(ctx: typer.Context, job: JobName = None) -> None:
     settings = invocation.settings()
 
     async def run() -> None:
-        async with open_ground(settings) as ground:
-            found = await _find(settings, ground, job)
-            status = await ground.progress(found)
+        async with open_context(settings) as context:
+            found = await _find(settings, context, job)
+            status = await context.jobs.progress(found)
         invocation.finish(job_page(found, status), settings.context)
 
     asyncio.run(run())
 
 
-async def _find(settings: Settings, ground: WorldGround, name: str | None) -> Job:
+async def _find(settings: Settings, context: RunContext, name: str | None) -> Job:
     async with open_world(settings) as world:
-        return await ground.job(world.job(name).name)
+        return await context.jobs.get(world.job(name).name)
 
 
 @app.command()
@@ -95,9 +95,9 @@ def watch(
     limit_s = invocation.timeout_s or 600.0
 
     async def run() -> None:
-        async with open_ground(settings) as ground:
-            found = await _find(settings, ground, job)
-            code, status = await _wait(ground, found, until_progress, limit_s)
+        async with open_context(settings) as context:
+            found = await _find(settings, context, job)
+            code, status = await _wait(context, found, until_progress, limit_s)
         page = replace(job_page(found, status), exit_code=code)
         invocation.finish(page, settings.context)
 
@@ -105,17 +105,17 @@ def watch(
 
 
 async def _wait(
-    ground: WorldGround, job: Job, wanted: int, limit_s: float
+    context: RunContext, job: Job, wanted: int, limit_s: float
 ) -> tuple[ExitCode, JobStatus]:
     """Look until enough new steps came, a rank ended badly, or time is up."""
-    started, first = ground.now(), None
+    started, first = context.clock.now(), None
     while True:
-        status = await ground.progress(job)
+        status = await context.jobs.progress(job)
         first = status.step if first is None else first
         if first is not None and status.step is not None and status.step >= first + wanted:
             return ExitCode.OK, status
         if any(view.exit_status not in (None, 0) for view in status.ranks):
             return ExitCode.CRITICAL, status
-        if (ground.now() - started).total_seconds() >= limit_s:
+        if (context.clock.now() - started).total_seconds() >= limit_s:
             return ExitCode.UNKNOWN, status
-        await ground.pause(WATCH_INTERVAL_S)
+        await context.clock.pause(WATCH_INTERVAL_S)

@@ -19,7 +19,7 @@ from brctl.cli.running import (
     follow_and_ask,
     interrupt_run,
     library_dirs,
-    open_ground,
+    open_context,
     read_saved_plan,
     read_sets,
     refuse_readonly,
@@ -251,8 +251,8 @@ def _answer(invocation: Invocation, name: str, *, yes: bool, typed: str | None) 
     run_dir = find_run(settings.state_dir, name)
 
     async def record() -> None:
-        async with open_ground(settings) as ground:
-            remediate.answer(ground, run_dir, person(), yes=yes, typed=typed)
+        async with open_context(settings) as context:
+            remediate.answer(context, run_dir, person(), yes=yes, typed=typed)
 
     asyncio.run(record())
 

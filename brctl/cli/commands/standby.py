@@ -13,8 +13,7 @@ from brctl.cli.running import refuse_readonly
 from brctl.cli.typed import typed
 from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import World, open_world
-from brctl.engine.runs.context import WorldGround
-from brctl.engine.runs.run_site import RunSite
+from brctl.engine.runs.context import run_context
 from brctl.engine.standby import care as standby_care
 from brctl.engine.standby import pool as standby_pool
 from brctl.engine.standby.care import unpark_standbys
@@ -56,7 +55,7 @@ def add(ctx: typer.Context, nodes: Nodes) -> None:
     """Put nodes into the pool; a node that carries a job is refused."""
 
     async def change(world: World, pool: Pool, names: Sequence[str]) -> Pool:
-        jobs = await WorldGround(world).jobs()
+        jobs = await run_context(world).jobs.all()
         busy = {node: job.name for job in jobs for node in job.nodes}
         pool = await unpark_standbys(world, pool, names)
         return standby_pool.add(pool, world.inventory, names, busy)
@@ -152,8 +151,7 @@ def size(
             chosen = world.job(job)
             known = standby_pool.daily_rate(settings.state_dir, len(chosen.nodes), world.now())
             wanted = pool_size(chosen, known.daily if rate is None else rate, risk)
-            site = RunSite(WorldGround(world), "", settings.state_dir)
-            free = await free_standbys(site)
+            free = await free_standbys(run_context(world))
             pool = load_pool(settings.state_dir, settings.context)
             kept = len(pool.members(world.inventory))
         source = known.source if rate is None else "given"

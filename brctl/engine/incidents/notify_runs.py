@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
+from brctl.actions.context import RunContext
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState, load_all
 from brctl.engine.runs.run_files import frozen_playbook, load_inputs, load_request
 from brctl.engine.runs.wait import NOBODY
@@ -45,20 +45,6 @@ _NO_FAULT = frozenset({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
 Say = Callable[[str], None]
 
 
-class NotifyContext(Protocol):
-    """What notices need of the context of a run."""
-
-    @property
-    def context(self) -> str: ...
-
-    @property
-    def notifier(self) -> Notifier: ...
-
-    def now(self) -> datetime: ...
-
-    def verdict(self, verdict_id: str) -> Verdict: ...
-
-
 def say_on_stderr(text: str) -> None:
     """A line for the run's own log, or for cron's mail."""
     print(text, file=sys.stderr, flush=True)  # noqa: T201 - the only voice of a run's process
@@ -71,7 +57,7 @@ def complain(deliveries: Iterable[Delivery], say: Say = say_on_stderr) -> None:
             say(f"warning: {delivery.sink} was not told: {delivery.why}")
 
 
-def run_facts(ground: NotifyContext, run_dir: Path) -> RunFacts:
+def run_facts(context: RunContext, run_dir: Path) -> RunFacts:
     """A run as its folder tells it.
 
     Raises:
@@ -80,7 +66,7 @@ def run_facts(ground: NotifyContext, run_dir: Path) -> RunFacts:
     playbook, inputs = frozen_playbook(run_dir), load_inputs(run_dir)
     events = read_journal(run_dir).events
     return RunFacts(
-        context=ground.context,
+        context=context.name,
         run=run_dir.name,
         playbook=playbook,
         record=replay(playbook, events),
@@ -88,13 +74,13 @@ def run_facts(ground: NotifyContext, run_dir: Path) -> RunFacts:
         by=load_request(run_dir).by,
         job=str(inputs.job.get("name") or ""),
         nodes=nodes_named(playbook, inputs.inputs),
-        verdict=_verdict(ground, inputs.verdict_id),
+        verdict=_verdict(context, inputs.verdict_id),
     )
 
 
-def _verdict(ground: NotifyContext, verdict_id: str) -> Verdict | None:
+def _verdict(context: RunContext, verdict_id: str) -> Verdict | None:
     try:
-        return ground.verdict(verdict_id) if verdict_id else None
+        return context.verdicts.get(verdict_id) if verdict_id else None
     except BrctlError:
         # The verdict's file is gone; the run can still be told about.
         return None
@@ -105,14 +91,14 @@ class RunNotifier:
 
     def __init__(self, run_dir: Path) -> None:
         self._run_dir = run_dir
-        self._ground: NotifyContext | None = None
+        self._context: RunContext | None = None
         self._starting: asyncio.Task[None] | None = None
 
-    def started(self, ground: NotifyContext) -> None:
+    def started(self, context: RunContext) -> None:
         """Tell that the run is at work; returns at once."""
-        if not ground.notifier.configured:
+        if not context.notifier.configured:
             return
-        self._ground = ground
+        self._context = context
         # A run that goes on because nobody answered has nobody who took the fault in hand.
         if load_request(self._run_dir).by != NOBODY:
             self._starting = asyncio.create_task(self._notify(started_notice))
@@ -124,12 +110,12 @@ class RunNotifier:
         await self._notify(ended_notice)
 
     async def _notify(self, notice_of: Callable[[RunFacts, datetime], Notice]) -> None:
-        ground = self._ground
-        if ground is None:
+        context = self._context
+        if context is None:
             return
         with beside_the_work(say_on_stderr):
-            notice = notice_of(run_facts(ground, self._run_dir), ground.now())
-            complain(await ground.notifier.notify_async(notice))
+            notice = notice_of(run_facts(context, self._run_dir), context.clock.now())
+            complain(await context.notifier.notify_async(notice))
 
 
 def sure(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -220,13 +206,13 @@ async def notify_dismissed(
         complain(await notifier.notify_async(notice), say)
 
 
-async def notify_lost(ground: NotifyContext, state_dir: Path, say: Say) -> None:
+async def notify_lost(context: RunContext, state_dir: Path, say: Say) -> None:
     """Runs whose process died before the last line of their journal: nobody else tells of them."""
     for run_dir in run_dirs(state_dir)[-RUNS_LOOKED_AT:]:
         if is_running(run_dir) or not _was_cut_off(run_dir):
             continue
-        notice = ended_notice(run_facts(ground, run_dir), ground.now())
-        complain(await ground.notifier.notify_async(notice), say)
+        notice = ended_notice(run_facts(context, run_dir), context.clock.now())
+        complain(await context.notifier.notify_async(notice), say)
 
 
 def _was_cut_off(run_dir: Path) -> bool:

@@ -17,7 +17,7 @@ from brctl.engine.incidents.notify_runs import (
 )
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.job.diagnose import Diagnosis, collect
-from brctl.engine.runs.context import WorldGround
+from brctl.engine.runs.context import run_context
 from brctl.engine.runs.propose import with_next_move
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.changes import Changes
@@ -64,7 +64,7 @@ async def notify_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -
         again = sorted({t.problem.node for t in changes.recovered} & well)
         await notify_recovered(notifier, context, again, world.now(), say)
     with beside_the_work(say):
-        await notify_lost(WorldGround(world), world.state_dir, say)
+        await notify_lost(run_context(world), world.state_dir, say)
 
 
 def _placed(world: World, verdict: Verdict) -> Verdict:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from brctl.actions.context import RunContext
 from brctl.actions.job.ckpt_select import checkpoints_in, first_answer
-from brctl.engine.runs.context import Ground
-from brctl.engine.runs.run_site import RunSite
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.report import Value
 
@@ -24,15 +23,14 @@ class Checkpoint:
 
 
 async def look_at_checkpoints(
-    ground: Ground, job: Job, *, verify: bool, without: Sequence[str] = ()
+    context: RunContext, job: Job, *, verify: bool, without: Sequence[str] = ()
 ) -> tuple[str, tuple[Checkpoint, ...]]:
     """The node that answered, and what it sees, newest first.
 
     Raises:
         ActionFailed: No node can read the directory.
     """
-    site = RunSite(ground, "", ground.state_dir)
-    report = await first_answer(site, job, without, {"verify": verify})
+    report = await first_answer(context, job, without, {"verify": verify})
     found = tuple(_checkpoint(job, row, verify=verify) for row in checkpoints_in(report))
     return report.node, found
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from brctl.actions.context import RunContext
 from brctl.actions.job.code_copies import Copies, copies_of
-from brctl.engine.runs.context import Ground
 from brctl.library.jobs import RELEASE
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.jobs.code import CodeChange, JobCode
@@ -26,7 +26,7 @@ class Wish:
     urgent: bool
 
 
-async def record_change(ground: Ground, job: Job, wish: Wish) -> tuple[CodeChange, str]:
+async def record_change(context: RunContext, job: Job, wish: Wish) -> tuple[CodeChange, str]:
     """The recorded change, and a note about nodes that did not answer.
 
     Raises:
@@ -35,16 +35,16 @@ async def record_change(ground: Ground, job: Job, wish: Wish) -> tuple[CodeChang
     """
     code = code_of(job)
     release = replace(code, version=release_of(code, wish.code), digest="")
-    copies = await copies_of(ground, job, release, job.nodes)
+    copies = await copies_of(context.sweeps, job, release, job.nodes)
     problem = _refusal(copies)
     if problem:
         raise GuardError(
             f"refused: {problem}. Nothing was recorded.",
             hint=f"put the release on every node, at {release.directory}",
         )
-    change = ground.code_ledger(job.name).record(
+    change = context.jobs.code_ledger(job.name).record(
         release.version, copies.usual(), urgent=wish.urgent, why=wish.why, by=wish.by,
-        at=ground.now(),
+        at=context.clock.now(),
     )  # fmt: skip
     silent = fold(sorted(copies.lost))
     return change, f"{silent} did not answer; its copy is looked at before the start" * bool(silent)

@@ -37,7 +37,7 @@ async def pass_gate(session: RunSession, step: Step) -> bool:
     demands = await _demands(session)
     await _collect_answers(session, strictest(demands))
     given = session.record.approvals.get(session.digest, set())
-    lacking = missing(demands, given, session.record.started_by, session.ground.groups_of)
+    lacking = missing(demands, given, session.record.started_by, session.context.people.groups_of)
     if lacking:
         _ask(session, step, demands, lacking)
     return bool(given)
@@ -45,9 +45,9 @@ async def pass_gate(session: RunSession, step: Step) -> bool:
 
 async def _demands(session: RunSession) -> tuple[Demand, ...]:
     """Asked anew each time: a freeze may have begun since the plan."""
-    guarding = Guarding(session.ground, session.playbook, session.site, session.record)
+    guarding = Guarding(session.context, session.playbook, session.record)
     asking = await guarding.check(session.inputs, session.scope(), session.takes(), {"freeze"})
-    policies = demands_on(session.ground, session.playbook, session.scope())
+    policies = demands_on(session.context, session.playbook, session.scope())
     return (*policies, *demands_by_guards(asking))
 
 
@@ -55,12 +55,12 @@ def _is_late(session: RunSession) -> bool:
     approval, asked_at = session.playbook.approval, session.record.asked_at
     if approval is None or not asked_at:
         return False
-    waited_s = (session.ground.now() - parse_rfc3339(asked_at)).total_seconds()
+    waited_s = (session.context.clock.now() - parse_rfc3339(asked_at)).total_seconds()
     return waited_s > approval.expires_s
 
 
 async def _collect_answers(session: RunSession, need: Need) -> None:
-    for answer in load_answers(session.site.run_dir):
+    for answer in load_answers(session.run.folder):
         # An answer to another plan than the one that would run is no answer.
         if answer.plan != session.digest:
             continue
@@ -89,7 +89,7 @@ def _ask(
     session: RunSession, step: Step, demands: Sequence[Demand], lacking: Sequence[str]
 ) -> None:
     who = " and ".join(lacking)
-    approval, now = session.playbook.approval, session.ground.now()
+    approval, now = session.playbook.approval, session.context.clock.now()
     asked_at = parse_rfc3339(session.record.asked_at) if session.record.asked_at else now
     expires_at = asked_at + timedelta(seconds=approval.expires_s if approval else 0.0)
     session.write(

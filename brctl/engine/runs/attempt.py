@@ -44,7 +44,7 @@ class StepAttempts:
         self._node = node
         self._afterwards = afterwards
         self._name = instance_of(step.id, node)
-        self._keys = Keys(session.ground.state_dir)
+        self._keys = Keys(session.context.state_dir)
         self._acting = False
 
     async def settle(self) -> None:
@@ -61,7 +61,7 @@ class StepAttempts:
             return
         try:
             observation = await action_of(self._step, self._name).observe(
-                self._session.site, arguments
+                self._session.context, arguments
             )
         except (ActionFailed, BrctlError) as exc:
             observation = Observation(None, say=str(exc))
@@ -92,7 +92,7 @@ class StepAttempts:
                 return
             if self._is_final(failure, last=last):
                 break
-            await self._session.site.pause(delay_s)
+            await self._session.context.clock.pause(delay_s)
             delay_s *= step.retry.factor
         if step.on_failure is not OnFailure.CONTINUE:
             raise StepFailedError(step, self._node, self._session.record.steps[self._name].error)
@@ -102,7 +102,7 @@ class StepAttempts:
 
     async def _act(self, *, last: bool) -> FailureKind | None:
         """One attempt; None when it worked."""
-        step, started = self._step, self._session.ground.now()
+        step, started = self._step, self._session.context.clock.now()
         self._acting = False
         intent: dict[str, Json] = {"step": self._name, "uses": step.verb}
         try:
@@ -141,9 +141,9 @@ class StepAttempts:
         """Act, unless somebody did under the same key already."""
         if KEY not in arguments:
             return await self._make_so(arguments)
-        key, run = str(arguments[KEY]), self._session.site.run
+        key, run = str(arguments[KEY]), self._session.run.name
         try:
-            earlier = self._keys.begin(key, run, self._session.ground.now())
+            earlier = self._keys.begin(key, run, self._session.context.clock.now())
         except LockedError as exc:
             raise ActionFailed(str(exc), FailureKind.SCHEDULER) from exc
         if earlier is not None:
@@ -155,20 +155,22 @@ class StepAttempts:
             if exc.kind not in _UNSURE or not self._may_have_acted(exc):
                 self._keys.forget(key, run)
             raise
-        entry = Entry(key, run, self._session.ground.now(), done=True, out=done.out, say=done.say)
+        entry = Entry(
+            key, run, self._session.context.clock.now(), done=True, out=done.out, say=done.say
+        )
         self._keys.finish(entry)
         return done
 
     async def _make_so(self, arguments: Mapping[str, Json]) -> ActionResult:
         """Look, act only when it is needed, look again."""
-        site, action = self._session.site, action_of(self._step, self._name)
-        observation = await action.observe(site, arguments)
+        context, action = self._session.context, action_of(self._step, self._name)
+        observation = await action.observe(context, arguments)
         if observation.done:
             return ActionResult(observation.out, changed=False, say=f"{observation.say} (already)")
         self._acting = True
-        done = await action.apply(site, arguments)
+        done = await action.apply(context, arguments)
         if self._step.safety is not Safety.READ:
-            after = await action.confirm(site, arguments)
+            after = await action.confirm(context, arguments)
             if after.done is False:
                 raise ActionFailed(f"was done but does not show: {after.say}")
         if self._step.verify is not None:
@@ -181,7 +183,7 @@ class StepAttempts:
             arguments = expand(hook.arguments, self._session.scope(self._node))
         except ExpressionError as exc:
             raise ActionFailed(f"{hook.origin}: `verify` of step {self._step.id}: {exc}") from exc
-        await ACTIONS[hook.uses].apply(self._session.site, arguments)  # type: ignore[arg-type]  # a mapping stays one
+        await ACTIONS[hook.uses].apply(self._session.context, arguments)  # type: ignore[arg-type]  # a mapping stays one
 
     def _failed(self, error: ActionFailed, started: datetime, *, last: bool) -> FailureKind:
         final, acted = self._is_final(error.kind, last=last), self._may_have_acted(error)

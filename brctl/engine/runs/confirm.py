@@ -18,7 +18,7 @@ def may_go_on(session: RunSession, about: str, why: str, answer: str) -> None:
     question = f"{session.digest}/{about}"
     if question in session.record.approvals:
         return
-    for given in load_answers(session.site.run_dir):
+    for given in load_answers(session.run.folder):
         if given.plan != question:
             continue
         if not given.yes:
@@ -36,7 +36,7 @@ def may_go_on(session: RunSession, about: str, why: str, answer: str) -> None:
             "answer": answer,
             "plan": question,
             "why": why,
-            "asked_at": rfc3339(session.ground.now()),
+            "asked_at": rfc3339(session.context.clock.now()),
         },
     )
     raise RunEnds(Ending("waiting", ExitCode.WAITING, f"{why}: one person must say go on"))

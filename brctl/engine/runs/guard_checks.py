@@ -14,7 +14,7 @@ class GuardChecks:
     def __init__(self, session: RunSession) -> None:
         self._session = session
         self._guarding = Guarding(
-            session.ground, session.playbook, session.site, session.record, session.request.override
+            session.context, session.playbook, session.record, session.request.override
         )
 
     async def check(self, moment: str, *, node: str = ONLY, takes: bool = False) -> str:

@@ -4,11 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from brctl.actions.contract import owner_mark
+from brctl.actions.context import RunContext
 from brctl.actions.standby.acquire import find_candidates
-from brctl.engine.runs.context import Ground
 from brctl.engine.runs.run_files import RunInputs, load_result
-from brctl.engine.runs.run_site import RunSite
 from brctl.journal.locks import Leases
 from brctl.journal.store import run_dirs
 from brctl.model.runs.plan import GuardResult
@@ -39,17 +37,15 @@ class Guarding:
 
     def __init__(
         self,
-        ground: Ground,
+        context: RunContext,
         playbook: Playbook,
-        site: RunSite,
         record: RunRecord | None = None,
         override: Override | None = None,
     ) -> None:
         """Without a record nothing of the playbook was done yet."""
         self._override = override
-        self._ground = ground
+        self._context = context
         self._playbook = playbook
-        self._site = site
         self._record = record
         self._seen: tuple[datetime, bool | None] | None = None
 
@@ -68,36 +64,38 @@ class Guarding:
         specs, broken = _expanded(
             [
                 spec
-                for spec in guards_for(self._playbook, self._ground.guards.guards)
+                for spec in guards_for(self._playbook, self._context.guards.guards)
                 if kinds is None or spec.kind in kinds
             ],
             scope,
         )
         if not specs:
             return broken
-        ground = self._ground
+        context = self._context
         facts = await self._facts(inputs, taken, specs)
         said = (*broken, *check_guards(specs, replace(facts, at_once=at_once)))
-        allowed = ground.guards.override_groups
-        return overridden(said, self._override, allowed, ground.groups_of, ground.now())
+        allowed = context.guards.override_groups
+        return overridden(
+            said, self._override, allowed, context.people.groups_of, context.clock.now()
+        )
 
     async def _facts(
         self, inputs: RunInputs, taken: tuple[str, ...], specs: Sequence[GuardSpec]
     ) -> GuardFacts:
-        ground, now = self._ground, self._ground.now()
-        cordons = await ground.backend.cordons()
-        jobs = await ground.jobs()
+        context, now = self._context, self._context.clock.now()
+        cordons = await context.backend.cordons()
+        jobs = await context.jobs.all()
         job_name = str(inputs.job.get("name", ""))
-        fleet = tuple(n.name for n in ground.inventory.nodes.values() if n.gpus != 0)
+        fleet = tuple(n.name for n in context.inventory.nodes.values() if n.gpus != 0)
         keys = lock_keys(self._playbook, inputs.inputs)
         past = self._past_runs(now)
         wants_again = any(s.kind == "verdict" and s.parameters.get("still_true") for s in specs)
-        verdict = ground.verdict(inputs.verdict_id) if inputs.verdict_id else None
-        sick, silent = ground.ailing()
-        candidates = await find_candidates(self._site, job_name)
+        verdict = context.verdicts.get(inputs.verdict_id) if inputs.verdict_id else None
+        sick, silent = context.sweeps.ailing()
+        candidates = await find_candidates(self._context, job_name)
         return GuardFacts(
             now_at=now,
-            run=self._site.run,
+            run=self._context.run.name,
             playbook=self._playbook.name,
             nodes=taken,
             named=nodes_named(self._playbook, inputs.inputs),
@@ -108,7 +106,7 @@ class Guarding:
                 *(
                     Taken(c.node, c.owner, c.at or now)
                     for c in cordons.values()
-                    if c.owner != owner_mark(self._site)
+                    if c.owner != context.owner_mark
                 ),
                 *(Taken(node, r.run, r.at) for r in past for node in r.nodes),
             ),
@@ -116,18 +114,18 @@ class Guarding:
             silent=silent,
             standbys=candidates.standbys,
             spares=candidates.spares,
-            warmed_at=ground.warmed_at(),
+            warmed_at=context.standbys.warmed_at(),
             job_nodes=next((job.nodes for job in jobs if job.name == job_name), ()),
             cordon_owners={name: cordon.owner for name, cordon in cordons.items()},
             busy={node: job.name for job in jobs for node in job.nodes},
-            held=Leases(ground.state_dir).held_by_others(keys, self._site.run, now),
+            held=Leases(context.state_dir).held_by_others(keys, self._context.run.name, now),
             verdict=inputs.verdict_id,
             verdict_at=verdict.decided_at if verdict else None,
             still_true=await self._still_true(verdict, now) if wants_again and verdict else None,
             past_runs=past,
-            racks=_labels(ground, "rack"),
-            leaves=_labels(ground, "leaf"),
-            calendars={name: ground.calendar(name) for name in _calendars_of(specs)},
+            racks=_labels(context, "rack"),
+            leaves=_labels(context, "leaf"),
+            calendars={name: context.calendars.read(name) for name in _calendars_of(specs)},
             left_s=longest_path_s(self._playbook, self._record),
             can_ask=self._playbook.approval is not None,
             per_node=self._playbook.for_each is not None,
@@ -135,9 +133,9 @@ class Guarding:
 
     def _past_runs(self, now: datetime) -> tuple[PastRun, ...]:
         found = []
-        for run_dir in run_dirs(self._ground.state_dir):
+        for run_dir in run_dirs(self._context.state_dir):
             result = load_result(run_dir)
-            if result is None or result.run == self._site.run:
+            if result is None or result.run == self._context.run.name:
                 continue
             if now - result.ended_at < LOOK_BACK and result.result in _TAKING_RESULTS:
                 found.append(
@@ -149,7 +147,7 @@ class Guarding:
         if self._seen is None:
             self._seen = (verdict.decided_at, True)
         if (now - self._seen[0]).total_seconds() > STILL_TRUE_S:
-            self._seen = (now, await self._ground.still_true(verdict))
+            self._seen = (now, await self._context.verdicts.still_true(verdict))
         return self._seen[1]
 
 
@@ -168,8 +166,8 @@ def _expanded(
     return specs, tuple(broken)
 
 
-def _labels(ground: Ground, label: str) -> dict[str, str]:
-    nodes = ground.inventory.nodes.values()
+def _labels(context: RunContext, label: str) -> dict[str, str]:
+    nodes = context.inventory.nodes.values()
     return {node.name: node.labels[label] for node in nodes if label in node.labels}
 
 

@@ -18,7 +18,7 @@ HOOK_TIMEOUT_S = 30.0
 async def run_hooks(session: RunSession, ending: Ending) -> None:
     """Those of `always`, after those of `on_failure` when the run failed."""
     # The journal's last line is not written yet, and hooks tell how the run ends.
-    session.site.ending = (ending.result, ending.why)
+    session.run.ending = (ending.result, ending.why)
     hooks = list(session.playbook.always)
     if ending.exit_code in (ExitCode.ROLLED_BACK, ExitCode.NEEDS_HUMAN):
         hooks = [*session.playbook.on_failure, *hooks]
@@ -30,7 +30,7 @@ async def _run(session: RunSession, hook: Hook) -> dict[str, Json]:
     try:
         arguments = expand(hook.arguments, session.scope())
         async with asyncio.timeout(HOOK_TIMEOUT_S):
-            done = await ACTIONS[hook.uses].apply(session.site, arguments)  # type: ignore[arg-type]  # a mapping stays one
+            done = await ACTIONS[hook.uses].apply(session.context, arguments)  # type: ignore[arg-type]  # a mapping stays one
     except (ActionFailed, BrctlError, ExpressionError, TimeoutError, OSError) as exc:
         return {"uses": hook.uses, "ok": False, "error": str(exc)}
     return {"uses": hook.uses, "ok": True, "say": done.say}

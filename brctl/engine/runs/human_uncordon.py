@@ -34,9 +34,8 @@ class UncordonWatch:
         lifted = await self._lifted() if step.safety is not Safety.READ else ()
         if not lifted:
             return ""
-        why = (
-            f"somebody put {fold(lifted)} back into service while {self._session.site.run} held it"
-        )
+        held_by = self._session.run.name
+        why = f"somebody put {fold(lifted)} back into service while {held_by} held it"
         if self._session.record.past_no_return(self._session.playbook, self._node):
             self._tell(f"{why}; the job is stopped already, so the run brings it back all the same")
             return ""
@@ -57,7 +56,7 @@ class UncordonWatch:
         if not mine:
             return ()
         try:
-            cordons = await self._session.ground.backend.cordons()
+            cordons = await self._session.context.backend.cordons()
         except BrctlError:
             # Nobody can tell now; a step that needs the scheduler fails by itself.
             return ()

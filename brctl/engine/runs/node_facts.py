@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from brctl.actions.context import RunContext
 from brctl.engine.incidents.verdict_store import load_all
-from brctl.engine.runs.context import Ground
 from brctl.model.answer import Outcome
 from brctl.model.inventory import Inventory
 from brctl.model.runs.playbook import Json, Step
@@ -37,16 +37,16 @@ def inventory_facts(inventory: Inventory, name: str) -> dict[str, Json]:
     }
 
 
-async def facts_for(ground: Ground, step: Step, node: str) -> Mapping[str, Json]:
+async def facts_for(context: RunContext, step: Step, node: str) -> Mapping[str, Json]:
     """The facts a step reads, looked at now.
 
     What a node did not answer is left out, so that a condition on it cannot be true.
     """
     if not reads(step, "facts"):
         return {}
-    facts = inventory_facts(ground.inventory, node)
+    facts = inventory_facts(context.inventory, node)
     if reads(step, "facts", "gpu_processes"):
-        count = _processes(await ground.ask(node, PROCESSES_CHECK, None, {}))
+        count = _processes(await context.sweeps.ask(node, PROCESSES_CHECK, None, {}))
         facts |= {} if count is None else {"gpu_processes": count}
     return facts
 

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed
 from brctl.actions.registry import action_of
-from brctl.engine.runs.context import Ground
 from brctl.engine.runs.guard_facts import Guarding, demands_by_guards, refusal, way_out
 from brctl.engine.runs.node_facts import facts_for, verdicts_of
 from brctl.engine.runs.run_files import RunInputs
-from brctl.engine.runs.run_site import RunSite
 from brctl.model.errors import GuardError, UsageError, did_you_mean
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
@@ -38,9 +37,6 @@ from brctl.playbook.run_record import RunRecord, blank_record
 NODES_AT_ONCE = 8
 """Nodes of `for_each` that are planned side by side; some verbs ask the scheduler each time."""
 
-UNBORN = "R-new"
-"""The name a plan stands under until its run exists."""
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -52,7 +48,7 @@ class Prepared:
 
 
 async def prepare(
-    ground: Ground,
+    context: RunContext,
     playbook: Playbook,
     verdict: Verdict | None = None,
     settings: Mapping[str, Json] | None = None,
@@ -63,22 +59,21 @@ async def prepare(
     Raises:
         UsageError: An input is missing, unknown or does not fit.
     """
-    inputs = await resolve_inputs(ground, playbook, verdict, settings or {})
-    site = RunSite(ground, UNBORN, ground.state_dir)
+    inputs = await resolve_inputs(context, playbook, verdict, settings or {})
     scope = scope_of(inputs.inputs, inputs.verdict, inputs.job, "", blank_record(playbook))
     waves = waves_of(playbook, scope)
     node_runs = [node for wave in waves for node in wave]
-    _refuse_strangers(ground, [node for node in node_runs if node])
-    inputs = replace(inputs, verdicts=verdicts_of(ground.state_dir, list(filter(None, node_runs))))
+    _refuse_strangers(context, [node for node in node_runs if node])
+    inputs = replace(inputs, verdicts=verdicts_of(context.state_dir, list(filter(None, node_runs))))
     blank = blank_record(playbook, waves)
-    planner = _Planner(ground, site, playbook, inputs, blank)
+    planner = _Planner(context, playbook, inputs, blank)
     planned = await asyncio.gather(*(planner.plan(node) for node in node_runs))
     steps = [step for node_run in planned for step in node_run]
     taken = nodes_taken(playbook, [planner.scopes[node] for node in node_runs])
-    guarding = Guarding(ground, playbook, site, blank, override)
+    guarding = Guarding(context, playbook, blank, override)
     guards = await guarding.check(inputs, scope, taken, at_once=planner.at_once(waves))
     steps = [_unless_passed_over(step, guards) for step in steps]
-    demands = (*demands_on(ground, playbook, scope), *demands_by_guards(guards))
+    demands = (*demands_on(context, playbook, scope), *demands_by_guards(guards))
     changes: list[Json] = [
         [
             instance_of(step.id, step.node),
@@ -102,7 +97,7 @@ async def prepare(
             roles=tuple(sorted({demand.role for demand in demands if demand.role})),
             gate_before=playbook.approval.gate_before if playbook.approval else "",
             longest_path_s=longest_path_s(playbook, blank),
-            planned_at=ground.now(),
+            planned_at=context.clock.now(),
             digest=digest_of(playbook.sha256, inputs.inputs, inputs.verdict_id, changes),
             waves=waves if playbook.for_each else (),
             pause=_pause(playbook),
@@ -121,7 +116,7 @@ def refuse_guarded(prepared: Prepared) -> None:
         raise GuardError(f"refused by {said}. Nothing changed.", hint=way_out(prepared.plan.guards))
 
 
-def demands_on(ground: Ground, playbook: Playbook, scope: Scope) -> tuple[Demand, ...]:
+def demands_on(context: RunContext, playbook: Playbook, scope: Scope) -> tuple[Demand, ...]:
     """Who must say yes: what the playbook asks for, and every file of the site."""
     inputs = scope["inputs"]
     named = nodes_named(playbook, inputs if isinstance(inputs, Mapping) else {})
@@ -131,11 +126,11 @@ def demands_on(ground: Ground, playbook: Playbook, scope: Scope) -> tuple[Demand
         "nodes": len(named),
         "playbook": playbook.name,
     }
-    return demands_of(playbook, ground.guards.approval, scope, site_scope)
+    return demands_of(playbook, context.guards.approval, scope, site_scope)
 
 
 async def resolve_inputs(
-    ground: Ground, playbook: Playbook, verdict: Verdict | None, settings: Mapping[str, Json]
+    context: RunContext, playbook: Playbook, verdict: Verdict | None, settings: Mapping[str, Json]
 ) -> RunInputs:
     """Values for every input: what was set, then the verdict's, then the default."""
     for name in settings:
@@ -147,7 +142,7 @@ async def resolve_inputs(
     values: dict[str, Json] = {}
     for name, spec in playbook.inputs.items():
         if spec.source == "nodes.job" and not settings.get(name):
-            sources[spec.source] = await _job_on(ground, name, nodes_named(playbook, values))
+            sources[spec.source] = await _job_on(context, name, nodes_named(playbook, values))
         value = settings.get(name, sources.get(spec.source) or spec.default)
         if value in (None, "", []):
             if spec.required:
@@ -155,19 +150,19 @@ async def resolve_inputs(
             values[name] = [] if spec.type is InputType.NODESET else ""
             continue
         if spec.type is InputType.NODESET and isinstance(value, str) and "@" in value:
-            value = list(await ground.select(value))
+            value = list(await context.nodes.select(value))
         try:
             values[name] = read_input(spec, value)
         except ValueError as exc:
             raise UsageError(f"input `{name}`: {exc}") from exc
-    job = await _job_of(ground, playbook, values)
+    job = await _job_of(context, playbook, values)
     named = nodes_named(playbook, values)
-    _refuse_strangers(ground, named)
+    _refuse_strangers(context, named)
     scope = job_scope(job, named)
     return RunInputs(values, about, verdict.id if verdict else "", scope)
 
 
-async def _job_on(ground: Ground, name: str, nodes: Sequence[str]) -> str:
+async def _job_on(context: RunContext, name: str, nodes: Sequence[str]) -> str:
     """The job on these nodes; "" where there is none.
 
     Raises:
@@ -175,7 +170,7 @@ async def _job_on(ground: Ground, name: str, nodes: Sequence[str]) -> str:
     """
     found = {
         job.name: [n for n in nodes if n in job.nodes]
-        for job in await ground.jobs()
+        for job in await context.jobs.all()
         if set(nodes) & set(job.nodes)
     }
     if len(found) > 1:
@@ -185,17 +180,19 @@ async def _job_on(ground: Ground, name: str, nodes: Sequence[str]) -> str:
     return next(iter(found), "")
 
 
-async def _job_of(ground: Ground, playbook: Playbook, values: Mapping[str, Json]) -> Job | None:
+async def _job_of(
+    context: RunContext, playbook: Playbook, values: Mapping[str, Json]
+) -> Job | None:
     for name, spec in playbook.inputs.items():
         if spec.type is InputType.JOB and values.get(name):
-            return await ground.job(str(values[name]))
+            return await context.jobs.get(str(values[name]))
     return None
 
 
-def _refuse_strangers(ground: Ground, nodes: Sequence[str]) -> None:
+def _refuse_strangers(context: RunContext, nodes: Sequence[str]) -> None:
     for node in nodes:
-        if node not in ground.inventory.nodes:
-            problem = did_you_mean(node, ground.inventory.nodes)
+        if node not in context.inventory.nodes:
+            problem = did_you_mean(node, context.inventory.nodes)
             raise UsageError(f"{node!r} is not in the inventory; {problem}")
 
 
@@ -238,10 +235,9 @@ class _Planner:
     """Plans the steps of every node run."""
 
     def __init__(
-        self, ground: Ground, site: RunSite, playbook: Playbook, inputs: RunInputs, blank: RunRecord
+        self, context: RunContext, playbook: Playbook, inputs: RunInputs, blank: RunRecord
     ) -> None:
-        self._ground = ground
-        self._site = site
+        self._context = context
         self._playbook = playbook
         self._inputs = inputs
         self._blank = blank
@@ -256,11 +252,11 @@ class _Planner:
     async def _plan(self, node: str) -> list[PlannedStep]:
         facts: dict[str, Json] = {}
         for step in self._playbook.steps if node else ():
-            facts |= await facts_for(self._ground, step, node)
+            facts |= await facts_for(self._context, step, node)
         i, known = self._inputs, {"verdicts": self._inputs.verdicts, "facts": {node: facts}}
         scope = scope_of(i.inputs, i.verdict, i.job, "", self._blank, node, known)
         self.scopes[node] = scope
-        return [await _plan_step(self._site, step, scope, node) for step in self._playbook.steps]
+        return [await _plan_step(self._context, step, scope, node) for step in self._playbook.steps]
 
     def at_once(self, waves: Waves) -> Waves:
         """The nodes that each batch takes, where a batch is given back before the next begins."""
@@ -269,14 +265,14 @@ class _Planner:
         return tuple(nodes_taken(self._playbook, [self.scopes[n] for n in wave]) for wave in waves)
 
 
-async def _plan_step(site: RunSite, step: Step, scope: Scope, node: str) -> PlannedStep:
+async def _plan_step(context: RunContext, step: Step, scope: Scope, node: str) -> PlannedStep:
     given: Mapping[str, Json] = {}
     changes: Sequence[Change] = ()
     try:
         given = arguments_of(step, scope)
         skipped = "only after a failure" if step.after == "failure" else skip_reason(step, scope)
         if not skipped:
-            changes = await action_of(step, instance_of(step.id, node)).plan(site, given)
+            changes = await action_of(step, instance_of(step.id, node)).plan(context, given)
     except (ActionFailed, ExpressionError) as exc:
         skipped, changes = None, (Change(Sign.ALTER, step.id, f"cannot be planned: {exc}"),)
     return PlannedStep(

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from brctl import __version__
 from brctl.actions.child import end_children
+from brctl.actions.context import RunContext
 from brctl.engine.controller.wiring import open_world
 from brctl.engine.incidents.notify_runs import RunNotifier
 from brctl.engine.incidents.verdict_store import close_acted_on
-from brctl.engine.runs.context import Ground, WorldGround
+from brctl.engine.runs.context import JournalledRun, for_run, run_context
 from brctl.engine.runs.executor import Executor
 from brctl.engine.runs.hooks import run_hooks
 from brctl.engine.runs.run_files import (
@@ -32,7 +33,6 @@ from brctl.engine.runs.run_files import (
     read_json,
     save_result,
 )
-from brctl.engine.runs.run_site import RunSite
 from brctl.engine.runs.session import Ending, RunSession
 from brctl.engine.runs.wait import WAIT_MODULE, become
 from brctl.journal.locks import LEASE_S
@@ -49,51 +49,52 @@ from brctl.playbook.plan import nodes_named
 from brctl.playbook.run_record import node_run_row, replay
 from brctl.playbook.steps import StepState
 
-OpenGround = Callable[[RunRequest], AbstractAsyncContextManager[Ground]]
+OpenContext = Callable[[RunRequest], AbstractAsyncContextManager[RunContext]]
 OpenJournal = Callable[[Path], Journal]
 _SIGNALS = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
 
 
 @asynccontextmanager
-async def open_ground(request: RunRequest) -> AsyncIterator[Ground]:
+async def open_context(request: RunRequest) -> AsyncIterator[RunContext]:
     """The context the run was started in, opened again."""
     config = Path(request.config) if request.config else None
     settings = load_settings(os.environ, request.context or None, config)
     async with open_world(settings) as world:
-        yield WorldGround(world)
+        yield run_context(world)
 
 
 async def carry_out(
-    run_dir: Path, open_ground: OpenGround = open_ground, open_journal: OpenJournal = Journal
+    run_dir: Path, open_context: OpenContext = open_context, open_journal: OpenJournal = Journal
 ) -> ExitCode:
     """Run, resume or roll back, as the request in the folder says."""
     request, notifier = load_request(run_dir), RunNotifier(run_dir)
     try:
         with owning(run_dir):
-            async with open_ground(request) as ground:
-                notifier.started(ground)
-                return await _carry_out(run_dir, request, ground, open_journal)
+            async with open_context(request) as context:
+                notifier.started(context)
+                return await _carry_out(run_dir, request, context, open_journal)
     finally:
         # Whoever resumes the run need not wait until people are told how this part of it ended.
         await notifier.ended()
 
 
 async def _carry_out(
-    run_dir: Path, request: RunRequest, ground: Ground, open_journal: OpenJournal
+    run_dir: Path, request: RunRequest, context: RunContext, open_journal: OpenJournal
 ) -> ExitCode:
     playbook, inputs = frozen_playbook(run_dir), load_inputs(run_dir)
     recording = read_journal(run_dir)
     record = replay(playbook, recording.events)
     journal = open_journal(run_dir)
     digest = str(read_json(run_dir / PLAN)["digest"])
-    site = RunSite(ground, run_dir.name, run_dir)
-    session = RunSession(ground, playbook, inputs, request, digest, journal, record, site)
-    started = ground.now()
+    run = JournalledRun(context, run_dir)
+    context = for_run(context, run)
+    session = RunSession(context, run, playbook, inputs, request, digest, journal, record)
+    started = context.clock.now()
     try:
         _open_journal(session, recording.damage)
         keys = lock_keys(playbook, inputs.inputs)
         ending = await _with_lease(session, keys)
-        seconds = (ground.now() - started).total_seconds()
+        seconds = (context.clock.now() - started).total_seconds()
         save_result(
             run_dir,
             PastResult(
@@ -107,7 +108,7 @@ async def _carry_out(
                 result=ending.result,
                 exit_code=int(ending.exit_code),
                 seconds=round(seconds, 3),
-                ended_at=ground.now(),
+                ended_at=context.clock.now(),
                 steps={name: step.state.value for name, step in record.steps.items()},
                 node_runs={
                     node: node_run_row(node_run)
@@ -117,7 +118,7 @@ async def _carry_out(
             ),
         )
         if ending.result == "ok" and inputs.verdict_id:
-            close_acted_on(ground.state_dir, inputs.verdict_id, run_dir.name)
+            close_acted_on(context.state_dir, inputs.verdict_id, run_dir.name)
         session.write(
             EventType.END,
             {"exit_code": int(ending.exit_code), "result": ending.result, "why": ending.why},
@@ -164,7 +165,7 @@ async def _with_lease(session: RunSession, keys: tuple[str, ...]) -> Ending:
     """Hold the leases while the steps run, and let go of them however it ends."""
     executor = Executor(session)
     try:
-        session.lease = session.leases.acquire(keys, session.site.run, session.ground.now())
+        session.lease = session.leases.acquire(keys, session.run.name, session.context.clock.now())
     except LockedError as exc:
         return Ending("locked", ExitCode.LOCKED, str(exc))
     renewing = asyncio.create_task(_keep(session))
@@ -202,15 +203,15 @@ async def _keep(session: RunSession) -> None:
         await asyncio.sleep(LEASE_S / 3)
         with contextlib.suppress(LockedError, OSError):
             # A lost lease shows at the next write, where it can stop the run.
-            session.leases.renew(session.lease, session.ground.now())
+            session.leases.renew(session.lease, session.context.clock.now())
 
 
 def main(
-    argv: list[str], open_ground: OpenGround = open_ground, open_journal: OpenJournal = Journal
+    argv: list[str], open_context: OpenContext = open_context, open_journal: OpenJournal = Journal
 ) -> int:
     """Entry of the process; what goes wrong is in `run.log` beside the journal."""
     try:
-        return int(asyncio.run(carry_out(Path(argv[0]), open_ground, open_journal)))
+        return int(asyncio.run(carry_out(Path(argv[0]), open_context, open_journal)))
     except BrctlError as exc:
         print(f"error: {exc}", file=sys.stderr)  # noqa: T201 - the run's own log
         return int(exc.exit_code)

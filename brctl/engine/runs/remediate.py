@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from subprocess import DEVNULL
 
-from brctl.engine.runs.context import Ground
+from brctl.actions.context import RunContext
 from brctl.engine.runs.plan import Prepared, prepare, refuse_guarded
 from brctl.engine.runs.run_files import (
     INPUTS,
@@ -90,14 +90,14 @@ class RunView:
         return (self.last_at - self.began_at).total_seconds()
 
 
-def create_run(ground: Ground, prepared: Prepared, request: RunRequest) -> Path:
+def create_run(context: RunContext, prepared: Prepared, request: RunRequest) -> Path:
     """The folder of a new run with everything its process needs; nothing runs yet.
 
     Raises:
         GuardError: A guard refuses; no folder is made.
     """
     refuse_guarded(prepared)
-    run_dir = new_run(ground.state_dir)
+    run_dir = new_run(context.state_dir)
     private_dir(run_dir / "stdout")
     write_atomic(run_dir / PLAYBOOK, prepared.playbook.text)
     save_inputs(run_dir, prepared.inputs)
@@ -107,13 +107,13 @@ def create_run(ground: Ground, prepared: Prepared, request: RunRequest) -> Path:
 
 
 async def start_run(
-    ground: Ground,
+    context: RunContext,
     prepared: Prepared,
     request: RunRequest,
     program: Sequence[str] = RUN_PROGRAM,
 ) -> Path:
     """Create a run and start its process; follow it with `journal.follow`."""
-    run_dir = create_run(ground, prepared, request)
+    run_dir = create_run(context, prepared, request)
     await spawn(run_dir, program)
     return run_dir
 
@@ -189,7 +189,7 @@ def _same_world(run_dir: Path, request: RunRequest) -> RunRequest:
 
 
 async def prepare_saved(
-    ground: Ground,
+    context: RunContext,
     playbook: Playbook,
     saved: Mapping[str, Json],
     verdict: Verdict | None,
@@ -203,12 +203,12 @@ async def prepare_saved(
     inputs = saved.get("inputs")
     if saved.get("playbook_sha256") != playbook.sha256:
         raise GuardError(f"refused: {playbook.name} changed since it was planned")
-    age_s = (ground.now() - parse_rfc3339(str(saved.get("planned_at")))).total_seconds()
+    age_s = (context.clock.now() - parse_rfc3339(str(saved.get("planned_at")))).total_seconds()
     if age_s > SAVED_PLAN_S:
         limit = describe_duration(SAVED_PLAN_S)
         raise GuardError(f"refused: the plan is {describe_duration(age_s)} old, more than {limit}")
     values = inputs if isinstance(inputs, dict) else {}
-    prepared = await prepare(ground, playbook, verdict, values, override)
+    prepared = await prepare(context, playbook, verdict, values, override)
     if prepared.plan.digest != saved.get("digest"):
         raise GuardError(
             "refused: the world moved since the plan was saved. Nothing changed.",
@@ -217,7 +217,9 @@ async def prepare_saved(
     return prepared
 
 
-def answer(ground: Ground, run_dir: Path, by: str, *, yes: bool, typed: str | None = None) -> None:
+def answer(
+    context: RunContext, run_dir: Path, by: str, *, yes: bool, typed: str | None = None
+) -> None:
     """Record one person's approval or denial; the run takes it up when it is resumed.
 
     Raises:
@@ -232,14 +234,14 @@ def answer(ground: Ground, run_dir: Path, by: str, *, yes: bool, typed: str | No
             f"{run.run} asks nobody: {run.record.why}",
             hint=f"brctl play resume {run.run}, or brctl play rollback {run.run}",
         )
-    problem = why_not_answer(run_dir, by, ground.groups_of) if yes else None
+    problem = why_not_answer(run_dir, by, context.people.groups_of) if yes else None
     if problem:
         raise GuardError(f"refused: {problem}", hint=f"somebody else: brctl play approve {run.run}")
     expected = _text(run.record.question, "answer")
     if yes and typed is not None and typed.strip() != expected:
         raise UsageError(f"type `{expected}` to approve, not `{typed}`")
     plan = _text(run.record.question, "plan")
-    add_answer(run_dir, ApprovalAnswer(by, ground.now(), plan, yes))
+    add_answer(run_dir, ApprovalAnswer(by, context.clock.now(), plan, yes))
 
 
 def why_not_answer(run_dir: Path, by: str, groups_of: GroupsOf) -> str | None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from brctl.engine.runs.context import Ground
+from brctl.actions.context import RunContext
+from brctl.engine.runs.context import JournalledRun
 from brctl.engine.runs.run_files import RunInputs, RunRequest
-from brctl.engine.runs.run_site import RunSite
 from brctl.journal.locks import Lease, Leases
 from brctl.journal.store import Journal
 from brctl.model.exit_codes import ExitCode
@@ -43,23 +43,23 @@ class RunSession:
 
     def __init__(
         self,
-        ground: Ground,
+        context: RunContext,
+        run: JournalledRun,
         playbook: Playbook,
         inputs: RunInputs,
         request: RunRequest,
         digest: str,
         journal: Journal,
         record: RunRecord,
-        site: RunSite,
     ) -> None:
-        self.ground = ground
+        self.context = context
+        self.run = run
         self.playbook = playbook
         self.inputs = inputs
         self.request = request
         self.digest = digest
         self.record = record
-        self.site = site
-        self.leases = Leases(ground.state_dir)
+        self.leases = Leases(context.state_dir)
         self.lease: Lease | None = None
         self.facts: dict[str, Json] = {}
         self._journal = journal
@@ -72,7 +72,7 @@ class RunSession:
         """
         if self.lease is not None:
             self.leases.verify(self.lease)
-        event = self._journal.append(kind, self.ground.now(), fields)
+        event = self._journal.append(kind, self.context.clock.now(), fields)
         apply_event(self.record, event)
         return event
 
@@ -82,7 +82,7 @@ class RunSession:
 
     def _scope_with(self, i: RunInputs, node: str) -> Scope:
         known = {"verdicts": i.verdicts, "facts": self.facts}
-        return scope_of(i.inputs, i.verdict, i.job, self.site.run, self.record, node, known)
+        return scope_of(i.inputs, i.verdict, i.job, self.context.run.name, self.record, node, known)
 
     def guarded(self, node: str) -> tuple[RunInputs, Scope]:
         """What a guard looks at: one node of `for_each`, or all that are not through yet."""
@@ -111,7 +111,7 @@ class RunSession:
 
     def since(self, started: datetime) -> float:
         """Seconds since a moment, for the journal."""
-        return round((self.ground.now() - started).total_seconds(), 3)
+        return round((self.context.clock.now() - started).total_seconds(), 3)
 
     def any_started(self) -> bool:
         """Whether a step ever left its first state."""

@@ -98,7 +98,7 @@ async def _undo(session: RunSession, step: Step, node: str) -> bool:
         session.write(EventType.UNDO_RESULT, {"step": name, "ok": False, "error": error})
         return False
     if KEY in arguments:
-        Keys(session.ground.state_dir).forget(str(arguments[KEY]), session.site.run)
+        Keys(session.context.state_dir).forget(str(arguments[KEY]), session.run.name)
     session.write(
         EventType.UNDO_RESULT,
         {"step": name, "ok": True, "changed": done.changed, "say": done.say},
@@ -111,5 +111,5 @@ async def _take_back(
 ) -> ActionResult:
     if isinstance(step.undo, Hook):
         by_hook = expand(step.undo.arguments, session.scope(node))
-        return await ACTIONS[step.undo.uses].apply(session.site, by_hook)  # type: ignore[arg-type]  # a mapping stays one
-    return await action_of(step, instance_of(step.id, node)).undo(session.site, arguments)
+        return await ACTIONS[step.undo.uses].apply(session.context, by_hook)  # type: ignore[arg-type]  # a mapping stays one
+    return await action_of(step, instance_of(step.id, node)).undo(session.context, arguments)

@@ -118,7 +118,7 @@ class Walker:
         if self._node_run.given_up:
             return await self._give_up()
         if self._node and not self._node_run.started_at:
-            now = rfc3339(self._session.ground.now())
+            now = rfc3339(self._session.context.clock.now())
             self._session.write(E.NODE_STARTED, {"node": self._node, "started_at": now})
         try:
             passed_over = await self._steps()
@@ -214,7 +214,7 @@ class Walker:
 
     async def _reason_to_skip(self, step: Step) -> str | None:
         if self._node:
-            facts = await facts_for(self._session.ground, step, self._node)
+            facts = await facts_for(self._session.context, step, self._node)
             self._session.facts[self._node] = facts
         try:
             return skip_reason(step, self._session.scope(self._node))

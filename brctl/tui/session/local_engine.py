@@ -100,7 +100,7 @@ class LocalEngine:
 
     async def propose(self, verdict_id: str) -> Proposal:
         world = await self._open()
-        from brctl.engine.runs.context import WorldGround
+        from brctl.engine.runs.context import run_context
         from brctl.engine.runs.plan import prepare
         from brctl.engine.runs.propose import propose
 
@@ -113,7 +113,7 @@ class LocalEngine:
         problem = why_not(playbook, verdict)
         if problem:
             raise GuardError(f"refused: {problem}. Nothing changed.", hint="x diagnoses again")
-        prepared = await prepare(WorldGround(world), playbook, verdict)
+        prepared = await prepare(run_context(world), playbook, verdict)
         self._prepared[prepared.plan.digest] = prepared
         job = str(prepared.inputs.job.get("name") or "")
         words = confirmation_text(playbook, len(prepared.plan.nodes), job)
@@ -122,13 +122,13 @@ class LocalEngine:
 
     async def start(self, proposal: Proposal) -> str:
         world = await self._open()
-        from brctl.engine.runs.context import WorldGround
+        from brctl.engine.runs.context import run_context
         from brctl.engine.runs.remediate import start_run
 
         self._refuse_readonly()
         prepared = self._prepared.pop(proposal.plan.digest)
         request = self._request(typed=proposal.words)
-        return (await start_run(WorldGround(world), prepared, request)).name
+        return (await start_run(run_context(world), prepared, request)).name
 
     def _refuse_readonly(self) -> None:
         if self._settings.readonly:
@@ -136,22 +136,22 @@ class LocalEngine:
 
     async def approve(self, run: str, typed: str) -> None:
         world = await self._open()
-        from brctl.engine.runs.context import WorldGround
+        from brctl.engine.runs.context import run_context
         from brctl.engine.runs.remediate import answer, resume
 
         self._refuse_readonly()
         run_dir = find_run(world.state_dir, run)
-        answer(WorldGround(world), run_dir, person(), yes=True, typed=typed)
+        answer(run_context(world), run_dir, person(), yes=True, typed=typed)
         await resume(run_dir, self._request())
 
     async def deny(self, run: str) -> None:
         world = await self._open()
-        from brctl.engine.runs.context import WorldGround
+        from brctl.engine.runs.context import run_context
         from brctl.engine.runs.remediate import answer, resume
 
         self._refuse_readonly()
         run_dir = find_run(world.state_dir, run)
-        answer(WorldGround(world), run_dir, person(), yes=False)
+        answer(run_context(world), run_dir, person(), yes=False)
         await resume(run_dir, self._request())
 
     async def rollback(self, run: str) -> None:

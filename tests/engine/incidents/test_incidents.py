@@ -19,19 +19,19 @@ from brctl.model.errors import UsageError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.view.incident import incident_page, markdown
-from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
 from tests.fakes.run_here import carry
 
 
-def swapped(folder: Path) -> tuple[FakeGround, Path]:
-    ground = fake_ground(folder)
-    save_new(ground.state_dir, example_verdict())
+def swapped(folder: Path) -> tuple[FakeContext, Path]:
+    context = fake_context(folder)
+    save_new(context.state_dir, example_verdict())
     playbook = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
-    prepared = asyncio.run(prepare(ground, playbook, example_verdict()))
-    run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
+    prepared = asyncio.run(prepare(context, playbook, example_verdict()))
+    run_dir = create_run(context, prepared, RunRequest(by="oncall"))
 
-    assert carry(ground, run_dir) is ExitCode.OK
-    return ground, run_dir
+    assert carry(context, run_dir) is ExitCode.OK
+    return context, run_dir
 
 
 def test_a_site_without_notifiers_is_told_so_and_its_runs_are_what_they_were(
@@ -48,9 +48,9 @@ def test_a_site_without_notifiers_is_told_so_and_its_runs_are_what_they_were(
 
 
 def test_the_time_line_goes_from_the_verdict_to_the_recovery(tmp_path: Path) -> None:
-    ground, run_dir = swapped(tmp_path)
-    add_note(ground.state_dir, "V-1", (ground.now(), "ann", "second Xid 79 this month"))
-    (incident,) = load_incidents(ground.state_dir)
+    context, run_dir = swapped(tmp_path)
+    add_note(context.state_dir, "V-1", (context.clock.now(), "ann", "second Xid 79 this month"))
+    (incident,) = load_incidents(context.state_dir)
     kinds = [moment.kind for moment in incident.moments]
     assert kinds[:2] == ["diagnosed", "run"]
     assert {"changed", "recovered", "note"} <= set(kinds)
@@ -64,10 +64,10 @@ def test_the_time_line_goes_from_the_verdict_to_the_recovery(tmp_path: Path) -> 
 
 def test_a_note_with_a_secret_or_markup_leaves_without_them(tmp_path: Path) -> None:
     """An export is pasted into documents that many people read."""
-    ground = fake_ground(tmp_path)
-    save_new(ground.state_dir, example_verdict())
-    add_note(ground.state_dir, "V-1", (NOON, "ann", "token=abcdef123 <b>x</b> | \x1b[31m"))
-    (incident,) = load_incidents(ground.state_dir)
+    context = fake_context(tmp_path)
+    save_new(context.state_dir, example_verdict())
+    add_note(context.state_dir, "V-1", (NOON, "ann", "token=abcdef123 <b>x</b> | \x1b[31m"))
+    (incident,) = load_incidents(context.state_dir)
     for text in (markdown(incident, NOON), str(incident_page(incident).body)):
         assert "abcdef123" not in text
         assert "\x1b" not in text
@@ -75,9 +75,9 @@ def test_a_note_with_a_secret_or_markup_leaves_without_them(tmp_path: Path) -> N
 
 
 def test_an_unknown_incident_names_the_nearest(tmp_path: Path) -> None:
-    ground = fake_ground(tmp_path)
-    save_new(ground.state_dir, example_verdict())
-    found = load_incidents(ground.state_dir)
+    context = fake_context(tmp_path)
+    save_new(context.state_dir, example_verdict())
+    found = load_incidents(context.state_dir)
     assert pick_incident(found, None).id == pick_incident(found, "v-1").id == "V-1"
     with pytest.raises(UsageError, match="did you mean 'V-1'"):
         pick_incident(found, "V-2")

@@ -20,8 +20,8 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.exit_codes import ExitCode
 from brctl.model.notice import NoticeEvent
 from brctl.model.runs.event import EventType
-from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
 from tests.fakes.http_sink import CLOSE, HANG, HttpSink, Reply, http_sink
+from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
 from tests.fakes.run_here import carry
 
 SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
@@ -42,10 +42,10 @@ def settings(folder: Path, server: HttpSink, deadline_s: float = 3.0) -> NotifyS
     return NotifySettings(sinks, deadline_s)
 
 
-def swap(ground: FakeGround) -> tuple[ExitCode, Path]:
-    prepared = asyncio.run(prepare(ground, SWAP, example_verdict()))
-    run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
-    return carry(ground, run_dir), run_dir
+def swap(context: FakeContext) -> tuple[ExitCode, Path]:
+    prepared = asyncio.run(prepare(context, SWAP, example_verdict()))
+    run_dir = create_run(context, prepared, RunRequest(by="oncall"))
+    return carry(context, run_dir), run_dir
 
 
 def pages(server: HttpSink) -> list[str]:
@@ -57,17 +57,17 @@ def story(server: HttpSink) -> list[tuple[str, str]]:
     return [(n["event"], n["state"]) for n in found]
 
 
-def told_verdict(ground: FakeGround) -> None:
-    asyncio.run(notify_verdicts(ground.notifier, "fake", [example_verdict()], NOON))
+def told_verdict(context: FakeContext) -> None:
+    asyncio.run(notify_verdicts(context.notifier, "fake", [example_verdict()], NOON))
 
 
 def test_a_fault_is_paged_taken_in_hand_and_closed_by_the_run(
     tmp_path: Path, server: HttpSink
 ) -> None:
     """Trigger, acknowledge, resolve: one key from the verdict to the first new step."""
-    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
-    told_verdict(ground)
-    assert swap(ground)[0] is ExitCode.OK
+    context = fake_context(tmp_path, notify=settings(tmp_path, server))
+    told_verdict(context)
+    assert swap(context)[0] is ExitCode.OK
     assert pages(server) == ["trigger", "acknowledge", "resolve"]
     assert len({b["dedup_key"] for b in server.bodies if "dedup_key" in b}) == 1
     assert story(server) == [
@@ -80,13 +80,13 @@ def test_a_fault_is_paged_taken_in_hand_and_closed_by_the_run(
 def test_a_run_that_waits_asks_for_its_approval_on_the_page(
     tmp_path: Path, server: HttpSink
 ) -> None:
-    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
+    context = fake_context(tmp_path, notify=settings(tmp_path, server))
     unsure = replace(example_verdict(), probability=0.7)
-    ground.known_verdict = unsure
-    prepared = asyncio.run(prepare(ground, SWAP, unsure))
-    run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
+    context.verdicts.known = unsure
+    prepared = asyncio.run(prepare(context, SWAP, unsure))
+    run_dir = create_run(context, prepared, RunRequest(by="oncall"))
 
-    assert carry(ground, run_dir) is ExitCode.WAITING
+    assert carry(context, run_dir) is ExitCode.WAITING
     (page,) = [b for b in server.bodies if b.get("event_action") == "trigger"]
     details = page["payload"]["custom_details"]
     assert details["do"] == "brctl play approve R-0001"
@@ -95,9 +95,9 @@ def test_a_run_that_waits_asks_for_its_approval_on_the_page(
 
 def test_a_run_that_leaves_changes_pages_again(tmp_path: Path, server: HttpSink) -> None:
     """Its start had acknowledged the page, and a trigger alone would wake nobody."""
-    ground = fake_ground(tmp_path, notify=settings(tmp_path, server), checkpoints=_rotten())
-    told_verdict(ground)
-    code, _ = swap(ground)
+    context = fake_context(tmp_path, notify=settings(tmp_path, server), checkpoints=_rotten())
+    told_verdict(context)
+    code, _ = swap(context)
     assert code is ExitCode.NEEDS_HUMAN
     assert pages(server) == ["trigger", "acknowledge", "resolve", "trigger"]
     assert story(server)[-1] == ("run.needs_human", "firing")
@@ -112,8 +112,8 @@ def _rotten() -> Any:
 class _Ending:
     """What must be the same with and without a notifier."""
 
-    def __init__(self, ground: FakeGround) -> None:
-        self.code, run_dir = swap(ground)
+    def __init__(self, context: FakeContext) -> None:
+        self.code, run_dir = swap(context)
         recording = read_journal(run_dir)
         hook = EventType.HOOK_RESULT
         kept = [
@@ -122,7 +122,7 @@ class _Ending:
         ]
         self.chat = [e.fields for e in recording.events if e.fields.get("uses") == "notify.chat"]
         self.journal, self.damage, self.ended = kept, recording.damage, recording.ended
-        world = ground.world.read()
+        world = context.world.read()
         self.world = {key: world[key] for key in ("cordons", "nodes", "ranks", "effects")}
 
 
@@ -133,18 +133,18 @@ def test_a_dead_notifier_changes_nothing_but_some_seconds(
     """Same exit code, same journal, same world; the failures are counted and said."""
     for name in ("without", "with"):
         (tmp_path / name).mkdir()
-    plain = _Ending(fake_ground(tmp_path / "without"))
+    plain = _Ending(fake_context(tmp_path / "without"))
     server.always = Reply(500) if manner == "500" else Reply(manner=manner)
-    ground = fake_ground(tmp_path / "with", notify=settings(tmp_path, server, 1.0))
+    context = fake_context(tmp_path / "with", notify=settings(tmp_path, server, 1.0))
     started = time.monotonic()
-    dead = _Ending(ground)
+    dead = _Ending(context)
     assert time.monotonic() - started < 15
     assert [h["ok"] for h in plain.chat] == [True]
     assert [h["ok"] for h in dead.chat] == [False]
     del plain.chat, dead.chat
     assert vars(dead) == vars(plain)
     assert dead.ended
-    assert ground.notifier.ledger.failures()["webhook"].count >= 2
+    assert context.notifier.ledger.failures()["webhook"].count >= 2
     assert "warning: webhook was not told" in capfd.readouterr().err
 
 
@@ -152,16 +152,16 @@ async def test_a_run_whose_process_died_is_told_by_the_next_sweep_once(
     tmp_path: Path, server: HttpSink
 ) -> None:
     """Nobody else would: the process that tells how a run ends is gone."""
-    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
-    prepared = await prepare(ground, SWAP, example_verdict())
-    run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
-    await notify_lost(ground, ground.state_dir, print)
+    context = fake_context(tmp_path, notify=settings(tmp_path, server))
+    prepared = await prepare(context, SWAP, example_verdict())
+    run_dir = create_run(context, prepared, RunRequest(by="oncall"))
+    await notify_lost(context, context.state_dir, print)
     assert server.requests == []
     journal = Journal(run_dir)
     journal.append(EventType.RUN_STARTED, NOON, {"by": "oncall"})
     journal.close()
     for _ in range(2):
-        await notify_lost(ground, ground.state_dir, print)
+        await notify_lost(context, context.state_dir, print)
     assert pages(server) == ["trigger"]
     assert story(server) == [("run.needs_human", "firing")]
     assert "its process died" in str(server.bodies[0])
@@ -171,18 +171,18 @@ async def test_a_job_that_advances_closes_every_page_of_its_own(
     tmp_path: Path, server: HttpSink
 ) -> None:
     """Also when a person repaired it by hand; other jobs' pages stay."""
-    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
+    context = fake_context(tmp_path, notify=settings(tmp_path, server))
     other = replace(example_verdict(), job="other")
-    await notify_verdicts(ground.notifier, "fake", [example_verdict(), other], NOON)
-    status = replace(await ground.progress(await ground.job("demo")), stalled=False)
-    await notify_progress(ground.notifier, "fake", status, NOON, print)
-    assert ground.notifier.ledger.open_keys("brctl/fake/") == ("brctl/fake/other/gpu-lost",)
+    await notify_verdicts(context.notifier, "fake", [example_verdict(), other], NOON)
+    status = replace(await context.jobs.progress(await context.jobs.get("demo")), stalled=False)
+    await notify_progress(context.notifier, "fake", status, NOON, print)
+    assert context.notifier.ledger.open_keys("brctl/fake/") == ("brctl/fake/other/gpu-lost",)
 
 
 async def test_a_crowd_of_verdicts_is_told_as_one(tmp_path: Path, server: HttpSink) -> None:
     """A switch that dies must not send four hundred pages."""
-    ground = fake_ground(tmp_path, notify=settings(tmp_path, server))
+    context = fake_context(tmp_path, notify=settings(tmp_path, server))
     many = [replace(example_verdict(), id=f"V-{n}", job=f"job{n}") for n in range(40)]
-    await notify_verdicts(ground.notifier, "fake", many, NOON)
+    await notify_verdicts(context.notifier, "fake", many, NOON)
     assert len(pages(server)) == 11
     assert any("30 more sure verdicts" in str(body) for body in server.bodies[-2:])

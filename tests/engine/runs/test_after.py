@@ -12,7 +12,7 @@ from brctl.journal.store import read_journal
 from brctl.library.playbooks import read_playbook
 from brctl.model.exit_codes import ExitCode
 from brctl.playbook.steps import StepState
-from tests.fakes.ground import FakeGround, fake_ground
+from tests.fakes.run_context import FakeContext, fake_context
 from tests.fakes.run_here import carry
 
 TICKET = """\
@@ -46,15 +46,15 @@ steps:
 """
 
 
-def start(folder: Path, *, sick: bool, text: str = TICKET) -> tuple[FakeGround, Path, ExitCode]:
-    ground = fake_ground(folder)
-    with ground.world.change() as data:
+def start(folder: Path, *, sick: bool, text: str = TICKET) -> tuple[FakeContext, Path, ExitCode]:
+    context = fake_context(folder)
+    with context.world.change() as data:
         data["sick"] = ["n1"] if sick else []
     playbook = read_playbook(text.replace("%s", str(folder)).encode(), "ticket.yaml")
     run_dir = create_run(
-        ground, asyncio.run(prepare(ground, playbook)), RunRequest("ann", yes=True)
+        context, asyncio.run(prepare(context, playbook)), RunRequest("ann", yes=True)
     )
-    return ground, run_dir, carry(ground, run_dir)
+    return context, run_dir, carry(context, run_dir)
 
 
 def tickets(folder: Path) -> list[str]:
@@ -71,9 +71,9 @@ def test_without_a_failure_only_what_always_runs_does(tmp_path: Path) -> None:
 
 def test_after_a_failure_the_changes_go_back_and_the_ticket_is_opened(tmp_path: Path) -> None:
     """The run still ends as rolled back, because of what failed first."""
-    ground, run_dir, code = start(tmp_path, sick=True)
+    context, run_dir, code = start(tmp_path, sick=True)
     assert (code, tickets(tmp_path)) == (ExitCode.ROLLED_BACK, ["checks", "tidy"])
-    assert ground.world.read()["cordons"] == {}
+    assert context.world.read()["cordons"] == {}
     assert view(run_dir).record.failed_step == "checks"
 
 
@@ -92,33 +92,33 @@ def test_cut_off_while_rolling_back_it_still_opens_the_one_ticket(
     mark: bytes, tmp_path: Path
 ) -> None:
     """Whatever the moment, after resume there is exactly one."""
-    ground, run_dir, _ = start(tmp_path, sick=True)
+    context, run_dir, _ = start(tmp_path, sick=True)
     path = run_dir / "events.ndjson"
     lines = path.read_bytes().splitlines(keepends=True)
     last = next(number for number, line in enumerate(lines) if mark in line)
     path.write_bytes(b"".join(lines[: last + 1]))
     (tmp_path / "tickets").unlink()
-    assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
-    assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
+    assert carry(context, run_dir) is ExitCode.ROLLED_BACK
+    assert carry(context, run_dir) is ExitCode.ROLLED_BACK
     assert tickets(tmp_path) == ["checks", "tidy"]
 
 
 def test_a_person_who_takes_a_run_back_opens_no_ticket(tmp_path: Path) -> None:
     """Nothing failed; somebody changed their mind."""
-    ground, run_dir, _ = start(tmp_path, sick=False)
+    context, run_dir, _ = start(tmp_path, sick=False)
     save_request(run_dir, RunRequest("ann", undo=True))
-    assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
+    assert carry(context, run_dir) is ExitCode.ROLLED_BACK
     assert tickets(tmp_path) == ["tidy"]
 
 
 def test_a_failure_that_leaves_things_as_they_are_has_its_ticket_too(tmp_path: Path) -> None:
     """`escalate`: exit 8, the cordon stays, and a resumed run that fails again opens no second."""
     text = TICKET.replace("on_failure: rollback", "on_failure: escalate")
-    ground, run_dir, code = start(tmp_path, sick=True, text=text)
+    context, run_dir, code = start(tmp_path, sick=True, text=text)
     assert code is ExitCode.NEEDS_HUMAN
-    assert set(ground.world.read()["cordons"]) == {"n1"}
-    assert carry(ground, run_dir) is ExitCode.NEEDS_HUMAN
+    assert set(context.world.read()["cordons"]) == {"n1"}
+    assert carry(context, run_dir) is ExitCode.NEEDS_HUMAN
     assert tickets(tmp_path) == ["checks", "tidy"]
-    with ground.world.change() as data:
+    with context.world.change() as data:
         data["sick"] = []
-    assert carry(ground, run_dir) is ExitCode.OK
+    assert carry(context, run_dir) is ExitCode.OK

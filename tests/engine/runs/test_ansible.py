@@ -7,6 +7,7 @@ local`), so Ansible itself, its plugins and its processes are real and only the 
 import asyncio
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,10 @@ import pytest
 from brctl.actions.ansible.playbook import AnsiblePlaybook
 from brctl.actions.child import end_children
 from brctl.actions.contract import ActionFailed, FailureKind, NothingDone
+from brctl.engine.runs.context import JournalledRun, for_run
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import answer, create_run, view
 from brctl.engine.runs.run_files import RunRequest
-from brctl.engine.runs.run_site import RunSite
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import read_playbook
@@ -28,7 +29,7 @@ from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import GuardSpec, Json, Playbook
 from tests.contract.transport_sites import open_site
 from tests.fakes.ansible import use_ansible, use_fake
-from tests.fakes.ground import FakeGround, fake_ground
+from tests.fakes.run_context import FakeContext, fake_context
 from tests.fakes.run_here import carry
 
 TASKS = """\
@@ -73,13 +74,15 @@ def playbook_of(path: Path, more: str = "check: never", safety: str = "disruptiv
     return read_playbook((HEAD + STEP % (path, more, safety)).encode(), "site.yaml")
 
 
-def start(ground: FakeGround, playbook: Playbook, **values: Json) -> tuple[Path, ExitCode]:
-    ground.guards = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
-    with ground.world.change() as data:
+def start(context: FakeContext, playbook: Playbook, **values: Json) -> tuple[Path, ExitCode]:
+    context = replace(
+        context, guards=SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
+    )
+    with context.world.change() as data:
         data["dead"] = []
-    prepared = asyncio.run(prepare(ground, playbook, None, values))
-    run_dir = create_run(ground, prepared, RunRequest("ann", yes=True))
-    return run_dir, carry(ground, run_dir)
+    prepared = asyncio.run(prepare(context, playbook, None, values))
+    run_dir = create_run(context, prepared, RunRequest("ann", yes=True))
+    return run_dir, carry(context, run_dir)
 
 
 def result_of(run_dir: Path) -> dict[str, Json]:
@@ -88,19 +91,19 @@ def result_of(run_dir: Path) -> dict[str, Json]:
 
 
 @pytest.fixture
-def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGround:
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeContext:
     use_ansible(monkeypatch)
     (tmp_path / "out").mkdir()
-    return fake_ground(tmp_path)
+    return fake_context(tmp_path)
 
 
 def test_a_run_says_per_node_what_changed_and_the_second_time_nothing_did(
-    ground: FakeGround, tmp_path: Path
+    context: FakeContext, tmp_path: Path
 ) -> None:
     """A value is data: what looks like a template reaches the node as it is."""
     word = "{{ lookup('pipe', 'touch PWNED') }} $(x) ; ü".replace("PWNED", str(tmp_path / "pwned"))
     playbook = playbook_of(site_file(tmp_path, WRITE % (tmp_path / "out")))
-    run_dir, code = start(ground, playbook, word=word)
+    run_dir, code = start(context, playbook, word=word)
     assert code is ExitCode.OK, result_of(run_dir)
     assert (tmp_path / "out" / "n2").read_text() == word
     assert not (tmp_path / "pwned").exists()
@@ -110,29 +113,31 @@ def test_a_run_says_per_node_what_changed_and_the_second_time_nothing_did(
     log = run_dir / "stdout" / "ansible-site.log"
     assert "PLAY RECAP" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
-    run_dir, code = start(ground, playbook, word=word)
+    run_dir, code = start(context, playbook, word=word)
     assert (code, result_of(run_dir)["changed"]) == (ExitCode.OK, False)
 
 
 def test_planning_touches_nothing_unless_the_step_asks_for_check(
-    ground: FakeGround, tmp_path: Path
+    context: FakeContext, tmp_path: Path
 ) -> None:
     """`check: plan` says task by task what would change; the default names the file's digest."""
     path = site_file(tmp_path, WRITE % (tmp_path / "out"))
-    plan = asyncio.run(prepare(ground, playbook_of(path, "check: plan"))).plan
+    plan = asyncio.run(prepare(context, playbook_of(path, "check: plan"))).plan
     assert [(c.subject, c.what) for c in plan.changes] == [
         ("n1", "Write the word (--check)"), ("n2", "Write the word (--check)"),
     ]  # fmt: skip
-    first = asyncio.run(prepare(ground, playbook_of(path))).plan
+    first = asyncio.run(prepare(context, playbook_of(path))).plan
     assert "(sha256 " in first.changes[0].what
     path.write_text(path.read_text() + "    - ansible.builtin.debug: {}\n")
-    assert asyncio.run(prepare(ground, playbook_of(path))).plan.digest != first.digest
+    assert asyncio.run(prepare(context, playbook_of(path))).plan.digest != first.digest
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_look_runs_in_check_mode_and_changes_nothing(ground: FakeGround, tmp_path: Path) -> None:
+def test_a_look_runs_in_check_mode_and_changes_nothing(
+    context: FakeContext, tmp_path: Path
+) -> None:
     path = site_file(tmp_path, WRITE % (tmp_path / "out"))
-    run_dir, code = start(ground, playbook_of(path, "check: always", "read"))
+    run_dir, code = start(context, playbook_of(path, "check: always", "read"))
     result = result_of(run_dir)
     assert (code, result["changed"], list((tmp_path / "out").iterdir())) == (ExitCode.OK, False, [])
     assert result["out"]["changed"] == ["n1", "n2"]  # type: ignore[index, call-overload]  # a mapping
@@ -142,7 +147,7 @@ def test_a_look_runs_in_check_mode_and_changes_nothing(ground: FakeGround, tmp_p
         playbook_of(path, "check: plans")
 
 
-def test_a_failing_task_names_node_task_and_reason(ground: FakeGround, tmp_path: Path) -> None:
+def test_a_failing_task_names_node_task_and_reason(context: FakeContext, tmp_path: Path) -> None:
     """One node fails: the step fails, unless it may, and then later steps know who did."""
     fail = TASKS + (
         "    - name: Look at the disk\n"
@@ -150,11 +155,11 @@ def test_a_failing_task_names_node_task_and_reason(ground: FakeGround, tmp_path:
         "      when: inventory_hostname == 'n2'\n"
     )
     path = site_file(tmp_path, fail)
-    run_dir, code = start(ground, playbook_of(path))
+    run_dir, code = start(context, playbook_of(path))
     assert code is ExitCode.NEEDS_HUMAN
     said = str(result_of(run_dir)["error"])
     assert said.startswith("1 ok, 0 changed; n2 failed: Look at the disk: disk is full token=[red")
-    run_dir, code = start(ground, playbook_of(path, "may_fail: true"))
+    run_dir, code = start(context, playbook_of(path, "may_fail: true"))
     assert code is ExitCode.OK
     assert view(run_dir).record.steps["site"].out["failed"] == ["n2"]
 
@@ -171,10 +176,10 @@ def test_a_failing_task_names_node_task_and_reason(ground: FakeGround, tmp_path:
     ],
 )
 def test_nodes_nobody_speaks_of_are_never_counted_as_ok(
-    text: str, says: str, ground: FakeGround, tmp_path: Path
+    text: str, says: str, context: FakeContext, tmp_path: Path
 ) -> None:
     """Ansible exits 0 when no host matches; that is not success."""
-    run_dir, code = start(ground, playbook_of(site_file(tmp_path, text)))
+    run_dir, code = start(context, playbook_of(site_file(tmp_path, text)))
     assert code is ExitCode.NEEDS_HUMAN
     assert says in str(result_of(run_dir)["error"])
 
@@ -188,13 +193,15 @@ def _is_alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("how", ["out of time", "second Ctrl-C"])
 async def test_a_play_that_is_cut_off_leaves_no_process(
-    how: str, ground: FakeGround, tmp_path: Path
+    how: str, context: FakeContext, tmp_path: Path
 ) -> None:
     """Nothing goes on changing nodes behind the step, although workers leave the group."""
     started = tmp_path / "started"
     sleep = TASKS + f"    - ansible.builtin.shell: echo $$ > {started}; exec sleep 97\n"
     given: dict[str, Json] = {"nodes": ["n1"], "playbook": str(site_file(tmp_path, sleep))}
-    task = asyncio.create_task(AnsiblePlaybook().apply(RunSite(ground, "R-0001", tmp_path), given))
+    task = asyncio.create_task(
+        AnsiblePlaybook().apply(for_run(context, JournalledRun(context, tmp_path, "R-0001")), given)
+    )
     until = time.monotonic() + 30
     while not (started.exists() and started.read_text().strip()):
         assert time.monotonic() < until, "Ansible did not start"
@@ -209,10 +216,13 @@ async def test_a_play_that_is_cut_off_leaves_no_process(
 
 
 def test_what_cannot_be_run_is_refused_before_anything_happens(
-    ground: FakeGround, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: FakeContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = site_file(tmp_path, WRITE % tmp_path)
-    site, given = RunSite(ground, "R-0001", tmp_path), {"nodes": ["n1"], "playbook": str(path)}
+    site, given = (
+        for_run(context, JournalledRun(context, tmp_path, "R-0001")),
+        {"nodes": ["n1"], "playbook": str(path)},
+    )
     wrong: list[tuple[dict[str, Json], str]] = [
         ({"playbook": "site.yml"}, "must be an absolute path"),
         ({"playbook": str(tmp_path / "none.yml")}, "no such file"),
@@ -233,7 +243,7 @@ def test_what_cannot_be_run_is_refused_before_anything_happens(
     says = "ansible-playbook is not installed; install it on this machine: pip install ansible-core"
     with pytest.raises(NothingDone, match=says):
         asyncio.run(AnsiblePlaybook().apply(site, given))
-    plan = asyncio.run(prepare(ground, playbook_of(path))).plan
+    plan = asyncio.run(prepare(context, playbook_of(path))).plan
     assert says in plan.changes[0].what
 
 
@@ -243,7 +253,7 @@ def test_a_site_without_ansible_ends_as_if_nothing_was_asked(
     """Exit 7 and the name of what to install: nothing was done, so nothing needs a human."""
     monkeypatch.setenv("PATH", "/nowhere")
     path = site_file(tmp_path, WRITE % tmp_path)
-    run_dir, code = start(fake_ground(tmp_path), playbook_of(path))
+    run_dir, code = start(fake_context(tmp_path), playbook_of(path))
     assert code is ExitCode.ROLLED_BACK
     assert str(result_of(run_dir)["error"]).endswith("apt install ansible-core; nothing was done")
 
@@ -254,8 +264,8 @@ def test_values_are_in_private_files_and_never_on_the_command_line(
     """A stand-in for the program shows what it was given; afterwards the files are gone."""
     use_fake(tmp_path, monkeypatch)
     monkeypatch.setenv("WANDB_API_KEY", "s3cret")
-    ground = fake_ground(tmp_path)
-    run_dir, _ = start(ground, playbook_of(site_file(tmp_path, TASKS)), word="s3same")
+    context = fake_context(tmp_path)
+    run_dir, _ = start(context, playbook_of(site_file(tmp_path, TASKS)), word="s3same")
     assert "ended without a result (exit status 7)" in str(result_of(run_dir)["error"])
     argv = (tmp_path / "argv").read_text().split()
     assert "s3same" not in " ".join(argv)
@@ -270,18 +280,18 @@ def test_values_are_in_private_files_and_never_on_the_command_line(
 
 
 def test_after_a_crash_a_person_says_whether_to_run_it_again(
-    ground: FakeGround, tmp_path: Path
+    context: FakeContext, tmp_path: Path
 ) -> None:
     """A playbook leaves no mark to look at, so nobody can tell whether it was through."""
     playbook = playbook_of(site_file(tmp_path, WRITE % (tmp_path / "out")))
-    run_dir, _ = start(ground, playbook)
+    run_dir, _ = start(context, playbook)
     events = run_dir / "events.ndjson"
     lines = events.read_text().splitlines(keepends=True)
     cut = next(i for i, line in enumerate(lines) if '"step.intent"' in line)
     events.write_text("".join(lines[: cut + 1]))
-    assert carry(ground, run_dir) is ExitCode.WAITING
-    answer(ground, run_dir, "ann", yes=True, typed="run site again")
-    assert carry(ground, run_dir) is ExitCode.OK
+    assert carry(context, run_dir) is ExitCode.WAITING
+    answer(context, run_dir, "ann", yes=True, typed="run site again")
+    assert carry(context, run_dir) is ExitCode.OK
 
 
 @pytest.mark.ssh
@@ -295,13 +305,13 @@ async def test_over_a_real_sshd_who_was_not_reached_is_said(
     tasks += "    - ansible.builtin.command: printenv SSH_CONNECTION\n"
     async with open_site(tmp_path, real_sshd=True) as site:
         nodes = {node.name: node for node in (site.good, site.refusing, site.changed)}
-        ground = fake_ground(tmp_path, ssh=site.ssh)
-        ground.inventory = Inventory(nodes)
+        inventory = Inventory(nodes)
+        context = replace(fake_context(tmp_path), ssh=site.ssh, inventory=inventory)
         given: dict[str, Json] = {
             "nodes": list(nodes), "playbook": str(site_file(tmp_path, tasks)), "may_fail": True,
         }  # fmt: skip
-        run_site = RunSite(ground, "R-0001", tmp_path)
-        done = await AnsiblePlaybook().apply(run_site, given)
+        bound = for_run(context, JournalledRun(context, tmp_path, "R-0001"))
+        done = await AnsiblePlaybook().apply(bound, given)
         assert done.out == {
             "ok": ["good"], "changed": ["good"], "failed": [],
             "unreachable": ["refusing", "changed"],
@@ -309,7 +319,7 @@ async def test_over_a_real_sshd_who_was_not_reached_is_said(
         assert word.read_text() == "hello"
         alone: dict[str, Json] = {**given, "nodes": ["refusing"], "may_fail": False}
         with pytest.raises(ActionFailed, match=r"refusing unreachable: .*refused") as caught:
-            await AnsiblePlaybook().apply(run_site, alone)
+            await AnsiblePlaybook().apply(bound, alone)
         assert caught.value.kind is FailureKind.TRANSPORT
         assert not [line for line in _processes() if str(tmp_path / "id") in line]
 

@@ -16,16 +16,16 @@ from brctl.model.runs.event import EventType
 from brctl.playbook.run_record import replay
 from brctl.playbook.steps import StepState
 from tests.fakes import run_fake_world
-from tests.fakes.ground import example_verdict, fake_ground
+from tests.fakes.run_context import example_verdict, fake_context
 
 REQUEST = RunRequest(by="oncall")
 
 
 def new_run(folder: Path) -> Path:
-    ground = fake_ground(folder)
+    context = fake_context(folder)
     playbook = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
-    prepared = asyncio.run(prepare(ground, playbook, example_verdict()))
-    return create_run(ground, prepared, REQUEST)
+    prepared = asyncio.run(prepare(context, playbook, example_verdict()))
+    return create_run(context, prepared, REQUEST)
 
 
 def run_process(run_dir: Path, **environ: str) -> int:
@@ -44,7 +44,7 @@ def run_process(run_dir: Path, **environ: str) -> int:
 
 def end_state(folder: Path) -> dict[str, object]:
     """The world without what depends on how long it took."""
-    data = fake_ground(folder).world.read()
+    data = fake_context(folder).world.read()
     for key in ("seconds", "step"):
         del data[key]
     for table in ("cordons", "reservations"):
@@ -135,7 +135,7 @@ def test_a_failed_run_killed_while_rolling_back_finishes_the_rollback(tmp_path: 
         folder.mkdir()
         run_dir = new_run(folder)
         # Both standbys are sick: reserving fails after the cordon, so the cordon is undone.
-        with fake_ground(folder).world.change() as data:
+        with fake_context(folder).world.change() as data:
             data["sick"] = ["s1", "s2"]
         if run_process(run_dir, KILL_AFTER_LINE=str(line)) == 7:
             break
@@ -162,14 +162,14 @@ def test_resuming_what_has_ended_changes_nothing(tmp_path: Path) -> None:
 
 def new_hot_update(folder: Path) -> Path:
     """A hot update of a running job, from release r1 to r2."""
-    ground = fake_ground(folder)
-    with ground.world.change() as data:
+    context = fake_context(folder)
+    with context.world.change() as data:
         data |= {"dead": [], "has_code": True}
-    ledger = ground.code_ledger("demo")
-    ledger.record("r2", "digest-of-r2", urgent=True, why="faster", by="ann", at=ground.now())
+    ledger = context.jobs.code_ledger("demo")
+    ledger.record("r2", "digest-of-r2", urgent=True, why="faster", by="ann", at=context.clock.now())
     playbook = load_playbook(shipped_dir("playbooks") / "hot-update.yaml")
-    prepared = asyncio.run(prepare(ground, playbook, None, {"job": "demo", "only": "due"}))
-    return create_run(ground, prepared, REQUEST)
+    prepared = asyncio.run(prepare(context, playbook, None, {"job": "demo", "only": "due"}))
+    return create_run(context, prepared, REQUEST)
 
 
 def test_a_hot_update_killed_at_any_line_switches_the_code_once(tmp_path: Path) -> None:
@@ -216,12 +216,12 @@ steps:
 
 def new_rolling(folder: Path) -> Path:
     """Three nodes, two side by side and then the third."""
-    ground = fake_ground(folder)
-    with ground.world.change() as data:
+    context = fake_context(folder)
+    with context.world.change() as data:
         data["dead"] = []
     playbook = read_playbook(ROLLING, "rolling.yaml")
-    prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": "n[1-2],s1"}))
-    return create_run(ground, prepared, RunRequest("cron", yes=True))
+    prepared = asyncio.run(prepare(context, playbook, None, {"nodes": "n[1-2],s1"}))
+    return create_run(context, prepared, RunRequest("cron", yes=True))
 
 
 def rolled(run_dir: Path) -> tuple[dict[str, object], dict[str, str]]:

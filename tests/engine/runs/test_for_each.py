@@ -1,10 +1,11 @@
 """A playbook over nodes: canaries first, then batches side by side, each node with its own fate.
 
-The cluster is a fake one in a file, see `tests.fakes.ground`.
+The cluster is a fake one in a file, see `tests.fakes.run_context`.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ from brctl.tui.rows.times import Times
 from brctl.tui.session.run_facts import read_run
 from brctl.view.runs.plan import plan_page
 from brctl.view.runs.run import run_page
-from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
 from tests.fakes.run_here import carry
 
 ROLLING = """\
@@ -70,21 +71,23 @@ ALL = "n[1-4],s1"
 AGREED = RunRequest("cron", yes=True)
 
 
-def ground_of(folder: Path, sick: Sequence[str] = ()) -> FakeGround:
-    ground = fake_ground(folder)
-    ground.guards = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
-    with ground.world.change() as data:
+def cluster(folder: Path, sick: Sequence[str] = ()) -> FakeContext:
+    context = fake_context(folder)
+    context = replace(
+        context, guards=SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
+    )
+    with context.world.change() as data:
         data |= {"sick": list(sick), "dead": []}
-    return ground
+    return context
 
 
 def start(
-    ground: FakeGround, text: str = ROLLING, request: RunRequest = AGREED, **values: Json
+    context: FakeContext, text: str = ROLLING, request: RunRequest = AGREED, **values: Json
 ) -> tuple[Path, ExitCode]:
     playbook = read_playbook(text.encode(), "rolling.yaml")
-    prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": ALL, **values}))
-    run_dir = create_run(ground, prepared, request)
-    return run_dir, carry(ground, run_dir)
+    prepared = asyncio.run(prepare(context, playbook, None, {"nodes": ALL, **values}))
+    run_dir = create_run(context, prepared, request)
+    return run_dir, carry(context, run_dir)
 
 
 def lane_results(run_dir: Path) -> dict[str, str]:
@@ -97,11 +100,11 @@ def of_type(run_dir: Path, kind: EventType) -> list[Event]:
 
 def test_every_node_goes_through_all_steps_the_canary_alone_and_first(tmp_path: Path) -> None:
     """One after the canary, two side by side, two more; at the end all are back in service."""
-    ground = ground_of(tmp_path)
-    run_dir, code = start(ground)
+    context = cluster(tmp_path)
+    run_dir, code = start(context)
     assert code is ExitCode.OK
     assert set(lane_results(run_dir).values()) == {"ok"}
-    assert ground.world.read()["cordons"] == {}
+    assert context.world.read()["cordons"] == {}
     began = [e.fields["node"] for e in of_type(run_dir, EventType.NODE_STARTED)]
     ended = [e.fields["node"] for e in of_type(run_dir, EventType.NODE_ENDED)]
     seqs = {(e.type, e.fields["node"]): e.seq for e in read_journal(run_dir).events
@@ -113,8 +116,8 @@ def test_every_node_goes_through_all_steps_the_canary_alone_and_first(tmp_path: 
 
 def test_nodes_of_a_batch_run_side_by_side(tmp_path: Path) -> None:
     """Two checks of a batch are in flight at the same moment, and never more than the batch."""
-    ground, now, most = ground_of(tmp_path), [0], [0]
-    examine = ground.examine
+    context, now, most = cluster(tmp_path), [0], [0]
+    examine = context.sweeps.examine
 
     async def slow(nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         now[0] += 1
@@ -123,15 +126,15 @@ def test_nodes_of_a_batch_run_side_by_side(tmp_path: Path) -> None:
         now[0] -= 1
         return await examine(nodes, level)
 
-    ground.examine = slow  # type: ignore[method-assign]  # a slower cluster
-    assert start(ground)[1] is ExitCode.OK
+    context.sweeps.examine = slow  # type: ignore[method-assign]  # a slower cluster
+    assert start(context)[1] is ExitCode.OK
     assert most[0] == 2
 
 
 def test_a_failed_node_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
     """Its own cordon is lifted, its note is written, exit 1 says that not all went well."""
-    ground = ground_of(tmp_path, sick=["n3"])
-    run_dir, code = start(ground)
+    context = cluster(tmp_path, sick=["n3"])
+    run_dir, code = start(context)
     assert code is ExitCode.WARNING
     run = view(run_dir)
     assert run.state == "partial"
@@ -140,7 +143,7 @@ def test_a_failed_node_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
     assert run.record.steps["release@n3"].state is StepState.PENDING
     assert run.record.steps["note@n2"].state is StepState.SKIPPED
     assert (run_dir / "notes.txt").read_text().strip().endswith("n3 failed at checks")
-    assert ground.world.read()["cordons"] == {}
+    assert context.world.read()["cordons"] == {}
     result = load_result(run_dir)
     assert result is not None
     assert result.node_runs["n3"]["why"] == "checks: 0 of 1 nodes pass, n3 fails"
@@ -149,34 +152,34 @@ def test_a_failed_node_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
 def test_when_no_node_gets_through_the_run_has_failed(tmp_path: Path) -> None:
     """All was undone: exit 7, not a success with footnotes."""
     text = ROLLING.replace("canary: 1, max_failed: 50%", "canary: 0")
-    run_dir, code = start(ground_of(tmp_path, sick=["n1", "n2"]), text, nodes="n1,n2")
+    run_dir, code = start(cluster(tmp_path, sick=["n1", "n2"]), text, nodes="n1,n2")
     assert code is ExitCode.ROLLED_BACK
     assert "no node got through" in str(read_journal(run_dir).events[-1].fields["why"])
 
 
 def test_a_failed_canary_pauses_the_run_until_a_person_says_go_on(tmp_path: Path) -> None:
     """`--yes` was for another question; the answer is typed, and no node is done twice."""
-    ground = ground_of(tmp_path, sick=["n1"])
-    run_dir, code = start(ground)
+    context = cluster(tmp_path, sick=["n1"])
+    run_dir, code = start(context)
     assert code is ExitCode.WAITING
     assert lane_results(run_dir) == {"n1": "failed", "n2": "", "n3": "", "n4": "", "s1": ""}
-    assert carry(ground, run_dir) is ExitCode.WAITING
+    assert carry(context, run_dir) is ExitCode.WAITING
     with pytest.raises(UsageError, match="type `go on after 1`"):
-        answer(ground, run_dir, "ann", yes=True, typed="yes")
-    answer(ground, run_dir, "ann", yes=True, typed="go on after 1")
-    assert carry(ground, run_dir) is ExitCode.WARNING
+        answer(context, run_dir, "ann", yes=True, typed="yes")
+    answer(context, run_dir, "ann", yes=True, typed="go on after 1")
+    assert carry(context, run_dir) is ExitCode.WARNING
     assert sorted(lane_results(run_dir).values()) == ["failed", "ok", "ok", "ok", "ok"]
-    effects = ground.world.read()["effects"]
+    effects = context.world.read()["effects"]
     assert len(effects) == len(set(effects)) == 10
 
 
 def test_saying_no_takes_back_what_is_left_to_take_back(tmp_path: Path) -> None:
     """Denied means denied for the nodes that went well, too."""
-    ground = ground_of(tmp_path, sick=["n2", "n3"])
-    run_dir, code = start(ground)
+    context = cluster(tmp_path, sick=["n2", "n3"])
+    run_dir, code = start(context)
     assert code is ExitCode.WAITING
-    answer(ground, run_dir, "ann", yes=False)
-    assert carry(ground, run_dir) is ExitCode.WAITING
+    answer(context, run_dir, "ann", yes=False)
+    assert carry(context, run_dir) is ExitCode.WAITING
     assert view(run_dir).record.denied_by == "ann"
     assert view(run_dir).record.steps["release@n1"].state is StepState.UNDONE
 
@@ -190,67 +193,69 @@ def test_more_failures_than_allowed_pause_between_batches(
 ) -> None:
     """A count is absolute, a percentage goes by the nodes that are through."""
     text = ROLLING.replace("canary: 1, max_failed: 50%", f"canary: 1, max_failed: {max_failed}")
-    run_dir, code = start(ground_of(tmp_path, sick=sick), text)
+    run_dir, code = start(cluster(tmp_path, sick=sick), text)
     assert sum(bool(result) for result in lane_results(run_dir).values()) == ran
     assert code is (ExitCode.WAITING if ran == 3 else ExitCode.WARNING)
 
 
 def test_one_approval_holds_for_all_nodes_and_never_runs_out_between_them(tmp_path: Path) -> None:
     """The gate is passed once; hours later the next node does not find it shut."""
-    ground = ground_of(tmp_path)
-    run_dir, code = start(ground, request=RunRequest("cron"))
+    context = cluster(tmp_path)
+    run_dir, code = start(context, request=RunRequest("cron"))
     assert code is ExitCode.WAITING
-    assert ground.world.read()["effects"] == []
-    answer(ground, run_dir, "ann", yes=True, typed="y")
-    with ground.world.change() as data:
+    assert context.world.read()["effects"] == []
+    answer(context, run_dir, "ann", yes=True, typed="y")
+    with context.world.change() as data:
         data["sick"] = ["n1"]
-    assert carry(ground, run_dir) is ExitCode.WAITING
-    with ground.world.change() as data:
+    assert carry(context, run_dir) is ExitCode.WAITING
+    with context.world.change() as data:
         data |= {"sick": [], "seconds": data["seconds"] + 10_000}
-    answer(ground, run_dir, "ann", yes=True, typed="go on after 1")
-    assert carry(ground, run_dir) is ExitCode.WARNING
+    answer(context, run_dir, "ann", yes=True, typed="go on after 1")
+    assert carry(context, run_dir) is ExitCode.WARNING
     assert len(of_type(run_dir, EventType.APPROVAL_ASKED)) == 2
 
 
 def test_a_step_that_ends_the_run_lets_the_other_nodes_finish_their_step(tmp_path: Path) -> None:
     """`rollback` in one node run undoes every node run, after all are quiet."""
     text = ROLLING.replace("next_node", "rollback").replace("canary: 1", "canary: 0")
-    ground = ground_of(tmp_path, sick=["n2"])
-    run_dir, code = start(ground, text, batch=3)
+    context = cluster(tmp_path, sick=["n2"])
+    run_dir, code = start(context, text, batch=3)
     assert code is ExitCode.ROLLED_BACK
     record = view(run_dir).record
     assert record.in_state(StepState.RUNNING, StepState.UNCERTAIN) == ()
-    assert ground.world.read()["cordons"] == {}
+    assert context.world.read()["cordons"] == {}
     assert record.steps["cordon@n4"].state is StepState.PENDING
     assert record.steps["note@n2"].state is StepState.DONE
 
 
 def test_guards_count_all_nodes_of_the_run_and_refuse_before_it_exists(tmp_path: Path) -> None:
     """A batch of two is no way around a limit of four nodes in six hours."""
-    ground = ground_of(tmp_path)
-    ground.guards = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 4}, "g.yaml:1"),))
+    context = cluster(tmp_path)
+    context = replace(
+        context, guards=SiteGuards((GuardSpec("blast_radius", {"max_nodes": 4}, "g.yaml:1"),))
+    )
     with pytest.raises(GuardError, match=r"0 nodes taken in 6h00 \+ 5 now = 5 > 4"):
-        start(ground)
-    assert start(ground, nodes="n[1-4]")[1] is ExitCode.OK
+        start(context)
+    assert start(context, nodes="n[1-4]")[1] is ExitCode.OK
 
 
 def test_a_guard_about_a_lane_asks_about_its_node_only(tmp_path: Path) -> None:
     """A node that is back in service gets a job, and the nodes after it still have their turn."""
     guards = "guards: [{idle: {nodes: $(inputs.nodes)}}]\n"
     text = ROLLING.replace("approval:\n", f"{guards}approval:\n", 1)
-    ground = ground_of(tmp_path)
-    with ground.world.change() as data:
+    context = cluster(tmp_path)
+    with context.world.change() as data:
         data["nodes"] = ["s1", "s2", "s1", "s2"]
-    jobs = ground.jobs
+    jobs = context.jobs.all
 
     async def jobs_follow_nodes() -> object:
-        freed = [e for e in ground.world.read()["effects"] if e.startswith("uncordon")]
-        with ground.world.change() as data:
+        freed = [e for e in context.world.read()["effects"] if e.startswith("uncordon")]
+        with context.world.change() as data:
             data["nodes"] = [freed[-1].split()[1] if freed else "s1", "s2", "s2", "s2"]
         return await jobs()
 
-    ground.jobs = jobs_follow_nodes  # type: ignore[assignment,method-assign]  # a busy scheduler
-    run_dir, code = start(ground, text, nodes="n[1-4]")
+    context.jobs.all = jobs_follow_nodes  # type: ignore[assignment,method-assign]  # a busy scheduler
+    run_dir, code = start(context, text, nodes="n[1-4]")
     assert code is ExitCode.OK, read_journal(run_dir).events[-1]
 
 
@@ -258,22 +263,22 @@ def test_a_node_that_belongs_to_somebody_else_is_passed_over(tmp_path: Path) -> 
     """Its cordon stays, the plan says so beforehand, and the other nodes have their turn."""
     guards = "guards: [{owner: {nodes: $(inputs.nodes), action: skip_node}}]\n"
     text = ROLLING.replace("approval:\n", f"{guards}approval:\n", 1)
-    ground = ground_of(tmp_path)
-    asyncio.run(ground.backend.cordon(["n3"], "dcops", "fan", NOON))
+    context = cluster(tmp_path)
+    asyncio.run(context.backend.cordon(["n3"], "dcops", "fan", NOON))
     playbook = read_playbook(text.encode(), "rolling.yaml")
-    plan = asyncio.run(prepare(ground, playbook, None, {"nodes": ALL})).plan
+    plan = asyncio.run(prepare(context, playbook, None, {"nodes": ALL})).plan
     assert all("n3 by dcops" in step.skipped for step in plan.steps if step.node == "n3")
-    run_dir, code = start(ground, text)
+    run_dir, code = start(context, text)
     assert code is ExitCode.OK
     assert [n for n, r in lane_results(run_dir).items() if r == "skipped"] == ["n3"]
-    assert set(ground.world.read()["cordons"]) == {"n3"}
+    assert set(context.world.read()["cordons"]) == {"n3"}
 
 
 def test_the_plan_tells_nodes_waves_limits_and_the_longest_path(tmp_path: Path) -> None:
     """What a person approves: who alone first, who together, when it pauses, how long at most."""
-    ground = ground_of(tmp_path)
+    context = cluster(tmp_path)
     playbook = read_playbook(ROLLING.encode(), "rolling.yaml")
-    plan = asyncio.run(prepare(ground, playbook, None, {"nodes": ALL})).plan
+    plan = asyncio.run(prepare(context, playbook, None, {"nodes": ALL})).plan
     assert plan.waves == (("n1",), ("n2", "n3"), ("n4", "s1"))
     assert plan.longest_path_s == 3 * longest_path_s(playbook) == 3 * 4 * 60
     assert [step.node for step in plan.steps if step.id == "cordon"] == [
@@ -296,9 +301,9 @@ def test_expressions_know_the_node_its_verdict_and_its_facts(tmp_path: Path) -> 
         '    when: verdicts[node].action == "swap" and facts[node].gpus == 8\n'
         '    with: {nodes: $(node), reason: "serial $(facts[node].serial)"}\n',
     )
-    ground = ground_of(tmp_path)
-    save_new(ground.state_dir, example_verdict())
-    run_dir, code = start(ground, text, nodes="n2,n3")
+    context = cluster(tmp_path)
+    save_new(context.state_dir, example_verdict())
+    run_dir, code = start(context, text, nodes="n2,n3")
     assert code is ExitCode.OK
     steps = view(run_dir).record.steps
     assert steps["cordon@n2"].state is StepState.SKIPPED
@@ -326,17 +331,17 @@ def test_a_wrong_name_about_a_node_is_found_before_anything_runs(
 def test_strangers_and_odd_batches_are_refused(tmp_path: Path) -> None:
     """Before any plan."""
     with pytest.raises(UsageError, match="'n9' is not in the inventory"):
-        start(ground_of(tmp_path), nodes="n9")
+        start(cluster(tmp_path), nodes="n9")
     with pytest.raises(UsageError, match="batch is 0"):
-        start(ground_of(tmp_path), batch="0")
+        start(cluster(tmp_path), batch="0")
 
 
 def test_rolling_back_a_finished_run_takes_every_node_back(tmp_path: Path) -> None:
     """What was released is out of service again."""
-    ground = ground_of(tmp_path)
-    run_dir, _ = start(ground, nodes="n1,n2")
+    context = cluster(tmp_path)
+    run_dir, _ = start(context, nodes="n1,n2")
     save_request(run_dir, RunRequest("ann", undo=True))
-    assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
+    assert carry(context, run_dir) is ExitCode.ROLLED_BACK
     assert view(run_dir).record.in_state(StepState.UNDONE) == (
         "cordon@n1", "release@n1", "cordon@n2", "release@n2",
     )  # fmt: skip
@@ -344,7 +349,7 @@ def test_rolling_back_a_finished_run_takes_every_node_back(tmp_path: Path) -> No
 
 def test_the_page_of_a_run_says_what_became_of_each_node(tmp_path: Path) -> None:
     """One line per node at the end, and documents per node and step."""
-    run_dir, _ = start(ground_of(tmp_path, sick=["n3"]))
+    run_dir, _ = start(cluster(tmp_path, sick=["n3"]))
     run, events = view(run_dir), read_journal(run_dir).events
     page = run_page(run.run, run.playbook, run.record, run.state, events, ())
     assert "failed  n3           checks: 0 of 1 nodes pass" in page.text
@@ -358,8 +363,8 @@ def test_the_screen_of_a_run_shows_each_node_and_the_steps_of_those_that_failed(
     tmp_path: Path,
 ) -> None:
     """64 nodes that went well are 64 lines, not 256."""
-    ground = ground_of(tmp_path, sick=["n1"])
-    run_dir, _ = start(ground)
+    context = cluster(tmp_path, sick=["n1"])
+    run_dir, _ = start(context)
     rows = run_rows(read_run(run_dir, alive=False), 120, Times())
     lines = [row.text for row in rows]
     assert any(line.startswith("failed      n1 ") and "at checks" in line for line in lines)
@@ -384,8 +389,8 @@ def test_the_arithmetic_of_max_failed() -> None:
 
 def test_nodes_are_planned_side_by_side_and_the_plan_keeps_their_order(tmp_path: Path) -> None:
     """A scheduler that takes its time is not asked node by node."""
-    ground, now, most = ground_of(tmp_path), [0], [0]
-    cordons = ground.backend.cordons
+    context, now, most = cluster(tmp_path), [0], [0]
+    cordons = context.backend.cordons
 
     async def slow() -> Mapping[str, Cordon]:
         now[0] += 1
@@ -394,9 +399,9 @@ def test_nodes_are_planned_side_by_side_and_the_plan_keeps_their_order(tmp_path:
         now[0] -= 1
         return await cordons()
 
-    ground.backend.cordons = slow  # type: ignore[method-assign]  # a slower scheduler
+    context.backend.cordons = slow  # type: ignore[method-assign]  # a slower scheduler
     playbook = read_playbook(ROLLING.encode(), "rolling.yaml")
-    plan = asyncio.run(prepare(ground, playbook, None, {"nodes": ALL})).plan
+    plan = asyncio.run(prepare(context, playbook, None, {"nodes": ALL})).plan
     assert most[0] == 5
     order = [step.node for step in plan.steps]
     assert order == [n for n in ("n1", "n2", "n3", "n4", "s1") for _ in range(4)]
@@ -407,15 +412,15 @@ HALF = GuardSpec("min_healthy", {"scope": "fleet", "percent": 60}, "g.yaml:2")
 
 def test_min_healthy_counts_the_batch_that_is_out_and_not_the_whole_run(tmp_path: Path) -> None:
     """Five of six nodes take their turn, never more than two at a time: four stay."""
-    ground = ground_of(tmp_path)
-    ground.guards = SiteGuards((*ground.guards.guards, HALF))
-    run_dir, code = start(ground)
+    context = cluster(tmp_path)
+    context = replace(context, guards=SiteGuards((*context.guards.guards, HALF)))
+    run_dir, code = start(context)
     assert code is ExitCode.OK
     said = {r["says"] for e in of_type(run_dir, EventType.GUARDS_CHECKED) for r in rows_of(e)
             if r["guard"] == "min_healthy"}  # fmt: skip
     assert "4 of 6 fleet nodes stay healthy with n[2-3] out, 66.7 %; at least 60 %" in said
     with pytest.raises(GuardError, match=r"3 of 6 fleet nodes stay healthy with n\[2-4\] out"):
-        start(ground, batch=3)
+        start(context, batch=3)
 
 
 def rows_of(event: Event) -> list[dict[str, Json]]:
@@ -427,11 +432,11 @@ def rows_of(event: Event) -> list[dict[str, Json]]:
 def test_a_node_that_stays_out_counts_in_every_later_batch(tmp_path: Path) -> None:
     """The canary stays cordoned, so that the next two would leave three of six: the run pauses."""
     text = ROLLING.replace("with: {nodes: $(node)}", "with: {nodes: $(node), may_fail: true}")
-    ground = ground_of(tmp_path, sick=["n1"])
-    ground.guards = SiteGuards((*ground.guards.guards, HALF))
-    run_dir, code = start(ground, text)
+    context = cluster(tmp_path, sick=["n1"])
+    context = replace(context, guards=SiteGuards((*context.guards.guards, HALF)))
+    run_dir, code = start(context, text)
     assert code is ExitCode.WAITING
-    assert set(ground.world.read()["cordons"]) == {"n1"}
+    assert set(context.world.read()["cordons"]) == {"n1"}
     why = str(read_journal(run_dir).events[-1].fields["why"])
     assert "3 of 6 fleet nodes stay healthy with n[2-3] out" in why
 
@@ -439,7 +444,7 @@ def test_a_node_that_stays_out_counts_in_every_later_batch(tmp_path: Path) -> No
 def test_where_no_node_is_given_back_all_of_them_count(tmp_path: Path) -> None:
     """A playbook that only cordons takes every node for good, batch or not."""
     text = ROLLING[: ROLLING.index("  - id: release")]
-    ground = ground_of(tmp_path)
-    ground.guards = SiteGuards((*ground.guards.guards, HALF))
+    context = cluster(tmp_path)
+    context = replace(context, guards=SiteGuards((*context.guards.guards, HALF)))
     with pytest.raises(GuardError, match="1 of 6 fleet nodes stay healthy, 16"):
-        start(ground, text)
+        start(context, text)

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import GuardSpec, Json, Playbook
 from brctl.model.sweeps.sweep import NodeHealth
 from tests.engine.runs.test_for_each import ROLLING
-from tests.fakes.ground import NOON, FakeGround, example_inventory, fake_ground
+from tests.fakes.run_context import NOON, FakeContext, example_inventory, fake_context
 from tests.fakes.run_here import carry
 from tests.fakes.slurm_cluster import missing, slurm_cluster
 
@@ -35,18 +36,18 @@ Person = tuple[Backend, Callable[[str], None]]
 SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
 
 
-def begin(ground: FakeGround, playbook: Playbook = SWAP, **values: Json) -> Path:
+def begin(context: FakeContext, playbook: Playbook = SWAP, **values: Json) -> Path:
     """A run that waits at its gate."""
     given: dict[str, Json] = values or {"suspects": "n3", "job": "demo"}
-    prepared = asyncio.run(prepare(ground, playbook, None, given))
-    run_dir = create_run(ground, prepared, RunRequest(by="oncall"))
-    assert carry(ground, run_dir) is ExitCode.WAITING
+    prepared = asyncio.run(prepare(context, playbook, None, given))
+    run_dir = create_run(context, prepared, RunRequest(by="oncall"))
+    assert carry(context, run_dir) is ExitCode.WAITING
     return run_dir
 
 
-def go_on(ground: FakeGround, run_dir: Path, typed: str = "swap 1") -> ExitCode:
-    answer(ground, run_dir, "oncall", yes=True, typed=typed)
-    return carry(ground, run_dir)
+def go_on(context: FakeContext, run_dir: Path, typed: str = "swap 1") -> ExitCode:
+    answer(context, run_dir, "oncall", yes=True, typed=typed)
+    return carry(context, run_dir)
 
 
 @contextmanager
@@ -82,13 +83,13 @@ def test_a_node_put_back_by_a_person_ends_the_run_before_the_job_is_stopped(
     site: Callable[[Path], AbstractContextManager[Person]], tmp_path: Path
 ) -> None:
     """The yes comes later than the uncordon, and changes nothing: the job runs on, all is free."""
-    ground = fake_ground(tmp_path)
+    context = fake_context(tmp_path)
     with site(tmp_path) as (backend, put_back):
-        ground.backend = backend  # type: ignore[assignment]  # a real one behind the fake ground
-        run_dir = begin(ground)
+        context = replace(context, backend=backend)
+        run_dir = begin(context)
         assert asyncio.run(backend.cordons())["n3"].owner == "brctl:R-0001"
         put_back("n3")
-        assert go_on(ground, run_dir) is ExitCode.ROLLED_BACK
+        assert go_on(context, run_dir) is ExitCode.ROLLED_BACK
         assert asyncio.run(backend.cordons()) == {}
         assert asyncio.run(backend.reservations()) == {}
     assert view(run_dir).record.steps["stop"].attempts == 0
@@ -99,28 +100,28 @@ def test_a_node_put_back_by_a_person_ends_the_run_before_the_job_is_stopped(
 
 def test_another_person_s_cordon_is_no_uncordon(tmp_path: Path) -> None:
     """Whose name the reason carries does not matter, the node stays out; it is left to them."""
-    ground = fake_ground(tmp_path)
-    run_dir = begin(ground)
-    asyncio.run(ground.backend.uncordon(["n3"]))
-    asyncio.run(ground.backend.cordon(["n3"], "ann", "the board is coming", NOON))
-    assert go_on(ground, run_dir) is ExitCode.OK
-    assert ground.world.read()["cordons"]["n3"]["owner"] == "ann"
+    context = fake_context(tmp_path)
+    run_dir = begin(context)
+    asyncio.run(context.backend.uncordon(["n3"]))
+    asyncio.run(context.backend.cordon(["n3"], "ann", "the board is coming", NOON))
+    assert go_on(context, run_dir) is ExitCode.OK
+    assert context.world.read()["cordons"]["n3"]["owner"] == "ann"
 
 
 def test_once_the_job_is_stopped_it_is_brought_back_all_the_same(tmp_path: Path) -> None:
     """Leaving a job stopped helps nobody; the node keeps what the person gave it."""
-    ground = fake_ground(tmp_path)
-    stop = ground.backend.stop_job
+    context = fake_context(tmp_path)
+    stop = context.backend.stop_job
 
     async def stop_and_lift(job: Job, grace_s: float) -> StopReport:
         report = await stop(job, grace_s)
-        await ground.backend.uncordon(["n3"])
+        await context.backend.uncordon(["n3"])
         return report
 
-    run_dir = begin(ground)
-    ground.backend.stop_job = stop_and_lift  # type: ignore[method-assign]  # a person meanwhile
-    assert go_on(ground, run_dir) is ExitCode.OK
-    data = ground.world.read()
+    run_dir = begin(context)
+    context.backend.stop_job = stop_and_lift  # type: ignore[method-assign]  # a person meanwhile
+    assert go_on(context, run_dir) is ExitCode.OK
+    data = context.world.read()
     assert (data["nodes"], data["cordons"]) == (["n1", "n2", "s1", "n4"], {})
     notes = [e for e in read_journal(run_dir).events if e.type is EventType.NOTE]
     assert [str(e.fields["text"]).partition(";")[0] for e in notes] == [
@@ -130,21 +131,23 @@ def test_once_the_job_is_stopped_it_is_brought_back_all_the_same(tmp_path: Path)
 
 def test_of_many_nodes_only_that_one_is_left_alone(tmp_path: Path) -> None:
     """Its pending steps are skipped with the reason; the other nodes go their way."""
-    ground = fake_ground(tmp_path)
-    ground.guards = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
-    with ground.world.change() as data:
+    context = fake_context(tmp_path)
+    context = replace(
+        context, guards=SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
+    )
+    with context.world.change() as data:
         data["dead"] = []
-    examine = ground.examine
+    examine = context.sweeps.examine
 
     async def examine_and_lift(nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         if "n2" in nodes:
-            await ground.backend.uncordon(["n2"])
+            await context.backend.uncordon(["n2"])
         return await examine(nodes, level)
 
     rolling = read_playbook(ROLLING.encode(), "rolling.yaml")
-    run_dir = begin(ground, rolling, nodes="n[1-3]")
-    ground.examine = examine_and_lift  # type: ignore[method-assign]  # a person meanwhile
-    assert go_on(ground, run_dir, "y") is ExitCode.OK
+    run_dir = begin(context, rolling, nodes="n[1-3]")
+    context.sweeps.examine = examine_and_lift  # type: ignore[method-assign]  # a person meanwhile
+    assert go_on(context, run_dir, "y") is ExitCode.OK
     record = view(run_dir).record
     assert {n: node_run.result for n, node_run in record.node_runs.items()} == {
         "n1": "ok",
@@ -152,4 +155,4 @@ def test_of_many_nodes_only_that_one_is_left_alone(tmp_path: Path) -> None:
         "n3": "ok",
     }
     assert record.steps["release@n2"].attempts == 0
-    assert ground.world.read()["cordons"] == {}
+    assert context.world.read()["cordons"] == {}

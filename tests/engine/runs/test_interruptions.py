@@ -25,10 +25,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from brctl.actions.contract import Action, ActionResult, Site
+from brctl.actions.context import RunContext
+from brctl.actions.contract import Action, ActionResult
 from brctl.actions.registry import ACTIONS
 from brctl.engine.runs import run_files
-from brctl.engine.runs.context import Ground
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.process import carry_out
 from brctl.engine.runs.remediate import answer, create_run, view, way_of
@@ -44,7 +44,7 @@ from brctl.model.runs.playbook import Arguments, GuardSpec, Json, Playbook, Safe
 from brctl.playbook.steps import StepState
 from brctl.playbook.verbs import VERBS
 from tests.engine.runs.test_for_each import ROLLING
-from tests.fakes.ground import ACTIVE, STANDBYS, FakeGround, example_inventory, example_verdict
+from tests.fakes.run_context import ACTIVE, STANDBYS, example_verdict, fake_context
 from tests.fakes.world_file import EMPTY, WorldFile
 
 SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
@@ -206,10 +206,10 @@ class WatchedAction:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def apply(self, site: Site, given: Arguments) -> ActionResult:
-        if (await self._inner.observe(site, given)).done:
+    async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
+        if (await self._inner.observe(context, args)).done:
             self._repeated.append(self._name)
-        return await self._inner.apply(site, given)
+        return await self._inner.apply(context, args)
 
 
 class Interrupted(RuleBasedStateMachine):
@@ -219,8 +219,8 @@ class Interrupted(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="brctl-interrupted-"))
         self.world = MemoryWorld()
-        self.ground = FakeGround(self.folder / "state", self.world, example_inventory())
-        self.ground.guards = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g:1"),))
+        limit = GuardSpec("blast_radius", {"max_nodes": 6}, "g:1")
+        self.context = fake_context(self.folder, world=self.world, guards=SiteGuards((limit,)))
         self.repeated: list[str] = []
         self.patches = pytest.MonkeyPatch()
         self._patch()
@@ -256,8 +256,8 @@ class Interrupted(RuleBasedStateMachine):
         if kind == "nodes":
             with self.world.change() as data:
                 data["sick"] = [sick] if sick else []
-        prepared = asyncio.run(prepare(self.ground, playbook, verdict, values))
-        self.run_dir = create_run(self.ground, prepared, RunRequest("cron", yes=True))
+        prepared = asyncio.run(prepare(self.context, playbook, verdict, values))
+        self.run_dir = create_run(self.context, prepared, RunRequest("cron", yes=True))
         self.world.journal = self.run_dir
 
     def live(self, trap: Trap) -> None:
@@ -265,8 +265,8 @@ class Interrupted(RuleBasedStateMachine):
         self.world.begin_life(trap)
 
         @asynccontextmanager
-        async def open_fake(_request: RunRequest) -> AsyncIterator[Ground]:
-            yield self.ground
+        async def open_fake(_request: RunRequest) -> AsyncIterator[RunContext]:
+            yield self.context
 
         def open_journal(run_dir: Path) -> Journal:
             journal = TrappedJournal(run_dir)
@@ -299,7 +299,7 @@ class Interrupted(RuleBasedStateMachine):
     @rule(line=LINES)
     def another_controller_takes_the_lease(self, line: int) -> None:
         self.live(Trap("lease", line))
-        shutil.rmtree(self.ground.state_dir / "locks", ignore_errors=True)
+        shutil.rmtree(self.context.state_dir / "locks", ignore_errors=True)
 
     @rule()
     def a_person_says_yes(self) -> None:
@@ -320,7 +320,7 @@ class Interrupted(RuleBasedStateMachine):
     def _answer(self) -> None:
         record = view(self.run_dir).record
         if record.result == "waiting" and record.question:
-            answer(self.ground, self.run_dir, "ann", yes=True)
+            answer(self.context, self.run_dir, "ann", yes=True)
 
     @invariant()
     def the_journal_is_sound_and_tells_every_change(self) -> None:
@@ -370,7 +370,7 @@ class Interrupted(RuleBasedStateMachine):
     def _roll_back_what_a_guard_paused(self) -> None:
         """Nobody's yes helps: a person takes it back, unless the job was stopped already."""
         with pytest.raises(UsageError, match="asks nobody: paused by"):
-            answer(self.ground, self.run_dir, "ann", yes=True)
+            answer(self.context, self.run_dir, "ann", yes=True)
         save_request(self.run_dir, RunRequest("ann", undo=True))
         self.live(Trap("none", -1))
 

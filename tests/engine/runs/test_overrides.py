@@ -23,7 +23,7 @@ from brctl.model.runs.calendar import Calendar, Span
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import GuardSpec, Json, Need, Policy
 from brctl.playbook.overrides import Override
-from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.run_context import NOON, FakeContext, FakePeople, example_verdict, fake_context
 from tests.fakes.run_here import carry
 
 SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
@@ -32,24 +32,24 @@ ANN = Override("blast_radius", "ann", "rack is on fire", NOON)
 BY_HAND: dict[str, Json] = {"suspects": "n3", "job": "demo"}
 
 
-def strict_ground(folder: Path, *groups: str) -> FakeGround:
+def strict_context(folder: Path, *groups: str) -> FakeContext:
     """One node was taken already, and one is the limit."""
     limit = GuardSpec("blast_radius", {"max_nodes": 1}, "g.yaml:3")
-    ground = fake_ground(
+    context = fake_context(
         folder, guards=SiteGuards((limit,), override_groups=frozenset(groups)),
         groups={"ann": ("lead",), "bob": ("sre",)},
     )  # fmt: skip
-    asyncio.run(ground.backend.cordon(["n1"], "dcops", "fan", NOON))
-    return ground
+    asyncio.run(context.backend.cordon(["n1"], "dcops", "fan", NOON))
+    return context
 
 
 def test_an_override_is_recorded_with_who_why_and_group(tmp_path: Path) -> None:
     """The journal and the plan both say it; the numbers stay readable."""
-    ground = strict_ground(tmp_path, "lead")
-    prepared = asyncio.run(prepare(ground, CORDON, None, {"nodes": "n2"}, ANN))
-    run_dir = create_run(ground, prepared, RunRequest("ann", override=ANN))
+    context = strict_context(tmp_path, "lead")
+    prepared = asyncio.run(prepare(context, CORDON, None, {"nodes": "n2"}, ANN))
+    run_dir = create_run(context, prepared, RunRequest("ann", override=ANN))
     assert load_request(run_dir).override == ANN
-    assert carry(ground, run_dir) is ExitCode.OK
+    assert carry(context, run_dir) is ExitCode.OK
     checked = [e for e in read_journal(run_dir).events if e.type is EventType.GUARDS_CHECKED]
     (row,) = [r for r in checked[0].fields["guards"] if r["overridden_by"]]  # type: ignore[union-attr,index,call-overload]  # rows
     assert row["overridden_by"] == "ann (group lead): rack is on fire"  # type: ignore[index,call-overload]  # a row
@@ -71,31 +71,31 @@ def test_an_override_that_does_not_count_refuses_with_the_reason(
     groups: tuple[str, ...], override: Override | None, says: str, tmp_path: Path
 ) -> None:
     """Neither somebody else's group, nor silence, nor yesterday's decision."""
-    ground = strict_ground(tmp_path, *groups)
-    prepared = asyncio.run(prepare(ground, CORDON, None, {"nodes": "n2"}, override))
+    context = strict_context(tmp_path, *groups)
+    prepared = asyncio.run(prepare(context, CORDON, None, {"nodes": "n2"}, override))
     with pytest.raises(GuardError) as caught:
         refuse_guarded(prepared)
     assert says in str(caught.value.hint)
-    assert ground.world.read()["effects"] == ["cordon n1"]
+    assert context.world.read()["effects"] == ["cordon n1"]
 
 
 def test_the_run_itself_asks_again_whether_the_override_counts(tmp_path: Path) -> None:
     """A request written by hand into the run's folder gains nothing."""
-    ground = strict_ground(tmp_path, "lead")
-    prepared = asyncio.run(prepare(ground, CORDON, None, {"nodes": "n2"}, ANN))
-    run_dir = create_run(ground, prepared, RunRequest("ann", override=ANN))
-    ground.groups = {}
-    assert carry(ground, run_dir) is ExitCode.REFUSED
+    context = strict_context(tmp_path, "lead")
+    prepared = asyncio.run(prepare(context, CORDON, None, {"nodes": "n2"}, ANN))
+    run_dir = create_run(context, prepared, RunRequest("ann", override=ANN))
+    context = replace(context, people=FakePeople())
+    assert carry(context, run_dir) is ExitCode.REFUSED
 
 
 def test_nobody_overrides_the_lock(tmp_path: Path) -> None:
     """Two runs on one node corrupt each other, whoever allowed it."""
-    ground = strict_ground(tmp_path, "lead")
+    context = strict_context(tmp_path, "lead")
     from brctl.journal.locks import Leases
 
-    Leases(ground.state_dir).acquire(["job:demo"], "R-0099", ground.now())
+    Leases(context.state_dir).acquire(["job:demo"], "R-0099", context.clock.now())
     override = replace(ANN, guard="lock")
-    plan = asyncio.run(prepare(ground, SWAP, example_verdict(), {}, override)).plan
+    plan = asyncio.run(prepare(context, SWAP, example_verdict(), {}, override)).plan
     (lock,) = [g for g in plan.guards if g.kind == "lock"]
     assert not lock.ok
     assert "cannot be overridden" in lock.way_out
@@ -115,33 +115,33 @@ def test_every_guards_file_must_trust_the_group(tmp_path: Path) -> None:
 def test_a_freeze_that_began_since_the_plan_asks_a_person_at_the_gate(tmp_path: Path) -> None:
     """What needed nobody needs one now, and one suffices."""
     freeze = GuardSpec("freeze", {"calendar": "c", "action": "require_approval"}, "g.yaml:1")
-    ground = fake_ground(tmp_path, guards=SiteGuards((freeze,)), calendars={"c": Calendar("c")})
-    prepared = asyncio.run(prepare(ground, SWAP, example_verdict()))
+    context = fake_context(tmp_path, guards=SiteGuards((freeze,)), calendars={"c": Calendar("c")})
+    prepared = asyncio.run(prepare(context, SWAP, example_verdict()))
     assert prepared.plan.people is Need.NONE
-    run_dir = create_run(ground, prepared, RunRequest("cron"))
+    run_dir = create_run(context, prepared, RunRequest("cron"))
     hour = timedelta(hours=1)
-    ground.calendars["c"] = Calendar("c", (Span(NOON - hour, NOON + hour),))
-    assert asyncio.run(prepare(ground, SWAP, example_verdict())).plan.people is Need.ONE
-    assert carry(ground, run_dir) is ExitCode.WAITING
-    answer(ground, run_dir, "ann", yes=True, typed="swap 1")
-    assert carry(ground, run_dir) is ExitCode.OK
+    context.calendars.known["c"] = Calendar("c", (Span(NOON - hour, NOON + hour),))
+    assert asyncio.run(prepare(context, SWAP, example_verdict())).plan.people is Need.ONE
+    assert carry(context, run_dir) is ExitCode.WAITING
+    answer(context, run_dir, "ann", yes=True, typed="swap 1")
+    assert carry(context, run_dir) is ExitCode.OK
 
 
 def test_a_yes_from_outside_the_role_is_refused_when_it_is_given(tmp_path: Path) -> None:
     """The person learns at once, and the run keeps waiting for the right one."""
-    ground = fake_ground(
+    context = fake_context(
         tmp_path, guards=SiteGuards((), ((Policy(Need.ONE, role="lead"),),)),
         groups={"ann": ("lead",)},
     )  # fmt: skip
-    prepared = asyncio.run(prepare(ground, SWAP, None, BY_HAND))
+    prepared = asyncio.run(prepare(context, SWAP, None, BY_HAND))
     assert prepared.plan.roles == ("lead",)
-    run_dir = create_run(ground, prepared, RunRequest("oncall"))
-    assert carry(ground, run_dir) is ExitCode.WAITING
+    run_dir = create_run(context, prepared, RunRequest("oncall"))
+    assert carry(context, run_dir) is ExitCode.WAITING
     with pytest.raises(GuardError, match="bob is not in group lead"):
-        answer(ground, run_dir, "bob", yes=True, typed="swap 1")
-    assert carry(ground, run_dir) is ExitCode.WAITING
-    answer(ground, run_dir, "ann", yes=True, typed="swap 1")
-    assert carry(ground, run_dir) is ExitCode.OK
+        answer(context, run_dir, "bob", yes=True, typed="swap 1")
+    assert carry(context, run_dir) is ExitCode.WAITING
+    answer(context, run_dir, "ann", yes=True, typed="swap 1")
+    assert carry(context, run_dir) is ExitCode.OK
     assert view(run_dir).record.started_by == "oncall"
 
 

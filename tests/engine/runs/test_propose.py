@@ -22,7 +22,7 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Suspect, Verdict
 from brctl.playbook.plan import verdict_scope
-from tests.fakes.ground import NOON, example_verdict
+from tests.fakes.run_context import NOON, example_verdict
 
 F = FaultClass
 MINUTE = timedelta(minutes=1)

@@ -29,7 +29,7 @@ from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import GuardSpec, Json, Need, Playbook, Policy
 from brctl.playbook.steps import StepState
 from brctl.view.runs.run import run_page
-from tests.fakes.ground import NOON, FakeGround, example_verdict, fake_ground
+from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
 from tests.fakes.run_here import carry
 
 SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
@@ -38,7 +38,7 @@ ONCALL = RunRequest(by="oncall")
 
 
 def start(
-    ground: FakeGround,
+    context: FakeContext,
     playbook: Playbook = SWAP,
     request: RunRequest = ONCALL,
     *,
@@ -47,20 +47,20 @@ def start(
 ) -> tuple[Path, ExitCode]:
     verdict = None if by_hand else example_verdict()
     given = {**BY_HAND, **values} if by_hand else values
-    prepared = asyncio.run(prepare(ground, playbook, verdict, given))
-    run_dir = create_run(ground, prepared, request)
-    return run_dir, carry(ground, run_dir)
+    prepared = asyncio.run(prepare(context, playbook, verdict, given))
+    run_dir = create_run(context, prepared, request)
+    return run_dir, carry(context, run_dir)
 
 
-def effects(ground: FakeGround) -> list[str]:
-    found: list[str] = ground.world.read()["effects"]
+def effects(context: FakeContext) -> list[str]:
+    found: list[str] = context.world.read()["effects"]
     return found
 
 
 def test_the_plan_says_what_would_change_and_changes_nothing(tmp_path: Path) -> None:
     """Later values are unknown, numbers are in the guards, nothing is applied."""
-    ground = fake_ground(tmp_path)
-    plan = asyncio.run(prepare(ground, SWAP, example_verdict())).plan
+    context = fake_context(tmp_path)
+    plan = asyncio.run(prepare(context, SWAP, example_verdict())).plan
     assert [(c.sign.value, c.subject, c.what) for c in plan.changes] == [
         ("~", "n3", 'schedulable -> cordoned "V-1 a GPU fell off the bus "'),
         ("~", "s1", "standby -> reserved"),
@@ -69,115 +69,117 @@ def test_the_plan_says_what_would_change_and_changes_nothing(tmp_path: Path) -> 
         ("+", "job demo", "restarted from (known after run)"),
     ]
     assert plan.people is Need.NONE
-    assert effects(ground) == []
+    assert effects(context) == []
 
 
 def test_equal_worlds_give_equal_plans(tmp_path: Path) -> None:
     """The digest an approval is bound to depends on what would change, and on nothing else."""
-    ground = fake_ground(tmp_path)
-    first = asyncio.run(prepare(ground, SWAP, example_verdict())).plan.digest
-    assert asyncio.run(prepare(ground, SWAP, example_verdict())).plan.digest == first
-    asyncio.run(ground.backend.reserve("s1", "brctl:R-9", NOON))
-    assert asyncio.run(prepare(ground, SWAP, example_verdict())).plan.digest != first
+    context = fake_context(tmp_path)
+    first = asyncio.run(prepare(context, SWAP, example_verdict())).plan.digest
+    assert asyncio.run(prepare(context, SWAP, example_verdict())).plan.digest == first
+    asyncio.run(context.backend.reserve("s1", "brctl:R-9", NOON))
+    assert asyncio.run(prepare(context, SWAP, example_verdict())).plan.digest != first
 
 
 def test_a_guard_that_refuses_leaves_no_trace(tmp_path: Path) -> None:
     """Exit 5 names number, limit, file and line, and there is not even a run."""
-    ground = fake_ground(tmp_path)
-    ground.guards = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 1}, "g.yaml:3"),))
-    asyncio.run(ground.backend.cordon(["n1"], "dcops", "fan", NOON))
+    context = fake_context(tmp_path)
+    context = replace(
+        context, guards=SiteGuards((GuardSpec("blast_radius", {"max_nodes": 1}, "g.yaml:3"),))
+    )
+    asyncio.run(context.backend.cordon(["n1"], "dcops", "fan", NOON))
     with pytest.raises(GuardError) as caught:
-        start(ground)
+        start(context)
     assert "1 nodes taken in 6h00 + 1 now = 2 > 1 (taken: n1 by dcops)   g.yaml:3" in str(
         caught.value
     )
-    assert list(history(ground.state_dir)) == []
+    assert list(history(context.state_dir)) == []
 
 
 def test_a_node_that_came_back_stops_the_swap(tmp_path: Path) -> None:
     """The deciding look is repeated right before anything changes, unless it was just done."""
-    ground = fake_ground(tmp_path)
-    with ground.world.change() as data:
+    context = fake_context(tmp_path)
+    with context.world.change() as data:
         data["still_true"] = False
-    ground.known_verdict = example_verdict(NOON - timedelta(minutes=1))
+    context.verdicts.known = example_verdict(NOON - timedelta(minutes=1))
     with pytest.raises(GuardError, match="no longer true"):
-        start(ground)
-    ground.known_verdict = example_verdict(NOON - timedelta(seconds=20))
-    _, code = start(ground)
+        start(context)
+    context.verdicts.known = example_verdict(NOON - timedelta(seconds=20))
+    _, code = start(context)
     assert code is ExitCode.OK
 
 
 def test_the_history_of_a_node_is_of_that_node_alone(tmp_path: Path) -> None:
     """n3 is not n, though its name begins so."""
-    ground = fake_ground(tmp_path)
-    run_dir, _ = start(ground)
-    (found,) = history(ground.state_dir, ["n3"])
+    context = fake_context(tmp_path)
+    run_dir, _ = start(context)
+    (found,) = history(context.state_dir, ["n3"])
     assert (found.run_dir, found.state, found.seconds) == (run_dir, "ok", view(run_dir).seconds)
-    assert list(history(ground.state_dir, ["n"])) == []
+    assert list(history(context.state_dir, ["n"])) == []
 
 
 def test_a_person_who_names_the_node_is_asked_before_the_job_stops(tmp_path: Path) -> None:
     """Reversible steps run at once, the destructive one waits, and exit is 6."""
-    ground = fake_ground(tmp_path)
-    run_dir, code = start(ground, by_hand=True)
+    context = fake_context(tmp_path)
+    run_dir, code = start(context, by_hand=True)
     assert code is ExitCode.WAITING
-    assert effects(ground) == ["cordon n3", "reserve s1"]
+    assert effects(context) == ["cordon n3", "reserve s1"]
     assert three_lists(view(run_dir))["to_do"][0] == "stop"
     with pytest.raises(UsageError, match="type `swap 1`"):
-        answer(ground, run_dir, "oncall", yes=True, typed="swap 2")
-    answer(ground, run_dir, "oncall", yes=True, typed="swap 1")
-    assert carry(ground, run_dir) is ExitCode.OK
-    assert ground.world.read()["nodes"] == ["n1", "n2", "s1", "n4"]
+        answer(context, run_dir, "oncall", yes=True, typed="swap 2")
+    answer(context, run_dir, "oncall", yes=True, typed="swap 1")
+    assert carry(context, run_dir) is ExitCode.OK
+    assert context.world.read()["nodes"] == ["n1", "n2", "s1", "n4"]
 
 
 def test_yes_is_not_enough_for_medium_risk_but_the_right_words_are(tmp_path: Path) -> None:
     """`--yes` counts for low risk; scripts must say what they mean."""
-    ground = fake_ground(tmp_path)
-    _, code = start(ground, request=RunRequest("cron", yes=True), by_hand=True)
+    context = fake_context(tmp_path)
+    _, code = start(context, request=RunRequest("cron", yes=True), by_hand=True)
     assert code is ExitCode.WAITING
     (tmp_path / "b").mkdir()
-    other = fake_ground(tmp_path / "b")
+    other = fake_context(tmp_path / "b")
     _, code = start(other, request=RunRequest("cron", typed="swap 1"), by_hand=True)
     assert code is ExitCode.OK
 
 
 def test_a_denied_run_takes_back_what_it_did(tmp_path: Path) -> None:
     """No means the node is schedulable and the standby free again."""
-    ground = fake_ground(tmp_path)
-    run_dir, _ = start(ground, by_hand=True)
-    answer(ground, run_dir, "lead", yes=False)
-    assert carry(ground, run_dir) is ExitCode.WAITING
-    data = ground.world.read()
+    context = fake_context(tmp_path)
+    run_dir, _ = start(context, by_hand=True)
+    answer(context, run_dir, "lead", yes=False)
+    assert carry(context, run_dir) is ExitCode.WAITING
+    data = context.world.read()
     assert (data["cordons"], data["reservations"]) == ({}, {})
     assert view(run_dir).record.denied_by == "lead"
 
 
 def test_two_people_means_two_different_people(tmp_path: Path) -> None:
     """The same name twice is one person."""
-    ground = fake_ground(tmp_path)
-    ground.guards = SiteGuards((), ((Policy(Need.TWO),),))
-    run_dir, _ = start(ground)
+    context = fake_context(tmp_path)
+    context = replace(context, guards=SiteGuards((), ((Policy(Need.TWO),),)))
+    run_dir, _ = start(context)
     for by, code in (("ann", ExitCode.WAITING), ("ann", ExitCode.WAITING), ("bob", ExitCode.OK)):
-        answer(ground, run_dir, by, yes=True, typed="swap 1")
-        assert carry(ground, run_dir) is code
+        answer(context, run_dir, by, yes=True, typed="swap 1")
+        assert carry(context, run_dir) is code
 
 
 def test_the_site_can_only_raise_the_number_of_people(tmp_path: Path) -> None:
     """A site that asks nobody does not overrule a playbook that asks one."""
-    ground = fake_ground(tmp_path)
-    ground.guards = SiteGuards((), ((Policy(Need.NONE),),))
-    assert asyncio.run(prepare(ground, SWAP, None, BY_HAND)).plan.people is Need.ONE
-    ground.guards = SiteGuards((), ((Policy(Need.TWO, "nodes >= 1"),),))
-    assert asyncio.run(prepare(ground, SWAP, example_verdict())).plan.people is Need.TWO
+    context = fake_context(tmp_path)
+    context = replace(context, guards=SiteGuards((), ((Policy(Need.NONE),),)))
+    assert asyncio.run(prepare(context, SWAP, None, BY_HAND)).plan.people is Need.ONE
+    context = replace(context, guards=SiteGuards((), ((Policy(Need.TWO, "nodes >= 1"),),)))
+    assert asyncio.run(prepare(context, SWAP, example_verdict())).plan.people is Need.TWO
 
 
 def test_a_sick_standby_is_cordoned_and_the_next_one_taken(tmp_path: Path) -> None:
     """The failed spare is of no use to anybody until somebody looked at it."""
-    ground = fake_ground(tmp_path)
-    with ground.world.change() as data:
+    context = fake_context(tmp_path)
+    with context.world.change() as data:
         data["sick"] = ["s1"]
-    _, code = start(ground)
-    data = ground.world.read()
+    _, code = start(context)
+    data = context.world.read()
     assert code is ExitCode.OK
     assert data["nodes"] == ["n1", "n2", "s2", "n4"]
     assert "failed admission" in data["cordons"]["s1"]["reason"]
@@ -185,10 +187,10 @@ def test_a_sick_standby_is_cordoned_and_the_next_one_taken(tmp_path: Path) -> No
 
 def test_without_a_whole_checkpoint_nothing_is_stopped(tmp_path: Path) -> None:
     """Stopping a job that cannot come back would make things worse, so all is taken back."""
-    ground = fake_ground(tmp_path, checkpoints=lambda: [(40, False)])
-    run_dir, code = start(ground)
+    context = fake_context(tmp_path, checkpoints=lambda: [(40, False)])
+    run_dir, code = start(context)
     assert code is ExitCode.ROLLED_BACK
-    assert effects(ground) == ["cordon n3", "uncordon n3"]
+    assert effects(context) == ["cordon n3", "uncordon n3"]
     assert "none of 1 checkpoints" in view(run_dir).record.failed_error
 
 
@@ -197,93 +199,95 @@ def test_the_newest_checkpoint_that_fails_its_checksum_is_passed_over(tmp_path: 
     looks = iter(
         [[(40, True), (38, True)], [(40, False)], [(38, True)]] * 2  # list, verify 40, verify 38
     )
-    ground = fake_ground(tmp_path, checkpoints=lambda: next(looks))
-    run_dir, code = start(ground)
+    context = fake_context(tmp_path, checkpoints=lambda: next(looks))
+    run_dir, code = start(context)
     assert code is ExitCode.OK
     assert view(run_dir).record.steps["choose"].out == {"path": "/ckpt/step-00000038", "step": 38}
 
 
 def test_training_that_does_not_advance_needs_a_human(tmp_path: Path) -> None:
     """No second swap by itself: exit 8, everything stays, and the note says why."""
-    ground = fake_ground(tmp_path)
-    run_dir, code = start(ground, steps=100_000, within="30s")
+    context = fake_context(tmp_path)
+    run_dir, code = start(context, steps=100_000, within="30s")
     assert code is ExitCode.NEEDS_HUMAN
     assert "no step" not in view(run_dir).record.failed_error
     assert "failed at prove" in (run_dir / "notes.txt").read_text()
-    assert set(ground.world.read()["cordons"]) == {"n3"}
+    assert set(context.world.read()["cordons"]) == {"n3"}
 
 
 def test_rolling_back_a_finished_run_stops_at_what_cannot_be_undone(tmp_path: Path) -> None:
     """After the job was restarted the swap stands; a person decides."""
-    ground = fake_ground(tmp_path)
-    run_dir, _ = start(ground)
-    before = ground.world.read()["nodes"]
+    context = fake_context(tmp_path)
+    run_dir, _ = start(context)
+    before = context.world.read()["nodes"]
     save_request(run_dir, replace(ONCALL, undo=True))
-    assert carry(ground, run_dir) is ExitCode.NEEDS_HUMAN
-    assert ground.world.read()["nodes"] == before
+    assert carry(context, run_dir) is ExitCode.NEEDS_HUMAN
+    assert context.world.read()["nodes"] == before
 
 
 def test_rolling_back_a_cordon_lifts_only_its_own(tmp_path: Path) -> None:
     """What dcops cordoned before stays cordoned."""
-    ground = fake_ground(tmp_path)
-    asyncio.run(ground.backend.cordon(["n1"], "brctl:ann", "noise", NOON))
+    context = fake_context(tmp_path)
+    asyncio.run(context.backend.cordon(["n1"], "brctl:ann", "noise", NOON))
     playbook = load_playbook(shipped_dir("playbooks") / "cordon.yaml")
-    ground.guards = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 3}, "g.yaml:1"),))
-    prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": "n1,n2"}))
-    run_dir = create_run(ground, prepared, ONCALL)
-    assert carry(ground, run_dir) is ExitCode.OK
+    context = replace(
+        context, guards=SiteGuards((GuardSpec("blast_radius", {"max_nodes": 3}, "g.yaml:1"),))
+    )
+    prepared = asyncio.run(prepare(context, playbook, None, {"nodes": "n1,n2"}))
+    run_dir = create_run(context, prepared, ONCALL)
+    assert carry(context, run_dir) is ExitCode.OK
     save_request(run_dir, replace(ONCALL, undo=True))
-    assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
-    assert set(ground.world.read()["cordons"]) == {"n1"}
+    assert carry(context, run_dir) is ExitCode.ROLLED_BACK
+    assert set(context.world.read()["cordons"]) == {"n1"}
 
 
 def test_running_the_same_playbook_again_changes_nothing(tmp_path: Path) -> None:
     """Cordoning what is cordoned is done already."""
-    ground = fake_ground(tmp_path)
+    context = fake_context(tmp_path)
     playbook = load_playbook(shipped_dir("playbooks") / "cordon.yaml")
     runs = []
     for _ in range(2):
-        prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": "n1"}))
-        runs.append(create_run(ground, prepared, ONCALL))
-        assert carry(ground, runs[-1]) is ExitCode.OK
+        prepared = asyncio.run(prepare(context, playbook, None, {"nodes": "n1"}))
+        runs.append(create_run(context, prepared, ONCALL))
+        assert carry(context, runs[-1]) is ExitCode.OK
     run_dir = runs[-1]
     assert not any(step.changed for step in view(run_dir).record.steps.values())
 
 
 def test_two_runs_cannot_hold_one_job(tmp_path: Path) -> None:
     """The second one is refused before it exists."""
-    ground = fake_ground(tmp_path)
-    Leases(ground.state_dir).acquire(["job:demo"], "R-0099", ground.now())
+    context = fake_context(tmp_path)
+    Leases(context.state_dir).acquire(["job:demo"], "R-0099", context.clock.now())
     with pytest.raises(GuardError, match="held by another run: job:demo by R-0099"):
-        start(ground)
+        start(context)
 
 
 def test_a_fenced_run_stops_at_once(tmp_path: Path) -> None:
     """A run whose lease went to another run writes no further step."""
-    ground = fake_ground(tmp_path)
-    leases = Leases(ground.state_dir)
+    context = fake_context(tmp_path)
+    leases = Leases(context.state_dir)
 
     def steal() -> list[tuple[int, bool]]:
         grants = leases._dir / "leases.json"
         grants.write_text(grants.read_text().replace('"token": 1', '"token": 0'))
         return [(38, True)]
 
-    ground.checkpoints = steal
-    run_dir, code = start(ground)
+    context.sweeps.checkpoints = steal
+    run_dir, code = start(context)
     assert code is ExitCode.NEEDS_HUMAN
-    assert "stop rank 0" not in effects(ground)
+    assert "stop rank 0" not in effects(context)
     last = [e for e in read_journal(run_dir).events if e.type is EventType.STEP_INTENT][-1]
     assert last.fields["step"] == "ckpt"
 
 
 def test_only_failures_of_the_named_class_are_retried(tmp_path: Path) -> None:
     """A checkpoint that is not there yet is no transport failure, so nobody waits for it."""
-    ground = fake_ground(tmp_path, checkpoints=lambda: [])
-    run_dir, _ = start(ground)
+    context = fake_context(tmp_path, checkpoints=lambda: [])
+    run_dir, _ = start(context)
     assert view(run_dir).record.steps["ckpt"].attempts == 1
-    with ground.world.change() as data:
+    with context.world.change() as data:
         data["dead"] = ["n1", "n2", "n3", "n4"]
-    run_dir, _ = start(ground)
+    run_dir, _ = start(context)
     assert view(run_dir).record.steps["ckpt"].attempts == 3
 
 
@@ -292,20 +296,20 @@ def test_a_condition_that_does_not_hold_skips_the_step(tmp_path: Path) -> None:
     text = SWAP.text.replace(
         b"  - id: stop\n", b"  - id: stop\n    skip_if: len(steps.reserve.out.nodes) == 1\n"
     )
-    ground = fake_ground(tmp_path)
-    run_dir, _ = start(ground, read_playbook(text, "swap.yaml"))
+    context = fake_context(tmp_path)
+    run_dir, _ = start(context, read_playbook(text, "swap.yaml"))
     assert view(run_dir).record.steps["stop"].state is StepState.SKIPPED
 
 
 def test_a_run_that_is_owned_cannot_be_carried_out_twice(tmp_path: Path) -> None:
     """The folder's lock decides, not good intentions."""
-    ground = fake_ground(tmp_path)
-    prepared = asyncio.run(prepare(ground, SWAP, example_verdict()))
-    run_dir = create_run(ground, prepared, ONCALL)
+    context = fake_context(tmp_path)
+    prepared = asyncio.run(prepare(context, SWAP, example_verdict()))
+    run_dir = create_run(context, prepared, ONCALL)
     from brctl.journal.store import owning
 
     with owning(run_dir), pytest.raises(LockedError):
-        carry(ground, run_dir)
+        carry(context, run_dir)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +328,7 @@ def test_an_input_that_does_not_fit_is_refused(
 ) -> None:
     """Usage errors come before any plan."""
     with pytest.raises(UsageError) as caught:
-        asyncio.run(prepare(fake_ground(tmp_path), SWAP, None, {**BY_HAND, **values}))
+        asyncio.run(prepare(fake_context(tmp_path), SWAP, None, {**BY_HAND, **values}))
     assert says in str(caught.value)
 
 
@@ -332,33 +336,33 @@ def test_an_approval_that_comes_too_late_frees_the_standby_and_keeps_the_cordon(
     tmp_path: Path,
 ) -> None:
     """`stop_safe`: the suspect stays out, the spare is free for others, and the run is over."""
-    ground = fake_ground(tmp_path)
-    run_dir, _ = start(ground, by_hand=True)
-    with ground.world.change() as data:
+    context = fake_context(tmp_path)
+    run_dir, _ = start(context, by_hand=True)
+    with context.world.change() as data:
         data["seconds"] += 901
-    answer(ground, run_dir, "oncall", yes=True, typed="swap 1")
+    answer(context, run_dir, "oncall", yes=True, typed="swap 1")
     for _ in range(2):
-        assert carry(ground, run_dir) is ExitCode.WAITING
+        assert carry(context, run_dir) is ExitCode.WAITING
         assert view(run_dir).record.result == "expired"
-    data = ground.world.read()
+    data = context.world.read()
     assert (set(data["cordons"]), data["reservations"]) == ({"n3"}, {})
 
 
 def test_a_run_that_a_guard_pauses_after_its_approval_does_not_expire(tmp_path: Path) -> None:
     """It asks nobody any more, so no silence of people can end it again and again."""
-    ground = fake_ground(tmp_path)
-    run_dir, _ = start(ground, by_hand=True)
+    context = fake_context(tmp_path)
+    run_dir, _ = start(context, by_hand=True)
     assert due_at(run_dir) == NOON + timedelta(minutes=15)
-    answer(ground, run_dir, "oncall", yes=True, typed="swap 1")
-    ground.guards = SiteGuards((GuardSpec("standby", {"at_least": 9}, "g:1"),))
-    assert carry(ground, run_dir) is ExitCode.WAITING
+    answer(context, run_dir, "oncall", yes=True, typed="swap 1")
+    context = replace(context, guards=SiteGuards((GuardSpec("standby", {"at_least": 9}, "g:1"),)))
+    assert carry(context, run_dir) is ExitCode.WAITING
     run = view(run_dir)
     assert run.record.paused
     assert run.record.why.startswith("paused by standby")
     assert due_at(run_dir) is None
     assert _next_of(run_dir) == ("brctl play resume R-0001", "brctl play rollback R-0001")
     with pytest.raises(UsageError, match="asks nobody: paused by standby"):
-        answer(ground, run_dir, "oncall", yes=True)
+        answer(context, run_dir, "oncall", yes=True)
 
 
 def _next_of(run_dir: Path) -> tuple[str, ...]:
@@ -368,21 +372,21 @@ def _next_of(run_dir: Path) -> tuple[str, ...]:
 
 def test_a_saved_plan_runs_only_in_the_world_it_was_made_for(tmp_path: Path) -> None:
     """Unchanged it is the same plan; a moved world, another text or old age refuses it."""
-    ground = fake_ground(tmp_path)
-    made = asyncio.run(prepare(ground, SWAP, example_verdict()))
+    context = fake_context(tmp_path)
+    made = asyncio.run(prepare(context, SWAP, example_verdict()))
     saved = plan_document(made.plan)
-    again = asyncio.run(prepare_saved(ground, SWAP, saved, example_verdict()))
+    again = asyncio.run(prepare_saved(context, SWAP, saved, example_verdict()))
     assert again.plan.digest == made.plan.digest
     changed = read_playbook(SWAP.text + b"# note\n", "swap.yaml")
     with pytest.raises(GuardError, match="changed since it was planned"):
-        asyncio.run(prepare_saved(ground, changed, saved, example_verdict()))
-    asyncio.run(ground.backend.cordon(["n3"], "dcops", "fan", NOON))
+        asyncio.run(prepare_saved(context, changed, saved, example_verdict()))
+    asyncio.run(context.backend.cordon(["n3"], "dcops", "fan", NOON))
     with pytest.raises(GuardError, match="the world moved"):
-        asyncio.run(prepare_saved(ground, SWAP, saved, example_verdict()))
-    with ground.world.change() as data:
+        asyncio.run(prepare_saved(context, SWAP, saved, example_verdict()))
+    with context.world.change() as data:
         data["seconds"] += 1801
     with pytest.raises(GuardError, match="the plan is 30m01 old"):
-        asyncio.run(prepare_saved(ground, SWAP, saved, example_verdict()))
+        asyncio.run(prepare_saved(context, SWAP, saved, example_verdict()))
 
 
 CHECKS = load_playbook(shipped_dir("playbooks") / "stop-time-checks.yaml")
@@ -390,32 +394,32 @@ CHECKS = load_playbook(shipped_dir("playbooks") / "stop-time-checks.yaml")
 
 def test_stop_time_checks_replace_what_fails_and_only_that(tmp_path: Path) -> None:
     """The node that fails under load goes, the others keep their ranks."""
-    ground = fake_ground(tmp_path)
-    with ground.world.change() as data:
+    context = fake_context(tmp_path)
+    with context.world.change() as data:
         data |= {"sick": ["n2"], "dead": []}
-    _, code = start(ground, CHECKS, RunRequest("cron", typed="stop"))
+    _, code = start(context, CHECKS, RunRequest("cron", typed="stop"))
     assert code is ExitCode.OK
-    assert ground.world.read()["nodes"] == ["n1", "s1", "n3", "n4"]
+    assert context.world.read()["nodes"] == ["n1", "s1", "n3", "n4"]
 
 
 def test_stop_time_checks_that_find_nothing_restart_in_place(tmp_path: Path) -> None:
     """All clean: the fault was transient as far as anybody can tell."""
-    ground = fake_ground(tmp_path)
-    with ground.world.change() as data:
+    context = fake_context(tmp_path)
+    with context.world.change() as data:
         data["dead"] = []
-    run_dir, code = start(ground, CHECKS, RunRequest("cron", typed="stop"))
+    run_dir, code = start(context, CHECKS, RunRequest("cron", typed="stop"))
     assert code is ExitCode.OK
     assert view(run_dir).record.in_state(StepState.SKIPPED) == ("cordon", "reserve", "swap")
 
 
 def test_nodes_found_during_the_run_count_against_the_limit_too(tmp_path: Path) -> None:
     """Half the fleet failing is a reason to stop and think, not to take half the fleet."""
-    ground = fake_ground(tmp_path)
-    with ground.world.change() as data:
+    context = fake_context(tmp_path)
+    with context.world.change() as data:
         data |= {"sick": ["n1", "n2"], "dead": []}
-    run_dir, code = start(ground, CHECKS, RunRequest("cron", typed="stop"))
+    run_dir, code = start(context, CHECKS, RunRequest("cron", typed="stop"))
     assert code is ExitCode.WAITING
-    assert ground.world.read()["cordons"] == {}
+    assert context.world.read()["cordons"] == {}
     end = read_journal(run_dir).events[-1]
     assert "0 nodes taken in 6h00 + 2 now = 2 > 1" in str(end.fields["why"])
 
@@ -424,15 +428,15 @@ def test_a_step_whose_verification_says_no_has_failed_and_is_undone(tmp_path: Pa
     """The node was put back, but the look after it finds it sick: it goes out again."""
     text = (shipped_dir("playbooks") / "uncordon.yaml").read_bytes()
     text += b"    verify: {uses: check.run, with: {nodes: $(inputs.nodes)}}\n"
-    ground = fake_ground(tmp_path)
-    asyncio.run(ground.backend.cordon(["n1", "n2"], "brctl:ann", "test", NOON))
-    with ground.world.change() as data:
+    context = fake_context(tmp_path)
+    asyncio.run(context.backend.cordon(["n1", "n2"], "brctl:ann", "test", NOON))
+    with context.world.change() as data:
         data["sick"] = ["n2"]
     playbook = read_playbook(text, "uncordon.yaml")
     for node, code in (("n1", ExitCode.OK), ("n2", ExitCode.ROLLED_BACK)):
-        prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": node}))
-        assert carry(ground, create_run(ground, prepared, ONCALL)) is code
-    assert set(ground.world.read()["cordons"]) == {"n2"}
+        prepared = asyncio.run(prepare(context, playbook, None, {"nodes": node}))
+        assert carry(context, create_run(context, prepared, ONCALL)) is code
+    assert set(context.world.read()["cordons"]) == {"n2"}
 
 
 @pytest.mark.parametrize(
@@ -451,7 +455,7 @@ def test_a_guard_whose_values_make_no_sense_refuses_and_names_its_line(
         b"  - verdict: {max_age: 30m, still_true: true}", b"  - " + line.encode()
     )
     with pytest.raises(GuardError, match=says) as caught:
-        start(fake_ground(tmp_path), read_playbook(text, "swap.yaml"))
+        start(fake_context(tmp_path), read_playbook(text, "swap.yaml"))
     number = text[: text.index(line.encode())].count(b"\n") + 1
     assert f"swap.yaml:{number}" in str(caught.value)
     assert "mend this line" in str(caught.value.hint)

@@ -20,7 +20,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json
 from brctl.playbook.steps import StepState
-from tests.fakes.ground import NOON, FakeGround, fake_ground
+from tests.fakes.run_context import NOON, FakeContext, fake_context
 from tests.fakes.run_here import carry
 
 HEAD = """\
@@ -42,15 +42,15 @@ SITE = """\
 """
 
 
-def new_run(ground: FakeGround, steps: str, **values: Json) -> Path:
+def new_run(context: FakeContext, steps: str, **values: Json) -> Path:
     playbook = read_playbook((HEAD + steps).encode(), "script.yaml")
-    prepared = asyncio.run(prepare(ground, playbook, None, values))
-    return create_run(ground, prepared, RunRequest("ann", yes=True))
+    prepared = asyncio.run(prepare(context, playbook, None, values))
+    return create_run(context, prepared, RunRequest("ann", yes=True))
 
 
-def start(ground: FakeGround, steps: str, **values: Json) -> tuple[Path, ExitCode]:
-    run_dir = new_run(ground, steps, **values)
-    return run_dir, carry(ground, run_dir)
+def start(context: FakeContext, steps: str, **values: Json) -> tuple[Path, ExitCode]:
+    run_dir = new_run(context, steps, **values)
+    return run_dir, carry(context, run_dir)
 
 
 def output(run_dir: Path, name: str = "site") -> str:
@@ -62,7 +62,7 @@ def output(run_dir: Path, name: str = "site") -> str:
 )
 def test_a_value_is_data_whatever_it_says(word: str, tmp_path: Path) -> None:
     """It arrives as one environment variable, byte for byte, and nothing of it is run."""
-    run_dir, code = start(fake_ground(tmp_path), SITE, word=word)
+    run_dir, code = start(fake_context(tmp_path), SITE, word=word)
     assert code is ExitCode.OK
     assert output(run_dir) == f"word={word} run=R-0001\n"
     assert view(run_dir).record.steps["site"].out == {"exit_status": 0}
@@ -74,7 +74,7 @@ def test_secrets_of_our_own_environment_stay_here(
 ) -> None:
     """A script sees PATH, HOME and what its playbook names."""
     monkeypatch.setenv("WANDB_API_KEY", "s3cret")
-    run_dir, _ = start(fake_ground(tmp_path), "  - {id: site, run: env, safety: read}\n")
+    run_dir, _ = start(fake_context(tmp_path), "  - {id: site, run: env, safety: read}\n")
     names = {line.partition("=")[0] for line in output(run_dir).splitlines()}
     assert {"PATH", "BRCTL_RUN", "BRCTL_STEP"} <= names
     assert "WANDB_API_KEY" not in names
@@ -93,7 +93,7 @@ def test_the_exit_status_decides(run: str, expect: str, code: ExitCode, tmp_path
     steps = (
         f"  - {{id: site, run: 'echo because; {run}', safety: read, expect: {{exit: {expect}}}}}\n"
     )
-    run_dir, ended = start(fake_ground(tmp_path), steps)
+    run_dir, ended = start(fake_context(tmp_path), steps)
     assert ended is code
     if code is ExitCode.ROLLED_BACK:
         assert "because (stdout/site.log)" in view(run_dir).record.failed_error
@@ -103,7 +103,7 @@ def test_output_is_bounded_and_a_flood_does_not_stop_the_script(tmp_path: Path) 
     """Three times the limit is written, the limit is kept."""
     flood = f"head -c {3 * OUTPUT_LIMIT_BYTES} /dev/zero | tr '\\0' x"
     steps = f"  - id: site\n    run: {flood}\n    safety: read\n"
-    run_dir, code = start(fake_ground(tmp_path), steps)
+    run_dir, code = start(fake_context(tmp_path), steps)
     assert code is ExitCode.OK
     assert len(output(run_dir)) == OUTPUT_LIMIT_BYTES
 
@@ -114,7 +114,7 @@ def test_a_script_out_of_time_is_killed_with_its_children(tmp_path: Path) -> Non
         "  - {id: site, safety: read, timeout: 1s,"
         f" run: 'sleep 61.25 & echo $! >{tmp_path}/pid; wait'}}\n"
     )
-    run_dir, code = start(fake_ground(tmp_path), steps)
+    run_dir, code = start(fake_context(tmp_path), steps)
     assert code is ExitCode.ROLLED_BACK
     assert "not done within 1 s" in view(run_dir).record.failed_error
     child = int((tmp_path / "pid").read_text())
@@ -138,16 +138,16 @@ ON_NODES = """\
 
 def test_a_script_runs_on_nodes_and_every_one_counts(tmp_path: Path) -> None:
     """Output of each under its name; a node that gives no status is no success."""
-    ground = fake_ground(tmp_path)
-    run_dir, code = start(ground, ON_NODES, nodes="n1,n2")
+    context = fake_context(tmp_path)
+    run_dir, code = start(context, ON_NODES, nodes="n1,n2")
     assert code is ExitCode.OK
     assert output(run_dir) == "".join(
         f"--- {node}: answered, exit status 0\non n[1-2]\n" for node in ("n1", "n2")
     )
-    run_dir, code = start(ground, ON_NODES, nodes="n[1-3]")
+    run_dir, code = start(context, ON_NODES, nodes="n[1-3]")
     assert code is ExitCode.ROLLED_BACK
     assert "no exit status from n3: no answer" in view(run_dir).record.failed_error
-    run_dir, code = start(ground, ON_NODES, word="other")
+    run_dir, code = start(context, ON_NODES, word="other")
     assert "exit status 1 on n1" in view(run_dir).record.failed_error
 
 
@@ -170,18 +170,18 @@ COUNT = """\
 
 def test_a_script_in_doubt_is_not_run_again_without_asking(tmp_path: Path) -> None:
     """It leaves no mark, so a person decides; reading scripts just run again."""
-    ground, file = fake_ground(tmp_path), tmp_path / "count"
-    run_dir, code = start(ground, COUNT.format(file=file))
+    context, file = fake_context(tmp_path), tmp_path / "count"
+    run_dir, code = start(context, COUNT.format(file=file))
     assert code is ExitCode.OK
     cut_off(run_dir, 1)
-    assert carry(ground, run_dir) is ExitCode.WAITING
+    assert carry(context, run_dir) is ExitCode.WAITING
     assert file.read_text() == "once\n"
-    answer(ground, run_dir, "ann", yes=True, typed="run site again")
-    assert carry(ground, run_dir) is ExitCode.OK
+    answer(context, run_dir, "ann", yes=True, typed="run site again")
+    assert carry(context, run_dir) is ExitCode.OK
     assert file.read_text() == "once\nonce\n"
-    run_dir, _ = start(ground, SITE)
+    run_dir, _ = start(context, SITE)
     cut_off(run_dir, 1)
-    assert carry(ground, run_dir) is ExitCode.OK
+    assert carry(context, run_dir) is ExitCode.OK
 
 
 KEYED = (
@@ -192,36 +192,36 @@ KEYED = (
 
 def test_a_second_run_with_the_same_key_finds_the_first_result(tmp_path: Path) -> None:
     """It does not act again and changes nothing; another key acts."""
-    ground, file = fake_ground(tmp_path), tmp_path / "count"
-    first, _ = start(ground, KEYED.format(file=file))
-    second, code = start(ground, KEYED.format(file=file))
+    context, file = fake_context(tmp_path), tmp_path / "count"
+    first, _ = start(context, KEYED.format(file=file))
+    second, code = start(context, KEYED.format(file=file))
     assert code is ExitCode.OK
     assert file.read_text() == "once\n"
     step = view(second).record.steps["site"]
     assert (step.changed, step.out) == (False, view(first).record.steps["site"].out)
     assert step.say.endswith("(already, by R-0001)")
-    start(ground, KEYED.format(file=file), word="other")
+    start(context, KEYED.format(file=file), word="other")
     assert file.read_text() == "once\nonce\n"
 
 
 def test_a_key_whose_act_was_undone_or_failed_is_free_again(tmp_path: Path) -> None:
     """The next run acts."""
-    ground, file = fake_ground(tmp_path), tmp_path / "count"
-    run_dir, _ = start(ground, KEYED.format(file=file))
+    context, file = fake_context(tmp_path), tmp_path / "count"
+    run_dir, _ = start(context, KEYED.format(file=file))
     save_request(run_dir, RunRequest("ann", undo=True))
-    assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
+    assert carry(context, run_dir) is ExitCode.ROLLED_BACK
     failing = KEYED.format(file=file).replace('"$FILE"', '"$FILE"; exit 1')
-    assert start(ground, failing)[1] is not ExitCode.OK
-    assert start(ground, KEYED.format(file=file))[1] is ExitCode.OK
+    assert start(context, failing)[1] is not ExitCode.OK
+    assert start(context, KEYED.format(file=file))[1] is ExitCode.OK
     assert file.read_text() == "once\n" * 3
 
 
 def test_a_run_that_died_with_the_result_under_its_key_needs_no_person(tmp_path: Path) -> None:
     """The key tells what the journal does not."""
-    ground, file = fake_ground(tmp_path), tmp_path / "count"
-    run_dir, _ = start(ground, KEYED.format(file=file))
+    context, file = fake_context(tmp_path), tmp_path / "count"
+    run_dir, _ = start(context, KEYED.format(file=file))
     cut_off(run_dir, 1)
-    assert carry(ground, run_dir) is ExitCode.OK
+    assert carry(context, run_dir) is ExitCode.OK
     assert file.read_text() == "once\n"
     assert view(run_dir).record.steps["site"].state is StepState.DONE
     settled = [e for e in read_journal(run_dir).events if e.type is EventType.STEP_SETTLED]

@@ -1,6 +1,6 @@
 """A step that did nothing needs no rollback, and a rollback that stopped can be turned forward.
 
-The cluster is a fake one in a file, see `tests.fakes.ground`.
+The cluster is a fake one in a file, see `tests.fakes.run_context`.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.playbook.steps import StepState
 from brctl.view.runs.run import resume_lines
 from tests.engine.runs.test_remediate import ONCALL, effects, start
-from tests.fakes.ground import NOON, FakeGround, fake_ground
+from tests.fakes.run_context import NOON, FakeContext, fake_context
 from tests.fakes.run_here import carry
 
 SHIPPED_RESET = load_playbook(shipped_dir("playbooks") / "reset-gpu.yaml")
@@ -32,8 +32,8 @@ RESET = read_playbook(SHIPPED_RESET.text.replace(ESCALATES, b"", 1), "reset.yaml
 AGREED = RunRequest("ann", typed="reset 1")
 
 
-def change(ground: FakeGround, **fields: object) -> None:
-    with ground.world.change() as data:
+def change(context: FakeContext, **fields: object) -> None:
+    with context.world.change() as data:
         data |= fields
 
 
@@ -41,112 +41,112 @@ def why(run_dir: Path) -> str:
     return str(read_journal(run_dir).events[-1].fields["why"])
 
 
-def stopped_rollback(folder: Path) -> tuple[FakeGround, Path]:
+def stopped_rollback(folder: Path) -> tuple[FakeContext, Path]:
     """No checkpoint can be read after the swap: it goes back, and the stopped job stays stopped."""
-    ground = fake_ground(folder)
+    context = fake_context(folder)
     whole = [(38, True)]
-    ground.checkpoints = lambda: [] if "replace" in str(effects(ground)) else whole
-    run_dir, code = start(ground)
+    context.sweeps.checkpoints = lambda: [] if "replace" in str(effects(context)) else whole
+    run_dir, code = start(context)
     assert code is ExitCode.NEEDS_HUMAN
     assert why(run_dir) == "stop cannot be undone: none of 0 checkpoints in /ckpt is whole"
     assert view(run_dir).record.in_state(StepState.UNDONE) == ("swap", "code")
-    ground.checkpoints = lambda: whole
-    return ground, run_dir
+    context.sweeps.checkpoints = lambda: whole
+    return context, run_dir
 
 
 def test_past_a_stopped_job_a_resume_goes_forward_and_says_so(tmp_path: Path) -> None:
     """What the rollback took back is done again, nothing before it is, and the job runs."""
-    ground, run_dir = stopped_rollback(tmp_path)
-    assert ground.world.read()["reservations"]["s1"]["owner"] == "brctl:R-0001"
+    context, run_dir = stopped_rollback(tmp_path)
+    assert context.world.read()["reservations"]["s1"]["owner"] == "brctl:R-0001"
     run = view(run_dir)
     way = way_of(run)
     lines = "\n".join(resume_lines(three_lists(run, forward=way.forward), way.why))
     assert "to do     swap code choose restart prove" in lines
     assert "goes forward again: stop cannot be undone, so the rollback ends there" in lines
     save_request(run_dir, replace(ONCALL, forward=way.forward))
-    assert carry(ground, run_dir) is ExitCode.OK
-    assert ground.world.read()["nodes"] == ["n1", "n2", "s1", "n4"]
-    assert effects(ground).count("cordon n3") == effects(ground).count("stop rank 0") == 1
+    assert carry(context, run_dir) is ExitCode.OK
+    assert context.world.read()["nodes"] == ["n1", "n2", "s1", "n4"]
+    assert effects(context).count("cordon n3") == effects(context).count("stop rank 0") == 1
 
 
 def test_a_forward_run_that_fails_again_rolls_back_again_and_can_be_turned_again(
     tmp_path: Path,
 ) -> None:
     """Nothing remembers the turn but the journal: a request left behind does not turn it twice."""
-    ground, run_dir = stopped_rollback(tmp_path)
-    ground.checkpoints = lambda: []
+    context, run_dir = stopped_rollback(tmp_path)
+    context.sweeps.checkpoints = lambda: []
     save_request(run_dir, replace(ONCALL, forward=True))
-    assert carry(ground, run_dir) is ExitCode.NEEDS_HUMAN
+    assert carry(context, run_dir) is ExitCode.NEEDS_HUMAN
     assert view(run_dir).record.in_state(StepState.UNDONE) == ("swap", "code")
-    ground.checkpoints = lambda: [(38, True)]
-    assert carry(ground, run_dir) is ExitCode.OK
+    context.sweeps.checkpoints = lambda: [(38, True)]
+    assert carry(context, run_dir) is ExitCode.OK
 
 
 def test_a_standby_that_somebody_else_took_meanwhile_is_not_swapped_in(tmp_path: Path) -> None:
     """The refusal names who has it, and the job keeps its nodes."""
-    ground, run_dir = stopped_rollback(tmp_path)
-    asyncio.run(ground.backend.release(["s1"], "brctl:R-0001"))
-    asyncio.run(ground.backend.reserve("s1", "brctl:R-0009", NOON))
+    context, run_dir = stopped_rollback(tmp_path)
+    asyncio.run(context.backend.release(["s1"], "brctl:R-0001"))
+    asyncio.run(context.backend.reserve("s1", "brctl:R-0009", NOON))
     save_request(run_dir, replace(ONCALL, forward=True))
-    assert carry(ground, run_dir) is ExitCode.NEEDS_HUMAN
+    assert carry(context, run_dir) is ExitCode.NEEDS_HUMAN
     assert view(run_dir).record.failed_error == "s1 is reserved by brctl:R-0009; nothing was done"
-    assert ground.world.read()["nodes"] == ["n1", "n2", "n3", "n4"]
+    assert context.world.read()["nodes"] == ["n1", "n2", "n3", "n4"]
 
 
 def test_a_person_may_finish_the_rollback_instead(tmp_path: Path) -> None:
     """`play rollback` undoes what it can and says again what it cannot."""
-    ground, run_dir = stopped_rollback(tmp_path)
+    context, run_dir = stopped_rollback(tmp_path)
     assert not way_of(view(run_dir), undo=True).forward
     save_request(run_dir, replace(ONCALL, undo=True))
-    assert carry(ground, run_dir) is ExitCode.NEEDS_HUMAN
+    assert carry(context, run_dir) is ExitCode.NEEDS_HUMAN
     assert "stop cannot be undone" in why(run_dir)
-    assert not [line for line in effects(ground) if line.startswith("start")]
+    assert not [line for line in effects(context) if line.startswith("start")]
 
 
-def failed_undo(folder: Path) -> tuple[FakeGround, Path]:
+def failed_undo(folder: Path) -> tuple[FakeContext, Path]:
     """Both standbys are sick, and the scheduler is away when the cordon is taken back."""
-    ground = fake_ground(folder)
-    change(ground, sick=["s1", "s2"])
-    uncordon = ground.backend.uncordon
+    context = fake_context(folder)
+    change(context, sick=["s1", "s2"])
+    uncordon = context.backend.uncordon
 
     async def away(nodes: object, *more: object) -> None:
         from brctl.model.errors import UnavailableError
 
         raise UnavailableError("the scheduler does not answer")
 
-    ground.backend.uncordon = away  # type: ignore[method-assign]  # one call fails
-    run_dir, code = start(ground)
+    context.backend.uncordon = away  # type: ignore[method-assign]  # one call fails
+    run_dir, code = start(context)
     assert code is ExitCode.NEEDS_HUMAN
-    ground.backend.uncordon = uncordon  # type: ignore[method-assign]  # as it was
-    change(ground, sick=[])
-    return ground, run_dir
+    context.backend.uncordon = uncordon  # type: ignore[method-assign]  # as it was
+    change(context, sick=[])
+    return context, run_dir
 
 
 def test_an_undo_that_failed_is_tried_again_by_default(tmp_path: Path) -> None:
     """Nothing stands in the way of the rollback, so a resume finishes it."""
-    ground, run_dir = failed_undo(tmp_path)
+    context, run_dir = failed_undo(tmp_path)
     way = way_of(view(run_dir))
     assert (way.forward, way.why) == (False, "tries the rollback again: an undo failed")
     save_request(run_dir, replace(ONCALL, forward=way.forward))
-    assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
-    assert "n3" not in ground.world.read()["cordons"]
+    assert carry(context, run_dir) is ExitCode.ROLLED_BACK
+    assert "n3" not in context.world.read()["cordons"]
 
 
 def test_a_person_may_send_it_forward_instead(tmp_path: Path) -> None:
     """The network is back and the standbys are well: `--forward` does the repair after all."""
-    ground, run_dir = failed_undo(tmp_path)
+    context, run_dir = failed_undo(tmp_path)
     way = way_of(view(run_dir), forward=True)
     assert way.forward
     # A person repaired the standbys that the run had found sick.
-    change(ground, cordons={"n3": ground.world.read()["cordons"]["n3"]})
+    change(context, cordons={"n3": context.world.read()["cordons"]["n3"]})
     save_request(run_dir, replace(ONCALL, forward=True))
-    assert carry(ground, run_dir) is ExitCode.OK, why(run_dir)
-    assert ground.world.read()["nodes"] == ["n1", "n2", "s1", "n4"]
+    assert carry(context, run_dir) is ExitCode.OK, why(run_dir)
+    assert context.world.read()["nodes"] == ["n1", "n2", "s1", "n4"]
 
 
 def test_forward_is_refused_where_no_rollback_stopped(tmp_path: Path) -> None:
     """A run that is through, or that waits, has nothing to turn."""
-    run_dir, _ = start(fake_ground(tmp_path))
+    run_dir, _ = start(fake_context(tmp_path))
     with pytest.raises(UsageError, match="R-0001 is ok"):
         way_of(view(run_dir), forward=True)
 
@@ -162,43 +162,43 @@ def test_a_reset_that_is_refused_before_it_acts_is_rolled_back(
     world: dict[str, object], says: str, tmp_path: Path
 ) -> None:
     """Nothing happened to a GPU: the cordon goes, exit is 7, and the sentence says it."""
-    ground = fake_ground(tmp_path)
-    change(ground, dead=[], **world)
-    run_dir, code = start_reset(ground)
+    context = fake_context(tmp_path)
+    change(context, dead=[], **world)
+    run_dir, code = start_reset(context)
     assert code is ExitCode.ROLLED_BACK
     assert says in why(run_dir)
     assert view(run_dir).record.steps["reset"].error.endswith("nothing was done")
-    assert ground.world.read()["cordons"] == {}
+    assert context.world.read()["cordons"] == {}
 
 
 def test_a_reset_that_failed_while_it_acted_still_needs_a_human(tmp_path: Path) -> None:
     """The driver may have done half of it, so nothing is claimed and the cordon stays."""
-    ground = fake_ground(tmp_path)
-    change(ground, dead=[], unresettable=["s1"])
-    run_dir, code = start_reset(ground)
+    context = fake_context(tmp_path)
+    change(context, dead=[], unresettable=["s1"])
+    run_dir, code = start_reset(context)
     assert code is ExitCode.NEEDS_HUMAN
     assert "nothing was done" not in why(run_dir)
-    assert set(ground.world.read()["cordons"]) == {"s1"}
+    assert set(context.world.read()["cordons"]) == {"s1"}
 
 
-def start_reset(ground: FakeGround, playbook: object = RESET) -> tuple[Path, ExitCode]:
+def start_reset(context: FakeContext, playbook: object = RESET) -> tuple[Path, ExitCode]:
     from brctl.engine.runs.plan import prepare
     from brctl.engine.runs.remediate import create_run
 
-    prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": "s1"}))  # type: ignore[arg-type]  # a playbook
-    run_dir = create_run(ground, prepared, AGREED)
-    return run_dir, carry(ground, run_dir)
+    prepared = asyncio.run(prepare(context, playbook, None, {"nodes": "s1"}))  # type: ignore[arg-type]  # a playbook
+    run_dir = create_run(context, prepared, AGREED)
+    return run_dir, carry(context, run_dir)
 
 
 def test_on_failure_of_a_clean_refusal_is_as_declared(tmp_path: Path) -> None:
     """As shipped it escalates: the nodes stay out of service, whatever was or was not done."""
     assert ESCALATES in SHIPPED_RESET.text
-    ground = fake_ground(tmp_path)
-    change(ground, dead=[], held={"s1": 4711})
-    run_dir, code = start_reset(ground, SHIPPED_RESET)
+    context = fake_context(tmp_path)
+    change(context, dead=[], held={"s1": 4711})
+    run_dir, code = start_reset(context, SHIPPED_RESET)
     assert code is ExitCode.NEEDS_HUMAN
     assert "nothing was done" in why(run_dir)
-    assert set(ground.world.read()["cordons"]) == {"s1"}
+    assert set(context.world.read()["cordons"]) == {"s1"}
 
 
 def test_a_verification_that_cannot_be_written_out_fails_its_step(tmp_path: Path) -> None:
@@ -207,14 +207,14 @@ def test_a_verification_that_cannot_be_written_out_fails_its_step(tmp_path: Path
     text += (
         b"    verify: {uses: check.run, with: {nodes: $(inputs.nodes), level: $(1 < job.name)}}\n"
     )
-    ground = fake_ground(tmp_path)
+    context = fake_context(tmp_path)
     from brctl.engine.runs.plan import prepare
     from brctl.engine.runs.remediate import create_run
 
     playbook = read_playbook(text, "cordon.yaml")
-    prepared = asyncio.run(prepare(ground, playbook, None, {"nodes": "n1"}))
-    run_dir = create_run(ground, prepared, ONCALL)
-    assert carry(ground, run_dir) is ExitCode.ROLLED_BACK
+    prepared = asyncio.run(prepare(context, playbook, None, {"nodes": "n1"}))
+    run_dir = create_run(context, prepared, ONCALL)
+    assert carry(context, run_dir) is ExitCode.ROLLED_BACK
     line = text.count(b"\n")
     assert f"playbook.yaml:{line}: `verify` of step cordon" in why(run_dir)
-    assert ground.world.read()["cordons"] == {}
+    assert context.world.read()["cordons"] == {}

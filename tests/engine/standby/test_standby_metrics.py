@@ -10,7 +10,7 @@ from brctl.engine.standby.pool import Pool, Standby, save_pool
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.units import rfc3339
 from tests.cli.test_run import call
-from tests.fakes.ground import NOON
+from tests.fakes.run_context import NOON
 
 AT = rfc3339(NOON - timedelta(minutes=10))
 WARM = Standby("s1", AT, 20.0, AT, "ok")

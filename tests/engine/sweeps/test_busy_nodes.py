@@ -9,7 +9,7 @@ from brctl.engine.controller.wiring import World
 from brctl.engine.sweeps.busy_nodes import nodes_of_jobs, refuse_busy
 from brctl.model.errors import GuardError
 from brctl.model.inventory import Inventory, Node
-from tests.fakes.ground import example_job
+from tests.fakes.run_context import example_job
 
 GROUPS = {
     "part:train": ("n1", "n5"),

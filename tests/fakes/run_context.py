@@ -1,13 +1,13 @@
-"""A small cluster in one file: what the engine does to it survives the engine's death."""
+"""A small cluster in one file, as a run sees it: what the engine does outlives the engine."""
 
 import asyncio
 from asyncio.subprocess import PIPE
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import Any
 
+from brctl.actions.context import RunContext
 from brctl.backends.contract import (
     Cordon,
     JobRunState,
@@ -19,6 +19,7 @@ from brctl.backends.contract import (
     unlabelled,
 )
 from brctl.engine.controller.selection import moment_for
+from brctl.engine.runs.context import UnbornRun
 from brctl.inventory.select import select
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.config import SshSettings
@@ -240,34 +241,13 @@ class FakeCluster:
 
 
 @dataclass
-class FakeGround:
-    """The cluster of a WorldFile behind the engine's door; see `Ground`."""
+class FakeClock:
+    """Time passes when somebody pauses, and training with it; see `Clock`."""
 
-    state_dir: Path
     world: WorldFile
-    inventory: Inventory
-    guards: SiteGuards = field(default_factory=SiteGuards)
-    known_verdict: Verdict | None = None
-    calendars: dict[str, Calendar] = field(default_factory=dict)
-    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    code: JobCode | None = None
-    context: str = "fake"
-    ssh: SshSettings = field(default_factory=lambda: SshSettings(transport="local"))
-    notify: NotifySettings = field(default_factory=NotifySettings)
-    checkpoints: Callable[[], list[tuple[int, bool]]] = lambda: [(40, False), (38, True)]
-
-    def __post_init__(self) -> None:
-        self.backend = FileBackend(self.world)
-        self.notifier = Notifier(self.notify, self.state_dir, self.now)
 
     def now(self) -> datetime:
         return NOON + timedelta(seconds=self.world.read()["seconds"])
-
-    def standbys(self, job: str = "") -> tuple[str, ...]:
-        return (*self.inventory.names(NodeRole.STANDBY), *self.world.read().get("pool", []))
-
-    def warmed_at(self) -> Mapping[str, datetime]:
-        return {}
 
     async def pause(self, seconds: float) -> None:
         with self.world.change() as data:
@@ -275,39 +255,74 @@ class FakeGround:
             if len(data["ranks"]) == len(ACTIVE):
                 data["step"] += 1
 
-    async def job(self, name: str) -> Job:
+
+@dataclass
+class FakeNodes:
+    """Every node is this machine; a dead one does not answer; see `NodeAccess`."""
+
+    world: WorldFile
+    cluster: FakeCluster
+
+    async def command(self, node: str, command: Command) -> Answer:
+        if node in self.world.read()["dead"]:
+            return Answer(node, Outcome.UNREACHABLE, None, b"", b"", 0.0, "no answer")
+        process = await asyncio.create_subprocess_exec(*command.argv, stdin=PIPE, stdout=PIPE)
+        stdout, _ = await process.communicate(command.stdin)
+        return Answer(node, Outcome.ANSWERED, process.returncode, stdout, b"", 0.0)
+
+    async def run_program(
+        self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
+    ) -> Answer:
+        return node_programs.run_program(self.world, node, argv, root=root)
+
+    async def select(self, text: str) -> tuple[str, ...]:
+        """Everybody who is not in the job is known to be good."""
+        inventory = replace(self.cluster.inventory, groups={"golden": STANDBYS})
+        return select(inventory, text, moment=await moment_for(self.cluster, text))
+
+
+@dataclass
+class FakeJobs:
+    """The job of the WorldFile; see `Jobs`."""
+
+    world: WorldFile
+    state_dir: Path
+    code: JobCode | None = None
+
+    async def get(self, name: str) -> Job:
         has_code = self.world.read().get("has_code", False)
         code = example_code() if has_code else self.code
-        job = await self.backend.place(replace(example_job(), code=code))
+        job = await FileBackend(self.world).place(replace(example_job(), code=code))
         return with_code(job, self.code_ledger(job.name))
+
+    async def all(self) -> Sequence[Job]:
+        return [await self.get("demo")]
 
     def code_ledger(self, job: str) -> CodeLedger:
         return CodeLedger(ledger_dir(self.state_dir, "fake", job))
 
-    async def jobs(self) -> Sequence[Job]:
-        return [await self.job("demo")]
-
-    def replay_groups(self, job: Job) -> Sequence[Sequence[str]]:
-        return [job.nodes[:2], job.nodes[2:]]
-
-    async def replay(self, job: Job, deadline_s: float) -> Bisection:
-        return await self.bisect(job.nodes, 0, 1, deadline_s)
-
-    async def bisect(
-        self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
-    ) -> Bisection:
-        """Sick and dead nodes fail every collective."""
+    async def progress(self, job: Job) -> JobStatus:
         data = self.world.read()
-        bad = tuple(node for node in nodes if node in data["sick"] or node in data["dead"])
-        kind = FaultKind.NODE if bad else FaultKind.NONE
-        finding = Finding(kind, bad, 0.99)
-        conclusion = Conclusion(
-            (finding,), Exclusion(0.2, 0.99, 8), 2, 2 * len(nodes), complete=True
+        ranks = tuple(
+            RankView(int(r), job.nodes[int(r)], alive=True, step=data["step"])
+            for r in data["ranks"]
         )
-        return Bisection(
-            "B-1", self.now(), 1.0, tuple(nodes), "all_reduce", size_bytes, reps, budget_s, 0,
-            "fake", (), conclusion, "settled", unexplained=False,
-        )  # fmt: skip
+        return JobStatus(job, ranks, data["step"] if ranks else None, None, None, ())
+
+    async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
+        dead = [job.nodes.index(node) for node in self.world.read()["dead"] if node in job.nodes]
+        return node_programs.dump_stacks(folder, range(job.world_size), dead)
+
+
+Checkpoints = Callable[[], list[tuple[int, bool]]]
+
+
+@dataclass
+class FakeSweeps:
+    """Sick and dead nodes as the WorldFile has them; see `Sweeps`."""
+
+    world: WorldFile
+    checkpoints: Checkpoints
 
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         return [self._health(node) for node in nodes]
@@ -334,54 +349,79 @@ class FakeGround:
     ) -> NodeReport:
         if node in self.world.read()["dead"]:
             return NodeReport(node, Outcome.UNREACHABLE, detail="no answer")
-        rows = []
+        rows = tuple(self._rows(node, check, job))
+        return NodeReport(node, Outcome.ANSWERED, (CheckResult(check, ProbeStatus.MEASURED, rows),))
+
+    def _rows(self, node: str, check: str, job: Job | None) -> Iterator[Measurement]:
         if check == "job.code" and job is not None and job.code is not None:
             edited = node in self.world.read().get("edited", [])
             digest = f"edited-{node}" if edited else f"digest-of-{job.code.version}"
-            row = Measurement("job.code.digest", f"code:{job.code.version}", digest)
-            return NodeReport(
-                node, Outcome.ANSWERED, (CheckResult(check, ProbeStatus.MEASURED, (row,)),)
-            )
-        if check.startswith("gpu."):
-            gpus = tuple(node_programs.gpu_rows(self.world.read(), node, check))
-            return NodeReport(
-                node, Outcome.ANSWERED, (CheckResult(check, ProbeStatus.MEASURED, gpus),)
-            )
-        for step, whole in self.checkpoints():
-            subject = f"ckpt:step-{step:08d}"
-            rows.append(Measurement("job.checkpoint.step", subject, step))
-            rows.append(Measurement("job.checkpoint.complete", subject, whole))
-        result = CheckResult(check, ProbeStatus.MEASURED, tuple(rows))
-        return NodeReport(node, Outcome.ANSWERED, (result,))
+            yield Measurement("job.code.digest", f"code:{job.code.version}", digest)
+        elif check.startswith("gpu."):
+            yield from node_programs.gpu_rows(self.world.read(), node, check)
+        else:
+            for step, whole in self.checkpoints():
+                subject = f"ckpt:step-{step:08d}"
+                yield Measurement("job.checkpoint.step", subject, step)
+                yield Measurement("job.checkpoint.complete", subject, whole)
 
-    async def progress(self, job: Job) -> JobStatus:
-        data = self.world.read()
-        ranks = tuple(
-            RankView(int(r), job.nodes[int(r)], alive=True, step=data["step"])
-            for r in data["ranks"]
-        )
-        return JobStatus(job, ranks, data["step"] if ranks else None, None, None, ())
-
-    def groups_of(self, person: str) -> Collection[str]:
-        return self.groups.get(person, ())
-
-    def calendar(self, name: str) -> Calendar:
-        return self.calendars.get(name, Calendar(name, problem="no such calendar", absent=True))
+    async def burn_in(
+        self, nodes: Sequence[str], level: int, duration_s: float, stop_on: Sequence[str]
+    ) -> Burnin:
+        return node_programs.burn_in(self.world, nodes, level, duration_s)
 
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset(), frozenset()
 
-    async def select(self, text: str) -> tuple[str, ...]:
-        """Everybody who is not in the job is known to be good."""
-        inventory = replace(self.inventory, groups={"golden": STANDBYS})
-        moment = await moment_for(self.cluster(), text)
-        return select(inventory, text, moment=moment)
 
-    def cluster(self) -> FakeCluster:
-        """What selectors ask."""
-        return FakeCluster(self.inventory, {"demo": example_job()}, self.backend, self.state_dir)
+@dataclass
+class FakeSearch:
+    """Sick and dead nodes fail every collective; see `Search`."""
 
-    async def enlist_standby(self, node: str) -> str:
+    world: WorldFile
+    clock: FakeClock
+
+    async def bisect(
+        self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
+    ) -> Bisection:
+        data = self.world.read()
+        bad = tuple(node for node in nodes if node in data["sick"] or node in data["dead"])
+        kind = FaultKind.NODE if bad else FaultKind.NONE
+        finding = Finding(kind, bad, 0.99)
+        conclusion = Conclusion(
+            (finding,), Exclusion(0.2, 0.99, 8), 2, 2 * len(nodes), complete=True
+        )
+        return Bisection(
+            "B-1", self.clock.now(), 1.0, tuple(nodes), "all_reduce", size_bytes, reps, budget_s, 0,
+            "fake", (), conclusion, "settled", unexplained=False,
+        )  # fmt: skip
+
+    def replay_groups(self, job: Job) -> Sequence[Sequence[str]]:
+        return [job.nodes[:2], job.nodes[2:]]
+
+    async def replay(self, job: Job, deadline_s: float) -> Bisection:
+        return await self.bisect(job.nodes, 0, 1, deadline_s)
+
+    async def test_groups(
+        self, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
+    ) -> Sequence[GroupResult]:
+        return node_programs.test_groups(self.world, groups, reps)
+
+
+@dataclass
+class FakeStandbys:
+    """The pool of the WorldFile behind the inventory's standbys; see `Standbys`."""
+
+    world: WorldFile
+    inventory: Inventory
+
+    def best_first(self, job: str = "") -> tuple[str, ...]:
+        return (*self.inventory.names(NodeRole.STANDBY), *self.world.read().get("pool", []))
+
+    def warmed_at(self) -> Mapping[str, datetime]:
+        return {}
+
+    async def enlist(self, node: str) -> str:
         if node in self.world.read()["dead"]:
             return "no answer"
         with self.world.change() as data:
@@ -389,47 +429,89 @@ class FakeGround:
             data["effects"].append(f"enlist {node}")
         return ""
 
-    async def dismiss_standbys(self, nodes: Sequence[str]) -> None:
+    async def dismiss(self, nodes: Sequence[str]) -> None:
         with self.world.change() as data:
             data["pool"] = [node for node in data.get("pool", []) if node not in nodes]
 
-    async def run_program(
-        self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
-    ) -> Answer:
-        return node_programs.run_program(self.world, node, argv, root=root)
 
-    async def burn_in(
-        self, nodes: Sequence[str], level: int, duration_s: float, stop_on: Sequence[str]
-    ) -> Burnin:
-        return node_programs.burn_in(self.world, nodes, level, duration_s)
+@dataclass
+class FakeVerdicts:
+    """One verdict, whichever is asked for; see `Verdicts`."""
 
-    async def test_groups(
-        self, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
-    ) -> Sequence[GroupResult]:
-        return node_programs.test_groups(self.world, groups, reps)
+    world: WorldFile
+    known: Verdict = field(default_factory=example_verdict)
 
-    async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
-        dead = [job.nodes.index(node) for node in self.world.read()["dead"] if node in job.nodes]
-        return node_programs.dump_stacks(folder, range(job.world_size), dead)
-
-    async def command(self, node: str, command: Command) -> Answer:
-        """Every node is this machine; a dead one does not answer."""
-        if node in self.world.read()["dead"]:
-            return Answer(node, Outcome.UNREACHABLE, None, b"", b"", 0.0, "no answer")
-        process = await asyncio.create_subprocess_exec(*command.argv, stdin=PIPE, stdout=PIPE)
-        stdout, _ = await process.communicate(command.stdin)
-        return Answer(node, Outcome.ANSWERED, process.returncode, stdout, b"", 0.0)
-
-    def verdict(self, verdict_id: str) -> Verdict:
-        return self.known_verdict or example_verdict()
+    def get(self, verdict_id: str) -> Verdict:
+        return self.known
 
     async def still_true(self, verdict: Verdict) -> bool | None:
         answer: bool | None = self.world.read()["still_true"]
         return answer
 
 
-def fake_ground(folder: Path, **more: Any) -> FakeGround:
+@dataclass
+class FakePeople:
+    """See `People`."""
+
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def groups_of(self, person: str) -> Collection[str]:
+        return self.groups.get(person, ())
+
+
+@dataclass
+class FakeCalendars:
+    """See `Calendars`."""
+
+    known: dict[str, Calendar] = field(default_factory=dict)
+
+    def read(self, name: str) -> Calendar:
+        return self.known.get(name, Calendar(name, problem="no such calendar", absent=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeContext(RunContext):
+    """The cluster of a WorldFile as a run sees it."""
+
+    world: WorldFile
+    verdicts: FakeVerdicts
+    calendars: FakeCalendars
+    sweeps: FakeSweeps
+
+
+def fake_context(
+    folder: Path,
+    *,
+    world: WorldFile | None = None,
+    guards: SiteGuards | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    calendars: dict[str, Calendar] | None = None,
+    code: JobCode | None = None,
+    notify: NotifySettings | None = None,
+    checkpoints: Checkpoints = lambda: [(40, False), (38, True)],
+) -> FakeContext:
     """A fresh cluster under a folder, or the one that is there already."""
-    return FakeGround(
-        folder / "state", WorldFile(folder / "world.json"), example_inventory(), **more
+    world = world or WorldFile(folder / "world.json")
+    state_dir, inventory, clock = folder / "state", example_inventory(), FakeClock(world)
+    backend = FileBackend(world)
+    cluster = FakeCluster(inventory, {"demo": example_job()}, backend, state_dir)
+    return FakeContext(
+        name="fake",
+        state_dir=state_dir,
+        world=world,
+        inventory=inventory,
+        guards=guards or SiteGuards(),
+        ssh=SshSettings(transport="local"),
+        backend=backend,
+        notifier=Notifier(notify or NotifySettings(), state_dir, clock.now),
+        clock=clock,
+        nodes=FakeNodes(world, cluster),
+        jobs=FakeJobs(world, state_dir, code),
+        sweeps=FakeSweeps(world, checkpoints),
+        search=FakeSearch(world, clock),
+        standbys=FakeStandbys(world, inventory),
+        verdicts=FakeVerdicts(world),
+        people=FakePeople(groups or {}),
+        calendars=FakeCalendars(calendars or {}),
+        run=UnbornRun(state_dir),
     )
