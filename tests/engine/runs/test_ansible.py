@@ -75,9 +75,6 @@ def playbook_of(path: Path, more: str = "check: never", safety: str = "disruptiv
 
 
 def start(context: FakeContext, playbook: Playbook, **values: Json) -> tuple[Path, ExitCode]:
-    context = replace(
-        context, guards=SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
-    )
     with context.world.change() as data:
         data["dead"] = []
     prepared = asyncio.run(prepare(context, playbook, None, values))
@@ -94,7 +91,8 @@ def result_of(run_dir: Path) -> dict[str, Json]:
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeContext:
     use_ansible(monkeypatch)
     (tmp_path / "out").mkdir()
-    return fake_context(tmp_path)
+    limit = GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1")
+    return fake_context(tmp_path, guards=SiteGuards((limit,)))
 
 
 def test_a_run_says_per_node_what_changed_and_the_second_time_nothing_did(
