@@ -17,8 +17,8 @@ from brctl.fanout.local import LocalTransport
 from brctl.model.errors import BrctlError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
+from tests.fakes.file_backend import FileBackend
 from tests.fakes.kube.cluster import KubeCluster, kube_cluster, no_kubectl
-from tests.fakes.run_context import FileBackend
 from tests.fakes.slurm_cluster import missing, slurm_cluster
 from tests.fakes.world_file import WorldFile
 
