@@ -11,12 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from brctl.evidence.kernel_line import KernelLine, parse_kernel_line
-from brctl.evidence.kernel_signatures import (
-    GPU_SIGNATURES,
-    SIGNATURES,
-    Signature,
-    find_signature,
-)
 from brctl.evidence.operators import is_number
 from brctl.evidence.reading import RAW_LIMIT, Reading
 from brctl.evidence.sxid import FOLLOWS_A_LOST_GPU, Severity, find_sxid
@@ -189,28 +183,34 @@ def _off_the_bus_event(line: KernelLine) -> _Event | None:
     return _Event("gpu.xid.79", device, xid.fault, xid.weight, Role.ROOT, text, line)
 
 
+def _numbered_event(line: KernelLine) -> _Event | None:
+    """What the GPU driver says by number, or would have."""
+    found = (event_of(line) for event_of in (_xid_event, _sxid_event, _off_the_bus_event))
+    return next((event for event in found if event is not None), None)
+
+
 def _gpu_event(line: KernelLine) -> _Event | None:
-    for event_of in (_xid_event, _sxid_event, _off_the_bus_event):
-        event = event_of(line)
-        if event is not None:
-            return event
-    return _signature_event(line, GPU_SIGNATURES)
+    return _numbered_event(line) or _signature_event(line, of_driver=True)
 
 
 def _host_event(line: KernelLine) -> _Event | None:
     if _gpu_event(line) is not None:
         return None
-    return _signature_event(line, SIGNATURES)
+    return _signature_event(line, of_driver=False)
 
 
-def _signature_event(line: KernelLine, rows: tuple[Signature, ...]) -> _Event | None:
-    row = find_signature(line.message, rows)
-    if row is None or not row.kind:
+def _signature_event(line: KernelLine, *, of_driver: bool) -> _Event | None:
+    """The row that speaks on the line, found as in any other log."""
+    # The tables of all logs hang on it, and most commands judge no line.
+    from brctl.evidence.logs.kernel_lines import find_row
+
+    row = find_row(line.message, of_driver=of_driver)
+    if row is None:
         return None
-    role = Role.CONTEXT if row.weight is Weight.CONTEXT else Role.ROOT
+    role = Role.ROOT if row.fault else Role.CONTEXT
     match = _ADDRESS.search(line.message)
     return _Event(
-        row.kind, _pci(match) if match else "", row.fault, row.weight, role, row.say, line
+        row.name, _pci(match) if match else "", row.fault, row.weight, role, row.say, line
     )
 
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from brctl.evidence.kernel_line import parse_kernel_line
 from brctl.evidence.kernel_log import RESET_MARK, judge_kernel_lines, judge_xid_lines
-from brctl.evidence.kernel_signatures import GPU_SIGNATURES, SIGNATURES
+from brctl.evidence.logs.catalogue import SHIPPED
+from brctl.evidence.logs.kernel_signatures import SIGNATURES
+from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.reading import Reading
 from brctl.evidence.sxid import SXIDS, Severity
 from brctl.evidence.xid import XIDS, find_xid
@@ -16,6 +18,7 @@ from brctl.model.answer import Outcome
 from brctl.model.evidence import Role, Weight
 from brctl.model.sweeps.check import MeasurementSpec
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from tests.evidence.logs.examples import EXAMPLES
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 MESSAGE = "NVRM: Xid (PCI:0000:4b:00): 79, GPU has fallen off the bus."
@@ -136,7 +139,35 @@ def test_the_tables_agree_with_themselves() -> None:
     assert by_class.count(Severity.ALWAYS_FATAL) == 21
     assert by_class.count(Severity.POTENTIALLY_FATAL) == 46
     assert by_class.count(Severity.NON_FATAL) == 26
-    assert all(s.fault for s in (*SIGNATURES, *GPU_SIGNATURES) if s.weight is not Weight.CONTEXT)
+    assert all(s.fault for s in SIGNATURES if s.weight is not Weight.CONTEXT)
+
+
+# Programs, not the kernel, write that a device is full; what they were doing decides then.
+LINES = [line for lines in EXAMPLES.values() for line in lines if "No space left" not in line]
+KERNEL_LINES = [
+    *(line for line in LINES if "\n" not in line),
+    "NVRM: API mismatch: the client has the version 550.54.15",
+    "NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x23:0x65:1401)",
+    "eno1: NIC Link is Down",
+    "pcieport 0000:80:01.1: AER: Uncorrectable (Non-Fatal) error received: 0000:81:00.0",
+    "mlx5_core 0000:9a:00.0: Port module event[error]: module 1, Cable error, High Temperature",
+    "blk_update_request: I/O error, dev sda, sector 12345",
+]
+
+
+@pytest.mark.parametrize("line", KERNEL_LINES, ids=lambda line: line[:50])
+def test_a_check_and_a_log_class_a_kernel_line_alike(line: str) -> None:
+    """One table and one classifier: the same class, and as sure of it."""
+    result = CheckResult("x", ProbeStatus.MEASURED, (Measurement("line", "", line),))
+    report = NodeReport("n1", Outcome.ANSWERED, (result,), received_at=NOW)
+    spec = MeasurementSpec("line", "text", "line")
+    readings = (judge_xid_lines(report, result, spec), judge_kernel_lines(report, result, spec))
+    for item in (item for reading in readings for item in reading.evidence):
+        if item.weight in (Weight.HINTS, Weight.CONVICTS):
+            reader = LineReader("log", LineIndex(SHIPPED))
+            reader.read(1, line.encode())
+            roots = [e.signature for e in reader.events() if e.signature.weight != Weight.CONTEXT]
+            assert (item.fault, item.weight) in {(s.fault, s.weight) for s in roots}, roots
 
 
 @given(st.text(max_size=3000))
@@ -159,5 +190,5 @@ UNITS = ["[", "1,", "NVRM: Xid (", "task ", "mlx5_", "Jan 10 ", "<1>", "kernel: 
 def test_repetition_makes_no_pattern_backtrack(unit: str) -> None:
     """A line made of one prefix over and over is read at once."""
     parse_kernel_line(unit * 2000)
-    for row in (*SIGNATURES, *GPU_SIGNATURES):
-        row.pattern.search(unit * 300)
+    for row in SIGNATURES:
+        row.compiled.search(unit * 300)

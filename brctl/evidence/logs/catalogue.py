@@ -7,6 +7,7 @@ from brctl.evidence.logs import (
     gpu_signatures,
     harmless_signatures,
     host_signatures,
+    kernel_signatures,
     launcher_signatures,
     nccl_signatures,
     program_signatures,
@@ -21,6 +22,7 @@ SHIPPED: tuple[Signature, ...] = (
     *launcher_signatures.SIGNATURES,
     *program_signatures.SIGNATURES,
     *harmless_signatures.SIGNATURES,
+    *kernel_signatures.SIGNATURES,
 )
 """Order is meaning only between rows on one line: the first of equal strength is quoted."""
 

@@ -76,11 +76,11 @@ _DRIVER = (
     root(FaultClass.DRIVER_FIRMWARE, "nvrm.rminit",
          ("rminitadapter", "rm_init_adapter", "cannot initialize gsp", "wpr2 already up",
           "kgspbootgsprm", "gsp rpc", "rpc response from gpu", "_issuerpc", "rpcrecvpoll", "rpcsendmessage", "kgsphealthcheck", "gsp crash",
-          "rminit failed", "gsp-rm"), 0.82, _NVRM,
+          "rminit failed", "gsp-rm"), 0.86, _NVRM,
          rf"(?:{_BUS}.{{0,160}})?RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|Cannot initialize GSP|WPR2 already up|"
          r"kgspBootGspRm.*(?:fail|unexpected|cannot)|RPC response from GPU\d* GSP|GSP RPC.*(?:timeout|fail)|"
          r"kgspHealthCheck|_issueRpc\w*: |rpc(?:RecvPoll|SendMessage) (?:timed ?out|failed)|GSP(?:-RM)? (?:has )?(?:crash|fail|halt|timeout)", physical=True),
-    root(FaultClass.DRIVER_FIRMWARE, "nvrm.inforom", "inforom", 0.85, _SMI,
+    root(FaultClass.DRIVER_FIRMWARE, "nvrm.inforom", "inforom", 0.84, _SMI,
          r"infoROM is corrupted(?: at gpu (?P<gpu>[0-9a-f:.]+))?|infoROM.*(?:invalid|checksum)",
          physical=True),
     root(FaultClass.DRIVER_FIRMWARE, "cuda.fabric-not-ready",
@@ -95,8 +95,8 @@ _DRIVER = (
          r"communicate with the NVIDIA driver|Failed to initialize NVML: (?:Unknown Error|Driver Not Loaded)|"
          r"NVML: Driver Not Loaded"),
     root(FaultClass.ENVIRONMENT_MISMATCH, "nvrm.api-mismatch",
-         ("api mismatch", "driver/library version mismatch", "nvml_error_lib_rm_version_mismatch"), 0.93,
-         _NVRM, r"API mismatch|Driver/library version mismatch|LIB_RM_VERSION_MISMATCH",
+         ("driver/library version mismatch", "nvml_error_lib_rm_version_mismatch"), 0.93,
+         _NVRM, r"Driver/library version mismatch|LIB_RM_VERSION_MISMATCH",
          origin=Origin.INFRA),
     root(FaultClass.DRIVER_FIRMWARE, "nvrm.assert",
          ("nvrm: nvassertokfailed", "nvrm: nvassertfailed", "nvrm: nvcheckokfailed"), 0.4, _NVRM,
@@ -178,7 +178,7 @@ _DCGM = (
          r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:thermal violation|(?:HW|hardware) (?:thermal )?slowdown\s*:?\s*(?:Active|detect|engag)|"
          r"(?:HW )?thermal (?:slowdown|throttl)\w*(?!\s*:\s*Not Active)|power (?:violation|brake)(?!\s*\w*\s*:\s*Not)|"
          r"overheat(?:ed|ing)|(?:exceed\w*|above|over|reached).{0,30}(?:shutdown|slowdown|temperature) (?:limit|threshold|temp)|"
-         r"running too hot|high temperature)(?!.{0,24}(?:Not Active|: 0\b))", physical=True),
+         r"running too hot|(?<!cable error, )high temperature)(?!.{0,24}(?:Not Active|: 0\b))", physical=True),
     root(FaultClass.THERMAL_POWER, "smi.slowdown-active",
          ("hw slowdown", "hw thermal", "hw power brake", "sw thermal"), 0.86,
          "nvidia-smi -q -d PERFORMANCE",

@@ -96,16 +96,13 @@ _KERNEL = (
 
 _PCIE = (
     root(FaultClass.PCIE, "aer.fatal", ("aer", "pcie bus error"), 0.88, _AER,
-         r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:severity=Uncorrect\w+|Uncorrected \((?:Non-)?Fatal\)|"
-         r"Multiple Uncorrect\w+|Uncorrectable .{0,24}(?:error )?(?:message )?received)", physical=True),
-    root(FaultClass.PCIE, "aer.corrected", ("aer", "pcie bus error"), 0.5, _AER,
-         r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:severity=Corrected|Corrected error (?:message )?received)",
-         physical=True),
+         r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:severity=Uncorrect\w+(?! \(Non)|Uncorrected \(Fatal\)|"
+         r"Multiple Uncorrect\w+(?! \(Non)|Uncorrectable (?!\(Non).{0,24}(?:error )?(?:message )?received)", physical=True),
     root(FaultClass.PCIE, "pcie.link",
          ("pcieport", "pciehp", "dpc:", "available pcie bandwidth", "link down", "card not present",
           "surprise down", "config space", "pci device was removed", "failed to retrain", "pcie link"), 0.85,
          "Linux PCI core and pciehp",
-         r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:Gb/s available PCIe bandwidth, limited by|"
+         r"(?:(?P<device>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d).*)?(?:"
          r"pciehp.{0,60}(?:Link Down|Card not present|Slot.*removed)|DPC: (?:containment|unmasked uncorrect)|[Ss]urprise [Dd]own|"
          r"PCIe link (?:is )?(?:lost|down|training fail)|can't change power state from D3cold|[Ff]ailed to retrain)",
          physical=True),
@@ -117,7 +114,7 @@ _STORAGE = (
           "remounting filesystem read-only", "remounting read-only", "disk failure", "blk_update_request",
           "ext4-fs error", "xfs (", "metadata corruption", "failing array", "md/raid", "medium error",
           "unrecovered read error", "controller is down", "exception emask", "failed command:", "hard resetting", "critical medium", "journal has aborted",
-          "filesystem has been shut", "smart error", "btrfs"), 0.88, _LINUX,
+          "filesystem has been shut", "smart error", "btrfs"), 0.84, _LINUX,
          r"(?:Buffer )?I/O error(?: on dev(?:ice)? (?P<disk>[\w\-]+)|, dev (?P<disk2>\w+))|"
          r"(?P<disk3>nvme\d+(?:n\d+)?).{0,80}(?:timeout|reset controller|[Dd]isabling|controller is down|removing|not ready|failed)|"
          r"(?:block (?P<disk5>\w+): )?no available path|access beyond end of device|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
@@ -128,7 +125,7 @@ _STORAGE = (
     root(FaultClass.STORAGE_CHECKPOINT, "netfs.stall",
          ("not responding", "lustreerror", "lustre:", "gpfs", "mmfs", "beegfs", "nfs:", "nfs4", "ceph:",
           "libceph", "stale file handle", "stale nfs", "transport endpoint is not connected",
-          "s3fs", "gcsfuse", "juicefs"), 0.85, "network file system clients",
+          "s3fs", "gcsfuse", "juicefs"), 0.84, "network file system clients",
          r"nfs4?:? .{0,40}(?:server (?P<peer>\S+) )?not responding|LustreError|Lustre: .{0,100}(?:lost|evicted|timed out|connection)|"
          r"(?:GPFS|mmfs)\S* .{0,100}(?:unmount|lost|stale|panic|expel|error)|Stale (?:NFS )?file handle|"
          r"Transport endpoint is not connected|libceph.{0,80}(?:socket closed|session lost|down)|ceph: .{0,60}(?:error|hung|lost)|"
@@ -173,8 +170,8 @@ _FABRIC = (
          r"(?:mlx[45]_(?:core|ib)|hfi1|irdma)(?: (?P<device>[0-9a-f]{4}:[0-9a-f:.]+))?.{0,100}"
          r"(?:health compromised|unrecoverable|synd(?:rome)? 0x|timeout\. Will cause a leak|"
          r"device is in (?:error|internal)|fatal|assert_var|poll_health|reset requested|"
-         r"High Temperature|CQE.{0,20}error|dump_cqe|Bad cable|"
-         r"port module event\[error\]|failed to (?:recover|reset)|command failed)",
+         r"CQE.{0,20}error|dump_cqe|Bad cable|"
+         r"port module event\[error\](?!.{0,80}High Temperature)|failed to (?:recover|reset)|command failed)",
          physical=True),
     root(FaultClass.NETWORK_LINK, "link.down",
          ("link down", "link is down", "definitely down", "link went down", "link_downed", "link flap", "lost carrier", "carrier lost",

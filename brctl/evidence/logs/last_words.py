@@ -13,12 +13,9 @@ from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import chances_of
 from brctl.evidence.logs.reader import LineIndex, LineReader
-from brctl.evidence.logs.signature import Part, Signature
+from brctl.evidence.logs.signature import CONVICTING, Part, Signature
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-
-CONVICTING = 0.85
-"""A root line at least this strong convicts; a weaker one hints."""
 
 _CODE = frozenset(
     {

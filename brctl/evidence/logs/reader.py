@@ -105,7 +105,7 @@ class LineReader:
         if at_s is not None:
             self._at_s = at_s + self.offset_s
         self._follow_traceback(number, text)
-        matched = self._match(text, number, anchors)
+        matched = self.match(text, number, anchors)
         for signature, fields in matched:
             self._keep(signature, number, text, fields)
         parts = {signature.part for signature, _ in matched}
@@ -123,9 +123,10 @@ class LineReader:
         )
         return sorted(kept, key=lambda event: (event.line, event.signature.name))
 
-    def _match(
+    def match(
         self, text: str, number: int, anchors: Iterable[str]
     ) -> list[tuple[Signature, Mapping[str, str]]]:
+        """The signatures that speak on a line, and what they name; harmless lines have none."""
         found: list[tuple[Signature, Mapping[str, str]]] = []
         for signature in self.index.possible(anchors):
             if not self._holds(signature):

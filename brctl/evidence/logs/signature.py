@@ -15,8 +15,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
+from brctl.model.evidence import Weight
 from brctl.model.fault import FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
+
+CONVICTING = 0.85
+"""A root line at least this strong convicts; a weaker one hints."""
 
 
 class Part(StrEnum):
@@ -63,6 +67,7 @@ class Signature:
         sets: Context key that a match sets to its `value` group, or to the whole match.
         when: Context keys and values that must hold, as left by earlier `sets` in the same input.
         physical: Speaks of hardware or the kernel: stays evidence after the job is torn down.
+        say: What it means, for people; "" where the line says it itself.
     """
 
     name: str
@@ -76,6 +81,14 @@ class Signature:
     sets: str = ""
     when: tuple[tuple[str, str], ...] = ()
     physical: bool = False
+    say: str = ""
+
+    @property
+    def weight(self) -> Weight:
+        """What a line of it alone says, as checks weigh what they observe."""
+        if self.fault in (None, FaultClass.UNKNOWN):
+            return Weight.CONTEXT
+        return Weight.CONVICTS if self.strength >= CONVICTING else Weight.HINTS
 
     @property
     def compiled(self) -> re.Pattern[str]:

@@ -8,6 +8,7 @@ from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.model.evidence import Role
 from brctl.model.fault import Action, FaultClass, Origin
 from brctl.model.log_verdict import LogVerdict
+from brctl.playbook.recommend import recommend_for_logs
 
 INDEX = LineIndex(SHIPPED)
 PEER_LOST = "2026-07-05 03:10:{:02d} g{}:1:2 [0] NCCL WARN socketProgress: Connection closed by remote peer g7<1>"
@@ -41,7 +42,7 @@ def test_victims_alone_stay_unknown_and_name_the_peer() -> None:
     said = classify(a=[PEER_LOST.format(20, 1)], b=[PEER_LOST.format(21, 2)])
     assert said.fault is FaultClass.UNKNOWN
     assert said.culprit == "peer g7"
-    assert said.action is Action.COLLECT_MORE
+    assert recommend_for_logs(said).action is Action.STOP_TIME_CHECKS
 
 
 def test_what_follows_the_schedulers_stop_proves_nothing() -> None:
