@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.complete_words import tree
+from brctl.cli.main import run
 from brctl.cli.words import BRIDGE_WORDS, WORDS
 from brctl.inventory.own_yaml import load_own_yaml
 from brctl.library.config import load_settings
@@ -166,3 +167,9 @@ def test_every_file_that_a_page_shows_is_accepted(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.yaml"
         path.write_text(text)
         assert read_example(kind, path)
+
+
+def test_help_prints_a_page_of_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where there is no network and no source tree."""
+    assert run(["help", "daily"]) == 0
+    assert capsys.readouterr().out == (PAGES / "daily.md").read_text(encoding="utf-8")
