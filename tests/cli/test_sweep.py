@@ -19,15 +19,18 @@ ssh: {transport: local}
 OWN = """\
 apiVersion: brctl.dev/v1
 kind: Inventory
+defaults: {labels: {kernel_log: %s}}
 nodes: {n1: {}, n2: {}, n3: {python: /nowhere/python3}}
 """
+QUIET = "6,1,1000,-;eth0: link becomes ready\n"
 ASKED = ("--checks", "host.kernel")
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """Three nodes, one of which has no Python."""
-    (tmp_path / "own.yaml").write_text(OWN)
+    """Three nodes with a kernel log of their own, one of which has no Python."""
+    (tmp_path / "own.yaml").write_text(OWN % (tmp_path / "kmsg"))
+    (tmp_path / "kmsg").write_text(QUIET)
     (tmp_path / "config.yaml").write_text(CONFIG)
     return tmp_path / "config.yaml"
 

@@ -1,6 +1,10 @@
 """Kernel lines are understood whatever printed them, and never hurt who reads them."""
 
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -186,9 +190,28 @@ def test_no_line_can_break_the_reader(text: str) -> None:
 UNITS = ["[", "1,", "NVRM: Xid (", "task ", "mlx5_", "Jan 10 ", "<1>", "kernel: "]
 
 
+LINE_CHARACTERS = 24_000
+READ_S = 0.4
+"""Of this process's own time: a pattern in proportion to the line needs a hundredth of it."""
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_repetition_makes_no_pattern_backtrack(unit: str) -> None:
-    """A line made of one prefix over and over is read at once."""
-    parse_kernel_line(unit * 2000)
+    """A line made of one prefix over and over costs in proportion to its length, not its square."""
+    line = (unit * LINE_CHARACTERS)[:LINE_CHARACTERS]
+    spent = {"the prefix": cpu_seconds(lambda: parse_kernel_line(line))}
     for row in SIGNATURES:
-        row.compiled.search(unit * 300)
+        spent[row.name] = cpu_seconds(partial(row.compiled.search, line))
+    assert {name: seconds for name, seconds in spent.items() if seconds > READ_S} == {}
+
+
+def test_a_pattern_that_backtracks_would_be_seen() -> None:
+    """The bound is one that a quadratic pattern breaks on this very line."""
+    line = ("1," * LINE_CHARACTERS)[:LINE_CHARACTERS]
+    assert cpu_seconds(partial(re.compile(r"(?:[\d,]+)x").search, line)) > READ_S
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    began = process_time()
+    work()
+    return process_time() - began

@@ -15,6 +15,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from brctl.notify.http import LIMIT_BYTES, DeliveryError, Post, deliver
 from tests.fakes.http_sink import CLOSE, DRIP, HANG, HttpSink, Reply, http_sink
 
+ROOM_S = 20.0
+"""Long for a busy machine, short beside what the servers here would take."""
+
 
 @pytest.fixture
 def server() -> Iterator[HttpSink]:
@@ -51,21 +54,26 @@ def test_a_server_that_asks_for_longer_than_we_have_is_left_alone(server: HttpSi
     server.always = Reply(429, headers={"Retry-After": "60"})
     started = time.monotonic()
     with pytest.raises(DeliveryError, match="429"):
-        send(server)
-    assert time.monotonic() - started < 2
+        send(server, within_s=45.0)
+    assert time.monotonic() - started < ROOM_S
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("manner", [HANG, DRIP])
-def test_the_deadline_holds_whatever_the_server_does(server: HttpSink, manner: str) -> None:
-    """A dripping server answers every read in time and never ends; only a hard stop helps."""
-    server.always = Reply(200, b"x" * 100_000, manner=manner)
+def test_a_server_that_never_answers_was_not_told(server: HttpSink) -> None:
+    """It would hang for half a minute; the deadline is ours."""
+    server.always = Reply(manner=HANG)
     started = time.monotonic()
-    try:
+    with pytest.raises(DeliveryError, match="did not answer in time"):
         send(server, within_s=0.6)
-    except DeliveryError as exc:
-        assert "in time" in str(exc)  # noqa: PT017 - a drip may also count as answered
-    assert time.monotonic() - started < 2
+    assert 0.5 < time.monotonic() - started < ROOM_S
+
+
+def test_a_server_that_drips_has_answered_and_is_hung_up_on(server: HttpSink) -> None:
+    """Its status came, so it was told; every read comes in time, only a hard stop ends it."""
+    server.always = Reply(200, b"x" * 100_000, manner=DRIP)
+    started = time.monotonic()
+    assert send(server, within_s=2.0) == 200
+    assert 1.9 < time.monotonic() - started < ROOM_S
 
 
 def test_ten_megabytes_are_not_read(server: HttpSink) -> None:
@@ -85,7 +93,7 @@ def test_nobody_listening_is_an_error_in_time() -> None:
     started = time.monotonic()
     with pytest.raises(DeliveryError, match=r"127\.0\.0\.1"):
         send(gone, within_s=0.8)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < ROOM_S
 
 
 def test_a_redirect_to_another_host_is_not_followed(server: HttpSink) -> None:

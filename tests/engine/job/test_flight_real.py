@@ -13,7 +13,7 @@ RANKS = 3
 CULPRIT = 1
 
 PROGRAM = """
-import os, sys, threading, time
+import json, os, sys, threading, time
 import torch, torch.distributed as dist
 from torch._C import _distributed_c10d as recorder
 rank, folder, world, culprit = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
@@ -23,8 +23,11 @@ tensor = torch.ones(4)
 for _ in range(3):
     dist.all_reduce(tensor)
 def dump_and_leave():
-    time.sleep(2)
-    data = recorder._dump_fr_trace_json(True, False)
+    wanted, entries = 3 if rank == culprit else 4, []
+    while len(entries) < wanted:
+        time.sleep(0.05)
+        data = recorder._dump_fr_trace_json(True, False)
+        entries = json.loads(data)["entries"]
     data = data if isinstance(data, bytes) else data.encode()
     with open(os.path.join(folder, "fr_%d.json" % rank), "wb") as stream:
         stream.write(data)
@@ -33,9 +36,12 @@ def dump_and_leave():
         time.sleep(0.05)
     os._exit(0)
 threading.Thread(target=dump_and_leave, daemon=True).start()
-if rank == culprit:
-    time.sleep(60)
-dist.all_reduce(tensor)
+if rank != culprit:
+    try:
+        dist.all_reduce(tensor)
+    except RuntimeError:
+        pass  # the first to leave closes the connections of the others, which have dumped too
+threading.Event().wait()
 """
 
 
