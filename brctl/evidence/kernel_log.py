@@ -46,6 +46,7 @@ _RECOVERY = re.compile(
     r"recovery action changed from 0x[0-9a-fA-F]{1,4}[^0]{0,40}to 0x(?P<to>[0-9a-fA-F]{1,4})"
 )
 _FATAL = re.compile(r"(?<![-\w])Fatal\b")
+_NOT_FATAL = re.compile(r"\bNon-fatal\b", re.IGNORECASE)
 _NVLINK5 = range(144, 151)
 _FOLLOW_A_LOST_GPU = {f"gpu.sxid.{FOLLOWS_A_LOST_GPU}", "gpu.xid.74", "gpu.xid.45"}
 
@@ -165,7 +166,8 @@ def _sxid_event(line: KernelLine) -> _Event | None:
     code = int(match["code"])
     severity, meaning = find_sxid(code)
     fatal = bool(_FATAL.search(line.message))
-    weight = Weight.HINTS if severity is not Severity.NON_FATAL else Weight.CONTEXT
+    harmless = severity is Severity.NON_FATAL or _NOT_FATAL.search(line.message)
+    weight = Weight.CONTEXT if harmless else Weight.HINTS
     if severity is Severity.ALWAYS_FATAL or (severity is Severity.POTENTIALLY_FATAL and fatal):
         weight = Weight.CONVICTS
     role = Role.CONTEXT if weight is Weight.CONTEXT else Role.ROOT

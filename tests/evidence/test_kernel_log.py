@@ -156,6 +156,10 @@ KERNEL_LINES = [
     "pcieport 0000:80:01.1: AER: Uncorrectable (Non-Fatal) error received: 0000:81:00.0",
     "mlx5_core 0000:9a:00.0: Port module event[error]: module 1, Cable error, High Temperature",
     "blk_update_request: I/O error, dev sda, sector 12345",
+    "nvidia-nvswitch2: SXid (PCI:0000:05:00.0): 22003, Link 12 Minion Halt",
+    "nvidia-nvswitch2: SXid (PCI:0000:05:00.0): 11001, Link 12 ingress invalid command",
+    "nvidia-nvswitch2: SXid (PCI:0000:05:00.0): 11001, Non-fatal, Link 12 ingress invalid command",
+    "nvidia-nvswitch2: SXid (PCI:0000:05:00.0): 20001, Link 12 TX Replay Error",
 ]
 
 

@@ -7,6 +7,7 @@ its Fabric Manager guide, as collected in the fault sheet of this project.
 # ruff: noqa: E501 - a pattern is read whole
 
 from brctl.evidence.logs.signature import Part, Signature, aside, root
+from brctl.evidence.sxid import SXIDS, Severity
 from brctl.evidence.xid import XIDS
 from brctl.model.evidence import Weight
 from brctl.model.fault import FaultClass, Origin
@@ -47,7 +48,12 @@ _XID_ROWS = (
          _xid(rf"(?!(?:{'|'.join(map(str, XIDS))})\b)\d+"), physical=True),
 )  # fmt: skip
 
-_SXIDS = r"SXid\b[^(\n]{0,20}\(" + _BUS + r"\)\s*:\s*(?P<code>\d+)\s*,\s*"
+_SXID = r"SXid\b[^(\n]{0,20}\(" + _BUS + r"\)\s*:\s*"
+
+
+def _codes(severity: Severity) -> str:
+    return "|".join(str(code) for code, (known, _) in SXIDS.items() if known is severity)
+
 
 _DRIVER = (
     root(FaultClass.DRIVER_FIRMWARE, "xid.recovery-action", "recovery action changed", 0.55, _XID,
@@ -55,9 +61,9 @@ _DRIVER = (
     aside(Part.BENIGN, "sxid.harmless", "sxid", "Imbue health checks",
           r"SXid\b.{0,80}(?:Non-fatal|Severity 0|\bData \{)"),
     root(FaultClass.NVLINK, "sxid.fatal", "sxid", 0.85, "Fabric Manager guide",
-         _SXIDS + r"(?:Fatal|.*LTSSM Fault)", physical=True),
+         _SXID + rf"(?:(?P<code>{_codes(Severity.ALWAYS_FATAL)})\b|(?P<code2>\d+)\s*,\s*(?:Fatal|.*LTSSM Fault))", physical=True),
     root(FaultClass.NVLINK, "sxid.other", "sxid", 0.6, "Fabric Manager guide",
-         _SXIDS + r"(?!Non-fatal|Data|Severity)", physical=True),
+         _SXID + rf"(?!(?:{_codes(Severity.NON_FATAL)})\b)(?P<code>\d+)\s*,\s*(?!Non-fatal|Data|Severity)", physical=True),
     root(FaultClass.GPU_LOST, "nvrm.off-bus", ("fallen off the bus", "fell off the bus"), 0.95, _NVRM,
          rf"(?:{_BUS}.{{0,160}})?f[ae]ll(?:en)? off the bus", physical=True),
     root(FaultClass.GPU_LOST, "nvrm.lost", ("gpu is lost", "gpu_is_lost", "gpu has been lost"), 0.93, _SMI,
