@@ -7,10 +7,9 @@ an undo failed it is tried again. A person may choose the other way, once the ro
 from dataclasses import dataclass
 
 from brctl.model.runs.playbook import Playbook, Safety
+from brctl.model.runs.result import RunState
 from brctl.playbook.run_record import RunRecord
 from brctl.playbook.steps import StepState
-
-STOPPED = "needs_human"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def may_turn(record: RunRecord) -> bool:
     """Whether a run can be sent forward: its rollback ended before it was through."""
     return (
         record.rolling_back
-        and record.result == STOPPED
+        and record.result is RunState.NEEDS_HUMAN
         and not record.denied_by
         and not record.expired
     )

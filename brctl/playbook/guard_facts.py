@@ -6,6 +6,7 @@ from datetime import datetime
 
 from brctl.model.runs.calendar import Calendar
 from brctl.model.runs.playbook import Arguments, Need
+from brctl.model.runs.result import PastRun
 from brctl.model.units import parse_duration_s
 from brctl.playbook.expressions import ExpressionError
 
@@ -17,17 +18,6 @@ class Taken:
     node: str
     by: str
     at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class PastRun:
-    """An earlier run that changed something, for `cooldown`."""
-
-    run: str
-    nodes: tuple[str, ...]
-    job: str
-    at: datetime
-    playbook: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,12 +261,12 @@ def _cooldown(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     window_s = seconds(parameters, "window", "24h")
     most = int(number(parameters, "at_most", 1))
     since = facts.now_at - timedelta(seconds=window_s)
-    recent = [r for r in facts.past_runs if r.at >= since and r.run != facts.run]
+    recent = [r for r in facts.past_runs if r.ended_at >= since and r.run != facts.run]
     if parameters.get("per", "node") == "job":
         same = [r for r in recent if r.job == facts.job and r.playbook == facts.playbook]
         counts = {facts.job: len(same)} if facts.job else {}
     else:
-        counts = {node: sum(1 for r in recent if node in r.nodes) for node in facts.named}
+        counts = {node: sum(1 for r in recent if node in r.taken) for node in facts.named}
     over = {name: count for name, count in counts.items() if count >= most}
     window = describe_duration(window_s)
     if not over:

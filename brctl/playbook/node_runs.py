@@ -9,14 +9,12 @@ from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand as expand_nodes
 from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Arguments, ForEach, InputType, Json, Playbook
+from brctl.model.runs.result import NODE_FAILED
 from brctl.playbook.expressions import ExpressionError, Scope
 from brctl.playbook.templates import expand
 
 ONLY = ""
 """The node of the only node run of a playbook without `for_each`."""
-
-NODE_RUN_FAILED = frozenset({"failed", "needs_human"})
-"""Results of a node run that count against `max_failed`."""
 
 Waves = tuple[tuple[str, ...], ...]
 """Nodes that run side by side, one group after the other."""
@@ -58,13 +56,13 @@ def _nodes(value: Json) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for item in items for name in expand_nodes(str(item))))
 
 
-def too_many_failed(each: ForEach, order: Sequence[str], results: Mapping[str, str]) -> str:
+def too_many_failed(each: ForEach, order: Sequence[str], results: Mapping[str, str | None]) -> str:
     """Why a person must say whether to go on; "" while no more failed than may.
 
     A percentage counts against the nodes that are through, so that it means something from the
     first batch on. A canary that fails is always too many: that is what it is for.
     """
-    failed = [node for node in order if results.get(node) in NODE_RUN_FAILED]
+    failed = [node for node in order if results.get(node) in NODE_FAILED]
     canaries = [node for node in order[: each.canary] if node in failed]
     if canaries:
         return f"canary {fold(canaries)} failed"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Arguments, Json, Playbook, Safety
+from brctl.model.runs.result import NodeResult, RunState, read_node_result, read_result
 from brctl.playbook.node_runs import ONLY, Waves, instance_of, split_instance
 from brctl.playbook.steps import StepEvent, StepState, advance
 
@@ -49,13 +50,13 @@ class NodeRun:
 
     Attributes:
         given_up: A step failed with `next_node`: its own changes go back, the other nodes go on.
-        result: `ok`, `failed`, `needs_human` or `skipped`; "" while it is not through.
+        result: None while it is not through.
         failed_step: Id of the step that failed, without the node.
     """
 
     started_at: str = ""
     given_up: bool = False
-    result: str = ""
+    result: NodeResult | None = None
     why: str = ""
     seconds: float = 0.0
     failed_step: str = ""
@@ -91,7 +92,7 @@ class RunRecord:
     forgiven: set[str] = field(default_factory=set)
     failed_step: str = ""
     failed_error: str = ""
-    result: str = ""
+    result: RunState | None = None
     why: str = ""
     exit_code: int | None = None
 
@@ -103,6 +104,12 @@ class RunRecord:
             for step_id in self.step_ids:
                 self.steps[instance_of(step_id, node)] = StepRecord()
 
+    def state(self, *, alive: bool) -> RunState:
+        """Where the run stands, when a process owns it and when none does."""
+        if alive:
+            return RunState.RUNNING
+        return self.result or (RunState.LOST if self.started else RunState.STARTING)
+
     def in_state(self, *states: StepState) -> tuple[str, ...]:
         """Instances of the steps in these states, in the playbook's order."""
         return tuple(name for name, step in self.steps.items() if step.state in states)
@@ -110,12 +117,12 @@ class RunRecord:
     @property
     def paused(self) -> bool:
         """Whether it waits because a guard said no: there is nothing that anybody could approve."""
-        return self.result == "waiting" and not self.question and not self.denied_by
+        return self.result is RunState.WAITING and not self.question and not self.denied_by
 
     @property
     def waits_at_gate(self) -> bool:
         """Whether it waits for the approval of its playbook, which can expire."""
-        asked = self.result == "waiting" and bool(self.question) and not self.denied_by
+        asked = self.result is RunState.WAITING and bool(self.question) and not self.denied_by
         return asked and "about" not in self.question
 
     def past_no_return(self, playbook: Playbook, node: str = ONLY) -> bool:
@@ -198,7 +205,7 @@ def _started(record: RunRecord, fields: Mapping[str, Json]) -> None:
 def _resumed(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.started = True
     record.started_by = record.started_by or _text(fields, "by")
-    record.result, record.why, record.exit_code = "", "", None
+    record.result, record.why, record.exit_code = None, "", None
     record.question = {}
     if fields.get("forward") is True:
         _turn_forward(record)
@@ -214,7 +221,7 @@ def _turn_forward(record: RunRecord) -> None:
             continue
         node_run.failed_step = node_run.failed_error = ""
         if node in taken_back:
-            node_run.result = node_run.why = ""
+            node_run.result, node_run.why = None, ""
 
 
 def _node_started(record: RunRecord, fields: Mapping[str, Json]) -> None:
@@ -223,7 +230,7 @@ def _node_started(record: RunRecord, fields: Mapping[str, Json]) -> None:
 
 def _node_ended(record: RunRecord, fields: Mapping[str, Json]) -> None:
     node_run, seconds = _node_run(record, fields), fields.get("seconds")
-    node_run.result, node_run.why = _text(fields, "result"), _text(fields, "why")
+    node_run.result, node_run.why = read_node_result(_text(fields, "result")), _text(fields, "why")
     node_run.seconds = float(seconds) if isinstance(seconds, int | float) else 0.0
 
 
@@ -327,7 +334,7 @@ def _expired(record: RunRecord, fields: Mapping[str, Json]) -> None:
 
 
 def _end(record: RunRecord, fields: Mapping[str, Json]) -> None:
-    record.result, record.why = _text(fields, "result"), _text(fields, "why")
+    record.result, record.why = read_result(_text(fields, "result")), _text(fields, "why")
     code = fields.get("exit_code")
     record.exit_code = code if isinstance(code, int) else None
 

@@ -15,6 +15,7 @@ from brctl.model.evidence import Role, Weight
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import Event, EventType
+from brctl.model.runs.result import RunState
 from brctl.model.units import describe_duration, rfc3339
 from brctl.model.verdict import Verdict
 from brctl.view.documents import node_set
@@ -195,7 +196,7 @@ def _told(event: Event, playbook: str) -> tuple[str, str] | None:
     if event.type is EventType.HOOK_RESULT and text.get("uses") in _HOOKS:
         return _HOOKS[text["uses"]], text.get("say") or text.get("error", "")
     if event.type is EventType.END:
-        word = "recovered" if text.get("result") == "ok" else "ended"
+        word = "recovered" if text.get("result") == RunState.OK else "ended"
         return word, f"{text.get('result', '')} {text.get('why', '')}".strip()
     return None
 

@@ -245,7 +245,7 @@ steps:
 
 
 def _state_of(folder: Path, run: str) -> str:
-    return view(folder / "state" / "runs" / run).record.result
+    return str(view(folder / "state" / "runs" / run).record.result or "")
 
 
 def _until(state: str, folder: Path, run: str) -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.runs.playbook import GuardSpec, Json
-from brctl.playbook.guard_facts import GuardFacts, PastRun, Taken
+from brctl.model.runs.result import PastRun, RunState
+from brctl.playbook.guard_facts import GuardFacts, Taken
 from brctl.playbook.guards import (
     BUILT_IN,
     GUARDS,
@@ -126,7 +127,18 @@ def test_a_verdict_must_be_fresh_and_not_refuted(
 
 def test_flapping_is_refused_for_the_node_that_flaps() -> None:
     """Two runs took n1 today; a third is refused, for n2 it is not."""
-    past = tuple(PastRun(f"R-{i}", ("n1",), "demo", ago(i)) for i in (1, 5, 30))
+    past = tuple(
+        PastRun(
+            run=f"R-{i}",
+            playbook="p",
+            taken=("n1",),
+            job="demo",
+            result=RunState.OK,
+            exit_code=0,
+            ended_at=ago(i),
+        )
+        for i in (1, 5, 30)
+    )
     facts = replace(FACTS, named=("n1",), past_runs=past)
     assert not ask("cooldown", facts, per="node", at_most=2, window="24h")[0]
     assert ask("cooldown", facts, per="node", at_most=3, window="24h")[0]

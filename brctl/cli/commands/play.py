@@ -37,6 +37,7 @@ from brctl.library.playbook_schema import guards_schema, playbook_schema
 from brctl.library.playbooks import load_playbook
 from brctl.model.errors import CancelledError, ConfigError, UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
+from brctl.model.runs.result import RunState
 from brctl.model.units import rfc3339
 from brctl.playbook.plan import nodes_named
 from brctl.view.notices.page import Page
@@ -194,6 +195,10 @@ def rollback(ctx: typer.Context, run: Run, yes: Yes = False) -> None:
     _go_on(ctx.obj, run, Consent(yes), undo=True)
 
 
+_OVER = (RunState.OK, RunState.PARTIAL, RunState.ROLLED_BACK)
+"""States in which there is nothing left to resume."""
+
+
 def _go_on(
     invocation: Invocation, name: str, consent: Consent, *, undo: bool, forward: bool = False
 ) -> None:
@@ -204,7 +209,7 @@ def _go_on(
     if before.running:
         raise UsageError(f"{before.run} is running", hint=f"brctl play show {before.run}")
     way = remediate.way_of(before, undo=undo, forward=forward)
-    if before.state in ("ok", "partial", "rolled_back") and not undo:
+    if before.state in _OVER and not undo:
         finish_run(invocation, settings, before)
     lists = remediate.three_lists(before, forward=way.forward)
     invocation.note("\n".join(resume_lines(lists, way.why)))

@@ -7,9 +7,9 @@ from brctl.engine.runs.guard_facts import Guarding, demands_by_guards
 from brctl.engine.runs.plan import demands_on
 from brctl.engine.runs.run_files import load_answers
 from brctl.engine.runs.session import Ending, RunEnds, RunSession
-from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Need, Step
+from brctl.model.runs.result import RunState
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.playbook.approvals import (
     PEOPLE,
@@ -33,7 +33,7 @@ async def pass_gate(session: RunSession, step: Step) -> bool:
         session.write(
             EventType.APPROVAL_EXPIRED, {"step": step.id, "asked_at": session.record.asked_at}
         )
-        raise RunEnds(Ending("expired", ExitCode.WAITING))
+        raise RunEnds(Ending(RunState.EXPIRED))
     demands = await _demands(session)
     await _collect_answers(session, strictest(demands))
     given = session.record.approvals.get(session.digest, set())
@@ -66,7 +66,7 @@ async def _collect_answers(session: RunSession, need: Need) -> None:
             continue
         if not answer.yes:
             session.write(EventType.APPROVAL_DENIED, {"by": answer.by})
-            raise RunEnds(Ending("denied", ExitCode.WAITING))
+            raise RunEnds(Ending(RunState.DENIED))
         _approve(session, answer.by, "approve")
     request = session.request
     if PEOPLE[need] and is_confirmed(
@@ -106,4 +106,4 @@ def _ask(
         },
     )
     why = f"{who} must approve before {step.id}, until {expires_at:%H:%M} UTC"
-    raise RunEnds(Ending("waiting", ExitCode.WAITING, why))
+    raise RunEnds(Ending(RunState.WAITING, why))

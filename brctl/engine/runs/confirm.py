@@ -2,8 +2,8 @@
 
 from brctl.engine.runs.run_files import load_answers
 from brctl.engine.runs.session import Ending, RunEnds, RunSession
-from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
+from brctl.model.runs.result import RunState
 from brctl.model.units import rfc3339
 
 
@@ -23,7 +23,7 @@ def may_go_on(session: RunSession, about: str, why: str, answer: str) -> None:
             continue
         if not given.yes:
             session.write(EventType.APPROVAL_DENIED, {"by": given.by})
-            raise RunEnds(Ending("denied", ExitCode.WAITING))
+            raise RunEnds(Ending(RunState.DENIED))
         fields = {"by": given.by, "how": "approve", "plan": question}
         session.write(EventType.APPROVAL_GIVEN, fields)
         return
@@ -39,4 +39,4 @@ def may_go_on(session: RunSession, about: str, why: str, answer: str) -> None:
             "asked_at": rfc3339(session.context.clock.now()),
         },
     )
-    raise RunEnds(Ending("waiting", ExitCode.WAITING, f"{why}: one person must say go on"))
+    raise RunEnds(Ending(RunState.WAITING, f"{why}: one person must say go on"))

@@ -20,6 +20,7 @@ from brctl.engine.runs.capabilities import (
 )
 from brctl.library.guards import load_guards
 from brctl.model.errors import UsageError
+from brctl.model.runs.result import RunState
 from brctl.notify.notifier import Notifier
 from brctl.view.incident import Incident
 from brctl.view.notices.notice import RunFacts
@@ -51,7 +52,7 @@ class JournalledRun:
         self.folder = folder
         self.name = name or folder.name
         # The journal's last line is not written yet when hooks tell how the run ends.
-        self.ending = ("running", "")
+        self.ending = (RunState.RUNNING, "")
 
     def facts(self) -> RunFacts:
         return replace(run_facts(self._context, self.folder), ending=self.ending)

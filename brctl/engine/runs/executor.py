@@ -13,13 +13,11 @@ from brctl.engine.runs.guard_checks import GuardChecks
 from brctl.engine.runs.session import Ending, RunEnds, RunSession
 from brctl.engine.runs.undo import expire, roll_back
 from brctl.engine.runs.walk import ApprovalGate, NodeRunStopsError, StopFlag, Walker
-from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import OnFailure
-from brctl.playbook.node_runs import NODE_RUN_FAILED, too_many_failed
-
-_FAILED = (ExitCode.ROLLED_BACK, ExitCode.NEEDS_HUMAN)
+from brctl.model.runs.result import FAILED_RESULTS, NODE_FAILED, NodeResult, RunState
+from brctl.playbook.node_runs import too_many_failed
 
 
 class Executor:
@@ -37,7 +35,7 @@ class Executor:
         if request.undo and not record.rolling_back:
             because = f"asked for by {request.by}"
             self._session.write(EventType.ROLLBACK_STARTED, {"because": because})
-        ending = Ending("ok", ExitCode.OK)
+        ending = Ending(RunState.OK)
         if not record.expired and not record.rolling_back:
             try:
                 ending = await self._go_forward()
@@ -64,10 +62,10 @@ class Executor:
             return
         why = too_many_failed(each, list(results), results)
         if why:
-            count = sum(result in NODE_RUN_FAILED for result in results.values())
+            count = sum(result in NODE_FAILED for result in results.values())
             may_go_on(self._session, f"failed nodes {count}", why, f"go on after {count}")
 
-    def _results(self) -> dict[str, str]:
+    def _results(self) -> dict[str, NodeResult | None]:
         return {node: node_run.result for node, node_run in self._session.record.node_runs.items()}
 
     def _walker(self, node: str) -> Walker:
@@ -98,29 +96,29 @@ class Executor:
         why = "; ".join(str(exc) for exc in failures)
         stops = all(exc.step.on_failure is OnFailure.STOP for exc in failures)
         if stops and not self._session.anything_changed():
-            return Ending("rolled_back", ExitCode.ROLLED_BACK, why)
-        return Ending("needs_human", ExitCode.NEEDS_HUMAN, why)
+            return Ending(RunState.ROLLED_BACK, why)
+        return Ending(RunState.NEEDS_HUMAN, why)
 
     def _outcome(self) -> Ending:
         """How a run ends whose node runs are all through: by the worst of them."""
         results = self._results()
         if self._session.playbook.for_each is None:
-            return Ending("ok", ExitCode.OK)
-        failed = [node for node, result in results.items() if result in NODE_RUN_FAILED]
-        stuck = [node for node, result in results.items() if result == "needs_human"]
+            return Ending(RunState.OK)
+        failed = [node for node, result in results.items() if result in NODE_FAILED]
+        stuck = [node for node, result in results.items() if result is NodeResult.NEEDS_HUMAN]
         why = f"{len(failed)} of {len(results)} nodes failed: {fold(failed)}" if failed else ""
         if stuck:
             stays = f"changes stay on {fold(stuck)}"
-            return Ending("needs_human", ExitCode.NEEDS_HUMAN, f"{why}; {stays}")
-        if failed and "ok" not in results.values():
-            return Ending("rolled_back", ExitCode.ROLLED_BACK, f"no node got through; {why}")
+            return Ending(RunState.NEEDS_HUMAN, f"{why}; {stays}")
+        if failed and NodeResult.OK not in results.values():
+            return Ending(RunState.ROLLED_BACK, f"no node got through; {why}")
         if failed:
-            return Ending("partial", ExitCode.WARNING, why)
-        return Ending("ok", ExitCode.OK)
+            return Ending(RunState.PARTIAL, why)
+        return Ending(RunState.OK)
 
     async def _after_failure(self, ending: Ending) -> Ending:
         """Steps that run after a failure, in the node runs that ended the whole run."""
-        if ending.exit_code not in _FAILED or self._session.request.undo:
+        if ending.result not in FAILED_RESULTS or self._session.request.undo:
             return ending
         troubles = [
             await self._walker(node).after_failure()
@@ -128,4 +126,4 @@ class Executor:
             if node_run.failed_step and not node_run.result
         ]
         why = "; ".join([ending.why, *filter(None, troubles)])
-        return Ending("needs_human", ExitCode.NEEDS_HUMAN, why) if any(troubles) else ending
+        return Ending(RunState.NEEDS_HUMAN, why) if any(troubles) else ending

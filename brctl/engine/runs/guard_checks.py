@@ -2,9 +2,9 @@
 
 from brctl.engine.runs.guard_facts import FORWARD_ONLY, Guarding, refusal
 from brctl.engine.runs.session import Ending, RunEnds, RunSession
-from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json
+from brctl.model.runs.result import RunState
 from brctl.playbook.node_runs import ONLY
 
 
@@ -49,5 +49,5 @@ class GuardChecks:
         if said is None:
             return "; ".join(r.sentence for r in results if node in r.skips)
         if session.anything_changed():
-            raise RunEnds(Ending("waiting", ExitCode.WAITING, f"paused by {said}"))
-        raise RunEnds(Ending("refused", ExitCode.REFUSED, f"refused by {said}"))
+            raise RunEnds(Ending(RunState.WAITING, f"paused by {said}"))
+        raise RunEnds(Ending(RunState.REFUSED, f"refused by {said}"))

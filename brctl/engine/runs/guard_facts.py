@@ -11,10 +11,11 @@ from brctl.journal.locks import Leases
 from brctl.journal.store import run_dirs
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import GuardSpec, Need, Playbook
+from brctl.model.runs.result import PastRun, RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import Demand
 from brctl.playbook.expressions import ExpressionError, Scope
-from brctl.playbook.guard_facts import GuardFacts, PastRun, Taken
+from brctl.playbook.guard_facts import GuardFacts, Taken
 from brctl.playbook.guards import MEND, check_guards, guards_for, lock_keys
 from brctl.playbook.overrides import Override, overridden
 from brctl.playbook.plan import longest_path_s, nodes_named
@@ -29,7 +30,7 @@ look that the verdict itself came from: `fix` right after `dx` does not wait for
 FORWARD_ONLY = frozenset({"lock"})
 """Guards that still count once the job was stopped: refusing then would leave it stopped."""
 
-_TAKING_RESULTS = frozenset({"ok", "partial", "needs_human", "waiting"})
+_TAKING_RESULTS = frozenset({RunState.OK, RunState.PARTIAL, RunState.NEEDS_HUMAN, RunState.WAITING})
 
 
 class Guarding:
@@ -108,7 +109,7 @@ class Guarding:
                     for c in cordons.values()
                     if c.owner != context.owner_mark
                 ),
-                *(Taken(node, r.run, r.at) for r in past for node in r.nodes),
+                *(Taken(node, r.run, r.ended_at) for r in past for node in r.taken),
             ),
             healthy=frozenset(fleet) - frozenset(cordons) - sick - silent,
             silent=silent,
@@ -138,9 +139,7 @@ class Guarding:
             if result is None or result.run == self._context.run.name:
                 continue
             if now - result.ended_at < LOOK_BACK and result.result in _TAKING_RESULTS:
-                found.append(
-                    PastRun(result.run, result.taken, result.job, result.ended_at, result.playbook)
-                )
+                found.append(result)
         return tuple(found)
 
     async def _still_true(self, verdict: Verdict, now: datetime) -> bool | None:

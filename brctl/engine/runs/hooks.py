@@ -6,9 +6,9 @@ from brctl.actions.contract import ActionFailed
 from brctl.actions.registry import ACTIONS
 from brctl.engine.runs.session import Ending, RunSession
 from brctl.model.errors import BrctlError
-from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Hook, Json
+from brctl.model.runs.result import FAILED_RESULTS
 from brctl.playbook.expressions import ExpressionError
 from brctl.playbook.templates import expand
 
@@ -20,7 +20,7 @@ async def run_hooks(session: RunSession, ending: Ending) -> None:
     # The journal's last line is not written yet, and hooks tell how the run ends.
     session.run.ending = (ending.result, ending.why)
     hooks = list(session.playbook.always)
-    if ending.exit_code in (ExitCode.ROLLED_BACK, ExitCode.NEEDS_HUMAN):
+    if ending.result in FAILED_RESULTS:
         hooks = [*session.playbook.on_failure, *hooks]
     for hook in hooks:
         session.write(EventType.HOOK_RESULT, await _run(session, hook))

@@ -7,10 +7,10 @@ of its own is no uncordon.
 
 from brctl.engine.runs.session import Ending, RunEnds, RunSession
 from brctl.model.errors import BrctlError
-from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json, Safety, Step
+from brctl.model.runs.result import RunState
 from brctl.playbook.node_runs import instance_of
 from brctl.playbook.steps import StepState
 
@@ -42,7 +42,7 @@ class UncordonWatch:
         if self._node:
             return why
         self._session.write(EventType.ROLLBACK_STARTED, {"because": why})
-        raise RunEnds(Ending("rolled_back", ExitCode.ROLLED_BACK, why))
+        raise RunEnds(Ending(RunState.ROLLED_BACK, why))
 
     def _tell(self, text: str) -> None:
         """Once is enough."""

@@ -25,7 +25,6 @@ from brctl.engine.runs.executor import Executor
 from brctl.engine.runs.hooks import run_hooks
 from brctl.engine.runs.run_files import (
     PLAN,
-    PastResult,
     RunRequest,
     frozen_playbook,
     load_inputs,
@@ -42,6 +41,7 @@ from brctl.model.errors import BrctlError, LockedError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EVENTS_VERSION, EventType
 from brctl.model.runs.playbook import Json
+from brctl.model.runs.result import PastRun, RunState
 from brctl.playbook.direction import may_turn
 from brctl.playbook.guards import lock_keys
 from brctl.playbook.node_runs import waves_of
@@ -97,7 +97,7 @@ async def _carry_out(
         seconds = (context.clock.now() - started).total_seconds()
         save_result(
             run_dir,
-            PastResult(
+            PastRun(
                 run=run_dir.name,
                 playbook=playbook.name,
                 verdict=inputs.verdict_id,
@@ -117,7 +117,7 @@ async def _carry_out(
                 },
             ),
         )
-        if ending.result == "ok" and inputs.verdict_id:
+        if ending.result is RunState.OK and inputs.verdict_id:
             close_acted_on(context.state_dir, inputs.verdict_id, run_dir.name)
         session.write(
             EventType.END,
@@ -167,7 +167,7 @@ async def _with_lease(session: RunSession, keys: tuple[str, ...]) -> Ending:
     try:
         session.lease = session.leases.acquire(keys, session.run.name, session.context.clock.now())
     except LockedError as exc:
-        return Ending("locked", ExitCode.LOCKED, str(exc))
+        return Ending(RunState.LOCKED, str(exc))
     renewing = asyncio.create_task(_keep(session))
     loop = asyncio.get_running_loop()
     for number, code in _SIGNALS.items():
@@ -178,7 +178,7 @@ async def _with_lease(session: RunSession, keys: tuple[str, ...]) -> Ending:
     except LockedError as exc:
         # Fenced: another run holds our nodes now, so nothing more may be written or done.
         session.lease = None
-        return Ending("needs_human", ExitCode.NEEDS_HUMAN, str(exc))
+        return Ending(RunState.NEEDS_HUMAN, str(exc))
     finally:
         renewing.cancel()
         await asyncio.gather(renewing, return_exceptions=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from brctl.engine.incidents.verdict_store import load_all
 from brctl.engine.runs.run_files import (
     INPUTS,
-    PastResult,
     frozen_playbook,
     load_inputs,
     load_result,
@@ -18,6 +17,7 @@ from brctl.engine.runs.run_files import (
 from brctl.journal.code_ledger import CodeLedger, ledger_dir
 from brctl.journal.store import run_dirs
 from brctl.model.fault import Branch, FaultClass
+from brctl.model.runs.result import PastRun, RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.recommend import case_of, with_move
 from brctl.playbook.steps import StepState
@@ -62,7 +62,7 @@ def tried_for(state_dir: Path, verdict: Verdict, now: datetime) -> tuple[str, ..
     return tuple(dict.fromkeys(tried))
 
 
-def _is_about(result: PastResult, about: object, verdict: Verdict) -> bool:
+def _is_about(result: PastRun, about: object, verdict: Verdict) -> bool:
     said = about if isinstance(about, dict) else {}
     nodes = sorted(map(str, _list(said.get("suspects"))))
     if result.job != verdict.job:
@@ -77,9 +77,9 @@ def _is_users(fault: str) -> bool:
     return fault in list(FaultClass) and branch_of(FaultClass(fault)) is Branch.USER
 
 
-def _came_through(run_dir: Path, result: PastResult) -> bool:
+def _came_through(run_dir: Path, result: PastRun) -> bool:
     """It ended well, or it restarted the job and training did not come: that was a try as well."""
-    return result.result == "ok" or any(
+    return result.result is RunState.OK or any(
         result.steps.get(step) == StepState.DONE.value for step in _restarts(run_dir)
     )
 

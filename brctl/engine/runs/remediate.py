@@ -18,14 +18,12 @@ from brctl.engine.runs.run_files import (
     PLAN,
     PLAYBOOK,
     ApprovalAnswer,
-    PastResult,
     RunRequest,
     add_answer,
     frozen_playbook,
     listed_playbook,
     load_inputs,
     load_request,
-    load_result,
     plan_document,
     save_inputs,
     save_request,
@@ -43,6 +41,7 @@ from brctl.library.durable_files import write_atomic
 from brctl.library.own_program import own_program
 from brctl.model.errors import GuardError, LockedError, UsageError
 from brctl.model.runs.playbook import Arguments, Json, Playbook
+from brctl.model.runs.result import RunState
 from brctl.model.units import describe_duration, parse_rfc3339
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import GroupsOf, read_demand, why_not_counted
@@ -69,18 +68,15 @@ class RunView:
     run_dir: Path
     playbook: Playbook
     record: RunRecord
-    result: PastResult | None
     running: bool
     damage: tuple[str, ...]
     began_at: datetime | None
     last_at: datetime | None
 
     @property
-    def state(self) -> str:
-        """`running`, the result, or `lost` when its process died before the end."""
-        if self.running:
-            return "running"
-        return self.record.result or "lost"
+    def state(self) -> RunState:
+        """Where it stands."""
+        return self.record.state(alive=self.running)
 
     @property
     def seconds(self) -> float:
@@ -227,7 +223,7 @@ def answer(
         GuardError: This person's yes does not count here.
     """
     run = view(run_dir)
-    if run.record.result != "waiting":
+    if run.record.result is not RunState.WAITING:
         raise UsageError(f"{run.run} does not wait for an approval; it is {run.state}")
     if not run.record.question:
         raise UsageError(
@@ -276,7 +272,6 @@ def _view(run_dir: Path, playbook: Playbook) -> RunView:
         run_dir=run_dir,
         playbook=playbook,
         record=record,
-        result=load_result(run_dir),
         # After its last line a process still needs a moment to leave.
         running=is_running(run_dir) and not recording.ended,
         damage=recording.damage,

@@ -1,18 +1,22 @@
 """The files of a run besides its journal: what was asked, what was planned, how it ended."""
 
 import json
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar, cast
+
+import msgspec
 
 from brctl.library.durable_files import append_line, write_atomic
 from brctl.library.playbooks import read_playbook
 from brctl.model.errors import ConfigError
 from brctl.model.runs.plan import Plan
 from brctl.model.runs.playbook import Arguments, Json, Playbook
-from brctl.model.units import parse_rfc3339, rfc3339
+from brctl.model.runs.result import PastRun, read_result
+from brctl.model.units import rfc3339
 from brctl.playbook.overrides import Override
 
 PLAYBOOK, INPUTS, PLAN, RESULT = "playbook.yaml", "inputs.json", "plan.json", "result.json"
@@ -66,32 +70,20 @@ class ApprovalAnswer:
     yes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PastResult:
-    """How a run ended, for `play history` and the guards that look back.
-
-    Attributes:
-        node runs: What became of each node of `for_each`.
-    """
-
-    run: str
-    playbook: str
-    verdict: str
-    nodes: tuple[str, ...]
-    taken: tuple[str, ...]
-    job: str
-    by: str
-    result: str
-    exit_code: int
-    seconds: float
-    ended_at: datetime
-    steps: Mapping[str, str] = field(default_factory=dict)
-    node_runs: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
-
-
 def write_json(path: Path, value: Json) -> None:
     """Write plain data so that people can read it."""
     write_atomic(path, json.dumps(value, indent=1, ensure_ascii=False, default=str) + "\n")
+
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+def _read(path: Path, kind: type[Row]) -> Row:
+    """One of our own files; one that is torn, or says something else, is an error that names it."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc}") from exc
 
 
 def read_json(path: Path) -> dict[str, Json]:
@@ -122,11 +114,34 @@ def save_request(run_dir: Path, request: RunRequest) -> None:
     )
 
 
+class _Override(msgspec.Struct):
+    guard: str
+    by: str
+    why: str
+    at: datetime
+
+
+class _Request(msgspec.Struct):
+    """request.json; what a newer brctl adds is passed over."""
+
+    by: str
+    context: str = ""
+    config: str = ""
+    yes: bool = False
+    typed: str | None = None
+    undo: bool = False
+    forward: bool = False
+    override: _Override | None = None
+
+
 def load_request(run_dir: Path) -> RunRequest:
     """What the run was asked last."""
-    row = read_json(run_dir / REQUEST)
-    row["override"] = _read_override(row.get("override"))  # type: ignore[assignment]  # read now
-    return RunRequest(**row)  # type: ignore[arg-type]  # written by save_request
+    row = _read(run_dir / REQUEST, _Request)
+    over = row.override
+    override = Override(over.guard, over.by, over.why, over.at) if over else None
+    return RunRequest(
+        row.by, row.context, row.config, row.yes, row.typed, row.undo, row.forward, override
+    )
 
 
 def _override_document(override: Override | None) -> Json:
@@ -135,13 +150,6 @@ def _override_document(override: Override | None) -> Json:
     return {
         "guard": override.guard, "by": override.by, "why": override.why, "at": rfc3339(override.at),
     }  # fmt: skip
-
-
-def _read_override(row: Json) -> Override | None:
-    if not isinstance(row, Mapping):
-        return None
-    at = parse_rfc3339(str(row["at"]))
-    return Override(str(row["guard"]), str(row["by"]), str(row["why"]), at)
 
 
 def save_inputs(run_dir: Path, inputs: RunInputs) -> None:
@@ -158,9 +166,26 @@ def save_inputs(run_dir: Path, inputs: RunInputs) -> None:
     )
 
 
+class _Inputs(msgspec.Struct):
+    """inputs.json."""
+
+    inputs: dict[str, object]
+    verdict: dict[str, object]
+    verdict_id: str
+    job: dict[str, object]
+    verdicts: dict[str, object] = {}
+
+
 def load_inputs(run_dir: Path) -> RunInputs:
     """What the expressions of a run read."""
-    return RunInputs(**read_json(run_dir / INPUTS))  # type: ignore[arg-type]  # written by save_inputs
+    row = _read(run_dir / INPUTS, _Inputs)
+    inputs, verdict, job, verdicts = map(_plain, (row.inputs, row.verdict, row.job, row.verdicts))
+    return RunInputs(inputs, verdict, row.verdict_id, job, verdicts)
+
+
+def _plain(value: dict[str, object]) -> Arguments:
+    """What a JSON decoder gave is what JSON can hold; the type says so from here on."""
+    return cast("Arguments", value)
 
 
 def frozen_playbook(run_dir: Path) -> Playbook:
@@ -243,18 +268,12 @@ def load_answers(run_dir: Path) -> tuple[ApprovalAnswer, ...]:
     path = run_dir / APPROVALS
     found = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            row = json.loads(line)
-            answer = ApprovalAnswer(
-                row["by"], parse_rfc3339(row["at"]), row["plan"], row["yes"] is True
-            )
-        except (ValueError, KeyError, TypeError):
-            continue
-        found.append(answer)
+        with suppress(msgspec.MsgspecError, UnicodeError):
+            found.append(msgspec.json.decode(line, type=ApprovalAnswer))
     return tuple(found)
 
 
-def save_result(run_dir: Path, result: PastResult) -> None:
+def save_result(run_dir: Path, result: PastRun) -> None:
     """Write how the run ended; the journal's END says the same."""
     write_json(
         run_dir / RESULT,
@@ -276,13 +295,32 @@ def save_result(run_dir: Path, result: PastResult) -> None:
     )
 
 
-def load_result(run_dir: Path) -> PastResult | None:
+class _Result(msgspec.Struct):
+    """result.json."""
+
+    run: str
+    playbook: str
+    verdict: str
+    nodes: tuple[str, ...]
+    taken: tuple[str, ...]
+    job: str
+    by: str
+    result: str
+    exit_code: int
+    seconds: float
+    ended_at: datetime
+    steps: dict[str, str] = {}
+    node_runs: dict[str, dict[str, object]] = msgspec.field(name="lanes", default_factory=dict)
+
+
+def load_result(run_dir: Path) -> PastRun | None:
     """How a run ended; None while it runs or when it was cut off."""
     if not (run_dir / RESULT).exists():
         return None
-    row = read_json(run_dir / RESULT)
-    row["ended_at"] = parse_rfc3339(str(row["ended_at"]))  # type: ignore[assignment]  # a moment now
-    for key in ("nodes", "taken"):
-        row[key] = tuple(row[key])  # type: ignore[arg-type]  # a list, written by save_result
-    row["node_runs"] = row.pop("lanes", {})
-    return PastResult(**row)  # type: ignore[arg-type]  # written by save_result
+    row = _read(run_dir / RESULT, _Result)
+    return PastRun(
+        run=row.run, playbook=row.playbook, verdict=row.verdict, nodes=row.nodes, taken=row.taken,
+        job=row.job, by=row.by, result=read_result(row.result), exit_code=row.exit_code,
+        seconds=row.seconds, ended_at=row.ended_at, steps=row.steps,
+        node_runs={node: _plain(fields) for node, fields in row.node_runs.items()},
+    )  # fmt: skip

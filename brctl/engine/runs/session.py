@@ -12,6 +12,7 @@ from brctl.journal.store import Journal
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json, Playbook, Safety
+from brctl.model.runs.result import RunState
 from brctl.playbook.expressions import Scope
 from brctl.playbook.node_runs import ONLY, narrowed
 from brctl.playbook.plan import gives_back, nodes_taken, scope_of
@@ -23,11 +24,19 @@ Batches = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run, or this part of it, ends."""
+    """How a run, or this part of it, ends.
 
-    result: str
-    exit_code: ExitCode
+    Attributes:
+        stopped_by: The exit code of the signal that interrupted it.
+    """
+
+    result: RunState
     why: str = ""
+    stopped_by: ExitCode | None = None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return self.stopped_by or self.result.exit_code
 
 
 class RunEnds(Exception):  # noqa: N818 - an outcome that stops the loop, not a mistake

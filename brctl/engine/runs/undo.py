@@ -8,9 +8,9 @@ from brctl.actions.registry import ACTIONS, action_of
 from brctl.engine.runs.session import Ending, RunSession
 from brctl.journal.keys import Keys
 from brctl.model.errors import BrctlError, LockedError
-from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Hook, Json, OnExpire, Safety, Step
+from brctl.model.runs.result import RunState
 from brctl.playbook.expressions import ExpressionError
 from brctl.playbook.node_runs import instance_of
 from brctl.playbook.plan import KEY
@@ -35,12 +35,12 @@ async def roll_back(session: RunSession) -> Ending:
         why for node in reversed(record.node_runs) if (why := await take_back_node(session, node))
     ]
     if stuck:
-        return Ending("needs_human", ExitCode.NEEDS_HUMAN, "; ".join(stuck))
+        return Ending(RunState.NEEDS_HUMAN, "; ".join(stuck))
     if record.denied_by:
-        return Ending("waiting", ExitCode.WAITING, f"denied by {record.denied_by}")
+        return Ending(RunState.WAITING, f"denied by {record.denied_by}")
     because = record.failed_error or record.undone_because
     failed = f"{record.failed_step}: " if record.failed_step else ""
-    return Ending("rolled_back", ExitCode.ROLLED_BACK, failed + because)
+    return Ending(RunState.ROLLED_BACK, failed + because)
 
 
 async def take_back_node(session: RunSession, node: str) -> str:
@@ -71,17 +71,17 @@ async def expire(session: RunSession) -> Ending:
     approval = session.playbook.approval
     if approval is not None and approval.on_expire is OnExpire.ABORT:
         ending = await roll_back(session)
-        if ending.exit_code is ExitCode.NEEDS_HUMAN:
+        if ending.result is RunState.NEEDS_HUMAN:
             return ending
-        return Ending("expired", ExitCode.WAITING, "the approval expired; all was taken back")
+        return Ending(RunState.EXPIRED, "the approval expired; all was taken back")
     for node in session.record.node_runs:
         for step in reversed(session.playbook.steps):
             name = instance_of(step.id, node)
             held = step.uses == "standby.acquire" and session.record.steps[name].state in UNDOABLE
             if held and not await _undo(session, step, node):
-                return Ending("needs_human", ExitCode.NEEDS_HUMAN, f"{name} was not released")
+                return Ending(RunState.NEEDS_HUMAN, f"{name} was not released")
     why = "the approval expired; standbys are free again, cordons stay"
-    return Ending("expired", ExitCode.WAITING, why)
+    return Ending(RunState.EXPIRED, why)
 
 
 async def _undo(session: RunSession, step: Step, node: str) -> bool:

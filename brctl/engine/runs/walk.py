@@ -14,6 +14,7 @@ from brctl.engine.runs.undo import take_back_node
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import OnFailure, Safety, Step
+from brctl.model.runs.result import NodeResult, RunState
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.playbook.expressions import ExpressionError
 from brctl.playbook.node_runs import instance_of
@@ -46,7 +47,9 @@ class StopFlag:
     def check(self) -> None:
         """Go on, or stop here."""
         if self.interrupted is not None:
-            ending = Ending("interrupted", self.interrupted, "stopped after the current step")
+            ending = Ending(
+                RunState.INTERRUPTED, "stopped after the current step", self.interrupted
+            )
             raise RunEnds(ending)
         if self.run_ended:
             raise NodeRunStopsError
@@ -129,7 +132,7 @@ class Walker:
         except NodeRunCancelledError as cancelled:
             await self._cancel(str(cancelled))
         else:
-            self._end("skipped" if passed_over else "ok", passed_over)
+            self._end(NodeResult.SKIPPED if passed_over else NodeResult.OK, passed_over)
 
     async def _steps(self) -> str:
         """The steps in their order; says why when a guard passes the node over instead."""
@@ -159,18 +162,21 @@ class Walker:
         why = "; ".join(filter(None, (why, await self.after_failure())))
         failed = f"{self._node_run.failed_step}: {self._node_run.failed_error}"
         if why:
-            self._end("needs_human", f"{failed}; {why}")
+            self._end(NodeResult.NEEDS_HUMAN, f"{failed}; {why}")
         else:
-            self._end("failed", failed)
+            self._end(NodeResult.FAILED, failed)
 
     async def _cancel(self, why: str) -> None:
         """Nothing more is done to this node, and what this run did to it is taken back."""
         for step in self._session.playbook.steps:
             self._skip(step, why)
         stuck = await take_back_node(self._session, self._node)
-        self._end("needs_human" if stuck else "skipped", f"{why}; {stuck}" if stuck else why)
+        if stuck:
+            self._end(NodeResult.NEEDS_HUMAN, f"{why}; {stuck}")
+        else:
+            self._end(NodeResult.SKIPPED, why)
 
-    def _end(self, result: str, why: str) -> None:
+    def _end(self, result: NodeResult, why: str) -> None:
         if not self._node:
             return
         began = parse_rfc3339(self._node_run.started_at)

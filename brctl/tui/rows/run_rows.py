@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Safety
+from brctl.model.runs.result import NodeResult, RunState
 from brctl.playbook.node_runs import split_instance
 from brctl.playbook.steps import StepState
 from brctl.tui.rows.row import (
@@ -35,14 +36,18 @@ WORDS: Mapping[StepState, Span] = {
 }
 
 NODE_RUN_TONES: Mapping[str, Tone] = {
-    "ok": Tone.SPARE, "running": Tone.WARN, "failed": Tone.CORDON, "needs_human": Tone.CRIT,
+    NodeResult.OK: Tone.SPARE, RunState.RUNNING: Tone.WARN, NodeResult.FAILED: Tone.CORDON,
+    NodeResult.NEEDS_HUMAN: Tone.CRIT,
 }  # fmt: skip
 
-STATE_TONES: Mapping[str, Tone] = {
-    "ok": Tone.SPARE, "partial": Tone.WARN, "running": Tone.WARN, "starting": Tone.WARN,
-    "waiting": Tone.WARN,
-    "rolled_back": Tone.CORDON, "needs_human": Tone.CRIT, "lost": Tone.CRIT,
-    "unreadable": Tone.CRIT, "refused": Tone.UNKNOWN,
+_QUIET = (NodeResult.OK, NodeResult.SKIPPED)
+"""Nodes that nobody needs to look at."""
+
+STATE_TONES: Mapping[RunState, Tone] = {
+    RunState.OK: Tone.SPARE, RunState.PARTIAL: Tone.WARN, RunState.RUNNING: Tone.WARN,
+    RunState.STARTING: Tone.WARN, RunState.WAITING: Tone.WARN, RunState.ROLLED_BACK: Tone.CORDON,
+    RunState.NEEDS_HUMAN: Tone.CRIT, RunState.LOST: Tone.CRIT, RunState.UNREADABLE: Tone.CRIT,
+    RunState.REFUSED: Tone.UNKNOWN,
 }  # fmt: skip
 
 
@@ -92,10 +97,10 @@ def _standing(run: RunFact, width: int) -> list[Row]:
         what = run.question or f"before {run.gate}"
         rows.append(row((f"WAITING FOR YOU {safe(what, 200)}: A approves, D denies; ", Tone.WARN),
                         f"words to type: {safe(run.words, 60)}"))  # fmt: skip
-    if run.state == "lost":
+    if run.state is RunState.LOST:
         text = f"its process is gone; go on with: brctl play resume {run.name}"
         rows.append(row((text, Tone.CRIT)))
-    if run.state == "starting":
+    if run.state is RunState.STARTING:
         text = f"nothing in its journal yet; if that stays: runs/{run.name}/stdout/run.log"
         rows.append(row((text, Tone.WARN)))
     if run.why:
@@ -109,20 +114,21 @@ def _node_runs(run: RunFact) -> list[Row]:
     """One line per node, then the steps of those that are not well through."""
     rows = [heading("NODES"), *(_node_run(node_run, run) for node_run in run.node_runs)]
     for node_run in run.node_runs:
-        if node_run.started and node_run.result not in ("ok", "skipped"):
+        if node_run.started and node_run.result not in _QUIET:
             steps = [step for step in run.steps if split_instance(step.id)[1] == node_run.node]
             rows += [blank(), heading(safe(node_run.node, 60)), *_steps(run, steps)]
     return rows
 
 
 def _node_run(node_run: NodeRunFact, run: RunFact) -> Row:
-    word, tone = node_run.result or ("running" if node_run.started and run.alive else "."), Tone.DIM
+    word, tone = (
+        node_run.result or (RunState.RUNNING if node_run.started and run.alive else "."),
+        Tone.DIM,
+    )
     tone = NODE_RUN_TONES.get(word, tone)
     took = f"{node_run.seconds:6.1f} s  " if node_run.result else "          "
     at_step = (
-        f"at {node_run.at_step}  "
-        if node_run.at_step and node_run.result not in ("ok", "skipped")
-        else ""
+        f"at {node_run.at_step}  " if node_run.at_step and node_run.result not in _QUIET else ""
     )
     key = f"node-run:{run.name}:{node_run.node}"
     return row(

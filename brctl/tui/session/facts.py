@@ -12,6 +12,7 @@ from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
 from brctl.model.runs.event import Event
 from brctl.model.runs.playbook import Safety
+from brctl.model.runs.result import NodeResult, RunState
 from brctl.model.sweeps.sweep import Health
 from brctl.playbook.steps import StepState
 from brctl.tui.rows.bisect_rows import BisectFact
@@ -94,7 +95,7 @@ class NodeRunFact:
     """
 
     node: str
-    result: str = ""
+    result: NodeResult | None = None
     started: bool = False
     at_step: str = ""
     why: str = ""
@@ -116,7 +117,6 @@ class RunFact:
     """One run as its folder tells it.
 
     Attributes:
-        state: `running`, `lost` when its process died before the end, `unreadable`, or the result.
         words: What must be typed to approve it; "" when nothing is asked.
         question: What it asks besides its gate; "" at the gate.
         alive: A process owns it now.
@@ -128,7 +128,7 @@ class RunFact:
     alive: bool = False
     damage: tuple[str, ...] = ()
     playbook: str = ""
-    state: str = "unreadable"
+    state: RunState = RunState.UNREADABLE
     by: str = ""
     verdict: str = ""
     job: str = ""
@@ -149,7 +149,7 @@ class RunFact:
     @property
     def waiting(self) -> bool:
         """It asks for an approval and nobody is running it."""
-        return self.state == "waiting" and bool(self.words)
+        return self.state is RunState.WAITING and bool(self.words)
 
 
 @dataclass(frozen=True, slots=True)

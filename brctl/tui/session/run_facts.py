@@ -38,7 +38,7 @@ def read_run(run_dir: Path, *, alive: bool) -> RunFact:
         alive=alive,
         damage=recording.damage,
         playbook=playbook.name,
-        state=_state(record, alive=alive),
+        state=record.state(alive=alive),
         by=load_request(run_dir).by,
         verdict=inputs.verdict_id,
         job=str(inputs.job.get("name") or ""),
@@ -52,12 +52,6 @@ def read_run(run_dir: Path, *, alive: bool) -> RunFact:
         asked_at=parse_rfc3339(asked_at) if asked_at else None,
         why=record.why,
     )
-
-
-def _state(record: RunRecord, *, alive: bool) -> str:
-    if alive:
-        return "running"
-    return record.result or ("lost" if record.started else "starting")
 
 
 def _last(events: Sequence[Event], kind: EventType) -> Event | None:

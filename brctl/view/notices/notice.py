@@ -17,6 +17,7 @@ from brctl.model.notice import (
 )
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json, Playbook
+from brctl.model.runs.result import RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.node_runs import split_instance
 from brctl.playbook.run_record import RunRecord
@@ -46,12 +47,12 @@ class RunFacts:
     job: str
     nodes: tuple[str, ...]
     verdict: Verdict | None
-    ending: tuple[str, str] | None = None
+    ending: tuple[RunState, str] | None = None
 
     @property
-    def result(self) -> str:
-        """How it ended; `lost` when nothing tells."""
-        return self.ending[0] if self.ending else self.record.result or "lost"
+    def result(self) -> RunState:
+        """How it ended; LOST when nothing tells."""
+        return self.ending[0] if self.ending else self.record.result or RunState.LOST
 
     @property
     def why(self) -> str:
@@ -180,15 +181,15 @@ def dismissed_notice(context: str, verdict: Verdict, by: str, why: str, at: date
 
 
 _ENDS = {
-    "waiting": (NoticeEvent.RUN_WAITING, NoticeState.FIRING, PageSeverity.WARNING),
-    "needs_human": (NoticeEvent.RUN_NEEDS_HUMAN, NoticeState.FIRING, PageSeverity.CRITICAL),
-    "rolled_back": (NoticeEvent.RUN_ENDED, NoticeState.FIRING, PageSeverity.ERROR),
-    "expired": (NoticeEvent.RUN_WAITING, NoticeState.FIRING, PageSeverity.CRITICAL),
-    "lost": (NoticeEvent.RUN_NEEDS_HUMAN, NoticeState.FIRING, PageSeverity.CRITICAL),
+    RunState.WAITING: (NoticeEvent.RUN_WAITING, NoticeState.FIRING, PageSeverity.WARNING),
+    RunState.NEEDS_HUMAN: (NoticeEvent.RUN_NEEDS_HUMAN, NoticeState.FIRING, PageSeverity.CRITICAL),
+    RunState.ROLLED_BACK: (NoticeEvent.RUN_ENDED, NoticeState.FIRING, PageSeverity.ERROR),
+    RunState.EXPIRED: (NoticeEvent.RUN_WAITING, NoticeState.FIRING, PageSeverity.CRITICAL),
+    RunState.LOST: (NoticeEvent.RUN_NEEDS_HUMAN, NoticeState.FIRING, PageSeverity.CRITICAL),
 }
-_WHY = {"lost": "its process died before the end"}
+_WHY = {RunState.LOST: "its process died before the end"}
 _OTHER_END = (NoticeEvent.RUN_ENDED, NoticeState.INFO, PageSeverity.INFO)
-AGAIN_FOR = frozenset({"needs_human", "rolled_back", "expired", "lost"})
+AGAIN_FOR = frozenset({RunState.NEEDS_HUMAN, RunState.ROLLED_BACK, RunState.EXPIRED, RunState.LOST})
 """Endings that leave the fault without anybody at work on it."""
 
 
@@ -198,7 +199,7 @@ def started_notice(facts: RunFacts, at: datetime) -> Notice:
         facts,
         at,
         (NoticeEvent.RUN_STARTED, NoticeState.ACKNOWLEDGED, PageSeverity.INFO),
-        "running",
+        RunState.RUNNING,
         f"started by {facts.by}",
     )
 
@@ -206,11 +207,11 @@ def started_notice(facts: RunFacts, at: datetime) -> Notice:
 def ended_notice(facts: RunFacts, at: datetime) -> Notice:
     """How a run ended; one whose journal has no end was lost."""
     result = facts.result
-    if result == "ok":
+    if result is RunState.OK:
         return _run_notice(facts, at, _good_end(facts), result, _proof(facts) or "done")
     said = facts.why or _WHY.get(result, "")
     # A run by hand that came to nothing concerns whoever typed it, and pages nobody.
-    idle = result in ("rolled_back", "expired") and facts.verdict is None
+    idle = result in (RunState.ROLLED_BACK, RunState.EXPIRED) and facts.verdict is None
     kind = _OTHER_END if idle else _ENDS.get(result, _OTHER_END)
     return _run_notice(facts, at, kind, result, f"{result}: {said or facts.record.failed_error}")
 
@@ -296,7 +297,7 @@ def run_key(facts: RunFacts) -> str:
 
 def _next(facts: RunFacts, event: NoticeEvent) -> tuple[str, str]:
     """The command to type now, and who or what it needs."""
-    if event is NoticeEvent.RUN_WAITING and facts.result == "waiting":
+    if event is NoticeEvent.RUN_WAITING and facts.result is RunState.WAITING:
         words = last_text(facts.events, EventType.APPROVAL_ASKED, "answer")
         asked = f", type `{words}`" if words else ""
         return f"brctl play approve {facts.run}", f"an approval{asked}"

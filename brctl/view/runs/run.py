@@ -6,6 +6,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Arguments, Json, Playbook
+from brctl.model.runs.result import NodeResult, RunState
 from brctl.model.units import describe_duration, rfc3339
 from brctl.playbook.node_runs import split_instance
 from brctl.playbook.run_record import RunRecord, node_run_row
@@ -19,6 +20,11 @@ _SIGN = {
     StepState.UNCERTAIN: "DOUBT", StepState.UNDONE: "undone", StepState.UNDO_FAILED: "FAIL",
     StepState.PENDING: "to do", StepState.RUNNING: "run", StepState.UNDOING: "undo",
 }  # fmt: skip
+
+
+_RESUMABLE = (
+    RunState.LOST, RunState.STARTING, RunState.INTERRUPTED, RunState.NEEDS_HUMAN,
+)  # fmt: skip
 
 
 def event_line(playbook: Playbook, event: Event) -> str | None:
@@ -42,7 +48,7 @@ def _undone(fields: Arguments, number: str, step: str) -> str:
 
 def _node_ended(fields: Arguments, number: str, step: str) -> str:
     result, node = str(fields.get("result")), printable(str(fields.get("node")))
-    sign = result if result == "ok" else "FAIL"
+    sign = result if result == NodeResult.OK else "FAIL"
     return _line(sign, "", f"{node} is through", fields.get("why"), fields.get("seconds"))
 
 
@@ -109,14 +115,14 @@ def run_page(
     run: str,
     playbook: Playbook,
     record: RunRecord,
-    state: str,
+    state: RunState,
     events: Sequence[Event],
     damage: Sequence[str],
 ) -> Page:
     """The answer of `play run`, `play show R-...`, `fix` and their kin."""
     end = next((e for e in reversed(events) if e.type is EventType.END), None)
     why = str(end.fields.get("why", "")) if end else "its process is gone; the journal has no end"
-    code = ExitCode(record.exit_code) if record.exit_code is not None else ExitCode.UNKNOWN
+    code = _exit_code(record)
     seconds = (events[-1].at - events[0].at).total_seconds() if events else 0.0
     body: dict[str, PageJson] = {
         "run": {
@@ -143,6 +149,13 @@ def run_page(
     lines.append(ending_line(run, state, why, seconds))
     rows: list[Mapping[str, PageJson]] = [event_row(event) for event in events]
     return Page("Run", body, "\n".join(lines), code, (run,), tuple(rows), _next(run, state, record))
+
+
+def _exit_code(record: RunRecord) -> ExitCode:
+    """As the journal says it, for a signal has its own; else that of the result."""
+    if record.exit_code in list(ExitCode):
+        return ExitCode(record.exit_code)
+    return record.result.exit_code if record.result else ExitCode.UNKNOWN
 
 
 def node_run_lines(record: RunRecord) -> list[str]:
@@ -197,10 +210,10 @@ def _step_document(
     }
 
 
-def _next(run: str, state: str, record: RunRecord) -> tuple[str, ...]:
-    if state == "waiting" and record.question:
+def _next(run: str, state: RunState, record: RunRecord) -> tuple[str, ...]:
+    if state is RunState.WAITING and record.question:
         return (f"brctl play approve {run}", f"brctl play deny {run}")
-    if record.paused or state in ("lost", "interrupted", "needs_human"):
+    if record.paused or state in _RESUMABLE:
         return (f"brctl play resume {run}", f"brctl play rollback {run}")
     return ()
 

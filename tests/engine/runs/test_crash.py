@@ -232,7 +232,7 @@ def rolled(run_dir: Path) -> tuple[dict[str, object], dict[str, str]]:
     record = replay(frozen_playbook(run_dir), read_journal(run_dir).events)
     return (
         state | {"effects": sorted(effects)},
-        {node: node_run.result for node, node_run in record.node_runs.items()},
+        {node: str(node_run.result or "") for node, node_run in record.node_runs.items()},
     )
 
 

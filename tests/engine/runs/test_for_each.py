@@ -91,7 +91,8 @@ def start(
 
 
 def lane_results(run_dir: Path) -> dict[str, str]:
-    return {node: node_run.result for node, node_run in view(run_dir).record.node_runs.items()}
+    runs = view(run_dir).record.node_runs
+    return {node: str(node_run.result or "") for node, node_run in runs.items()}
 
 
 def of_type(run_dir: Path, kind: EventType) -> list[Event]:

@@ -10,7 +10,6 @@ from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.runs.propose import alerts_on, propose, tried_for
 from brctl.engine.runs.run_files import (
     PLAYBOOK,
-    PastResult,
     RunInputs,
     save_inputs,
     save_result,
@@ -20,6 +19,7 @@ from brctl.journal.store import new_run
 from brctl.library.durable_files import write_atomic
 from brctl.library.shipped import shipped_dir
 from brctl.model.fault import FaultClass
+from brctl.model.runs.result import PastRun, RunState
 from brctl.model.verdict import Suspect, Verdict
 from brctl.playbook.plan import verdict_scope
 from tests.fakes.run_context import NOON, example_verdict
@@ -43,9 +43,10 @@ def ran(
     save_inputs(run_dir, RunInputs({}, verdict_scope(about), about.id, {"name": about.job}))
     save_result(
         run_dir,
-        PastResult(
-            run_dir.name, playbook, about.id, about.nodes, (), about.job, "oncall", result, 0, 1.0,
-            at, steps,
+        PastRun(
+            run=run_dir.name, playbook=playbook, verdict=about.id, nodes=about.nodes,
+            job=about.job, by="oncall", result=RunState(result), exit_code=0, seconds=1.0,
+            ended_at=at, steps=steps,
         ),
     )  # fmt: skip
 
