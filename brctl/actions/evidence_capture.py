@@ -14,7 +14,7 @@ from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionResult, ReadOnly
 from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.sweep import NodeHealth
-from brctl.view.redact import redact
+from brctl.view.redact import redact_document
 
 LEVEL = 1
 BUNDLE = "evidence.tar.gz"
@@ -54,17 +54,7 @@ def _encode(health: NodeHealth) -> bytes:
 
 def _as_json(value: Mapping[str, object]) -> bytes:
     """Redacted text by text, so that taking a secret out can never break the document."""
-    return json.dumps(_redacted(value), default=str, indent=1).encode()
-
-
-def _redacted(value: object) -> object:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, Mapping):
-        return {str(key): _redacted(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redacted(item) for item in value]
-    return value
+    return json.dumps(redact_document(value), default=str, indent=1).encode()
 
 
 def _sums(files: Mapping[str, bytes]) -> bytes:

@@ -144,7 +144,7 @@ def _error(answer: Answer) -> BrctlError:
 def _parse(stdout: bytes, path: str) -> Object:
     try:
         found = json.loads(stdout)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise UnavailableError(f"kubectl printed no JSON for {path}: {exc}") from exc
     if not isinstance(found, dict):
         raise UnavailableError(f"kubectl printed no object for {path}")

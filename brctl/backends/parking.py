@@ -140,7 +140,7 @@ def _processes(value: Mapping[str, Json], wanted: int) -> Parked:
     reasons = [_text(value, "error"), *(_text(row, "why") for row in known)]
     seconds = [s for row in alive if isinstance(s := row.get("seconds"), int | float)]
     return Parked(
-        ready=len(alive),
+        ready=min(len(alive), wanted),
         wanted=wanted,
         why="; ".join(dict.fromkeys(reason for reason in reasons if reason)),
         seconds=max(seconds, default=None),

@@ -1,13 +1,14 @@
 """Talk to `checks/_ranks` on the nodes of a job: what to send, and what its answer means."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 
 from brctl.fanout.contract import Transport
 from brctl.fanout.gather import gather
 from brctl.library.shipped import node_program
 from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
 from brctl.model.runs.playbook import Json
@@ -23,6 +24,8 @@ ANSWER_S = 10.0
 """A parked process that is silent for so long is ended, and its rank starts cold."""
 STOP_MARGIN_S = 20.0
 """On top of the grace: the wait after SIGKILL and a slow login."""
+
+_RANK_LISTS = ("started", "warm", "stopped", "killed", "stuck")
 
 RANK_ADDRESS_LABEL = "rank_address"
 """Label for the address ranks meet at, where that is not the one SSH uses."""
@@ -151,7 +154,7 @@ async def ask(
     silent |= {name: "not in the inventory" for name in nodes if name not in inventory.nodes}
     answers = gather(transport, known, lambda n: command(n, *requests[n.name]), limit=limit)
     async for answer in answers:
-        value = _parse(answer)
+        value = read_rank_answer(answer, _asked_ranks(requests[answer.node][0]))
         if isinstance(value, str):
             silent[answer.node] = value
         else:
@@ -159,13 +162,38 @@ async def ask(
     return said, silent
 
 
-def _parse(answer: Answer) -> Mapping[str, Json] | str:
-    """The program's answer, or one sentence about why there is none."""
+def _asked_ranks(request: Mapping[str, Json]) -> tuple[int, ...]:
+    ranks = request.get("ranks")
+    return tuple(r for r in ranks if isinstance(r, int)) if isinstance(ranks, list) else ()
+
+
+def read_rank_answer(answer: Answer, ranks: Collection[int]) -> Mapping[str, Json] | str:
+    """The program's answer, or one sentence about why there is none.
+
+    A node speaks for its own ranks. One that speaks for others is believed in nothing: it could
+    have a neighbour's ranks counted as dead, or as stopped.
+    """
     if answer.outcome is not Outcome.ANSWERED:
         return answer.detail or str(answer.outcome)
     try:
-        value = json.loads(answer.stdout)
-    except ValueError:
+        value = read_foreign_json(answer.stdout)
+    except ForeignJsonError:
         last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return f"no answer from the rank program (exit {answer.exit_status}): {last[:200]}"
-    return value if isinstance(value, dict) else "no answer from the rank program"
+    if not isinstance(value, dict):
+        return "no answer from the rank program"
+    strange = [rank for rank in _ranks_in(value) if type(rank) is not int or rank not in ranks]
+    if strange:
+        return f"not believed: it answers for rank {strange[0]!s:.20}, which is not on this node"
+    return value
+
+
+def _ranks_in(value: Mapping[str, Json]) -> Iterator[Json]:
+    """Every rank an answer speaks for: of a row of `ranks`, or listed as started or ended."""
+    rows = value.get("ranks")
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict):
+            yield row.get("rank")
+    for key in _RANK_LISTS:
+        listed = value.get(key)
+        yield from listed if isinstance(listed, list) else ()

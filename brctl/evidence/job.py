@@ -11,6 +11,7 @@ from itertools import dropwhile
 from statistics import median
 from typing import TypeVar
 
+from brctl.evidence.operators import is_number
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
@@ -100,12 +101,13 @@ def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
 
 def _typed(values: Mapping[str, Value], name: str, kind: type[T]) -> T | None:
     value = values.get(name)
-    return value if isinstance(value, kind) else None
+    # Exactly: true is an int to isinstance, and no step.
+    return value if type(value) is kind else None
 
 
 def _number(values: Mapping[str, Value], name: str) -> float | None:
     value = values.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return float(value) if is_number(value) else None
 
 
 def _is_stalled(job: Job, ranks: Sequence[RankView], ages: Sequence[float]) -> bool | None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 LINE_LIMIT = 2048
+YEARS = range(1970, 2200)
+"""A line of another year has no time: sums with it would leave the calendar."""
 
 _KMSG = re.compile(
     r"(?P<pri>\d{1,6}),\d{1,20},(?P<usec>\d{1,18}),[^;]{0,80};(?P<rest>.*)", re.DOTALL
@@ -72,13 +74,15 @@ def parse_kernel_line(raw: str, boot_at: datetime | None = None) -> KernelLine:
 
 def _parse_iso(text: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(text.replace(",", ".")).astimezone(UTC)
-    except ValueError:
+        at = datetime.fromisoformat(text.replace(",", ".")).astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
+    return at if at.year in YEARS else None
 
 
 def _after(boot_at: datetime, uptime_s: float) -> datetime | None:
     try:
-        return boot_at + timedelta(seconds=uptime_s)
+        at = boot_at + timedelta(seconds=uptime_s)
     except OverflowError:
         return None
+    return at if at.year in YEARS else None

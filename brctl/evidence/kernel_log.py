@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from brctl.evidence.kernel_line import KernelLine, parse_kernel_line
+from brctl.evidence.kernel_line import YEARS, KernelLine, parse_kernel_line
 from brctl.evidence.operators import is_number
 from brctl.evidence.reading import RAW_LIMIT, Reading
 from brctl.evidence.sxid import FOLLOWS_A_LOST_GPU, Severity, find_sxid
@@ -122,9 +122,10 @@ def _boot_at(report: NodeReport, result: CheckResult) -> datetime | None:
     if not uptimes or not is_number(uptimes[0]) or report.received_at is None:
         return None
     try:
-        return report.received_at - timedelta(seconds=uptimes[0])
+        boot_at = report.received_at - timedelta(seconds=uptimes[0])
     except OverflowError:
         return None
+    return boot_at if boot_at.year in YEARS else None
 
 
 def _uuid_by_pci(report: NodeReport) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from brctl.model.foreign_json import is_plain_number
 from brctl.model.sweeps.report import Value
 
 Operand = Value | tuple[Value, ...]
@@ -18,10 +19,8 @@ class MismatchError(TypeError):
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a finite number; true and false are not numbers here."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return value == value and abs(value) != float("inf")
+    """Whether a value is a number that can be measured; true and false are not numbers here."""
+    return is_plain_number(value)
 
 
 def _numeric(compare: Callable[[float, float], bool]) -> Callable[[Value, Operand], bool]:

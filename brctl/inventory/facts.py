@@ -1,5 +1,6 @@
 """What one source says about nodes, before sources are merged: every value knows its origin."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +11,11 @@ Fact = str | int
 
 NODE_FIELDS = ("address", "port", "user", "role", "python", "torch_python", "via", "gpus")
 """Facts that are fields of a Node; every other fact is a label."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,252}")
+_NAMES = "letters, digits, `_`, `.`, `:` and `-`, the first a letter, a digit or `_`"
+_ADDRESS = re.compile(r"[^\s/\x00-\x1f\x7f-]\S{0,254}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,18 @@ def build_inventory(sources: Iterable[Source]) -> Inventory:
         name: _node(name, {key: told.value for key, told in facts.items()}, origins[name])
         for name, facts in merge(sources).items()
     }
+    for name, node in nodes.items():
+        _refuse_odd(name, node.address, origins[name])
     names = ", ".join(source.name for source in sources)
     return Inventory(nodes, _merge_groups(sources, nodes), names)
+
+
+def _refuse_odd(name: str, address: str, origin: str) -> None:
+    """A name becomes a word on a terminal, a folder below `cp --get` and a key of every file."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{origin}: {name[:80]!r} is no node name", hint=_NAMES)
+    if not _ADDRESS.fullmatch(address):
+        raise ConfigError(f"{origin}: {address[:80]!r} is no address of {name}")
 
 
 def _merge_groups(

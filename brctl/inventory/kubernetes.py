@@ -1,11 +1,11 @@
 """GPU nodes of a Kubernetes cluster, as `kubectl` sees them."""
 
-import json
 from collections.abc import Mapping
 
 from brctl.inventory.commands import ask_tool
 from brctl.inventory.facts import Fact, NodeFacts, Source
 from brctl.model.errors import UnavailableError
+from brctl.model.foreign_json import read_foreign_json
 from brctl.model.inventory import NodeRole
 
 GPU_NODES = "nvidia.com/gpu.present=true"
@@ -41,7 +41,7 @@ def parse_nodes(raw: bytes, name: str) -> Source:
         UnavailableError: It is not a list of nodes.
     """
     try:
-        items = json.loads(raw)["items"]
+        items = read_foreign_json(raw)["items"]  # type: ignore[index]  # TypeError is caught
         nodes = tuple(_node(item, name) for item in items)
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise UnavailableError(f"inventory: kubectl printed no list of nodes: {exc}") from exc
@@ -60,7 +60,7 @@ def _node(item: Mapping[str, Mapping[str, object]], origin: str) -> NodeFacts:
     if labels.get(STANDBY_LABEL) == NodeRole.STANDBY:
         facts["role"] = NodeRole.STANDBY.value
     count = str(labels.get("nvidia.com/gpu.count", ""))
-    if count.isdecimal():
+    if count.isdecimal() and len(count) < 7:
         facts["gpus"] = int(count)
     return NodeFacts(name, facts, origin)
 

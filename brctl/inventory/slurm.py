@@ -16,6 +16,7 @@ _FORMAT = "%N|%P|%G|%f"
 # because a person chose it and it may hold anything.
 _JOBS = ("squeue", "-h", "-t", "RUNNING", "-o", "%A|%N|%j")
 _JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+_COUNT = re.compile(r"[0-9]{1,6}")
 _LABEL_FEATURES = ("rack", "leaf", "spine", "zone", "pod", "gpu_model")
 
 
@@ -80,7 +81,7 @@ def _gpus(gres: str) -> dict[str, Fact]:
     total = 0
     for part in gres.split(","):
         words = part.partition("(")[0].split(":")
-        if words[0] == "gpu" and words[-1].isdecimal():
+        if words[0] == "gpu" and _COUNT.fullmatch(words[-1]):
             total += int(words[-1])
     return {"gpus": total} if total else {}
 

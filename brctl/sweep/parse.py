@@ -4,7 +4,6 @@ Nothing a node sends raises: a line that cannot be read is a PROBE_ERROR or a no
 its end line is DIED, and a check that said nothing is MISSING.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ from datetime import datetime
 import msgspec
 
 from brctl.model.answer import Answer, Outcome
+from brctl.model.foreign_json import ForeignJsonError, is_plain_number, read_foreign_json
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 
@@ -91,21 +91,16 @@ def _objects(stdout: bytes) -> Iterator[Mapping[str, object]]:
 def _load(text: bytes | str) -> object:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+    except (ValueError, RecursionError):
         return _load_odd(text)
 
 
 def _load_odd(text: bytes | str) -> object:
     """JSON that is not Unicode all through, as `json` reads it; None when it is none."""
     try:
-        value: object = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        return read_foreign_json(text)
+    except ForeignJsonError:
         return None
-    return value
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _results(
@@ -149,7 +144,7 @@ def _status(
     exit_status = line.get("exit")
     status = _STATUS_OF_EXIT.get(exit_status) if type(exit_status) is int else None
     if status is None:
-        return ProbeStatus.PROBE_ERROR, f"ended with exit status {_text(str(exit_status), 20)}"
+        return ProbeStatus.PROBE_ERROR, f"ended with exit status {_status_text(exit_status)}"
     if not understood:
         return ProbeStatus.PROBE_ERROR, "its output is not the envelope of measurements and notes"
     if status is ProbeStatus.MEASURED and not measured:
@@ -166,7 +161,7 @@ def _envelopes(stdout: str, check: Check) -> tuple[list[Measurement], list[str],
     for text in texts:
         try:
             sound = _envelope_of.decode(text)
-        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        except (ValueError, RecursionError):
             envelope = _load(text)
         else:
             notes += _notes(sound.notes)
@@ -192,7 +187,10 @@ def _add_sound(
     fitting = [
         _bounded(row)
         for row in rows
-        if row.name in known and len(row.subject) <= NAME_LIMIT and row.subject.isprintable()
+        if row.name in known
+        and len(row.subject) <= NAME_LIMIT
+        and row.subject.isprintable()
+        and (type(row.value) in (str, bool) or is_plain_number(row.value))
     ][: MEASUREMENTS_LIMIT - len(measurements)]
     measurements += fitting
     _tell_refused(len(rows) - len(fitting), notes)
@@ -235,15 +233,24 @@ def _measurement(row: object, check: Check) -> Measurement | None:
 def _value(value: object) -> Value | None:
     if isinstance(value, str):
         return _text(value, TEXT_LIMIT)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, bool | int | float) else None
+    if isinstance(value, bool):
+        return value
+    return value if isinstance(value, int | float) and is_plain_number(value) else None
+
+
+def _status_text(status: object) -> str:
+    return _text(status, 20) or ("none" if status is None else "unreadable")
 
 
 def _text(value: object, limit: int) -> str:
-    text = value if isinstance(value, str) else "" if value is None else str(value)
+    """Text of a scalar; what else stands in its place may be deep or long, and says nothing."""
+    text = value if isinstance(value, str) else str(value) if _is_short(value) else ""
     # Lone surrogates pass through JSON and break every later write as UTF-8.
     return text[:limit].encode("utf-8", "replace").decode("utf-8")
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, bool) or is_plain_number(value)
 
 
 def _seconds(value: object) -> float | None:

@@ -6,6 +6,7 @@ from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly
 from brctl.model.answer import Outcome
+from brctl.model.jobs.checkpoint_path import step_of_name
 from brctl.model.jobs.job import Job
 from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.report import NodeReport, ProbeStatus, Value
@@ -44,15 +45,20 @@ class CkptSelect(ReadOnly):
 
 
 def checkpoints_in(report: NodeReport) -> list[dict[str, Value]]:
-    """Readings by checkpoint, newest step first."""
+    """Readings by checkpoint, newest step first; what is named like none is left out."""
     by_subject: dict[str, dict[str, Value]] = {}
     for result in report.results:
         for item in result.measurements:
             if item.subject.startswith("ckpt:"):
                 row = by_subject.setdefault(item.subject, {"name": item.subject[len("ckpt:") :]})
                 row[item.name.removeprefix(PREFIX)] = item.value
-    known = [row for row in by_subject.values() if isinstance(row.get("step"), int)]
+    known = [row for row in by_subject.values() if _is_named_for_its_step(row)]
     return sorted(known, key=lambda row: int(row["step"]), reverse=True)
+
+
+def _is_named_for_its_step(row: dict[str, Value]) -> bool:
+    step = row.get("step")
+    return type(step) is int and step_of_name(str(row["name"])) == step
 
 
 def _refuse_old(newest: dict[str, Value], args: Arguments) -> None:

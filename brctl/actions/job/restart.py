@@ -14,6 +14,7 @@ from brctl.actions.contract import (
 )
 from brctl.actions.job.code_copies import must_agree
 from brctl.backends.contract import JobRunState, StartReport
+from brctl.model.jobs.checkpoint_path import is_checkpoint_of
 from brctl.model.jobs.code import CodeStart
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
@@ -48,6 +49,7 @@ class JobRestart(ReadOnly):
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         job = await context.jobs.get(arguments.text(args, "job"))
         checkpoint = arguments.text(args, "checkpoint", "")
+        _refuse_strange(job, checkpoint)
         await self._clear(context, job)
         await self._note_code(context, job, checkpoint)
         report = await context.backend.start_job(job, checkpoint, context.run.name)
@@ -81,6 +83,15 @@ class JobRestart(ReadOnly):
 
     async def confirm(self, context: RunContext, args: Arguments) -> Observation:
         return await self.observe(context, args)
+
+
+def _refuse_strange(job: Job, checkpoint: str) -> None:
+    """Every rank loads it: whatever named it, a node, a saved plan or a person, it is the job's."""
+    if checkpoint and not is_checkpoint_of(job, checkpoint):
+        raise NothingDone(
+            f"{checkpoint[:200]!r} is no checkpoint of job {job.name}: they are"
+            f" {job.checkpoint_dir}/step-NUMBER"
+        )
 
 
 def _accepted(context: RunContext, state: JobRunState, args: Arguments) -> frozenset[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from brctl.actions.context import RunContext
 from brctl.actions.job.ckpt_select import checkpoints_in, first_answer
+from brctl.evidence.operators import is_number
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.report import Value
 
@@ -42,7 +43,7 @@ def _checkpoint(job: Job, row: dict[str, Value], *, verify: bool) -> Checkpoint:
         path=str(job.checkpoint_dir / str(row["name"])),
         complete=complete if isinstance(complete, bool) else None,
         problem=str(row.get("problem", "")),
-        age_s=float(age) if isinstance(age, int | float) else None,
-        size_bytes=size if isinstance(size, int) else None,
+        age_s=float(age) if is_number(age) else None,
+        size_bytes=size if type(size) is int else None,
         verified=verify and "bad_items" in row,
     )

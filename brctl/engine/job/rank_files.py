@@ -1,6 +1,7 @@
 """One file of every rank, fetched from the nodes that carry them; what did not come is said."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from brctl.fanout.contract import Transport
@@ -11,6 +12,7 @@ from brctl.model.inventory import Node
 from brctl.model.jobs.job import Job
 
 _MARK = b"\x00==> rank "
+_NUMBER = re.compile(rb"\d{1,15}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +51,39 @@ async def fetch_rank_files(
         )
 
     async for answer in gather(transport, nodes, command_for, limit=fanout):
-        found = split_files(answer.node, answer.stdout)
+        own = job.ranks_on(answer.node)
+        found, foreign = split_files(answer.node, answer.stdout, own)
         files += found
         notes += _missing(answer, job, {file.rank for file in found})
+        if foreign:
+            notes.append(f"{answer.node}: sent files of ranks it does not carry; not kept")
     return sorted(files, key=lambda file: file.rank), sorted(notes)
 
 
-def split_files(node: str, stdout: bytes) -> list[RankFile]:
-    """The marked parts of one node's answer; lengths are trusted only as far as bytes came."""
-    found = []
+def split_files(node: str, stdout: bytes, ranks: Collection[int]) -> tuple[list[RankFile], bool]:
+    """The marked parts of one node's answer, and whether it sent what is not its own.
+
+    Lengths are trusted only as far as bytes came. A node that could send the files of another
+    one's ranks would choose who is found to hang.
+    """
+    found: dict[int, RankFile] = {}
+    foreign = False
     at = stdout.find(_MARK)
     while at >= 0:
         end = stdout.find(b"\n", at)
         words = stdout[at + len(_MARK) : end].split() if end >= 0 else []
-        if len(words) != 3 or not words[0].isdigit() or not words[2].isdigit():
+        if len(words) != 3 or not all(_NUMBER.fullmatch(words[n]) for n in (0, 2)):
             break
         start = end + 1
         stop = start + int(words[2])
         whole = words[1] == b"ok" and stop <= len(stdout)
-        if words[1] != b"missing":
-            found.append(RankFile(int(words[0]), node, stdout[start:stop], whole))
+        rank = int(words[0])
+        if rank not in ranks or rank in found:
+            foreign = True
+        elif words[1] != b"missing":
+            found[rank] = RankFile(rank, node, stdout[start:stop], whole)
         at = stdout.find(_MARK, stop)
-    return found
+    return list(found.values()), foreign
 
 
 def _missing(answer: Answer, job: Job, have: set[int]) -> list[str]:

@@ -14,6 +14,7 @@ from brctl.evidence.stacks.snapshot import RankStack, read_text, read_threads
 from brctl.library.parameters import fill_parameters
 from brctl.model.answer import Outcome
 from brctl.model.errors import UsageError
+from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.jobs.hang import StackAnalysis
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.report import NodeReport, Value
@@ -115,8 +116,8 @@ def _captured(
 
 def _json(value: Value | None) -> object:
     try:
-        return json.loads(str(value)) if value else None
-    except ValueError:
+        return read_foreign_json(str(value)) if value else None
+    except ForeignJsonError:
         return None
 
 
@@ -171,8 +172,8 @@ def _load(path: Path, rank: int) -> RankStack:
     if path.suffix == ".txt":
         return RankStack(rank, read_text(text))
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as exc:
+        value = read_foreign_json(text)
+    except ForeignJsonError as exc:
         return RankStack(rank, (), note=f"{path.name}: not JSON: {exc}")
     if isinstance(value, list):
         return RankStack(rank, read_threads(value))

@@ -8,7 +8,6 @@ import shlex
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 from brctl.engine.search.group_runner import (
     RoundAnswer,
@@ -17,6 +16,7 @@ from brctl.engine.search.group_runner import (
     read_results,
 )
 from brctl.model.errors import UnavailableError, UsageError
+from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 
 _LINE_LIMIT = 16 << 20
 _LAST_WORDS = 2000
@@ -98,8 +98,8 @@ class ExecRunner:
 
     async def _read(self, order: RoundOrder, line: bytes) -> RoundAnswer:
         try:
-            answer = json.loads(line, parse_constant=_refuse)
-        except (ValueError, RecursionError):
+            answer = read_foreign_json(line)
+        except ForeignJsonError:
             return await self._break(order, f"not one JSON line: {line[:80]!r}")
         if not isinstance(answer, dict) or not isinstance(answer.get("results"), list):
             return await self._break(order, "the answer has no list `results`")
@@ -144,10 +144,6 @@ class ExecRunner:
         if self.listener is not None:
             self.listener.cancel()
             await asyncio.gather(self.listener, return_exceptions=True)
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def exec_runner(command: str) -> ExecRunner:

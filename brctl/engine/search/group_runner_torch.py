@@ -12,6 +12,7 @@ from brctl.engine.search.group_runner import RoundAnswer, RoundOrder
 from brctl.fanout.contract import Transport
 from brctl.library.shipped import node_program
 from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Node
 from brctl.model.localisation import GroupResult, Path
 
@@ -201,8 +202,8 @@ def read_reply(answer: Answer) -> Reply:
         why = answer.detail or answer.outcome.value
         return Reply(answer.node, problem=f"not reached: {why}", reached=False)
     try:
-        document = json.loads(answer.stdout)
-    except (ValueError, RecursionError):
+        document = read_foreign_json(answer.stdout)
+    except ForeignJsonError:
         said = (answer.stderr or answer.stdout).decode(errors="replace").strip()[-200:]
         return Reply(answer.node, problem=f"its worker did not start: {said}", reached=False)
     if not isinstance(document, dict):

@@ -13,6 +13,7 @@ from brctl.fanout.contract import Transport
 from brctl.library.shipped import node_program
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.errors import UsageError
+from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Node
 from brctl.model.jobs.job import Job
 from brctl.model.localisation import GroupResult
@@ -154,8 +155,8 @@ def read_group(answers: Sequence[Answer]) -> Replayed:
 
 def _ranks(answer: Answer) -> list[Mapping[str, object]]:
     try:
-        document = json.loads(answer.stdout)
-    except (ValueError, RecursionError):
+        document = read_foreign_json(answer.stdout)
+    except ForeignJsonError:
         return []
     ranks = document.get("ranks") if isinstance(document, dict) else None
     return [r for r in ranks if isinstance(r, dict)] if isinstance(ranks, list) else []

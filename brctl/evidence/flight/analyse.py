@@ -47,6 +47,10 @@ def analyse(
     """
     by_rank = {dump.rank: dump for dump in sorted(dumps, key=lambda d: d.rank)}
     members = _members(by_rank)
+    if expected:
+        # A dump may name any rank; who is none of the job's cannot be waited for.
+        known = frozenset(expected)
+        members = {n: tuple(r for r in ranks if r in known) for n, ranks in members.items()}
     ranks = tuple(sorted(set(expected) or {r for m in members.values() for r in m} | set(by_rank)))
     heads = {rank: head for rank, dump in by_rank.items() if (head := _first_pending(dump))}
     findings = [f for rank, op in heads.items() for f in _findings(rank, op, by_rank, members)]

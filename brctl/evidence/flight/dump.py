@@ -1,13 +1,20 @@
 """One rank's dump as typed values; anything unexpected is left out, never guessed."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from brctl.evidence.flight.plain_pickle import Plain, UnsafePickleError, load_plain_pickle
+from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 
-ENTRY_LIMIT = 100_000
+ENTRY_LIMIT = 20_000
+GROUP_LIMIT = 10_000
+MEMBER_LIMIT = 200_000
+NAME_LIMIT = 200
+SHAPE_ITEMS, SHAPE_LIMIT = 32, 400
+
+_DIGITS = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +76,8 @@ def parse_dump(rank: int, data: bytes) -> Dump:
     """
     if data.lstrip()[:1] == b"{":
         try:
-            return read_dump(rank, json.loads(data))
-        except (ValueError, RecursionError) as exc:
+            return read_dump(rank, read_foreign_json(data))
+        except ForeignJsonError as exc:
             raise UnsafePickleError(f"not JSON: {exc}") from exc
     return read_dump(rank, load_plain_pickle(data))
 
@@ -80,7 +87,8 @@ def read_dump(rank: int, value: Plain) -> Dump:
     top = _mapping(value)
     if "entries" not in top and "pg_status" not in top:
         raise UnsafePickleError("no `entries` and no `pg_status`: not a flight recorder's dump")
-    config = {str(k): _mapping(v) for k, v in _mapping(top.get("pg_config")).items()}
+    groups = list(_mapping(top.get("pg_config")).items())[:GROUP_LIMIT]
+    config = {_name(k): _mapping(v) for k, v in groups}
     members = {name: _ranks(row.get("ranks")) for name, row in config.items()}
     entries = top.get("entries")
     rows = [_mapping(e) for e in entries[:ENTRY_LIMIT]] if isinstance(entries, list) else []
@@ -93,7 +101,7 @@ def read_dump(rank: int, value: Plain) -> Dump:
         rank,
         operations,
         members,
-        {name: str(row.get("desc", "")) for name, row in config.items()},
+        {name: _name(row.get("desc", "")) for name, row in config.items()},
         _last(status, "last_enqueued_collective", operations, pending_too=True),
         _last(status, "last_completed_collective", operations, pending_too=False),
     )
@@ -109,8 +117,8 @@ def _group_names(
     Entries tell both. A rank without entries is exactly the one that never joined, so without them
     the two lists are matched in order of creation, which both numbers follow.
     """
-    told = {str(row.get("pg_id")): _group(row) for row in rows}
-    numeric = [n for n in config if n.isdigit()]
+    told = {_name(row.get("pg_id")): _group(row) for row in rows}
+    numeric = [n for n in config if _DIGITS.fullmatch(n)]
     if len(numeric) != len(config) or len(config) != len(status):
         return told
     by_order = dict(zip(sorted(status, key=_number), sorted(numeric, key=int), strict=True))
@@ -125,7 +133,7 @@ def _last(
     *,
     pending_too: bool,
 ) -> dict[str, int]:
-    last = {name: n for name, row in status.items() if isinstance(n := row.get(key), int)}
+    last = {name: n for name, row in status.items() if type(n := row.get(key)) is int}
     for op in operations:
         if op.peer is None and (pending_too or not op.pending):
             last[op.group] = max(last.get(op.group, -1), op.sequence)
@@ -135,7 +143,7 @@ def _last(
 def _operation(
     index: int, row: Mapping[str, Plain], members: Mapping[str, tuple[int, ...]]
 ) -> Operation:
-    name = str(row.get("profiling_name", ""))
+    name = _name(row.get("profiling_name", ""))
     group = _group(row)
     peer = _peer(name, members.get(group, ())) if row.get("is_p2p") is True else None
     created = row.get("time_created_ns")
@@ -145,9 +153,11 @@ def _operation(
         sequence=_int(row.get("p2p_seq_id" if row.get("is_p2p") else "collective_seq_id"), -1),
         name=name,
         peer=peer if row.get("is_p2p") is True else None,
-        shape=f"{row.get('input_sizes')}{row.get('input_dtypes')}"[:400],
+        shape=f"{_brief(row.get('input_sizes'))}{_brief(row.get('input_dtypes'))}"[:SHAPE_LIMIT],
         pending=row.get("state") != "completed" and row.get("retired") is not True,
-        created_s=created / 1e9 if isinstance(created, int) else 0.0,
+        created_s=created / 1e9
+        if isinstance(created, int) and not isinstance(created, bool)
+        else 0.0,
     )
 
 
@@ -162,14 +172,16 @@ def _peer(name: str, members: tuple[int, ...]) -> int:
 
 def _group(row: Mapping[str, Plain]) -> str:
     group = row.get("process_group")
-    return str(group[0]) if isinstance(group, (list, tuple)) and group else str(row.get("pg_id"))
+    named = isinstance(group, (list, tuple)) and group
+    return _name(group[0] if named else row.get("pg_id"))  # type: ignore[index]  # a list then
 
 
 def _ranks(value: Plain) -> tuple[int, ...]:
     if isinstance(value, str):
-        return tuple(int(number) for number in re.findall(r"\d{1,7}", value))
+        numbers = islice(re.finditer(r"[0-9]{1,7}", value), MEMBER_LIMIT)
+        return tuple(int(number[0]) for number in numbers)
     if isinstance(value, (list, tuple)):
-        return tuple(item for item in value if isinstance(item, int))
+        return tuple(item for item in value[:MEMBER_LIMIT] if type(item) is int)
     return ()
 
 
@@ -182,4 +194,17 @@ def _int(value: Plain, default: int) -> int:
 
 
 def _number(text: str) -> int:
-    return int(text) if str(text).isdigit() else -1
+    return int(text) if _DIGITS.fullmatch(str(text)) else -1
+
+
+def _name(value: Plain) -> str:
+    """A scalar as a name; a container in its place says nothing."""
+    return str(value)[:NAME_LIMIT] if not isinstance(value, (dict, list, tuple)) else ""
+
+
+def _brief(value: Plain, depth: int = 3) -> str:
+    """Sizes and types as text, without writing out what nobody compares."""
+    if isinstance(value, (list, tuple)) and depth:
+        inner = ", ".join(_brief(item, depth - 1) for item in value[:SHAPE_ITEMS])
+        return f"[{inner}]"
+    return _name(value)

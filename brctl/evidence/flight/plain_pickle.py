@@ -9,9 +9,15 @@ refuses every other one.
 import pickletools
 from collections.abc import Callable
 
+from brctl.model.foreign_json import DEPTH_LIMIT, is_deep, is_plain_number
+
 SIZE_LIMIT_BYTES = 64 << 20
-VALUE_LIMIT = 4_000_000
-"""A full ring buffer of 20,000 entries with frames has under two million values."""
+VALUE_LIMIT = 2_000_000
+"""A full ring buffer of 20,000 entries with frames has fewer values."""
+TEXT_LIMIT = 1 << 20
+"""The ranks of a group are one text: 114 KB for 16,384 of them."""
+SHARED_LIMIT = 16
+"""Items of a tuple, or kilobytes of a text, that may stand in two places."""
 
 Plain = object
 """None, bool, int, float, str, list, tuple or dict of these."""
@@ -126,7 +132,7 @@ def _run(data: bytes) -> Plain:
         if count > VALUE_LIMIT:
             raise UnsafePickleError(f"more than {VALUE_LIMIT} values")
         if opcode.name == "STOP":
-            return machine.pop(1)[0]
+            return _shallow(machine.pop(1)[0])
         _step(machine, opcode.name, argument)
     raise UnsafePickleError("it breaks off")
 
@@ -135,7 +141,7 @@ def _step(machine: _Machine, name: str, argument: object) -> None:
     if name in _IGNORED:
         return
     if name in _LITERALS:
-        machine.push(argument)
+        machine.push(_bounded(argument))
     elif name in _CONSTANTS:
         machine.push(_CONSTANTS[name])
     elif name in _BUILDERS:
@@ -151,11 +157,35 @@ def _step(machine: _Machine, name: str, argument: object) -> None:
 
 
 def _shareable(value: object) -> object:
-    """Text and numbers may stand in two places; containers that do grow without bound when read."""
-    parts = value if isinstance(value, tuple) else (value,)
-    if all(part is None or isinstance(part, (str, int, float)) for part in parts):
+    """Small things may stand in two places; what does grows when read, a container without bound.
+
+    Only the first items of a tuple are looked at: a million references stay a million looks.
+    """
+    parts = value[: SHARED_LIMIT + 1] if isinstance(value, tuple) else (value,)
+    if len(parts) <= SHARED_LIMIT and all(_is_small(part) for part in parts):
         return value
-    raise UnsafePickleError("a container that stands in two places")
+    raise UnsafePickleError("a container or a long text that stands in two places")
+
+
+def _is_small(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= SHARED_LIMIT << 10
+    return value is None or isinstance(value, (int, float))
+
+
+def _bounded(value: object) -> object:
+    """A literal that nothing later stumbles over."""
+    if isinstance(value, str) and len(value) <= TEXT_LIMIT:
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, (bool, float)) or is_plain_number(value):
+        return value
+    raise UnsafePickleError("a text or a number larger than any in a dump")
+
+
+def _shallow(value: Plain) -> Plain:
+    if is_deep(value):
+        raise UnsafePickleError(f"nested more than {DEPTH_LIMIT} deep")
+    return value
 
 
 def _index(argument: object) -> int:

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 FRAME_LIMIT = 64
 """Frames kept of one stack: deeper ones are recursion, not difference."""
 
+NAME_LIMIT = 1000
+LINE_LIMIT = 2000
+"""Names of templates are long, but those of attackers longer; the patterns here are not linear."""
+
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _CLONE = re.compile(r"\.(?:constprop|isra|part|cold|lto_priv)\.\d+$")
 _TEMPLATE = re.compile(r"<[^<>]*>")
@@ -55,7 +59,7 @@ def normalise(frames: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _frame(name: str, file: str) -> str:
-    bare = _CLONE.sub("", _ADDRESS.sub("", name.strip()))
+    bare = _CLONE.sub("", _ADDRESS.sub("", name[:NAME_LIMIT].strip()))
     while "<" in bare and (shorter := _TEMPLATE.sub("", bare)) != bare and not bare.startswith("<"):
         bare = shorter
     base = file.rsplit("/", 1)[-1]
@@ -81,7 +85,7 @@ def read_text(text: str) -> tuple[str, ...]:
     """The main thread's stack in py-spy's text."""
     threads: dict[str, list[tuple[str, str]]] = {}
     name = ""
-    for line in text.splitlines()[:100_000]:
+    for line in (full[:LINE_LIMIT] for full in text.splitlines()[:100_000]):
         head = _TEXT_THREAD.match(line)
         if head:
             name = head["name"] or line.strip()

@@ -8,9 +8,11 @@ import pytest
 from brctl.engine.job.flight_collect import collect_dumps
 from brctl.engine.job.rank_files import RankFile, fetch_rank_files, split_files
 from brctl.fanout.local import LocalTransport
+from brctl.model.answer import Answer, Command
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Node
 from brctl.model.jobs.job import Job, example_job
+from tests.fakes.transport import FakeTransport, answered
 
 
 def two_nodes() -> tuple[Job, list[Node]]:
@@ -42,11 +44,33 @@ async def test_every_rank_gives_its_file_or_the_reason(tmp_path: Path) -> None:
 def test_lengths_are_trusted_only_as_far_as_bytes_came() -> None:
     """An answer that breaks off, or lies, gives what is there and marks it incomplete."""
     text = b"noise\x00==> rank 3 ok 5\nabc\nd\n\x00==> rank 4 missing 0\n\n\x00==> rank 5 ok 9\nxy"
-    assert split_files("n", text) == [
-        RankFile(3, "n", b"abc\nd", is_whole=True),
-        RankFile(5, "n", b"xy", is_whole=False),
-    ]
-    assert split_files("n", b"\x00==> rank x y z\n") == []
+    assert split_files("n", text, range(8)) == (
+        [RankFile(3, "n", b"abc\nd", is_whole=True), RankFile(5, "n", b"xy", is_whole=False)],
+        False,
+    )
+    assert split_files("n", b"\x00==> rank x y z\n", range(8)) == ([], False)
+
+
+def test_a_node_gives_no_file_of_a_rank_that_lives_elsewhere() -> None:
+    """Nor a second one of its own: what is not its own is dropped and said."""
+    text = b"\x00==> rank 0 ok 4\nmine\n\x00==> rank 2 ok 6\nforged\n\x00==> rank 0 ok 3\ntwo\n"
+    assert split_files("n1", text, (0, 1)) == ([RankFile(0, "n1", b"mine", is_whole=True)], True)
+
+
+async def test_a_forged_file_does_not_take_the_place_of_the_right_one(tmp_path: Path) -> None:
+    """n1 sends a dump of n2's rank; n2's own dump stays, and the forgery is said."""
+    job, nodes = two_nodes()
+
+    def answer(node: Node, _command: Command) -> Answer:
+        rank = b"0" if node.name == "n1" else b"2"
+        text = b"\x00==> rank %s ok 5\nright\n" % rank
+        forged = b"\x00==> rank 2 ok 6\nforged\n" if node.name == "n1" else b""
+        return answered(node, text + forged)
+
+    job = replace(job, environment={"TORCH_FR_DUMP_TEMP_FILE": "trace_"})
+    notes = await collect_dumps(FakeTransport(answer), nodes, job, tmp_path, fanout=2)
+    assert (tmp_path / "dump_2").read_bytes() == b"right"
+    assert any("n1: sent files of ranks it does not carry" in note for note in notes)
 
 
 async def test_dumps_are_collected_where_the_job_writes_them(tmp_path: Path) -> None:

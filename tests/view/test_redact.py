@@ -1,0 +1,130 @@
+"""Secrets are taken out of what is kept, in time that grows with the text and no faster."""
+
+import time
+
+import pytest
+
+from brctl.view.redact import HIDDEN, LIMIT, redact, redact_document
+
+_B64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+_JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
+# Put together here, so that no scanner of repositories takes the samples for real ones.
+_SLACK = "https://hooks.slack.com/services/" + "T00000000/B00000000/" + "X" * 24
+
+SECRETS = {
+    "JSON web token": (f"got {_JWT} back", "dozjgNryP4J3"),
+    "temporary AWS key": ("key ASIA" + "QWERTYUIOPASDFGH end", "QWERTYUIOP"),
+    "netrc": ("machine h.example.com login me password hunter2", "hunter2"),
+    "netrc on lines": ("machine h\n  login me\n  password hunter2\n", "hunter2"),
+    "quoted Authorization": ('{"Authorization": "Bearer abcdef123"}', "abcdef123"),
+    "Authorization without a scheme": ("authorization: s3cr3tvalue", "s3cr3tvalue"),
+    "digest Authorization": (
+        'Authorization: Digest username="me", response="6629fae4"',
+        "6629fae4",
+    ),
+    "bare bearer": ("sent bearer abcdef123456", "abcdef123456"),
+    "cookie": ("Cookie: session=abc123; theme=dark", "abc123"),
+    "set-cookie": ("set-cookie: sid=xyz789; Path=/", "xyz789"),
+    "token in a URL": ("GET https://h/x?a=1&access_token=abc123&b=2", "abc123"),
+    "signature in a URL": ("https://s3/x?X-Amz-Signature=deadbeef12&x=1", "deadbeef12"),
+    "key in a URL": ("https://maps/x?key=Zm9vYmFy", "Zm9vYmFy"),
+    "token as a URL's user": ("https://0123456789abcdef0123@github.com/x.git", "0123456789abcdef"),
+    "password of nobody in a URL": ("redis://:hunter2@h:6379/0", "hunter2"),
+    "chat web hook": (_SLACK, "X" * 24),
+    "chat web hook of another make": ("https://discord.com/api/webhooks/123/abcDEF", "abcDEF"),
+    "chat bot": ("https://api.telegram.org/bot123:abcDEF/sendMessage", "abcDEF"),
+    "name and value": ('{"name": "DB_PASSWORD", "value": "hunter2"}', "hunter2"),
+    "name and value in YAML": ("- name: DB_PASSWORD\n  value: hunter2\n", "hunter2"),
+    "escaped JSON": ('{\\"password\\": \\"hunter2\\"}', "hunter2"),
+    "quoted with blanks": ('password: "correct horse battery"', "horse"),
+    "key by lines": (f"[rank0] {_B64}", _B64),
+    "key without an end": ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz", "b3BlbnNz"),
+    "fine-grained GitHub token": ("github_pat_" + "a1B2" * 8, "a1B2a1B2"),
+    "Google key": ("AIza" + "SyA1234567890abcdefghijklmnopqrstuv", "SyA12345"),
+    "model provider's key": ("sk-proj-" + "abcdefghij1234567890", "abcdefghij"),
+    "option": ("--db-password hunter2 --steps 3", "hunter2"),
+    "sshpass": ("sshpass -p hunter2 ssh h", "hunter2"),
+    "curl": ("curl -s -u me:hunter2 https://h", "hunter2"),
+    "account key": ("AccountName=x;AccountKey=abc123==;", "abc123"),
+    "MySQL": ("MYSQL_PWD=hunter2", "hunter2"),
+}
+
+HARMLESS = [
+    "sha256 " + "0a1b2c3d" * 8,
+    "/home/Users1/" + "some/path/" * 10,
+    "tokens per second: 51234, tokens=7, tokenizer: bpe",
+    "[rank3]: RuntimeError: CUDA error: an illegal memory access was encountered",
+    "PWD=/home/me HOME=/home/me",
+    "ssh://git@github.com/x.git",
+    "https://example.com/a:b@c and user@host:22",
+    "https://grafana/d/x?orgId=1&from=now-1h&var-node=n1",
+    "iteration 100/500 | lm loss: 1.2E+00 | grad norm: 3.1",
+    "secretary met the bearer of news",
+    "machine n1 login node",
+    "GPU-5f3c1d2e-0a1b-4c3d-8e9f-0123456789ab",
+]
+
+SLOW_BEFORE = [
+    "a", "eyJ", "eyJ-", "password", "--", "--a-", 'password="', "://", "://a:", "machine a login ",
+    "authorization: ", "cookie", "curl ", "name: password ", "A1b/", "-----BEGIN ", " ", "\n", "'",
+    "_", "bearer ", "SG.a", "=",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", sorted(SECRETS))
+def test_every_shape_of_secret_is_taken_out(shape: str) -> None:
+    """By itself, and in the middle of a long text."""
+    text, secret = SECRETS[shape]
+    for whole in (text, f"before\n{text}\nafter"):
+        assert secret not in redact(whole)
+        assert HIDDEN in redact(whole)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
+    """Digests, paths, names and numbers are what evidence is made of."""
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("part", SLOW_BEFORE)
+def test_ten_times_the_text_takes_about_ten_times_the_time(part: str) -> None:
+    """A node chooses the text: quadratic patterns held up a cordon for a minute."""
+    small, large = (_seconds(part, size) for size in (20_000, 200_000))
+    assert large < 40 * small + 0.05
+    assert large < 5.0
+
+
+def _seconds(part: str, size: int) -> float:
+    """CPU time of the quicker of two tries."""
+    text = (part * (size // len(part) + 1))[:size]
+    times = []
+    for _ in range(2):
+        began = time.process_time()
+        redact(text)
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+def test_a_text_beyond_the_limit_is_cut_and_says_so() -> None:
+    """What was not looked through is not kept."""
+    found = redact("x" * LIMIT + "password=hunter2")
+    assert "hunter2" not in found
+    assert "16 characters more were not kept" in found
+
+
+def test_a_document_hides_what_its_keys_name() -> None:
+    """Where name and value are apart, no pattern over one text can see them together."""
+    document = {
+        "DB_PASSWORD": "hunter2",
+        "env": [{"name": "API_TOKEN", "value": "abc"}, {"name": "RANK", "value": "3"}],
+        "tokens": 7,
+        "secret": "",
+        "note": "password=hunter2",
+    }
+    assert redact_document(document) == {
+        "DB_PASSWORD": HIDDEN,
+        "env": [{"name": "API_TOKEN", "value": HIDDEN}, {"name": "RANK", "value": "3"}],
+        "tokens": 7,
+        "secret": "",
+        "note": f"password={HIDDEN}",
+    }
