@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from brctl.model.runs.calendar import Calendar
 from brctl.model.runs.playbook import Arguments, Need
@@ -20,11 +21,27 @@ class Taken:
     at: datetime
 
 
+class Fact(StrEnum):
+    """What has to be looked up before a guard can answer; the value is its name for people."""
+
+    CORDONS = "who cordoned what"
+    TAKEN = "which nodes were taken"
+    HEALTH = "which nodes are well"
+    SILENCE = "which nodes answer"
+    STANDBYS = "which standbys are free"
+    JOBS = "which nodes carry jobs"
+    LOCKS = "who holds the locks"
+    VERDICT = "the verdict"
+    PAST_RUNS = "earlier runs"
+    CALENDARS = "the calendars"
+
+
 @dataclass(frozen=True, slots=True)
 class GuardFacts:
-    """What the guards may know; None means it could not be found out.
+    """What the guards may know; only what the lines that apply declare was looked up.
 
     Attributes:
+        unknown: Why a fact could not be had; a guard that needs it refuses.
         nodes: Nodes the plan takes out of service; empty for one that takes none.
         at_once: The same nodes by batch, where a playbook gives a batch back before it takes the
             next; empty when all of them are out together.
@@ -72,6 +89,7 @@ class GuardFacts:
     left_s: float = 0.0
     can_ask: bool = False
     per_node: bool = False
+    unknown: Mapping[Fact, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

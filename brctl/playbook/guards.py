@@ -5,7 +5,7 @@ and a refusal can name the very line that refused. A guard that refuses a set of
 larger one. What could not be found out never counts as good.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -15,7 +15,7 @@ from brctl.model.nodeset import fold
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import Arguments, GuardSpec, InputType, Json, Playbook
 from brctl.model.units import describe_duration
-from brctl.playbook.guard_facts import GuardAnswer, GuardFacts, names, number, seconds
+from brctl.playbook.guard_facts import Fact, GuardAnswer, GuardFacts, names, number, seconds
 from brctl.playbook.time_guards import FREEZE_ACTIONS, freeze, maintenance_window
 
 DEFAULT_WINDOW = "6h"
@@ -46,9 +46,10 @@ Parameter = Takes | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class GuardKind:
-    """One row of the table of guards."""
+    """One row of the table of guards; `needs` is what must be looked up before it can answer."""
 
     decide: Callable[[Arguments, GuardFacts], GuardAnswer]
+    needs: frozenset[Fact]
     parameters: Mapping[str, Parameter]
     required: frozenset[str] = frozenset()
 
@@ -58,7 +59,7 @@ def check_guards(specs: Iterable[GuardSpec], facts: GuardFacts) -> tuple[GuardRe
     results = []
     for spec in specs:
         try:
-            said = GUARDS[spec.kind].decide(spec.parameters, facts)
+            said = _answer(spec, facts)
         except ValueError as exc:
             said = GuardAnswer(False, f"its values cannot be meant: {exc}", MEND)
         results.append(
@@ -68,6 +69,20 @@ def check_guards(specs: Iterable[GuardSpec], facts: GuardFacts) -> tuple[GuardRe
             )
         )  # fmt: skip
     return tuple(results)
+
+
+def _answer(spec: GuardSpec, facts: GuardFacts) -> GuardAnswer:
+    kind = GUARDS[spec.kind]
+    unknown = [fact for fact in Fact if fact in kind.needs and fact in facts.unknown]
+    missing = [f"{fact}: {facts.unknown[fact]}" for fact in unknown]
+    if missing:
+        return GuardAnswer(False, f"cannot be told: {'; '.join(missing)}", "try again when it can")
+    return kind.decide(spec.parameters, facts)
+
+
+def needed_by(specs: Iterable[GuardSpec]) -> frozenset[Fact]:
+    """What must be looked up before these guards can answer."""
+    return frozenset(fact for spec in specs for fact in GUARDS[spec.kind].needs)
 
 
 def guards_for(playbook: Playbook, site: Sequence[GuardSpec]) -> tuple[GuardSpec, ...]:
@@ -340,31 +355,35 @@ def _carries(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
 
 def _kind(
     decide: Callable[[Arguments, GuardFacts], GuardAnswer],
+    needs: Set[Fact],
     required: str = "",
     **parameters: Parameter,
 ) -> GuardKind:
     known = {**parameters, "playbook": Takes.TEXT}
-    return GuardKind(decide, known, frozenset(required.split()))
+    return GuardKind(decide, frozenset(needs), known, frozenset(required.split()))
 
 
 GUARDS: Mapping[str, GuardKind] = {
-    "blast_radius": _kind(_blast_radius, max_nodes=Takes.NUMBER, max_percent=Takes.NUMBER,
-                          of=("gpu",), window=Takes.DURATION),
-    "min_healthy": _kind(_min_healthy, scope=("fleet", "job", "rack", "leaf"),
-                         percent=Takes.NUMBER),
-    "standby": _kind(_standby, at_least=Takes.NUMBER, warmed_within=Takes.DURATION),
-    "verdict": _kind(_verdict, max_age=Takes.DURATION, still_true=Takes.TRUTH),
-    "cooldown": _kind(_cooldown, per=("node", "job"), at_most=Takes.NUMBER, window=Takes.DURATION),
-    "maintenance_window": _kind(maintenance_window, "calendar", calendar=Takes.TEXT,
-                                must_end_before_close=Takes.DURATION,
+    "blast_radius": _kind(_blast_radius, {Fact.TAKEN}, max_nodes=Takes.NUMBER,
+                          max_percent=Takes.NUMBER, of=("gpu",), window=Takes.DURATION),
+    "min_healthy": _kind(_min_healthy, {Fact.HEALTH, Fact.JOBS},
+                         scope=("fleet", "job", "rack", "leaf"), percent=Takes.NUMBER),
+    "standby": _kind(_standby, {Fact.STANDBYS}, at_least=Takes.NUMBER,
+                     warmed_within=Takes.DURATION),
+    "verdict": _kind(_verdict, {Fact.VERDICT}, max_age=Takes.DURATION, still_true=Takes.TRUTH),
+    "cooldown": _kind(_cooldown, {Fact.PAST_RUNS}, per=("node", "job"), at_most=Takes.NUMBER,
+                      window=Takes.DURATION),
+    "maintenance_window": _kind(maintenance_window, {Fact.CALENDARS}, "calendar",
+                                calendar=Takes.TEXT, must_end_before_close=Takes.DURATION,
                                 if_configured=Takes.TRUTH),
-    "freeze": _kind(freeze, "calendar", calendar=Takes.TEXT, action=FREEZE_ACTIONS),
-    "idle": _kind(_idle, nodes=Takes.NAMES),
-    "carries": _kind(_carries, nodes=Takes.NAMES),
-    "owner": _kind(_owner, nodes=Takes.NAMES, cordoned_by=Takes.NAMES,
+    "freeze": _kind(freeze, {Fact.CALENDARS}, "calendar", calendar=Takes.TEXT,
+                    action=FREEZE_ACTIONS),
+    "idle": _kind(_idle, {Fact.JOBS}, nodes=Takes.NAMES),
+    "carries": _kind(_carries, {Fact.JOBS}, nodes=Takes.NAMES),
+    "owner": _kind(_owner, {Fact.CORDONS}, nodes=Takes.NAMES, cordoned_by=Takes.NAMES,
                    action=("refuse", "skip_node"), uncordoned=("allow", "skip_node")),
-    "lock": _kind(_lock, keys=Takes.NAMES),
-    "max_unknown": _kind(_max_unknown, percent=Takes.NUMBER),
+    "lock": _kind(_lock, {Fact.LOCKS}, keys=Takes.NAMES),
+    "max_unknown": _kind(_max_unknown, {Fact.SILENCE}, percent=Takes.NUMBER),
 }  # fmt: skip
 
 NEVER_OVERRIDDEN = frozenset({"lock"})

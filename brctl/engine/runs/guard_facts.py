@@ -2,35 +2,29 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from brctl.actions.context import RunContext
-from brctl.actions.standby.acquire import find_candidates
-from brctl.engine.runs.run_files import RunInputs, load_result
-from brctl.journal.locks import Leases
-from brctl.journal.store import run_dirs
+from brctl.engine.runs.gather_facts import FactGatherer
+from brctl.engine.runs.run_files import RunInputs
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import GuardSpec, Need, Playbook
-from brctl.model.runs.result import PastRun, RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import Demand
 from brctl.playbook.expressions import ExpressionError, Scope
-from brctl.playbook.guard_facts import GuardFacts, Taken
-from brctl.playbook.guards import MEND, check_guards, guards_for, lock_keys
+from brctl.playbook.guard_facts import GuardFacts
+from brctl.playbook.guards import MEND, check_guards, guards_for, lock_keys, needed_by
 from brctl.playbook.overrides import Override, overridden
 from brctl.playbook.plan import longest_path_s, nodes_named
 from brctl.playbook.run_record import RunRecord
 from brctl.playbook.templates import expand
 
-LOOK_BACK = timedelta(days=7)
 STILL_TRUE_S = 30.0
 """Looking again costs a sweep of the whole job; within this time one look counts, and so does the
 look that the verdict itself came from: `fix` right after `dx` does not wait for the dead again."""
 
 FORWARD_ONLY = frozenset({"lock"})
 """Guards that still count once the job was stopped: refusing then would leave it stopped."""
-
-_TAKING_RESULTS = frozenset({RunState.OK, RunState.PARTIAL, RunState.NEEDS_HUMAN, RunState.WAITING})
 
 
 class Guarding:
@@ -83,64 +77,26 @@ class Guarding:
     async def _facts(
         self, inputs: RunInputs, taken: tuple[str, ...], specs: Sequence[GuardSpec]
     ) -> GuardFacts:
-        context, now = self._context, self._context.clock.now()
-        cordons = await context.backend.cordons()
-        jobs = await context.jobs.all()
-        job_name = str(inputs.job.get("name", ""))
-        fleet = tuple(n.name for n in context.inventory.nodes.values() if n.gpus != 0)
-        keys = lock_keys(self._playbook, inputs.inputs)
-        past = self._past_runs(now)
-        wants_again = any(s.kind == "verdict" and s.parameters.get("still_true") for s in specs)
-        verdict = context.verdicts.get(inputs.verdict_id) if inputs.verdict_id else None
-        sick, silent = context.sweeps.ailing()
-        candidates = await find_candidates(self._context, job_name)
-        return GuardFacts(
-            now_at=now,
-            run=self._context.run.name,
+        """What is known without asking anybody, and then what these guards declare."""
+        context, nodes = self._context, self._context.inventory.nodes.values()
+        facts = GuardFacts(
+            now_at=context.clock.now(),
+            run=context.run.name,
             playbook=self._playbook.name,
             nodes=taken,
             named=nodes_named(self._playbook, inputs.inputs),
-            job=job_name,
-            fleet=fleet,
-            taken=(
-                # What this run takes is counted as `nodes`; a standby it rejected carried nothing.
-                *(
-                    Taken(c.node, c.owner, c.at or now)
-                    for c in cordons.values()
-                    if c.owner != context.owner_mark
-                ),
-                *(Taken(node, r.run, r.ended_at) for r in past for node in r.taken),
-            ),
-            healthy=frozenset(fleet) - frozenset(cordons) - sick - silent,
-            silent=silent,
-            standbys=candidates.standbys,
-            spares=candidates.spares,
-            warmed_at=context.standbys.warmed_at(),
-            job_nodes=next((job.nodes for job in jobs if job.name == job_name), ()),
-            cordon_owners={name: cordon.owner for name, cordon in cordons.items()},
-            busy={node: job.name for job in jobs for node in job.nodes},
-            held=Leases(context.state_dir).held_by_others(keys, self._context.run.name, now),
+            job=str(inputs.job.get("name", "")),
+            fleet=tuple(n.name for n in nodes if n.gpus != 0),
             verdict=inputs.verdict_id,
-            verdict_at=verdict.decided_at if verdict else None,
-            still_true=await self._still_true(verdict, now) if wants_again and verdict else None,
-            past_runs=past,
             racks=_labels(context, "rack"),
             leaves=_labels(context, "leaf"),
-            calendars={name: context.calendars.read(name) for name in _calendars_of(specs)},
             left_s=longest_path_s(self._playbook, self._record),
             can_ask=self._playbook.approval is not None,
             per_node=self._playbook.for_each is not None,
         )
-
-    def _past_runs(self, now: datetime) -> tuple[PastRun, ...]:
-        found = []
-        for run_dir in run_dirs(self._context.state_dir):
-            result = load_result(run_dir)
-            if result is None or result.run == self._context.run.name:
-                continue
-            if now - result.ended_at < LOOK_BACK and result.result in _TAKING_RESULTS:
-                found.append(result)
-        return tuple(found)
+        keys = lock_keys(self._playbook, inputs.inputs)
+        gatherer = FactGatherer(context, keys, specs, self._still_true)
+        return await gatherer.gather(facts, needed_by(specs))
 
     async def _still_true(self, verdict: Verdict, now: datetime) -> bool | None:
         if self._seen is None:
@@ -168,10 +124,6 @@ def _expanded(
 def _labels(context: RunContext, label: str) -> dict[str, str]:
     nodes = context.inventory.nodes.values()
     return {node.name: node.labels[label] for node in nodes if label in node.labels}
-
-
-def _calendars_of(specs: Sequence[GuardSpec]) -> set[str]:
-    return {str(s.parameters["calendar"]) for s in specs if "calendar" in s.parameters}
 
 
 def demands_by_guards(results: Sequence[GuardResult]) -> tuple[Demand, ...]:

@@ -1,0 +1,134 @@
+"""Gather the facts that guards declare; what cannot be had is named, and never guessed."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from brctl.actions.context import RunContext
+from brctl.actions.standby.acquire import find_candidates
+from brctl.backends.contract import Cordon
+from brctl.engine.runs.run_files import load_result
+from brctl.journal.locks import Leases
+from brctl.journal.store import run_dirs
+from brctl.model.errors import BrctlError
+from brctl.model.runs.playbook import GuardSpec
+from brctl.model.runs.result import PastRun, RunState
+from brctl.model.verdict import Verdict
+from brctl.playbook.guard_facts import Fact, GuardFacts, Taken
+
+LOOK_BACK = timedelta(days=7)
+
+_TAKING_RESULTS = frozenset({RunState.OK, RunState.PARTIAL, RunState.NEEDS_HUMAN, RunState.WAITING})
+
+StillTrue = Callable[[Verdict, datetime], Awaitable[bool | None]]
+
+
+class FactGatherer:
+    """What the world says to the guards of one moment."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        keys: Sequence[str],
+        specs: Sequence[GuardSpec],
+        still_true: StillTrue,
+    ) -> None:
+        self._context = context
+        self._keys = tuple(keys)
+        self._specs = specs
+        self._still_true = still_true
+        self._cordoned: Mapping[str, Cordon] | None = None
+
+    async def gather(self, facts: GuardFacts, needed: Collection[Fact]) -> GuardFacts:
+        """The same facts with those that are needed."""
+        unknown: dict[Fact, str] = {}
+        for fact in Fact:
+            if fact in needed:
+                try:
+                    facts = await _GATHERERS[fact](self, facts)
+                except BrctlError as exc:
+                    unknown[fact] = str(exc)
+        return replace(facts, unknown=unknown)
+
+    async def _cordons(self) -> Mapping[str, Cordon]:
+        if self._cordoned is None:
+            self._cordoned = await self._context.backend.cordons()
+        return self._cordoned
+
+    def _past(self, now: datetime) -> tuple[PastRun, ...]:
+        found = []
+        for run_dir in run_dirs(self._context.state_dir):
+            past = load_result(run_dir)
+            if past is None or past.run == self._context.run.name:
+                continue
+            if now - past.ended_at < LOOK_BACK and past.result in _TAKING_RESULTS:
+                found.append(past)
+        return tuple(found)
+
+    async def _owners(self, facts: GuardFacts) -> GuardFacts:
+        cordons = await self._cordons()
+        return replace(facts, cordon_owners={name: c.owner for name, c in cordons.items()})
+
+    async def _taken(self, facts: GuardFacts) -> GuardFacts:
+        """What this run takes is counted as `nodes`; a standby it rejected carried nothing."""
+        mine, now = self._context.owner_mark, facts.now_at
+        cordons = (await self._cordons()).values()
+        taken = [Taken(c.node, c.owner, c.at or now) for c in cordons if c.owner != mine]
+        taken += [Taken(n, past.run, past.ended_at) for past in self._past(now) for n in past.taken]
+        return replace(facts, taken=tuple(taken))
+
+    async def _health(self, facts: GuardFacts) -> GuardFacts:
+        sick, silent = self._context.sweeps.ailing()
+        well = frozenset(facts.fleet) - frozenset(await self._cordons()) - sick - silent
+        return replace(facts, healthy=well, silent=silent)
+
+    async def _silence(self, facts: GuardFacts) -> GuardFacts:
+        return replace(facts, silent=self._context.sweeps.ailing()[1])
+
+    async def _standbys(self, facts: GuardFacts) -> GuardFacts:
+        found = await find_candidates(self._context, facts.job)
+        warmed_at = self._context.standbys.warmed_at()
+        return replace(facts, standbys=found.standbys, spares=found.spares, warmed_at=warmed_at)
+
+    async def _jobs(self, facts: GuardFacts) -> GuardFacts:
+        jobs = await self._context.jobs.all()
+        return replace(
+            facts,
+            job_nodes=next((job.nodes for job in jobs if job.name == facts.job), ()),
+            busy={node: job.name for job in jobs for node in job.nodes},
+        )
+
+    async def _locks(self, facts: GuardFacts) -> GuardFacts:
+        leases = Leases(self._context.state_dir)
+        held = leases.held_by_others(self._keys, facts.run, facts.now_at)
+        return replace(facts, held=held)
+
+    async def _verdict(self, facts: GuardFacts) -> GuardFacts:
+        if not facts.verdict:
+            return facts
+        verdict = self._context.verdicts.get(facts.verdict)
+        asks = any(s.kind == "verdict" and s.parameters.get("still_true") for s in self._specs)
+        still_true = await self._still_true(verdict, facts.now_at) if asks else None
+        return replace(facts, verdict_at=verdict.decided_at, still_true=still_true)
+
+    async def _past_runs(self, facts: GuardFacts) -> GuardFacts:
+        return replace(facts, past_runs=self._past(facts.now_at))
+
+    async def _calendars(self, facts: GuardFacts) -> GuardFacts:
+        names = {str(s.parameters["calendar"]) for s in self._specs if "calendar" in s.parameters}
+        read = {name: self._context.calendars.read(name) for name in names}
+        return replace(facts, calendars=read)
+
+
+_GATHERERS: Mapping[Fact, Callable[[FactGatherer, GuardFacts], Awaitable[GuardFacts]]] = {
+    Fact.CORDONS: FactGatherer._owners,
+    Fact.TAKEN: FactGatherer._taken,
+    Fact.HEALTH: FactGatherer._health,
+    Fact.SILENCE: FactGatherer._silence,
+    Fact.STANDBYS: FactGatherer._standbys,
+    Fact.JOBS: FactGatherer._jobs,
+    Fact.LOCKS: FactGatherer._locks,
+    Fact.VERDICT: FactGatherer._verdict,
+    Fact.PAST_RUNS: FactGatherer._past_runs,
+    Fact.CALENDARS: FactGatherer._calendars,
+}
