@@ -1,4 +1,4 @@
-"""The table of verbs: what `uses:` in a playbook runs. Add a row to add a verb."""
+"""The table of verbs: what `uses:` in a playbook runs; their arguments: `playbook.verbs`."""
 
 import sys
 from collections.abc import Mapping
