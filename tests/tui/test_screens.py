@@ -9,6 +9,7 @@ import pytest
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.rows.row import cut, row
+from brctl.tui.session import state_reader
 from brctl.tui.widgets.palette import LIGHT, SIXTEEN
 from tests.tui.conftest import settled, shows
 from tests.tui.screen_text import screen_text
@@ -48,7 +49,7 @@ async def test_a_screen_is_as_it_was_read(
 
     The pictures hold for the Textual and Rich that pyproject.toml pins for the tests.
     """
-    monkeypatch.setattr("getpass.getuser", lambda: "oncall")
+    monkeypatch.setattr(state_reader, "person", lambda: "oncall")
     size, keys, sign = VIEWS[name]
     app = site_app(tmp_path, make_site(tmp_path, verdict=site_verdict()), Address())
     async with app.run_test(size=size) as pilot:

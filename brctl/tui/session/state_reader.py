@@ -1,6 +1,5 @@
 """Read the state of a context from disk, without asking any node; nothing unreadable is hidden."""
 
-import getpass
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -183,7 +182,7 @@ class DiskStateReader:
         return analyse_folder(newest_folder(self._settings.state_dir, job), found)
 
     def add_note(self, incident: str, text: str) -> None:
-        notes.add_note(self._settings.state_dir, incident, (self._now(), getpass.getuser(), text))
+        notes.add_note(self._settings.state_dir, incident, (self._now(), person(), text))
 
     def export(self, name: str, text: str) -> Path:
         return notes.export(self._settings.state_dir, name, text)
