@@ -13,19 +13,18 @@ from brctl.engine.runs.run_files import RunInputs
 from brctl.model.errors import GuardError, UsageError, did_you_mean
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
-from brctl.model.runs.plan import Change, GuardResult, Plan, PlannedStep, Sign
+from brctl.model.runs.plan import Change, Plan, PlannedStep, Sign
 from brctl.model.runs.playbook import InputType, Json, Playbook, Step
 from brctl.model.verdict import Verdict
-from brctl.playbook.approvals import Demand, demands_of, strictest
-from brctl.playbook.expressions import ExpressionError, Scope, is_true
+from brctl.playbook.approvals import Demand, demands_of
+from brctl.playbook.assemble import Observed, plan_of, skip_reason
+from brctl.playbook.expressions import ExpressionError, Scope
 from brctl.playbook.node_runs import Waves, instance_of, waves_of
 from brctl.playbook.overrides import Override
 from brctl.playbook.plan import (
     arguments_of,
-    digest_of,
     gives_back,
     job_scope,
-    longest_path_s,
     nodes_named,
     nodes_taken,
     read_input,
@@ -72,37 +71,10 @@ async def prepare(
     taken = nodes_taken(playbook, [planner.scopes[node] for node in node_runs])
     guarding = Guarding(context, playbook, blank, override)
     guards = await guarding.check(inputs, scope, taken, at_once=planner.at_once(waves))
-    steps = [_unless_passed_over(step, guards) for step in steps]
     demands = (*demands_on(context, playbook, scope), *demands_by_guards(guards))
-    changes: list[Json] = [
-        [
-            instance_of(step.id, step.node),
-            step.skipped,
-            *([c.sign.value, c.subject, c.what] for c in step.changes),
-        ]
-        for step in steps
-    ]
-    return Prepared(
-        playbook,
-        inputs,
-        Plan(
-            playbook=playbook.name,
-            playbook_sha256=playbook.sha256,
-            verdict=inputs.verdict_id,
-            inputs=inputs.inputs,
-            nodes=nodes_named(playbook, inputs.inputs),
-            steps=tuple(steps),
-            guards=guards,
-            people=strictest(demands),
-            roles=tuple(sorted({demand.role for demand in demands if demand.role})),
-            gate_before=playbook.approval.gate_before if playbook.approval else "",
-            longest_path_s=longest_path_s(playbook, blank),
-            planned_at=context.clock.now(),
-            digest=digest_of(playbook.sha256, inputs.inputs, inputs.verdict_id, changes),
-            waves=waves if playbook.for_each else (),
-            pause=_pause(playbook),
-        ),
-    )
+    found = Observed(tuple(steps), guards, demands, waves, context.clock.now())
+    plan = plan_of(playbook, inputs.inputs, inputs.verdict_id, blank, found)
+    return Prepared(playbook, inputs, plan)
 
 
 def refuse_guarded(prepared: Prepared) -> None:
@@ -194,41 +166,6 @@ def _refuse_strangers(context: RunContext, nodes: Sequence[str]) -> None:
         if node not in context.inventory.nodes:
             problem = did_you_mean(node, context.inventory.nodes)
             raise UsageError(f"{node!r} is not in the inventory; {problem}")
-
-
-def skip_reason(step: Step, scope: Scope) -> str | None:
-    """Why a step does not run, "" when that is not known yet, or None when it does.
-
-    Raises:
-        ExpressionError: The condition cannot be evaluated.
-    """
-    for text, wanted in ((step.when, True), (step.skip_if, False)):
-        if text:
-            value = is_true(text, scope)
-            if value is None:
-                return ""
-            if value is not wanted:
-                return f"{'when' if wanted else 'skip_if'}: {text}"
-    return None
-
-
-def _unless_passed_over(step: PlannedStep, guards: Sequence[GuardResult]) -> PlannedStep:
-    """A node that a guard passes over has no steps."""
-    why = "; ".join(guard.sentence for guard in guards if step.node and step.node in guard.skips)
-    return replace(step, changes=(), skipped=why) if why else step
-
-
-def _pause(playbook: Playbook) -> str:
-    """When failed nodes make the run wait for a person, in words; "" for never."""
-    each = playbook.for_each
-    if each is None:
-        return ""
-    limits = ["a canary fails"] if each.canary else []
-    if each.max_failed_count is not None:
-        limits.append(f"more than {each.max_failed_count} nodes fail")
-    if each.max_failed_ratio is not None:
-        limits.append(f"more than {each.max_failed_ratio:.0%} of the nodes so far fail")
-    return " or ".join(limits)
 
 
 class _Planner:

@@ -8,7 +8,6 @@ from brctl.engine.runs.attempt import StepAttempts, StepFailedError
 from brctl.engine.runs.guard_checks import GuardChecks
 from brctl.engine.runs.human_uncordon import UncordonWatch
 from brctl.engine.runs.node_facts import facts_for
-from brctl.engine.runs.plan import skip_reason
 from brctl.engine.runs.session import Ending, RunEnds, RunSession
 from brctl.engine.runs.undo import take_back_node
 from brctl.model.exit_codes import ExitCode
@@ -16,6 +15,7 @@ from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import OnFailure, Safety, Step
 from brctl.model.runs.result import NodeResult, RunState
 from brctl.model.units import parse_rfc3339, rfc3339
+from brctl.playbook.assemble import skip_reason
 from brctl.playbook.expressions import ExpressionError
 from brctl.playbook.node_runs import instance_of
 from brctl.playbook.plan import takes_found_nodes
