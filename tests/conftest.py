@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from brctl.cli import output
+from brctl.view.notices.page import Page
+from tests.fakes.documents import check_page
+
 _FORGOTTEN = ("BRCTL_CONFIG", "BRCTL_CONTEXT", "BRCTL_READONLY", "BRCTL_LAB_DIR", "NO_COLOR")
 
 
@@ -23,6 +27,18 @@ def clean_environment(
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
     return home
+
+
+@pytest.fixture(autouse=True)
+def documents_fit_their_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What any command writes in any test is walked; a kind without a schema fails there."""
+    render = output.render
+
+    def checked(page: Page, form: str, context: str) -> str:
+        check_page(page, context)
+        return render(page, form, context)
+
+    monkeypatch.setattr(output, "render", checked)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,6 +1,6 @@
 """Documents are what `brctl schema` says: every kind is listed, and what is written fits."""
 
-import re
+import ast
 from pathlib import Path
 
 import msgspec
@@ -15,21 +15,42 @@ from brctl.view.logs import classification_page
 from brctl.view.notices.page import Page
 from brctl.view.schema import DOCUMENTS, ENVELOPE_ONLY
 from brctl.view.verdict import diagnosis_page, why_page
+from tests.fakes.documents import check_page
 from tests.fakes.nodes import NOW, clear, health, seen, silent, sweep_of
 
 PACKAGE = Path(__file__).resolve().parents[2] / "brctl"
-_KIND = re.compile(r"""Page\(\s*(?:kind=)?"(\w+)"|^\s*kind="([A-Z]\w+)",$""", re.MULTILINE)
+
+
+def written_kinds() -> set[str]:
+    """The kind of every `Page(...)` anywhere in brctl; one that is no literal fails here."""
+    kinds = set()
+    for path in PACKAGE.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Page":
+                kinds.add(_kind_of(call, path))
+    return kinds
+
+
+def _kind_of(call: ast.Call, path: Path) -> str:
+    named = [each.value for each in call.keywords if each.arg == "kind"]
+    (kind,) = named or call.args[:1]
+    assert isinstance(kind, ast.Constant), f"{path}:{call.lineno}: its kind is no literal"
+    return str(kind.value)
 
 
 def test_every_kind_a_command_writes_is_listed_once() -> None:
-    written = set()
-    for folder in ("cli", "view"):
-        for path in (PACKAGE / folder).rglob("*.py"):
-            written |= {a or b for a, b in _KIND.findall(path.read_text())}
     listed = [*DOCUMENTS, *ENVELOPE_ONLY]
     assert len(set(listed)) == len(listed)
-    assert written - set(listed) == set()
-    assert set(listed) - written == set()
+    assert written_kinds() == set(listed)
+
+
+def test_a_document_without_a_schema_or_off_it_is_seen() -> None:
+    """What holds every test that writes a document; see tests/conftest.py."""
+    with pytest.raises(AssertionError, match=r"kind 'Nobody' .*has no schema"):
+        check_page(Page("Nobody", {}, ""), "c")
+    with pytest.raises(AssertionError, match=r"Sweep does not fit its schema: .*sweep"):
+        check_page(Page("Sweep", {"sweep": 1, "summary": {}, "nodes": []}, ""), "c")
+    check_page(Page("Help", {"topic": "x", "text": "y"}, ""), "c")
 
 
 def pages() -> list[Page]:

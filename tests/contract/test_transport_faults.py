@@ -35,7 +35,9 @@ pytestmark = [
     ),
 ]
 TRANSPORTS = ["asyncssh", "openssh", "paramiko"]
-BEGUN = Command(("sh", "-c", "echo begun; exec sleep 300"), deadline_s=3.0)
+BEGUN = Command(("sh", "-c", "echo begun; exec sleep 300"), deadline_s=6.0)
+ROOM_S = 40.0
+"""Long for a busy machine, short beside the 300 s that the command would take."""
 STATUS = Command(("sh", "-c", "exit 3"))
 
 
@@ -156,11 +158,26 @@ async def transport(machine: Machine, request: pytest.FixtureRequest) -> AsyncIt
     await opened.close()
 
 
+async def _begun(machine: Machine) -> None:
+    """Until the command said its word and sleeps, and some time for the word to travel."""
+    deadline = time.monotonic() + ROOM_S
+    while not any(_program(pid) == b"sleep" for pid in _descendants(machine.pid)):
+        assert time.monotonic() < deadline, "the command did not begin"
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(0.7)
+
+
+def _program(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0]
+    return b""
+
+
 async def _during(
     transport: Transport, machine: Machine, fault: Callable[[], None]
 ) -> tuple[Outcome, bytes, float]:
     running = asyncio.create_task(transport.run(machine.node, BEGUN))
-    await asyncio.sleep(1.0)
+    await _begun(machine)
     fault()
     answer = await running
     return answer.outcome, answer.stdout, answer.seconds
@@ -173,7 +190,7 @@ async def test_power_off_during_a_command_is_a_node_that_died(
     outcome, stdout, seconds = await _during(transport, machine, machine.power_off)
     assert outcome in (Outcome.DIED, Outcome.COMMAND_TIMED_OUT)
     assert stdout == b"begun\n"
-    assert seconds < 12
+    assert seconds < ROOM_S
     later = await transport.run(machine.node, STATUS)
     assert later.outcome in (Outcome.REFUSED, Outcome.UNREACHABLE, Outcome.CONNECT_TIMED_OUT)
 
@@ -184,7 +201,7 @@ async def test_a_cut_cable_ends_at_the_commands_deadline(
     """Silence is not health: what was said is kept, and the next connect says what it is."""
     outcome, stdout, seconds = await _during(transport, machine, machine.cut_cable)
     assert (outcome, stdout) == (Outcome.COMMAND_TIMED_OUT, b"begun\n")
-    assert seconds < 12
+    assert seconds < ROOM_S
     later = await transport.run(machine.node, STATUS)
     assert later.outcome in (Outcome.CONNECT_TIMED_OUT, Outcome.UNREACHABLE)
 
@@ -196,7 +213,7 @@ async def test_a_frozen_node_takes_the_connection_and_never_logs_in(
     machine.freeze()
     answer = await transport.run(machine.node, STATUS)
     assert answer.outcome is Outcome.LOGIN_TIMED_OUT
-    assert answer.seconds < 8
+    assert answer.seconds < ROOM_S
     machine.thaw()
     assert (await transport.run(machine.node, STATUS)).exit_status == 3
 
@@ -216,13 +233,13 @@ async def test_a_node_that_goes_silent_is_asked_whether_it_is_there(
         again = await transport.run(machine.node, port)
         assert first.stdout == again.stdout
         running = asyncio.create_task(
-            transport.run(machine.node, dataclasses.replace(BEGUN, deadline_s=30))
+            transport.run(machine.node, dataclasses.replace(BEGUN, deadline_s=120))
         )
-        await asyncio.sleep(1)
+        await _begun(machine)
         machine.freeze()
         answer = await running
         assert (answer.outcome, answer.stdout) == (Outcome.DIED, b"begun\n")
-        assert answer.seconds < 10
+        assert answer.seconds < ROOM_S
     finally:
         machine.thaw()
         await transport.close()
@@ -232,11 +249,12 @@ async def test_a_slow_login_shell_is_measured_and_not_blamed_on_the_probes(
     transport: Transport, machine: Machine
 ) -> None:
     """What a .bashrc costs shows as login seconds of the report."""
-    (machine.home / ".bashrc").write_text("sleep 0.7\n")
+    slow_s = 2.5
+    (machine.home / ".bashrc").write_text(f"sleep {slow_s}\n")
     stream = sweep(transport, [machine.node], {"c": check("c")}, limit=1)
     reports = [each async for each in stream]
     report = reports[0]
     assert report.outcome is Outcome.ANSWERED
     assert report.login_s is not None
-    assert 0.7 <= report.login_s < 5
-    assert report.results[0].seconds < 0.7
+    assert report.login_s >= slow_s
+    assert report.results[0].seconds < slow_s
