@@ -15,11 +15,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from brctl.journal.store import PRIVATE_FILE, private_dir
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import set_aside, write_atomic
 from brctl.model.errors import LockedError
 from brctl.model.units import parse_rfc3339, rfc3339
 
 LEASE_S = 60.0
+_TOKENS_A_FILE = 10**9
+"""More than are ever granted from one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,15 @@ class _Grant:
     holder: str
     token: int
     until: datetime
+
+
+def _decode(raw: bytes) -> tuple[int, dict[str, _Grant]]:
+    data = json.loads(raw)
+    grants = {
+        key: _Grant(row["holder"], row["token"], parse_rfc3339(row["until"]))
+        for key, row in data["grants"].items()
+    }
+    return int(data["last_token"]), grants
 
 
 class Leases:
@@ -120,12 +131,11 @@ class Leases:
     def _read(self) -> tuple[int, dict[str, _Grant]]:
         if not self._path.exists():
             return 0, {}
-        data = json.loads(self._path.read_bytes())
-        grants = {
-            key: _Grant(row["holder"], row["token"], parse_rfc3339(row["until"]))
-            for key, row in data["grants"].items()
-        }
-        return data["last_token"], grants
+        try:
+            return _decode(self._path.read_bytes())
+        except (ValueError, KeyError, TypeError, AttributeError):
+            # Whoever held a lease is fenced by the missing grant; no token comes a second time.
+            return set_aside(self._path) * _TOKENS_A_FILE, {}
 
     def _write(self, last: int, grants: Mapping[str, _Grant]) -> None:
         rows = {

@@ -55,7 +55,9 @@ class Recording:
 
 def private_dir(path: Path) -> Path:
     """A folder only its owner may enter, made with its parents if need be."""
-    path.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+    # Step by step: with `parents` the folders above would be as open as the umask lets them be.
+    for missing in reversed([p for p in (path, *path.parents) if not p.exists()]):
+        missing.mkdir(mode=PRIVATE_DIR, exist_ok=True)
     return path
 
 

@@ -1,10 +1,12 @@
 """Put a file or a line on disk, so that it is there on return and nobody ever sees half of it."""
 
+import logging
 import os
 from contextlib import suppress
 from pathlib import Path
 
 PRIVATE = 0o600
+DAMAGED = ".damaged-"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -58,3 +60,19 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def set_aside(path: Path) -> int:
+    """Rename a file that cannot be read, so that it stops nothing, and say so on stderr.
+
+    Returns:
+        How many files of this name were set aside by now.
+    """
+    number = 1
+    while path.with_name(f"{path.name}{DAMAGED}{number}").exists():
+        number += 1
+    aside = path.with_name(f"{path.name}{DAMAGED}{number}")
+    path.rename(aside)
+    sync_folder(path.parent)
+    logging.getLogger(__name__).warning("%s: damaged; set aside as %s", path, aside.name)
+    return number

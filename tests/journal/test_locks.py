@@ -60,3 +60,19 @@ def test_a_resumed_run_takes_its_own_lease_again(tmp_path: Path) -> None:
     leases.verify(leases.acquire(["job:a"], "R-1", NOW))
     with pytest.raises(LockedError):
         leases.verify(first)
+
+
+@pytest.mark.parametrize("content", ["", '{"last_token": 3, "gra', "[]", '{"grants": {"a": 1}}'])
+def test_a_truncated_lease_file_stops_nobody_and_fences_who_held_a_lease(
+    tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is set aside and said; the tokens that follow are higher than all before."""
+    leases = Leases(tmp_path)
+    old = leases.acquire(["job:a"], "R-1", NOW)
+    (tmp_path / "locks" / "leases.json").write_text(content)
+    new = leases.acquire(["job:a"], "R-2", NOW)
+    assert new.token > old.token
+    assert "set aside as leases.json.damaged-1" in caplog.text
+    assert (tmp_path / "locks" / "leases.json.damaged-1").read_text() == content
+    with pytest.raises(LockedError, match="R-1 lost its lease on job:a"):
+        leases.verify(old)

@@ -1,6 +1,7 @@
 """A journal loses nothing silently: gaps, altered lines and torn tails show."""
 
 import json
+import os
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from brctl.journal.store import (
     is_running,
     new_run,
     owning,
+    private_dir,
     read_journal,
     run_dirs,
 )
@@ -147,3 +149,14 @@ async def test_a_follower_of_a_dead_run_comes_back_without_an_end(tmp_path: Path
     write(run_dir, 2)
     seen = [event.type async for event in follow(run_dir, poll_s=0.001)]
     assert seen == [EventType.NOTE, EventType.NOTE]
+
+
+def test_state_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    """And so is every folder that had to be made above them."""
+    before = os.umask(0)
+    try:
+        private_dir(tmp_path / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    for made in ("a", "a/b", "a/b/c"):
+        assert (tmp_path / made).stat().st_mode & 0o777 == 0o700

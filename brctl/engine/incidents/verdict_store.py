@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import set_aside, write_atomic
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
@@ -105,9 +105,15 @@ def load(state_dir: Path, verdict_id: str) -> StoredVerdict:
 
 
 def load_all(state_dir: Path) -> tuple[StoredVerdict, ...]:
-    """Every stored verdict, newest first."""
-    paths = (state_dir / "verdicts").glob("V-*.json")
-    found = [_read(path) for path in paths]
+    """Every stored verdict, newest first; a damaged file is set aside and stops nothing."""
+    found = []
+    for path in (state_dir / "verdicts").glob("V-*.json"):
+        try:
+            found.append(_read(path))
+        except ConfigError as damaged:
+            if isinstance(damaged.__cause__, OSError):
+                raise
+            set_aside(path)
     return tuple(sorted(found, key=lambda s: s.verdict.decided_at, reverse=True))
 
 

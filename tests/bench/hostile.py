@@ -1,0 +1,76 @@
+"""How every reader of foreign words bears hostile inputs.
+
+    python -m tests.bench.hostile [INPUTS]
+
+One line a reader: inputs tried, slowest of them and the most memory one took, and crashes. Times
+are CPU seconds; memory is what Python allocated while one input was read, of every tenth input.
+Exit 1 when anything crashed.
+"""
+
+import random
+import sys
+import time
+import tracemalloc
+import zlib
+from dataclasses import dataclass
+
+from tests.hostile.readers import READERS, Reader
+
+INPUTS = 10_000
+EVERY = 10
+
+
+@dataclass
+class Tally:
+    """What one reader bore."""
+
+    slowest_s: float = 0.0
+    most_bytes: int = 0
+    crashes: int = 0
+    refused: int = 0
+
+
+def bear(name: str, reader: Reader, count: int) -> Tally:
+    """Read so many inputs; the seed is the reader's name."""
+    random_, tally = random.Random(zlib.crc32(name.encode())), Tally()
+    for number in range(count):
+        raw = reader.make(random_)
+        began = time.process_time()
+        _read(reader, raw, tally)
+        tally.slowest_s = max(tally.slowest_s, time.process_time() - began)
+        if number % EVERY == 0:
+            tracemalloc.start()
+            _read(reader, raw, Tally())
+            tally.most_bytes = max(tally.most_bytes, tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    return tally
+
+
+def _read(reader: Reader, raw: bytes, tally: Tally) -> None:
+    try:
+        reader.read(raw)
+    except reader.refusals:
+        tally.refused += 1
+    except Exception as error:  # noqa: BLE001 - any is a crash, and is counted
+        tally.crashes += 1
+        print(f"  {error!r:.200} by {raw[:80]!r}")
+
+
+def main(arguments: list[str]) -> int:
+    """Print a line a reader."""
+    count = int(arguments[0]) if arguments else INPUTS
+    crashes = 0
+    print(f"{'reader':14} {'inputs':>7} {'refused':>8} {'slowest':>9} {'memory':>9} {'crashes':>8}")
+    for name, reader in sorted(READERS.items()):
+        tally = bear(name, reader, count)
+        crashes += tally.crashes
+        print(
+            f"{name:14} {count:7} {tally.refused:8} {tally.slowest_s * 1e3:6.1f} ms"
+            f" {tally.most_bytes / 2**20:5.1f} MiB {tally.crashes:8}",
+            flush=True,
+        )
+    return 1 if crashes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
