@@ -1,0 +1,145 @@
+"""Load the newest step that every shard has, from wherever each shard's copy is."""
+
+import hashlib
+import sys
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from brctl.training.checkpoints.agreement import Ranks
+from brctl.training.checkpoints.helper_process import HelperProcess
+from brctl.training.checkpoints.layout import Layout
+from brctl.training.checkpoints.parts import Parts
+from brctl.training.checkpoints.restore import Choice, Saved, Source, Tier, choose_restore
+from brctl.training.checkpoints.slots import DamagedSlotError, SlotFile
+from brctl.training.checkpoints.spec import Inventory
+from brctl.training.checkpoints.state import ForeignStateError, local, read_state
+
+START_ANEW = (
+    "mend that, or start anew on purpose: resume=False throws away what memory holds of this job"
+)
+_SHOWN = 5
+
+
+class StartError(Exception):
+    """A job cannot start with checkpoints of every step; says on which ranks and why."""
+
+
+class NothingToResumeError(StartError):
+    """There are copies of this job, and no step of which every shard has a good one."""
+
+
+class Resume:
+    """One rank's part in it; all ranks go through it together."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        layout: Layout,
+        ranks: Ranks,
+        helper: HelperProcess | None,
+        inventories: Mapping[int, Inventory],
+    ) -> None:
+        self._parts = parts
+        self._layout = layout
+        self._ranks = ranks
+        self._helper = helper
+        self._inventories = inventories
+
+    def run(self, file: SlotFile) -> Saved | None:
+        """Load; None where nothing of this job is anywhere.
+
+        Args:
+            file: This rank's own slots, into which its shard is brought.
+
+        Raises:
+            NothingToResumeError: There are copies, but no step that all shards can be loaded from.
+        """
+        found = self._inventories.values()
+        sources = [source for inventory in found for source in inventory.sources]
+        refused = [line for inventory in found for line in inventory.refused]
+        never = {saved for inventory in found for saved in inventory.never}
+        while (choice := choose_restore(self._layout, sources, never)) is not None:
+            problems = self._try(choice, file)
+            if not problems:
+                return choice.saved
+            refused += problems
+            never.add(choice.saved)
+        if sources or refused:
+            raise NothingToResumeError(_nothing(sources, refused))
+        return None
+
+    def _try(self, choice: Choice, file: SlotFile) -> list[str]:
+        """The problems of all ranks; none if all have loaded the step."""
+        return (
+            self._ranks.problems(self._fetch(choice))
+            or self._ranks.problems(self._load(choice.saved, file))
+            or self._ranks.problems(self._compare_replicas())
+        )
+
+    def _fetch(self, choice: Choice) -> str:
+        """Bring this machine's shards into its memory; done by the rank that has the helper."""
+        if self._helper is None:
+            return ""
+        machine = self._layout.machine_of(self._ranks.rank)
+        for rank in self._layout.ranks_on(machine):
+            source = choice.sources[rank]
+            if (source.tier, source.machine) != (Tier.MEMORY, machine):
+                problem = self._helper.ask(self._command(source))
+                if problem:
+                    return f"rank {rank} from machine {source.machine}: {problem}"
+        return ""
+
+    def _command(self, source: Source) -> dict[str, object]:
+        return {
+            "do": "fetch",
+            "rank": source.rank,
+            "attempt": source.saved.attempt,
+            "step": source.saved.step,
+            "tier": source.tier.value,
+            "from": self._inventories[source.machine].address,
+        }
+
+    def _load(self, saved: Saved, file: SlotFile) -> str:
+        slot = file.find(saved)
+        if slot is None:
+            return f"step {saved.step} is not in {file.path}"
+        try:
+            header = slot.header()
+            self._parts.load(read_state(slot.payload[: header.payload_bytes], header.table_at))
+        except (DamagedSlotError, ForeignStateError) as exc:
+            return f"step {saved.step} of {file.path}: {exc}"
+        return ""
+
+    def _compare_replicas(self) -> str:
+        """All ranks of a DP group hold the same weights; who differs from the first says so."""
+        digest = hashlib.blake2b(digest_size=16)
+        for name, weight in self._parts.replicated():
+            digest.update(name.encode())
+            digest.update(_content(weight))
+        every = self._ranks.gather(digest.hexdigest())
+        keys = [self._layout.replica_key(rank) for rank in range(len(every))]
+        first = keys.index(keys[self._ranks.rank])
+        same = every[first] == every[self._ranks.rank]
+        return "" if same else f"the weights loaded differ from those of rank {first}, its replica"
+
+
+def say(*lines: str) -> None:
+    """Tell the person who reads the rank's log."""
+    for line in lines:
+        sys.stderr.write(f"brctl: {line}\n")
+
+
+def _content(weight: Tensor) -> memoryview:
+    flat = local(weight).cpu().contiguous().flatten()
+    return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
+
+
+def _nothing(sources: list[Source], refused: list[str]) -> str:
+    steps = sorted({source.saved.step for source in sources})
+    held = (
+        f"no step is whole on every rank (parts of steps {steps})" if steps else "no copy is good"
+    )
+    reasons = "".join(f"\n  {line}" for line in refused[:_SHOWN])
+    return f"{held}; {START_ANEW}{reasons}"

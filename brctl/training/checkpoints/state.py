@@ -1,0 +1,162 @@
+"""The state of a training script as tensors and a JSON tree, without pickle.
+
+The tree is what `state_dict()` gives: dicts, lists, tuples, numbers, strings; a tensor in it is its
+number in the table of tensors. Of a DTensor the local shard is saved.
+"""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+ALIGNMENT_BYTES = 64
+_DTYPES = {
+    str(dtype): dtype
+    for dtype in (
+        torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn,
+        torch.float8_e5m2, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+        torch.bool, torch.complex64, torch.complex128,
+    )
+}  # fmt: skip
+
+
+class ForeignStateError(Exception):
+    """A saved state is not one that this script can load; says what differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One tensor of the table: where its bytes lie in the payload, and on what it was."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    start: int
+    device: str
+
+    @property
+    def size_bytes(self) -> int:
+        return math.prod(self.shape) * int(self.dtype.itemsize)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """References to the live tensors, where each goes, and the encoded rest."""
+
+    tensors: Sequence[Tensor]
+    rows: Sequence[Row]
+    table: bytes
+
+    @property
+    def table_at(self) -> int:
+        return _aligned(self.rows[-1].start + self.rows[-1].size_bytes) if self.rows else 0
+
+    @property
+    def payload_bytes(self) -> int:
+        return self.table_at + len(self.table)
+
+
+def describe(tree: object) -> Snapshot:
+    """Plan the bytes of a tree as it is now; nothing is copied yet.
+
+    Raises:
+        TypeError: Something in it is neither a tensor nor of JSON's kind; names its place.
+    """
+    tensors: list[Tensor] = []
+    encoded = _encode(tree, tensors, "state")
+    rows = _rows(tensors)
+    listed = [[str(row.dtype), list(row.shape), row.start, row.device] for row in rows]
+    table = json.dumps({"tensors": listed, "tree": encoded}, separators=(",", ":")).encode()
+    return Snapshot(tensors, rows, table)
+
+
+def read_state(payload: memoryview, table_at: int) -> object:
+    """The tree of a payload, its tensors cloned from it onto the CPU.
+
+    Raises:
+        ForeignStateError: The table does not describe this payload.
+    """
+    try:
+        document = json.loads(bytes(payload[table_at:]))
+        rows = [_row(listed) for listed in document["tensors"]]
+        tree = document["tree"]
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
+        raise ForeignStateError("the table of tensors cannot be read") from exc
+    if any(row.start < 0 or row.start + row.size_bytes > table_at for row in rows):
+        raise ForeignStateError("a tensor lies outside of its payload")
+    whole = torch.frombuffer(payload, dtype=torch.uint8)
+    return _decode(tree, lambda index: view_of(whole, rows[index]).clone())
+
+
+def view_of(whole: Tensor, row: Row) -> Tensor:
+    """The part of a payload (uint8, one axis) that is this tensor."""
+    part = whole[row.start : row.start + row.size_bytes]
+    if not row.size_bytes:
+        return part.new_empty(row.shape, dtype=row.dtype)
+    return part.view(row.dtype).view(row.shape)
+
+
+def local(tensor: Tensor) -> Tensor:
+    """What this rank holds of a tensor, off the graph."""
+    return tensor.to_local().detach() if isinstance(tensor, DTensor) else tensor.detach()
+
+
+def _encode(value: object, tensors: list[Tensor], place: str) -> object:
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        return {"tensor": len(tensors) - 1}
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, dict):
+        pairs = [
+            [_encode(key, tensors, place), _encode(item, tensors, f"{place}.{key}")]
+            for key, item in value.items()
+        ]
+        return {"dict": pairs}
+    if isinstance(value, list | tuple):
+        items = [_encode(item, tensors, f"{place}[{i}]") for i, item in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": items}
+    raise TypeError(f"{place} is a {type(value).__name__}: only tensors, numbers, text and lists "
+                    "and dicts of them are kept in a checkpoint")  # fmt: skip
+
+
+def _decode(value: object, tensor: Callable[[int], Tensor]) -> object:
+    """The reverse of `_encode`, from a file that may be anybody's."""
+    if not isinstance(value, dict):
+        return value
+    try:
+        ((kind, content),) = value.items()
+        if kind == "tensor":
+            return tensor(content)
+        if kind == "dict":
+            return {_decode(k, tensor): _decode(v, tensor) for k, v in content}
+        items = [_decode(item, tensor) for item in content]
+    except (ValueError, TypeError, IndexError) as exc:
+        raise ForeignStateError("the tree of the state cannot be read") from exc
+    return tuple(items) if kind == "tuple" else items
+
+
+def _rows(tensors: Sequence[Tensor]) -> list[Row]:
+    rows: list[Row] = []
+    start = 0
+    for tensor in map(local, tensors):
+        row = Row(tensor.dtype, tuple(tensor.shape), start, tensor.device.type)
+        rows.append(row)
+        start = _aligned(start + row.size_bytes)
+    return rows
+
+
+def _row(listed: object) -> Row:
+    dtype, shape, start, device = cast("tuple[str, list[int], int, str]", listed)
+    sizes = [*shape, start]
+    if not all(type(size) is int and size >= 0 for size in sizes):
+        raise ValueError("a size is no whole number")
+    return Row(_DTYPES[dtype], tuple(shape), start, str(device))
+
+
+def _aligned(position: int) -> int:
+    return -(-position // ALIGNMENT_BYTES) * ALIGNMENT_BYTES

@@ -1,0 +1,38 @@
+"""Fill slots without torch; run as a program it writes step after step until it is killed.
+
+python -m tests.training.checkpoints.filler FILE STEP
+"""
+
+import sys
+from pathlib import Path
+
+from brctl.training.checkpoints.slots import BLOCK_BYTES, PAGE_BYTES, Header, Slot, SlotFile, State
+
+CAPACITY = BLOCK_BYTES + PAGE_BYTES
+PAYLOAD = CAPACITY - 100
+
+
+def header(step: int, rank: int = 0, job: str = "toy", layout: str = "l") -> Header:
+    return Header(job, layout, 1, rank, 2, step, PAYLOAD, PAYLOAD - 10)
+
+
+def fill(slot: Slot, step: int, job: str = "toy", layout: str = "l") -> None:
+    """Write a whole and checked copy, in the order a rank and its helper do."""
+    slot.state = State.WRITING
+    slot.payload[:PAYLOAD] = bytes([step % 251]) * PAYLOAD
+    slot.write_header(header(step, job=job, layout=layout))
+    slot.state = State.COPIED
+    slot.add_checksums()
+
+
+def main() -> None:
+    slots, step = SlotFile.open(Path(sys.argv[1])), int(sys.argv[2])
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+    while True:
+        step += 1
+        fill(slots.slots[step % 2], step)
+
+
+if __name__ == "__main__":
+    main()
