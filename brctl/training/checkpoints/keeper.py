@@ -35,8 +35,12 @@ class Keeper:
         threading.Thread(target=self._accept, name="keeper", daemon=True).start()
 
     def _accept(self) -> None:
-        while True:
-            link, address = self._listener.accept()
+        while self._listener.fileno() >= 0:
+            try:
+                link, address = self._listener.accept()
+            except OSError as exc:
+                sys.stderr.write(f"brctl: helper: a connection is not accepted: {exc}\n")
+                continue
             if self._free.acquire(blocking=False):
                 threading.Thread(target=self._serve, args=(link, address[0]), daemon=True).start()
             else:
