@@ -3,6 +3,7 @@
 import socket
 import sys
 import threading
+import time
 
 from brctl.training.checkpoints.copies import Copies
 from brctl.training.checkpoints.restore import Saved, Tier
@@ -19,6 +20,7 @@ from brctl.training.checkpoints.wire import Connection, Frame, PeerError
 
 PROOF_TIMEOUT_S, IDLE_TIMEOUT_S = 5.0, 3600.0
 _CONNECTIONS = 256
+_PAUSE_S = 0.5
 
 
 class Keeper:
@@ -40,6 +42,7 @@ class Keeper:
                 link, address = self._listener.accept()
             except OSError as exc:
                 sys.stderr.write(f"brctl: helper: a connection is not accepted: {exc}\n")
+                time.sleep(_PAUSE_S)
                 continue
             if self._free.acquire(blocking=False):
                 threading.Thread(target=self._serve, args=(link, address[0]), daemon=True).start()

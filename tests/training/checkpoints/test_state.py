@@ -32,7 +32,7 @@ class Position:
 def script(optimizer: type[torch.optim.Optimizer] = torch.optim.AdamW, **options: float) -> Parts:
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 1))
-    return Parts(model, optimizer(model.parameters(), **options), {"data": Position()})  # type: ignore[arg-type]  # a number is a learning rate
+    return Parts(model, optimizer(model.parameters(), **options), {"data": Position()})
 
 
 def step(parts: Parts) -> None:
