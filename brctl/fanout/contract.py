@@ -2,7 +2,7 @@
 
 from typing import Protocol, runtime_checkable
 
-from brctl.model.answer import Answer, Command
+from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node
 
 
@@ -30,3 +30,12 @@ class Expecting(Protocol):
     def expect(self, count: int) -> None:
         """So many nodes will be asked next."""
         ...
+
+
+class LoginFailedError(Exception):
+    """A node could not be logged in to; a transport makes an `Answer` of it and never raises it."""
+
+    def __init__(self, outcome: Outcome, detail: str) -> None:
+        super().__init__(detail)
+        self.outcome = outcome
+        self.detail = detail

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brctl.lab import loopback, namespaces
-from brctl.lab.compile import build_libraries, cache_dir
+from brctl.lab.compile import build_libraries
 from brctl.lab.faults import FAULTS, Fault
 from brctl.lab.files import reset_node, write_files
 from brctl.lab.interrupts import locked, signals_as_exceptions, signals_ignored
@@ -20,6 +20,7 @@ from brctl.lab.processes import end_tagged, tagged
 from brctl.lab.record import TAG_VARIABLE, LabNode, Record, read_record, remove_files, write_record
 from brctl.lab.site import FaultSite
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
+from brctl.library.config import user_cache_dir
 from brctl.model.errors import UsageError, did_you_mean
 
 
@@ -216,7 +217,7 @@ def take_down(paths: LabPaths) -> None:
 
 
 def _build(spec: LabSpec, paths: LabPaths) -> None:
-    build_libraries(cache_dir(os.environ))
+    build_libraries(user_cache_dir(os.environ))
     record = plan_lab(spec)
     write_record(paths, record)
     write_files(record, paths, master_port(record.tag))

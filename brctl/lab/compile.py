@@ -4,7 +4,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,12 +25,6 @@ class Libraries:
 
     nvml_dir: Path
     clock: Path
-
-
-def cache_dir(environ: Mapping[str, str]) -> Path:
-    """Where built libraries are kept between labs: $XDG_CACHE_HOME/brctl or ~/.cache/brctl."""
-    home = Path(environ.get("HOME", "/"))
-    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "brctl"
 
 
 def build_libraries(into: Path) -> Libraries:

@@ -1,12 +1,11 @@
 """Isolation `none`: nodes are SSH servers on loopback addresses of this machine."""
 
-import json
 import os
 import signal
 import socket
 import subprocess
 
-from brctl.lab.processes import is_alive, send, start_ticks, tagged, wait_gone
+from brctl.lab.processes import recorded_process, send, tagged, wait_gone
 from brctl.lab.record import TAG_VARIABLE, LabNode, Record
 from brctl.lab.spec import LabPaths, tag_bytes
 from brctl.library.own_program import own_program
@@ -59,12 +58,7 @@ def boot(record: Record, paths: LabPaths, nodes: tuple[LabNode, ...]) -> None:
 
 def server_pid(paths: LabPaths, name: str) -> int | None:
     """The node's SSH server; None when it does not run."""
-    try:
-        noted = json.loads(paths.node(name).process.read_text())
-    except (OSError, ValueError):
-        return None
-    pid, ticks = noted["pid"], noted["start_ticks"]
-    return pid if is_alive(pid) and start_ticks(pid) == ticks else None
+    return recorded_process(paths.node(name).process)
 
 
 def processes(record: Record, paths: LabPaths, name: str) -> tuple[int, ...]:

@@ -5,7 +5,6 @@ process. What does have names is the bridge and our ends of the cables; both com
 """
 
 import fcntl
-import json
 import os
 import shutil
 import signal
@@ -17,19 +16,21 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from brctl.lab.compile import build_libraries, cache_dir
+from brctl.lab.compile import build_libraries
 from brctl.lab.environment import node_environment
 from brctl.lab.processes import (
     in_namespace_of,
     is_alive,
     network_namespace,
+    record_process,
+    recorded_process,
     send,
-    start_ticks,
     wait_gone,
 )
 from brctl.lab.record import TAG_VARIABLE, LabNode, Record
 from brctl.lab.spec import LabPaths, tag_bytes
 from brctl.lab.sshd import find_sshd, write_sshd_files
+from brctl.library.config import user_cache_dir
 from brctl.model.errors import UnavailableError
 
 INIT = Path(__file__).parent / "node_init.sh"
@@ -154,7 +155,7 @@ def _cable(record: Record, node: LabNode, pid: int) -> tuple[str, ...]:
 def _start_init(record: Record, paths: LabPaths, node: LabNode) -> tuple[int, int]:
     """Start a node's first process, waiting at its gate; its pid here and the gate's pipe."""
     mine = paths.node(node.name)
-    libraries = build_libraries(cache_dir(os.environ))
+    libraries = build_libraries(user_cache_dir(os.environ))
     variables = {
         **node_environment(record, paths, libraries, node.name),
         "LAB_NODE_ROOT": str(mine.root),
@@ -176,7 +177,7 @@ def _start_init(record: Record, paths: LabPaths, node: LabNode) -> tuple[int, in
         )
     os.close(waiting)
     pid = int(done.stdout)
-    mine.process.write_text(json.dumps({"pid": pid, "start_ticks": start_ticks(pid)}))
+    record_process(mine.process, pid)
     return pid, gate
 
 
@@ -219,12 +220,7 @@ def answers_ssh(node: LabNode, deadline_s: float = 1.0) -> bool:
 
 def node_pid(paths: LabPaths, name: str) -> int | None:
     """The process that holds a node's namespaces; None when the node is off."""
-    try:
-        noted = json.loads(paths.node(name).process.read_text())
-    except (OSError, ValueError):
-        return None
-    pid, ticks = noted["pid"], noted["start_ticks"]
-    return pid if is_alive(pid) and start_ticks(pid) == ticks else None
+    return recorded_process(paths.node(name).process)
 
 
 def processes(paths: LabPaths, name: str) -> tuple[int, ...]:

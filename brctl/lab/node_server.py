@@ -8,7 +8,6 @@ SIGUSR1 makes a server refuse new connections, SIGUSR2 makes it listen again; wh
 """
 
 import asyncio
-import json
 import os
 import select
 import signal
@@ -18,12 +17,12 @@ from pathlib import Path
 
 import asyncssh
 
-from brctl.lab.compile import build_libraries, cache_dir
+from brctl.lab.compile import build_libraries
 from brctl.lab.environment import login_environment, node_environment
-from brctl.lab.processes import start_ticks
+from brctl.lab.processes import record_process
 from brctl.lab.record import LabNode, read_record
-from brctl.lab.spec import LabPaths, NodePaths
-from brctl.library.durable_files import write_atomic
+from brctl.lab.spec import LabPaths
+from brctl.library.config import user_cache_dir
 
 READY_DEADLINE_S = 20.0
 CHUNK_BYTES = 1 << 16
@@ -146,17 +145,12 @@ def _become_node(node: LabNode, paths: LabPaths, variables: Mapping[str, str], r
     """The forked child: a session of its own, its own log, then serve until killed."""
     os.setsid()
     mine = paths.node(node.name)
-    _record_process(mine)
+    record_process(mine.process, os.getpid())
     log = os.open(mine.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for target in (1, 2):
         os.dup2(log, target)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     asyncio.run(NodeServer(node, paths, variables).serve(ready))
-
-
-def _record_process(mine: NodePaths) -> None:
-    pid = os.getpid()
-    write_atomic(mine.process, json.dumps({"pid": pid, "start_ticks": start_ticks(pid)}))
 
 
 def _fork(node: LabNode, paths: LabPaths, variables: Mapping[str, str]) -> int:
@@ -193,7 +187,7 @@ def main(arguments: list[str]) -> int:
     if record is None:
         sys.stderr.write(f"{paths.record}: no lab here\n")
         return 1
-    libraries = build_libraries(cache_dir(os.environ))
+    libraries = build_libraries(user_cache_dir(os.environ))
     waiting = {}
     for name in arguments[1:]:
         variables = node_environment(record, paths, libraries, name)

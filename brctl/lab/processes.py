@@ -1,5 +1,6 @@
 """Find and end the processes of a lab by the tag in their environment."""
 
+import json
 import os
 import signal
 import time
@@ -7,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from brctl.lab.record import NODE_VARIABLE, TAG_VARIABLE
+from brctl.library.durable_files import write_atomic
 from brctl.model.errors import NeedsHumanError
 
 PROC = Path("/proc")
@@ -53,6 +55,21 @@ def start_ticks(pid: int) -> int | None:
         return int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19])
     except (OSError, ValueError, IndexError):
         return None
+
+
+def record_process(file: Path, pid: int) -> None:
+    """Note a process so that it can be told from the next user of its pid."""
+    write_atomic(file, json.dumps({"pid": pid, "start_ticks": start_ticks(pid)}))
+
+
+def recorded_process(file: Path) -> int | None:
+    """The process that was noted; None when there is none or it is gone."""
+    try:
+        noted = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    pid, ticks = noted["pid"], noted["start_ticks"]
+    return pid if is_alive(pid) and start_ticks(pid) == ticks else None
 
 
 def parent(pid: int) -> int | None:

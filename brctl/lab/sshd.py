@@ -5,10 +5,11 @@ import pwd
 import shutil
 from pathlib import Path
 
-from brctl.lab.compile import build_libraries, cache_dir
+from brctl.lab.compile import build_libraries
 from brctl.lab.environment import node_environment, user_name
 from brctl.lab.record import LabNode, Record
 from brctl.lab.spec import LabPaths, NodePaths
+from brctl.library.config import user_cache_dir
 
 _CONFIG = """\
 Port 22
@@ -40,7 +41,9 @@ def find_sshd() -> Path | None:
 def write_sshd_files(record: Record, paths: LabPaths, node: LabNode) -> None:
     """Write what a node's first process needs to start its SSH server."""
     mine = paths.node(node.name)
-    variables = node_environment(record, paths, build_libraries(cache_dir(os.environ)), node.name)
+    variables = node_environment(
+        record, paths, build_libraries(user_cache_dir(os.environ)), node.name
+    )
     (mine.root / "sshd_config").write_text(
         _CONFIG.format(
             address=node.address,

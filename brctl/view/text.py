@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from brctl.model.units import describe_duration
+
 _UNSAFE = re.compile(r"[^\S ]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
@@ -15,6 +17,11 @@ def printable(text: str, limit: int = 400) -> str:
     """
     safe = _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
+
+
+def age_text(seconds: object) -> str:
+    """How old something is, from a document; `-` where nobody knows."""
+    return describe_duration(seconds) if isinstance(seconds, int | float) else "-"
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "") -> str:

@@ -79,7 +79,7 @@ hostile = st.text(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(hostile, hostile, st.sampled_from(SECRETS))
 def test_no_control_character_and_no_secret_passes(title: str, said: str, secret: str) -> None:
     """Log lines and titles come from nodes; they reach pagers, chat rooms, other people's logs."""
@@ -103,7 +103,7 @@ def test_no_control_character_and_no_secret_passes(title: str, said: str, secret
             assert "<!channel>" not in text
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.text(min_size=200, max_size=3000), st.integers(1, 400))
 def test_no_body_is_larger_than_its_receiver_takes(title: str, nodes: int) -> None:
     """Slack and PagerDuty refuse a whole message for one long field."""

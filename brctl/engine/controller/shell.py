@@ -20,7 +20,7 @@ def shell_on(settings: Settings, node: Node) -> Outcome:
         DeniedError: The node refused us, or showed an unknown host key.
         UnavailableError: The node cannot be reached.
     """
-    from brctl.fanout.paramiko.login import LoginFailedError
+    from brctl.fanout.contract import LoginFailedError
     from brctl.fanout.paramiko.shell import open_shell
 
     try:

@@ -16,6 +16,7 @@ from brctl.fanout.asyncssh.options import prepare_options
 from brctl.fanout.asyncssh.outcomes import command_outcome, login_outcome
 from brctl.fanout.asyncssh.session import CollectingSession
 from brctl.fanout.connect_backoff import ConnectBackoff
+from brctl.fanout.contract import LoginFailedError
 from brctl.fanout.idle import Idle
 from brctl.fanout.pacing import Pace
 from brctl.library.config import SshSettings
@@ -32,15 +33,6 @@ would be due costs none, and an idle connection leaves it to TCP: 1,000 of them 
 
 _BACKOFF_S = 0.2
 _NO_NODES: Mapping[str, Node] = MappingProxyType({})
-
-
-class LoginFailedError(Exception):
-    """A node could not be logged in to; never leaves this module."""
-
-    def __init__(self, outcome: Outcome, detail: str) -> None:
-        super().__init__(detail)
-        self.outcome = outcome
-        self.detail = detail
 
 
 class AsyncsshTransport:

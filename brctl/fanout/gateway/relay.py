@@ -10,7 +10,8 @@ from typing import Any
 
 import asyncssh
 
-from brctl.fanout.asyncssh.transport import AsyncsshTransport, LoginFailedError
+from brctl.fanout.asyncssh.transport import AsyncsshTransport
+from brctl.fanout.contract import LoginFailedError
 from brctl.fanout.gateway.frames import Frame, Frames, GatewayError
 from brctl.library.shipped import node_program
 from brctl.model.answer import Command

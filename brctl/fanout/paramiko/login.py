@@ -8,21 +8,13 @@ from pathlib import Path
 
 import paramiko
 
+from brctl.fanout.contract import LoginFailedError
 from brctl.library.config import SshSettings
 from brctl.model.answer import Outcome
 from brctl.model.inventory import Node
 
 # Its threads log what they raise as well; the answer's detail says it once.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
-
-
-class LoginFailedError(Exception):
-    """A node could not be logged in to; never leaves this package."""
-
-    def __init__(self, outcome: Outcome, detail: str) -> None:
-        super().__init__(detail)
-        self.outcome = outcome
-        self.detail = detail
 
 
 LOGIN_OUTCOMES: Mapping[type[BaseException], Outcome] = {

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import paramiko
 
-from brctl.fanout.paramiko.login import LoginFailedError, log_in
+from brctl.fanout.contract import LoginFailedError
+from brctl.fanout.paramiko.login import log_in
 from brctl.library.config import SshSettings
 from brctl.model.answer import Answer, Command, Outcome
 from brctl.model.inventory import Node

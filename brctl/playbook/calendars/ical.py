@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
 
 from brctl.model.runs.calendar import Span
+from brctl.playbook.calendars.ranges import in_utc
 from brctl.playbook.calendars.repeats import Repeat, parse_repeat, starts
 
 LOOKED_AT = 50_000
@@ -135,12 +136,12 @@ def _event(rows: Sequence[_Line], zone: tzinfo | None, zones: Zones) -> _Event:
     if "RRULE" in found:
         event.repeat = _told(found["RRULE"], lambda text: parse_repeat(text, own))
     if "RECURRENCE-ID" in found:
-        event.instead_of = _as_utc(*_moment(found["RECURRENCE-ID"], zone, zones))
+        event.instead_of = in_utc(*_moment(found["RECURRENCE-ID"], zone, zones))
     for row in rows:
         if row.name == "EXDATE":
             for text in row.text.split(","):
                 one = _Line(row.name, row.parameters, text, row.number)
-                event.except_at.add(_as_utc(*_moment(one, zone, zones)))
+                event.except_at.add(in_utc(*_moment(one, zone, zones)))
     return event
 
 
@@ -165,10 +166,6 @@ def _moment(row: _Line, zone: tzinfo | None, zones: Zones) -> tuple[datetime, tz
     if own is None:
         raise ValueError(f"line {row.number}: {row.name} has no time zone; give the calendar one")
     return wall, own
-
-
-def _as_utc(wall: datetime, zone: tzinfo) -> datetime:
-    return wall.replace(tzinfo=zone).astimezone(UTC)
 
 
 def _length(
@@ -199,12 +196,12 @@ def _instances(
 ) -> Iterator[Span]:
     walls = starts(event.start, event.repeat) if event.repeat else iter((event.start,))
     for count, wall in enumerate(islice(walls, LOOKED_AT), 1):
-        at = _as_utc(wall, event.zone)
+        at = in_utc(wall, event.zone)
         if at > until:
             return
         if count == LOOKED_AT:
             raise ValueError("an event repeats too often to be followed")
-        end = _as_utc(wall + event.length, event.zone)
+        end = in_utc(wall + event.length, event.zone)
         is_master = event.instead_of is None
         if end <= since or at in event.except_at or (is_master and (event.uid, at) in moved):
             continue

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 
 from brctl.model.exit_codes import ExitCode
-from brctl.model.units import describe_duration
 from brctl.playbook.spares import PoolSize
 from brctl.view.notices.page import Json, Page
-from brctl.view.text import columns, printable
+from brctl.view.text import age_text, columns, printable
 
 
 def standby_list_page(rows: Sequence[Mapping[str, Json]]) -> Page:
     """The answer of `standby list`."""
     shown = [
-        [str(r["node"]), str(r["state"]), _ready(r), _age(_prepared(r)), str(r["health"] or "-"),
-         _age(r["tested_age_seconds"]), printable(str(r["note"] or ""))]
+        [str(r["node"]), str(r["state"]), _ready(r), age_text(_prepared(r)),
+         str(r["health"] or "-"),
+         age_text(r["tested_age_seconds"]), printable(str(r["note"] or ""))]
         for r in rows
     ]  # fmt: skip
     head = [["NODE", "STATE", "READY", "AGE", "CHECKS", "TESTED", "NOTE"]]
@@ -37,10 +37,6 @@ def _ready(row: Mapping[str, Json]) -> str:
 def _prepared(row: Mapping[str, Json]) -> Json:
     parked = row["parked_age_seconds"]
     return row["warmed_age_seconds"] if parked is None else parked
-
-
-def _age(value: Json) -> str:
-    return describe_duration(value) if isinstance(value, int | float) else "-"
 
 
 def standby_size_page(job: str, size: PoolSize, source: str, have: int, ready: int) -> Page:

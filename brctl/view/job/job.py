@@ -10,7 +10,7 @@ from brctl.model.units import describe_duration
 from brctl.view.documents import node_set
 from brctl.view.notices.page import Json, Page
 from brctl.view.runs.code import code_document, code_line
-from brctl.view.text import columns, printable
+from brctl.view.text import age_text, columns, printable
 
 
 def job_page(job: Job, status: JobStatus) -> Page:
@@ -89,7 +89,7 @@ def checkpoints_page(job: Job, node: str, rows: Sequence[Mapping[str, Json]]) ->
     whole = next((row for row in rows if row["complete"] is True), None)
     shown = [
         [str(row["step"]), {True: "whole", False: "BROKEN", None: "UNKNOWN"}[_flag(row)],
-         "checked" if row["verified"] else "-", _age(row["age_seconds"]),
+         "checked" if row["verified"] else "-", age_text(row["age_seconds"]),
          printable(str(row["problem"] or ""))]
         for row in rows
     ]  # fmt: skip
@@ -110,7 +110,3 @@ def checkpoints_page(job: Job, node: str, rows: Sequence[Mapping[str, Json]]) ->
 def _flag(row: Mapping[str, Json]) -> bool | None:
     value = row["complete"]
     return value if isinstance(value, bool) else None
-
-
-def _age(value: Json) -> str:
-    return describe_duration(value) if isinstance(value, int | float) else "-"
