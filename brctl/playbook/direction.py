@@ -20,14 +20,16 @@ class Direction:
     why: str = ""
 
 
-def direction_of(playbook: Playbook, record: RunRecord, *, wish: bool = False) -> Direction:
-    """What `play resume` does; `wish` is a person who asked for forward."""
+def direction_of(
+    playbook: Playbook, record: RunRecord, *, forward_asked: bool = False
+) -> Direction:
+    """What `play resume` does; `forward_asked` is a person who asked for forward."""
     if not record.rolling_back or record.expired:
         return Direction(forward=False)
     if not may_turn(record):
         return Direction(forward=False, why="finishes the rollback, which was cut off")
     barrier = _barrier(playbook, record)
-    if wish or (barrier and not record.undone_because):
+    if forward_asked or (barrier and not record.undone_because):
         because = f"{barrier} cannot be undone, so the rollback ends there" if barrier else "asked"
         return Direction(forward=True, why=f"goes forward again: {because}")
     if record.undone_because:

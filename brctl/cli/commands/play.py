@@ -208,10 +208,10 @@ def _go_on(
     before = remediate.view(run_dir)
     if before.running:
         raise UsageError(f"{before.run} is running", hint=f"brctl play show {before.run}")
-    way = remediate.way_of(before, undo=undo, forward=forward)
+    way = remediate.resume_direction(before, undo=undo, forward=forward)
     if before.state in _OVER and not undo:
         finish_run(invocation, settings, before)
-    lists = remediate.three_lists(before, forward=way.forward)
+    lists = remediate.resume_lists(before, forward=way.forward)
     invocation.note("\n".join(resume_lines(lists, way.why)))
     _ask_to_go_on(invocation, consent)
     after = len(read_journal(run_dir).events) - 1

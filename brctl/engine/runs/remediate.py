@@ -153,7 +153,7 @@ async def expire_overdue(state_dir: Path, at: datetime) -> tuple[str, ...]:
     return tuple(run_dir.name for run_dir in found)
 
 
-def way_of(run: RunView, *, undo: bool = False, forward: bool = False) -> Direction:
+def resume_direction(run: RunView, *, undo: bool = False, forward: bool = False) -> Direction:
     """Which way this run would go on.
 
     Raises:
@@ -167,7 +167,7 @@ def way_of(run: RunView, *, undo: bool = False, forward: bool = False) -> Direct
         )
     if undo:
         return Direction(forward=False)
-    return direction_of(run.playbook, run.record, wish=forward)
+    return direction_of(run.playbook, run.record, forward_asked=forward)
 
 
 async def roll_back(
@@ -280,7 +280,7 @@ def _view(run_dir: Path, playbook: Playbook) -> RunView:
     )
 
 
-def three_lists(run: RunView, *, forward: bool = False) -> Mapping[str, tuple[str, ...]]:
+def resume_lists(run: RunView, *, forward: bool = False) -> Mapping[str, tuple[str, ...]]:
     """What a resume would not repeat, must look at, and has to do."""
     again = TAKEN_BACK if forward else ()
     return {

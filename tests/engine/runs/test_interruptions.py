@@ -31,7 +31,7 @@ from brctl.actions.registry import ACTIONS
 from brctl.engine.runs import run_files
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.process import carry_out
-from brctl.engine.runs.remediate import answer, create_run, view, way_of
+from brctl.engine.runs.remediate import answer, create_run, resume_direction, view
 from brctl.engine.runs.run_files import RunRequest, save_request
 from brctl.journal.locks import Lease, Leases
 from brctl.journal.store import Journal, read_journal
@@ -312,7 +312,7 @@ class Interrupted(RuleBasedStateMachine):
         self._resume(Trap(f"kill {when} line", line))
 
     def _resume(self, trap: Trap) -> None:
-        way = way_of(view(self.run_dir))
+        way = resume_direction(view(self.run_dir))
         save_request(self.run_dir, RunRequest("cron", yes=True, forward=way.forward))
         self.live(trap)
         save_request(self.run_dir, RunRequest("cron", yes=True))
@@ -361,7 +361,10 @@ class Interrupted(RuleBasedStateMachine):
             if view(self.run_dir).record.result not in ("waiting", ""):
                 break
             self._answer()
-        if view(self.run_dir).state == "needs_human" and way_of(view(self.run_dir)).forward:
+        if (
+            view(self.run_dir).state == "needs_human"
+            and resume_direction(view(self.run_dir)).forward
+        ):
             self._resume(Trap("none", -1))
             assert view(self.run_dir).state == "ok", "the network is back, and it goes forward"
         if view(self.run_dir).record.paused:
@@ -467,7 +470,7 @@ def test_a_swap_that_lost_its_network_anywhere_goes_forward_or_back_to_an_allowe
         try:
             life.start(kind="swap", sick="")
             life.live(Trap("network", line, back=99))
-            forward = way_of(view(life.run_dir)).forward
+            forward = resume_direction(view(life.run_dir)).forward
             ways[forward] = ways.get(forward, 0) + 1
             if forward and line % 2:
                 life._resume(Trap("kill after line", line % 9))

@@ -13,7 +13,7 @@ from brctl.engine.runs.remediate import (
     create_run,
     history,
     prepare_saved,
-    three_lists,
+    resume_lists,
     view,
 )
 from brctl.engine.runs.run_files import RunRequest, plan_document, save_request
@@ -124,7 +124,7 @@ def test_a_person_who_names_the_node_is_asked_before_the_job_stops(tmp_path: Pat
     run_dir, code = start(context, by_hand=True)
     assert code is ExitCode.WAITING
     assert effects(context) == ["cordon n3", "reserve s1"]
-    assert three_lists(view(run_dir))["to_do"][0] == "stop"
+    assert resume_lists(view(run_dir))["to_do"][0] == "stop"
     with pytest.raises(UsageError, match="type `swap 1`"):
         answer(context, run_dir, "oncall", yes=True, typed="swap 2")
     answer(context, run_dir, "oncall", yes=True, typed="swap 1")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.runs.remediate import three_lists, view, way_of
+from brctl.engine.runs.remediate import resume_direction, resume_lists, view
 from brctl.engine.runs.run_files import RunRequest, save_request
 from brctl.journal.store import read_journal
 from brctl.library.playbooks import load_playbook, read_playbook
@@ -59,8 +59,8 @@ def test_past_a_stopped_job_a_resume_goes_forward_and_says_so(tmp_path: Path) ->
     context, run_dir = stopped_rollback(tmp_path)
     assert context.world.read()["reservations"]["s1"]["owner"] == "brctl:R-0001"
     run = view(run_dir)
-    way = way_of(run)
-    lines = "\n".join(resume_lines(three_lists(run, forward=way.forward), way.why))
+    way = resume_direction(run)
+    lines = "\n".join(resume_lines(resume_lists(run, forward=way.forward), way.why))
     assert "to do     swap code choose restart prove" in lines
     assert "goes forward again: stop cannot be undone, so the rollback ends there" in lines
     save_request(run_dir, replace(ONCALL, forward=way.forward))
@@ -96,7 +96,7 @@ def test_a_standby_that_somebody_else_took_meanwhile_is_not_swapped_in(tmp_path:
 def test_a_person_may_finish_the_rollback_instead(tmp_path: Path) -> None:
     """`play rollback` undoes what it can and says again what it cannot."""
     context, run_dir = stopped_rollback(tmp_path)
-    assert not way_of(view(run_dir), undo=True).forward
+    assert not resume_direction(view(run_dir), undo=True).forward
     save_request(run_dir, replace(ONCALL, undo=True))
     assert carry(context, run_dir) is ExitCode.NEEDS_HUMAN
     assert "stop cannot be undone" in why(run_dir)
@@ -125,7 +125,7 @@ def failed_undo(folder: Path) -> tuple[FakeContext, Path]:
 def test_an_undo_that_failed_is_tried_again_by_default(tmp_path: Path) -> None:
     """Nothing stands in the way of the rollback, so a resume finishes it."""
     context, run_dir = failed_undo(tmp_path)
-    way = way_of(view(run_dir))
+    way = resume_direction(view(run_dir))
     assert (way.forward, way.why) == (False, "tries the rollback again: an undo failed")
     save_request(run_dir, replace(ONCALL, forward=way.forward))
     assert carry(context, run_dir) is ExitCode.ROLLED_BACK
@@ -135,7 +135,7 @@ def test_an_undo_that_failed_is_tried_again_by_default(tmp_path: Path) -> None:
 def test_a_person_may_send_it_forward_instead(tmp_path: Path) -> None:
     """The network is back and the standbys are well: `--forward` does the repair after all."""
     context, run_dir = failed_undo(tmp_path)
-    way = way_of(view(run_dir), forward=True)
+    way = resume_direction(view(run_dir), forward=True)
     assert way.forward
     # A person repaired the standbys that the run had found sick.
     change(context, cordons={"n3": context.world.read()["cordons"]["n3"]})
@@ -148,7 +148,7 @@ def test_forward_is_refused_where_no_rollback_stopped(tmp_path: Path) -> None:
     """A run that is through, or that waits, has nothing to turn."""
     run_dir, _ = start(fake_context(tmp_path))
     with pytest.raises(UsageError, match="R-0001 is ok"):
-        way_of(view(run_dir), forward=True)
+        resume_direction(view(run_dir), forward=True)
 
 
 @pytest.mark.parametrize(
