@@ -161,7 +161,11 @@ def _build(node: yaml.Node, at: Path_, lines: dict[Path_, int], path: str) -> An
         return _build_mapping(node, at, lines, path)
     if isinstance(node, yaml.SequenceNode):
         return [_build(item, (*at, i), lines, path) for i, item in enumerate(node.value)]
-    return _build_scalar(node)
+    try:
+        return _build_scalar(node)
+    except ValueError as exc:
+        problem = f"{str(node.value)[:40]!r} is no number that can be meant"
+        raise ConfigError.at(path, line, problem) from exc
 
 
 def _build_mapping(
@@ -183,6 +187,10 @@ def _build_mapping(
     return result
 
 
+_DIGITS_LIMIT = 20
+"""More than any number of 64 bits has; Python refuses 5,000 with an error of its own."""
+
+
 def _build_scalar(node: yaml.Node) -> str | int | float | bool | None:
     kind = node.tag.rsplit(":", 1)[-1]
     text = str(node.value)
@@ -191,5 +199,7 @@ def _build_scalar(node: yaml.Node) -> str | int | float | bool | None:
     if kind == "bool":
         return text == "true"
     if kind == "int":
+        if len(text) > _DIGITS_LIMIT:
+            raise ValueError(f"{len(text)} digits")
         return int(text)
     return float(text) if kind == "float" else text

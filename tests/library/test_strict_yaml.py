@@ -82,3 +82,10 @@ def test_the_fast_parser_reads_shipped_files_as_the_careful_one_does() -> None:
     for path in (*shipped_dir("checks").rglob("*.yaml"), *shipped_dir("playbooks").rglob("*.yaml")):
         quick, careful = load_document(path, shipped=True), load_document(path)
         assert (quick.data, quick.lines) == (careful.data, careful.lines), path
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "9" * 30, "!!int abc", "!!float abc"])
+def test_a_number_that_is_none_is_named_with_its_line(value: str) -> None:
+    """It ended in a traceback."""
+    with pytest.raises(ConfigError, match=r"f:2: .* is no number that can be meant"):
+        parse_document(f"a: 1\nb: {value}\n".encode(), "f")
