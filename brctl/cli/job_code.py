@@ -6,15 +6,10 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation
-from brctl.cli.running import (
-    Consent,
-    find_playbook,
-    finish_run,
-    open_context,
-    refuse_readonly,
-    run_playbook,
-)
+from brctl.cli.output import say
+from brctl.cli.running import Consent, finish_run, run_playbook
 from brctl.cli.typed import typed
+from brctl.engine.application.runs import find_playbook, open_context, refuse_readonly
 from brctl.engine.controller.people import person
 from brctl.engine.controller.wiring import open_world
 from brctl.library.config import Settings
@@ -62,7 +57,7 @@ async def _record(
 
     async with open_world(settings) as world:
         chosen = world.job(name).name
-    async with open_context(settings) as context:
+    async with open_context(settings, say) as context:
         wish = Wish(code, " ".join(why.split()), person(), urgent)
         change, note = await record_change(context, await context.jobs.get(chosen), wish)
     invocation.note(f"{change.id} recorded: {change.version} {change.digest[:12]}")
@@ -79,7 +74,7 @@ def _apply_due(invocation: Invocation, name: str | None, window: str | None) -> 
     async def due_job() -> str | None:
         async with open_world(settings) as world:
             chosen = world.job(name).name
-        async with open_context(settings) as context:
+        async with open_context(settings, say) as context:
             waits = context.jobs.code_ledger(chosen).read().pending
             return chosen if waits and is_due(waits, context.clock.now(), window_s) else None
 
@@ -116,7 +111,7 @@ def updates(ctx: typer.Context, job: JobName = None, window: Window = None) -> N
     async def run() -> None:
         async with open_world(settings) as world:
             found, now = world.job(job), world.now()
-        async with open_context(settings) as context:
+        async with open_context(settings, say) as context:
             record = context.jobs.code_ledger(found.name).read()
         page = code_changes_page(
             found.name, code_of(found), record, now, _window_s(settings, window)

@@ -20,7 +20,8 @@ def label(
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="plan only")] = False,
 ) -> None:
     """Label nodes where the scheduler keeps labels; `k-` takes back what people set."""
-    from brctl.cli.running import Consent, find_playbook, finish_run, run_playbook
+    from brctl.cli.running import Consent, finish_run, run_playbook
+    from brctl.engine.application.runs import find_playbook
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()

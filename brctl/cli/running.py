@@ -2,48 +2,39 @@
 
 import asyncio
 import contextlib
-import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from brctl.actions.context import RunContext
 from brctl.cli import output
 from brctl.cli.invocation import Invocation
+from brctl.engine.application.fix import start_planned
+from brctl.engine.application.runs import interrupt_run, open_context, read_override, request_for
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.people import groups_of, person
-from brctl.engine.controller.wiring import open_world
-from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import Prepared, prepare
 from brctl.engine.runs.remediate import (
     RunView,
     answer,
     prepare_saved,
     resume,
-    start_run,
     view,
     waiting_for,
     why_not_answer,
 )
-from brctl.engine.runs.run_files import RunRequest, plan_document, read_json
+from brctl.engine.runs.run_files import RunRequest, plan_document
 from brctl.journal.follow import follow
 from brctl.journal.store import read_journal
 from brctl.library.config import Settings, candidate_files
-from brctl.library.playbooks import load_playbook, load_playbooks, pick_playbook
-from brctl.library.shipped import shipped_dir
-from brctl.model.errors import GuardError, UsageError, did_you_mean
+from brctl.model.errors import UsageError
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.verdict import Verdict
-from brctl.playbook.guards import GUARDS
-from brctl.playbook.overrides import Override
 from brctl.view.runs.plan import plan_page
 from brctl.view.runs.run import event_line, run_page
 
@@ -66,18 +57,6 @@ OverrideOption = Annotated[
 WhyOption = Annotated[str, typer.Option("-m", "--message", help="why the guard is overridden")]
 
 
-def read_override(consent: Consent, at: datetime) -> Override | None:
-    """The override a command asks for."""
-    if not consent.override:
-        return None
-    if consent.override not in GUARDS:
-        problem = did_you_mean(consent.override, GUARDS)
-        raise UsageError(f"--override {consent.override}: no such guard; {problem}")
-    if not consent.why.strip():
-        raise UsageError("--override needs -m: say why, it is recorded with your name")
-    return Override(consent.override, person(), consent.why, at)
-
-
 def library_dirs(invocation: Invocation) -> tuple[Path, ...]:
     """The site's library folders; none where nothing is configured yet, so that one can look."""
     if invocation.config is None and not any(
@@ -85,28 +64,6 @@ def library_dirs(invocation: Invocation) -> tuple[Path, ...]:
     ):
         return ()
     return invocation.settings().library_dirs
-
-
-def all_playbooks(dirs: Sequence[Path]) -> dict[str, Playbook]:
-    """Shipped playbooks and those of the site's library folders; the site's win."""
-    return load_playbooks([shipped_dir("playbooks"), *(d / "playbooks" for d in dirs)])
-
-
-def find_playbook(dirs: Sequence[Path], name: str) -> Playbook:
-    """A playbook by name, or by the path of a file."""
-    if name.endswith((".yaml", ".yml")) or "/" in name:
-        return load_playbook(Path(name))
-    return pick_playbook(all_playbooks(dirs), name)
-
-
-def read_saved_plan(path: Path) -> Mapping[str, Json]:
-    """The plan that `play plan --out FILE -o json` wrote."""
-    plan = read_json(path).get("plan")
-    if not isinstance(plan, dict):
-        raise UsageError(
-            f"{path}: not a saved plan", hint="brctl play plan NAME -o json --out FILE"
-        )
-    return plan
 
 
 def read_sets(sets: Sequence[str]) -> dict[str, Json]:
@@ -120,29 +77,10 @@ def read_sets(sets: Sequence[str]) -> dict[str, Json]:
     return found
 
 
-@asynccontextmanager
-async def open_context(settings: Settings) -> AsyncIterator[RunContext]:
-    """The context as the engine sees it; warnings about its guard files are said aloud."""
-    async with open_world(settings) as world:
-        context = run_context(world)
-        for warning in context.guards.warnings:
-            output.say(f"warning: {warning}")
-        yield context
-
-
 def request_of(settings: Settings, consent: Consent) -> RunRequest:
     """What the run's process must know about this command."""
-    config = str(settings.config_file) if settings.config_file else ""
-    override = read_override(consent, now())
-    return RunRequest(
-        person(), settings.context, config, yes=consent.yes, typed=consent.typed, override=override
-    )
-
-
-def refuse_readonly(settings: Settings) -> None:
-    """End here when nothing may be changed."""
-    if settings.readonly:
-        raise GuardError("refused: read-only (--readonly, BRCTL_READONLY or the context says so)")
+    override = read_override(consent.override, consent.why, now())
+    return request_for(settings, yes=consent.yes, typed=consent.typed, override=override)
 
 
 async def run_playbook(
@@ -156,7 +94,7 @@ async def run_playbook(
 ) -> RunView:
     """Plan, guard, start and follow; ends the command itself for a dry run or `--detach`."""
     request = request_of(settings, consent)
-    async with open_context(settings) as context:
+    async with open_context(settings, output.say) as context:
         if saved is None:
             prepared = await prepare(context, playbook, verdict, values, request.override)
         else:
@@ -165,8 +103,7 @@ async def run_playbook(
             invocation.finish(
                 plan_page(prepared.plan, plan_document(prepared.plan)), settings.context
             )
-        refuse_readonly(settings)
-        run_dir = await start_run(context, prepared, request)
+        run_dir = await start_planned(context, settings, prepared, request)
     _say_header(invocation, run_dir, prepared)
     if consent.detach:
         finish_run(invocation, settings, view(run_dir))
@@ -198,7 +135,7 @@ async def follow_and_ask(
             somebody = f"somebody else ({problem})" if problem else "go on"
             invocation.note(f"left waiting; {somebody}: brctl play approve {run_dir.name}")
             return
-        async with open_context(settings) as context:
+        async with open_context(settings, output.say) as context:
             answer(context, run_dir, person(), yes=True, typed=typed)
         await resume(run_dir, request_of(settings, consent))
 
@@ -235,19 +172,17 @@ def _show(invocation: Invocation, playbook: Playbook, event: Event) -> None:
 def _passing_on_interrupts(run_dir: Path) -> Iterator[None]:
     """Ctrl-C asks the run to stop after its step; a second one stops it at once."""
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, interrupt_run, run_dir)
+    loop.add_signal_handler(signal.SIGINT, stop_after_step, run_dir)
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-def interrupt_run(run_dir: Path) -> None:
-    """Ask the run's process to stop after the current step."""
-    starts = [e for e in read_journal(run_dir).events if "pid" in e.fields]
-    if view(run_dir).running and starts:
+def stop_after_step(run_dir: Path) -> None:
+    """What Ctrl-C does while a run is followed."""
+    if interrupt_run(run_dir):
         output.say("stopping after the current step; once more stops now")
-        os.kill(int(str(starts[-1].fields["pid"])), signal.SIGINT)
 
 
 def finish_run(

@@ -8,23 +8,24 @@ import json
 import random
 import signal
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
+from brctl.engine.application.diagnose import conclude
+from brctl.engine.application.fix import choose_fix, plan_fix, start_planned
+from brctl.engine.application.runs import request_for
 from brctl.engine.controller.wiring import World, open_world
-from brctl.engine.job.diagnose import Diagnosis, keep, look
+from brctl.engine.incidents import verdict_store
+from brctl.engine.job.diagnose import Diagnosis, look
 from brctl.engine.runs.context import run_context
-from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import start_run, view
-from brctl.engine.runs.run_files import RunRequest
+from brctl.engine.runs.remediate import view
 from brctl.journal.follow import follow
 from brctl.lab.cluster import Lab, up
 from brctl.lab.faults import FAULTS
 from brctl.lab.spec import LabSpec
 from brctl.library.config import load_settings
-from brctl.library.playbooks import load_playbooks, pick_playbook
-from brctl.library.shipped import shipped_dir
 from brctl.model.demo import DemoResult
 from brctl.model.errors import UnavailableError
 from brctl.model.fault import FaultClass
@@ -32,7 +33,6 @@ from brctl.model.jobs.job import Job
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json
 from brctl.model.verdict import Confidence, Verdict
-from brctl.playbook.approvals import confirmation_text
 
 WARM_STEPS = 25
 """Steps before the fault: enough for two checkpoints and a loss curve."""
@@ -119,7 +119,7 @@ class _Demo:
             if stalled or main.fault not in _SETTLED:
                 self.result.seconds.setdefault("detect", monotonic() - broken_at)
             if main.fault not in _SETTLED and main.confidence is not Confidence.LOW:
-                keep(self.world, found)
+                await conclude(self.world, found, self.say)
                 self.result.verdict = main
                 self.result.old_step = self._last_step()
                 self.say(
@@ -133,13 +133,11 @@ class _Demo:
 
     async def _fix(self, verdict: Verdict) -> None:
         """What `brctl fix` does, with the words typed that it asks for."""
-        context = run_context(self.world)
-        playbook = pick_playbook(load_playbooks((shipped_dir("playbooks"),)), verdict.playbook)
-        prepared = await prepare(context, playbook, verdict)
-        typed = confirmation_text(playbook, len(prepared.plan.nodes), self.job.name)
-        config = str(self.world.settings.config_file)
-        request = RunRequest("lab demo", self.world.settings.context, config, yes=True, typed=typed)
-        run_dir = await start_run(context, prepared, request)
+        context, settings = run_context(self.world), self.world.settings
+        stored = verdict_store.load(self.world.state_dir, verdict.id)
+        fix = await plan_fix(context, choose_fix(settings, stored, self.world.now()))
+        request = replace(request_for(settings, yes=True, typed=fix.words), by="lab demo")
+        run_dir = await start_planned(context, settings, fix.prepared, request)
         self.result.run = run_dir.name
         async for event in follow(run_dir):
             if event.type is EventType.STEP_RESULT:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,12 +48,17 @@ def run_tui(settings: Settings, request: ViewRequest) -> None:
     no_color = os.environ.get("NO_COLOR")
     from brctl.tui.app import BrctlApp
     from brctl.tui.session.local_engine import LocalEngine
+    from brctl.tui.session.messages import WorkFailed
     from brctl.tui.session.state_reader import DiskStateReader
     from brctl.tui.widgets.palette import LIGHT
 
+    def show(text: str) -> None:
+        app.post_message(WorkFailed(text))
+
+    engine = LocalEngine(settings, show)
     app = BrctlApp(
         DiskStateReader(settings),
-        LocalEngine(settings),
+        engine,
         address,
         theme=LIGHT if request.light else "",
         ascii_only=request.ascii_only,
@@ -73,11 +79,15 @@ def print_once(settings: Settings, request: ViewRequest) -> str:
 
     reader = DiskStateReader(settings)
     if asks_scheduler(request.filter):
-        placed = asyncio.run(_placement(LocalEngine(settings)))
+        placed = asyncio.run(_placement(LocalEngine(settings, _say)))
         reader.place(placed.cordons, placed.jobs, placed.guard)
     return once_text(
         reader.read(), request.address or Address(), width=_columns(), ascii_only=request.ascii_only
     )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 - stdout is the view
 
 
 async def _placement(engine: EngineClient) -> Placement:

@@ -27,7 +27,7 @@ SIZE = (110, 32)
 async def take(config: Path, folder: Path) -> None:
     """Drive the app through the night and keep its pictures."""
     settings = load_settings(context="lab", config=config)
-    app = BrctlApp(DiskStateReader(settings), LocalEngine(settings), Address(), theme=DARK)
+    app = BrctlApp(DiskStateReader(settings), LocalEngine(settings, print), Address(), theme=DARK)
 
     async with app.run_test(size=SIZE) as pilot:
 

@@ -1,35 +1,32 @@
 """A small site on disk: six nodes, a sweep, a verdict, and the engine over a cluster in a file."""
 
-import asyncio
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from brctl.engine.controller.wiring import World
 from brctl.engine.incidents import verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
-from brctl.engine.runs.plan import Prepared, prepare
-from brctl.engine.runs.remediate import answer, resume, roll_back, start_run
-from brctl.engine.runs.run_files import RunRequest
 from brctl.engine.sweeps import sweep_store
-from brctl.journal.store import find_run
+from brctl.inventory.load import load_inventory
 from brctl.library.config import Settings, load_settings
-from brctl.library.playbooks import load_playbook
-from brctl.library.shipped import shipped_dir
-from brctl.model.answer import Outcome
+from brctl.model.answer import Answer, Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.model.verdict import RuledOut, Suspect, Verdict
-from brctl.playbook.approvals import confirmation_text
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.session.engine_client import Placement, Proposal
+from brctl.tui.session.engine_client import Proposal
+from brctl.tui.session.local_engine import LocalEngine
 from brctl.tui.session.state_reader import DiskStateReader
 from brctl.tui.widgets.palette import DARK
 from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
+from tests.fakes.transport import FakeTransport
 
 # The shell goes at once, so that no test's event loop ends with a child it has not waited for.
 RUN_PROGRAM = ("sh", "-c", '"$@" &', "sh", sys.executable, "-m", "tests.fakes.run_fake_world")
@@ -63,6 +60,11 @@ launch: [train]
 checkpoint: {directory: /ckpt}
 logs: /logs
 progress: /progress
+"""
+GUARDS = """\
+apiVersion: brctl.dev/v1
+kind: Guards
+blast_radius: {max_nodes: 5}
 """
 
 
@@ -125,8 +127,9 @@ def site_sweep() -> Sweep:
 
 def make_site(folder: Path, *, verdict: Verdict | None = None, swept: bool = True) -> Settings:
     """Write the site below a folder; `folder/state` is its state."""
-    for name, text in (("config.yaml", CONFIG), ("inventory.yaml", INVENTORY), ("job.yaml", JOB)):
-        (folder / name).write_text(text)
+    files = {"config": CONFIG, "inventory": INVENTORY, "job": JOB, "guards": GUARDS}
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
     settings = load_settings({"HOME": str(folder)}, config=folder / "config.yaml")
     if swept:
         sweep_store.save(settings.state_dir, site_sweep())
@@ -135,85 +138,77 @@ def make_site(folder: Path, *, verdict: Verdict | None = None, swept: bool = Tru
     return settings
 
 
-@dataclass
-class SiteEngine:
-    """The engine itself over the cluster in a file; a run is a process, as in life."""
+class SiteCluster:
+    """A cluster in a file, whose nodes give no answer over the network; see `Cluster`."""
 
-    folder: Path
-    settings: Settings
-    did: list[str] = field(default_factory=list)
-    _prepared: dict[str, Prepared] = field(default_factory=dict)
+    program = RUN_PROGRAM
 
-    @property
-    def context(self) -> FakeContext:
-        context = fake_context(self.folder)
-        if (self.settings.state_dir / "verdicts" / "V-1.json").exists():
-            context.verdicts.known = verdict_store.load(self.settings.state_dir, "V-1").verdict
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self._folder = folder
+        self._settings = settings
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[World]:
+        context = fake_context(self._folder)
+        jobs = {job.name: job for job in await context.jobs.all()}
+        mute = FakeTransport(
+            lambda node, _: Answer(node.name, Outcome.CONNECT_TIMED_OUT, None, b"", b"", 0.0)
+        )
+        inventory = load_inventory(self._settings)
+        yield World(self._settings, inventory, jobs, mute, context.backend, lambda: NOON)
+
+    def run_context(self, world: World) -> FakeContext:
+        context = fake_context(self._folder)
+        if (world.state_dir / "verdicts" / "V-1.json").exists():
+            context.verdicts.known = verdict_store.load(world.state_dir, "V-1").verdict
         return context
 
-    async def placement(self) -> Placement:
-        cordons = await self.context.backend.cordons()
-        told = {name: (c.owner, c.reason) for name, c in cordons.items()}
-        jobs = tuple(await self.context.jobs.all())
-        return Placement(told, jobs, f"{len(told)} nodes taken in 6h00 + 0 now = {len(told)} <= 5")
+
+class SiteEngine(LocalEngine):
+    """The terminal's own engine over that cluster, with a list of what it was asked."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.did: list[str] = []
+        self.told: list[str] = []
+        self.settings = settings
+        self.context = fake_context(folder)
+        super().__init__(settings, self.told.append, SiteCluster(folder, settings))
 
     async def sweep(self, names: Sequence[str], on_node: Callable[[NodeHealth], None]) -> str:
         self.did.append(f"sweep {len(names)}")
-        nodes = [node for node in site_sweep().nodes if node.node in names]
-        for node in nodes:
-            on_node(node)
-        newer = replace(site_sweep(), id="S-20260705T120100000", nodes=tuple(nodes))
-        sweep_store.save(self.settings.state_dir, newer)
-        return newer.id
+        return await super().sweep(names, on_node)
 
     async def diagnose(self, names: Sequence[str], job: str) -> tuple[str, ...]:
         self.did.append(f"diagnose {job or ','.join(names)}")
-        verdict = replace(site_verdict(), id="V-2")
-        verdict_store.save_new(self.settings.state_dir, verdict)
-        return (verdict.id,)
+        return await super().diagnose(names, job)
 
     async def propose(self, verdict_id: str) -> Proposal:
         self.did.append(f"propose {verdict_id}")
-        playbook = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
-        verdict = verdict_store.load(self.settings.state_dir, verdict_id).verdict
-        prepared = await prepare(self.context, playbook, verdict)
-        self._prepared[prepared.plan.digest] = prepared
-        words = confirmation_text(playbook, len(prepared.plan.nodes), "demo")
-        return Proposal(prepared.plan, words, f"brctl fix {verdict_id} --confirm '{words}'")
+        return await super().propose(verdict_id)
 
     async def start(self, proposal: Proposal) -> str:
         self.did.append("start")
-        return await self.start_unapproved(proposal, proposal.words)
+        return await super().start(proposal)
 
     async def start_unapproved(self, proposal: Proposal, typed: str | None = None) -> str:
         """Start a run that nobody has approved yet."""
-        prepared = self._prepared[proposal.plan.digest]
-        request = RunRequest("oncall", "site", typed=typed)
-        return (await start_run(self.context, prepared, request, RUN_PROGRAM)).name
+        return await super().start(replace(proposal, words=typed))  # type: ignore[arg-type]  # nothing typed
 
     async def approve(self, run: str, typed: str) -> None:
         self.did.append(f"approve {run} {typed}")
-        run_dir = find_run(self.settings.state_dir, run)
-        answer(self.context, run_dir, "oncall", yes=True, typed=typed)
-        await resume(run_dir, RunRequest("oncall", "site"), RUN_PROGRAM)
+        await super().approve(run, typed)
 
     async def deny(self, run: str) -> None:
         self.did.append(f"deny {run}")
-        run_dir = find_run(self.settings.state_dir, run)
-        answer(self.context, run_dir, "oncall", yes=False)
-        await resume(run_dir, RunRequest("oncall", "site"), RUN_PROGRAM)
+        await super().deny(run)
 
     async def rollback(self, run: str) -> None:
         self.did.append(f"rollback {run}")
-        run_dir = find_run(self.settings.state_dir, run)
-        await roll_back(run_dir, RunRequest("oncall", "site"), RUN_PROGRAM)
+        await super().rollback(run)
 
     async def in_terminal(self, words: Sequence[str]) -> int:
         self.did.append("terminal " + " ".join(words))
         return 0
-
-    async def close(self) -> None:
-        await asyncio.sleep(0.05)
 
 
 def site_app(

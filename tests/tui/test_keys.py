@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from textual.events import Key
 
+from brctl.engine.incidents.verdict_store import load_all
 from brctl.tui.address import ROOTS, Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.keys import ALWAYS, EVERYWHERE, TARGET
@@ -270,8 +271,11 @@ async def test_diagnosis_ends_on_its_verdict(app: BrctlApp) -> None:
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settled(pilot)
         await pilot.press("n", "x")
-        await until(lambda: app.view is not None and app.view.address == Address("verdicts", "V-2"))
+        await until(lambda: app.view is not None and app.view.address.place == "verdicts")
         assert engine_of(app).did == ["diagnose demo"]
+        newest, *_ = load_all(engine_of(app).settings.state_dir)
+        assert app.view is not None
+        assert app.view.address == Address("verdicts", newest.verdict.id)
 
 
 async def test_terminal_keys_lend_the_terminal_or_say_the_line(app: BrctlApp) -> None:

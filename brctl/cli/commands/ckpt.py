@@ -7,7 +7,8 @@ import typer
 
 from brctl.actions.contract import ActionFailed
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.running import open_context
+from brctl.cli.output import say
+from brctl.engine.application.runs import open_context
 from brctl.engine.controller.wiring import open_world
 from brctl.engine.job.checkpoints import Checkpoint, look_at_checkpoints
 from brctl.model.errors import UnavailableError
@@ -41,7 +42,7 @@ def _look(invocation: Invocation, name: str | None, *, verify: bool) -> None:
     async def run() -> None:
         async with open_world(settings) as world:
             job = world.job(name)
-        async with open_context(settings) as context:
+        async with open_context(settings, say) as context:
             try:
                 node, found = await look_at_checkpoints(context, job, verify=verify)
             except ActionFailed as exc:

@@ -6,14 +6,9 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.running import (
-    Consent,
-    OverrideOption,
-    find_playbook,
-    finish_run,
-    open_context,
-    run_playbook,
-)
+from brctl.cli.output import say
+from brctl.cli.running import Consent, OverrideOption, finish_run, run_playbook
+from brctl.engine.application.runs import find_playbook, open_context
 from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import open_world
 from brctl.library.config import Settings
@@ -82,7 +77,7 @@ def swap(
 
 
 async def _job_on(settings: Settings, nodes: str) -> str:
-    async with open_context(settings) as context:
+    async with open_context(settings, say) as context:
         jobs = await context.jobs.all()
     async with open_world(settings) as world:
         names = set(await select_nodes(world, nodes))

@@ -18,10 +18,9 @@ def diagnose(
     level: Annotated[int, typer.Option("--level", min=1, max=4, help="1 disturbs nothing")] = 1,
 ) -> None:
     """Find what is wrong; exit 0 nothing, 1 low confidence, 2 fault found, 3 cannot tell."""
-    from brctl.engine.controller.selection import select_nodes
+    from brctl.engine.application.diagnose import diagnose as run_diagnosis
+    from brctl.engine.application.diagnose import scope_of
     from brctl.engine.controller.wiring import open_world
-    from brctl.engine.incidents.notify_verdicts import notify_diagnosis
-    from brctl.engine.job.diagnose import diagnose as run_diagnosis
     from brctl.view.verdict import diagnosis_page
 
     invocation: Invocation = ctx.obj
@@ -29,15 +28,9 @@ def diagnose(
 
     async def run() -> None:
         async with open_world(settings) as world:
-            chosen = invocation.nodes or invocation.exclude
-            about = None if (chosen and job is None) or not world.jobs else world.job(job)
-            if about is not None and not chosen:
-                names = about.nodes
-            else:
-                names = await select_nodes(world, invocation.nodes, invocation.exclude)
-            found = await run_diagnosis(world, about, names, level=level)
-            await notify_diagnosis(world, found, say)
-        page = diagnosis_page(found.verdicts, found.status, names, found.sweep.seconds)
+            scope = await scope_of(world, job, invocation.nodes, invocation.exclude)
+            found = await run_diagnosis(world, scope, say, level=level)
+        page = diagnosis_page(found.verdicts, found.status, scope.nodes, found.sweep.seconds)
         invocation.finish(page, settings.context)
 
     asyncio.run(run())

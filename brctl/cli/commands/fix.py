@@ -10,15 +10,12 @@ from brctl.cli.running import (
     Consent,
     OverrideOption,
     WhyOption,
-    find_playbook,
     finish_run,
     run_playbook,
 )
+from brctl.engine.application.fix import choose_fix
 from brctl.engine.controller.clock import now
-from brctl.engine.incidents.verdict_store import VerdictState, the_one
-from brctl.engine.runs.propose import propose
-from brctl.model.errors import GuardError, UsageError
-from brctl.playbook.proposals import why_not
+from brctl.engine.incidents.verdict_store import the_one
 
 app = new_app()
 
@@ -37,25 +34,9 @@ def fix(
     """Do what a verdict recommends: plan, guards, approval, run."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    stored = the_one(settings.state_dir, verdict_id)
-    verdict = stored.verdict
-    if stored.state in (VerdictState.DISMISSED, VerdictState.SUPERSEDED):
-        raise GuardError(f"refused: {verdict.id} was {stored.state} ({stored.note})")
-    move = propose(settings.state_dir, settings.context, verdict, now())
-    if not move.playbook:
-        raise UsageError(
-            f"{verdict.id} ({verdict.fault}): a person must act; {move.say}",
-            hint=f"brctl why {verdict.id}",
-        )
-    invocation.note(f"{verdict.id} {verdict.fault}: {move.say}")
-    playbook = find_playbook(settings.library_dirs, move.playbook)
-    problem = why_not(playbook, verdict)
-    if problem:
-        raise GuardError(
-            f"refused: {problem}. Nothing changed.",
-            hint=f"look again with `brctl dx`, or: brctl play run {playbook.name}"
-            f" --verdict {verdict.id}",
-        )
+    chosen = choose_fix(settings, the_one(settings.state_dir, verdict_id), now())
+    verdict = chosen.verdict
+    invocation.note(f"{verdict.id} {verdict.fault}: {chosen.say}")
     consent = Consent(yes, confirm, dry_run, detach, override, message)
-    run = asyncio.run(run_playbook(invocation, settings, playbook, {}, verdict, consent))
+    run = asyncio.run(run_playbook(invocation, settings, chosen.playbook, {}, verdict, consent))
     finish_run(invocation, settings, run)

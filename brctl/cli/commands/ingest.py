@@ -15,10 +15,11 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.output import say
+from brctl.engine.application.alerts import look
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.wiring import open_world
 from brctl.engine.incidents.alert_server import AlertServer
-from brctl.engine.incidents.ingest import look, take
+from brctl.engine.incidents.ingest import take
 from brctl.evidence.alert_webhook import LIMIT_BYTES, BadAlertError, parse_alerts
 from brctl.inventory.load import load_inventory
 from brctl.library.config import Settings

@@ -9,7 +9,9 @@ import typer
 from brctl.actions.context import RunContext
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.job_code import update, updates
-from brctl.cli.running import Consent, find_playbook, finish_run, open_context, run_playbook
+from brctl.cli.output import say
+from brctl.cli.running import Consent, finish_run, run_playbook
+from brctl.engine.application.runs import find_playbook, open_context
 from brctl.engine.controller.wiring import open_world
 from brctl.library.config import Settings
 from brctl.model.exit_codes import ExitCode
@@ -35,7 +37,7 @@ def show(ctx: typer.Context, job: JobName = None) -> None:
     settings = invocation.settings()
 
     async def run() -> None:
-        async with open_context(settings) as context:
+        async with open_context(settings, say) as context:
             found = await _find(settings, context, job)
             status = await context.jobs.progress(found)
         invocation.finish(job_page(found, status), settings.context)
@@ -95,7 +97,7 @@ def watch(
     limit_s = invocation.timeout_s or 600.0
 
     async def run() -> None:
-        async with open_context(settings) as context:
+        async with open_context(settings, say) as context:
             found = await _find(settings, context, job)
             code, status = await _wait(context, found, until_progress, limit_s)
         page = replace(job_page(found, status), exit_code=code)

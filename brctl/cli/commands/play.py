@@ -9,22 +9,25 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.output import say
 from brctl.cli.running import (
     Consent,
     OverrideOption,
     WhyOption,
-    all_playbooks,
-    find_playbook,
     finish_run,
     follow_and_ask,
-    interrupt_run,
     library_dirs,
-    open_context,
-    read_saved_plan,
     read_sets,
-    refuse_readonly,
     request_of,
     run_playbook,
+    stop_after_step,
+)
+from brctl.engine.application.runs import (
+    all_playbooks,
+    find_playbook,
+    open_context,
+    read_saved_plan,
+    refuse_readonly,
 )
 from brctl.engine.controller.people import person
 from brctl.engine.controller.reach import names_of_the_past
@@ -256,7 +259,7 @@ def _answer(invocation: Invocation, name: str, *, yes: bool, typed: str | None) 
     run_dir = find_run(settings.state_dir, name)
 
     async def record() -> None:
-        async with open_context(settings) as context:
+        async with open_context(settings, say) as context:
             remediate.answer(context, run_dir, person(), yes=yes, typed=typed)
 
     asyncio.run(record())
@@ -269,7 +272,7 @@ def abort(ctx: typer.Context, run: Run) -> None:
     run_dir = find_run(invocation.settings().state_dir, run)
     if not is_running(run_dir):
         raise UsageError(f"{run_dir.name} is not running", hint="brctl play history")
-    interrupt_run(run_dir)
+    stop_after_step(run_dir)
 
 
 @app.command()

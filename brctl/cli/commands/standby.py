@@ -9,8 +9,8 @@ import typer
 
 from brctl.actions.standby.acquire import free_standbys
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.running import refuse_readonly
 from brctl.cli.typed import typed
+from brctl.engine.application.runs import refuse_readonly
 from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import World, open_world
 from brctl.engine.runs.context import run_context

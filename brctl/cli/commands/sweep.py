@@ -4,6 +4,7 @@ import asyncio
 import socket
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +17,9 @@ from brctl.model.errors import BrctlError, UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from brctl.engine.application.sweep import SweepDone
     from brctl.engine.controller.wiring import World
-    from brctl.engine.sweeps.run_checks import Question
+    from brctl.engine.sweeps.run_checks import Progress
     from brctl.model.sweeps.changes import Changes
     from brctl.model.sweeps.sweep import Sweep
     from brctl.sweep.exit_policy import ExitPolicy
@@ -27,18 +29,16 @@ app = new_app()
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """One command line of `brctl sweep`, read."""
+class _Answer:
+    """How a command line wants its sweep shown."""
 
     invocation: Invocation
-    job: str | None
-    question: "Question"
+    profile: str
     policy: "ExitPolicy"
     cron: bool
     diff: bool
     lines: bool
     prom: Path | None
-    beside_job: bool
 
 
 @app.command()
@@ -65,7 +65,10 @@ def sweep(
 
     Without a flag, `sweep:` of the configuration says profile, max_unknown and reminder.
     """
-    from brctl.engine.sweeps.cycle import LOCK_MODES, jitter_s, sweep_lock
+    from brctl.engine.application.sweep import SweepRequest
+    from brctl.engine.application.sweep import sweep as run_sweep
+    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.sweeps.cycle import LOCK_MODES, jitter_s
     from brctl.engine.sweeps.run_checks import Question
     from brctl.library.sweep_settings import parse_max_unknown
     from brctl.model.units import parse_duration_s
@@ -82,16 +85,33 @@ def sweep(
         settings = invocation.settings()
         question = Question(level, checks, profile or settings.sweep.profile)
         policy = ExitPolicy(max_unknown or settings.sweep.max_unknown, fail_on, exit_zero)
-        request = _Request(invocation, job, question, policy, cron, diff, lines, prom, beside)
-        with sweep_lock(settings.state_dir, settings.context, mode) as ours:
-            if not ours:
-                invocation.note("another sweep of this context is running; skipped")
-                leave(ExitCode.OK)
-            asyncio.run(_run(request, wait_s))
+        request = SweepRequest(
+            question, invocation.nodes, invocation.exclude, job, mode, wait_s, cron, beside
+        )
+        done = asyncio.run(run_sweep(settings, partial(open_world, settings), request, say, _shown))
+        if done is None:
+            invocation.note("another sweep of this context is running; skipped")
+            leave(ExitCode.OK)
+        for run in done.expired:
+            invocation.note(f"{run}: nobody approved in time, so it ends as its playbook says")
+        _finish(_Answer(invocation, question.profile, policy, cron, diff, lines, prom), done)
     except BrctlError as error:
         if invocation.output == "nagios":
             _nagios_failure(error)
         raise
+
+
+def _shown(total: int) -> "Progress":
+    """Counts the nodes that answered, for whoever watches."""
+    show, done = counter(), 0
+
+    def progress(_node: object) -> None:
+        nonlocal done
+        done += 1
+        if show:
+            show(done, total)
+
+    return progress
 
 
 def _closed(flag: str, word: str, known: tuple[str, ...]) -> None:
@@ -107,55 +127,11 @@ def _nagios_failure(error: BrctlError) -> None:
     leave(ExitCode.UNKNOWN)
 
 
-async def _run(request: _Request, wait_s: float) -> None:
-    from brctl.engine.controller.name_cache import write_names
-    from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
-    from brctl.engine.sweeps.cycle import record_sweep
-    from brctl.engine.sweeps.run_checks import refuse_heavy_on_busy, sweep_nodes
-
-    await asyncio.sleep(wait_s)
-    invocation = request.invocation
-    async with open_world(invocation.settings()) as world:
-        names = await select_nodes(world, invocation.nodes, invocation.exclude)
-        about = world.job(request.job) if request.job is not None else None
-        question = replace(request.question, job=about)
-        if not request.beside_job:
-            hint = "leave them out with -x, or say --beside-job"
-            refuse_heavy_on_busy(world, names, question, hint=hint)
-        show, done = counter(), 0
-
-        def progress(_node: object) -> None:
-            nonlocal done
-            done += 1
-            if show:
-                show(done, len(names))
-
-        result = await sweep_nodes(world, names, question, progress)
-        changes = record_sweep(world, result, world.settings.sweep.reminder)
-        if request.cron and not world.settings.readonly:
-            await _let_expire(request, world)
-        write_names(world)
-        if request.cron and world.settings.notify.sinks:
-            # Deciding brings the whole verdict along: half of a sweep's start-up.
-            from brctl.engine.incidents.notify_verdicts import notify_sweep
-
-            await notify_sweep(world, result, changes, say)
-        _finish(request, world, result, changes)
-
-
-async def _let_expire(request: _Request, world: "World") -> None:
-    """The process that waits for an answer may be gone after a reboot; cron is always there."""
-    from brctl.engine.runs.remediate import expire_overdue
-
-    for run in await expire_overdue(world.state_dir, world.now()):
-        request.invocation.note(f"{run}: nobody approved in time, so it ends as its playbook says")
-
-
-def _finish(request: _Request, world: "World", result: "Sweep", changes: "Changes") -> None:
+def _finish(request: _Answer, done: "SweepDone") -> None:
     from brctl.engine.sweeps.cycle import write_metrics
     from brctl.view.fleet.nagios import nagios_exit, nagios_lines
 
+    world, result, changes = done.world, done.sweep, done.changes
     code = request.policy.exit_code(node.health for node in result.nodes)
     context = world.settings.context
     if request.prom is not None:
@@ -170,7 +146,7 @@ def _finish(request: _Request, world: "World", result: "Sweep", changes: "Change
     request.invocation.finish(replace(page, exit_code=code), context)
 
 
-def _metrics(request: _Request, world: "World", result: "Sweep", code: ExitCode) -> str:
+def _metrics(request: _Answer, world: "World", result: "Sweep", code: ExitCode) -> str:
     from brctl.engine.incidents.notify_verdicts import failure_totals
     from brctl.engine.standby.metrics import standby_totals
     from brctl.engine.sweeps.history import SweepHistory
@@ -180,14 +156,14 @@ def _metrics(request: _Request, world: "World", result: "Sweep", code: ExitCode)
     return prometheus_text(
         result,
         world.settings.context,
-        request.question.profile,
+        request.profile,
         code,
         {**history.totals(), **failure_totals(world, say), **standby_totals(world, say)},
         history.last_success_at(result.id),
     )
 
 
-def _page(request: _Request, world: "World", result: "Sweep", changes: "Changes") -> "Page":
+def _page(request: _Answer, world: "World", result: "Sweep", changes: "Changes") -> "Page":
     from brctl.view.fleet.changes import changes_document, changes_text
     from brctl.view.fleet.sweep import sweep_page
     from brctl.view.fleet.sweep_lines import sweep_lines

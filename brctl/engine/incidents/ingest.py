@@ -1,24 +1,16 @@
-"""Alerts from outside become incidents, and may start a look; they never start a run."""
+"""Alerts from outside become incidents; they never start a run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from brctl.engine.controller.wiring import World
 from brctl.engine.incidents import alert_store
-from brctl.engine.incidents.notify_runs import Say
-from brctl.engine.incidents.notify_verdicts import notify_diagnosis
-from brctl.engine.job.diagnose import diagnose
-from brctl.model.alert import Alert, AlertIncident, Ingested
+from brctl.model.alert import Alert, Ingested
 from brctl.model.inventory import Inventory
-from brctl.model.verdict import Verdict
 
 NODE_LABELS = ("node", "nodename", "hostname", "Hostname", "host", "kubernetes_node", "instance")
 JOB_LABELS = ("brctl_job", "training_job", "job_name", "job")
 """Prometheus calls its own scrape configuration `job`: it counts only when we know such a job."""
-
-LOOK_AT = 64
-"""Nodes one look asks; an alert that names more is for `brctl dx` and a person."""
 
 
 def take(
@@ -59,37 +51,3 @@ def nodes_of(alert: Alert, inventory: Inventory) -> tuple[str, ...]:
 def job_of(alert: Alert, jobs: frozenset[str]) -> str:
     """The job an alert names, if it is one of ours."""
     return next((name for key in JOB_LABELS if (name := alert.labels.get(key, "")) in jobs), "")
-
-
-async def look(
-    world: World, incidents: Sequence[AlertIncident], say: Say
-) -> Mapping[str, Sequence[Verdict]]:
-    """Diagnose what new incidents name, and keep the verdicts with them; changes no node."""
-    found: dict[str, Sequence[Verdict]] = {}
-    for job, group in _by_job(incidents).items():
-        about = world.jobs.get(job)
-        names = tuple(about.nodes) if about else _named(group)
-        if not names:
-            say(f"{group[0].id} and {len(group) - 1} more name no node or job of ours: no look")
-            continue
-        if about is None and len(names) > LOOK_AT:
-            say(f"{len(names)} nodes at once: look with brctl dx")
-            continue
-        diagnosis = await diagnose(world, about, names)
-        await notify_diagnosis(world, diagnosis, say)
-        for incident in group:
-            found[incident.id] = diagnosis.verdicts
-            kept = tuple(verdict.id for verdict in diagnosis.verdicts)
-            alert_store.add_verdicts(world.state_dir, incident.id, kept)
-    return found
-
-
-def _named(incidents: Iterable[AlertIncident]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(node for incident in incidents for node in incident.nodes))
-
-
-def _by_job(incidents: Iterable[AlertIncident]) -> dict[str, list[AlertIncident]]:
-    groups: dict[str, list[AlertIncident]] = {}
-    for incident in incidents:
-        groups.setdefault(incident.job, []).append(incident)
-    return groups

@@ -46,20 +46,6 @@ class Diagnosis:
     verdicts: tuple[Verdict, ...]
 
 
-async def diagnose(
-    world: World,
-    job: Job | None,
-    names: Sequence[str],
-    on_node: Progress | None = None,
-    *,
-    level: int = 1,
-) -> Diagnosis:
-    """Look at the nodes (and the job on them) once, decide, and store the verdicts."""
-    found = await look(world, job, names, on_node, level=level)
-    keep(world, found)
-    return found
-
-
 def keep(world: World, found: Diagnosis) -> None:
     """Store verdicts, so that `why` can explain them and `fix` can act on them."""
     for verdict in found.verdicts:
@@ -75,7 +61,7 @@ async def look(
     *,
     level: int = 1,
 ) -> Diagnosis:
-    """The same without storing anything but the sweep."""
+    """Look at the nodes (and the job on them) once and decide; stores nothing but the sweep."""
     question = Question(level=level, job=job)
     sweep = await sweep_nodes(world, names, question, on_node)
     sweep = await _second_look(world, sweep, question)

@@ -4,9 +4,9 @@ import asyncio
 import importlib
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Protocol
 
 from brctl.engine.controller.people import person
 from brctl.engine.incidents import verdict_store
@@ -14,17 +14,14 @@ from brctl.journal.store import find_run
 from brctl.library.config import Settings
 from brctl.library.guards import load_guards
 from brctl.library.own_program import own_program
-from brctl.library.playbooks import load_playbooks, pick_playbook
-from brctl.library.shipped import shipped_dir
-from brctl.model.errors import GuardError
+from brctl.model.nodeset import fold
 from brctl.model.sweeps.sweep import NodeHealth
-from brctl.playbook.approvals import confirmation_text
 from brctl.playbook.guard_facts import GuardFacts, Taken
 from brctl.playbook.guards import BUILT_IN, check_guards
-from brctl.playbook.proposals import why_not
 from brctl.tui.session.engine_client import Placement, Proposal
 
 if TYPE_CHECKING:
+    from brctl.actions.context import RunContext
     from brctl.backends.contract import Cordon
     from brctl.engine.controller.wiring import World
     from brctl.engine.runs.plan import Prepared
@@ -32,17 +29,64 @@ if TYPE_CHECKING:
 
 _HEAVY = (
     "brctl.engine.controller.wiring",
-    "brctl.engine.runs.remediate",
-    "brctl.engine.job.diagnose",
+    "brctl.engine.application.fix",
+    "brctl.engine.application.sweep",
+    "brctl.engine.application.diagnose",
 )
 """SSH libraries take a third of a second to import; a thread does it while the screen is up."""
 
 
-class LocalEngine:
-    """Every call here is one the command line makes too."""
+class Cluster(Protocol):
+    """Where the engine finds its context, what runs see of it, and the program they are."""
+
+    @property
+    def program(self) -> Sequence[str]: ...
+
+    def open(self) -> AbstractAsyncContextManager["World"]: ...
+
+    def run_context(self, world: "World") -> "RunContext": ...
+
+
+class SettingsCluster:
+    """The context that the settings name."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+
+    @property
+    def program(self) -> Sequence[str]:
+        from brctl.engine.runs.remediate import RUN_PROGRAM
+
+        return RUN_PROGRAM
+
+    def open(self) -> AbstractAsyncContextManager["World"]:
+        from brctl.engine.controller.wiring import open_world
+
+        return open_world(self._settings)
+
+    def run_context(self, world: "World") -> "RunContext":
+        from brctl.engine.runs.context import run_context
+
+        return run_context(world)
+
+
+class LocalEngine:
+    """Every call here is one the command line makes too.
+
+    Args:
+        say: Told what a person should know beside the answer; the screen shows it.
+        cluster: What it works on; None for the context of the settings.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        say: Callable[[str], None],
+        cluster: Cluster | None = None,
+    ) -> None:
+        self._settings = settings
+        self.say = say
+        self._cluster = cluster or SettingsCluster(settings)
         self._stack = AsyncExitStack()
         self._world: World | None = None
         self._opening = asyncio.Lock()
@@ -53,9 +97,7 @@ class LocalEngine:
             if self._world is None:
                 for name in _HEAVY:
                     await asyncio.to_thread(importlib.import_module, name)
-                from brctl.engine.controller.wiring import open_world
-
-                self._world = await self._stack.enter_async_context(open_world(self._settings))
+                self._world = await self._stack.enter_async_context(self._cluster.open())
             return self._world
 
     async def close(self) -> None:
@@ -82,92 +124,82 @@ class LocalEngine:
         return "; ".join(said.sentence for said in check_guards(lines, facts))
 
     async def sweep(self, names: Sequence[str], on_node: Callable[[NodeHealth], None]) -> str:
+        """One sweep at a time in a context: while cron's runs, this one says so."""
         world = await self._open()
-        from brctl.engine.sweeps.run_checks import Question, sweep_nodes
+        from brctl.engine.application.sweep import SweepRequest, sweep
+        from brctl.engine.sweeps.run_checks import Question
 
-        job = next(iter(world.jobs.values()), None)
-        return (await sweep_nodes(world, names, Question(job=job), on_node)).id
+        job = next(iter(world.jobs), None)
+        request = SweepRequest(Question(), include=fold(names), job=job, lock="fail")
+        done = await sweep(self._settings, self._lent, request, self.say, lambda _: on_node)
+        return done.sweep.id if done else ""
 
     async def diagnose(self, names: Sequence[str], job: str) -> tuple[str, ...]:
         world = await self._open()
-        from brctl.engine.job.diagnose import diagnose
+        from brctl.engine.application.diagnose import diagnose, scope_of
 
-        about = world.job(job) if job else None
-        if about is None and not names:
-            about = world.job(None)
-        asked = about.nodes if about else names
-        return tuple(v.id for v in (await diagnose(world, about, asked)).verdicts)
+        scope = await scope_of(world, job or None, fold(names) if names and not job else None)
+        return tuple(v.id for v in (await diagnose(world, scope, self.say)).verdicts)
 
     async def propose(self, verdict_id: str) -> Proposal:
-        world = await self._open()
-        from brctl.engine.runs.context import run_context
-        from brctl.engine.runs.plan import prepare
-        from brctl.engine.runs.propose import propose
+        context = await self._run_context()
+        from brctl.engine.application.fix import choose_fix, plan_fix
 
-        verdict = verdict_store.load(world.state_dir, verdict_id).verdict
-        dirs = [shipped_dir("playbooks"), *(d / "playbooks" for d in self._settings.library_dirs)]
-        move = propose(world.state_dir, self._settings.context, verdict, world.now())
-        if not move.playbook:
-            raise GuardError(f"{verdict.id}: a person must act: {move.say}", hint="w says why")
-        playbook = pick_playbook(load_playbooks(dirs), move.playbook)
-        problem = why_not(playbook, verdict)
-        if problem:
-            raise GuardError(f"refused: {problem}. Nothing changed.", hint="x diagnoses again")
-        prepared = await prepare(run_context(world), playbook, verdict)
-        self._prepared[prepared.plan.digest] = prepared
-        job = str(prepared.inputs.job.get("name") or "")
-        words = confirmation_text(playbook, len(prepared.plan.nodes), job)
-        command = shlex.join(["brctl", "fix", verdict_id, "--confirm", words])
-        return Proposal(prepared.plan, words, command)
+        stored = verdict_store.load(self._settings.state_dir, verdict_id)
+        fix = await plan_fix(context, choose_fix(self._settings, stored, context.clock.now()))
+        self._prepared[fix.prepared.plan.digest] = fix.prepared
+        return Proposal(fix.prepared.plan, fix.words, fix.command)
 
     async def start(self, proposal: Proposal) -> str:
-        world = await self._open()
-        from brctl.engine.runs.context import run_context
-        from brctl.engine.runs.remediate import start_run
+        context = await self._run_context()
+        from brctl.engine.application.fix import start_planned
 
-        self._refuse_readonly()
         prepared = self._prepared.pop(proposal.plan.digest)
-        request = self._request(typed=proposal.words)
-        return (await start_run(run_context(world), prepared, request)).name
-
-    def _refuse_readonly(self) -> None:
-        if self._settings.readonly:
-            raise GuardError("refused: read-only")
+        request = self._request(proposal.words)
+        run_dir = await start_planned(context, self._settings, prepared, request, self._program)
+        return run_dir.name
 
     async def approve(self, run: str, typed: str) -> None:
-        world = await self._open()
-        from brctl.engine.runs.context import run_context
-        from brctl.engine.runs.remediate import answer, resume
-
-        self._refuse_readonly()
-        run_dir = find_run(world.state_dir, run)
-        answer(run_context(world), run_dir, person(), yes=True, typed=typed)
-        await resume(run_dir, self._request())
+        await self._answer(run, yes=True, typed=typed)
 
     async def deny(self, run: str) -> None:
-        world = await self._open()
-        from brctl.engine.runs.context import run_context
+        await self._answer(run, yes=False)
+
+    async def _answer(self, run: str, *, yes: bool, typed: str | None = None) -> None:
+        context = await self._run_context()
+        from brctl.engine.application.runs import refuse_readonly
         from brctl.engine.runs.remediate import answer, resume
 
-        self._refuse_readonly()
-        run_dir = find_run(world.state_dir, run)
-        answer(run_context(world), run_dir, person(), yes=False)
-        await resume(run_dir, self._request())
+        refuse_readonly(self._settings)
+        run_dir = find_run(self._settings.state_dir, run)
+        answer(context, run_dir, person(), yes=yes, typed=typed)
+        await resume(run_dir, self._request(), self._program)
 
     async def rollback(self, run: str) -> None:
-        world = await self._open()
+        from brctl.engine.application.runs import refuse_readonly
         from brctl.engine.runs.remediate import roll_back
 
-        self._refuse_readonly()
-        await roll_back(find_run(world.state_dir, run), self._request())
+        refuse_readonly(self._settings)
+        run_dir = find_run(self._settings.state_dir, run)
+        await roll_back(run_dir, self._request(), self._program)
 
     def _request(self, typed: str | None = None) -> "RunRequest":
-        from brctl.engine.runs.run_files import RunRequest
+        from brctl.engine.application.runs import request_for
 
-        config = self._settings.config_file
-        return RunRequest(
-            person(), self._settings.context, str(config) if config else "", typed=typed
-        )
+        return request_for(self._settings, typed=typed)
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator["World"]:
+        """The open context; it stays open."""
+        yield await self._open()
+
+    async def _run_context(self) -> "RunContext":
+        world = await self._open()
+        return self._cluster.run_context(world)
+
+    @property
+    def _program(self) -> Sequence[str]:
+        return self._cluster.program
 
     async def in_terminal(self, words: Sequence[str]) -> int:
         argv = own_program("brctl", *words, "--context", self._settings.context)

@@ -1,0 +1,101 @@
+"""One fix for a verdict: decision tree, playbook, plan, start; for every front end the same."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from brctl.actions.context import RunContext
+from brctl.engine.application.runs import find_playbook, refuse_readonly
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.runs.plan import Prepared, prepare
+from brctl.engine.runs.propose import propose
+from brctl.engine.runs.remediate import RUN_PROGRAM, start_run
+from brctl.engine.runs.run_files import RunRequest
+from brctl.library.config import Settings
+from brctl.model.errors import GuardError, UsageError
+from brctl.model.runs.playbook import Playbook
+from brctl.model.verdict import Verdict
+from brctl.playbook.approvals import confirmation_text
+from brctl.playbook.overrides import Override
+from brctl.playbook.proposals import why_not
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What comes next for a verdict.
+
+    Attributes:
+        say: Why it is this playbook, in the decision tree's words.
+    """
+
+    verdict: Verdict
+    playbook: Playbook
+    say: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFix:
+    """A fix that may be started.
+
+    Attributes:
+        words: What a person types to start it; `y` for low risk.
+        command: The equal command line.
+    """
+
+    prepared: Prepared
+    words: str
+    command: str
+
+
+def choose_fix(settings: Settings, stored: StoredVerdict, now_at: datetime) -> Fix:
+    """The next playbook for a verdict, by the decision tree and what was tried already.
+
+    Raises:
+        GuardError: The verdict was closed, or its playbook does not fit how sure it is.
+        UsageError: A person must act.
+    """
+    verdict = stored.verdict
+    if stored.state in (VerdictState.DISMISSED, VerdictState.SUPERSEDED):
+        raise GuardError(f"refused: {verdict.id} was {stored.state} ({stored.note})")
+    move = propose(settings.state_dir, settings.context, verdict, now_at)
+    if not move.playbook:
+        raise UsageError(
+            f"{verdict.id} ({verdict.fault}): a person must act; {move.say}",
+            hint=f"brctl why {verdict.id}",
+        )
+    playbook = find_playbook(settings.library_dirs, move.playbook)
+    problem = why_not(playbook, verdict)
+    if problem:
+        raise GuardError(
+            f"refused: {problem}. Nothing changed.",
+            hint=f"look again with `brctl dx`, or: brctl play run {playbook.name}"
+            f" --verdict {verdict.id}",
+        )
+    return Fix(verdict, playbook, move.say)
+
+
+async def plan_fix(context: RunContext, fix: Fix, override: Override | None = None) -> PlannedFix:
+    """Plan it for real; changes nothing."""
+    prepared = await prepare(context, fix.playbook, fix.verdict, override=override)
+    job = str(prepared.inputs.job.get("name") or "")
+    words = confirmation_text(fix.playbook, len(prepared.plan.nodes), job)
+    command = shlex.join(["brctl", "fix", fix.verdict.id, "--confirm", words])
+    return PlannedFix(prepared, words, command)
+
+
+async def start_planned(
+    context: RunContext,
+    settings: Settings,
+    prepared: Prepared,
+    request: RunRequest,
+    program: Sequence[str] = RUN_PROGRAM,
+) -> Path:
+    """Start what was planned, in a process of its own; the run's folder.
+
+    Raises:
+        GuardError: The context is read-only, or a guard refuses; nothing was changed.
+    """
+    refuse_readonly(settings)
+    return await start_run(context, prepared, request, program)

@@ -1,0 +1,112 @@
+"""One sweep: alone in its context, remembered, and told; for cron, a person and the terminal."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from brctl.engine.controller.name_cache import write_names
+from brctl.engine.controller.selection import select_nodes
+from brctl.engine.controller.wiring import World
+from brctl.engine.sweeps.cycle import record_sweep, sweep_lock
+from brctl.engine.sweeps.run_checks import Progress, Question, refuse_heavy_on_busy, sweep_nodes
+from brctl.library.config import Settings
+from brctl.model.sweeps.changes import Changes
+from brctl.model.sweeps.sweep import Sweep
+
+if TYPE_CHECKING:
+    from brctl.engine.incidents.notify_runs import Say
+
+Opener = Callable[[], AbstractAsyncContextManager[World]]
+"""Opens the context, or lends one that is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRequest:
+    """Which nodes to ask what, and how.
+
+    Attributes:
+        include: As with -w; None for all nodes.
+        job: Its ranks are asked about too; None for none.
+        lock: What to do while another sweep of this context runs: skip, wait or fail.
+        wait_s: Pause before the first question, to spread hosts.
+        regular: It is the sweep of cron: approvals that nobody gave expire, and people are told.
+        beside_job: Heavy checks may run on nodes that carry ranks.
+    """
+
+    question: Question
+    include: str | None = None
+    exclude: str | None = None
+    job: str | None = None
+    lock: str = "wait"
+    wait_s: float = 0.0
+    regular: bool = False
+    beside_job: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SweepDone:
+    """A sweep, what changed since the ones before, and the context it was made in.
+
+    Attributes:
+        expired: Runs whose approval nobody gave in time.
+    """
+
+    world: World
+    sweep: Sweep
+    changes: Changes
+    expired: tuple[str, ...] = ()
+
+
+async def sweep(
+    settings: Settings,
+    open_context: Opener,
+    request: SweepRequest,
+    say: "Say",
+    on_node: Callable[[int], Progress] | None = None,
+) -> SweepDone | None:
+    """Sweep once; None when another sweep runs and the request says skip.
+
+    `on_node` is given how many nodes are asked; what it returns is told of each that answered.
+
+    Raises:
+        LockedError: Another sweep runs and the request says fail.
+        GuardError: Heavy checks meet nodes with ranks on them.
+    """
+    with sweep_lock(settings.state_dir, settings.context, request.lock) as ours:
+        if not ours:
+            return None
+        await asyncio.sleep(request.wait_s)
+        async with open_context() as world:
+            return await _sweep(world, request, say, on_node)
+
+
+async def _sweep(
+    world: World, request: SweepRequest, say: "Say", on_node: Callable[[int], Progress] | None
+) -> SweepDone:
+    names = await select_nodes(world, request.include, request.exclude)
+    about = world.job(request.job) if request.job is not None else None
+    question = replace(request.question, job=about)
+    if not request.beside_job:
+        hint = "leave them out with -x, or say --beside-job"
+        refuse_heavy_on_busy(world, names, question, hint=hint)
+    found = await sweep_nodes(world, names, question, on_node and on_node(len(names)))
+    changes = record_sweep(world, found, world.settings.sweep.reminder)
+    write_names(world)
+    expired = await _let_expire(world) if request.regular else ()
+    if request.regular and world.settings.notify.sinks:
+        # Deciding brings the whole verdict along: half of a sweep's start-up.
+        from brctl.engine.incidents.notify_verdicts import notify_sweep
+
+        await notify_sweep(world, found, changes, say)
+    return SweepDone(world, found, changes, expired)
+
+
+async def _let_expire(world: World) -> tuple[str, ...]:
+    """The process that waits for an answer may be gone after a reboot; cron is always there."""
+    if world.settings.readonly:
+        return ()
+    from brctl.engine.runs.remediate import expire_overdue
+
+    return tuple(await expire_overdue(world.state_dir, world.now()))

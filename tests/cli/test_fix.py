@@ -1,0 +1,155 @@
+"""`brctl fix` from the command line: decision tree, plan, guards, run."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from brctl.cli.main import run
+from brctl.engine.application.fix import choose_fix, plan_fix, start_planned
+from brctl.engine.application.runs import request_for
+from brctl.engine.controller.clock import now
+from brctl.engine.incidents import verdict_store
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.runs.remediate import view
+from brctl.library.config import Settings, load_settings
+from brctl.model.errors import GuardError
+from brctl.model.fault import FaultClass
+from brctl.model.verdict import Verdict
+from tests.fakes.run_context import example_verdict, fake_context
+
+CONFIG = """\
+apiVersion: brctl.dev/v1
+kind: Config
+context: here
+state_dir: state
+ssh: {transport: local}
+contexts:
+  here: {inventory: [{file: inventory.yaml}], jobs: [job.yaml]}
+"""
+INVENTORY = """\
+apiVersion: brctl.dev/v1
+kind: Inventory
+nodes:
+  n1: {address: 127.0.0.1}
+  n2: {address: 127.0.0.1}
+  n3: {address: 127.0.0.1}
+  s1: {address: 127.0.0.1, role: standby}
+"""
+JOB = """\
+apiVersion: brctl.dev/v1
+kind: Job
+name: demo
+nodes: n[1-3]
+launch: [train]
+checkpoint: {directory: /nowhere/ckpt}
+logs: /nowhere/logs
+progress: /nowhere/progress
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Three nodes with a job on them, and a standby."""
+    for name, text in (("config", CONFIG), ("inventory", INVENTORY), ("job", JOB)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("BRCTL_CONFIG", str(tmp_path / "config.yaml"))
+    return load_settings({"HOME": str(tmp_path)}, config=tmp_path / "config.yaml")
+
+
+def keep(
+    site: Settings, state: VerdictState = VerdictState.OPEN, at: datetime | None = None
+) -> Verdict:
+    """The verdict that n3 lost a GPU, on disk."""
+    verdict = example_verdict(at or now())
+    verdict_store.save(site.state_dir, StoredVerdict(verdict, state, "by hand"))
+    return verdict
+
+
+def test_a_dry_run_plans_what_the_tree_says_and_changes_nothing(
+    site: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The only open verdict needs no name; its plan is a swap of its node."""
+    keep(site)
+    assert run(["fix", "-n", "-o", "json"]) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert (plan["playbook"], plan["verdict"], plan["nodes"]) == ("swap-and-resume", "V-1", ["n3"])
+    assert not (site.state_dir / "runs").exists()
+    assert verdict_store.load(site.state_dir, "V-1").state is VerdictState.OPEN
+
+
+@pytest.mark.parametrize("state", [VerdictState.DISMISSED, VerdictState.SUPERSEDED])
+def test_a_closed_verdict_is_not_acted_on(
+    site: Settings, capsys: pytest.CaptureFixture[str], state: VerdictState
+) -> None:
+    """Somebody said it is wrong, or a newer one took its place: exit 5, no run."""
+    keep(site, state)
+    assert run(["fix", "V-1"]) == 5
+    assert f"V-1 was {state}" in capsys.readouterr().err
+    assert not (site.state_dir / "runs").exists()
+
+
+def test_a_read_only_context_plans_and_does_not_start(
+    site: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan may be looked at; a run is refused."""
+    keep(site)
+    assert run(["fix", "--readonly", "-n"]) == 0
+    assert run(["fix", "--readonly", "--confirm", "swap 1"]) == 5
+    assert not (site.state_dir / "runs").exists()
+
+
+def test_an_unsure_verdict_gets_what_the_tree_says_and_not_its_class_s_playbook(
+    site: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No culprit is sure, so no node is swapped: every node of the stopped job is checked."""
+    verdict = replace(example_verdict(now()), probability=0.3)
+    verdict_store.save(site.state_dir, StoredVerdict(verdict, VerdictState.OPEN))
+    assert run(["fix", "-n", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["playbook"] == "stop-time-checks"
+
+
+def test_what_no_playbook_mends_is_left_to_a_person(
+    site: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing runs, and the error names the verdict and the command that explains it."""
+    verdict = replace(example_verdict(now()), fault=FaultClass.NO_FAULT)
+    verdict_store.save(site.state_dir, StoredVerdict(verdict, VerdictState.OPEN))
+    assert run(["fix", "V-1"]) == 64
+    said = capsys.readouterr().err
+    assert "a person must act" in said
+    assert "brctl why V-1" in said
+    assert not (site.state_dir / "runs").exists()
+
+
+async def test_a_fix_is_chosen_planned_and_started_by_the_functions_every_front_end_calls(
+    site: Settings, tmp_path: Path
+) -> None:
+    """The run has the playbook of the tree and the words that a person types."""
+    verdict = keep(site)
+    context = fake_context(tmp_path)
+    context.verdicts.known = verdict
+    fix = choose_fix(site, verdict_store.load(site.state_dir, "V-1"), now())
+    planned = await plan_fix(context, fix)
+    assert planned.words == "swap 1"
+    assert planned.command == "brctl fix V-1 --confirm 'swap 1'"
+    request = request_for(site, typed=planned.words)
+    run_dir = await start_planned(context, site, planned.prepared, request, ("true",))
+    assert view(run_dir).playbook.name == "swap-and-resume"
+    assert (run_dir / "request.json").is_file()
+
+
+async def test_nothing_is_started_where_nothing_may_change(site: Settings, tmp_path: Path) -> None:
+    """The refusal is the function's own, so that no front end can forget it."""
+    verdict = keep(site)
+    context = fake_context(tmp_path)
+    context.verdicts.known = verdict
+    fix = choose_fix(site, verdict_store.load(site.state_dir, "V-1"), now())
+    planned = await plan_fix(context, fix)
+    closed = replace(site, readonly=True)
+    with pytest.raises(GuardError, match="read-only"):
+        await start_planned(context, closed, planned.prepared, request_for(closed), ("true",))
+    assert not (context.state_dir / "runs").exists()
