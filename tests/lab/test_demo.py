@@ -59,7 +59,9 @@ def test_an_interrupt_during_the_fix_ends_the_run_too(tmp_path: Path) -> None:
         record = _wait_for_record(directory)
         assert demo.stderr is not None
         assert any(line.startswith("verdict:") for line in demo.stderr)
-        _wait_until(lambda: any(b"run_process" in _command(pid) for pid in leftovers(record)))
+        _wait_until(
+            lambda: any(b"brctl.engine.runs.process" in _command(pid) for pid in leftovers(record))
+        )
         demo.send_signal(signal.SIGINT)
         assert demo.wait(timeout=30) == 130
         assert leftovers(record) == ()
