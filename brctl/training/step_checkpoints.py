@@ -137,6 +137,11 @@ class StepCheckpoints:
             self._started.helper.keep_alive()
         self.counts.blocked_s += time.monotonic() - began
 
+    @property
+    def helper_pid(self) -> int | None:
+        """Process id of this machine's helper; None on ranks that do not own one."""
+        return self._started.helper.pid if self._started.helper else None
+
     def backed_up(self) -> int:
         """The newest step that this rank's backup has whole; 0 for none."""
         return self._started.file.backed_up

@@ -1,0 +1,152 @@
+"""Seconds that training is blocked by a save: this machine, this run, all ways beside each other.
+
+    python -m tests.bench.checkpointing [--mib 256] [--tensors 64] [--rounds 7]
+
+One process, one thread, a CPU; torch.save and dcp write to a tmpfs, which flatters them. The goal
+is at most 0.2 of torch.save. Then 1,000 steps of a small model: resident memory of the trainer and
+of the helper, and the bytes of the slots, must stay as they are after the first ten.
+"""
+
+import argparse
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import nn
+
+from brctl.training.step_checkpoints import Settings, StepCheckpoints
+
+GOAL = 0.2
+
+
+class Weights(nn.Module):  # type: ignore[misc]  # torch is not type-checked here
+    """As many parameters as asked for, which no step has to compute anything with."""
+
+    def __init__(self, mib: int, tensors: int) -> None:
+        super().__init__()
+        count = (mib << 20) // 4 // tensors
+        self.parts = nn.ParameterList(nn.Parameter(torch.randn(count)) for _ in range(tensors))
+
+
+@contextmanager
+def checkpoints(model: nn.Module, folder: Path) -> Iterator[StepCheckpoints]:
+    """A job of one rank, with slots in `folder`."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    settings = Settings(job="bench", directory=folder / "slots")
+    kept = StepCheckpoints(model, optimizer, axes="dp=1", settings=settings)
+    try:
+        yield kept
+    finally:
+        kept.close()
+
+
+def blocked_by_slots(model: nn.Module, folder: Path, rounds: int) -> list[float]:
+    """What `step_done` costs beside the update; saves that were skipped do not count."""
+    seconds: list[float] = []
+    with checkpoints(model, folder) as kept:
+        while len(seconds) < rounds + 2:
+            saved, blocked_s = kept.counts.saved, kept.counts.blocked_s
+            kept.step_done(lambda: None)
+            if kept.counts.saved > saved:
+                seconds.append(kept.counts.blocked_s - blocked_s)
+            time.sleep(0.02)
+    # The first copy into each of the two slots touches its pages for the first time.
+    return seconds[2:]
+
+
+def timed(save: Callable[[int], object], rounds: int) -> list[float]:
+    """Seconds of each call; what it returns is waited for outside of them."""
+    seconds = []
+    for index in range(rounds + 1):
+        began = time.monotonic()
+        pending = save(index)
+        seconds.append(time.monotonic() - began)
+        if hasattr(pending, "result"):
+            pending.result()
+    return seconds[1:]
+
+
+def compare(mib: int, tensors: int, rounds: int, folder: Path) -> dict[str, list[float]]:
+    """Seconds blocked by each way, one list a way."""
+    model = Weights(mib, tensors)
+    state = dict(model.state_dict())
+
+    def path(name: str, index: int) -> Path:
+        shutil.rmtree(folder / name, ignore_errors=True)
+        return folder / name / str(index)
+
+    def torch_save(_: int) -> None:
+        torch.save(state, folder / "model.pt")
+
+    return {
+        "slot of shared memory": blocked_by_slots(model, folder, rounds),
+        "dcp.async_save": timed(
+            lambda i: dcp.async_save(state, checkpoint_id=str(path("async", i))), rounds
+        ),
+        "torch.save": timed(torch_save, rounds),
+        "dcp.save": timed(lambda i: dcp.save(state, checkpoint_id=str(path("dcp", i))), rounds),
+    }
+
+
+def memory_over_steps(steps: int, folder: Path) -> list[tuple[int, int, int]]:
+    """Resident KiB of trainer and helper, and bytes of the slots, after 10 and after all steps."""
+    found = []
+    with checkpoints(Weights(1, 8), folder / "flat") as kept:
+        for step in range(1, steps + 1):
+            kept.step_done(lambda: None)
+            time.sleep(0.001)
+            if step in (10, steps):
+                pid = kept.helper_pid
+                sizes = sum(p.stat().st_size for p in (folder / "flat" / "slots").iterdir())
+                found.append((resident_kib("self"), resident_kib(str(pid)), sizes))
+    return found
+
+
+def resident_kib(process: str) -> int:
+    """Resident memory without the pages of the slots, which are shared."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("RssAnon")))
+
+
+def main() -> None:
+    """Print the table and the goal."""
+    parser = argparse.ArgumentParser(description="Seconds that training is blocked by a save.")
+    parser.add_argument("--mib", type=int, default=256)
+    parser.add_argument("--tensors", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=1000)
+    flags = parser.parse_args()
+    torch.set_num_threads(1)
+    folder = Path(tempfile.mkdtemp(prefix="brctl-bench-", dir="/dev/shm"))
+    try:
+        store = dist.FileStore(str(folder / "store"), 1)
+        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+        ways = compare(flags.mib, flags.tensors, flags.rounds, folder)
+        before, after = memory_over_steps(flags.steps, folder)
+    finally:
+        dist.destroy_process_group()
+        shutil.rmtree(folder)
+    base = statistics.median(ways["torch.save"])
+    print(f"{flags.mib} MiB in {flags.tensors} tensors, {flags.rounds} rounds, one thread")
+    for name, seconds in ways.items():
+        median = statistics.median(seconds)
+        print(f"{name:<24}{median:8.4f} s (from {min(seconds):.4f} to {max(seconds):.4f})"
+              f"{median / base:8.2f} of torch.save")  # fmt: skip
+    print(f"anonymous memory, KiB, after 10 and {flags.steps} steps: "
+          f"trainer {before[0]} {after[0]}, helper {before[1]} {after[1]}; "
+          f"slots {before[2]} {after[2]} bytes")  # fmt: skip
+    relation = statistics.median(ways["slot of shared memory"]) / base
+    print(f"goal: at most {GOAL} of torch.save; {'met' if relation <= GOAL else 'missed'}")
+    sys.exit(0 if relation <= GOAL else 1)
+
+
+if __name__ == "__main__":
+    main()
