@@ -34,6 +34,7 @@ from brctl.training.checkpoints.state import Snapshot, describe
 
 __all__ = ["Counts", "NothingToResumeError", "Settings", "StartError", "StepCheckpoints"]
 
+_LOOK_EVERY_S = 0.01
 SUSPECT_STEPS = 10
 """A loss that is no number so soon after a restart is blamed on the step it resumed from."""
 
@@ -146,9 +147,13 @@ class StepCheckpoints:
         """The newest step that this rank's backup has whole; 0 for none."""
         return self._started.file.backed_up
 
-    def close(self) -> None:
-        """Wait for the copy under way and end the helper; the slots stay."""
+    def close(self, wait_s: float = 10.0) -> None:
+        """End the helper once the last copy has its backup, or after `wait_s`; the slots stay."""
         self._copier.wait()
+        limit_s = time.monotonic() + wait_s
+        while self.backed_up() < self._slots.kept and time.monotonic() < limit_s:
+            time.sleep(_LOOK_EVERY_S)
+        self._ranks.lowest(self.backed_up())
         if self._started.helper is not None:
             self._started.helper.close()
 

@@ -98,10 +98,17 @@ class Copies:
         if slot.state not in (State.COPIED, State.CHECKED):
             return
         try:
-            self.check(slot.header())
             if slot.state is State.COPIED:
                 slot.add_checksums()
             header = slot.verify()
+        except DamagedSlotError as exc:
+            self._refused.append(f"{path}: {exc}")
+            if tier is Tier.MEMORY:
+                # A good copy is to take its place, not that of the other slot.
+                slot.state = State.EMPTY
+            return
+        try:
+            self.check(header)
         except DamagedSlotError as exc:
             self._refused.append(f"{path}: {exc}")
             return

@@ -23,7 +23,7 @@ from brctl.training.checkpoints.keeper import Keeper, fetch_copy
 from brctl.training.checkpoints.restore import Saved, Tier
 from brctl.training.checkpoints.sender import CONNECT_TIMEOUT_S, Sender
 from brctl.training.checkpoints.slots import DamagedSlotError, Slot, State
-from brctl.training.checkpoints.spec import Address, HelperSpec
+from brctl.training.checkpoints.spec import Address, HelperSpec, Inventory
 from brctl.training.checkpoints.wire import Connection, PeerError, read_key
 
 LOOK_EVERY_S = 0.25
@@ -48,9 +48,10 @@ class Helper:
     def open(self) -> dict[str, object]:
         """Listen, take stock and say both."""
         listener = socket.create_server((self._spec.host, self._spec.port), backlog=128)
-        inventory = self._copies.take_stock((self._spec.host, listener.getsockname()[1]))
+        address = (self._spec.host, listener.getsockname()[1])
+        inventory = self._copies.take_stock(address) if self._spec.verifies else None
         Keeper(self._copies, self._key, listener).start()
-        return inventory.to_json()
+        return (inventory or Inventory((), (), (), address)).to_json()
 
     def answer(self, command: Mapping[str, object]) -> dict[str, object]:
         """Do what the first rank asks for before the first step."""

@@ -56,6 +56,8 @@ class Resume:
         Raises:
             NothingToResumeError: There are copies, but no step that all shards can be loaded from.
         """
+        if self._helper is not None:
+            say(*self._helper.inventory.refused)
         found = self._inventories.values()
         sources = [source for inventory in found for source in inventory.sources]
         refused = [line for inventory in found for line in inventory.refused]

@@ -21,6 +21,7 @@ class HelperSpec:
         disk: Where every `disk_every`-th step is written to; None for memory only.
         host: Address that other machines reach this one by.
         port: TCP port to listen on; 0 for any.
+        verifies: Whether to verify what is there first; not while ranks are writing.
     """
 
     job: str
@@ -34,6 +35,7 @@ class HelperSpec:
     disk_every: int = 100
     host: str = "127.0.0.1"
     port: int = 0
+    verifies: bool = True
 
     def to_line(self) -> str:
         """One line of JSON."""

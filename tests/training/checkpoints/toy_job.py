@@ -44,7 +44,7 @@ class ToyJob:
         self, starter: Starter, logs: Path, axes: str, machines: int, **options: object
     ) -> None:
         self._starter = starter
-        self._logs = logs
+        self.logs = logs
         self._options = {"axes": axes, **options}
         self._per_machine = int(str(options.get("ranks_per_machine", 1)))
         self.machines = machines
@@ -63,7 +63,7 @@ class ToyJob:
         self._statuses.clear()
         for rank in range(self.world):
             asked = {**self._options, **options, "rank": rank, "world": self.world,
-                     "store": str(self._logs / f"store-{self.attempt}"),
+                     "store": str(self.logs / f"store-{self.attempt}"),
                      "directory": str(self.directory(rank // self._per_machine))}  # fmt: skip
             pid = self._starter.ask("start", options=asked, log=str(self._log(rank)))
             assert pid is not None
@@ -119,6 +119,24 @@ class ToyJob:
         """Wait until all ranks have ended well."""
         self.until(lambda: all(self.status(rank) == 0 for rank in self._pids), "end of the job")
 
+    def fails(self) -> str:
+        """Wait until every rank has ended with an error, and return what the first one said."""
+        limit_s = time.monotonic() + DEADLINE_S
+        while any(self.status(rank) is None for rank in self._pids):
+            assert time.monotonic() < limit_s
+            time.sleep(0.02)
+        assert all(self.status(rank) == 1 for rank in self._pids)
+        return self.text(0)
+
+    def helper_pid(self, machine: int) -> int:
+        """The process that holds the lock of the machine's helper."""
+        found = (self.directory(machine) / "helper.lock").stat()
+        for line in Path("/proc/locks").read_text().splitlines():
+            pid, place = line.split()[4:6]
+            if place.rpartition(":")[2] == str(found.st_ino):
+                return int(pid)
+        raise AssertionError(f"no helper of machine {machine}")
+
     def crash(self) -> None:
         """SIGKILL to every rank at once, and wait until they are gone."""
         for rank in self._pids:
@@ -140,4 +158,4 @@ class ToyJob:
         shutil.rmtree(self.memory)
 
     def _log(self, rank: int) -> Path:
-        return self._logs / f"attempt-{self.attempt}-rank-{rank}.log"
+        return self.logs / f"attempt-{self.attempt}-rank-{rank}.log"

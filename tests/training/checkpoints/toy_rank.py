@@ -78,7 +78,7 @@ def run(options: dict[str, object]) -> None:
             optimizer.step()
             scheduler.step()
 
-        poisoned = checkpoints.step + 1 == options.get("nan_at")
+        poisoned = bool(options.get("nan"))
         checkpoints.step_done(update, loss=float("nan") if poisoned else loss)
         counts = checkpoints.counts
         say({"step": checkpoints.step, "loss": float(value).hex(), "weights": digest(model),
