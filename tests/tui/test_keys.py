@@ -273,9 +273,9 @@ async def test_diagnosis_ends_on_its_verdict(app: BrctlApp) -> None:
         await pilot.press("n", "x")
         await until(lambda: app.view is not None and app.view.address.place == "verdicts")
         assert engine_of(app).did == ["diagnose demo"]
-        newest, *_ = load_all(engine_of(app).settings.state_dir)
+        stored = {s.verdict.id for s in load_all(engine_of(app).settings.state_dir)}
         assert app.view is not None
-        assert app.view.address == Address("verdicts", newest.verdict.id)
+        assert app.view.address.item in stored - {"V-1"}
 
 
 async def test_terminal_keys_lend_the_terminal_or_say_the_line(app: BrctlApp) -> None:
