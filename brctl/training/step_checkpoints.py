@@ -163,8 +163,9 @@ class StepCheckpoints:
         start = Start(self._parts, self._layout, self._settings, self._ranks, may_resume=may_resume)
         try:
             started = start.run()
-        except NothingToResumeError as exc:
-            if fallback is None:
+        except StartError as exc:
+            if fallback is None or not isinstance(exc, NothingToResumeError):
+                start.abandon()
                 raise
             say(str(exc))
             started = start.without_copies()

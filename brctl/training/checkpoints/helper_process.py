@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from brctl.training.checkpoints.spec import HelperSpec, Inventory
@@ -61,10 +62,12 @@ class HelperProcess:
             self._again.start()
 
     def close(self) -> None:
-        """End it: it finishes what it is at."""
+        """End it: it finishes what it is at, without us if a disk keeps it waiting."""
         if self._process.stdin is not None and self._process.stdout is not None:
-            self._process.stdin.close()
-            self._process.wait(_END_WITHIN_S)
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_WITHIN_S)
             self._process.stdout.close()
 
     def _start_again(self) -> None:

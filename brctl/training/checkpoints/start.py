@@ -83,6 +83,11 @@ class Start:
         """After NothingToResumeError: begin all the same, with empty slots."""
         return self._begin(None)
 
+    def abandon(self) -> None:
+        """After an error: leave no helper behind."""
+        if self._helper is not None:
+            self._helper.close()
+
     def _begin(self, resumed: Saved | None) -> Started:
         self._together(lambda: self._tell_helper(resumed))
         self._together(self._join_helpers)

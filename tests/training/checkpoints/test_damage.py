@@ -1,5 +1,6 @@
 """What goes wrong beside a machine that dies: helpers, damaged slots, NaN, another script."""
 
+import fcntl
 import os
 import signal
 from collections import Counter
@@ -13,7 +14,12 @@ from torch import nn
 from brctl.training.checkpoints import start
 from brctl.training.checkpoints.memory import Room
 from brctl.training.checkpoints.slots import SlotFile
-from brctl.training.step_checkpoints import Settings, StartError, StepCheckpoints
+from brctl.training.step_checkpoints import (
+    NothingToResumeError,
+    Settings,
+    StartError,
+    StepCheckpoints,
+)
 from tests.training.checkpoints.toy_job import Starter, ToyJob
 
 pytestmark = pytest.mark.torch
@@ -107,6 +113,38 @@ def test_a_job_does_not_start_anew_over_copies_it_cannot_load(job: ToyJob) -> No
     assert "holds a state of another size" in said
     assert "resume=False" in said
     assert (job.directory(1) / "rank-00001.own").read_bytes() == before
+
+
+def test_where_nothing_good_is_left_the_job_stops(tmp_path: Path) -> None:
+    """No silent step 0 over months of training, and no helper is left behind."""
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.AdamW(model.parameters())
+    settings = Settings(job="toy", directory=tmp_path / "slots")
+    first = StepCheckpoints(model, optimizer, axes="dp=1", settings=settings)
+    first.step_done(lambda: None)
+    first.close()
+    slot, _ = SlotFile.open(tmp_path / "slots" / "rank-00000.own").whole()[0]
+    slot.payload[0] ^= 1
+    with pytest.raises(NothingToResumeError, match="block 0 differs"):
+        StepCheckpoints(model, optimizer, axes="dp=1", settings=settings)
+    with (tmp_path / "slots" / "helper.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_the_fallback_is_asked_where_nothing_good_is_left(tmp_path: Path) -> None:
+    """Its step is where the job goes on."""
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.AdamW(model.parameters())
+    settings = Settings(job="toy", directory=tmp_path / "slots")
+    checkpoints = StepCheckpoints(
+        model, optimizer, axes="dp=1", settings=settings, fallback=lambda: 40
+    )
+    assert (checkpoints.step, checkpoints.resumed) == (40, False)
+    checkpoints.step_done(lambda: None)
+    checkpoints.close()
+    again = StepCheckpoints(model, optimizer, axes="dp=1", settings=settings)
+    assert (again.step, again.resumed) == (41, True)
+    again.close()
 
 
 def test_a_machine_that_is_too_small_is_refused_before_the_first_step(

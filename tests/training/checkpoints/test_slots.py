@@ -241,7 +241,7 @@ WRITER = [sys.executable, "-m", "tests.training.checkpoints.filler"]
 
 
 def test_25_kills_at_any_moment_leave_25_usable_files(tmp_path: Path) -> None:
-    """A step is whole after each kill, and the steps never go back."""
+    """At most one step old, and the steps never go back."""
     path = SlotDirectory(tmp_path).own(0)
     fill(SlotFile.create(path, CAPACITY).slots[0], 0)
     newest = [0]
@@ -257,6 +257,10 @@ def test_25_kills_at_any_moment_leave_25_usable_files(tmp_path: Path) -> None:
         writer.communicate()
         found = stock(tmp_path)
         assert found.refused == ()
-        newest.append(max(source.saved.step for source in found.sources))
+        steps = sorted(source.saved.step for source in found.sources)
+        newest.append(steps[-1])
+        # One step behind at most: the other slot holds the step before, or was being written.
+        unfinished = [slot for slot in moved.slots if slot.state is State.WRITING]
+        assert steps == [steps[-1] - 1, steps[-1]] or (len(steps) == 1 and len(unfinished) == 1)
     assert len(newest) == 26
     assert all(before < after for before, after in pairwise(newest))
