@@ -63,7 +63,10 @@ class ActionResult:
 
 
 class Action(Protocol):
-    """One verb; see the head of this file."""
+    """One verb; see the head of this file.
+
+    A verb that inherits from it need not say `confirm` when the look before would tell as well.
+    """
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
         """Look whether the world already is as asked."""
@@ -87,11 +90,18 @@ class Action(Protocol):
 
     async def confirm(self, context: RunContext, args: Arguments) -> Observation:
         """Look again after acting: what the world says, not what was sent."""
-        ...
+        return await self.observe(context, args)
 
 
-class ReadOnly:
-    """The halves of a verb that only looks: nothing is planned, nothing can be undone."""
+class NotUndoable(Action):
+    """A verb that leaves nothing which could be taken back."""
+
+    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
+        return ActionResult(changed=False, say="nothing to undo")
+
+
+class ReadOnly(NotUndoable):
+    """A verb that only looks: nothing is planned, nothing can be undone."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
         """A look is never done already: the world may have moved."""
@@ -99,9 +109,6 @@ class ReadOnly:
 
     async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         return ()
-
-    async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
-        return ActionResult(changed=False, say="nothing to undo")
 
     async def confirm(self, context: RunContext, args: Arguments) -> Observation:
         return Observation(done=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation
+from brctl.actions.contract import Action, ActionFailed, ActionResult, FailureKind, Observation
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -17,7 +17,7 @@ from brctl.view.notices.text import clean_tree
 NOWHERE = "no ticket desk configured (`ticket:` in config.yaml)"
 
 
-class TicketCreate:
+class TicketCreate(Action):
     """Undo withdraws the ticket this key has opened, and no other."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
@@ -58,9 +58,6 @@ class TicketCreate:
         except DeliveryError as exc:
             raise ActionFailed(f"ticket {ticket}: {exc}", FailureKind.TRANSPORT) from exc
         return ActionResult({"ticket": ticket}, say=f"ticket {ticket} withdrawn")
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)
 
 
 def _find(context: RunContext, key: str) -> tuple[str, str] | None:

@@ -23,7 +23,7 @@ from brctl.model import API_VERSION
 from brctl.model.fault import FaultClass
 from brctl.model.runs.playbook import InputType, Need, OnExpire, OnFailure, Risk, Safety
 from brctl.model.verdict import Confidence
-from brctl.playbook.guards import GUARDS, Parameter, Takes
+from brctl.playbook.guards import GUARDS, Parameter, ValueType
 from brctl.playbook.plan import NODES
 from brctl.playbook.validate import MUST_UNDO
 from brctl.playbook.verbs import SAFETY_ORDER, VERBS, Verb, is_at_least
@@ -38,12 +38,12 @@ _REFERENCE: Schema = {"type": "string", "pattern": r"\$\("}
 _NAMES: Schema = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
 _ID: Schema = {"type": "string", "pattern": f"^{ID_PATTERN}$"}
 
-_TAKES: Mapping[Takes, Schema] = {
-    Takes.NUMBER: {"type": "number"},
-    Takes.DURATION: _DURATION,
-    Takes.TEXT: _TEXT,
-    Takes.NAMES: _NAMES,
-    Takes.TRUTH: _TRUTH,
+_PARAMETER_SCHEMAS: Mapping[ValueType, Schema] = {
+    ValueType.NUMBER: {"type": "number"},
+    ValueType.DURATION: _DURATION,
+    ValueType.TEXT: _TEXT,
+    ValueType.NAMES: _NAMES,
+    ValueType.TRUTH: _TRUTH,
 }
 
 
@@ -145,7 +145,7 @@ def _guard(kind: str) -> Schema:
 
 
 def _parameter(takes: Parameter) -> Schema:
-    plain = {"enum": list(takes)} if isinstance(takes, tuple) else _TAKES[takes]
+    plain = {"enum": list(takes)} if isinstance(takes, tuple) else _PARAMETER_SCHEMAS[takes]
     return {"anyOf": [plain, _REFERENCE]}
 
 

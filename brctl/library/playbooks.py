@@ -33,7 +33,7 @@ from brctl.model.runs.playbook import (
 )
 from brctl.model.units import parse_duration_s
 from brctl.model.verdict import Confidence
-from brctl.playbook.guards import GUARDS, Parameter, Takes
+from brctl.playbook.guards import GUARDS, Parameter, ValueType
 from brctl.playbook.plan import NODES, read_input
 from brctl.playbook.templates import OPENING
 from brctl.playbook.validate import find_mistakes
@@ -417,12 +417,12 @@ def check_guard_line(line: Section, kind: str) -> None:
 def _check_parameter(line: Section, key: str, takes: Parameter) -> None:
     if isinstance(takes, tuple):
         line.choice(key, takes)
-    elif takes is Takes.DURATION:
+    elif takes is ValueType.DURATION:
         line.duration_s(key)
-    elif takes is Takes.NAMES:
+    elif takes is ValueType.NAMES:
         if not isinstance(line.data[key], str):
             line.texts(key)
-    elif takes is Takes.NUMBER:
+    elif takes is ValueType.NUMBER:
         number = line.take(key, float)
         most = 100 if "percent" in key else inf
         if not 0 <= number <= most:
@@ -435,7 +435,7 @@ def _up_to(most: float) -> str:
     return "" if most == inf else f" and at most {most:g}"
 
 
-_PYTHON_TYPES: Mapping[Takes, type] = {Takes.TEXT: str, Takes.TRUTH: bool}
+_PYTHON_TYPES: Mapping[ValueType, type] = {ValueType.TEXT: str, ValueType.TRUTH: bool}
 
 
 def _default(section: Section, kind: InputType) -> Json:

@@ -30,7 +30,7 @@ BUILT_IN = GuardSpec(
 """Applies when no guards.yaml has a line: 5 nodes is the paper's P99 of a 1,200 machine fleet."""
 
 
-class Takes(StrEnum):
+class ValueType(StrEnum):
     """What the value of a parameter is."""
 
     NUMBER = "number"
@@ -40,7 +40,7 @@ class Takes(StrEnum):
     TRUTH = "truth"
 
 
-Parameter = Takes | tuple[str, ...]
+Parameter = ValueType | tuple[str, ...]
 """A kind of value, or the closed list of its words."""
 
 
@@ -359,31 +359,32 @@ def _kind(
     required: str = "",
     **parameters: Parameter,
 ) -> GuardKind:
-    known = {**parameters, "playbook": Takes.TEXT}
+    known = {**parameters, "playbook": ValueType.TEXT}
     return GuardKind(decide, frozenset(needs), known, frozenset(required.split()))
 
 
 GUARDS: Mapping[str, GuardKind] = {
-    "blast_radius": _kind(_blast_radius, {Fact.TAKEN}, max_nodes=Takes.NUMBER,
-                          max_percent=Takes.NUMBER, of=("gpu",), window=Takes.DURATION),
+    "blast_radius": _kind(_blast_radius, {Fact.TAKEN}, max_nodes=ValueType.NUMBER,
+                          max_percent=ValueType.NUMBER, of=("gpu",), window=ValueType.DURATION),
     "min_healthy": _kind(_min_healthy, {Fact.HEALTH, Fact.JOBS},
-                         scope=("fleet", "job", "rack", "leaf"), percent=Takes.NUMBER),
-    "standby": _kind(_standby, {Fact.STANDBYS}, at_least=Takes.NUMBER,
-                     warmed_within=Takes.DURATION),
-    "verdict": _kind(_verdict, {Fact.VERDICT}, max_age=Takes.DURATION, still_true=Takes.TRUTH),
-    "cooldown": _kind(_cooldown, {Fact.PAST_RUNS}, per=("node", "job"), at_most=Takes.NUMBER,
-                      window=Takes.DURATION),
+                         scope=("fleet", "job", "rack", "leaf"), percent=ValueType.NUMBER),
+    "standby": _kind(_standby, {Fact.STANDBYS}, at_least=ValueType.NUMBER,
+                     warmed_within=ValueType.DURATION),
+    "verdict": _kind(_verdict, {Fact.VERDICT}, max_age=ValueType.DURATION,
+                     still_true=ValueType.TRUTH),
+    "cooldown": _kind(_cooldown, {Fact.PAST_RUNS}, per=("node", "job"), at_most=ValueType.NUMBER,
+                      window=ValueType.DURATION),
     "maintenance_window": _kind(maintenance_window, {Fact.CALENDARS}, "calendar",
-                                calendar=Takes.TEXT, must_end_before_close=Takes.DURATION,
-                                if_configured=Takes.TRUTH),
-    "freeze": _kind(freeze, {Fact.CALENDARS}, "calendar", calendar=Takes.TEXT,
+                                calendar=ValueType.TEXT, must_end_before_close=ValueType.DURATION,
+                                if_configured=ValueType.TRUTH),
+    "freeze": _kind(freeze, {Fact.CALENDARS}, "calendar", calendar=ValueType.TEXT,
                     action=FREEZE_ACTIONS),
-    "idle": _kind(_idle, {Fact.JOBS}, nodes=Takes.NAMES),
-    "carries": _kind(_carries, {Fact.JOBS}, nodes=Takes.NAMES),
-    "owner": _kind(_owner, {Fact.CORDONS}, nodes=Takes.NAMES, cordoned_by=Takes.NAMES,
+    "idle": _kind(_idle, {Fact.JOBS}, nodes=ValueType.NAMES),
+    "carries": _kind(_carries, {Fact.JOBS}, nodes=ValueType.NAMES),
+    "owner": _kind(_owner, {Fact.CORDONS}, nodes=ValueType.NAMES, cordoned_by=ValueType.NAMES,
                    action=("refuse", "skip_node"), uncordoned=("allow", "skip_node")),
-    "lock": _kind(_lock, {Fact.LOCKS}, keys=Takes.NAMES),
-    "max_unknown": _kind(_max_unknown, {Fact.SILENCE}, percent=Takes.NUMBER),
+    "lock": _kind(_lock, {Fact.LOCKS}, keys=ValueType.NAMES),
+    "max_unknown": _kind(_max_unknown, {Fact.SILENCE}, percent=ValueType.NUMBER),
 }  # fmt: skip
 
 NEVER_OVERRIDDEN = frozenset({"lock"})

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import ActionFailed, ActionResult, NothingDone, Observation
+from brctl.actions.contract import Action, ActionFailed, ActionResult, NothingDone, Observation
 from brctl.model.jobs.job import Job
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class JobReplaceNodes:
+class JobReplaceNodes(Action):
     """See the head of this file."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
@@ -54,9 +54,6 @@ class JobReplaceNodes:
             # Ours again, so that nobody takes it before the run goes forward or gives it back.
             await context.backend.reserve(standby, context.owner_mark, context.clock.now())
         return ActionResult({"nodes": list(after.nodes)}, changed=bool(back), say=_say(back))
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)
 
     async def _read(self, context: RunContext, args: Arguments) -> tuple[Job, Mapping[str, str]]:
         leaving, coming = arguments.nodes(args, "out"), arguments.nodes(args, "in")

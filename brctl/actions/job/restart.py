@@ -9,8 +9,8 @@ from brctl.actions.contract import (
     ActionResult,
     FailureKind,
     NothingDone,
+    NotUndoable,
     Observation,
-    ReadOnly,
 )
 from brctl.actions.job.code_copies import must_agree
 from brctl.backends.contract import JobRunState, StartReport
@@ -26,7 +26,7 @@ KEEP = "keep"
 """Value of `running`: a job that runs whole is what was asked for, whoever started it."""
 
 
-class JobRestart(ReadOnly):
+class JobRestart(NotUndoable):
     """See the head of this file. There is no undo: stopping is a step of its own."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
@@ -80,9 +80,6 @@ class JobRestart(ReadOnly):
             raise NothingDone(f"job {job.name} runs already, started by {sorted(strangers)[0]}")
         if state.alive:
             await context.backend.stop_job(job, CLEAN_UP_GRACE_S)
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)
 
 
 def _refuse_strange(job: Job, checkpoint: str) -> None:

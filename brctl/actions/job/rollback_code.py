@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import ActionFailed, ActionResult, Observation
+from brctl.actions.contract import Action, ActionFailed, ActionResult, Observation
 from brctl.actions.job.code_copies import must_agree
 from brctl.actions.job.hot_update import refuse_running
 from brctl.model.jobs.code import ChangeState, CodeChange
@@ -12,7 +12,7 @@ from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class JobRollbackCode:
+class JobRollbackCode(Action):
     """Only the record changes; stopping and starting are steps of their own."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
@@ -56,9 +56,6 @@ class JobRollbackCode:
         return ActionResult(
             changed=changed, say="the change is on again" if changed else "nothing to undo"
         )
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)
 
 
 def _convicted(context: RunContext, args: Arguments) -> CodeChange:

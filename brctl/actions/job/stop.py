@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation, ReadOnly
+from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, NotUndoable, Observation
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class JobStop(ReadOnly):
+class JobStop(NotUndoable):
     """See the head of this file. There is no undo: starting again is a step of its own."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
@@ -49,6 +49,3 @@ class JobStop(ReadOnly):
         if report.unreachable:
             say += f"; {fold(report.unreachable)} does not answer, its ranks count as lost"
         return ActionResult(out, say=say)
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)

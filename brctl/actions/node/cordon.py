@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation
+from brctl.actions.contract import Action, ActionFailed, ActionResult, FailureKind, Observation
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class NodeCordon:
+class NodeCordon(Action):
     """See the head of this file."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
@@ -53,6 +53,3 @@ class NodeCordon:
         return ActionResult(
             {"uncordoned": mine}, changed=bool(mine), say=f"{fold(mine)} uncordoned"
         )
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation
+from brctl.actions.contract import Action, ActionFailed, ActionResult, FailureKind, Observation
 from brctl.actions.node.cordon import NodeCordon
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -17,7 +17,7 @@ WITHIN = "10m"
 _cordon = NodeCordon()
 
 
-class NodeDrain:
+class NodeDrain(Action):
     """Undo gives the nodes back; what was asked to go does not return by that."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
@@ -52,9 +52,6 @@ class NodeDrain:
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         return await _cordon.undo(context, args)
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)
 
 
 def _say(left: Mapping[str, str]) -> str:

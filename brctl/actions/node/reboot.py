@@ -7,7 +7,14 @@ from pathlib import Path
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, NothingDone, Observation
+from brctl.actions.contract import (
+    Action,
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    NothingDone,
+    Observation,
+)
 from brctl.model.answer import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -21,7 +28,7 @@ _GONE = (Outcome.DIED, Outcome.COMMAND_TIMED_OUT)
 """How a node that is going down ends the order to go down."""
 
 
-class NodeReboot:
+class NodeReboot(Action):
     """See the head of this file.
 
     The boot from before is kept in the run's folder, so that a run that died in between sees that
@@ -67,9 +74,6 @@ class NodeReboot:
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         return ActionResult(changed=False, say="a reboot cannot be undone")
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)
 
 
 async def _note_boots(context: RunContext, nodes: Sequence[str]) -> None:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import ActionResult, Observation
+from brctl.actions.contract import Action, ActionResult, Observation
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class NodeUncordon:
+class NodeUncordon(Action):
     """See the head of this file."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
@@ -42,6 +42,3 @@ class NodeUncordon:
             names, context.owner_mark, "its return was undone", context.clock.now()
         )
         return ActionResult({"cordoned": list(names)}, say=f"{fold(names)} cordoned again")
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import ActionFailed, ActionResult, Observation
+from brctl.actions.contract import Action, ActionFailed, ActionResult, Observation
 from brctl.actions.standby.acquire import free_standbys
 from brctl.library.durable_files import write_atomic
 from brctl.model.nodeset import fold
@@ -14,7 +14,7 @@ from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class StandbyAdd:
+class StandbyAdd(Action):
     """Undo takes out of the pool what this run has put in, and nothing else."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
@@ -58,9 +58,6 @@ class StandbyAdd:
         return ActionResult(
             {"added": []}, changed=bool(mine), say=f"{fold(mine) or 'none'} taken out"
         )
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)
 
 
 def _file(context: RunContext) -> Path:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import ActionResult, Observation
+from brctl.actions.contract import Action, ActionResult, Observation
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class StandbyRelease:
+class StandbyRelease(Action):
     """See the head of this file."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
@@ -43,6 +43,3 @@ class StandbyRelease:
             if await context.backend.reserve(n, context.owner_mark, context.clock.now())
         ]
         return ActionResult({"nodes": back}, changed=bool(back), say=f"{fold(back)} reserved again")
-
-    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
-        return await self.observe(context, args)
