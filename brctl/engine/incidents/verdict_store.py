@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from brctl.journal.store import private_dir
 from brctl.library.durable_files import set_aside, write_atomic
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
@@ -44,7 +45,7 @@ def _path(state_dir: Path, verdict_id: str) -> Path:
 def save(state_dir: Path, stored: StoredVerdict) -> Path:
     """Write one verdict so that a reader sees the old file or the new one, never a part."""
     path = _path(state_dir, stored.verdict.id)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_dir(path.parent)
     write_atomic(path, msgspec.json.encode(stored))
     return path
 

@@ -9,6 +9,7 @@ from typing import TextIO
 from brctl.engine.controller.clock import now
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.runs.propose import with_next_move
+from brctl.journal.store import private_dir
 from brctl.library.durable_files import write_atomic
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
@@ -37,7 +38,7 @@ _CLASSES = {
 def save(state_dir: Path, search_id: str, document: Mapping[str, object]) -> Path:
     """Keep a search's document, readable by its owner only; the oldest ones go."""
     folder = state_dir / FOLDER
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_dir(folder)
     path = folder / f"{search_id}.json"
     write_atomic(path, json.dumps(document, allow_nan=False))
     for old in sorted(folder.glob("B-*.json"))[:-KEPT]:
@@ -133,6 +134,6 @@ def gaps_of(finding: Finding) -> tuple[Gap, ...]:
 def open_trail(state_dir: Path) -> TextIO:
     """A new file for the rounds of a search as they end; followers read it while it grows."""
     folder = state_dir / TRAILS
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_dir(folder)
     name = f"B-{now():%Y%m%dT%H%M%S%f}"[:-3]
     return (folder / f"{name}.ndjson").open("w", encoding="utf-8")

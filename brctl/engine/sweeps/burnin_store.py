@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from brctl.journal.store import private_dir
 from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UsageError
 from brctl.model.sweeps.burnin import Burnin, BurninState
@@ -17,7 +18,7 @@ def _folder(state_dir: Path) -> Path:
 def save(state_dir: Path, burnin: Burnin) -> None:
     """Write one burn-in whole or not at all."""
     folder = _folder(state_dir)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_dir(folder)
     write_atomic(folder / f"{burnin.id}.json", msgspec.json.encode(burnin))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from brctl.engine.controller.wiring import World
 from brctl.engine.sweeps.history import SweepHistory
+from brctl.journal.store import private_dir
 from brctl.library.durable_files import write_atomic
 from brctl.model.errors import ConfigError, LockedError
 from brctl.model.inventory import Node
@@ -26,7 +27,7 @@ def sweep_lock(state_dir: Path, context: str, mode: str) -> Iterator[bool]:
         LockedError: Another sweep runs and mode is fail.
     """
     folder = state_dir / "locks"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_dir(folder)
     with (folder / f"sweep-{context}.lock").open("a+") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if mode == "wait" else fcntl.LOCK_NB))

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from brctl.journal.store import private_dir
+
 FILE_NAME = "history.sqlite3"
 
 _TABLES = """
@@ -39,7 +41,7 @@ def database_path(state_dir: Path) -> Path:
 def open_history(state_dir: Path) -> Iterator[sqlite3.Connection]:
     """A connection with all tables; commits at the end of the block, rolls back on an error."""
     path = database_path(state_dir)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_dir(path.parent)
     with closing(_connect(path)) as database, database:
         yield database
 

@@ -12,6 +12,7 @@ from brctl.engine.sweeps.sweep_file import (
     read_sweep,
     sweep_bytes,
 )
+from brctl.journal.store import private_dir
 from brctl.library.durable_files import write_atomic
 from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import NodeHealth, Sweep
@@ -26,7 +27,7 @@ LOOKED_INTO = 20
 def save(state_dir: Path, sweep: Sweep) -> Path:
     """Write one sweep whole or not at all, and forget the oldest beyond KEPT."""
     folder = state_dir / "sweeps"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_dir(folder)
     path = folder / f"{sweep.id}{SUFFIX}"
     packed = pack_nodes(sweep)
     write_atomic(path, sweep_bytes(sweep, packed))

@@ -1,5 +1,7 @@
 """What is written down comes back the same; what is damaged is said, never guessed."""
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -98,12 +100,13 @@ def test_an_unknown_verdict_is_a_typing_error(tmp_path: Path, name: str) -> None
         verdict_store.load(tmp_path, name)
 
 
-def test_a_damaged_verdict_names_its_file(tmp_path: Path) -> None:
+def test_a_damaged_verdict_that_is_asked_for_names_its_file(tmp_path: Path) -> None:
+    """In a list it is set aside instead; see tests/engine/incidents/test_verdict_store.py."""
     verdict_store.save_new(tmp_path, verdict())
     (path,) = (tmp_path / "verdicts").glob("V-*.json")
     path.write_text("{")
     with pytest.raises(ConfigError, match=path.name):
-        verdict_store.load_all(tmp_path)
+        verdict_store.load(tmp_path, path.stem)
 
 
 def test_the_newest_answer_of_every_node_is_known_after_a_partial_sweep(tmp_path: Path) -> None:
@@ -116,3 +119,25 @@ def test_the_newest_answer_of_every_node_is_known_after_a_partial_sweep(tmp_path
 
 def test_without_a_sweep_nothing_is_known(tmp_path: Path) -> None:
     assert sweep_store.latest(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda state: verdict_store.save_new(state, verdict()),
+        lambda state: sweep_store.save(state, sweep_of(clear("n1"))),
+    ],
+    ids=["verdict", "sweep"],
+)
+def test_whoever_writes_first_leaves_the_state_to_its_owner(
+    tmp_path: Path, write: Callable[[Path], object]
+) -> None:
+    """Not only the folder written to: those above it that had to be made, too."""
+    before = os.umask(0)
+    try:
+        write(tmp_path / "a" / "state")
+    finally:
+        os.umask(before)
+    made = [tmp_path / "a", *(p for p in (tmp_path / "a").rglob("*") if p.is_dir())]
+    assert len(made) > 2
+    assert {p.stat().st_mode & 0o777 for p in made} == {0o700}
