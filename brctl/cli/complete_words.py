@@ -8,7 +8,7 @@ import typer.main
 from brctl.cli.invocation import SWITCH_FLAGS, VALUE_FLAGS
 from brctl.cli.words import ALIASES, WORDS
 
-COMMON = sorted([*VALUE_FLAGS, *SWITCH_FLAGS, "--json", "-v", "--verbose", "--help"])
+COMMON = sorted([*VALUE_FLAGS, *SWITCH_FLAGS, "--json", "--help"])
 
 
 def tree() -> dict[str, dict[str, list[str]]]:

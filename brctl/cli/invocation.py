@@ -28,10 +28,11 @@ Flags every command takes, before or after the verb:
   -o, --output FORMAT    table wide json ndjson yaml name csv nagios prom
   --json                 the same as -o json
   --out FILE             write the answer to a file
-  -q, --quiet            no hints on stderr      -v, --verbose   more of them
+  -q, --quiet            no hints on stderr
   --color WHEN           auto, always or never (NO_COLOR is honoured)
   --no-input             never ask               --readonly      refuse every change
-  --timeout DUR          whole command           -f, --fanout N  nodes at once
+  --timeout DUR          longest a command on a node may take; a run's steps keep their own
+  -f, --fanout N         nodes at once
   --transport NAME       auto asyncssh broker openssh paramiko srun local
 """
 
@@ -47,7 +48,6 @@ class Invocation:
     output: str = "table"
     out: Path | None = None
     quiet: bool = False
-    verbose: int = 0
     color: str = "auto"
     no_input: bool = False
     readonly: bool = False
@@ -63,7 +63,8 @@ class Invocation:
             settings = replace(settings, ssh=replace(settings.ssh, fanout=self.fanout))
         if self.transport is not None:
             settings = replace(settings, ssh=replace(settings.ssh, transport=self.transport))
-        return replace(settings, readonly=settings.readonly or self.readonly)
+        readonly = settings.readonly or self.readonly
+        return replace(settings, readonly=readonly, command_limit_s=self.timeout_s)
 
     def note(self, text: str) -> None:
         """One line for people on stderr; `-q` silences it."""
@@ -122,8 +123,6 @@ def read_common(
             found["output"] = "json"
         elif name in SWITCH_FLAGS:
             found[SWITCH_FLAGS[name]] = True
-        elif word == "--verbose" or (len(word) > 1 and word == "-" + "v" * (len(word) - 1)):
-            found["verbose"] = 1 if word == "--verbose" else len(word) - 1
         else:
             rest.append(word)
             if word in _TEXT_FOLLOWS:

@@ -78,6 +78,7 @@ class Settings:
             besides the shipped ones.
         calendars: Maintenance windows and change freezes, not read yet.
         config_file: The file all this came from, or None.
+        command_limit_s: No command on a node may take longer than this; None leaves each its own.
     """
 
     context: str
@@ -96,6 +97,7 @@ class Settings:
     config_file: Path | None = None
     calendars: Mapping[str, CalendarSource] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
+    command_limit_s: float | None = None
 
 
 def user_config_dir(environ: Mapping[str, str]) -> Path:

@@ -12,6 +12,9 @@ from brctl.model.localisation import Stage as Stage
 
 Group = tuple[int, ...]
 
+BANDWIDTH_BAR = 0.92
+"""Share of the fleet's usual bandwidth that groups of a node which is not slow reach."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchProblem:
@@ -48,7 +51,7 @@ class SearchProblem:
     nothing_wrong: float = 0.1
     round_cost: float = 0.05
     convict_at: float = 0.99
-    bar: float = 0.97
+    bar: float = BANDWIDTH_BAR
     max_rounds: int = 40
     unit: FaultKind = FaultKind.NODE
     prove: bool = False

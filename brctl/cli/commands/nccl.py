@@ -11,6 +11,7 @@ from typing import Annotated, TextIO
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.localise.problem import BANDWIDTH_BAR
 from brctl.model.errors import UsageError, did_you_mean
 
 app = new_app()
@@ -61,7 +62,7 @@ def bisect(
     round_deadline: Annotated[str, typer.Option("--round-deadline", help="for one round")] = "5m",
     bar: Annotated[
         float, typer.Option("--bar", min=0.1, max=0.999, help="share of the usual bandwidth")
-    ] = 0.92,
+    ] = BANDWIDTH_BAR,
     golden: Annotated[
         str, typer.Option("--golden", help="nodes to test against first", metavar="NODES")
     ] = "",

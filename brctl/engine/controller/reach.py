@@ -9,7 +9,6 @@ from typing import TypeVar
 from brctl.backends.contract import Backend
 from brctl.engine.controller.late_transport import LateTransport
 from brctl.engine.controller.selection import moment_for, select_nodes
-from brctl.fanout.choose import open_transport
 from brctl.fanout.gather import gather
 from brctl.inventory.load import load_inventory
 from brctl.inventory.select import names_in
@@ -70,7 +69,7 @@ class LateCluster:
 
     @cached_property
     def transport(self) -> LateTransport:
-        return LateTransport(self._settings.ssh, self.inventory.nodes)
+        return LateTransport(self._settings, self.inventory.nodes)
 
 
 @asynccontextmanager
@@ -148,7 +147,7 @@ async def run_on_nodes(
     progress: Progress | None = None,
 ) -> None:
     """Run a command on nodes; every answer is in `gathered` as soon as it is there."""
-    transport = open_transport(settings.ssh, chosen.inventory.nodes, keep=0)
+    transport = LateTransport(settings, chosen.inventory.nodes, keep=0)
     try:
         stream = gather(transport, chosen.nodes, command_for, limit=settings.ssh.fanout)
         async with aclosing(stream) as answers:

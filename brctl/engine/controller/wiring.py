@@ -97,7 +97,7 @@ async def open_world(settings: Settings) -> AsyncIterator[World]:
     os.umask(0o077)
     inventory = load_inventory(settings)
     jobs = [load_job(path) for path in settings.jobs]
-    transport = LateTransport(settings.ssh, inventory.nodes)
+    transport = LateTransport(settings, inventory.nodes)
     try:
         backend = open_backend(settings, transport, inventory)
         placed = {job.name: _with_code(settings, await backend.place(job)) for job in jobs}
