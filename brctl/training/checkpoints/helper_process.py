@@ -82,7 +82,8 @@ class HelperProcess:
 
 def _start(spec: HelperSpec) -> tuple["subprocess.Popen[str]", Inventory]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "brctl.training.checkpoints.helper"],
+        # -P: what lies in the job's current directory must not become this program.
+        [sys.executable, "-P", "-m", "brctl.training.checkpoints.helper"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         # It ends by itself with its rank; a signal to the job's group must not cut off a last copy.
         start_new_session=True,

@@ -32,6 +32,8 @@ from tests.fakes.ansible import use_ansible, use_fake
 from tests.fakes.run_context import FakeContext, fake_context
 from tests.fakes.run_here import carry
 
+LIMIT = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
+
 TASKS = """\
 - hosts: all
   gather_facts: false
@@ -91,8 +93,7 @@ def result_of(run_dir: Path) -> dict[str, Json]:
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeContext:
     use_ansible(monkeypatch)
     (tmp_path / "out").mkdir()
-    limit = GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1")
-    return fake_context(tmp_path, guards=SiteGuards((limit,)))
+    return fake_context(tmp_path, guards=LIMIT)
 
 
 def test_a_run_says_per_node_what_changed_and_the_second_time_nothing_did(
@@ -251,7 +252,7 @@ def test_a_site_without_ansible_ends_as_if_nothing_was_asked(
     """Exit 7 and the name of what to install: nothing was done, so nothing needs a human."""
     monkeypatch.setenv("PATH", "/nowhere")
     path = site_file(tmp_path, WRITE % tmp_path)
-    run_dir, code = start(fake_context(tmp_path), playbook_of(path))
+    run_dir, code = start(fake_context(tmp_path, guards=LIMIT), playbook_of(path))
     assert code is ExitCode.ROLLED_BACK
     assert str(result_of(run_dir)["error"]).endswith("apt install ansible-core; nothing was done")
 
@@ -262,7 +263,7 @@ def test_values_are_in_private_files_and_never_on_the_command_line(
     """A stand-in for the program shows what it was given; afterwards the files are gone."""
     use_fake(tmp_path, monkeypatch)
     monkeypatch.setenv("WANDB_API_KEY", "s3cret")
-    context = fake_context(tmp_path)
+    context = fake_context(tmp_path, guards=LIMIT)
     run_dir, _ = start(context, playbook_of(site_file(tmp_path, TASKS)), word="s3same")
     assert "ended without a result (exit status 7)" in str(result_of(run_dir)["error"])
     argv = (tmp_path / "argv").read_text().split()

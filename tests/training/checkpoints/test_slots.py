@@ -224,7 +224,8 @@ def test_steps_not_to_be_offered_again_are_remembered(tmp_path: Path) -> None:
 def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     """/dev/shm is everybody's: a folder that others can look into is refused."""
     prepared = tmp_path / "prepared"
-    prepared.mkdir(mode=0o755)
+    prepared.mkdir()
+    prepared.chmod(0o755)
     with pytest.raises(PermissionError, match="mode 755"):
         SlotDirectory(prepared).create()
     link = tmp_path / "link"
