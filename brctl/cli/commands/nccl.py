@@ -1,18 +1,21 @@
 """`brctl nccl bisect`: which of many nodes, links or switches fails or slows collectives."""
 
 import asyncio
-import json
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.invocation import Invocation, leave, new_app
 from brctl.localise.problem import BANDWIDTH_BAR
 from brctl.model.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from brctl.engine.application.search import SearchRequest
+    from brctl.engine.search.recorded import Recorded
+    from brctl.model.localisation import RoundReport
 
 app = new_app()
 
@@ -23,29 +26,6 @@ _UNITS = ("node", "gpu", "rail")
 @app.callback()
 def nccl() -> None:
     """Collectives on subsets of nodes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """The options of one search, as typed."""
-
-    job: str | None
-    runner: str
-    op: str
-    size: str
-    reps: int
-    budget: str
-    round_deadline: str
-    bar: float
-    golden: str
-    by: str
-    per_node: int
-    leaf: Path | None
-    max_groups: int | None
-    span: int
-    prior: Path | None
-    seed: int
-    prove: bool
 
 
 @app.command()
@@ -79,78 +59,49 @@ def bisect(
     for value, known, flag in ((op, _OPS, "--op"), (by, _UNITS, "--by")):
         if value not in known:
             raise UsageError(f"{flag} {value}: unknown; {did_you_mean(value, known)}")
-    search = Search(
-        job, runner, op, size, reps, budget, round_deadline, bar, golden, by, per_node, leaf,
-        max_groups, span, prior, seed, prove,
+    from brctl.engine.application.search import SearchRequest
+
+    invocation: Invocation = ctx.obj
+    request = SearchRequest(
+        invocation.nodes, invocation.exclude, job, runner, op, size, reps, budget, round_deadline,
+        bar, golden, by, per_node, leaf, max_groups, span, prior, seed, prove,
     )  # fmt: skip
-    _bisect(ctx.obj, search)
+    _bisect(invocation, request)
 
 
-def _bisect(invocation: Invocation, search: Search) -> None:
-    from brctl.cli.nccl_set_up import prepared
-    from brctl.engine.controller.clock import now
-    from brctl.engine.search.bisect import bisect as run_search
-    from brctl.view.job.bisect import bisection_page
+def _bisect(invocation: Invocation, request: "SearchRequest") -> None:
+    from brctl.engine.application.search import search
 
     live = Live(invocation)
-
-    async def run() -> None:
-        async with prepared(invocation, search) as ready:
-            live.begin(ready.problem.nodes, ready.runner.name, ready.state_dir)
-            result = await run_search(
-                ready.problem, ready.options, ready.runner, now, live.show, ready.before
-            )
-            page = bisection_page(result, with_rounds=not live.shows_lines)
-            page = ready.keep(result, page)
-        live.end(page.body, int(page.exit_code))
-        if invocation.output == "ndjson":
-            raise typer.Exit(int(page.exit_code))
-        invocation.finish(page, ready.context)
-
-    asyncio.run(run())
+    done = asyncio.run(search(invocation.settings, request, invocation.note, live.also, live.show))
+    live.finish(done.found, done.context)
 
 
 class Live:
-    """Rounds as they end: lines for people, objects with `-o ndjson` and for whoever follows."""
+    """Rounds as they end: lines for people, or objects with `-o ndjson`."""
 
     def __init__(self, invocation: Invocation) -> None:
-        self.form = invocation.output
-        self.shows_lines = self.form in ("table", "wide") and invocation.out is None
-        self.number = 0
-        self.trail: TextIO | None = None
+        self._invocation = invocation
+        form = invocation.output
+        self._shows_lines = form in ("table", "wide") and invocation.out is None
+        self.also = (sys.stdout,) if form == "ndjson" else ()
 
-    def begin(self, nodes: tuple[str, ...], runner: str, state_dir: Path | None = None) -> None:
-        """Start the stream; with a state directory it is written there too, for the TUI."""
-        from brctl import __version__
-        from brctl.engine.search.bisect_store import open_trail
+    def show(self, report: "RoundReport") -> None:
+        from brctl.view.job.bisect import round_lines
 
-        if state_dir is not None:
-            self.trail = open_trail(state_dir)
-        self._write({"type": "version", "events": "1.0", "brctl": __version__})
-        self._write({"type": "bisect.start", "nodes": list(nodes), "runner": runner})
-
-    def show(self, report: object) -> None:
-        from brctl.model.localisation import RoundReport
-        from brctl.view.job.bisect import round_document, round_lines
-
-        if not isinstance(report, RoundReport):
-            return
-        self._write({"type": "round", **round_document(report)})
-        if self.shows_lines:
+        if self._shows_lines:
             print("\n".join(round_lines(report)), flush=True)  # noqa: T201
 
-    def end(self, body: Mapping[str, object], code: int) -> None:
-        rest = {key: value for key, value in body.items() if key != "round_log"}
-        self._write({"type": "result", **rest})
-        self._write({"type": "end", "exit_code": code, "result": body["ended"]})
-        if self.trail is not None:
-            self.trail.close()
+    def finish(self, found: "Recorded", context: str) -> NoReturn:
+        """The answer, unless its lines were written already; next is to act on its verdicts."""
+        from brctl.view.job.bisect import bisection_page
 
-    def _write(self, line: Mapping[str, object]) -> None:
-        self.number += 1
-        numbered = {"type": line["type"], "seq": self.number, **line}
-        text = json.dumps(numbered, allow_nan=False) + "\n"
-        followers = [self.trail] if self.trail is not None else []
-        for stream in [*followers, *([sys.stdout] if self.form == "ndjson" else [])]:
-            stream.write(text)
-            stream.flush()
+        page = bisection_page(found.result, with_rounds=not self._shows_lines)
+        if self.also:
+            leave(page.exit_code)
+        if found.verdict_ids:
+            ids = list(found.verdict_ids)
+            body = {**page.body, "stored_verdicts": ids}
+            following = (f"brctl why {ids[0]}", f"brctl fix {ids[0]}")
+            page = replace(page, body=body, next=following)
+        self._invocation.finish(page, context)

@@ -73,9 +73,10 @@ def run_replay(
     from brctl.engine.controller.clock import now
     from brctl.engine.controller.wiring import open_world
     from brctl.engine.search.bisect import BisectOptions, bisect
+    from brctl.engine.search.recorded import OnRound, Record, record_search
     from brctl.engine.search.replay_phases import run_dual_phase
     from brctl.engine.search.replay_runner import ReplayRunner, replay_command
-    from brctl.view.job.bisect import bisection_page
+    from brctl.model.localisation import Bisection
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
@@ -90,16 +91,15 @@ def run_replay(
             found = world.job(job)
             replay_command(found)
             runner = ReplayRunner(world.transport, world.inventory.nodes, found)
-            live.begin(found.nodes, runner.name)
-            if dual:
+
+            async def drive(tell: OnRound) -> Bisection:
+                if not dual:
+                    return await bisect(_problem(found, reps), options, runner, now, tell)
                 phases = dual_phase(len(found.nodes), span_of(found), k)
-                result = await run_dual_phase(found.nodes, phases, options, runner, now, live.show)
-            else:
-                result = await bisect(_problem(found, reps), options, runner, now, live.show)
-        page = bisection_page(result, with_rounds=not live.shows_lines)
-        live.end(page.body, int(page.exit_code))
-        if invocation.output == "ndjson":
-            raise typer.Exit(int(page.exit_code))
-        invocation.finish(page, settings.context)
+                return await run_dual_phase(found.nodes, phases, options, runner, now, tell)
+
+            record = Record(world.state_dir, live.also)
+            recorded = await record_search(found.nodes, runner.name, drive, record, live.show)
+        live.finish(recorded, settings.context)
 
     asyncio.run(run())

@@ -4,9 +4,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TextIO
 
-from brctl.engine.controller.clock import now
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.runs.propose import with_next_move
 from brctl.journal.store import private_dir
@@ -18,8 +16,6 @@ from brctl.model.verdict import Verdict
 from brctl.verdict.decide import Scene, decide
 
 FOLDER = "bisections"
-TRAILS = "bisects"
-"""Rounds of searches as they run, the lines of `-o ndjson`; the documents are in FOLDER."""
 KEPT = 50
 SOURCE = "nccl bisect"
 _RAW_TESTS = 6
@@ -129,11 +125,3 @@ def gaps_of(finding: Finding) -> tuple[Gap, ...]:
         return ()
     names = finding.members or ("",)
     return tuple(Gap(Subject(name), "collectives in groups", finding.why) for name in names)
-
-
-def open_trail(state_dir: Path) -> TextIO:
-    """A new file for the rounds of a search as they end; followers read it while it grows."""
-    folder = state_dir / TRAILS
-    private_dir(folder)
-    name = f"B-{now():%Y%m%dT%H%M%S%f}"[:-3]
-    return (folder / f"{name}.ndjson").open("w", encoding="utf-8")

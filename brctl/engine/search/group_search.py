@@ -8,6 +8,7 @@ from brctl.engine.search.bisect_inputs import labelled_leaves, leaves_for
 from brctl.engine.search.group_preflight import preflight
 from brctl.engine.search.group_runner import RoundOrder
 from brctl.engine.search.group_runner_torch import TorchRunner
+from brctl.engine.search.recorded import OnRound, Record, record_search
 from brctl.localise.problem import SearchProblem
 from brctl.model.localisation import Bisection, GroupResult
 
@@ -35,13 +36,18 @@ async def test_groups(
 async def search_nodes(
     world: World, names: Sequence[str], options: BisectOptions, reps: int
 ) -> Bisection:
-    """What the group tests say of these nodes; the torch workers are ended whatever happens."""
+    """What the group tests say of these nodes; recorded; the torch workers are ended."""
     runner = TorchRunner(world.transport, world.inventory.nodes, world.settings.ssh.fanout)
     order = RoundOrder(0, options.op, options.size_bytes, reps, (), ALONE_S)
     try:
         before = await preflight(runner, tuple(names), order)
         known = labelled_leaves(world.inventory, before.nodes)
         problem = SearchProblem(before.nodes, leaves_for(before.nodes, known), reps=reps)
-        return await bisect(problem, options, runner, world.now, before=before)
+
+        async def drive(tell: OnRound) -> Bisection:
+            return await bisect(problem, options, runner, world.now, tell, before)
+
+        record = Record(world.state_dir)
+        return (await record_search(before.nodes, runner.name, drive, record)).result
     finally:
         await runner.close()

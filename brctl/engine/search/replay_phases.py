@@ -5,6 +5,7 @@ from collections.abc import Callable
 from brctl.engine.controller.wiring import World
 from brctl.engine.search.bisect import BisectOptions, Clock
 from brctl.engine.search.group_runner import GroupRunner, RoundOrder
+from brctl.engine.search.recorded import OnRound, Record, record_search
 from brctl.engine.search.replay_runner import ReplayRunner, replay_command
 from brctl.localise.problem import Group
 from brctl.localise.replay import DualPhase, dual_phase, span_of
@@ -34,12 +35,15 @@ def phases_of(job: Job) -> DualPhase:
 
 
 async def replay_job(world: World, job: Job, deadline_s: float) -> Bisection:
-    """Both rounds for a stopped job, without anybody watching them."""
+    """Both rounds for a stopped job, recorded."""
     runner = ReplayRunner(world.transport, world.inventory.nodes, job)
     options = BisectOptions("replay", 0, 2 * deadline_s, deadline_s)
-    return await run_dual_phase(
-        job.nodes, phases_of(job), options, runner, world.now, lambda _: None
-    )
+
+    async def drive(tell: OnRound) -> Bisection:
+        return await run_dual_phase(job.nodes, phases_of(job), options, runner, world.now, tell)
+
+    record = Record(world.state_dir)
+    return (await record_search(job.nodes, runner.name, drive, record)).result
 
 
 async def run_dual_phase(

@@ -14,6 +14,7 @@ from brctl.engine.controller import clock
 from brctl.engine.controller.people import person
 from brctl.engine.incidents import alert_store, verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.search.trail import TRAILS
 from brctl.engine.standby.pool import Pool, load_pool
 from brctl.engine.sweeps import node_states, sweep_file, sweep_store
 from brctl.engine.sweeps.history_database import database_path
@@ -275,7 +276,7 @@ class DiskStateReader:
 
     def _read_bisects(self) -> tuple[BisectFact, ...]:
         nothing: BisectFact | None = None
-        paths = self._files(self._settings.state_dir / "bisects", "B-*.ndjson")
+        paths = self._files(self._settings.state_dir / TRAILS, "B-*.ndjson")
         found = [
             self._try(f"bisection {path.stem}", partial(_bisect, path), nothing)
             for path in reversed(paths[-RUNS_READ:])
