@@ -1,11 +1,12 @@
-"""The shape of every document as types: mypy holds writers to them, `brctl schema` shows them.
+"""The envelope, and what diagnosis writes, as types; mypy holds writers to them.
 
 Within apiVersion v1 keys are only added. Node sets are always both expanded and folded, times are
 RFC 3339 UTC, names carry units, and what was not measured is null. Types with a key `class` are
-written in the functional form, because `class` is a word of Python.
+written in the functional form, because `class` is a word of Python. The other kinds of documents,
+and the table of all, are in brctl/view/schemas.
 """
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 
 class NodeSetDocument(TypedDict):
@@ -153,12 +154,44 @@ class Envelope(TypedDict):
     next: list[str]
 
 
+class ProblemDocument(TypedDict):
+    """One check's bad news about one node."""
+
+    node: str
+    check: str
+    state: str
+    detail: str
+
+
+class MassDocument(TypedDict):
+    """One check that began to fail on many nodes at once, and what those share."""
+
+    check: str
+    state: str
+    nodes: list[str]
+    folded: str
+    shared: str | None
+    detail: str
+
+
+class ChangesDocument(TypedDict):
+    """What is different from the sweeps before."""
+
+    new: list[ProblemDocument]
+    worse: list[ProblemDocument]
+    recovered: list[ProblemDocument]
+    still: list[ProblemDocument]
+    flapping: list[ProblemDocument]
+    mass: list[MassDocument]
+
+
 class SweepDocument(Envelope):
-    """`brctl sweep`, `brctl check run`."""
+    """`brctl sweep`, with `changes`; `brctl check run`."""
 
     sweep: SweepHead
     summary: SweepSummary
     nodes: list[NodeDocument]
+    changes: NotRequired[ChangesDocument]
 
 
 class DiagnosisDocument(Envelope):
@@ -294,10 +327,13 @@ class BisectionDocument(Envelope):
     """`brctl nccl bisect`, `brctl replay run`."""
 
     id: str
+    started_at: str
     op: str
     size_bytes: int
     reps: int
     runner: str
+    seed: int
+    budget_seconds: float
     tested: NodeSetDocument
     verdicts: list[FindingDocument]
     excluded: dict[str, Any]
@@ -308,30 +344,4 @@ class BisectionDocument(Envelope):
     ended: str
     notes: list[str]
     round_log: list[dict[str, Any]]
-
-
-DOCUMENTS: dict[str, type] = {
-    "Sweep": SweepDocument,
-    "Diagnosis": DiagnosisDocument,
-    "Verdict": VerdictDocument,
-    "Nodes": NodesDocument,
-    "LogClassification": LogClassificationDocument,
-    "FlightRecorderAnalysis": FlightRecorderDocument,
-    "StackAnalysis": StackAnalysisDocument,
-    "Bisection": BisectionDocument,
-    "Error": ErrorDocument,
-}
-"""Document kinds with all their keys, for `brctl schema`."""
-
-ENVELOPE_ONLY = (
-    "Baseline", "Burnin", "BurninResults", "Check", "CheckList", "Checkpoints", "CodeChanges",
-    "Completions", "Config", "ConfigPath", "Doctor", "DoctorSsh", "Ecc", "EccHistory", "Flappers",
-    "Fleet",
-    "Help", "HostKeys", "ImportedChecks", "Incident", "IncidentExport", "IncidentList", "Ingested",
-    "Inventory", "InventoryCheck", "InventorySources", "Job", "LabDemo", "LabDown", "LabFault",
-    "LabFaults", "LabHealed", "LabStatus", "LogRuleList", "LogRuleTrial", "NewCheck", "Node",
-    "NodeDifferences", "Notification", "NotifySinks", "NotifyTrial", "PairTest", "Plan", "Playbook",
-    "PlaybookList", "RenderedNotice", "ReplayPlan", "Run", "RunList", "Schedule", "Schema",
-    "SchemaList", "StandbyList", "StandbySize", "Status", "TuiView", "Validation", "VerdictList",
-)  # fmt: skip
-"""Kinds of which v1 promises the common keys only; their own keys may still change."""
+    stored_verdicts: NotRequired[list[str]]

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from brctl.view.schema import DOCUMENTS, ENVELOPE_ONLY, Envelope
+from brctl.view.schema import Envelope
+from brctl.view.schemas.kinds import DOCUMENTS
 from tests.docs.markdown import code, markdown
 
 Schema = Mapping[str, Any]
@@ -21,8 +22,6 @@ def documents() -> str:
             schema.get("description", ""),
             _keys(schema, definitions, Envelope),
         ]
-    if ENVELOPE_ONLY:
-        parts += ["### Kinds whose own keys may still change", code(sorted(ENVELOPE_ONLY)) + "."]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -8,7 +8,7 @@ import typer
 from brctl.cli.invocation import Invocation, new_app
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.view.notices.page import Page
-from brctl.view.schema import DOCUMENTS, ENVELOPE_ONLY, Envelope
+from brctl.view.schemas.kinds import DOCUMENTS
 from brctl.view.text import columns
 
 app = new_app()
@@ -19,7 +19,6 @@ def list_kinds(ctx: typer.Context) -> None:
     """List the kinds of documents."""
     invocation: Invocation = ctx.obj
     rows = [(name, (kind.__doc__ or "").split("\n")[0]) for name, kind in DOCUMENTS.items()]
-    rows += [(name, "common keys only are promised") for name in ENVELOPE_ONLY]
     kinds = [{"kind": name, "what": what} for name, what in rows]
     names = tuple(name for name, _ in rows)
     invocation.finish(Page("SchemaList", {"kinds": kinds}, columns(rows), names=names))
@@ -33,8 +32,7 @@ def show(
     import msgspec
 
     invocation: Invocation = ctx.obj
-    known = {**dict.fromkeys(ENVELOPE_ONLY, Envelope), **DOCUMENTS}
-    if kind not in known:
-        raise UsageError(f"no document `{kind}`; {did_you_mean(kind, known)}")
-    schema = msgspec.json.schema(known[kind])
+    if kind not in DOCUMENTS:
+        raise UsageError(f"no document `{kind}`; {did_you_mean(kind, DOCUMENTS)}")
+    schema = msgspec.json.schema(DOCUMENTS[kind])
     invocation.finish(Page("Schema", {"schema": schema}, json.dumps(schema, indent=2)))

@@ -1,0 +1,1 @@
+"""Every kind of JSON document as types, by what it is about."""

@@ -1,0 +1,178 @@
+"""Documents of verdicts kept, incidents, and those who are told of them."""
+
+from typing import Any, Literal, TypedDict
+
+from brctl.view.schema import Envelope, NodeSetDocument, VerdictBody
+
+
+class ListedVerdict(VerdictBody):
+    """A verdict and what became of it."""
+
+    state: str
+
+
+class VerdictListDocument(Envelope):
+    """`brctl verdict list`, newest first."""
+
+    verdicts: list[ListedVerdict]
+
+
+class MomentDocument(TypedDict):
+    """One line of a time line; `since_seconds` counts from its first."""
+
+    at: str
+    since_seconds: float
+    what: str
+    text: str
+    source: str
+
+
+IncidentBody = TypedDict(
+    "IncidentBody",
+    {
+        "id": str,
+        "title": str,
+        "class": str,
+        "state": str,
+        "suspects": NodeSetDocument,
+        "job": str | None,
+        "runs": list[str],
+        "began_at": str,
+        "recovered_at": str | None,
+        "moments": list[MomentDocument],
+    },
+)
+
+
+class IncidentDocument(Envelope):
+    """`brctl incident show|note`, `brctl incident export --format json`."""
+
+    incident: IncidentBody
+
+
+class IncidentExportDocument(IncidentDocument):
+    """`brctl incident export -o json`."""
+
+    markdown: str
+
+
+IncidentRow = TypedDict(
+    "IncidentRow",
+    {
+        "id": str,
+        "began_at": str,
+        "state": str,
+        "class": str,
+        "folded": str,
+        "job": str | None,
+        "took": str,
+        "runs": str | None,
+    },
+)
+
+
+class IncidentListDocument(Envelope):
+    """`brctl incident list`, newest first."""
+
+    incidents: list[IncidentRow]
+
+
+class AlertRow(TypedDict):
+    """An incident that an alert opened, repeated or closed."""
+
+    id: str
+    alert: str
+    folded: str
+    job: str | None
+
+
+class IngestedDocument(Envelope):
+    """`brctl ingest alertmanager`."""
+
+    opened: list[AlertRow]
+    repeated: list[AlertRow]
+    closed: list[AlertRow]
+    ignored: int
+
+
+class SinkDocument(TypedDict):
+    """Who is told; what keeps it from working."""
+
+    sink: str
+    to: str
+    when: list[str]
+    failures: int
+    last_failure: str | None
+    wrong: list[str]
+
+
+class NotifySinksDocument(Envelope):
+    """`brctl notify list`."""
+
+    sinks: list[SinkDocument]
+    ticket: str | None
+
+
+class DeliveryDocument(TypedDict):
+    """What became of one delivery."""
+
+    sink: str
+    told: str
+    why: str | None
+
+
+class NotifyTrialDocument(Envelope):
+    """`brctl notify test`."""
+
+    deliveries: list[DeliveryDocument]
+
+
+class RenderedNoticeDocument(Envelope):
+    """`brctl notify render`: `body` is what the sink would get, in that sink's own shape."""
+
+    to: Literal["slack", "pagerduty", "alertmanager", "webhook"]
+    body: dict[str, Any] | list[Any]
+
+
+NotificationBody = TypedDict(
+    "NotificationBody",
+    {
+        "event": str,
+        "state": str,
+        "dedup_key": str,
+        "severity": str,
+        "summary": str,
+        "at": str,
+        "class": str | None,
+        "suspects": NodeSetDocument,
+        "job": str | None,
+        "do": str | None,
+        "why": str | None,
+        "cost_if_wrong": str | None,
+        "needs": str | None,
+        "runbook": str | None,
+        "lines_left_out": int,
+    },
+)
+
+
+class ToldRunDocument(TypedDict):
+    """The run that somebody is told of."""
+
+    id: str
+    playbook: str
+    by: str
+    result: str
+    exit_code: int | None
+    why: str | None
+    nodes: list[str]
+    folded: str
+    steps: list[str]
+
+
+class NotificationDocument(Envelope):
+    """What webhooks, hooks and ticket programs read."""
+
+    notification: NotificationBody
+    verdict: VerdictBody | None
+    run: ToldRunDocument | None

@@ -1,0 +1,120 @@
+"""Documents of jobs: their ranks, checkpoints, code and replays."""
+
+from typing import Literal, NotRequired, TypedDict
+
+from brctl.view.schema import Envelope
+
+
+class CodeDocument(TypedDict):
+    """The code a job runs, and the change that waits for its next start."""
+
+    version: str
+    directory: str
+    digest: str | None
+    change: str | None
+    pending: str | None
+
+
+class JobBody(TypedDict):
+    """Where a job runs and how far it is; `stalled` is null when nobody could tell."""
+
+    name: str
+    nodes: list[str]
+    folded: str
+    ranks: int
+    ranks_per_node: int
+    parallel: dict[str, int]
+    step: int | None
+    progress_age_seconds: float | None
+    stalled: bool | None
+    silent: list[str]
+    code: CodeDocument | None
+    origin: str
+
+
+class RankDocument(TypedDict):
+    """One rank's last known state."""
+
+    rank: int
+    node: str
+    alive: bool | None
+    exit_status: int | None
+    step: int | None
+    phase: str | None
+    progress_age_seconds: float | None
+
+
+class JobDocument(Envelope):
+    """`brctl job show`."""
+
+    job: JobBody
+    ranks: list[RankDocument]
+
+
+class CheckpointDocument(TypedDict):
+    """One checkpoint; null is not known."""
+
+    step: int
+    path: str
+    complete: bool | None
+    verified: bool
+    problem: str | None
+    age_seconds: float | None
+    bytes: int | None
+
+
+class CheckpointsDocument(Envelope):
+    """`brctl ckpt latest|verify`; `latest` is the newest whole one."""
+
+    job: str
+    read_from: str
+    latest: CheckpointDocument | None
+    checkpoints: list[CheckpointDocument]
+
+
+class CodeChangeDocument(TypedDict):
+    """A change of a job's code, and what became of it."""
+
+    change: str
+    state: str
+    release: str
+    digest: str
+    urgent: bool
+    why: str
+    by: str
+    recorded_at: str
+    waits_since: str
+    state_by: str | None
+    state_at: str
+    started_by: str | None
+    started_from: str | None
+    started_at: str | None
+
+
+class CodeChangesDocument(Envelope):
+    """`brctl job updates`, newest first."""
+
+    job: str
+    code: CodeDocument | None
+    changes: list[CodeChangeDocument]
+
+
+class PhasesDocument(TypedDict):
+    """The groups of both phases."""
+
+    horizontal: list[list[str]]
+    vertical: list[list[str]]
+
+
+class ReplayPlanDocument(Envelope):
+    """`brctl replay plan`: `span`, `first_round` of references; the others of the dual phase."""
+
+    method: Literal["dual-phase", "references"]
+    job: str
+    k: NotRequired[int]
+    m: NotRequired[int]
+    n: NotRequired[int]
+    unique: NotRequired[bool]
+    phases: NotRequired[PhasesDocument]
+    span: NotRequired[int]
+    first_round: NotRequired[list[list[str]]]

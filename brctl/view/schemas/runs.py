@@ -1,0 +1,186 @@
+"""Documents of playbooks, their runs and what people do with them."""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+from brctl.view.schema import Envelope, NodeSetDocument
+
+
+class AnswerDocument(TypedDict):
+    """What one node answered to a command; output that is no UTF-8 is replaced."""
+
+    node: str
+    outcome: str
+    exit_status: int | None
+    stdout: str
+    stderr: str
+    seconds: float
+    detail: str
+
+
+class StepDocument(TypedDict):
+    """One step of a run and what became of it."""
+
+    id: str
+    name: str
+    uses: str
+    safety: str
+    state: str
+    attempts: int
+    changed: bool
+    says: str | None
+    error: str | None
+    out: dict[str, Any]
+    seconds: float
+
+
+class NodeRunDocument(TypedDict):
+    """What became of one node of `for_each`."""
+
+    node: str
+    result: str | None
+    why: str | None
+    failed_step: str | None
+    seconds: float
+
+
+class RunBody(TypedDict):
+    """A run of a playbook, as its journal tells it."""
+
+    id: str
+    playbook: str
+    playbook_sha256: str
+    state: str
+    why: str | None
+    seconds: float
+    started_at: str | None
+    steps: list[StepDocument]
+    nodes: list[NodeRunDocument]
+    damage: list[str]
+
+
+class RunDocument(Envelope):
+    """`brctl fix`, `brctl play run|show R-...`: `run`; `brctl run`: `answers`, `interrupted`."""
+
+    run: NotRequired[RunBody]
+    answers: NotRequired[list[AnswerDocument]]
+    interrupted: NotRequired[NodeSetDocument]
+
+
+class RunRow(TypedDict):
+    """One line of `brctl play history`."""
+
+    run: str
+    started_at: str | None
+    playbook: str
+    state: str
+    seconds: float
+    nodes: str
+    verdict: str | None
+    by: str
+    exit_code: int | None
+
+
+class RunListDocument(Envelope):
+    """`brctl play history`, newest first."""
+
+    runs: list[RunRow]
+
+
+class ChangeDocument(TypedDict):
+    """One object that a step would change."""
+
+    sign: Literal["+", "~", "-"]
+    object: str
+    what: str
+
+
+PlannedStepDocument = TypedDict(
+    "PlannedStepDocument",
+    {
+        "id": str,
+        "node": NotRequired[str],
+        "name": str,
+        "uses": str,
+        "safety": str,
+        "with": dict[str, Any],
+        "changes": list[ChangeDocument],
+        "skipped": str | None,
+        "undo": bool,
+    },
+)
+
+
+class GuardDocument(TypedDict):
+    """What one guard said, and where its limit stands."""
+
+    guard: str
+    ok: bool
+    says: str
+    origin: str
+    way_out: str | None
+    overridden_by: str | None
+
+
+class PlannedApprovalDocument(TypedDict):
+    """Who must agree, and before which step."""
+
+    people: str
+    roles: list[str]
+    before: str | None
+
+
+class PlanBody(TypedDict):
+    """A plan; `digest` is what an approval is bound to. `waves`, `pause` with `for_each` only."""
+
+    playbook: str
+    playbook_sha256: str
+    verdict: str | None
+    inputs: dict[str, Any]
+    nodes: list[str]
+    steps: list[PlannedStepDocument]
+    guards: list[GuardDocument]
+    approval: PlannedApprovalDocument
+    waves: NotRequired[list[list[str]]]
+    pause: NotRequired[str]
+    longest_path_seconds: float
+    planned_at: str
+    digest: str
+
+
+class PlanDocument(Envelope):
+    """`brctl play plan`, `brctl fix -n`."""
+
+    plan: PlanBody
+
+
+class PlaybookRow(TypedDict):
+    """One line of `brctl play list`."""
+
+    name: str
+    risk: str
+    title: str
+    steps: int
+    classes: list[str]
+    min_confidence: str
+    path: str
+    sha256: str
+
+
+class PlaybookListDocument(Envelope):
+    """`brctl play list`."""
+
+    playbooks: list[PlaybookRow]
+
+
+class PlaybookDocument(Envelope):
+    """`brctl play show NAME`; `text` is the file."""
+
+    playbook: PlaybookRow
+    text: str
+
+
+class ValidationDocument(Envelope):
+    """`brctl play validate`."""
+
+    sound: list[str]
+    mistakes: list[str]

@@ -1,0 +1,271 @@
+"""Documents about brctl itself: its setup, its help, its rules, the lab."""
+
+from typing import Any, NotRequired, TypedDict
+
+from brctl.view.schema import Envelope, VerdictBody
+
+
+class FirstMoveDocument(TypedDict):
+    """What the decision tree says first."""
+
+    do: str
+    playbook: str | None
+    say: str
+
+
+HelpClassDocument = TypedDict(
+    "HelpClassDocument",
+    {
+        "class": str,
+        "title": str,
+        "words": str,
+        "origin": str,
+        "branch": str,
+        "per_node": bool,
+        "explains": list[str],
+        "explains_elsewhere": list[str],
+        "cost_if_wrong": str | None,
+        "first_move": FirstMoveDocument,
+    },
+)
+
+
+class HelpDocument(Envelope):
+    """`brctl help TOPIC`; `classes` with `brctl help classes` only."""
+
+    topic: str | None
+    text: str
+    classes: NotRequired[list[HelpClassDocument]]
+
+
+class CompletionsDocument(Envelope):
+    """`brctl completions SHELL`."""
+
+    shell: str
+    script: str
+
+
+class ScheduleDocument(Envelope):
+    """`brctl schedule systemd|cron`."""
+
+    form: str
+    text: str
+
+
+class SchemaDocument(Envelope):
+    """`brctl schema show`, `brctl play schema`."""
+
+    schema: dict[str, Any]
+
+
+class KindDocument(TypedDict):
+    """A kind of document and what writes it."""
+
+    kind: str
+    what: str
+
+
+class SchemaListDocument(Envelope):
+    """`brctl schema list`."""
+
+    kinds: list[KindDocument]
+
+
+class ConfigDocument(Envelope):
+    """`brctl config view`, as words."""
+
+    settings: dict[str, str]
+
+
+class ConfigPathDocument(Envelope):
+    """`brctl config path`, in the order they are tried."""
+
+    files: list[str]
+    used: str | None
+
+
+DoctorFindingDocument = TypedDict(
+    "DoctorFindingDocument", {"state": str, "topic": str, "text": str, "try": str | None}
+)
+
+
+class DoctorDocument(Envelope):
+    """`brctl doctor`."""
+
+    findings: list[DoctorFindingDocument]
+
+
+class RouteDocument(TypedDict):
+    """How a node is reached, and whether its host key is known."""
+
+    node: str
+    transport: str
+    why: str
+    host_key: str
+
+
+class DoctorSshDocument(Envelope):
+    """`brctl doctor ssh`."""
+
+    known_hosts: list[str]
+    routes: list[RouteDocument]
+
+
+class TuiViewDocument(Envelope):
+    """One screen of the TUI as text."""
+
+    text: str
+
+
+LogRuleDocument = TypedDict(
+    "LogRuleDocument",
+    {"name": str, "part": str, "class": str | None, "probability": float, "source": str},
+)
+
+
+class LogRuleListDocument(Envelope):
+    """`brctl logs rules list`."""
+
+    rules: list[LogRuleDocument]
+
+
+class RuleTrialDocument(TypedDict):
+    """The rules that a line met, and the one it should have met."""
+
+    line: str
+    rules: list[str]
+    wanted: str | None
+    passed: bool
+
+
+class LogRuleTrialDocument(Envelope):
+    """`brctl logs rules test`."""
+
+    lines: list[RuleTrialDocument]
+
+
+class NewCheckDocument(Envelope):
+    """`brctl check new`: the files that were written."""
+
+    check: str
+    files: list[str]
+
+
+class ImportedChecksDocument(Envelope):
+    """`brctl check import-nhc`: the folders that were written."""
+
+    source: str
+    folders: list[str]
+
+
+class BaselineDocument(Envelope):
+    """`brctl check learn`."""
+
+    file: str
+    nodes: int
+    readings: int
+
+
+class LabFaultBody(TypedDict):
+    """What was broken; `subject` is "" for the node itself."""
+
+    fault: str
+    node: str
+    subject: str
+    say: str
+
+
+class LabFaultDocument(Envelope):
+    """`brctl lab break`."""
+
+    fault: LabFaultBody
+
+
+LabFaultRow = TypedDict("LabFaultRow", {"fault": str, "needs": str, "class": str, "what": str})
+
+
+class LabFaultsDocument(Envelope):
+    """`brctl lab faults`."""
+
+    faults: list[LabFaultRow]
+
+
+class LabHealedDocument(Envelope):
+    """`brctl lab heal`."""
+
+    nodes: list[str]
+
+
+class LabDownDocument(Envelope):
+    """`brctl lab down`."""
+
+    directory: str
+
+
+class LabNodeDocument(TypedDict):
+    """One node of the lab."""
+
+    node: str
+    role: str
+    address: str
+    power: str
+    ssh: str
+    processes: int
+    faults: list[str]
+
+
+class LabStatusDocument(Envelope):
+    """`brctl lab up|status`."""
+
+    directory: str
+    isolation: str
+    nodes: list[LabNodeDocument]
+
+
+class DemoTruthDocument(TypedDict):
+    """What was really broken."""
+
+    node: str
+    subject: str | None
+
+
+class DemoPlanDocument(TypedDict):
+    """What was done about it."""
+
+    playbook: str | None
+    steps: list[str]
+    run: str | None
+    result: str | None
+
+
+class DemoCheckpointDocument(TypedDict):
+    """Where training began again."""
+
+    path: str
+    step: int | None
+
+
+class DemoLossesDocument(TypedDict):
+    """The loss of the step that was trained twice."""
+
+    step: int | None
+    before: float
+    after: float
+    equal: bool
+
+
+class LabDemoDocument(Envelope):
+    """`brctl lab demo`; null where it did not come to that."""
+
+    fault: str
+    expected_class: str
+    truth: DemoTruthDocument
+    verdict: VerdictBody | None
+    plan: DemoPlanDocument
+    checkpoint: DemoCheckpointDocument | None
+    old_step: int | None
+    first_new_step: int | None
+    losses: DemoLossesDocument | None
+    seconds: dict[str, float]
+    named_right: bool
+    trained_on: bool
