@@ -80,17 +80,17 @@ def _nodes(args: Arguments) -> tuple[str, ...]:
 
 def _body(context: RunContext, args: Arguments) -> Mapping[str, Json]:
     facts, nodes = context.run.facts(), _nodes(args)
-    failed = facts.record.failed_step
-    about = f"{fold(nodes) or context.run.name}: {facts.playbook.title}"
+    failed = facts.run.record.failed_step
+    about = f"{fold(nodes) or context.run.name}: {facts.run.playbook.title}"
     wanted = arguments.texts(args, "attach")
     return {
         "queue": arguments.text(args, "queue"),
         "summary": arguments.text(args, "summary", about),
         "nodes": list(nodes),
         "run": context.run.name,
-        "playbook": facts.playbook.name,
+        "playbook": facts.run.playbook.name,
         "failed_step": failed or None,
-        "error": facts.record.failed_error or None,
+        "error": facts.run.record.failed_error or None,
         "attached": {name: _attachment(context, name)(nodes) for name in wanted},
     }
 

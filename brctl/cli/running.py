@@ -18,15 +18,8 @@ from brctl.engine.application.runs import interrupt_run, open_context, read_over
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.people import groups_of, person
 from brctl.engine.runs.plan import Prepared, prepare
-from brctl.engine.runs.remediate import (
-    RunView,
-    answer,
-    prepare_saved,
-    resume,
-    view,
-    waiting_for,
-    why_not_answer,
-)
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import answer, prepare_saved, resume, waiting_for, why_not_answer
 from brctl.engine.runs.run_files import RunRequest, plan_document
 from brctl.journal.follow import follow
 from brctl.journal.store import read_journal
@@ -35,6 +28,7 @@ from brctl.model.errors import UsageError
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.verdict import Verdict
+from brctl.playbook.run import Run
 from brctl.view.runs.plan import plan_page
 from brctl.view.runs.run import event_line, run_page
 
@@ -91,7 +85,7 @@ async def run_playbook(
     verdict: Verdict | None,
     consent: Consent,
     saved: Mapping[str, Json] | None = None,
-) -> RunView:
+) -> Run:
     """Plan, guard, start and follow; ends the command itself for a dry run or `--detach`."""
     request = request_of(settings, consent)
     async with open_context(settings, output.say) as context:
@@ -106,9 +100,9 @@ async def run_playbook(
         run_dir = await start_planned(context, settings, prepared, request)
     _say_header(invocation, run_dir, prepared)
     if consent.detach:
-        finish_run(invocation, settings, view(run_dir))
+        finish_run(invocation, settings, read_run(run_dir))
     await follow_and_ask(invocation, settings, run_dir, consent)
-    return view(run_dir)
+    return read_run(run_dir)
 
 
 def _say_header(invocation: Invocation, run_dir: Path, prepared: Prepared) -> None:
@@ -151,7 +145,7 @@ def _prompt(run_dir: Path) -> str:
 
 async def show_events(invocation: Invocation, run_dir: Path, after: int) -> tuple[bool, int]:
     """Follow until this process of the run ends; whether it asked, and the last line's number."""
-    playbook, asked, last = view(run_dir).playbook, False, after
+    playbook, asked, last = read_run(run_dir).playbook, False, after
     with _passing_on_interrupts(run_dir):
         async for event in follow(run_dir, after_seq=after):
             last = event.seq
@@ -186,14 +180,14 @@ def stop_after_step(run_dir: Path) -> None:
 
 
 def finish_run(
-    invocation: Invocation, settings: Settings, run: RunView, *, followed: bool = True
+    invocation: Invocation, settings: Settings, run: Run, *, followed: bool = True
 ) -> NoReturn:
     """Write the run's document and leave with its exit code.
 
     A person who followed the run has seen its steps go by, so only the ending is left to say.
     """
     events = read_journal(run.run_dir).events
-    page = run_page(run.run, run.playbook, run.record, run.state, events, run.damage)
+    page = run_page(run.name, run.playbook, run.record, run.state, events, run.damage)
     if followed:
         page = replace(page, text=page.text.splitlines()[-1])
     invocation.finish(page, settings.context)

@@ -20,7 +20,7 @@ from brctl.engine.controller.wiring import World, open_world
 from brctl.engine.incidents import verdict_store
 from brctl.engine.job.diagnose import Diagnosis, look
 from brctl.engine.runs.context import run_context
-from brctl.engine.runs.remediate import view
+from brctl.engine.runs.read_run import read_run
 from brctl.journal.follow import follow
 from brctl.lab.cluster import Lab, up
 from brctl.lab.faults import FAULTS
@@ -147,7 +147,7 @@ class _Demo:
         self._read_run(run_dir)
 
     def _read_run(self, run_dir: Path) -> None:
-        run = view(run_dir)
+        run = read_run(run_dir)
         self.result.run_result = run.state
         self.result.steps = tuple(run.record.steps)
         for record in run.record.steps.values():

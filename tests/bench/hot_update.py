@@ -23,13 +23,13 @@ import yaml
 
 from brctl.actions.standby.acquire import ADMISSION_LEVEL
 from brctl.engine.controller.wiring import World, open_world
-from brctl.engine.runs.remediate import RunView
 from brctl.journal.store import read_journal
 from brctl.lab.cluster import Lab, up
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import load_settings
 from brctl.model.answer import Command
 from brctl.model.runs.event import EventType
+from brctl.playbook.run import Run
 from tests.scenarios.code_site import CodeSite, open_site
 
 PAPER = """\
@@ -78,7 +78,7 @@ async def hot_update(site: CodeSite, release: str) -> Timing:
     return Timing(phases)
 
 
-def _steps_of(run: RunView) -> dict[str, float]:
+def _steps_of(run: Run) -> dict[str, float]:
     """Seconds of every step of a run; proving it is waiting for the first new step."""
     return {
         str(event.fields["step"]): float(str(event.fields["seconds"]))

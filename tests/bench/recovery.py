@@ -34,7 +34,8 @@ from brctl.engine.controller.wiring import World, open_world
 from brctl.engine.job.diagnose import keep, look
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import start_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import start_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.engine.standby.care import parking, warm_standbys
 from brctl.engine.standby.pool import Pool, save_pool
@@ -175,8 +176,8 @@ class Bench:
                     and event.fields.get("step") == "stop"
                 ):
                     timing.say = await asyncio.to_thread(evict_torch)
-            if view(run_dir).state != "ok":
-                raise SystemExit(f"{run_dir}: {view(run_dir).state}")
+            if read_run(run_dir).state != "ok":
+                raise SystemExit(f"{run_dir}: {read_run(run_dir).state}")
             self._fill(timing, run_dir, began, world.job(None))
             return timing
 

@@ -13,7 +13,7 @@ from brctl.engine.application.runs import request_for
 from brctl.engine.controller.clock import now
 from brctl.engine.incidents import verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
-from brctl.engine.runs.remediate import view
+from brctl.engine.runs.read_run import read_run
 from brctl.library.config import Settings, load_settings
 from brctl.model.errors import GuardError
 from brctl.model.fault import FaultClass
@@ -138,7 +138,7 @@ async def test_a_fix_is_chosen_planned_and_started_by_the_functions_every_front_
     assert planned.command == "brctl fix V-1 --confirm 'swap 1'"
     request = request_for(site, typed=planned.words)
     run_dir = await start_planned(context, site, planned.prepared, request, ("true",))
-    assert view(run_dir).playbook.name == "swap-and-resume"
+    assert read_run(run_dir).playbook.name == "swap-and-resume"
     assert (run_dir / "request.json").is_file()
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from brctl.cli.main import run
 from brctl.engine.controller.clock import now
-from brctl.engine.runs.remediate import expire_overdue, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import expire_overdue
 from brctl.engine.runs.wait import due_at, overdue
 
 CONFIG = """\
@@ -114,6 +115,27 @@ def test_a_node_is_cordoned_and_given_back_and_the_runs_are_on_record(
     assert [(r["playbook"], r["state"]) for r in runs] == [("uncordon", "ok"), ("cordon", "ok")]
     assert brctl("play", "history", "--node", "n2", "-o", "name") == 0
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ["inputs.json", "request.json", "playbook.yaml"])
+def test_a_torn_run_is_listed_as_unreadable_and_hides_no_other(
+    name: str, brctl: Brctl, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With its reason, in text and in the document; of any filter, for it may be about that."""
+    assert brctl("cordon", "n1", "-m", "fan") == 0
+    assert brctl("uncordon", "n1") == 0
+    (tmp_path / "state" / "runs" / "R-0001" / name).write_text('{"by": "a')
+    capsys.readouterr()
+    assert brctl("play", "history", "--json") == 3
+    runs = document(capsys)["runs"]
+    assert isinstance(runs, list)
+    assert [(r["run"], r["state"]) for r in runs] == [("R-0002", "ok"), ("R-0001", "unreadable")]
+    assert runs[0]["problem"] is None
+    assert name in runs[1]["problem"]
+    assert brctl("play", "history", "--node", "n3") == 3
+    text = capsys.readouterr().out
+    assert "R-0002" not in text
+    assert "run R-0001 cannot be read: " in text
 
 
 def test_a_runs_journal_is_replayed_line_by_line(
@@ -245,7 +267,7 @@ steps:
 
 
 def _state_of(folder: Path, run: str) -> str:
-    return str(view(folder / "state" / "runs" / run).record.result or "")
+    return str(read_run(folder / "state" / "runs" / run).record.result or "")
 
 
 def _until(state: str, folder: Path, run: str) -> None:

@@ -13,7 +13,8 @@ from brctl.engine.controller.wiring import World, open_world
 from brctl.engine.job.code_updates import Wish, record_change
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import RunView, start_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import start_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.engine.search.replay_runner import COMMAND_VARIABLE
 from brctl.journal.follow import follow
@@ -24,6 +25,7 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.runs.playbook import Json
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import confirmation_text
+from brctl.playbook.run import Run
 
 PATIENCE_S = 90.0
 TRAIN = """\
@@ -74,7 +76,7 @@ class CodeSite:
         wish = Wish(version, f"try {version}", "ann", urgent)
         return (await record_change(self.context, job, wish))[0].id
 
-    async def play(self, name: str, verdict: Verdict | None = None, **values: Json) -> RunView:
+    async def play(self, name: str, verdict: Verdict | None = None, **values: Json) -> Run:
         """Run a playbook to its end as `fix` does, with the words typed that it asks for."""
         playbook = load_playbook(shipped_dir("playbooks") / f"{name}.yaml")
         given: Mapping[str, Json] = {"steps": 2, "grace": "5s", "within": "2m", **values}
@@ -87,7 +89,7 @@ class CodeSite:
         run_dir = await start_run(self.context, prepared, request)
         async for _ in follow(run_dir):
             pass
-        return view(run_dir)
+        return read_run(run_dir)
 
     def last_step(self) -> int:
         lines = self.progress.read_text().split("\n")[:-1] if self.progress.exists() else []

@@ -13,10 +13,10 @@ import pytest
 
 from brctl.engine.job.diagnose import keep, look
 from brctl.engine.runs.propose import propose
-from brctl.engine.runs.remediate import RunView
 from brctl.lab.cluster import Lab, leftovers, up
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.model.fault import FaultClass
+from brctl.playbook.run import Run
 from tests.scenarios.code_site import CodeSite, open_site
 
 pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.ssh]
@@ -50,7 +50,7 @@ async def four(lab: Lab, tmp_path: Path) -> AsyncIterator[CodeSite]:
         yield site
 
 
-def out(run: RunView, step: str) -> Mapping[str, Any]:
+def out(run: Run, step: str) -> Mapping[str, Any]:
     return run.record.steps[step].out
 
 
@@ -64,7 +64,7 @@ async def test_an_urgent_change_is_applied_in_place(pair: CodeSite) -> None:
     await pair.steps_until(old_step + 1)
     assert pair.said() == {"r2"}
     assert (await pair.context.jobs.get("lab-train")).nodes == before.nodes
-    assert pair.changes() == [("r2", "applied", run.run)]
+    assert pair.changes() == [("r2", "applied", run.name)]
     record = pair.context.jobs.code_ledger("lab-train").read()
     start = record.start_of(record.changes[0])
     assert start is not None
@@ -99,7 +99,7 @@ async def test_a_lazy_change_comes_with_the_next_restart_and_a_bad_one_is_taken_
     assert run.state == "ok", (run.record.failed_error, pair.logs())
     await pair.steps_until(old_step + 1)
     assert pair.said() == {version}
-    assert pair.changes()[-1] == ("bad", "rolled-back", run.run)
+    assert pair.changes()[-1] == ("bad", "rolled-back", run.name)
     assert "bad" not in {c[0] for c in pair.changes() if c[1] == "applied"}
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import create_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import create_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
@@ -83,7 +84,7 @@ def test_nodes_without_a_job_are_only_cordoned_and_nobody_is_asked(tmp_path: Pat
     run_dir, code = evacuate(context, "s[1-2]")
     assert code is ExitCode.OK
     assert context.world.read()["effects"] == ["cordon s1", "cordon s2", "evict s2"]
-    skipped = view(run_dir).record.in_state(StepState.SKIPPED)
+    skipped = read_run(run_dir).record.in_state(StepState.SKIPPED)
     assert skipped == ("ckpt", "reserve", "stop", "swap", "code", "choose", "restart", "prove")
 
 

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 import pytest
 
 from brctl.cli.main import run
-from brctl.engine.runs.remediate import RunView, history, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import history
 from brctl.lab.cluster import Lab, leftovers, up
 from brctl.lab.nvml.state import change_state, read_state
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.model.runs.playbook import Json
+from brctl.playbook.run import Run
 
 pytestmark = [pytest.mark.system, pytest.mark.ssh]
 SPIN = """\
@@ -71,13 +73,14 @@ def run_brctl(lab: Lab, *words: str) -> int:
     return run([*words, "--config", str(lab.paths.config), "--no-input"])
 
 
-def brctl(lab: Lab, *words: str) -> tuple[int, RunView]:
+def brctl(lab: Lab, *words: str) -> tuple[int, Run]:
     """The command's exit code, and the newest run."""
-    code = run_brctl(lab, *words)
-    return code, next(history(lab.paths.state))
+    code, newest = run_brctl(lab, *words), next(history(lab.paths.state))
+    assert isinstance(newest, Run), newest.why
+    return code, newest
 
 
-def out_of(found: RunView, step: str, key: str) -> Json:
+def out_of(found: Run, step: str, key: str) -> Json:
     return found.record.steps[step].out.get(key)
 
 
@@ -113,7 +116,7 @@ def test_a_gpu_in_use_is_not_reset_and_a_lost_one_needs_a_reboot(lab: Lab) -> No
         assert code == 8
         assert says in found.record.failed_error
         assert lab.paths.node(node).nvml.read_text() == before
-        assert view(found.run_dir).record.failed_step == "reset"
+        assert read_run(found.run_dir).record.failed_step == "reset"
         assert node in json.loads((lab.paths.state / "static" / "lab.json").read_text())["cordons"]
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import create_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import create_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
@@ -43,7 +44,7 @@ def test_a_node_is_fenced_while_it_is_tested_and_the_label_goes_in_the_end(tmp_p
     """Whether it passes or not: what the run wrote on a node, it takes off again."""
     context = cordoned(tmp_path, ["s1", "s2"], sick=["s2"])
     run_dir, _ = run(context, "s[1-2]")
-    node_runs = view(run_dir).record.node_runs
+    node_runs = read_run(run_dir).record.node_runs
     assert {node: node_run.result for node, node_run in node_runs.items()} == {
         "s1": "ok",
         "s2": "failed",
@@ -60,7 +61,7 @@ def test_a_node_in_service_is_passed_over(tmp_path: Path) -> None:
     context = cordoned(tmp_path, ["s1"])
     run_dir, code = run(context, "s[1-2]")
     assert code is ExitCode.OK
-    node_run = view(run_dir).record.node_runs["s2"]
+    node_run = read_run(run_dir).record.node_runs["s2"]
     assert (node_run.result, "in service already: s2" in node_run.why) == ("skipped", True)
     assert not [line for line in labels(context) if "s2" in line]
 

@@ -16,7 +16,8 @@ import pytest
 from brctl.actions.context import RunContext
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.process import carry_out
-from brctl.engine.runs.remediate import create_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import create_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import Journal
 from brctl.library.guards import SiteGuards
@@ -82,7 +83,7 @@ def run(context: FakeContext, name: str, values: dict[str, Json]) -> tuple[ExitC
     except GuardError:
         return ExitCode.REFUSED, False
     code = asyncio.run(carry_out(run_dir, open_fake, Journal))
-    return code, any(step.changed for step in view(run_dir).record.steps.values())
+    return code, any(step.changed for step in read_run(run_dir).record.steps.values())
 
 
 @pytest.mark.parametrize("name", sorted(UNCHANGED))

@@ -33,7 +33,7 @@ from brctl.engine.controller.people import person
 from brctl.engine.controller.reach import names_of_the_past
 from brctl.engine.incidents.verdict_store import load
 from brctl.engine.runs import remediate
-from brctl.engine.runs.run_files import load_inputs, load_request
+from brctl.engine.runs.read_run import read_run
 from brctl.journal.store import find_run, is_running, read_journal
 from brctl.library.file_schema import config_schema, inventory_schema
 from brctl.library.playbook_schema import guards_schema, playbook_schema
@@ -41,8 +41,6 @@ from brctl.library.playbooks import load_playbook
 from brctl.model.errors import CancelledError, ConfigError, UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.result import RunState
-from brctl.model.units import rfc3339
-from brctl.playbook.plan import nodes_named
 from brctl.view.notices.page import Page
 from brctl.view.runs.plan import playbook_list_page, playbook_page
 from brctl.view.runs.run import history_page, resume_lines
@@ -73,7 +71,7 @@ def show(ctx: typer.Context, name: Annotated[str, typer.Argument(help="playbook 
     invocation: Invocation = ctx.obj
     if name == "latest" or name.startswith("R-"):
         settings = invocation.settings()
-        found = remediate.view(find_run(settings.state_dir, name))
+        found = read_run(find_run(settings.state_dir, name))
         finish_run(invocation, settings, found, followed=False)
     invocation.finish(playbook_page(find_playbook(library_dirs(invocation), name)))
 
@@ -208,9 +206,9 @@ def _go_on(
     settings = invocation.settings()
     refuse_readonly(settings)
     run_dir = find_run(settings.state_dir, name)
-    before = remediate.view(run_dir)
-    if before.running:
-        raise UsageError(f"{before.run} is running", hint=f"brctl play show {before.run}")
+    before = read_run(run_dir)
+    if before.alive:
+        raise UsageError(f"{before.name} is running", hint=f"brctl play show {before.name}")
     way = remediate.resume_direction(before, undo=undo, forward=forward)
     if before.state in _OVER and not undo:
         finish_run(invocation, settings, before)
@@ -225,7 +223,7 @@ def _go_on(
         await follow_and_ask(invocation, settings, run_dir, consent, after)
 
     asyncio.run(go_on())
-    finish_run(invocation, settings, remediate.view(run_dir))
+    finish_run(invocation, settings, read_run(run_dir))
 
 
 def _ask_to_go_on(invocation: Invocation, consent: Consent) -> None:
@@ -286,22 +284,7 @@ def history(
     """List runs, newest first."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    rows = []
     nodes = asyncio.run(names_of_the_past(settings, node)) if node else None
-    for found in remediate.history(settings.state_dir, nodes, by):
-        inputs, began_at = load_inputs(found.run_dir), found.began_at
-        rows.append(
-            {
-                "run": found.run,
-                "started_at": rfc3339(began_at) if began_at else None,
-                "playbook": found.playbook.name,
-                "state": found.state,
-                "seconds": found.seconds,
-                "nodes": ",".join(nodes_named(found.playbook, inputs.inputs)),
-                "verdict": inputs.verdict_id,
-                "by": load_request(found.run_dir).by,
-                "exit_code": found.record.exit_code,
-            }
-        )
+    runs = tuple(remediate.history(settings.state_dir, nodes, by))
     which = [f"about {node}" if node else "", f"by {by}" if by else ""]
-    invocation.finish(history_page(rows, " ".join(filter(None, which))), settings.context)
+    invocation.finish(history_page(runs, " ".join(filter(None, which))), settings.context)

@@ -12,7 +12,7 @@ from brctl.engine.controller.people import person
 from brctl.engine.controller.wiring import open_world
 from brctl.engine.incidents.notify_runs import Say
 from brctl.engine.runs.context import run_context
-from brctl.engine.runs.remediate import view
+from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.run_files import RunRequest, read_json
 from brctl.journal.store import read_journal
 from brctl.library.config import Settings
@@ -96,7 +96,7 @@ async def open_context(settings: Settings, say: Say) -> AsyncIterator[RunContext
 def interrupt_run(run_dir: Path) -> bool:
     """Ask the run's process to stop after its step; False when none is running."""
     starts = [e for e in read_journal(run_dir).events if "pid" in e.fields]
-    if not view(run_dir).running or not starts:
+    if not read_run(run_dir).alive or not starts:
         return False
     os.kill(int(str(starts[-1].fields["pid"])), signal.SIGINT)
     return True

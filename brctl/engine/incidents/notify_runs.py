@@ -12,9 +12,10 @@ from pathlib import Path
 
 from brctl.actions.context import RunContext
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState, load_all
-from brctl.engine.runs.run_files import frozen_playbook, load_inputs, load_request
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.run_files import load_request
 from brctl.engine.runs.wait import NOBODY
-from brctl.journal.store import EVENTS, is_running, read_journal, run_dirs
+from brctl.journal.store import EVENTS, is_running, run_dirs
 from brctl.model.errors import BrctlError
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
@@ -22,8 +23,6 @@ from brctl.model.notice import Notice, dedup_key, verdict_key
 from brctl.model.runs.event import EventType
 from brctl.model.verdict import Confidence, Verdict
 from brctl.notify.notifier import Delivery, DeliveryState, Notifier
-from brctl.playbook.plan import nodes_named
-from brctl.playbook.run_record import replay
 from brctl.view.notices.notice import (
     RunFacts,
     advanced_notice,
@@ -63,19 +62,8 @@ def run_facts(context: RunContext, run_dir: Path) -> RunFacts:
     Raises:
         BrctlError: A file of the folder is missing or damaged.
     """
-    playbook, inputs = frozen_playbook(run_dir), load_inputs(run_dir)
-    events = read_journal(run_dir).events
-    return RunFacts(
-        context=context.name,
-        run=run_dir.name,
-        playbook=playbook,
-        record=replay(playbook, events),
-        events=events,
-        by=load_request(run_dir).by,
-        job=str(inputs.job.get("name") or ""),
-        nodes=nodes_named(playbook, inputs.inputs),
-        verdict=_verdict(context, inputs.verdict_id),
-    )
+    run = read_run(run_dir)
+    return RunFacts(context.name, run, _verdict(context, run.verdict_id))
 
 
 def _verdict(context: RunContext, verdict_id: str) -> Verdict | None:
@@ -211,8 +199,9 @@ async def notify_lost(context: RunContext, state_dir: Path, say: Say) -> None:
     for run_dir in run_dirs(state_dir)[-RUNS_LOOKED_AT:]:
         if is_running(run_dir) or not _was_cut_off(run_dir):
             continue
-        notice = ended_notice(run_facts(context, run_dir), context.clock.now())
-        complain(await context.notifier.notify_async(notice), say)
+        with beside_the_work(say):
+            notice = ended_notice(run_facts(context, run_dir), context.clock.now())
+            complain(await context.notifier.notify_async(notice), say)
 
 
 def _was_cut_off(run_dir: Path) -> bool:

@@ -55,11 +55,11 @@ def trail_of(run_dir: Path) -> Trail:
 def incident_of_run(state_dir: Path, facts: RunFacts) -> Incident:
     """The incident one run belongs to: its verdict's, or its own when a person asked for it."""
     notes = read_notes(state_dir)
-    trail = Trail(facts.run, facts.playbook.name, facts.events)
+    trail = Trail(facts.run.name, facts.run.playbook.name, facts.run.events)
     if facts.verdict is not None:
         return verdict_incident(facts.verdict, "open", [trail], notes.get(facts.verdict.id, ()))
-    title, own = facts.playbook.title, notes.get(facts.run, ())
-    return run_incident(trail, title, facts.nodes, facts.job, own)
+    title, own = facts.run.playbook.title, notes.get(facts.run.name, ())
+    return run_incident(trail, title, facts.run.nodes, facts.run.job, own)
 
 
 def pick_incident(incidents: list[Incident], name: str | None) -> Incident:

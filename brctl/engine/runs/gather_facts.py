@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from brctl.actions.context import RunContext
 from brctl.actions.standby.acquire import find_candidates
 from brctl.backends.contract import Cordon
-from brctl.engine.runs.run_files import load_result
+from brctl.engine.runs.run_files import RESULT, load_result
 from brctl.journal.locks import Leases
 from brctl.journal.store import run_dirs
-from brctl.model.errors import BrctlError
+from brctl.model.errors import BrctlError, ConfigError
 from brctl.model.runs.playbook import GuardSpec
 from brctl.model.runs.result import PastRun, RunState
 from brctl.model.verdict import Verdict
@@ -61,7 +61,11 @@ class FactGatherer:
             past = load_result(run_dir)
             if past is None or past.run == self._context.run.name:
                 continue
-            if now - past.ended_at < LOOK_BACK and past.result in _TAKING_RESULTS:
+            if now - past.ended_at >= LOOK_BACK:
+                continue
+            if past.result is RunState.UNREADABLE:
+                raise ConfigError(f"{run_dir / RESULT}: its result is of a newer brctl")
+            if past.result in _TAKING_RESULTS:
                 found.append(past)
         return tuple(found)
 

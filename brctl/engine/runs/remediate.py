@@ -6,23 +6,20 @@ A run is started in a process of its own and followed through its journal.
 import asyncio
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from subprocess import DEVNULL
 
 from brctl.actions.context import RunContext
 from brctl.engine.runs.plan import Prepared, prepare, refuse_guarded
+from brctl.engine.runs.read_run import read_run, read_runs
 from brctl.engine.runs.run_files import (
-    INPUTS,
     PLAN,
     PLAYBOOK,
     ApprovalAnswer,
     RunRequest,
     add_answer,
-    frozen_playbook,
-    listed_playbook,
-    load_inputs,
     load_request,
     plan_document,
     save_inputs,
@@ -34,21 +31,19 @@ from brctl.journal.store import (
     is_running,
     new_run,
     private_dir,
-    read_journal,
-    run_dirs,
 )
 from brctl.library.durable_files import write_atomic
 from brctl.library.own_program import own_program
 from brctl.model.errors import GuardError, LockedError, UsageError
-from brctl.model.runs.playbook import Arguments, Json, Playbook
+from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.runs.result import RunState
 from brctl.model.units import describe_duration, parse_rfc3339
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import GroupsOf, read_demand, why_not_counted
 from brctl.playbook.direction import Direction, direction_of, may_turn
 from brctl.playbook.overrides import Override
-from brctl.playbook.plan import nodes_named
-from brctl.playbook.run_record import TAKEN_BACK, RunRecord, replay
+from brctl.playbook.run import Run, UnreadableRun
+from brctl.playbook.run_record import TAKEN_BACK
 from brctl.playbook.steps import StepState
 
 __all__ = ["prepare", "refuse_guarded"]
@@ -58,32 +53,6 @@ DETACHED: Sequence[str] = ("/bin/sh", "-c", '"$@" &', "sh")
 """Starts its arguments and ends: the run outlives us, and whoever started it need not reap it."""
 
 RUN_PROGRAM: Sequence[str] = own_program("brctl.engine.runs.process")
-
-
-@dataclass(frozen=True, slots=True)
-class RunView:
-    """A run as it stands now."""
-
-    run: str
-    run_dir: Path
-    playbook: Playbook
-    record: RunRecord
-    running: bool
-    damage: tuple[str, ...]
-    began_at: datetime | None
-    last_at: datetime | None
-
-    @property
-    def state(self) -> RunState:
-        """Where it stands."""
-        return self.record.state(alive=self.running)
-
-    @property
-    def seconds(self) -> float:
-        """From its first line to its last."""
-        if self.began_at is None or self.last_at is None:
-            return 0.0
-        return (self.last_at - self.began_at).total_seconds()
 
 
 def create_run(context: RunContext, prepared: Prepared, request: RunRequest) -> Path:
@@ -153,7 +122,7 @@ async def expire_overdue(state_dir: Path, at: datetime) -> tuple[str, ...]:
     return tuple(run_dir.name for run_dir in found)
 
 
-def resume_direction(run: RunView, *, undo: bool = False, forward: bool = False) -> Direction:
+def resume_direction(run: Run, *, undo: bool = False, forward: bool = False) -> Direction:
     """Which way this run would go on.
 
     Raises:
@@ -161,9 +130,9 @@ def resume_direction(run: RunView, *, undo: bool = False, forward: bool = False)
     """
     if forward and not may_turn(run.record):
         raise UsageError(
-            f"--forward is for a run whose rollback ended before it was through; {run.run} is"
+            f"--forward is for a run whose rollback ended before it was through; {run.name} is"
             f" {run.state}",
-            hint=f"brctl play show {run.run}",
+            hint=f"brctl play show {run.name}",
         )
     if undo:
         return Direction(forward=False)
@@ -222,27 +191,29 @@ def answer(
         UsageError: The run waits for nothing, or something else was typed.
         GuardError: This person's yes does not count here.
     """
-    run = view(run_dir)
+    run = read_run(run_dir)
     if run.record.result is not RunState.WAITING:
-        raise UsageError(f"{run.run} does not wait for an approval; it is {run.state}")
+        raise UsageError(f"{run.name} does not wait for an approval; it is {run.state}")
     if not run.record.question:
         raise UsageError(
-            f"{run.run} asks nobody: {run.record.why}",
-            hint=f"brctl play resume {run.run}, or brctl play rollback {run.run}",
+            f"{run.name} asks nobody: {run.record.why}",
+            hint=f"brctl play resume {run.name}, or brctl play rollback {run.name}",
         )
     problem = why_not_answer(run_dir, by, context.people.groups_of) if yes else None
     if problem:
-        raise GuardError(f"refused: {problem}", hint=f"somebody else: brctl play approve {run.run}")
-    expected = _text(run.record.question, "answer")
+        raise GuardError(
+            f"refused: {problem}", hint=f"somebody else: brctl play approve {run.name}"
+        )
+    expected = run.asked("answer")
     if yes and typed is not None and typed.strip() != expected:
         raise UsageError(f"type `{expected}` to approve, not `{typed}`")
-    plan = _text(run.record.question, "plan")
+    plan = run.asked("plan")
     add_answer(run_dir, ApprovalAnswer(by, context.clock.now(), plan, yes))
 
 
 def why_not_answer(run_dir: Path, by: str, groups_of: GroupsOf) -> str | None:
     """Why this person's yes would not help a waiting run, or None when it would."""
-    record = view(run_dir).record
+    record = read_run(run_dir).record
     rows = record.question.get("demands")
     demands = [read_demand(row) for row in rows or () if isinstance(row, Mapping)]  # type: ignore[union-attr]  # a list, written by approving
     return why_not_counted(demands, by, record.started_by, groups_of)
@@ -250,37 +221,10 @@ def why_not_answer(run_dir: Path, by: str, groups_of: GroupsOf) -> str | None:
 
 def waiting_for(run_dir: Path) -> str:
     """What must be typed to approve a waiting run; "" when nothing was asked."""
-    return _text(view(run_dir).record.question, "answer")
+    return read_run(run_dir).asked("answer")
 
 
-def _text(question: Arguments, key: str) -> str:
-    value = question.get(key, "")
-    return value if isinstance(value, str) else ""
-
-
-def view(run_dir: Path) -> RunView:
-    """A run as its folder tells it."""
-    return _view(run_dir, frozen_playbook(run_dir))
-
-
-def _view(run_dir: Path, playbook: Playbook) -> RunView:
-    recording = read_journal(run_dir)
-    times = [event.at for event in recording.events]
-    record = replay(playbook, recording.events)
-    return RunView(
-        run=run_dir.name,
-        run_dir=run_dir,
-        playbook=playbook,
-        record=record,
-        # After its last line a process still needs a moment to leave.
-        running=is_running(run_dir) and not recording.ended,
-        damage=recording.damage,
-        began_at=times[0] if times else None,
-        last_at=times[-1] if times else None,
-    )
-
-
-def resume_lists(run: RunView, *, forward: bool = False) -> Mapping[str, tuple[str, ...]]:
+def resume_lists(run: Run, *, forward: bool = False) -> Mapping[str, tuple[str, ...]]:
     """What a resume would not repeat, must look at, and has to do."""
     again = TAKEN_BACK if forward else ()
     return {
@@ -292,15 +236,15 @@ def resume_lists(run: RunView, *, forward: bool = False) -> Mapping[str, tuple[s
 
 def history(
     state_dir: Path, nodes: Collection[str] | None = None, by: str | None = None
-) -> Iterator[RunView]:
-    """All runs, newest first; those that name one of these nodes, or of one person."""
-    for run_dir in reversed(run_dirs(state_dir)):
-        if not (run_dir / INPUTS).exists():
-            continue
-        playbook = listed_playbook(run_dir)
-        named = nodes_named(playbook, load_inputs(run_dir).inputs) if nodes else ()
-        if nodes and not set(nodes) & set(named):
-            continue
-        if by and load_request(run_dir).by != by:
-            continue
-        yield _view(run_dir, playbook)
+) -> Iterator[Run | UnreadableRun]:
+    """All runs, newest first; those that name one of these nodes, or of one person.
+
+    What cannot be read may be any of them, so it is always among them.
+    """
+    for run in reversed(read_runs(state_dir)):
+        if isinstance(run, Run):
+            if nodes and not set(nodes) & set(run.nodes):
+                continue
+            if by and run.by != by:
+                continue
+        yield run

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Annotated, TypeVar, cast
 
 import msgspec
 
@@ -308,7 +308,7 @@ class _Result(msgspec.Struct):
     result: str
     exit_code: int
     seconds: float
-    ended_at: datetime
+    ended_at: Annotated[datetime, msgspec.Meta(tz=True)]
     steps: dict[str, str] = {}
     node_runs: dict[str, dict[str, object]] = msgspec.field(name="lanes", default_factory=dict)
 

@@ -1,54 +1,46 @@
 """A run's folder as a screen shows it: the plan, and what the journal says became of each step."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from brctl.engine.runs.run_files import (
     PLAN,
-    frozen_playbook,
-    load_inputs,
-    load_request,
     read_json,
 )
-from brctl.journal.store import Recording, read_journal
 from brctl.model.runs.event import Event, EventType
-from brctl.model.runs.playbook import Arguments, Json, Playbook
+from brctl.model.runs.playbook import Json
 from brctl.model.units import parse_rfc3339
 from brctl.playbook.node_runs import instance_of
-from brctl.playbook.plan import nodes_named
-from brctl.playbook.run_record import RunRecord, replay
+from brctl.playbook.run import Run
+from brctl.playbook.run_record import RunRecord
 from brctl.playbook.steps import StepState
 from brctl.tui.session.facts import GuardFact, NodeRunFact, RunFact, StepFact
 
 
-def read_run(run_dir: Path, *, alive: bool) -> RunFact:
+def run_fact(run: Run) -> RunFact:
     """One run.
 
     Raises:
-        BrctlError: A file of the folder is missing or damaged.
-        ValueError: The journal says something that cannot be.
+        BrctlError: Its plan is missing or damaged.
     """
-    recording = read_journal(run_dir)
-    playbook, inputs = frozen_playbook(run_dir), load_inputs(run_dir)
-    record = replay(playbook, recording.events)
-    asked_at = _text(record.question, "asked_at")
+    record, approval = run.record, run.playbook.approval
+    asked_at = run.asked("asked_at")
     return RunFact(
-        name=run_dir.name,
-        events=recording.events,
-        alive=alive,
-        damage=recording.damage,
-        playbook=playbook.name,
-        state=record.state(alive=alive),
-        by=load_request(run_dir).by,
-        verdict=inputs.verdict_id,
-        job=str(inputs.job.get("name") or ""),
-        nodes=nodes_named(playbook, inputs.inputs),
-        steps=_steps(playbook, record, recording, alive=alive),
+        name=run.name,
+        events=run.events,
+        alive=run.alive,
+        damage=run.damage,
+        playbook=run.playbook.name,
+        state=run.state,
+        by=run.by,
+        verdict=run.verdict_id,
+        job=run.job,
+        nodes=run.nodes,
+        steps=_steps(run),
         node_runs=_node_runs(record),
-        guards=_guards(recording, run_dir),
-        gate=playbook.approval.gate_before if playbook.approval else "",
-        words=_text(record.question, "answer"),
-        question=_text(record.question, "why"),
+        guards=_guards(run),
+        gate=approval.gate_before if approval else "",
+        words=run.asked("answer"),
+        question=run.asked("why"),
         asked_at=parse_rfc3339(asked_at) if asked_at else None,
         why=record.why,
     )
@@ -58,24 +50,17 @@ def _last(events: Sequence[Event], kind: EventType) -> Event | None:
     return next((event for event in reversed(events) if event.type is kind), None)
 
 
-def _text(fields: Arguments, key: str) -> str:
-    value = fields.get(key, "")
-    return value if isinstance(value, str) else str(value)
-
-
-def _steps(
-    playbook: Playbook, record: RunRecord, recording: Recording, *, alive: bool
-) -> tuple[StepFact, ...]:
+def _steps(run: Run) -> tuple[StepFact, ...]:
     seconds = {
-        _text(event.fields, "step"): event.fields.get("seconds")
-        for event in recording.events
+        str(event.fields.get("step", "")): event.fields.get("seconds")
+        for event in run.events
         if event.type is EventType.STEP_RESULT
     }
     facts = []
-    for name, past in record.steps.items():
-        step = playbook.step(name)
+    for name, past in run.record.steps.items():
+        step = run.playbook.step(name)
         # A living process has not lost its step; only a dead one leaves it in doubt.
-        state = StepState.RUNNING if alive and past.state is StepState.UNCERTAIN else past.state
+        state = StepState.RUNNING if run.alive and past.state is StepState.UNCERTAIN else past.state
         took = seconds.get(name)
         facts.append(
             StepFact(
@@ -103,9 +88,9 @@ def _at(record: RunRecord, node: str) -> str:
     return begun[-1] if begun else ""
 
 
-def _guards(recording: Recording, run_dir: Path) -> tuple[GuardFact, ...]:
-    checked = _last(recording.events, EventType.GUARDS_CHECKED)
-    rows = checked.fields.get("guards") if checked else read_json(run_dir / PLAN).get("guards")
+def _guards(run: Run) -> tuple[GuardFact, ...]:
+    checked = _last(run.events, EventType.GUARDS_CHECKED)
+    rows = checked.fields.get("guards") if checked else read_json(run.run_dir / PLAN).get("guards")
     listed = rows if isinstance(rows, Sequence) and not isinstance(rows, str) else ()
     return tuple(_guard(row) for row in listed if isinstance(row, Mapping))
 

@@ -14,6 +14,7 @@ from brctl.engine.controller import clock
 from brctl.engine.controller.people import person
 from brctl.engine.incidents import alert_store, verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.runs.read_run import read_run
 from brctl.engine.search.trail import TRAILS
 from brctl.engine.standby.pool import Pool, load_pool
 from brctl.engine.sweeps import node_states, sweep_file, sweep_store
@@ -33,7 +34,7 @@ from brctl.sweep.problems import reason_of
 from brctl.tui.rows.bisect_rows import BisectFact
 from brctl.tui.rows.measures import MEASURES, value_of
 from brctl.tui.session.facts import Facts, NodeFact, RunFact
-from brctl.tui.session.run_facts import read_run
+from brctl.tui.session.run_facts import run_fact
 
 Result = TypeVar("Result")
 Cordons = Mapping[str, tuple[str, str]]
@@ -85,9 +86,10 @@ class StateReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A file's content with the stamp it had when it was read."""
+    """A run with the stamp its journal had when it was read, and whether a process owned it."""
 
     stamp: tuple[int, int]
+    alive: bool
     run: RunFact
 
 
@@ -288,14 +290,18 @@ class DiskStateReader:
         return self._try("runs", partial(run_dirs, self._settings.state_dir), nothing)[-RUNS_READ:]
 
     def _read_run(self, path: Path) -> RunFact:
-        return self._try(f"run {path.name}", lambda: self._journal(path), RunFact(path.name))
+        try:
+            return self._journal(path)
+        except _UNREADABLE as error:
+            self._troubles.append(str(error))
+            return RunFact(path.name, why=str(error))
 
     def _journal(self, path: Path) -> RunFact:
         alive = is_running(path)
         stamp = _stamp(path / EVENTS)
         kept = self._runs.get(path.name)
-        if kept is None or kept.stamp != stamp or kept.run.alive != alive:
-            self._runs[path.name] = kept = _Kept(stamp, read_run(path, alive=alive))
+        if kept is None or kept.stamp != stamp or kept.alive != alive:
+            self._runs[path.name] = kept = _Kept(stamp, alive, run_fact(read_run(path)))
         return kept.run
 
 

@@ -16,17 +16,17 @@ COLUMNS = ("node", "result", "failed_step", "why", "ticket", "seconds")
 
 def report_rows(facts: RunFacts) -> list[Mapping[str, Json]]:
     """One row a node, in the order people count them."""
-    record = facts.record
+    record = facts.run.record
     if set(record.node_runs) <= {ONLY}:
         return [_whole_run(facts)]
     return [_row(record, node) for node in sorted(record.node_runs, key=natural_key)]
 
 
 def _whole_run(facts: RunFacts) -> Mapping[str, Json]:
-    events, record = facts.events, facts.record
+    events, record = facts.run.events, facts.run.record
     seconds = (events[-1].at - events[0].at).total_seconds() if events else 0.0
     return {
-        "node": fold(facts.nodes) or "-",
+        "node": fold(facts.run.nodes) or "-",
         "result": facts.result,
         "failed_step": record.failed_step or "-",
         "why": facts.why or "-",

@@ -16,10 +16,11 @@ from brctl.model.notice import (
     verdict_key,
 )
 from brctl.model.runs.event import Event, EventType
-from brctl.model.runs.playbook import Json, Playbook
+from brctl.model.runs.playbook import Json
 from brctl.model.runs.result import RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.node_runs import split_instance
+from brctl.playbook.run import Run
 from brctl.playbook.run_record import RunRecord
 from brctl.playbook.steps import StepState
 from brctl.view.next_move import move_command
@@ -39,25 +40,19 @@ class RunFacts:
     """
 
     context: str
-    run: str
-    playbook: Playbook
-    record: RunRecord
-    events: tuple[Event, ...]
-    by: str
-    job: str
-    nodes: tuple[str, ...]
+    run: Run
     verdict: Verdict | None
     ending: tuple[RunState, str] | None = None
 
     @property
     def result(self) -> RunState:
-        """How it ended; LOST when nothing tells."""
-        return self.ending[0] if self.ending else self.record.result or RunState.LOST
+        """How it stands or ended."""
+        return self.ending[0] if self.ending else self.run.state
 
     @property
     def why(self) -> str:
         """Why it ended so."""
-        return self.ending[1] if self.ending else last_text(self.events, EventType.END, "why")
+        return self.ending[1] if self.ending else last_text(self.run.events, EventType.END, "why")
 
 
 def verdict_notice(
@@ -200,7 +195,7 @@ def started_notice(facts: RunFacts, at: datetime) -> Notice:
         at,
         (NoticeEvent.RUN_STARTED, NoticeState.ACKNOWLEDGED, PageSeverity.INFO),
         RunState.RUNNING,
-        f"started by {facts.by}",
+        f"started by {facts.run.by}",
     )
 
 
@@ -213,7 +208,9 @@ def ended_notice(facts: RunFacts, at: datetime) -> Notice:
     # A run by hand that came to nothing concerns whoever typed it, and pages nobody.
     idle = result in (RunState.ROLLED_BACK, RunState.EXPIRED) and facts.verdict is None
     kind = _OTHER_END if idle else _ENDS.get(result, _OTHER_END)
-    return _run_notice(facts, at, kind, result, f"{result}: {said or facts.record.failed_error}")
+    return _run_notice(
+        facts, at, kind, result, f"{result}: {said or facts.run.record.failed_error}"
+    )
 
 
 def page_notice(facts: RunFacts, at: datetime, severity: PageSeverity, summary: str) -> Notice:
@@ -229,7 +226,7 @@ def chat_notice(facts: RunFacts, at: datetime, channel: str, text: str) -> Notic
     ending = replace(ended_notice(facts, at), channel=channel)
     if not text:
         return ending
-    mark = f"chat:{facts.run}:{text}"
+    mark = f"chat:{facts.run.name}:{text}"
     return replace(
         ending, event=NoticeEvent.RUN_ENDED, state=NoticeState.INFO, mark=mark, summary=text
     )
@@ -246,8 +243,8 @@ def _good_end(facts: RunFacts) -> tuple[NoticeEvent, NoticeState, PageSeverity]:
 
 def _proof(facts: RunFacts) -> str:
     """What the step that waited for progress saw; "" without one."""
-    proving = {step.id for step in facts.playbook.steps if step.uses == _PROOF}
-    for name, record in facts.record.steps.items():
+    proving = {step.id for step in facts.run.playbook.steps if step.uses == _PROOF}
+    for name, record in facts.run.record.steps.items():
         if split_instance(name)[0] in proving and record.state is StepState.DONE:
             return f"training advances, {record.say}"
     return ""
@@ -261,28 +258,30 @@ def _run_notice(
     said: str,
 ) -> Notice:
     event, state, severity = kind
-    verdict, subject = facts.verdict, facts.job or fold(facts.nodes)
+    run, verdict = facts.run, facts.verdict
+    subject = run.job or fold(run.nodes)
+    yes = sum(map(len, run.record.approvals.values()))
     about = f" for {verdict.id}" if verdict else ""
     do, needs = _next(facts, event)
     return Notice(
         event=event,
         state=state,
         key=run_key(facts),
-        mark=f"{event}:{facts.run}:{result}:{sum(map(len, facts.record.approvals.values()))}",
+        mark=f"{event}:{run.name}:{result}:{yes}",
         severity=severity,
         context=facts.context,
-        summary=f"{subject}: {facts.run} {facts.playbook.name}{about} {said}".removeprefix(": "),
+        summary=f"{subject}: {run.name} {run.playbook.name}{about} {said}".removeprefix(": "),
         at=at,
         pages_again=result in AGAIN_FOR,
         subject=subject,
-        fault=verdict.fault.value if verdict else facts.playbook.name,
-        nodes=facts.nodes or (verdict.nodes if verdict else ()),
-        job=facts.job,
+        fault=verdict.fault.value if verdict else run.playbook.name,
+        nodes=run.nodes or (verdict.nodes if verdict else ()),
+        job=run.job,
         do=do,
-        why=f"brctl play show {facts.run}",
+        why=f"brctl play show {run.name}",
         needs=needs,
-        runbook=facts.playbook.runbook,
-        details=tuple(step_lines(facts.record)),
+        runbook=run.playbook.runbook,
+        details=tuple(step_lines(run.record)),
         verdict=verdict,
         run=_story(facts, result, said),
     )
@@ -292,32 +291,32 @@ def run_key(facts: RunFacts) -> str:
     """A run's page is its fault's page; a run by hand has one of its own."""
     if facts.verdict is not None:
         return verdict_key(facts.context, facts.verdict)
-    return dedup_key(facts.context, facts.job or fold(facts.nodes), facts.playbook.name)
+    return dedup_key(facts.context, facts.run.job or fold(facts.run.nodes), facts.run.playbook.name)
 
 
 def _next(facts: RunFacts, event: NoticeEvent) -> tuple[str, str]:
     """The command to type now, and who or what it needs."""
     if event is NoticeEvent.RUN_WAITING and facts.result is RunState.WAITING:
-        words = last_text(facts.events, EventType.APPROVAL_ASKED, "answer")
+        words = last_text(facts.run.events, EventType.APPROVAL_ASKED, "answer")
         asked = f", type `{words}`" if words else ""
-        return f"brctl play approve {facts.run}", f"an approval{asked}"
+        return f"brctl play approve {facts.run.name}", f"an approval{asked}"
     if event is NoticeEvent.RUN_WAITING:
-        return f"brctl play show {facts.run}", "a person: nobody approved in time"
+        return f"brctl play show {facts.run.name}", "a person: nobody approved in time"
     if event is NoticeEvent.RUN_NEEDS_HUMAN:
-        return f"brctl play show {facts.run}", "a person: changes were left in place"
+        return f"brctl play show {facts.run.name}", "a person: changes were left in place"
     return "", ""
 
 
 def _story(facts: RunFacts, result: str, said: str) -> RunStory:
     return RunStory(
-        run=facts.run,
-        playbook=facts.playbook.name,
-        by=facts.by,
+        run=facts.run.name,
+        playbook=facts.run.playbook.name,
+        by=facts.run.by,
         result=result,
-        exit_code=facts.record.exit_code,
+        exit_code=facts.run.record.exit_code,
         why=said,
-        nodes=facts.nodes,
-        steps=tuple(step_lines(facts.record)),
+        nodes=facts.run.nodes,
+        steps=tuple(step_lines(facts.run.record)),
     )
 
 

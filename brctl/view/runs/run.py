@@ -9,6 +9,7 @@ from brctl.model.runs.playbook import Arguments, Json, Playbook
 from brctl.model.runs.result import NodeResult, RunState
 from brctl.model.units import describe_duration, rfc3339
 from brctl.playbook.node_runs import split_instance
+from brctl.playbook.run import Run, UnreadableRun
 from brctl.playbook.run_record import RunRecord, node_run_row
 from brctl.playbook.steps import StepState
 from brctl.view.notices.page import Json as PageJson
@@ -233,14 +234,39 @@ def _folded(instances: Sequence[str]) -> list[str]:
     return [f"{step}@{fold(names)}" if any(names) else step for step, names in nodes.items()]
 
 
-def history_page(rows: Sequence[Mapping[str, PageJson]], which: str = "") -> Page:
+def history_page(runs: Sequence[Run | UnreadableRun], which: str = "") -> Page:
     """The answer of `play history`; `which` says in words what was asked for, if not all."""
+    rows = [_history_row(run) for run in runs]
     shown = [
-        [str(r["run"]), str(r["started_at"] or "-"), str(r["playbook"]), str(r["state"]),
-         describe_duration(float(str(r["seconds"]))), str(r["nodes"] or "-"), str(r["by"])]
+        [str(r["run"]), str(r["started_at"] or "-"), str(r["playbook"] or "-"), str(r["state"]),
+         describe_duration(float(str(r["seconds"]))), str(r["nodes"] or "-"), str(r["by"] or "-")]
         for r in rows
     ]  # fmt: skip
     head = [["RUN", "STARTED", "PLAYBOOK", "STATE", "TOOK", "NODES", "BY"]]
     text = columns([*head, *shown]) if shown else f"no run {which or 'yet'}"
-    names = tuple(str(row["run"]) for row in rows)
-    return Page("RunList", {"runs": list(rows)}, text, ExitCode.OK, names, tuple(rows))
+    torn = [printable(run.why, 1000) for run in runs if isinstance(run, UnreadableRun)]
+    code = ExitCode.UNKNOWN if torn else ExitCode.OK
+    names = tuple(run.name for run in runs)
+    return Page("RunList", {"runs": list(rows)}, "\n".join([text, *torn]), code, names, tuple(rows))
+
+
+def _history_row(run: Run | UnreadableRun) -> dict[str, PageJson]:
+    """A run of the list; of one that cannot be read, its name and the reason."""
+    if isinstance(run, UnreadableRun):
+        return {
+            "run": run.name, "started_at": None, "playbook": "", "state": RunState.UNREADABLE,
+            "seconds": 0.0, "nodes": "", "verdict": "", "by": "", "exit_code": None,
+            "problem": run.why,
+        }  # fmt: skip
+    return {
+        "run": run.name,
+        "started_at": rfc3339(run.began_at) if run.began_at else None,
+        "playbook": run.playbook.name,
+        "state": run.state,
+        "seconds": run.seconds,
+        "nodes": ",".join(run.nodes),
+        "verdict": run.verdict_id,
+        "by": run.by,
+        "exit_code": run.record.exit_code,
+        "problem": None,
+    }

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import create_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import create_run
 from brctl.engine.runs.run_files import RunRequest, save_request
 from brctl.journal.store import read_journal
 from brctl.library.playbooks import read_playbook
@@ -66,7 +67,7 @@ def test_without_a_failure_only_what_always_runs_does(tmp_path: Path) -> None:
     """No ticket; tidy in its place."""
     _, run_dir, code = start(tmp_path, sick=False)
     assert (code, tickets(tmp_path)) == (ExitCode.OK, ["tidy"])
-    assert view(run_dir).record.steps["ticket"].state is StepState.SKIPPED
+    assert read_run(run_dir).record.steps["ticket"].state is StepState.SKIPPED
 
 
 def test_after_a_failure_the_changes_go_back_and_the_ticket_is_opened(tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_after_a_failure_the_changes_go_back_and_the_ticket_is_opened(tmp_path: 
     context, run_dir, code = start(tmp_path, sick=True)
     assert (code, tickets(tmp_path)) == (ExitCode.ROLLED_BACK, ["checks", "tidy"])
     assert context.world.read()["cordons"] == {}
-    assert view(run_dir).record.failed_step == "checks"
+    assert read_run(run_dir).record.failed_step == "checks"
 
 
 def test_a_ticket_that_cannot_be_opened_needs_a_human(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_a_ticket_that_cannot_be_opened_needs_a_human(tmp_path: Path) -> None:
     text = TICKET.replace('echo "$STEP" >>"$FILE"', "echo no >&2; exit 1")
     _, run_dir, code = start(tmp_path, sick=True, text=text)
     assert code is ExitCode.NEEDS_HUMAN
-    record = view(run_dir).record
+    record = read_run(run_dir).record
     assert (record.failed_step, tickets(tmp_path)) == ("checks", [])
     assert "ticket: exit status 1" in str(read_journal(run_dir).events[-1].fields["why"])
 

@@ -17,7 +17,8 @@ from brctl.actions.child import end_children
 from brctl.actions.contract import ActionFailed, FailureKind, NothingDone
 from brctl.engine.runs.context import JournalledRun, for_run
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import answer, create_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import answer, create_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
@@ -160,7 +161,7 @@ def test_a_failing_task_names_node_task_and_reason(context: FakeContext, tmp_pat
     assert said.startswith("1 ok, 0 changed; n2 failed: Look at the disk: disk is full token=[red")
     run_dir, code = start(context, playbook_of(path, "may_fail: true"))
     assert code is ExitCode.OK
-    assert view(run_dir).record.steps["site"].out["failed"] == ["n2"]
+    assert read_run(run_dir).record.steps["site"].out["failed"] == ["n2"]
 
 
 @pytest.mark.parametrize(

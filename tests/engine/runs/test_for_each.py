@@ -13,7 +13,8 @@ import pytest
 from brctl.backends.contract import Cordon
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import answer, create_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import answer, create_run
 from brctl.engine.runs.run_files import RunRequest, load_result, save_request
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards
@@ -28,7 +29,7 @@ from brctl.playbook.plan import longest_path_s
 from brctl.playbook.steps import StepState
 from brctl.tui.rows.run_rows import run_rows
 from brctl.tui.rows.times import Times
-from brctl.tui.session.run_facts import read_run
+from brctl.tui.session.run_facts import run_fact
 from brctl.view.runs.plan import plan_page
 from brctl.view.runs.run import run_page
 from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
@@ -91,7 +92,7 @@ def start(
 
 
 def lane_results(run_dir: Path) -> dict[str, str]:
-    runs = view(run_dir).record.node_runs
+    runs = read_run(run_dir).record.node_runs
     return {node: str(node_run.result or "") for node, node_run in runs.items()}
 
 
@@ -137,7 +138,7 @@ def test_a_failed_node_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
     context = cluster(tmp_path, sick=["n3"])
     run_dir, code = start(context)
     assert code is ExitCode.WARNING
-    run = view(run_dir)
+    run = read_run(run_dir)
     assert run.state == "partial"
     assert lane_results(run_dir) == {"n1": "ok", "n2": "ok", "n3": "failed", "n4": "ok", "s1": "ok"}
     assert run.record.steps["cordon@n3"].state is StepState.UNDONE
@@ -181,8 +182,8 @@ def test_saying_no_takes_back_what_is_left_to_take_back(tmp_path: Path) -> None:
     assert code is ExitCode.WAITING
     answer(context, run_dir, "ann", yes=False)
     assert carry(context, run_dir) is ExitCode.WAITING
-    assert view(run_dir).record.denied_by == "ann"
-    assert view(run_dir).record.steps["release@n1"].state is StepState.UNDONE
+    assert read_run(run_dir).record.denied_by == "ann"
+    assert read_run(run_dir).record.steps["release@n1"].state is StepState.UNDONE
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_a_step_that_ends_the_run_lets_the_other_nodes_finish_their_step(tmp_pat
     context = cluster(tmp_path, sick=["n2"])
     run_dir, code = start(context, text, batch=3)
     assert code is ExitCode.ROLLED_BACK
-    record = view(run_dir).record
+    record = read_run(run_dir).record
     assert record.in_state(StepState.RUNNING, StepState.UNCERTAIN) == ()
     assert context.world.read()["cordons"] == {}
     assert record.steps["cordon@n4"].state is StepState.PENDING
@@ -306,7 +307,7 @@ def test_expressions_know_the_node_its_verdict_and_its_facts(tmp_path: Path) -> 
     save_new(context.state_dir, example_verdict())
     run_dir, code = start(context, text, nodes="n2,n3")
     assert code is ExitCode.OK
-    steps = view(run_dir).record.steps
+    steps = read_run(run_dir).record.steps
     assert steps["cordon@n2"].state is StepState.SKIPPED
     assert steps["cordon@n3"].arguments["reason"] == "serial n3"
 
@@ -343,7 +344,7 @@ def test_rolling_back_a_finished_run_takes_every_node_back(tmp_path: Path) -> No
     run_dir, _ = start(context, nodes="n1,n2")
     save_request(run_dir, RunRequest("ann", undo=True))
     assert carry(context, run_dir) is ExitCode.ROLLED_BACK
-    assert view(run_dir).record.in_state(StepState.UNDONE) == (
+    assert read_run(run_dir).record.in_state(StepState.UNDONE) == (
         "cordon@n1", "release@n1", "cordon@n2", "release@n2",
     )  # fmt: skip
 
@@ -351,8 +352,8 @@ def test_rolling_back_a_finished_run_takes_every_node_back(tmp_path: Path) -> No
 def test_the_page_of_a_run_says_what_became_of_each_node(tmp_path: Path) -> None:
     """One line per node at the end, and documents per node and step."""
     run_dir, _ = start(cluster(tmp_path, sick=["n3"]))
-    run, events = view(run_dir), read_journal(run_dir).events
-    page = run_page(run.run, run.playbook, run.record, run.state, events, ())
+    run, events = read_run(run_dir), read_journal(run_dir).events
+    page = run_page(run.name, run.playbook, run.record, run.state, events, ())
     assert "failed  n3           checks: 0 of 1 nodes pass" in page.text
     assert "ok      n[1-2,4],s1" in page.text
     rows = page.body["run"]["nodes"]  # type: ignore[index]  # a document
@@ -366,7 +367,7 @@ def test_the_screen_of_a_run_shows_each_node_and_the_steps_of_those_that_failed(
     """64 nodes that went well are 64 lines, not 256."""
     context = cluster(tmp_path, sick=["n1"])
     run_dir, _ = start(context)
-    rows = run_rows(read_run(run_dir, alive=False), 120, Times())
+    rows = run_rows(run_fact(read_run(run_dir)), 120, Times())
     lines = [row.text for row in rows]
     assert any(line.startswith("failed      n1 ") and "at checks" in line for line in lines)
     assert sum(line.startswith(".           ") for line in lines) == 4

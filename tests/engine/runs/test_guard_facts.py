@@ -1,23 +1,28 @@
 """A guard is told what it declares and nothing else; what cannot be had refuses."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from brctl.backends.contract import Cordon
 from brctl.engine.runs.guard_facts import Guarding
-from brctl.engine.runs.run_files import RunInputs
+from brctl.engine.runs.run_files import RESULT, RunInputs, save_result
+from brctl.journal.store import new_run
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import UnavailableError
 from brctl.model.runs.plan import GuardResult
-from brctl.model.runs.playbook import GuardSpec
+from brctl.model.runs.playbook import GuardSpec, Json
+from brctl.model.runs.result import PastRun, RunState
 from brctl.playbook.guard_facts import Fact
 from brctl.playbook.guards import GUARDS, needed_by
 from tests.fakes.file_backend import FileBackend
-from tests.fakes.run_context import fake_context
+from tests.fakes.run_context import NOON, fake_context
 
 CORDON = load_playbook(shipped_dir("playbooks") / "cordon.yaml")
 
@@ -61,3 +66,25 @@ def test_every_guard_declares_what_it_decides_by_and_every_fact_is_asked_for() -
     """No fact is gathered for nobody, and no guard decides by nothing."""
     assert all(kind.needs for kind in GUARDS.values())
     assert needed_by(GuardSpec(name, {}, "") for name in GUARDS) == set(Fact)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("run", 7), ("result", "paused_for_lunch"), ("ended_at", "2026-07-05T12:00")]
+)
+def test_a_guard_that_cannot_read_a_past_run_refuses_and_names_the_file(
+    key: str, value: Json, tmp_path: Path
+) -> None:
+    """Whether that run took a node is not known, so no node counts as untouched."""
+    run_dir = new_run(fake_context(tmp_path).state_dir)
+    past = PastRun(
+        run=run_dir.name, playbook="cordon", taken=("n1",), result=RunState.OK, exit_code=0,
+        ended_at=NOON,
+    )  # fmt: skip
+    save_result(run_dir, past)
+    whole = json.loads((run_dir / RESULT).read_text())
+    (run_dir / RESULT).write_text(json.dumps({**whole, key: value}))
+    results = said(tmp_path, "cooldown", "max_unknown")
+    assert {kind: result.ok for kind, result in results.items()} == {
+        "cooldown": False, "max_unknown": True,
+    }  # fmt: skip
+    assert f"{run_dir.name}/{RESULT}" in results["cooldown"].sentence

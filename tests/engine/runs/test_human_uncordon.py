@@ -13,7 +13,8 @@ from brctl.backends.contract import Backend, StopReport
 from brctl.backends.slurm import SlurmBackend
 from brctl.backends.static import StaticBackend
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import answer, create_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import answer, create_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.fanout.local import LocalTransport
 from brctl.journal.store import read_journal
@@ -92,7 +93,7 @@ def test_a_node_put_back_by_a_person_ends_the_run_before_the_job_is_stopped(
         assert go_on(context, run_dir) is ExitCode.ROLLED_BACK
         assert asyncio.run(backend.cordons()) == {}
         assert asyncio.run(backend.reservations()) == {}
-    assert view(run_dir).record.steps["stop"].attempts == 0
+    assert read_run(run_dir).record.steps["stop"].attempts == 0
     end = read_journal(run_dir).events[-1]
     why = "somebody put n3 back into service while R-0001 held it"
     assert why in str(end.fields["why"])
@@ -148,7 +149,7 @@ def test_of_many_nodes_only_that_one_is_left_alone(tmp_path: Path) -> None:
     run_dir = begin(context, rolling, nodes="n[1-3]")
     context.sweeps.examine = examine_and_lift  # type: ignore[method-assign]  # a person meanwhile
     assert go_on(context, run_dir, "y") is ExitCode.OK
-    record = view(run_dir).record
+    record = read_run(run_dir).record
     assert {n: node_run.result for n, node_run in record.node_runs.items()} == {
         "n1": "ok",
         "n2": "skipped",

@@ -31,7 +31,8 @@ from brctl.actions.registry import ACTIONS
 from brctl.engine.runs import run_files
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.process import carry_out
-from brctl.engine.runs.remediate import answer, create_run, resume_direction, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import answer, create_run, resume_direction
 from brctl.engine.runs.run_files import RunRequest, save_request
 from brctl.journal.locks import Lease, Leases
 from brctl.journal.store import Journal, read_journal
@@ -312,13 +313,13 @@ class Interrupted(RuleBasedStateMachine):
         self._resume(Trap(f"kill {when} line", line))
 
     def _resume(self, trap: Trap) -> None:
-        way = resume_direction(view(self.run_dir))
+        way = resume_direction(read_run(self.run_dir))
         save_request(self.run_dir, RunRequest("cron", yes=True, forward=way.forward))
         self.live(trap)
         save_request(self.run_dir, RunRequest("cron", yes=True))
 
     def _answer(self) -> None:
-        record = view(self.run_dir).record
+        record = read_run(self.run_dir).record
         if record.result == "waiting" and record.question:
             answer(self.context, self.run_dir, "ann", yes=True)
 
@@ -358,16 +359,16 @@ class Interrupted(RuleBasedStateMachine):
         self.world.heal()
         for _ in range(6):
             self.live(Trap("none", -1))
-            if view(self.run_dir).record.result not in ("waiting", ""):
+            if read_run(self.run_dir).record.result not in ("waiting", ""):
                 break
             self._answer()
         if (
-            view(self.run_dir).state == "needs_human"
-            and resume_direction(view(self.run_dir)).forward
+            read_run(self.run_dir).state == "needs_human"
+            and resume_direction(read_run(self.run_dir)).forward
         ):
             self._resume(Trap("none", -1))
-            assert view(self.run_dir).state == "ok", "the network is back, and it goes forward"
-        if view(self.run_dir).record.paused:
+            assert read_run(self.run_dir).state == "ok", "the network is back, and it goes forward"
+        if read_run(self.run_dir).record.paused:
             self._roll_back_what_a_guard_paused()
 
     def _roll_back_what_a_guard_paused(self) -> None:
@@ -378,7 +379,7 @@ class Interrupted(RuleBasedStateMachine):
         self.live(Trap("none", -1))
 
     def _the_world_is_allowed(self) -> None:
-        run, world = view(self.run_dir), self.world.read()
+        run, world = read_run(self.run_dir), self.world.read()
         self.ended_as = run.state
         self.the_journal_is_sound_and_tells_every_change()
         assert world["cordons"].pop("n4")["owner"] == "dcops"
@@ -452,7 +453,7 @@ def test_a_swap_whose_verdict_grew_old_while_it_was_cut_off_can_be_taken_back() 
         life.start(kind="swap", sick="")
         life.killed_right_after_a_change(changes=0)
         life.clock_jumps(line=0, seconds=86400)
-        assert view(life.run_dir).record.paused
+        assert read_run(life.run_dir).record.paused
     finally:
         life.teardown()
     assert life.ended_as == "rolled_back"
@@ -470,7 +471,7 @@ def test_a_swap_that_lost_its_network_anywhere_goes_forward_or_back_to_an_allowe
         try:
             life.start(kind="swap", sick="")
             life.live(Trap("network", line, back=99))
-            forward = resume_direction(view(life.run_dir)).forward
+            forward = resume_direction(read_run(life.run_dir)).forward
             ways[forward] = ways.get(forward, 0) + 1
             if forward and line % 2:
                 life._resume(Trap("kill after line", line % 9))

@@ -11,7 +11,8 @@ import pytest
 
 from brctl.engine.controller.people import groups_of, person
 from brctl.engine.runs.plan import prepare, refuse_guarded
-from brctl.engine.runs.remediate import answer, create_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import answer, create_run
 from brctl.engine.runs.run_files import RunRequest, load_request
 from brctl.journal.store import read_journal
 from brctl.library.guards import SiteGuards, load_guards
@@ -142,7 +143,7 @@ def test_a_yes_from_outside_the_role_is_refused_when_it_is_given(tmp_path: Path)
     assert carry(context, run_dir) is ExitCode.WAITING
     answer(context, run_dir, "ann", yes=True, typed="swap 1")
     assert carry(context, run_dir) is ExitCode.OK
-    assert view(run_dir).record.started_by == "oncall"
+    assert read_run(run_dir).record.started_by == "oncall"
 
 
 def test_nobody_becomes_two_people_by_setting_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:

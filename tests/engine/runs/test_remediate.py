@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import (
-    answer,
-    create_run,
-    history,
-    prepare_saved,
-    resume_lists,
-    view,
-)
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import answer, create_run, history, prepare_saved, resume_lists
 from brctl.engine.runs.run_files import RunRequest, plan_document, save_request
 from brctl.engine.runs.wait import due_at
 from brctl.journal.locks import Leases
@@ -27,6 +21,7 @@ from brctl.model.errors import GuardError, LockedError, UsageError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import GuardSpec, Json, Need, Playbook, Policy
+from brctl.playbook.run import Run
 from brctl.playbook.steps import StepState
 from brctl.view.runs.run import run_page
 from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
@@ -114,7 +109,8 @@ def test_the_history_of_a_node_is_of_that_node_alone(tmp_path: Path) -> None:
     context = fake_context(tmp_path)
     run_dir, _ = start(context)
     (found,) = history(context.state_dir, ["n3"])
-    assert (found.run_dir, found.state, found.seconds) == (run_dir, "ok", view(run_dir).seconds)
+    assert isinstance(found, Run)
+    assert (found.run_dir, found.state, found.seconds) == (run_dir, "ok", read_run(run_dir).seconds)
     assert list(history(context.state_dir, ["n"])) == []
 
 
@@ -124,7 +120,7 @@ def test_a_person_who_names_the_node_is_asked_before_the_job_stops(tmp_path: Pat
     run_dir, code = start(context, by_hand=True)
     assert code is ExitCode.WAITING
     assert effects(context) == ["cordon n3", "reserve s1"]
-    assert resume_lists(view(run_dir))["to_do"][0] == "stop"
+    assert resume_lists(read_run(run_dir))["to_do"][0] == "stop"
     with pytest.raises(UsageError, match="type `swap 1`"):
         answer(context, run_dir, "oncall", yes=True, typed="swap 2")
     answer(context, run_dir, "oncall", yes=True, typed="swap 1")
@@ -151,7 +147,7 @@ def test_a_denied_run_takes_back_what_it_did(tmp_path: Path) -> None:
     assert carry(context, run_dir) is ExitCode.WAITING
     data = context.world.read()
     assert (data["cordons"], data["reservations"]) == ({}, {})
-    assert view(run_dir).record.denied_by == "lead"
+    assert read_run(run_dir).record.denied_by == "lead"
 
 
 def test_two_people_means_two_different_people(tmp_path: Path) -> None:
@@ -191,7 +187,7 @@ def test_without_a_whole_checkpoint_nothing_is_stopped(tmp_path: Path) -> None:
     run_dir, code = start(context)
     assert code is ExitCode.ROLLED_BACK
     assert effects(context) == ["cordon n3", "uncordon n3"]
-    assert "none of 1 checkpoints" in view(run_dir).record.failed_error
+    assert "none of 1 checkpoints" in read_run(run_dir).record.failed_error
 
 
 def test_the_newest_checkpoint_that_fails_its_checksum_is_passed_over(tmp_path: Path) -> None:
@@ -202,7 +198,10 @@ def test_the_newest_checkpoint_that_fails_its_checksum_is_passed_over(tmp_path: 
     context = fake_context(tmp_path, checkpoints=lambda: next(looks))
     run_dir, code = start(context)
     assert code is ExitCode.OK
-    assert view(run_dir).record.steps["choose"].out == {"path": "/ckpt/step-00000038", "step": 38}
+    assert read_run(run_dir).record.steps["choose"].out == {
+        "path": "/ckpt/step-00000038",
+        "step": 38,
+    }
 
 
 def test_training_that_does_not_advance_needs_a_human(tmp_path: Path) -> None:
@@ -210,7 +209,7 @@ def test_training_that_does_not_advance_needs_a_human(tmp_path: Path) -> None:
     context = fake_context(tmp_path)
     run_dir, code = start(context, steps=100_000, within="30s")
     assert code is ExitCode.NEEDS_HUMAN
-    assert "no step" not in view(run_dir).record.failed_error
+    assert "no step" not in read_run(run_dir).record.failed_error
     assert "failed at prove" in (run_dir / "notes.txt").read_text()
     assert set(context.world.read()["cordons"]) == {"n3"}
 
@@ -251,7 +250,7 @@ def test_running_the_same_playbook_again_changes_nothing(tmp_path: Path) -> None
         runs.append(create_run(context, prepared, ONCALL))
         assert carry(context, runs[-1]) is ExitCode.OK
     run_dir = runs[-1]
-    assert not any(step.changed for step in view(run_dir).record.steps.values())
+    assert not any(step.changed for step in read_run(run_dir).record.steps.values())
 
 
 def test_two_runs_cannot_hold_one_job(tmp_path: Path) -> None:
@@ -284,11 +283,11 @@ def test_only_failures_of_the_named_class_are_retried(tmp_path: Path) -> None:
     """A checkpoint that is not there yet is no transport failure, so nobody waits for it."""
     context = fake_context(tmp_path, checkpoints=lambda: [])
     run_dir, _ = start(context)
-    assert view(run_dir).record.steps["ckpt"].attempts == 1
+    assert read_run(run_dir).record.steps["ckpt"].attempts == 1
     with context.world.change() as data:
         data["dead"] = ["n1", "n2", "n3", "n4"]
     run_dir, _ = start(context)
-    assert view(run_dir).record.steps["ckpt"].attempts == 3
+    assert read_run(run_dir).record.steps["ckpt"].attempts == 3
 
 
 def test_a_condition_that_does_not_hold_skips_the_step(tmp_path: Path) -> None:
@@ -298,7 +297,7 @@ def test_a_condition_that_does_not_hold_skips_the_step(tmp_path: Path) -> None:
     )
     context = fake_context(tmp_path)
     run_dir, _ = start(context, read_playbook(text, "swap.yaml"))
-    assert view(run_dir).record.steps["stop"].state is StepState.SKIPPED
+    assert read_run(run_dir).record.steps["stop"].state is StepState.SKIPPED
 
 
 def test_a_run_that_is_owned_cannot_be_carried_out_twice(tmp_path: Path) -> None:
@@ -343,7 +342,7 @@ def test_an_approval_that_comes_too_late_frees_the_standby_and_keeps_the_cordon(
     answer(context, run_dir, "oncall", yes=True, typed="swap 1")
     for _ in range(2):
         assert carry(context, run_dir) is ExitCode.WAITING
-        assert view(run_dir).record.result == "expired"
+        assert read_run(run_dir).record.result == "expired"
     data = context.world.read()
     assert (set(data["cordons"]), data["reservations"]) == ({"n3"}, {})
 
@@ -356,7 +355,7 @@ def test_a_run_that_a_guard_pauses_after_its_approval_does_not_expire(tmp_path: 
     answer(context, run_dir, "oncall", yes=True, typed="swap 1")
     context = replace(context, guards=SiteGuards((GuardSpec("standby", {"at_least": 9}, "g:1"),)))
     assert carry(context, run_dir) is ExitCode.WAITING
-    run = view(run_dir)
+    run = read_run(run_dir)
     assert run.record.paused
     assert run.record.why.startswith("paused by standby")
     assert due_at(run_dir) is None
@@ -366,8 +365,8 @@ def test_a_run_that_a_guard_pauses_after_its_approval_does_not_expire(tmp_path: 
 
 
 def _next_of(run_dir: Path) -> tuple[str, ...]:
-    run, events = view(run_dir), read_journal(run_dir).events
-    return run_page(run.run, run.playbook, run.record, run.state, events, ()).next
+    run, events = read_run(run_dir), read_journal(run_dir).events
+    return run_page(run.name, run.playbook, run.record, run.state, events, ()).next
 
 
 def test_a_saved_plan_runs_only_in_the_world_it_was_made_for(tmp_path: Path) -> None:
@@ -409,7 +408,7 @@ def test_stop_time_checks_that_find_nothing_restart_in_place(tmp_path: Path) -> 
         data["dead"] = []
     run_dir, code = start(context, CHECKS, RunRequest("cron", typed="stop"))
     assert code is ExitCode.OK
-    assert view(run_dir).record.in_state(StepState.SKIPPED) == ("cordon", "reserve", "swap")
+    assert read_run(run_dir).record.in_state(StepState.SKIPPED) == ("cordon", "reserve", "swap")
 
 
 def test_nodes_found_during_the_run_count_against_the_limit_too(tmp_path: Path) -> None:

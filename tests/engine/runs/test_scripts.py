@@ -10,7 +10,8 @@ import pytest
 
 from brctl.actions.child import OUTPUT_LIMIT_BYTES
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.remediate import answer, create_run, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import answer, create_run
 from brctl.engine.runs.run_files import RunRequest, save_request
 from brctl.journal.keys import Entry, Keys
 from brctl.journal.store import read_journal
@@ -65,7 +66,7 @@ def test_a_value_is_data_whatever_it_says(word: str, tmp_path: Path) -> None:
     run_dir, code = start(fake_context(tmp_path), SITE, word=word)
     assert code is ExitCode.OK
     assert output(run_dir) == f"word={word} run=R-0001\n"
-    assert view(run_dir).record.steps["site"].out == {"exit_status": 0}
+    assert read_run(run_dir).record.steps["site"].out == {"exit_status": 0}
     assert oct((run_dir / "stdout" / "site.log").stat().st_mode & 0o777) == "0o600"
 
 
@@ -96,7 +97,7 @@ def test_the_exit_status_decides(run: str, expect: str, code: ExitCode, tmp_path
     run_dir, ended = start(fake_context(tmp_path), steps)
     assert ended is code
     if code is ExitCode.ROLLED_BACK:
-        assert "because (stdout/site.log)" in view(run_dir).record.failed_error
+        assert "because (stdout/site.log)" in read_run(run_dir).record.failed_error
 
 
 def test_output_is_bounded_and_a_flood_does_not_stop_the_script(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_a_script_out_of_time_is_killed_with_its_children(tmp_path: Path) -> Non
     )
     run_dir, code = start(fake_context(tmp_path), steps)
     assert code is ExitCode.ROLLED_BACK
-    assert "not done within 1 s" in view(run_dir).record.failed_error
+    assert "not done within 1 s" in read_run(run_dir).record.failed_error
     child = int((tmp_path / "pid").read_text())
     stat = Path(f"/proc/{child}/stat")
     for _ in range(50):
@@ -146,9 +147,9 @@ def test_a_script_runs_on_nodes_and_every_one_counts(tmp_path: Path) -> None:
     )
     run_dir, code = start(context, ON_NODES, nodes="n[1-3]")
     assert code is ExitCode.ROLLED_BACK
-    assert "no exit status from n3: no answer" in view(run_dir).record.failed_error
+    assert "no exit status from n3: no answer" in read_run(run_dir).record.failed_error
     run_dir, code = start(context, ON_NODES, word="other")
-    assert "exit status 1 on n1" in view(run_dir).record.failed_error
+    assert "exit status 1 on n1" in read_run(run_dir).record.failed_error
 
 
 def cut_off(run_dir: Path, steps: int) -> None:
@@ -197,8 +198,8 @@ def test_a_second_run_with_the_same_key_finds_the_first_result(tmp_path: Path) -
     second, code = start(context, KEYED.format(file=file))
     assert code is ExitCode.OK
     assert file.read_text() == "once\n"
-    step = view(second).record.steps["site"]
-    assert (step.changed, step.out) == (False, view(first).record.steps["site"].out)
+    step = read_run(second).record.steps["site"]
+    assert (step.changed, step.out) == (False, read_run(first).record.steps["site"].out)
     assert step.say.endswith("(already, by R-0001)")
     start(context, KEYED.format(file=file), word="other")
     assert file.read_text() == "once\nonce\n"
@@ -223,7 +224,7 @@ def test_a_run_that_died_with_the_result_under_its_key_needs_no_person(tmp_path:
     cut_off(run_dir, 1)
     assert carry(context, run_dir) is ExitCode.OK
     assert file.read_text() == "once\n"
-    assert view(run_dir).record.steps["site"].state is StepState.DONE
+    assert read_run(run_dir).record.steps["site"].state is StepState.DONE
     settled = [e for e in read_journal(run_dir).events if e.type is EventType.STEP_SETTLED]
     assert "known under rma/hello" in str(settled[0].fields["say"])
 

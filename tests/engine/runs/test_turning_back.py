@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.runs.remediate import resume_direction, resume_lists, view
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import resume_direction, resume_lists
 from brctl.engine.runs.run_files import RunRequest, save_request
 from brctl.journal.store import read_journal
 from brctl.library.playbooks import load_playbook, read_playbook
@@ -49,7 +50,7 @@ def stopped_rollback(folder: Path) -> tuple[FakeContext, Path]:
     run_dir, code = start(context)
     assert code is ExitCode.NEEDS_HUMAN
     assert why(run_dir) == "stop cannot be undone: none of 0 checkpoints in /ckpt is whole"
-    assert view(run_dir).record.in_state(StepState.UNDONE) == ("swap", "code")
+    assert read_run(run_dir).record.in_state(StepState.UNDONE) == ("swap", "code")
     context.sweeps.checkpoints = lambda: whole
     return context, run_dir
 
@@ -58,7 +59,7 @@ def test_past_a_stopped_job_a_resume_goes_forward_and_says_so(tmp_path: Path) ->
     """What the rollback took back is done again, nothing before it is, and the job runs."""
     context, run_dir = stopped_rollback(tmp_path)
     assert context.world.read()["reservations"]["s1"]["owner"] == "brctl:R-0001"
-    run = view(run_dir)
+    run = read_run(run_dir)
     way = resume_direction(run)
     lines = "\n".join(resume_lines(resume_lists(run, forward=way.forward), way.why))
     assert "to do     swap code choose restart prove" in lines
@@ -77,7 +78,7 @@ def test_a_forward_run_that_fails_again_rolls_back_again_and_can_be_turned_again
     context.sweeps.checkpoints = lambda: []
     save_request(run_dir, replace(ONCALL, forward=True))
     assert carry(context, run_dir) is ExitCode.NEEDS_HUMAN
-    assert view(run_dir).record.in_state(StepState.UNDONE) == ("swap", "code")
+    assert read_run(run_dir).record.in_state(StepState.UNDONE) == ("swap", "code")
     context.sweeps.checkpoints = lambda: [(38, True)]
     assert carry(context, run_dir) is ExitCode.OK
 
@@ -89,14 +90,16 @@ def test_a_standby_that_somebody_else_took_meanwhile_is_not_swapped_in(tmp_path:
     asyncio.run(context.backend.reserve("s1", "brctl:R-0009", NOON))
     save_request(run_dir, replace(ONCALL, forward=True))
     assert carry(context, run_dir) is ExitCode.NEEDS_HUMAN
-    assert view(run_dir).record.failed_error == "s1 is reserved by brctl:R-0009; nothing was done"
+    assert (
+        read_run(run_dir).record.failed_error == "s1 is reserved by brctl:R-0009; nothing was done"
+    )
     assert context.world.read()["nodes"] == ["n1", "n2", "n3", "n4"]
 
 
 def test_a_person_may_finish_the_rollback_instead(tmp_path: Path) -> None:
     """`play rollback` undoes what it can and says again what it cannot."""
     context, run_dir = stopped_rollback(tmp_path)
-    assert not resume_direction(view(run_dir), undo=True).forward
+    assert not resume_direction(read_run(run_dir), undo=True).forward
     save_request(run_dir, replace(ONCALL, undo=True))
     assert carry(context, run_dir) is ExitCode.NEEDS_HUMAN
     assert "stop cannot be undone" in why(run_dir)
@@ -125,7 +128,7 @@ def failed_undo(folder: Path) -> tuple[FakeContext, Path]:
 def test_an_undo_that_failed_is_tried_again_by_default(tmp_path: Path) -> None:
     """Nothing stands in the way of the rollback, so a resume finishes it."""
     context, run_dir = failed_undo(tmp_path)
-    way = resume_direction(view(run_dir))
+    way = resume_direction(read_run(run_dir))
     assert (way.forward, way.why) == (False, "tries the rollback again: an undo failed")
     save_request(run_dir, replace(ONCALL, forward=way.forward))
     assert carry(context, run_dir) is ExitCode.ROLLED_BACK
@@ -135,7 +138,7 @@ def test_an_undo_that_failed_is_tried_again_by_default(tmp_path: Path) -> None:
 def test_a_person_may_send_it_forward_instead(tmp_path: Path) -> None:
     """The network is back and the standbys are well: `--forward` does the repair after all."""
     context, run_dir = failed_undo(tmp_path)
-    way = resume_direction(view(run_dir), forward=True)
+    way = resume_direction(read_run(run_dir), forward=True)
     assert way.forward
     # A person repaired the standbys that the run had found sick.
     change(context, cordons={"n3": context.world.read()["cordons"]["n3"]})
@@ -148,7 +151,7 @@ def test_forward_is_refused_where_no_rollback_stopped(tmp_path: Path) -> None:
     """A run that is through, or that waits, has nothing to turn."""
     run_dir, _ = start(fake_context(tmp_path))
     with pytest.raises(UsageError, match="R-0001 is ok"):
-        resume_direction(view(run_dir), forward=True)
+        resume_direction(read_run(run_dir), forward=True)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +170,7 @@ def test_a_reset_that_is_refused_before_it_acts_is_rolled_back(
     run_dir, code = start_reset(context)
     assert code is ExitCode.ROLLED_BACK
     assert says in why(run_dir)
-    assert view(run_dir).record.steps["reset"].error.endswith("nothing was done")
+    assert read_run(run_dir).record.steps["reset"].error.endswith("nothing was done")
     assert context.world.read()["cordons"] == {}
 
 

@@ -1,0 +1,65 @@
+"""The one record of a run that every front end, notice and report is made from."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from brctl.model.runs.event import Event
+from brctl.model.runs.playbook import Json, Playbook
+from brctl.model.runs.result import RunState
+from brctl.playbook.run_record import RunRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run as its folder tells it.
+
+    Attributes:
+        record: What its journal says became of every step.
+        damage: What is wrong about the journal, in sentences.
+        alive: A process owns it, and its journal has no end yet.
+        by: Who asked for it last.
+        nodes: Those its inputs name.
+    """
+
+    name: str
+    run_dir: Path
+    playbook: Playbook
+    record: RunRecord
+    events: tuple[Event, ...]
+    damage: tuple[str, ...]
+    alive: bool
+    by: str
+    verdict_id: str
+    job: str
+    nodes: tuple[str, ...]
+
+    @property
+    def state(self) -> RunState:
+        """Where it stands."""
+        return self.record.state(alive=self.alive)
+
+    @property
+    def began_at(self) -> datetime | None:
+        """Time of its first line."""
+        return self.events[0].at if self.events else None
+
+    @property
+    def seconds(self) -> float:
+        """From its first line to its last."""
+        if not self.events:
+            return 0.0
+        return (self.events[-1].at - self.events[0].at).total_seconds()
+
+    def asked(self, key: str) -> str:
+        """A field of what people were asked; "" when nothing was."""
+        value: Json = self.record.question.get(key, "")
+        return value if isinstance(value, str) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRun:
+    """A run whose files are torn, missing or say what cannot be."""
+
+    name: str
+    why: str
