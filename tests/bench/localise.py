@@ -71,6 +71,11 @@ class Score:
                 setattr(self, name, getattr(self, name) + value)
 
 
+BAR = 0.97
+"""`--bar 0.97`, so that 10 % of loss under 3 % of noise stands out: the product's 0.92 finds the
+four slow nodes of 128 in 60 of 100 incidents, this in all, and neither names a healthy one."""
+
+
 def leaf_size(count: int) -> int:
     """Nodes under one leaf switch, as such fleets are built."""
     return 16 if count <= 512 else 32
@@ -80,7 +85,9 @@ def search(fleet: Fleet, scenario: Scenario, seed: int, score: Score) -> tuple[A
     """Run our search against the fleet and translate its findings."""
     names = tuple(f"n{v}" for v in range(fleet.count))
     leaves = tuple(f"l{leaf}" for leaf in fleet.leaf) if fleet.leaves > 1 else ()
-    problem = SearchProblem(names, leaves, reps=scenario.reps, span=scenario.span, seed=seed)
+    problem = SearchProblem(
+        names, leaves, reps=scenario.reps, span=scenario.span, seed=seed, bar=BAR
+    )
     localiser = Localiser(problem)
     while True:
         started = time.process_time()
