@@ -78,6 +78,7 @@ class RunRow(TypedDict):
     verdict: str | None
     by: str
     exit_code: int | None
+    problem: str | None
 
 
 class RunListDocument(Envelope):
