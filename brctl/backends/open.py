@@ -15,11 +15,11 @@ def open_backend(settings: Settings, transport: Transport, inventory: Inventory)
     """
     state_file = settings.state_dir / "static" / f"{settings.context}.json"
     if settings.scheduler == "static":
-        from brctl.backends.static import StaticBackend
+        from brctl.backends.static.backend import StaticBackend
 
         return StaticBackend(state_file, transport, inventory, settings.ssh.fanout)
     if settings.scheduler == "slurm":
-        from brctl.backends.slurm import SlurmBackend
+        from brctl.backends.slurm.backend import SlurmBackend
 
         return SlurmBackend(state_file, transport, inventory, settings.ssh.fanout)
     if settings.scheduler == "kubernetes":
@@ -28,8 +28,8 @@ def open_backend(settings: Settings, transport: Transport, inventory: Inventory)
 
 
 def _open_kubernetes(settings: Settings, inventory: Inventory) -> Backend:
-    from brctl.backends.kubectl import Kubectl
-    from brctl.backends.kubernetes import KubernetesBackend
+    from brctl.backends.kubernetes.backend import KubernetesBackend
+    from brctl.backends.kubernetes.kubectl import Kubectl
 
     chosen = settings.kubernetes
     keep = settings.state_dir / "kubernetes" / settings.context

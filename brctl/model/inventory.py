@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from brctl.model.errors import UsageError
+
 
 class NodeRole(StrEnum):
     """Active nodes take ranks; standbys (backup nodes) wait to take a node's place."""
@@ -52,6 +54,16 @@ class Inventory:
     def pick(self, names: Iterable[str]) -> tuple[Node, ...]:
         """The nodes of these names; KeyError names one that is not there."""
         return tuple(self.nodes[name] for name in names)
+
+    def require(self, names: Iterable[str]) -> None:
+        """Check that all of these nodes are here.
+
+        Raises:
+            UsageError: One is not.
+        """
+        unknown = next((name for name in names if name not in self.nodes), None)
+        if unknown is not None:
+            raise UsageError(f"{unknown!r} is not in the inventory")
 
     def names(self, role: NodeRole | None = None) -> tuple[str, ...]:
         """Node names of one role, or of all."""

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from brctl.actions.registry import ACTIONS
-from brctl.backends.parking import Parking
+from brctl.backends.ranks.parking import Parking
 from brctl.engine.controller.wiring import World, open_world
 from brctl.engine.job.diagnose import keep, look
 from brctl.engine.runs.context import run_context

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from brctl.backends.parking import Parking
-from brctl.backends.static import StaticBackend
+from brctl.backends.ranks.parking import Parking
+from brctl.backends.static.backend import StaticBackend
 from brctl.fanout.local import LocalTransport
 from brctl.lab.compile import build_libraries
 from brctl.lab.nvml.state import healthy, write_state
@@ -62,7 +62,7 @@ def test_the_programs_that_travel_as_text_are_seen() -> None:
     """Five loaders and two one-liners; a program of more than a few lines belongs in checks/."""
     texts = {name: text for name, text in SOURCES.items() if not name.startswith("checks/")}
     assert {name.partition(":")[0] for name in texts} >= {
-        "sweep/bundle.py", "fanout/gateway/relay.py", "backends/rank_commands.py",
+        "sweep/bundle.py", "fanout/gateway/relay.py", "backends/ranks/commands.py",
         "engine/search/group_runner_torch.py", "engine/search/replay_runner.py",
         "actions/node/gpu_reset.py", "engine/standby/care.py",
     }  # fmt: skip

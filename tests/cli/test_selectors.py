@@ -13,7 +13,7 @@ import pytest
 import typer.main
 
 from brctl.backends.contract import Cordon
-from brctl.backends.static_state import StaticState, change_state
+from brctl.backends.static.state import StaticState, change_state
 from brctl.cli.main import run
 from brctl.cli.words import WORDS
 from brctl.engine.controller.clock import now

@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from brctl.backends.contract import Backend, Label
-from brctl.backends.kubectl import Kubectl
-from brctl.backends.kubernetes import KubernetesBackend
-from brctl.backends.slurm import SlurmBackend
-from brctl.backends.static import StaticBackend
+from brctl.backends.kubernetes.backend import KubernetesBackend
+from brctl.backends.kubernetes.kubectl import Kubectl
+from brctl.backends.slurm.backend import SlurmBackend
+from brctl.backends.static.backend import StaticBackend
 from brctl.fanout.local import LocalTransport
 from brctl.model.errors import BrctlError
 from brctl.model.inventory import Inventory, Node, NodeRole

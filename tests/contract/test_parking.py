@@ -13,9 +13,9 @@ from time import monotonic
 
 import pytest
 
-from brctl.backends import rank_commands
-from brctl.backends.parking import Parking
-from brctl.backends.static import StaticBackend
+from brctl.backends.ranks import commands as rank_commands
+from brctl.backends.ranks.parking import Parking
+from brctl.backends.static.backend import StaticBackend
 from brctl.fanout.local import LocalTransport
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
@@ -322,7 +322,7 @@ async def test_two_starts_at_once_start_every_rank_once(site: Site) -> None:
 STARTER = """\
 import asyncio, pickle, sys
 backend_args, job = pickle.load(open(sys.argv[1], "rb"))
-from brctl.backends.static import StaticBackend
+from brctl.backends.static.backend import StaticBackend
 from brctl.fanout.local import LocalTransport
 path, inventory = backend_args
 asyncio.run(StaticBackend(path, LocalTransport(), inventory, 8).start_job(job, "", "R-1"))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from brctl.actions.registry import about_verbs
-from brctl.backends.kubernetes_permissions import PERMISSIONS
+from brctl.backends.kubernetes.permissions import PERMISSIONS
 from brctl.evidence.operators import OPERATORS
 from brctl.library.checks import load_checks
 from brctl.library.config import SshSettings

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from brctl.backends.slurm_commands import STANDBY_REASON
+from brctl.backends.slurm.commands import STANDBY_REASON
 from brctl.lab import namespaces
 from brctl.lab.cluster import Lab, up
 from brctl.lab.record import NODE_VARIABLE, TAG_VARIABLE

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from brctl.actions.job.ckpt_select import checkpoints_in
-from brctl.backends.rank_commands import read_rank_answer
+from brctl.backends.ranks.commands import read_rank_answer
 from brctl.engine.job.diagnose import collect
 from brctl.engine.job.rank_files import split_files
 from brctl.engine.logs.classify import Blocks, Classifier

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from brctl.backends.rank_commands import read_rank_answer
+from brctl.backends.ranks.commands import read_rank_answer
 from brctl.engine.sweeps.run_checks import compare, judge
 from brctl.evidence.job import read_job
 from brctl.evidence.kernel_line import parse_kernel_line

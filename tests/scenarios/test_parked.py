@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.backends.parking import Parking
+from brctl.backends.ranks.parking import Parking
 from brctl.engine.controller.wiring import open_world
 from brctl.engine.standby.care import parking
 from brctl.lab.cluster import Lab

@@ -4,9 +4,9 @@ import asyncio
 import shutil
 from collections.abc import Iterator
 
-from brctl.backends.kubectl import Kubectl
-from brctl.backends.kubernetes_permissions import missing_permissions
-from brctl.backends.kubernetes_workloads import Workloads
+from brctl.backends.kubernetes.kubectl import Kubectl
+from brctl.backends.kubernetes.permissions import missing_permissions
+from brctl.backends.kubernetes.workloads import Workloads
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
 from brctl.model.doctor_finding import DoctorFinding

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from brctl.backends.parking import Parked, Parking, Setup
+from brctl.backends.ranks.parking import Parked, Parking, Setup
 from brctl.engine.controller.wiring import World
 from brctl.engine.standby.pool import Pool, Standby
 from brctl.engine.sweeps.run_checks import Question, sweep_nodes

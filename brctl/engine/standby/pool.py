@@ -119,9 +119,8 @@ def save_pool(state_dir: Path, context: str, pool: Pool) -> None:
 
 def add(pool: Pool, inventory: Inventory, nodes: Sequence[str], busy: Mapping[str, str]) -> Pool:
     """Put nodes into the pool; one that carries a job cannot wait for another."""
+    inventory.require(nodes)
     for node in nodes:
-        if node not in inventory.nodes:
-            raise UsageError(f"{node!r} is not in the inventory")
         if node in busy:
             raise UsageError(f"{node} carries job {busy[node]}; it cannot be a standby")
     added = tuple(dict.fromkeys([*pool.added, *nodes]))

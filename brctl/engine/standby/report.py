@@ -1,7 +1,7 @@
 """What is known of every standby, with what waits there asked of the nodes."""
 
 from brctl.backends.contract import Cordon, Reservation
-from brctl.backends.parking import Parked
+from brctl.backends.ranks.parking import Parked
 from brctl.engine.controller.wiring import World
 from brctl.engine.standby.care import look_at_parked
 from brctl.engine.standby.pool import Pool, Standby, age_s

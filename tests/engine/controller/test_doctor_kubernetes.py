@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.backends.kubernetes_permissions import PERMISSIONS
+from brctl.backends.kubernetes.permissions import PERMISSIONS
 from brctl.engine.controller.doctor_kubernetes import kubernetes
 from brctl.library.config import Settings, load_settings
 from brctl.model.sweeps.sweep import Health

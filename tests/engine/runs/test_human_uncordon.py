@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from brctl.backends.contract import Backend, StopReport
-from brctl.backends.slurm import SlurmBackend
-from brctl.backends.static import StaticBackend
+from brctl.backends.slurm.backend import SlurmBackend
+from brctl.backends.static.backend import StaticBackend
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.remediate import answer, create_run

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.backends.parking import Setup
+from brctl.backends.ranks.parking import Setup
 from brctl.engine.controller.wiring import World, open_world
 from brctl.engine.standby.care import (
     _difference,

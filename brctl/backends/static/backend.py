@@ -19,16 +19,16 @@ from brctl.backends.contract import (
     labelled,
     unlabelled,
 )
-from brctl.backends.rank_commands import (
+from brctl.backends.ranks.commands import (
     LOOK_DEADLINE_S,
     START_DEADLINE_S,
     STOP_MARGIN_S,
-    ask,
+    RankNodes,
     start_request,
     status_request,
     stop_request,
 )
-from brctl.backends.static_state import StaticState, change_state, read_state
+from brctl.backends.static.state import StaticState, change_state, read_state
 from brctl.fanout.contract import Transport
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory, NodeRole
@@ -45,9 +45,8 @@ class StaticBackend:
         self, state_file: Path, transport: Transport, inventory: Inventory, fanout: int
     ) -> None:
         self._file = state_file
-        self._transport = transport
         self._inventory = inventory
-        self._fanout = fanout
+        self._ranks = RankNodes(transport, inventory, fanout)
 
     async def cordons(self) -> Mapping[str, Cordon]:
         """See `Backend.cordons`."""
@@ -55,7 +54,7 @@ class StaticBackend:
 
     async def cordon(self, nodes: Sequence[str], owner: str, reason: str, at: datetime) -> None:
         """See `Backend.cordon`."""
-        self._must_know(nodes)
+        self._inventory.require(nodes)
 
         def add(state: StaticState) -> StaticState:
             fresh = {n: Cordon(n, owner, reason, at) for n in nodes if n not in state.cordons}
@@ -78,7 +77,7 @@ class StaticBackend:
 
     async def reserve(self, node: str, owner: str, at: datetime) -> bool:
         """See `Backend.reserve`."""
-        self._must_know([node])
+        self._inventory.require([node])
 
         def add(state: StaticState) -> StaticState:
             taken = {node: Reservation(node, owner, at), **state.reservations}
@@ -108,7 +107,7 @@ class StaticBackend:
 
     async def label(self, nodes: Sequence[str], key: str, value: str, owner: str) -> None:
         """See `Backend.label`."""
-        self._must_know(nodes)
+        self._inventory.require(nodes)
         change_state(
             self._file, lambda now: _relabel(now, nodes, key, lambda b: labelled(b, value, owner))
         )
@@ -147,7 +146,7 @@ class StaticBackend:
 
     async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
         """See `Backend.replace_nodes`."""
-        self._must_know(list(swaps.values()))
+        self._inventory.require(list(swaps.values()))
 
         def swap(state: StaticState) -> StaticState:
             now = state.jobs.get(job.name, job.nodes)
@@ -161,44 +160,37 @@ class StaticBackend:
     async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
         """See `Backend.start_job`."""
         master = self._inventory.nodes[job.nodes[0]]
-        requests = {
-            node.name: (
-                start_request(job, node, master, checkpoint, incarnation),
-                START_DEADLINE_S,
-            )
-            for node in self._inventory.pick(job.nodes)
-        }
-        said, failed = await self._ask(job.nodes, requests)
-        failed |= {node: str(value["error"]) for node, value in said.items() if "error" in value}
+        answered, failed = await self._ranks.ask(
+            job.nodes,
+            lambda node: start_request(job, node, master, checkpoint, incarnation),
+            START_DEADLINE_S,
+        )
+        failed |= _errors(answered)
         started, warm = (
-            tuple(sorted(rank for value in said.values() for rank in _ranks(value, key)))
+            tuple(sorted(rank for value in answered.values() for rank in _ranks(value, key)))
             for key in ("started", "warm")
         )
-        cold = {node: why for node, value in said.items() if (why := _why_cold(value))}
+        cold = {node: why for node, value in answered.items() if (why := _why_cold(value))}
         return StartReport(started, failed, warm, cold)
 
     async def stop_job(self, job: Job, grace_s: float) -> StopReport:
         """See `Backend.stop_job`."""
-        requests = {
-            node.name: (stop_request(job, node, grace_s), grace_s + STOP_MARGIN_S)
-            for node in self._inventory.pick(job.nodes)
-        }
-        said, silent = await self._ask(job.nodes, requests)
-        silent |= {node: str(value["error"]) for node, value in said.items() if "error" in value}
+        answered, failed = await self._ranks.ask(
+            job.nodes, lambda node: stop_request(job, node, grace_s), grace_s + STOP_MARGIN_S
+        )
+        failed |= _errors(answered)
         ended = {
-            key: tuple(sorted(rank for value in said.values() for rank in _ranks(value, key)))
+            key: tuple(sorted(rank for value in answered.values() for rank in _ranks(value, key)))
             for key in ("stopped", "killed", "stuck")
         }
-        return StopReport(ended["stopped"], ended["killed"], ended["stuck"], silent)
+        return StopReport(ended["stopped"], ended["killed"], ended["stuck"], failed)
 
     async def job_status(self, job: Job) -> JobRunState:
         """See `Backend.job_status`."""
-        requests = {
-            node.name: (status_request(job, node), LOOK_DEADLINE_S)
-            for node in self._inventory.pick(job.nodes)
-        }
-        said, silent = await self._ask(job.nodes, requests)
-        rows = [row for value in said.values() for row in _rows(value)]
+        answered, failed = await self._ranks.ask(
+            job.nodes, lambda node: status_request(job, node), LOOK_DEADLINE_S
+        )
+        rows = [row for value in answered.values() for row in _rows(value)]
         exits = {
             rank: status
             for row in rows
@@ -210,19 +202,13 @@ class StaticBackend:
             alive=_numbers(alive),
             gone=_numbers([row for row in rows if row.get("alive") is False]),
             incarnations=frozenset(str(row.get("incarnation")) for row in alive),
-            unreachable=silent,
+            unreachable=failed,
             exits=exits,
         )
 
-    async def _ask(
-        self, nodes: Sequence[str], requests: Mapping[str, tuple[Mapping[str, Json], float]]
-    ) -> tuple[dict[str, Mapping[str, Json]], dict[str, str]]:
-        return await ask(self._transport, self._inventory, nodes, requests, self._fanout)
 
-    def _must_know(self, nodes: Sequence[str]) -> None:
-        strange = [node for node in nodes if node not in self._inventory.nodes]
-        if strange:
-            raise UsageError(f"{strange[0]!r} is not in the inventory")
+def _errors(answered: Mapping[str, Mapping[str, Json]]) -> dict[str, str]:
+    return {node: str(value["error"]) for node, value in answered.items() if "error" in value}
 
 
 def _why_cold(value: Mapping[str, Json]) -> str:

@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from brctl.backends.kubectl import Object
-from brctl.backends.kubernetes_marks import JOB, PREFIX, labels_of, marked, notes_of
+from brctl.backends.kubernetes.kubectl import Object
+from brctl.backends.kubernetes.marks import JOB, PREFIX, labels_of, marked, notes_of
 from brctl.model.errors import ConfigError
 from brctl.model.jobs.job import Job
 

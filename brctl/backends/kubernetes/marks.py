@@ -12,7 +12,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from brctl.backends.contract import Cordon, Label, Reservation, labelled, unlabelled
-from brctl.backends.kubectl import Object
+from brctl.backends.kubernetes.kubectl import Object
 from brctl.model.units import rfc3339
 
 PREFIX = "brctl.dev/"

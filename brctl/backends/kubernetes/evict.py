@@ -2,8 +2,8 @@
 
 import asyncio
 
-from brctl.backends.kubectl import BudgetError, Kubectl, Object
-from brctl.backends.kubernetes_marks import labels_of, notes_of
+from brctl.backends.kubernetes.kubectl import BudgetError, Kubectl, Object
+from brctl.backends.kubernetes.marks import labels_of, notes_of
 from brctl.model.errors import DeniedError, UnavailableError
 
 _MIRROR = "kubernetes.io/config.mirror"

@@ -1,7 +1,8 @@
 """Talk to `checks/_ranks` on the nodes of a job: what to send, and what its answer means."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from brctl.fanout.contract import Transport
@@ -140,26 +141,38 @@ def _request(job: Job, node: Node, do: str) -> dict[str, Json]:
     }
 
 
-async def ask(
-    transport: Transport,
-    inventory: Inventory,
-    nodes: Sequence[str],
-    requests: Mapping[str, tuple[Mapping[str, Json], float]],
-    limit: int,
-) -> tuple[dict[str, Mapping[str, Json]], dict[str, str]]:
-    """Ask all nodes at once; what each said, and why the others said nothing."""
-    said: dict[str, Mapping[str, Json]] = {}
-    silent: dict[str, str] = {}
-    known = [inventory.nodes[name] for name in nodes if name in inventory.nodes]
-    silent |= {name: "not in the inventory" for name in nodes if name not in inventory.nodes}
-    answers = gather(transport, known, lambda n: command(n, *requests[n.name]), limit=limit)
-    async for answer in answers:
-        value = read_rank_answer(answer, _asked_ranks(requests[answer.node][0]))
-        if isinstance(value, str):
-            silent[answer.node] = value
-        else:
-            said[answer.node] = value
-    return said, silent
+@dataclass(frozen=True, slots=True)
+class RankNodes:
+    """The nodes a job's ranks are on, and how many of them are asked at once."""
+
+    transport: Transport
+    inventory: Inventory
+    fanout: int
+
+    async def ask(
+        self,
+        nodes: Sequence[str],
+        request: Callable[[Node], Mapping[str, Json]],
+        deadline_s: float,
+    ) -> tuple[dict[str, Mapping[str, Json]], dict[str, str]]:
+        """Ask all nodes at once; the answer of each, and why the others gave none."""
+        known = [self.inventory.nodes[name] for name in nodes if name in self.inventory.nodes]
+        failed = {n: "not in the inventory" for n in nodes if n not in self.inventory.nodes}
+        requests = {node.name: request(node) for node in known}
+        answered: dict[str, Mapping[str, Json]] = {}
+        answers = gather(
+            self.transport,
+            known,
+            lambda node: command(node, requests[node.name], deadline_s),
+            limit=self.fanout,
+        )
+        async for answer in answers:
+            value = read_rank_answer(answer, _asked_ranks(requests[answer.node]))
+            if isinstance(value, str):
+                failed[answer.node] = value
+            else:
+                answered[answer.node] = value
+        return answered, failed
 
 
 def _asked_ranks(request: Mapping[str, Json]) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from brctl.backends.kubectl import Kubectl
+from brctl.backends.kubernetes.kubectl import Kubectl
 
 
 @dataclass(frozen=True, slots=True)

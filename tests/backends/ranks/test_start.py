@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from brctl.backends.rank_commands import start_request
+from brctl.backends.ranks.commands import start_request
 from brctl.model.inventory import Node
 from tests.contract.test_parking import N1, job_in
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from brctl.backends import kubernetes_marks as marks
 from brctl.backends.contract import JobRunState
-from brctl.backends.kubectl import ConflictError, Kubectl, Object
-from brctl.backends.kubernetes_jobs import Workload, on_nodes, read_workload, without_start_time
-from brctl.backends.kubernetes_pods import Pod, placed, read_pods, state_of
+from brctl.backends.kubernetes import marks
+from brctl.backends.kubernetes.jobs import Workload, on_nodes, read_workload, without_start_time
+from brctl.backends.kubernetes.kubectl import ConflictError, Kubectl, Object
+from brctl.backends.kubernetes.pods import Pod, placed, read_pods, state_of
 from brctl.model.errors import UsageError
 from brctl.model.jobs.job import Job
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.backends.contract import JobRunState
-from brctl.backends.kubectl import Object
-from brctl.backends.kubernetes_jobs import INCARNATION, Workload
-from brctl.backends.kubernetes_marks import notes_of
+from brctl.backends.kubernetes.jobs import INCARNATION, Workload
+from brctl.backends.kubernetes.kubectl import Object
+from brctl.backends.kubernetes.marks import notes_of
 from brctl.model.jobs.job import Job
 
 BY_OTHERS = "outside brctl"

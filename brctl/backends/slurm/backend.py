@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from brctl.backends import slurm_commands as slurm
 from brctl.backends.contract import (
     Cordon,
     JobRunState,
@@ -22,8 +21,9 @@ from brctl.backends.contract import (
     labelled,
     unlabelled,
 )
-from brctl.backends.rank_commands import program, start_request
-from brctl.backends.static import StaticBackend
+from brctl.backends.ranks.commands import program, start_request
+from brctl.backends.slurm import commands as slurm
+from brctl.backends.static.backend import StaticBackend
 from brctl.fanout.contract import Transport
 from brctl.fanout.local import LocalTransport
 from brctl.model.answer import Command, Outcome
@@ -54,7 +54,7 @@ class SlurmBackend(StaticBackend):
 
     async def cordon(self, nodes: Sequence[str], owner: str, reason: str, at: datetime) -> None:
         """See `Backend.cordon`; Slurm keeps its own time."""
-        self._must_know(nodes)
+        self._inventory.require(nodes)
         before = await self.cordons()
         fresh = [node for node in nodes if node not in before or not before[node].lasting]
         if fresh:
@@ -93,7 +93,7 @@ class SlurmBackend(StaticBackend):
 
     async def label(self, nodes: Sequence[str], key: str, value: str, owner: str) -> None:
         """See `Backend.label`."""
-        self._must_know(nodes)
+        self._inventory.require(nodes)
         await self._relabel(nodes, key, lambda before: labelled(before, value, owner))
 
     async def unlabel(self, nodes: Sequence[str], key: str, owner: str) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from brctl.backends import kubernetes_marks as marks
 from brctl.backends.contract import Cordon
-from brctl.backends.kubernetes_evict import covers, is_ours_to_ask
-from brctl.backends.kubernetes_jobs import anew, read_workload
-from brctl.backends.kubernetes_pods import placed, read_pods, state_of
+from brctl.backends.kubernetes import marks
+from brctl.backends.kubernetes.evict import covers, is_ours_to_ask
+from brctl.backends.kubernetes.jobs import anew, read_workload
+from brctl.backends.kubernetes.pods import placed, read_pods, state_of
 from brctl.model.errors import ConfigError
 from brctl.model.jobs.job import Job, example_job
 from tests.fakes.kube.cluster import job_spec

@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import Sequence
 
 from brctl.backends.contract import JobRunState, StartReport, StopReport
-from brctl.backends.kubectl import Kubectl
-from brctl.backends.kubernetes_jobs import on_nodes, released, suspended
-from brctl.backends.kubernetes_pods import BY_OTHERS, Pod, bound_to, ranks_of
-from brctl.backends.kubernetes_remake import Remaking
-from brctl.backends.kubernetes_workloads import Look, Workloads
+from brctl.backends.kubernetes.jobs import on_nodes, released, suspended
+from brctl.backends.kubernetes.kubectl import Kubectl
+from brctl.backends.kubernetes.pods import BY_OTHERS, Pod, bound_to, ranks_of
+from brctl.backends.kubernetes.remake import Remaking
+from brctl.backends.kubernetes.workloads import Look, Workloads
 from brctl.model.jobs.job import Job
 
 START_DEADLINE_S = 300.0

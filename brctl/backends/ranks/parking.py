@@ -3,20 +3,20 @@
 Only where brctl itself starts the ranks: a scheduler starts them inside a step of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from brctl.backends.rank_commands import (
+from brctl.backends.ranks.commands import (
     EXAMINE_DEADLINE_S,
     LOOK_DEADLINE_S,
     PARK_DEADLINE_S,
-    ask,
+    RankNodes,
     examine_request,
     park_request,
     parked_request,
 )
 from brctl.fanout.contract import Transport
-from brctl.model.inventory import Inventory
+from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
 from brctl.model.runs.playbook import Json
 
@@ -65,63 +65,51 @@ class Parking:
     """See the head of this file."""
 
     def __init__(self, transport: Transport, inventory: Inventory, fanout: int) -> None:
-        self._transport = transport
-        self._inventory = inventory
-        self._fanout = fanout
+        self._ranks = RankNodes(transport, inventory, fanout)
 
     async def examine(self, job: Job, nodes: Sequence[str]) -> Mapping[str, Setup]:
         """Whether directory and program are there, and which Python and torch."""
-        requests = {
-            node.name: (examine_request(job, node), EXAMINE_DEADLINE_S)
-            for node in self._inventory.pick(nodes)
-        }
-        said, silent = await self._ask(nodes, requests)
-        found = {node: Setup(problem=why) for node, why in silent.items()}
-        return {**found, **{node: _setup(value) for node, value in said.items()}}
+        answered, failed = await self._ranks.ask(
+            nodes, lambda node: examine_request(job, node), EXAMINE_DEADLINE_S
+        )
+        found = {node: Setup(problem=why) for node, why in failed.items()}
+        return {**found, **{node: _setup(value) for node, value in answered.items()}}
 
     async def park(self, job: Job, nodes: Sequence[str], lease_s: float) -> Mapping[str, Parked]:
         """Have one process wait for every local rank; those that are fit stay."""
-        requests = {
-            node.name: (
-                park_request(job, node, lease_s, gpu=node.name not in job.nodes),
-                PARK_DEADLINE_S,
-            )
-            for node in self._inventory.pick(nodes)
-        }
-        return await self._parked(job, nodes, requests)
+        return await self._parked(
+            job,
+            nodes,
+            lambda node: park_request(job, node, lease_s, gpu=node.name not in job.nodes),
+            PARK_DEADLINE_S,
+        )
 
     async def look(self, job: Job, nodes: Sequence[str]) -> Mapping[str, Parked]:
         """Who waits now."""
-        requests = {
-            node.name: (parked_request(job, node, "parked"), LOOK_DEADLINE_S)
-            for node in self._inventory.pick(nodes)
-        }
-        return await self._parked(job, nodes, requests)
+        return await self._parked(
+            job, nodes, lambda node: parked_request(job, node, "parked"), LOOK_DEADLINE_S
+        )
 
     async def unpark(self, job: Job, nodes: Sequence[str]) -> Mapping[str, str]:
         """End who waits; the nodes where that could not be done, with the reason."""
-        requests = {
-            node.name: (parked_request(job, node, "unpark"), LOOK_DEADLINE_S)
-            for node in self._inventory.pick(nodes)
+        answered, failed = await self._ranks.ask(
+            nodes, lambda node: parked_request(job, node, "unpark"), LOOK_DEADLINE_S
+        )
+        return failed | {
+            n: str(v["error"])[:TEXT_LIMIT] for n, v in answered.items() if "error" in v
         }
-        said, silent = await self._ask(nodes, requests)
-        return silent | {n: str(v["error"])[:TEXT_LIMIT] for n, v in said.items() if "error" in v}
 
     async def _parked(
         self,
         job: Job,
         nodes: Sequence[str],
-        requests: Mapping[str, tuple[Mapping[str, Json], float]],
+        request: Callable[[Node], Mapping[str, Json]],
+        deadline_s: float,
     ) -> Mapping[str, Parked]:
-        said, silent = await self._ask(nodes, requests)
+        answered, failed = await self._ranks.ask(nodes, request, deadline_s)
         wanted = job.ranks_per_node
-        found = {node: Parked(None, wanted, why) for node, why in silent.items()}
-        return {**found, **{node: _processes(value, wanted) for node, value in said.items()}}
-
-    async def _ask(
-        self, nodes: Sequence[str], requests: Mapping[str, tuple[Mapping[str, Json], float]]
-    ) -> tuple[dict[str, Mapping[str, Json]], dict[str, str]]:
-        return await ask(self._transport, self._inventory, nodes, requests, self._fanout)
+        found = {node: Parked(None, wanted, why) for node, why in failed.items()}
+        return {**found, **{node: _processes(value, wanted) for node, value in answered.items()}}
 
 
 def _setup(value: Mapping[str, Json]) -> Setup:

@@ -9,13 +9,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from brctl.backends.kubectl import ConflictError, Kubectl
-from brctl.backends.kubernetes import KubernetesBackend
-from brctl.backends.kubernetes_workloads import change_node
+from brctl.backends.kubernetes.backend import KubernetesBackend
+from brctl.backends.kubernetes.kubectl import ConflictError, Kubectl
+from brctl.backends.kubernetes.workloads import change_node
 from brctl.model.errors import DeniedError, UnavailableError, UsageError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
-from tests.backends.test_kubernetes_marks import AT
+from tests.backends.kubernetes.test_marks import AT
 from tests.fakes.kube.cluster import NAMESPACE, KubeCluster, kube_cluster, no_kubectl
 
 pytestmark = pytest.mark.skipif(no_kubectl(), reason="not installed: kubectl")

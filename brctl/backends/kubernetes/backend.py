@@ -1,6 +1,6 @@
 """Kubernetes through the real kubectl: nodes as other tools see them, jobs as Job or JobSet.
 
-Cordons, reservations and labels are marks on Node objects (`kubernetes_marks`); where a job's pods
+Cordons, reservations and labels are marks on Node objects (`marks.py`); where a job's pods
 shall be is a mark on the Job. Nothing is kept on this machine but, for seconds, the manifest of a
 Job that is made anew.
 """
@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from brctl.backends import kubernetes_marks as marks
 from brctl.backends.contract import (
     Cordon,
     JobRunState,
@@ -19,13 +18,13 @@ from brctl.backends.contract import (
     StartReport,
     StopReport,
 )
-from brctl.backends.kubectl import Kubectl, Object
-from brctl.backends.kubernetes_control import Control
-from brctl.backends.kubernetes_evict import evict_node, names_of, pods_on
-from brctl.backends.kubernetes_pods import holds_gpu
-from brctl.backends.kubernetes_remake import Remaking
-from brctl.backends.kubernetes_workloads import NODES_PATH, Change, Workloads, change_node
-from brctl.model.errors import UsageError
+from brctl.backends.kubernetes import marks
+from brctl.backends.kubernetes.control import Control
+from brctl.backends.kubernetes.evict import evict_node, names_of, pods_on
+from brctl.backends.kubernetes.kubectl import Kubectl, Object
+from brctl.backends.kubernetes.pods import holds_gpu
+from brctl.backends.kubernetes.remake import Remaking
+from brctl.backends.kubernetes.workloads import NODES_PATH, Change, Workloads, change_node
 from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.jobs.job import Job
 
@@ -52,7 +51,7 @@ class KubernetesBackend:
 
     async def cordon(self, nodes: Sequence[str], owner: str, reason: str, at: datetime) -> None:
         """See `Backend.cordon`."""
-        self._must_know(nodes)
+        self._inventory.require(nodes)
         await self._change(nodes, lambda node: marks.cordon(node, owner, reason, at))
 
     async def uncordon(self, nodes: Sequence[str]) -> None:
@@ -66,7 +65,7 @@ class KubernetesBackend:
 
     async def reserve(self, node: str, owner: str, at: datetime) -> bool:
         """See `Backend.reserve`; of two controllers the API server lets one win."""
-        self._must_know([node])
+        self._inventory.require([node])
         after = await change_node(
             self._kubectl, node, lambda found: marks.reserve(found, owner, at)
         )
@@ -93,7 +92,7 @@ class KubernetesBackend:
 
     async def label(self, nodes: Sequence[str], key: str, value: str, owner: str) -> None:
         """See `Backend.label`."""
-        self._must_know(nodes)
+        self._inventory.require(nodes)
         await self._change(nodes, lambda node: marks.label(node, key, value, owner))
 
     async def unlabel(self, nodes: Sequence[str], key: str, owner: str) -> None:
@@ -118,7 +117,7 @@ class KubernetesBackend:
 
     async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
         """See `Backend.replace_nodes`; pods do not move, so the job must be stopped first."""
-        self._must_know(list(swaps.values()))
+        self._inventory.require(list(swaps.values()))
         return await self._workloads.move(job, swaps)
 
     async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
@@ -142,8 +141,3 @@ class KubernetesBackend:
 
     async def _change(self, nodes: Sequence[str], change: Change) -> None:
         await asyncio.gather(*(change_node(self._kubectl, node, change) for node in nodes))
-
-    def _must_know(self, nodes: Sequence[str]) -> None:
-        strange = [node for node in nodes if node not in self._inventory.nodes]
-        if strange:
-            raise UsageError(f"{strange[0]!r} is not in the inventory")

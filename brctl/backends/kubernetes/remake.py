@@ -8,8 +8,8 @@ import asyncio
 import json
 from pathlib import Path
 
-from brctl.backends.kubectl import Kubectl, Object
-from brctl.backends.kubernetes_jobs import Workload, anew
+from brctl.backends.kubernetes.jobs import Workload, anew
+from brctl.backends.kubernetes.kubectl import Kubectl, Object
 from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.jobs.job import Job

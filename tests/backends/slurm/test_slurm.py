@@ -14,8 +14,8 @@ from time import monotonic
 import pytest
 
 from brctl.backends.contract import Cordon, JobRunState
-from brctl.backends.slurm import SlurmBackend
-from brctl.backends.slurm_commands import (
+from brctl.backends.slurm.backend import SlurmBackend
+from brctl.backends.slurm.commands import (
     drain,
     parse_cordons,
     parse_queue,
