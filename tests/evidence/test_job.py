@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from brctl.evidence.assess import assess
-from brctl.evidence.job import assess_job, job_gaps, read_job
+from brctl.evidence.job.assess import assess_job, job_gaps
+from brctl.evidence.job.status import read_job
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brctl.evidence.job import assess_job, job_gaps, read_job
+from brctl.evidence.job.assess import assess_job, job_gaps
+from brctl.evidence.job.status import read_job
 from brctl.model.answer import Outcome
 from brctl.model.evidence import Weight
 from brctl.model.fault import FaultClass

@@ -24,7 +24,8 @@ from brctl.evidence.alert_webhook import BadAlertError, parse_alerts
 from brctl.evidence.flight.analyse import analyse
 from brctl.evidence.flight.dump import parse_dump
 from brctl.evidence.flight.plain_pickle import UnsafePickleError
-from brctl.evidence.job import assess_job, read_job
+from brctl.evidence.job.assess import assess_job
+from brctl.evidence.job.status import read_job
 from brctl.evidence.kernel_line import parse_kernel_line
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.snapshot import RankStack, read_text, read_threads

@@ -7,7 +7,7 @@ import pytest
 
 from brctl.backends.ranks.commands import read_rank_answer
 from brctl.engine.sweeps.run_checks import compare, judge
-from brctl.evidence.job import read_job
+from brctl.evidence.job.status import read_job
 from brctl.evidence.kernel_line import parse_kernel_line
 from brctl.model.answer import Answer, Outcome
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json

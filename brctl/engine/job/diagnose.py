@@ -14,7 +14,8 @@ from brctl.engine.job.stacks import analyse_folder, capture_rounds
 from brctl.engine.runs.propose import with_next_move
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.flight.node_evidence import assess_flight
-from brctl.evidence.job import assess_job, job_gaps, read_job
+from brctl.evidence.job.assess import assess_job, job_gaps
+from brctl.evidence.job.status import read_job
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
 from brctl.evidence.logs.signature import Signature

@@ -1,0 +1,58 @@
+"""Everything the ranks' own numbers say of a job, and what they leave unsaid.
+
+The rank that everybody waits for is the one that is NOT in the collective (faults.md of the field:
+compare who joined, not who complains; ByteRobust, arXiv 2509.16293, section 5). Log lines are
+judged elsewhere; this room reads the numbers of the `job.ranks` check.
+"""
+
+from collections.abc import Iterable
+
+from brctl.evidence.job.absent import absent_ranks, silent_but_training, silent_nodes
+from brctl.evidence.job.ends import exits, leaving
+from brctl.evidence.job.numbers import non_finite
+from brctl.evidence.job.status import DONE_PHASE, RANKS_CHECK
+from brctl.evidence.job.stragglers import straggler
+from brctl.model.evidence import Evidence, Gap, Subject
+from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.sweeps.report import NodeReport
+
+PAUSE_SHARE = 0.5
+"""A pause longer than this share of `stall_after` is no sound step any more."""
+
+
+def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Evidence, ...]:
+    """Evidence from the ranks' own numbers; empty while the job makes even progress."""
+    outcomes = {report.node: report for report in reports}
+    found = [*non_finite(status), *straggler(status)]
+    if status.stalled is False and not status.ended:
+        found += silent_but_training(status)
+    if status.stalled is not False:
+        found += [*silent_nodes(status, outcomes), *absent_ranks(status), *exits(status)]
+        found += leaving(status)
+    return tuple(found)
+
+
+def job_gaps(status: JobStatus, said: Iterable[Gap]) -> tuple[Gap, ...]:
+    """What cannot be known of the job yet, said once: by another gap of the node or here."""
+    explained = {gap.subject.node for gap in said}
+    unread = [
+        Gap(Subject(view.node, f"rank:{view.rank}"), RANKS_CHECK, f"{what} was not read")
+        for view in status.ranks
+        if view.node not in explained and (what := _unread(view))
+    ]
+    return (*unread, *_pause(status))
+
+
+def _pause(status: JobStatus) -> Iterable[Gap]:
+    """A pause on its way to a stall is too early for a verdict, and no proof of health."""
+    age_s, limit_s = status.progress_age_s or 0.0, status.job.stall_after_s
+    at_work = any(view.alive and view.phase != DONE_PHASE for view in status.ranks)
+    if status.stalled is False and at_work and age_s > limit_s * PAUSE_SHARE:
+        why = f"no rank made progress for {age_s:.1f} s; after {limit_s:g} s this is a stall"
+        yield Gap(Subject(""), RANKS_CHECK, f"{why}: look again then")
+
+
+def _unread(view: RankView) -> str:
+    if view.alive is None:
+        return "whether it runs"
+    return "its progress" if view.alive and view.progress_age_s is None else ""

@@ -1,0 +1,66 @@
+"""Ranks that ended, or are about to."""
+
+import re
+from collections.abc import Iterable
+from itertools import dropwhile
+
+from brctl.evidence.job.status import RANKS_CHECK, WAITING_PHASE
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.job_status import JobStatus, RankView
+
+PYTHON_EXCEPTION = 1
+
+LEAVING_LINES = 12
+"""A rank that wrote more than this after its last traceback went on; one that wrote less ends."""
+
+_TRACEBACK = "Traceback (most recent call last)"
+
+
+def is_leaving(view: RankView) -> bool:
+    """Between an exception and the end of its process a rank hangs for nobody: it has crashed."""
+    _, head, said = view.last_words.rpartition(_TRACEBACK)
+    lines = [re.sub(r"^\[rank\d+\]: ", "", line) for line in said.splitlines()[1:]]
+    after = list(dropwhile(lambda line: line.startswith(" "), lines))
+    return bool(head) and view.process_state != "T" and len(after) <= LEAVING_LINES
+
+
+def leaving(status: JobStatus) -> Iterable[Evidence]:
+    """Ranks that raised and still live; those that waited are victims of another's end."""
+    for view in status.ranks:
+        if view.alive and view.phase != WAITING_PHASE and is_leaving(view):
+            yield Evidence(
+                kind="job.rank.raised",
+                subject=Subject(view.node, f"rank:{view.rank}"),
+                weight=Weight.HINTS,
+                fault=FaultClass.USER_CODE,
+                role=Role.ROOT,
+                source=RANKS_CHECK,
+                text=f"rank {view.rank} raised an exception in {view.phase} at step {view.step}"
+                " and is ending",
+                raw=f"phase={view.phase} exit_status={view.exit_status}",
+            )
+
+
+def exits(status: JobStatus) -> Iterable[Evidence]:
+    """Ended ranks: those that waited are victims; one that left by itself points at the code.
+
+    Status 1 is how Python ends on an exception. It hints, and what the rank said decides: a dying
+    GPU ends its rank the same way.
+    """
+    for view in status.ranks:
+        if view.exit_status in (None, 0):
+            continue
+        victim = view.phase == WAITING_PHASE
+        own_exception = view.exit_status == PYTHON_EXCEPTION and not victim
+        yield Evidence(
+            kind="job.rank.exited",
+            subject=Subject(view.node, f"rank:{view.rank}"),
+            weight=Weight.HINTS if own_exception else Weight.CONTEXT,
+            fault=FaultClass.USER_CODE if own_exception else None,
+            role=Role.VICTIM if victim else Role.ROOT if own_exception else Role.CONTEXT,
+            source=RANKS_CHECK,
+            text=f"rank {view.rank} ended with status {view.exit_status} in {view.phase}"
+            f" at step {view.step}",
+            raw=f"exit_status={view.exit_status}",
+        )

@@ -1,0 +1,95 @@
+"""A job as the reports of its nodes describe it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from brctl.evidence.operators import is_number
+from brctl.model.answer import Outcome
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.sweeps.report import NodeReport, Value
+
+T = TypeVar("T")
+
+RANKS_CHECK = "job.ranks"
+WAITING_PHASE = "all_reduce"
+DONE_PHASE = "done"
+
+NO_CONTACT = frozenset(Outcome) - {
+    Outcome.ANSWERED,
+    Outcome.AUTHENTICATION_FAILED,
+    Outcome.HOST_KEY_MISMATCH,
+    Outcome.OUTPUT_OVER_LIMIT,
+    Outcome.UNPARSABLE,
+    Outcome.NOT_AVAILABLE,
+}
+
+
+def read_job(job: Job, reports: Iterable[NodeReport]) -> JobStatus:
+    """Collect the job's ranks from the reports of its nodes."""
+    by_node = {report.node: report for report in reports}
+    ranks = tuple(
+        _rank_view(rank, job.node_of(rank), by_node.get(job.node_of(rank)))
+        for rank in range(job.world_size)
+    )
+    silent = tuple(
+        node for node in job.nodes if node not in by_node or by_node[node].outcome in NO_CONTACT
+    )
+    steps = [view.step for view in ranks if view.step is not None]
+    ages = [view.progress_age_s for view in ranks if view.progress_age_s is not None]
+    return JobStatus(
+        job=job,
+        ranks=ranks,
+        step=max(steps, default=None),
+        progress_age_s=min(ages, default=None),
+        stalled=_is_stalled(job, ranks, ages),
+        silent=silent,
+    )
+
+
+def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
+    values: dict[str, Value] = {}
+    for result in report.results if report else ():
+        if result.check == RANKS_CHECK:
+            values |= {
+                m.name.removeprefix("job.rank."): m.value
+                for m in result.measurements
+                if m.subject == f"rank:{rank}"
+            }
+    return RankView(
+        rank=rank,
+        node=node,
+        alive=_typed(values, "alive", bool),
+        process_state=_typed(values, "process_state", str),
+        exit_status=_typed(values, "exit_status", int),
+        step=_typed(values, "step", int),
+        phase=_typed(values, "phase", str),
+        phase_age_s=_number(values, "phase_age_s"),
+        progress_age_s=_number(values, "progress_age_s"),
+        loss_finite=_typed(values, "loss_finite", bool),
+        first_nonfinite_step=_typed(values, "first_nonfinite_step", int),
+        wait_s=_number(values, "wait_s"),
+        last_words=_typed(values, "last_words", str) or "",
+    )
+
+
+def _typed(values: Mapping[str, Value], name: str, kind: type[T]) -> T | None:
+    value = values.get(name)
+    # Exactly: true is an int to isinstance, and no step.
+    return value if type(value) is kind else None
+
+
+def _number(values: Mapping[str, Value], name: str) -> float | None:
+    value = values.get(name)
+    return float(value) if is_number(value) else None
+
+
+def _is_stalled(job: Job, ranks: Sequence[RankView], ages: Sequence[float]) -> bool | None:
+    known = [view for view in ranks if view.alive is not None]
+    if not known:
+        return None
+    if any(view.exit_status not in (None, 0) for view in known):
+        return True
+    if all(view.phase == DONE_PHASE or view.exit_status == 0 for view in known):
+        return False
+    return min(ages) > job.stall_after_s if ages else None
