@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from brctl.evidence.kernel_line import parse_kernel_line
 from brctl.evidence.kernel_log import RESET_MARK, judge_kernel_lines, judge_xid_lines
 from brctl.evidence.logs.catalogue import SHIPPED
-from brctl.evidence.logs.kernel_signatures import SIGNATURES
 from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.signatures.kernel import SIGNATURES
 from brctl.evidence.reading import Reading
 from brctl.evidence.sxid import SXIDS, Severity
 from brctl.evidence.xid import XIDS, find_xid

@@ -2,27 +2,27 @@
 
 from collections.abc import Iterable
 
-from brctl.evidence.logs import (
-    cuda_signatures,
-    gpu_signatures,
-    harmless_signatures,
-    host_signatures,
-    kernel_signatures,
-    launcher_signatures,
-    nccl_signatures,
-    program_signatures,
-)
 from brctl.evidence.logs.signature import Part, Signature
+from brctl.evidence.logs.signatures import (
+    cuda,
+    gpu,
+    harmless,
+    host,
+    kernel,
+    launcher,
+    nccl,
+    program,
+)
 
 SHIPPED: tuple[Signature, ...] = (
-    *gpu_signatures.SIGNATURES,
-    *cuda_signatures.SIGNATURES,
-    *nccl_signatures.SIGNATURES,
-    *host_signatures.SIGNATURES,
-    *launcher_signatures.SIGNATURES,
-    *program_signatures.SIGNATURES,
-    *harmless_signatures.SIGNATURES,
-    *kernel_signatures.SIGNATURES,
+    *gpu.SIGNATURES,
+    *cuda.SIGNATURES,
+    *nccl.SIGNATURES,
+    *host.SIGNATURES,
+    *launcher.SIGNATURES,
+    *program.SIGNATURES,
+    *harmless.SIGNATURES,
+    *kernel.SIGNATURES,
 )
 """Order is meaning only between rows on one line: the first of equal strength is quoted."""
 

@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from brctl.evidence.logs import harmless_signatures, kernel_signatures
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
+from brctl.evidence.logs.signatures import harmless, kernel
 
 
 def find_row(message: str, *, of_driver: bool) -> Signature | None:
@@ -21,5 +21,5 @@ def find_row(message: str, *, of_driver: bool) -> Signature | None:
 
 @cache
 def _index(*, of_driver: bool) -> LineIndex:
-    rows = kernel_signatures.DRIVER if of_driver else kernel_signatures.HOST
-    return LineIndex((*harmless_signatures.SIGNATURES, *rows))
+    rows = kernel.DRIVER if of_driver else kernel.HOST
+    return LineIndex((*harmless.SIGNATURES, *rows))
