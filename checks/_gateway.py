@@ -19,13 +19,13 @@ import sys
 import time
 
 HELLO = "brctl-gateway 1"
-BEAT_S = 2.0  # a gateway that says nothing for long is taken for dead
+BEAT_S = 2.0  # the controller takes a gateway without a beat for dead
 TICK_S = 0.1
 CHUNK = 65536
 
 
-class Job:
-    """One ssh, what it has to read, and what it said so far."""
+class SshProcess:
+    """One ssh, what it has to read, and its output so far."""
 
     def __init__(self, order, stdin):
         self.number = order["number"]
@@ -36,14 +36,14 @@ class Job:
         self.kill_at = time.monotonic() + order["login_s"]
         self.unsent = memoryview(stdin)
         self.kept = {"stdout": bytearray(), "stderr": bytearray()}
-        self.process = subprocess.Popen(
+        self.child = subprocess.Popen(
             order["argv"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        self.open = {name: getattr(self.process, name) for name in ("stdin", "stdout", "stderr")}
+        self.open = {name: getattr(self.child, name) for name in ("stdin", "stdout", "stderr")}
         for pipe in self.open.values():
             os.set_blocking(pipe.fileno(), False)
 
@@ -74,7 +74,7 @@ class Job:
 
     def kill(self):
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            os.killpg(self.child.pid, signal.SIGKILL)
 
 
 class Gateway:
@@ -87,35 +87,35 @@ class Gateway:
         self.blob = b""
         self.waiting = collections.deque()
         self.running = {}
-        self.said_at = 0.0
+        self.sent_at = 0.0
 
     def serve(self):
         os.set_blocking(0, False)
         self.selector.register(0, selectors.EVENT_READ, None)
-        self.say({"hello": HELLO})
+        self.send({"hello": HELLO})
         try:
-            while self.turn():
+            while self.poll():
                 pass
         finally:
-            for job in self.running.values():
-                job.kill()
+            for process in self.running.values():
+                process.kill()
 
-    def turn(self):
-        """One look at everything; False when the input ended."""
+    def poll(self):
+        """Wait once for pipes and deadlines; False when the input ended."""
         for key, _ in self.selector.select(TICK_S):
             if key.data is None:
-                if not self.take():
+                if not self.read_orders():
                     return False
             else:
-                self.pump(*key.data)
+                self.transfer(*key.data)
         self.start()
-        for job in list(self.running.values()):
-            self.settle(job)
-        if time.monotonic() - self.said_at > BEAT_S:
-            self.say({"beat": len(self.running)})
+        for process in list(self.running.values()):
+            self.finish_if_ended(process)
+        if time.monotonic() - self.sent_at > BEAT_S:
+            self.send({"beat": len(self.running)})
         return True
 
-    def take(self):
+    def read_orders(self):
         """Read orders; False at the end of the input."""
         try:
             data = os.read(0, CHUNK)
@@ -153,59 +153,59 @@ class Gateway:
         while self.waiting and len(self.running) < self.at_once:
             order, blob, rest = self.waiting.popleft()
             try:
-                job = Job(order, blob[: order["head"]] + rest)
+                process = SshProcess(order, blob[: order["head"]] + rest)
             except OSError as exc:
                 self.refuse(order, str(exc))
                 continue
-            self.running[job.number] = job
+            self.running[process.number] = process
             for name, events in (("stdout", 1), ("stderr", 1), ("stdin", 2)):
-                self.selector.register(job.open[name], events, (job, name))
+                self.selector.register(process.open[name], events, (process, name))
 
-    def refuse(self, order, why):
-        text = why.encode()
+    def refuse(self, order, reason):
+        text = reason.encode()
         answer = {"number": order["number"], "status": None, "begun": False, "late": False}
-        self.say({**answer, "over": False, "stdout": 0, "stderr": len(text)}, text)
+        self.send({**answer, "over": False, "stdout": 0, "stderr": len(text)}, text)
 
-    def pump(self, job, name):
-        if name in job.open and not (job.feed() if name == "stdin" else job.read(name)):
-            self.shut(job, name)
+    def transfer(self, process, name):
+        if name in process.open and not (process.feed() if name == "stdin" else process.read(name)):
+            self.close_pipe(process, name)
 
-    def shut(self, job, name):
-        pipe = job.open.pop(name)
+    def close_pipe(self, process, name):
+        pipe = process.open.pop(name)
         self.selector.unregister(pipe)
         pipe.close()
 
-    def settle(self, job):
-        """Answer for a job that ended; kill one that is late or says too much."""
-        if job.over or time.monotonic() >= job.kill_at:
-            job.late = not job.over
-            job.kill()
-            job.process.wait()
-        elif job.process.poll() is None:
+    def finish_if_ended(self, process):
+        """Send the result of an ssh that ended; kill one that is late or over its limit first."""
+        if process.over or time.monotonic() >= process.kill_at:
+            process.late = not process.over
+            process.kill()
+            process.child.wait()
+        elif process.child.poll() is None:
             return
         for name in ("stdout", "stderr"):
-            while name in job.open and not job.over and job.read(name):
-                if not select_now(job.open[name]):
+            while name in process.open and not process.over and process.read(name):
+                if not select_now(process.open[name]):
                     break
-        for name in list(job.open):
-            self.shut(job, name)
-        del self.running[job.number]
-        stdout, stderr = (bytes(job.kept[name]) for name in ("stdout", "stderr"))
-        self.say(
+        for name in list(process.open):
+            self.close_pipe(process, name)
+        del self.running[process.number]
+        stdout, stderr = (bytes(process.kept[name]) for name in ("stdout", "stderr"))
+        self.send(
             {
-                "number": job.number,
-                "status": job.process.returncode,
-                "begun": job.begun,
-                "late": job.late,
-                "over": job.over,
+                "number": process.number,
+                "status": process.child.returncode,
+                "begun": process.begun,
+                "late": process.late,
+                "over": process.over,
                 "stdout": len(stdout),
                 "stderr": len(stderr),
             },
             stdout + stderr,
         )
 
-    def say(self, answer, payload=b""):
-        self.said_at = time.monotonic()
+    def send(self, answer, payload=b""):
+        self.sent_at = time.monotonic()
         sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + payload)
         sys.stdout.buffer.flush()
 

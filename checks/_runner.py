@@ -24,7 +24,7 @@ import types
 STDOUT_LIMIT_BYTES = 256 * 1024
 STDERR_LIMIT_BYTES = 8 * 1024
 GRACE_S = 1.0  # a probe keeps its own deadline; past it by this much it is killed
-TELL_S = 0.5  # results of this long travel together: each packet costs the controller CPU
+FLUSH_S = 0.5  # results of this long travel together: each packet costs the controller CPU
 REAP_S = 1.0  # SIGKILL acts at once unless the process hangs in the kernel (state D)
 PROBE_CRASHED = 70  # 1 means "could not measure", which a traceback must not claim
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "tcsh", "csh", "fish")
@@ -44,8 +44,8 @@ exec(compile(source, "probe", "exec"), {"__name__": "__main__"})
 )
 
 
-class Run:
-    """One probe's process, what it has to read, and what it said so far."""
+class ProbeProcess:
+    """One probe's process, what it has to read, and its output so far."""
 
     def __init__(self, probe, node):
         self.check = probe["check"]
@@ -71,11 +71,11 @@ class Run:
         pid = os.fork()
         if pid == 0:
             become_probe((stdin[0], stdout[1], stderr[1]), body, self.drop)
-        for theirs in (stdin[0], stdout[1], stderr[1]):
-            os.close(theirs)
+        for child_end in (stdin[0], stdout[1], stderr[1]):
+            os.close(child_end)
         self.pipes = {"stdin": stdin[1], "stdout": stdout[0], "stderr": stderr[0]}
-        for ours in self.pipes.values():
-            os.set_blocking(ours, False)
+        for parent_end in self.pipes.values():
+            os.set_blocking(parent_end, False)
         return pid
 
     def close(self, name):
@@ -187,8 +187,8 @@ class Runner:
         self.running = []
         self.alone = False
         self.count = 0
-        self.unsaid = []
-        self.tell_at = 0.0
+        self.unflushed = []
+        self.flush_at = 0.0
         self.selector = selectors.DefaultSelector()
 
     def run(self):
@@ -197,7 +197,7 @@ class Runner:
                 self.start_ready()
                 self.wait()
                 for run in list(self.running):
-                    self.settle(run)
+                    self.finish_if_ended(run)
         finally:
             for run in self.running:
                 run.kill()
@@ -210,9 +210,9 @@ class Runner:
             self.waiting.pop(0)
             refusal = self.refusal(probe)
             if refusal:
-                self.say(refusal)
+                self.emit(refusal)
                 continue
-            run = Run(probe, self.node)
+            run = ProbeProcess(probe, self.node)
             run.kill_at = min(run.kill_at, self.give_up_at)
             self.alone = probe["alone"]
             self.running.append(run)
@@ -253,14 +253,14 @@ class Runner:
             run, name = key.data
             if run.feed() if name == "stdin" else not run.read(name):
                 self.forget(run, name)
-        if self.unsaid and time.monotonic() >= self.tell_at:
-            self.tell()
+        if self.unflushed and time.monotonic() >= self.flush_at:
+            self.flush()
 
     def forget(self, run, name):
         self.selector.unregister(run.pipes[name])
         run.close(name)
 
-    def settle(self, run):
+    def finish_if_ended(self, run):
         """Report a probe that ended; kill one that is late or talks too much, then report it."""
         pid, status = os.waitpid(run.pid, os.WNOHANG)
         abandoned = False
@@ -279,20 +279,20 @@ class Runner:
             self.forget(run, name)
         self.running.remove(run)
         self.alone = False
-        self.say(run.result(None if abandoned else exit_of(status), abandoned))
+        self.emit(run.result(None if abandoned else exit_of(status), abandoned))
 
-    def say(self, result):
+    def emit(self, result):
         """Keep a result until others go with it; a child never has it in its own stdout."""
         self.count += result["type"] == "result"
-        self.unsaid.append(json.dumps(result) + "\n")
-        if time.monotonic() >= self.tell_at:
-            self.tell()
+        self.unflushed.append(json.dumps(result) + "\n")
+        if time.monotonic() >= self.flush_at:
+            self.flush()
 
-    def tell(self):
-        sys.stdout.write("".join(self.unsaid))
+    def flush(self):
+        sys.stdout.write("".join(self.unflushed))
         sys.stdout.flush()
-        self.unsaid.clear()
-        self.tell_at = time.monotonic() + TELL_S
+        self.unflushed.clear()
+        self.flush_at = time.monotonic() + FLUSH_S
 
 
 def reap(pid):
@@ -349,7 +349,7 @@ def main(bundle):
     runner = Runner(bundle)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
-    runner.say(
+    runner.emit(
         {
             "type": "hello",
             "python": "%d.%d.%d" % sys.version_info[:3],
@@ -365,9 +365,9 @@ def main(bundle):
         runner.run()
         used = os.times()
         cpu_s = used.user + used.system + used.children_user + used.children_system
-        runner.say({"type": "end", "count": runner.count, "cpu_s": round(cpu_s, 3)})
+        runner.emit({"type": "end", "count": runner.count, "cpu_s": round(cpu_s, 3)})
     finally:
-        runner.tell()
+        runner.flush()
 
 
 if __name__ == "__main__":

@@ -13,20 +13,20 @@ import sys
 import threading
 
 
-def main(asked):
+def main(request):
     """Run the script in a session of its own; nothing of it outlives this program."""
-    os.environ.update(asked["env"])
+    os.environ.update(request["env"])
     script = subprocess.Popen(
-        ["/bin/sh", "-c", asked["run"]],
+        ["/bin/sh", "-c", request["run"]],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    reader = threading.Thread(target=pass_on, args=(script.stdout, asked["limit"]), daemon=True)
+    reader = threading.Thread(target=pass_on, args=(script.stdout, request["limit"]), daemon=True)
     reader.start()
     try:
-        code = script.wait(asked["deadline_s"])
+        code = script.wait(request["deadline_s"])
     except subprocess.TimeoutExpired:
         code = 124
     with contextlib.suppress(ProcessLookupError):

@@ -14,11 +14,11 @@ from typing import Any
 _PYTHON = re.compile(r"python[0-9.]*")
 _SWITCHES = frozenset("bBdEIOPqsSuv")
 _WITH_VALUE = ("-W", "-X")
-LOOK_S = 30.0
+DESCRIBE_S = 30.0
 
 # Runs in the job's interpreter. It finds torch's version without importing it, which takes seconds
 # that a training node has better use for.
-_LOOK = """
+_DESCRIBE = """
 import importlib.util, json, os, sys
 kind, target = sys.argv[1:]
 if kind == "module" and "" not in sys.path:
@@ -65,57 +65,57 @@ def split_launch(launch: list[str]) -> dict[str, Any]:
     }
 
 
-def job_environment(asked: dict[str, Any]) -> dict[str, str]:
+def job_environment(request: dict[str, Any]) -> dict[str, str]:
     """What every process of the job on this node is started with."""
     return {
         **os.environ,
-        **asked["environment"],
-        "BRCTL_JOB": asked["job"],
-        "BRCTL_NODE": asked["node"],
-        "BRCTL_PROGRESS_DIR": asked["progress_dir"],
-        "BRCTL_CHECKPOINT_DIR": asked["checkpoint_dir"],
+        **request["environment"],
+        "BRCTL_JOB": request["job"],
+        "BRCTL_NODE": request["node"],
+        "BRCTL_PROGRESS_DIR": request["progress_dir"],
+        "BRCTL_CHECKPOINT_DIR": request["checkpoint_dir"],
     }
 
 
-def rank_environment(asked: dict[str, Any], rank: int, local_rank: int) -> dict[str, str]:
+def rank_environment(request: dict[str, Any], rank: int, local_rank: int) -> dict[str, str]:
     """What tells a rank who it is."""
     return {
         "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
-        "WORLD_SIZE": str(asked["world_size"]),
-        "MASTER_ADDR": asked["master_addr"],
-        "MASTER_PORT": str(asked["master_port"]),
-        "BRCTL_RESUME_FROM": asked["resume_from"],
+        "WORLD_SIZE": str(request["world_size"]),
+        "MASTER_ADDR": request["master_addr"],
+        "MASTER_PORT": str(request["master_port"]),
+        "BRCTL_RESUME_FROM": request["resume_from"],
     }
 
 
-def examine(asked: dict[str, Any]) -> dict[str, Any]:
+def examine(request: dict[str, Any]) -> dict[str, Any]:
     """Whether directory and program of the job are here, and which Python and torch run it."""
-    if not os.path.isdir(asked["workdir"]):
-        return {"problem": f"the job's directory {asked['workdir']} is not there"}
-    program = shutil.which(asked["launch"][0], path=job_environment(asked).get("PATH"))
+    if not os.path.isdir(request["workdir"]):
+        return {"problem": f"the job's directory {request['workdir']} is not there"}
+    program = shutil.which(request["launch"][0], path=job_environment(request).get("PATH"))
     if program is None:
-        return {"problem": f"the launch program {asked['launch'][0]} is not there"}
-    launch = split_launch(asked["launch"])
-    return {"unfit": launch["why"]} if "why" in launch else _ask_interpreter(asked, launch)
+        return {"problem": f"the launch program {request['launch'][0]} is not there"}
+    launch = split_launch(request["launch"])
+    return {"unfit": launch["why"]} if "why" in launch else _ask_interpreter(request, launch)
 
 
-def _ask_interpreter(asked: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
+def _ask_interpreter(request: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
     import subprocess
 
     try:
         done = subprocess.run(
-            [*launch["python"], "-c", _LOOK, launch["kind"], launch["target"]],
-            cwd=asked["workdir"],
-            env=job_environment(asked),
+            [*launch["python"], "-c", _DESCRIBE, launch["kind"], launch["target"]],
+            cwd=request["workdir"],
+            env=job_environment(request),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=LOOK_S,
+            timeout=DESCRIBE_S,
             check=True,
         )
-        said: dict[str, Any] = json.loads(done.stdout)
+        found: dict[str, Any] = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return {"problem": f"the job's Python does not answer: {str(error)[:200]}"}
-    if not said.pop("program"):
-        return {"problem": f"the job's {launch['kind']} {launch['target']} is not there", **said}
-    return said
+    if not found.pop("program"):
+        return {"problem": f"the job's {launch['kind']} {launch['target']} is not there", **found}
+    return found

@@ -38,47 +38,47 @@ WAKE_S = 5.0
 ALWAYS = ("torch", "torch.distributed")
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     """Park, wait, and run the job's program as the rank that the order names."""
     began_ns = time.time_ns()
-    os.set_inheritable(asked["told"], False)
+    os.set_inheritable(request["told"], False)
     try:
-        prepare(asked)
-        gpu = open_gpu(asked)
+        prepare(request)
+        gpu = open_gpu(request)
         files = imported_files()
         refuse_fresh(files, began_ns)
-        os.mkfifo(asked["pipe"], 0o600)
+        os.mkfifo(request["pipe"], 0o600)
     except Exception as error:
-        leave(asked, f"it could not prepare: {type(error).__name__}: {error}", 1)
-    record = describe(asked, gpu, len(files), (time.time_ns() - began_ns) / 1e9)
-    write_json(asked["record"], record)
-    remove([asked["starting"]])
-    become(asked, wait(asked, record, files))
-    if asked["kind"] == "module":
-        runpy.run_module(asked["target"], run_name="__main__", alter_sys=True)
+        leave(request, f"it could not prepare: {type(error).__name__}: {error}", 1)
+    record = describe(request, gpu, len(files), (time.time_ns() - began_ns) / 1e9)
+    write_json(request["record"], record)
+    remove([request["starting"]])
+    become(request, wait(request, record, files))
+    if request["kind"] == "module":
+        runpy.run_module(request["target"], run_name="__main__", alter_sys=True)
     else:
-        runpy.run_path(asked["target"], run_name="__main__")
+        runpy.run_path(request["target"], run_name="__main__")
 
 
-def prepare(asked: dict[str, Any]) -> None:
+def prepare(request: dict[str, Any]) -> None:
     """Import what the rank will; a million new objects are no garbage to look for."""
     gc.disable()
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
-        folder = os.path.dirname(os.path.realpath(asked["target"]))
-        sys.path[0] = os.getcwd() if asked["kind"] == "module" else folder
+        folder = os.path.dirname(os.path.realpath(request["target"]))
+        sys.path[0] = os.getcwd() if request["kind"] == "module" else folder
     for name in ALWAYS:
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
-    for name in asked["imports"]:
+    for name in request["imports"]:
         importlib.import_module(name)
 
 
-def open_gpu(asked: dict[str, Any]) -> str | None:
+def open_gpu(request: dict[str, Any]) -> str | None:
     """Create the CUDA context of the local rank's GPU; the GPU's name, None without one."""
     torch = sys.modules.get("torch")
-    if not asked["gpu"] or torch is None or not torch.cuda.is_available():
+    if not request["gpu"] or torch is None or not torch.cuda.is_available():
         return None
-    device = asked["local_rank"] % torch.cuda.device_count()
+    device = request["local_rank"] % torch.cuda.device_count()
     torch.cuda.set_device(device)
     torch.zeros(1, device="cuda").add_(1)
     torch.cuda.synchronize()
@@ -113,15 +113,17 @@ def changed(files: dict[str, tuple[int, int]]) -> str | None:
     return next((path for path, value in files.items() if stamp(path) != value), None)
 
 
-def describe(asked: dict[str, Any], gpu: str | None, files: int, seconds: float) -> dict[str, Any]:
+def describe(
+    request: dict[str, Any], gpu: str | None, files: int, seconds: float
+) -> dict[str, Any]:
     """The record of a process that is ready."""
     torch = sys.modules.get("torch")
     return {
         "pid": os.getpid(),
         "start_ticks": start_ticks(os.getpid()),
         "supervisor": os.getppid(),
-        "token": asked["token"],
-        "fingerprint": asked["fingerprint"],
+        "token": request["token"],
+        "fingerprint": request["fingerprint"],
         "python": sys.version.split()[0],
         "torch": str(torch.__version__) if torch else None,
         "gpu": gpu,
@@ -133,75 +135,75 @@ def describe(asked: dict[str, Any], gpu: str | None, files: int, seconds: float)
 
 
 def wait(
-    asked: dict[str, Any], record: dict[str, Any], files: dict[str, tuple[int, int]]
+    request: dict[str, Any], record: dict[str, Any], files: dict[str, tuple[int, int]]
 ) -> dict[str, Any]:
     """The order to start; it does not return otherwise."""
-    pipe = os.open(asked["pipe"], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    pipe = os.open(request["pipe"], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
-    until = time.monotonic() + asked["lease_s"]
+    until = time.monotonic() + request["lease_s"]
     while True:
         poll.poll(1000 * max(0.0, min(WAKE_S, until - time.monotonic())))
         with contextlib.suppress(BlockingIOError):
             os.read(pipe, 4096)
-        if (read_json(asked["record"]) or {}).get("token") != asked["token"]:
-            leave(asked, "the pool dropped it", 0)
-        order = take_order(asked)
+        if (read_json(request["record"]) or {}).get("token") != request["token"]:
+            leave(request, "the pool dropped it", 0)
+        order = take_order(request)
         if order is not None:
-            refuse_changed(asked, files)
+            refuse_changed(request, files)
             if order["do"] == "start":
                 os.close(pipe)
                 return order
             until = time.monotonic() + order["lease_s"]
-            write_json(asked["record"], {**record, "renewed": order["id"]})
+            write_json(request["record"], {**record, "renewed": order["id"]})
         if time.monotonic() > until:
-            leave(asked, "its lease ran out", 0)
+            leave(request, "its lease ran out", 0)
 
 
-def take_order(asked: dict[str, Any]) -> dict[str, Any] | None:
+def take_order(request: dict[str, Any]) -> dict[str, Any] | None:
     """The order that was left, once; anybody else's is none."""
     try:
-        mine = os.lstat(asked["order"]).st_uid == os.geteuid()
+        mine = os.lstat(request["order"]).st_uid == os.geteuid()
     except OSError:
         return None
-    order = read_json(asked["order"]) if mine else None
-    remove([asked["order"]])
-    return order if order and order.get("token") == asked["token"] else None
+    order = read_json(request["order"]) if mine else None
+    remove([request["order"]])
+    return order if order and order.get("token") == request["token"] else None
 
 
-def refuse_changed(asked: dict[str, Any], files: dict[str, tuple[int, int]]) -> None:
+def refuse_changed(request: dict[str, Any], files: dict[str, tuple[int, int]]) -> None:
     """Leave when a fresh start would import something else."""
     path = changed(files)
     if path is not None:
-        leave(asked, f"{path} changed since it was imported", 0)
+        leave(request, f"{path} changed since it was imported", 0)
 
 
-def leave(asked: dict[str, Any], why: str, status: int) -> NoReturn:
+def leave(request: dict[str, Any], why: str, status: int) -> NoReturn:
     """End, and say why where the next start looks."""
-    write_json(asked["end"], {"token": asked["token"], "why": why})
-    remove([asked["record"], asked["pipe"]])
+    write_json(request["end"], {"token": request["token"], "why": why})
+    remove([request["record"], request["pipe"]])
     # Not sys.exit: nothing of the job ran yet that would have to be cleaned up.
     sys.stdout.flush()
     os._exit(status)
 
 
-def become(asked: dict[str, Any], order: dict[str, Any]) -> None:
+def become(request: dict[str, Any], order: dict[str, Any]) -> None:
     """Take the rank's environment, log and record; from here on this is the rank."""
     rank = order["rank"]
     os.environ.pop(PARKED, None)
     os.environ.update(order["environment"])
     sys.stdout.flush()
     sys.stderr.flush()
-    detach_output(log_file(asked["log_dir"], rank), os.O_TRUNC)
+    detach_output(log_file(request["log_dir"], rank), os.O_TRUNC)
     # The supervisor first: whatever happens next, the end of this process is the end of the rank.
-    os.write(asked["told"], json.dumps(order).encode())
-    os.close(asked["told"])
+    os.write(request["told"], json.dumps(order).encode())
+    os.close(request["told"])
     record = {**process_record(order, rank, os.getpid()), "parked_at": order["parked_at"]}
-    write_json(process_file(asked["log_dir"], rank), record)
-    remove([asked["record"], asked["pipe"]])
+    write_json(process_file(request["log_dir"], rank), record)
+    remove([request["record"], request["pipe"]])
     with contextlib.suppress(OSError, ImportError, ValueError, IndexError):
-        show_command_line(asked["launch"])
-    sys.argv = [asked["target"], *asked["arguments"]]
+        show_command_line(request["launch"])
+    sys.argv = [request["target"], *request["arguments"]]
     gc.enable()
 
 

@@ -45,91 +45,93 @@ _PROGRAM, _TOLD, _FREE = 3, 4, 10
 STUB = 'exec(__import__("os").fdopen(3).read(),{"__name__":"brctl.parked"})'
 
 
-def fingerprint(asked: dict[str, Any]) -> str:
+def fingerprint(request: dict[str, Any]) -> str:
     """What a parked process was prepared for; a job that says anything else starts cold."""
     keys = ("launch", "environment", "workdir", "imports", "progress_dir", "checkpoint_dir")
-    text = json.dumps([asked[key] for key in keys], sort_keys=True)
+    text = json.dumps([request[key] for key in keys], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def place(asked: dict[str, Any], local_rank: int) -> dict[str, str]:
+def parked_files(request: dict[str, Any], local_rank: int) -> dict[str, str]:
     """The files of one parked process."""
-    if os.path.basename(asked["node"]) != asked["node"]:
-        raise OSError(f"{asked['node']!r} cannot be part of a file's name")
-    base = os.path.join(asked["log_dir"], f"parked-{asked['node']}-{local_rank}")
+    if os.path.basename(request["node"]) != request["node"]:
+        raise OSError(f"{request['node']!r} cannot be part of a file's name")
+    base = os.path.join(request["log_dir"], f"parked-{request['node']}-{local_rank}")
     parts = ("record", "starting", "order", "pipe", "end", "log")
     return {part: f"{base}.{part}" for part in parts}
 
 
-def parked_record(asked: dict[str, Any], files: dict[str, str]) -> dict[str, Any] | None:
+def parked_record(request: dict[str, Any], files: dict[str, str]) -> dict[str, Any] | None:
     """The record of a process that is parked now."""
     record = read_json(files["record"])
     if record is None:
         return None
     token = f"{PARKED}={record.get('token')}".encode()
-    return record if is_recorded(record, marks(asked) | {token}) else None
+    return record if is_recorded(record, marks(request) | {token}) else None
 
 
-def parked_pids(asked: dict[str, Any]) -> set[int]:
+def parked_pids(request: dict[str, Any]) -> set[int]:
     """Processes of the job on this node that are no ranks, ready to become ones or not yet."""
-    prefix, found = f"parked-{asked['node']}-", set()
-    for name in os.listdir(asked["log_dir"]) if os.path.isdir(asked["log_dir"]) else ():
+    prefix, found = f"parked-{request['node']}-", set()
+    for name in os.listdir(request["log_dir"]) if os.path.isdir(request["log_dir"]) else ():
         number = name[len(prefix) :].partition(".")[0]
         if name.startswith(prefix) and number.isdigit():
-            found |= {r["pid"] for r in living(asked, place(asked, int(number)))}
+            found |= {r["pid"] for r in living(request, parked_files(request, int(number)))}
     return found
 
 
-def living(asked: dict[str, Any], files: dict[str, str]) -> list[dict[str, Any]]:
+def living(request: dict[str, Any], files: dict[str, str]) -> list[dict[str, Any]]:
     """The records of one parked process that are true, whether it is ready or still importing."""
     found = []
     for path in (files["record"], files["starting"]):
         record = read_json(path)
         token = f"{PARKED}={(record or {}).get('token')}".encode()
-        if record and is_recorded(record, marks(asked) | {token}):
+        if record and is_recorded(record, marks(request) | {token}):
             found.append(record)
     return found
 
 
-def park(asked: dict[str, Any]) -> dict[str, Any]:
+def park(request: dict[str, Any]) -> dict[str, Any]:
     """Have one process parked for every local rank; those that are fit stay and live longer."""
-    launch = split_launch(asked["launch"])
+    launch = split_launch(request["launch"])
     if "why" in launch:
         return {"error": launch["why"]}
-    asked = {**asked, **launch, "fingerprint": fingerprint(asked)}
-    for folder in (asked["log_dir"], asked["progress_dir"]):
+    request = {**request, **launch, "fingerprint": fingerprint(request)}
+    for folder in (request["log_dir"], request["progress_dir"]):
         os.makedirs(folder, exist_ok=True)
-    with locked(asked):
-        fresh = [n for n in range(asked["local_ranks"]) if not renew(asked, place(asked, n))]
+    with locked(request):
+        fresh = [
+            n for n in range(request["local_ranks"]) if not renew(request, parked_files(request, n))
+        ]
         for local_rank in fresh:
-            unpark_one(asked, place(asked, local_rank))
-            start_parked(asked, local_rank, place(asked, local_rank))
+            unpark_one(request, parked_files(request, local_rank))
+            start_parked(request, local_rank, parked_files(request, local_rank))
     # Not under the lock: a start that comes now need not wait for imports.
-    deadline = time.monotonic() + asked["prepare_s"]
-    while any(not row["alive"] and not row["why"] for row in look(asked)["processes"]):
+    deadline = time.monotonic() + request["prepare_s"]
+    while any(not row["alive"] and not row["why"] for row in list_parked(request)["processes"]):
         if time.monotonic() > deadline:
-            give_up(asked, fresh)
+            give_up(request, fresh)
             break
         time.sleep(POLL_S)
-    return {**look(asked), "kept": asked["local_ranks"] - len(fresh)}
+    return {**list_parked(request), "kept": request["local_ranks"] - len(fresh)}
 
 
-def give_up(asked: dict[str, Any], fresh: list[int]) -> None:
+def give_up(request: dict[str, Any], fresh: list[int]) -> None:
     """End what is not ready in time."""
-    with locked(asked):
-        for files in [place(asked, local_rank) for local_rank in fresh]:
+    with locked(request):
+        for files in [parked_files(request, local_rank) for local_rank in fresh]:
             if read_json(files["record"]) is None:
-                unpark_one(asked, files)
-                why = f"it was not ready within {asked['prepare_s']:g} s"
+                unpark_one(request, files)
+                why = f"it was not ready within {request['prepare_s']:g} s"
                 write_json(files["end"], {"why": why})
 
 
-def look(asked: dict[str, Any]) -> dict[str, Any]:
+def list_parked(request: dict[str, Any]) -> dict[str, Any]:
     """Every local rank's parked process, or what became of it."""
     rows = []
-    for local_rank in range(asked["local_ranks"]):
-        files = place(asked, local_rank)
-        record = parked_record(asked, files)
+    for local_rank in range(request["local_ranks"]):
+        files = parked_files(request, local_rank)
+        record = parked_record(request, files)
         row: dict[str, Any] = {"local_rank": local_rank, "alive": record is not None, "why": ""}
         if record is None:
             row["why"] = (read_json(files["end"]) or {}).get("why", "")
@@ -140,17 +142,17 @@ def look(asked: dict[str, Any]) -> dict[str, Any]:
     return {"processes": rows}
 
 
-def renew(asked: dict[str, Any], files: dict[str, str]) -> bool:
+def renew(request: dict[str, Any], files: dict[str, str]) -> bool:
     """Whether a parked process still is what a fresh one would be; it looks at its files."""
-    record = parked_record(asked, files)
-    if record is None or record.get("fingerprint") != asked["fingerprint"]:
+    record = parked_record(request, files)
+    if record is None or record.get("fingerprint") != request["fingerprint"]:
         return False
     number = secrets.token_hex(8)
-    order = {"do": "renew", "id": number, "token": record["token"], "lease_s": asked["lease_s"]}
+    order = {"do": "renew", "id": number, "token": record["token"], "lease_s": request["lease_s"]}
     give_order(files, order)
-    deadline = time.monotonic() + asked["answer_s"]
+    deadline = time.monotonic() + request["answer_s"]
     while time.monotonic() < deadline:
-        now = parked_record(asked, files)
+        now = parked_record(request, files)
         if now is None or now.get("renewed") == number:
             return now is not None
         time.sleep(POLL_S)
@@ -166,33 +168,33 @@ def give_order(files: dict[str, str], order: dict[str, Any]) -> None:
         os.close(pipe)
 
 
-def call_up(asked: dict[str, Any], rank: int, local_rank: int) -> dict[str, Any]:
-    """Order the parked process to become the rank; what `take_over` needs to see it through."""
-    files = place(asked, local_rank)
-    record = parked_record(asked, files)
-    called = {"files": files, "rank": rank, "record": record, "why": None}
+def order_start(request: dict[str, Any], rank: int, local_rank: int) -> dict[str, Any]:
+    """Order the parked process to become the rank; what `await_start` needs to see it through."""
+    files = parked_files(request, local_rank)
+    record = parked_record(request, files)
+    start = {"files": files, "rank": rank, "record": record, "why": None}
     if record is None:
-        called["why"] = why_not(files)
-    elif record.get("fingerprint") != fingerprint(asked):
-        called["why"] = (
+        start["why"] = why_not_parked(files)
+    elif record.get("fingerprint") != fingerprint(request):
+        start["why"] = (
             "it was parked for another launch command, environment, directory or code version"
         )
     else:
-        give_order(files, start_order(asked, rank, local_rank, record))
-    return called
+        give_order(files, start_order(request, rank, local_rank, record))
+    return start
 
 
-def take_over(asked: dict[str, Any], called: dict[str, Any], deadline: float) -> str | None:
+def await_start(request: dict[str, Any], start: dict[str, Any], deadline: float) -> str | None:
     """None once the parked process is the rank, "" when none ever was, else why it is not."""
-    why: str | None = called["why"]
+    why: str | None = start["why"]
     if why is None:
-        why = await_rank(asked, called, deadline)
+        why = await_rank(request, start, deadline)
     if why is not None:
-        unpark_one(asked, called["files"])
+        unpark_one(request, start["files"])
     return why
 
 
-def why_not(files: dict[str, str]) -> str:
+def why_not_parked(files: dict[str, str]) -> str:
     """Why nothing is parked: "" when nothing ever was."""
     end = read_json(files["end"])
     if end is not None:
@@ -202,32 +204,32 @@ def why_not(files: dict[str, str]) -> str:
 
 
 def start_order(
-    asked: dict[str, Any], rank: int, local_rank: int, record: dict[str, Any]
+    request: dict[str, Any], rank: int, local_rank: int, record: dict[str, Any]
 ) -> dict[str, Any]:
     """What tells a parked process which rank of which start it is."""
     keys = ("job", "node", "log_dir", "incarnation")
     return {
-        **{key: asked[key] for key in keys},
+        **{key: request[key] for key in keys},
         "do": "start",
         "rank": rank,
         "token": record["token"],
         "parked_at": record["parked_at"],
-        "environment": rank_environment(asked, rank, local_rank),
+        "environment": rank_environment(request, rank, local_rank),
     }
 
 
-def await_rank(asked: dict[str, Any], called: dict[str, Any], deadline: float) -> str | None:
+def await_rank(request: dict[str, Any], start: dict[str, Any], deadline: float) -> str | None:
     """None once the process says that it is the rank, else what became of it."""
-    record, path = called["record"], process_file(asked["log_dir"], called["rank"])
+    record, path = start["record"], process_file(request["log_dir"], start["rank"])
     while True:
         if (read_json(path) or {}).get("pid") == record["pid"]:
             return None
         if start_ticks(record["pid"]) != record["start_ticks"]:
             # Its supervisor writes the end of a rank; a rank started after that must not find it.
             await_end(record.get("supervisor"))
-            return why_not(called["files"]) or "it ended while it became the rank"
+            return why_not_parked(start["files"]) or "it ended while it became the rank"
         if time.monotonic() > deadline:
-            return f"it did not answer within {asked['answer_s']:g} s"
+            return f"it did not answer within {request['answer_s']:g} s"
         time.sleep(POLL_S)
 
 
@@ -238,34 +240,38 @@ def await_end(pid: Any) -> None:
         time.sleep(POLL_S)
 
 
-def unpark(asked: dict[str, Any]) -> dict[str, Any]:
+def unpark(request: dict[str, Any]) -> dict[str, Any]:
     """End every parked process of the job on this node."""
-    with locked(asked):
-        ended = [n for n in range(asked["local_ranks"]) if unpark_one(asked, place(asked, n))]
+    with locked(request):
+        ended = [
+            n
+            for n in range(request["local_ranks"])
+            if unpark_one(request, parked_files(request, n))
+        ]
     return {"ended": ended}
 
 
-def unpark_one(asked: dict[str, Any], files: dict[str, str]) -> bool:
+def unpark_one(request: dict[str, Any], files: dict[str, str]) -> bool:
     """End a parked process, ready or not, and remove what it left but its log."""
-    alive = living(asked, files)
+    alive = living(request, files)
     for record in alive:
         end_process(record)
     remove([path for part, path in files.items() if part != "log"])
     return bool(alive)
 
 
-def end_strangers(asked: dict[str, Any]) -> None:
+def end_parked_of_other_jobs(request: dict[str, Any]) -> None:
     """End what waits on this node for other jobs: it would keep GPU memory from these ranks."""
-    here, ours = f"BRCTL_NODE={asked['node']}".encode(), f"BRCTL_JOB={asked['job']}".encode()
+    here, ours = f"BRCTL_NODE={request['node']}".encode(), f"BRCTL_JOB={request['job']}".encode()
     mark = f"{PARKED}=".encode()
     for name in os.listdir("/proc"):
         environment = environment_of(int(name)) if name.isdigit() else set()
-        word = next((w for w in environment if w.startswith(mark)), b"")[len(mark) :].decode()
-        if word and here in environment and ours not in environment:
-            place_of = word.partition("@")[2]
-            for path in (place_of, place_of[: -len("record")] + "starting"):
+        token = next((w for w in environment if w.startswith(mark)), b"")[len(mark) :].decode()
+        if token and here in environment and ours not in environment:
+            record_path = token.partition("@")[2]
+            for path in (record_path, record_path[: -len("record")] + "starting"):
                 record = read_json(path) or {}
-                if record.get("token") == word and record.get("pid") == int(name):
+                if record.get("token") == token and record.get("pid") == int(name):
                     end_process(record)
 
 
@@ -277,18 +283,18 @@ def end_process(record: dict[str, Any]) -> None:
     await_end(record.get("supervisor"))
 
 
-def start_parked(asked: dict[str, Any], local_rank: int, files: dict[str, str]) -> None:
+def start_parked(request: dict[str, Any], local_rank: int, files: dict[str, str]) -> None:
     """Fork the supervisor; it never returns."""
-    # With its record's place, so that a start of another job here can tell it from a rank.
+    # With the path of its record, so that a start of another job here can tell it from a rank.
     token = f"{secrets.token_hex(16)}@{files['record']}"
-    asked = {**asked, **files, "local_rank": local_rank, "token": token}
+    request = {**request, **files, "local_rank": local_rank, "token": token}
     ready_read, ready_write = os.pipe()
     if os.fork() == 0:
         try:
             os.close(ready_read)
             os.setsid()
             detach_output(files["log"], os.O_TRUNC)
-            supervise(asked, ready_write)
+            supervise(request, ready_write)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -298,7 +304,7 @@ def start_parked(asked: dict[str, Any], local_rank: int, files: dict[str, str]) 
     os.close(ready_read)
 
 
-def supervise(asked: dict[str, Any], ready: int) -> None:
+def supervise(request: dict[str, Any], ready: int) -> None:
     """Start the process that parks, hear what becomes of it, write down how it ended."""
     hears, told = os.pipe()
     gate, opened = os.pipe()
@@ -307,47 +313,47 @@ def supervise(asked: dict[str, Any], ready: int) -> None:
         os.close(opened)
         # Not before it is recorded: it removes that record itself when it is ready.
         os.read(gate, 1)
-        become_parked(asked, told)
+        become_parked(request, told)
     os.close(told)
     starting = {"pid": pid, "start_ticks": start_ticks(pid), "supervisor": os.getpid()}
-    write_json(asked["starting"], {**starting, "token": asked["token"]})
+    write_json(request["starting"], {**starting, "token": request["token"]})
     os.close(opened)
     os.close(ready)
     with os.fdopen(hears) as stream:
         order = stream.read()
     status = os.waitpid(pid, 0)[1]
-    remove([asked["starting"]])
+    remove([request["starting"]])
     if order:
         record_end(json.loads(order), json.loads(order)["rank"], status)
-    elif os.path.exists(asked["record"]) or not os.path.exists(asked["end"]):
+    elif os.path.exists(request["record"]) or not os.path.exists(request["end"]):
         how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "an error"
-        write_json(asked["end"], {"why": f"it ended by {how}; see {asked['log']}"})
-        remove([asked["record"], asked["pipe"]])
+        write_json(request["end"], {"why": f"it ended by {how}; see {request['log']}"})
+        remove([request["record"], request["pipe"]])
 
 
-def become_parked(asked: dict[str, Any], told: int) -> None:
+def become_parked(request: dict[str, Any], told: int) -> None:
     """In the grandchild: be the job's interpreter with the parked program."""
     try:
         os.setsid()
         for number in (signal.SIGTERM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         program = os.memfd_create("brctl-parked")
-        settings = {k: v for k, v in asked.items() if k not in ("program", "environment")}
+        settings = {k: v for k, v in request.items() if k not in ("program", "environment")}
         call = f"\nrun({json.dumps({**settings, 'told': _TOLD})!r})\n"
-        os.write(program, (asked["program"] + call).encode())
+        os.write(program, (request["program"] + call).encode())
         os.lseek(program, 0, os.SEEK_SET)
         move_descriptors({program: _PROGRAM, told: _TOLD})
-        os.chdir(asked["workdir"])
-        environment = {**job_environment(asked), PARKED: asked["token"]}
-        environment["LOCAL_RANK"] = str(asked["local_rank"])
-        words = [*asked["python"], "-c", STUB]
+        os.chdir(request["workdir"])
+        environment = {**job_environment(request), PARKED: request["token"]}
+        environment["LOCAL_RANK"] = str(request["local_rank"])
+        words = [*request["python"], "-c", STUB]
         # Room for the rank's own command line, which replaces this one.
-        missing = sum(len(os.fsencode(word)) + 1 for word in asked["launch"])
+        missing = sum(len(os.fsencode(word)) + 1 for word in request["launch"])
         missing -= sum(len(os.fsencode(word)) + 1 for word in words)
         words += ["brctl-parked".ljust(missing, "-")]
         os.execvpe(words[0], words, environment)  # noqa: S606 - no shell wanted
     except OSError as error:
-        write_json(asked["end"], {"why": f"it could not start: {error}"})
+        write_json(request["end"], {"why": f"it could not start: {error}"})
     finally:
         os._exit(127)
 

@@ -62,14 +62,14 @@ def remove(paths: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def locked(asked: dict[str, Any]) -> Iterator[None]:
+def locked(request: dict[str, Any]) -> Iterator[None]:
     """One change at a time to the processes of a job on this node.
 
     A controller that died may have left its start behind on the node; the next one must not start
     the same ranks beside it. Held by this process alone: what it forks does not inherit it. A file
     system without locks is no reason not to start.
     """
-    path = os.path.join(asked["log_dir"], f".{asked['node']}.lock")
+    path = os.path.join(request["log_dir"], f".{request['node']}.lock")
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -118,13 +118,13 @@ def environment_of(pid: int) -> set[bytes]:
         return set()
 
 
-def marks(asked: dict[str, Any]) -> set[bytes]:
+def marks(request: dict[str, Any]) -> set[bytes]:
     """What the environment of every process of this job on this node holds.
 
     The directory tells two jobs of one name apart when nodes share a machine, as in a lab.
     """
     names = {"BRCTL_JOB": "job", "BRCTL_NODE": "node", "BRCTL_PROGRESS_DIR": "progress_dir"}
-    return {f"{name}={asked[key]}".encode() for name, key in names.items()}
+    return {f"{name}={request[key]}".encode() for name, key in names.items()}
 
 
 def is_recorded(record: dict[str, Any], wanted: set[bytes]) -> bool:
@@ -135,15 +135,15 @@ def is_recorded(record: dict[str, Any], wanted: set[bytes]) -> bool:
     return start_ticks(pid) == record.get("start_ticks") and wanted <= environment_of(pid)
 
 
-def rank_record(asked: dict[str, Any], rank: int) -> dict[str, Any] | None:
+def rank_record(request: dict[str, Any], rank: int) -> dict[str, Any] | None:
     """The record of a rank that still runs, else None."""
-    record = read_json(process_file(asked["log_dir"], rank))
-    return record if record and is_recorded(record, marks(asked)) else None
+    record = read_json(process_file(request["log_dir"], rank))
+    return record if record and is_recorded(record, marks(request)) else None
 
 
-def processes_of(asked: dict[str, Any]) -> list[int]:
+def processes_of(request: dict[str, Any]) -> list[int]:
     """Every process of this job on this node: ranks, and children that inherited the marks."""
-    wanted = marks(asked)
+    wanted = marks(request)
     found = []
     for name in os.listdir("/proc"):
         pid = int(name) if name.isdigit() else 0
@@ -179,29 +179,29 @@ def detach_output(path: str, flags: int) -> None:
         os.close(descriptor)
 
 
-def process_record(asked: dict[str, Any], rank: int, pid: int) -> dict[str, Any]:
+def process_record(request: dict[str, Any], rank: int, pid: int) -> dict[str, Any]:
     """What is written about a rank's process once it runs."""
     return {
         "rank": rank,
         "pid": pid,
         "start_ticks": start_ticks(pid),
-        "node": asked["node"],
+        "node": request["node"],
         "started_at": time.time(),
-        "incarnation": asked["incarnation"],
-        "job": asked["job"],
+        "incarnation": request["incarnation"],
+        "job": request["job"],
     }
 
 
-def record_end(asked: dict[str, Any], rank: int, status: int) -> int:
+def record_end(request: dict[str, Any], rank: int, status: int) -> int:
     """Write down how a rank ended; its exit status, negative for a signal."""
     ended = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
     write_json(
-        exit_file(asked["log_dir"], rank),
+        exit_file(request["log_dir"], rank),
         {
             "rank": rank,
             "exit_status": ended,
             "at": time.time(),
-            "incarnation": asked["incarnation"],
+            "incarnation": request["incarnation"],
         },
     )
     return ended

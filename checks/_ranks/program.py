@@ -18,12 +18,12 @@ from typing import Any
 
 from checks._ranks.environment import examine, job_environment, rank_environment
 from checks._ranks.parked_ranks import (
-    call_up,
-    end_strangers,
-    look,
+    await_start,
+    end_parked_of_other_jobs,
+    list_parked,
+    order_start,
     park,
     parked_pids,
-    take_over,
     unpark,
 )
 from checks._ranks.processes import (
@@ -45,105 +45,105 @@ from checks._ranks.processes import (
 GRACE_AFTER_KILL_S = 5.0
 
 
-def start(asked: dict[str, Any]) -> dict[str, Any]:
+def start(request: dict[str, Any]) -> dict[str, Any]:
     """Start every rank of this node that does not run yet; a parked process becomes its rank."""
-    make_folders(asked)
-    with locked(asked):
-        for rank in asked["ranks"]:
-            record = rank_record(asked, rank)
-            if record and record.get("incarnation") != asked["incarnation"]:
+    make_folders(request)
+    with locked(request):
+        for rank in request["ranks"]:
+            record = rank_record(request, rank)
+            if record and record.get("incarnation") != request["incarnation"]:
                 why = f"rank {rank} of an earlier start still runs as pid {record['pid']}"
                 return {"error": why, "started": []}
-        end_strangers(asked)
-        return start_ranks(asked)
+        end_parked_of_other_jobs(request)
+        return start_ranks(request)
 
 
-def make_folders(asked: dict[str, Any]) -> None:
+def make_folders(request: dict[str, Any]) -> None:
     """Make the directories a rank writes to."""
-    for folder in (asked["log_dir"], asked["progress_dir"], asked["checkpoint_dir"]):
+    for folder in (request["log_dir"], request["progress_dir"], request["checkpoint_dir"]):
         os.makedirs(folder, exist_ok=True)
 
 
-def start_ranks(asked: dict[str, Any]) -> dict[str, Any]:
+def start_ranks(request: dict[str, Any]) -> dict[str, Any]:
     """What became of each rank: running already, warm from a parked process, or cold and why."""
-    running = {rank: rank_record(asked, rank) for rank in asked["ranks"]}
+    running = {rank: rank_record(request, rank) for rank in request["ranks"]}
     warm = [rank for rank, record in running.items() if record and "parked_at" in record]
-    called = {}
-    for local_rank, rank in enumerate(asked["ranks"]):
+    pending_starts = {}
+    for local_rank, rank in enumerate(request["ranks"]):
         if running[rank] is None:
-            keep_log(asked, rank)
-            forget(asked, rank)
-            called[local_rank] = call_up(asked, rank, local_rank)
-    deadline, cold = time.monotonic() + asked["answer_s"], {}
-    for local_rank, each in called.items():
-        why = take_over(asked, each, deadline)
+            keep_log(request, rank)
+            forget(request, rank)
+            pending_starts[local_rank] = order_start(request, rank, local_rank)
+    deadline, cold = time.monotonic() + request["answer_s"], {}
+    for local_rank, pending in pending_starts.items():
+        why = await_start(request, pending, deadline)
         if why is None:
-            warm.append(each["rank"])
+            warm.append(pending["rank"])
             continue
-        forget(asked, each["rank"])
-        launch(asked, each["rank"], local_rank)
-        cold.update({str(each["rank"]): why} if why else {})
-    return {"started": list(asked["ranks"]), "warm": warm, "cold": cold}
+        forget(request, pending["rank"])
+        launch(request, pending["rank"], local_rank)
+        cold.update({str(pending["rank"]): why} if why else {})
+    return {"started": list(request["ranks"]), "warm": warm, "cold": cold}
 
 
-def forget(asked: dict[str, Any], rank: int) -> None:
+def forget(request: dict[str, Any], rank: int) -> None:
     """Remove the traces of an earlier start, so that nobody takes them for this one's."""
-    progress = os.path.join(asked["progress_dir"], f"rank-{rank:05d}.json")
-    log_dir = asked["log_dir"]
+    progress = os.path.join(request["progress_dir"], f"rank-{rank:05d}.json")
+    log_dir = request["log_dir"]
     remove([process_file(log_dir, rank), exit_file(log_dir, rank), progress])
 
 
-def keep_log(asked: dict[str, Any], rank: int) -> None:
+def keep_log(request: dict[str, Any], rank: int) -> None:
     """Put the log of an earlier start aside."""
-    log = log_file(asked["log_dir"], rank)
+    log = log_file(request["log_dir"], rank)
     if os.path.exists(log):
         os.replace(log, log + ".1")
 
 
-def launch(asked: dict[str, Any], rank: int, local_rank: int) -> None:
+def launch(request: dict[str, Any], rank: int, local_rank: int) -> None:
     """Start one rank and return once its process is recorded."""
     ready_read, ready_write = os.pipe()
     if os.fork() == 0:
         os.close(ready_read)
-        supervise(asked, rank, local_rank, ready_write)
+        supervise(request, rank, local_rank, ready_write)
     os.close(ready_write)
     os.read(ready_read, 1)
     os.close(ready_read)
 
 
-def supervise(asked: dict[str, Any], rank: int, local_rank: int, ready: int) -> None:
+def supervise(request: dict[str, Any], rank: int, local_rank: int, ready: int) -> None:
     """In the child: leave the SSH session, start the rank, wait for it, write how it ended."""
     try:
         os.setsid()
-        record_rank(asked, rank, local_rank, ready)
+        record_rank(request, rank, local_rank, ready)
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(0)
 
 
-def record_rank(asked: dict[str, Any], rank: int, local_rank: int, ready: int | None) -> int:
+def record_rank(request: dict[str, Any], rank: int, local_rank: int, ready: int | None) -> int:
     """Start a rank with its log as output, record its process, wait, record its end."""
-    detach_output(log_file(asked["log_dir"], rank), os.O_TRUNC)
+    detach_output(log_file(request["log_dir"], rank), os.O_TRUNC)
     pid = os.fork()
     if pid == 0:
-        become_rank(asked, rank, local_rank, own_session=ready is not None)
-    write_json(process_file(asked["log_dir"], rank), process_record(asked, rank, pid))
+        become_rank(request, rank, local_rank, own_session=ready is not None)
+    write_json(process_file(request["log_dir"], rank), process_record(request, rank, pid))
     if ready is not None:
         os.close(ready)
-    return record_end(asked, rank, os.waitpid(pid, 0)[1])
+    return record_end(request, rank, os.waitpid(pid, 0)[1])
 
 
-def become_rank(asked: dict[str, Any], rank: int, local_rank: int, *, own_session: bool) -> None:
+def become_rank(request: dict[str, Any], rank: int, local_rank: int, *, own_session: bool) -> None:
     """In the grandchild: be the training process; a scheduler's step keeps its own session."""
     try:
         if own_session:
             os.setsid()
         for number in (signal.SIGTERM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        environment = {**job_environment(asked), **rank_environment(asked, rank, local_rank)}
-        os.chdir(asked["workdir"])
-        os.execvpe(asked["launch"][0], asked["launch"], environment)  # noqa: S606 - no shell wanted
+        environment = {**job_environment(request), **rank_environment(request, rank, local_rank)}
+        os.chdir(request["workdir"])
+        os.execvpe(request["launch"][0], request["launch"], environment)  # noqa: S606 - no shell wanted
     except OSError as error:
         sys.stderr.write(f"brctl: cannot start rank {rank}: {error}\n")
         sys.stderr.flush()
@@ -151,45 +151,45 @@ def become_rank(asked: dict[str, Any], rank: int, local_rank: int, *, own_sessio
         os._exit(127)
 
 
-def stop(asked: dict[str, Any]) -> dict[str, Any]:
+def stop(request: dict[str, Any]) -> dict[str, Any]:
     """End every process of the job on this node but the parked: SIGTERM, the grace, SIGKILL."""
-    with locked(asked):
-        signal_all(job_processes(asked), signal.SIGTERM)
-        if wait_until_gone(asked, asked["grace_s"]):
-            return {"stopped": list(asked["ranks"]), "killed": [], "stuck": []}
-        late = [rank for rank in asked["ranks"] if rank_record(asked, rank)]
-        signal_all(job_processes(asked), signal.SIGKILL)
-        wait_until_gone(asked, GRACE_AFTER_KILL_S)
-        stuck = [rank for rank in late if rank_record(asked, rank)]
+    with locked(request):
+        signal_all(job_processes(request), signal.SIGTERM)
+        if wait_until_gone(request, request["grace_s"]):
+            return {"stopped": list(request["ranks"]), "killed": [], "stuck": []}
+        late = [rank for rank in request["ranks"] if rank_record(request, rank)]
+        signal_all(job_processes(request), signal.SIGKILL)
+        wait_until_gone(request, GRACE_AFTER_KILL_S)
+        stuck = [rank for rank in late if rank_record(request, rank)]
     return {
-        "stopped": [rank for rank in asked["ranks"] if rank not in late],
+        "stopped": [rank for rank in request["ranks"] if rank not in late],
         "killed": [rank for rank in late if rank not in stuck],
         "stuck": stuck,
     }
 
 
-def job_processes(asked: dict[str, Any]) -> list[int]:
+def job_processes(request: dict[str, Any]) -> list[int]:
     """Ranks and what they started; a process that waits for the next start is none of them."""
-    parked = parked_pids(asked)
-    return [pid for pid in processes_of(asked) if pid not in parked]
+    parked = parked_pids(request)
+    return [pid for pid in processes_of(request) if pid not in parked]
 
 
-def wait_until_gone(asked: dict[str, Any], seconds: float) -> bool:
+def wait_until_gone(request: dict[str, Any], seconds: float) -> bool:
     """Whether every process of the job left this node in time."""
     deadline = time.monotonic() + seconds
-    while job_processes(asked):
+    while job_processes(request):
         if time.monotonic() >= deadline:
             return False
         time.sleep(0.05)
     return True
 
 
-def status(asked: dict[str, Any]) -> dict[str, Any]:
+def status(request: dict[str, Any]) -> dict[str, Any]:
     """Which ranks run, of which start, and how the others ended."""
     ranks = []
-    for rank in asked["ranks"]:
-        record = rank_record(asked, rank)
-        ended = read_json(exit_file(asked["log_dir"], rank)) or {}
+    for rank in request["ranks"]:
+        record = rank_record(request, rank)
+        ended = read_json(exit_file(request["log_dir"], rank)) or {}
         ranks.append(
             {
                 "rank": rank,
@@ -201,41 +201,41 @@ def status(asked: dict[str, Any]) -> dict[str, Any]:
     return {"ranks": ranks}
 
 
-def batch(asked: dict[str, Any]) -> dict[str, Any]:
+def batch(request: dict[str, Any]) -> dict[str, Any]:
     """As Slurm's batch program: give every task this program and what it is to start."""
     import subprocess
 
-    asking = json.dumps({"do": "hold", "requests": asked["requests"]})
-    program = asked["program"] + f"\nrun({asking!r})\n"
+    hold_request = json.dumps({"do": "hold", "requests": request["requests"]})
+    program = request["program"] + f"\nrun({hold_request!r})\n"
     command = [
         "srun",
-        f"--ntasks={asked['tasks']}",
-        f"--ntasks-per-node={asked['ranks_per_node']}",
+        f"--ntasks={request['tasks']}",
+        f"--ntasks-per-node={request['ranks_per_node']}",
         "--kill-on-bad-exit=0",
         "--input=all",
     ]
     # Since 22.05 srun does not take this over from sbatch by itself.
     if "SLURM_CPUS_PER_TASK" in os.environ:
         command.append("--cpus-per-task=" + os.environ["SLURM_CPUS_PER_TASK"])
-    command += [asked["python"], "-I", "-"]
+    command += [request["python"], "-I", "-"]
     done = subprocess.run(command, input=program.encode(), check=False)
     return {"exit_status": done.returncode}
 
 
-def hold(asked: dict[str, Any]) -> dict[str, Any]:
+def hold(request: dict[str, Any]) -> dict[str, Any]:
     """As one task of a Slurm step: be the rank's supervisor until the rank ends.
 
     Its output is the rank's log by then, so it says nothing and ends as the rank did.
     """
-    request = asked["requests"][os.environ["SLURMD_NODENAME"]]
+    node_request = request["requests"][os.environ["SLURMD_NODENAME"]]
     local_rank = int(os.environ["SLURM_LOCALID"])
-    rank = request["ranks"][local_rank]
-    make_folders(request)
-    keep_log(request, rank)
-    forget(request, rank)
+    rank = node_request["ranks"][local_rank]
+    make_folders(node_request)
+    keep_log(node_request, rank)
+    forget(node_request, rank)
     # The scheduler signals the whole step; the rank obeys, its supervisor stays to write it down.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit(1 if record_rank(request, rank, local_rank, None) else 0)
+    raise SystemExit(1 if record_rank(node_request, rank, local_rank, None) else 0)
 
 
 WORK = {
@@ -245,7 +245,7 @@ WORK = {
     "batch": batch,
     "hold": hold,
     "park": park,
-    "parked": look,
+    "parked": list_parked,
     "unpark": unpark,
     "examine": examine,
 }
@@ -253,9 +253,9 @@ WORK = {
 
 def main(text: str) -> int:
     """Do what one JSON object asks and print one JSON object."""
-    asked = json.loads(text)
+    request = json.loads(text)
     try:
-        answer = WORK[asked["do"]](asked)
+        answer = WORK[request["do"]](request)
     except OSError as error:
         answer = {"error": str(error)}
     print(json.dumps(answer))

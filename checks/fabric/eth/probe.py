@@ -20,7 +20,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -36,7 +36,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -113,8 +113,8 @@ def number_or_zero(path):
 
 
 def measure_link(readings, subject, base):
-    readings.take("fabric.eth.carrier", subject, is_up, os.path.join(base, "carrier"))
-    readings.take(
+    readings.read("fabric.eth.carrier", subject, is_up, os.path.join(base, "carrier"))
+    readings.read(
         "fabric.eth.carrier_changes", subject, number, os.path.join(base, "carrier_changes")
     )
     try:
@@ -126,7 +126,7 @@ def measure_link(readings, subject, base):
     for name in COUNTERS:
         path = os.path.join(base, "statistics", name)
         if os.path.exists(path):
-            readings.take("fabric.eth." + name, subject, number, path)
+            readings.read("fabric.eth." + name, subject, number, path)
 
 
 if __name__ == "__main__":

@@ -83,13 +83,13 @@ def serve(listener):
         import torch
         import torch.distributed  # what the children would else each import
 
-        trouble = ""
+        problem = ""
     except Exception as exc:
-        torch, trouble = None, "cannot import torch: %s" % exc
+        torch, problem = None, "cannot import torch: %s" % exc
     child = 0
-    asked_at = time.monotonic()
+    last_order_at = time.monotonic()
     listener.settimeout(1.0)
-    while child or time.monotonic() - asked_at < IDLE_S:
+    while child or time.monotonic() - last_order_at < IDLE_S:
         if child and os.waitpid(child, os.WNOHANG)[0]:
             end(child)  # its ranks may outlive it
             child = 0
@@ -97,7 +97,7 @@ def serve(listener):
             channel, _ = listener.accept()
         except socket.timeout:
             continue
-        asked_at = time.monotonic()
+        last_order_at = time.monotonic()
         with channel:
             order = read_order(channel)
             if child:
@@ -109,7 +109,7 @@ def serve(listener):
                 return
             child = os.fork()
             if child == 0:
-                run_child(channel, order, torch, trouble)
+                run_child(channel, order, torch, problem)
     if child:
         end(child)
 
@@ -132,12 +132,12 @@ def end(child):
         os.waitpid(child, 0)
 
 
-def run_child(channel, order, torch, trouble):
+def run_child(channel, order, torch, problem):
     """The forked test: reply and leave, or be killed by the alarm."""
     os.setpgid(0, 0)
     signal.setitimer(signal.ITIMER_REAL, max(1.0, float(order["deadline_s"])))
     try:
-        reply = answer(order, torch, trouble)
+        reply = answer(order, torch, problem)
     except Exception as exc:
         reply = {"problem": ("%s: %s" % (type(exc).__name__, exc))[:300]}
     try:
@@ -147,9 +147,9 @@ def run_child(channel, order, torch, trouble):
         os._exit(0)
 
 
-def answer(order, torch, trouble):
-    if trouble:
-        return {"problem": trouble}
+def answer(order, torch, problem):
+    if problem:
+        return {"problem": problem}
     gpus = torch.cuda.device_count()
     # A node by itself still needs two ranks to send anything.
     least = 2 if int(order.get("node_count") or 1) == 1 else 1
@@ -320,40 +320,40 @@ class PingPong(object):
         right = [self.timed(self.few, True, self.delays) for _ in range(self.TURNS)]
         began = time.perf_counter()
         for turn in range(self.TURNS):
-            right += self.both_ways()
+            right += self.both_directions()
             spent_s = time.perf_counter() - began
             wanted = spent_s < (self.PATIENCE_S if turn < self.LEAST_TURNS else self.ENOUGH_S)
             if not self.agree(wanted):
                 break
         return min(self.there) + min(self.back), all(right)
 
-    def both_ways(self):
+    def both_directions(self):
         return [self.timed(self.many, True, self.there), self.timed(self.many, False, self.back)]
 
     def timed(self, message, first_sends, times):
         """One turn once both are ready: to compare the last message takes its time as well."""
         sends = self.first is first_sends
         out, expected = (message, self.few) if sends else (self.few, message)
-        room = self.torch.zeros_like(expected)
+        buffer = self.torch.zeros_like(expected)
         self.agree()
         began = time.perf_counter()
-        self.exchange(out, room, sends)
+        self.exchange(out, buffer, sends)
         times.append(time.perf_counter() - began)
-        return bool(self.torch.equal(room, expected))
+        return bool(self.torch.equal(buffer, expected))
 
     def agree(self, more=False):
         """The first node says whether to go on; the second says that it heard."""
-        said = self.torch.tensor([int(more)], device=self.device)
-        self.exchange(said, said, self.first)
-        return bool(said.item())
+        flag = self.torch.tensor([int(more)], device=self.device)
+        self.exchange(flag, flag, self.first)
+        return bool(flag.item())
 
-    def exchange(self, out, room, sends_first):
+    def exchange(self, out, buffer, sends_first):
         dist = self.torch.distributed
         if sends_first:
             dist.send(out, self.peer)
-            dist.recv(room, self.peer)
+            dist.recv(buffer, self.peer)
         else:
-            dist.recv(room, self.peer)
+            dist.recv(buffer, self.peer)
             dist.send(out, self.peer)
         wait_for(self.torch, self.device)
 
@@ -362,11 +362,11 @@ class PingPong(object):
         if not self.first:
             return None
         delay = min(self.delays) / 2
-        ways = [max(1e-9, min(times) - delay) for times in (self.there, self.back)]
+        seconds = [max(1e-9, min(times) - delay) for times in (self.there, self.back)]
         return {
             "delay_us": delay * 1e6,
-            "there_gb_per_s": self.size_bytes / ways[0] / 1e9,
-            "back_gb_per_s": self.size_bytes / ways[1] / 1e9,
+            "there_gb_per_s": self.size_bytes / seconds[0] / 1e9,
+            "back_gb_per_s": self.size_bytes / seconds[1] / 1e9,
         }
 
 

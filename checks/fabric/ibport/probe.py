@@ -21,7 +21,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -37,7 +37,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -101,14 +101,14 @@ def measure(readings, parameters):
     for port in ports:
         device, index = port.split(os.sep)[-3], port.split(os.sep)[-1]
         subject = "nic:" + device + ("" if index == "1" else "/" + index)
-        readings.take("fabric.ibport.state", subject, word, os.path.join(port, "state"))
-        readings.take("fabric.ibport.physical", subject, word, os.path.join(port, "phys_state"))
-        readings.take("fabric.ibport.gbit_per_s", subject, gbit_per_s, os.path.join(port, "rate"))
+        readings.read("fabric.ibport.state", subject, word, os.path.join(port, "state"))
+        readings.read("fabric.ibport.physical", subject, word, os.path.join(port, "phys_state"))
+        readings.read("fabric.ibport.gbit_per_s", subject, gbit_per_s, os.path.join(port, "rate"))
         for folder, names in (("counters", COUNTERS), ("hw_counters", HW_COUNTERS)):
             for name in names:
                 path = os.path.join(port, folder, name)
                 if os.path.exists(path):
-                    readings.take("fabric.ibport." + name, subject, number, path)
+                    readings.read("fabric.ibport." + name, subject, number, path)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -35,7 +35,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -101,12 +101,12 @@ def measure(readings, parameters, nvml):
     if reasons is None:
         reasons = nvml.nvmlDeviceGetCurrentClocksThrottleReasons
     for subject, handle in handles(readings, nvml):
-        readings.take("gpu.clocks.event_reasons", subject, reasons, handle)
-        readings.take("gpu.clocks.busy_pct", subject, busy, nvml, handle)
-        readings.take(
+        readings.read("gpu.clocks.event_reasons", subject, reasons, handle)
+        readings.read("gpu.clocks.busy_pct", subject, busy, nvml, handle)
+        readings.read(
             "gpu.clocks.sm_mhz", subject, clock, nvml.nvmlDeviceGetClockInfo, nvml, handle
         )
-        readings.take(
+        readings.read(
             "gpu.clocks.max_sm_mhz", subject, clock, nvml.nvmlDeviceGetMaxClockInfo, nvml, handle
         )
         measure_heat(readings, nvml, subject, handle)
@@ -125,7 +125,7 @@ def clock(call, nvml, handle):
 def measure_heat(readings, nvml, subject, handle):
     core = nvml.NVML_TEMPERATURE_GPU
     name = "gpu.clocks.temperature_c"
-    temperature = readings.take(name, subject, nvml.nvmlDeviceGetTemperature, handle, core)
+    temperature = readings.read(name, subject, nvml.nvmlDeviceGetTemperature, handle, core)
     if temperature is None:
         return
     kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
@@ -144,7 +144,7 @@ def measure_power(readings, nvml, subject, handle):
         ("gpu.clocks.power_limit_w", nvml.nvmlDeviceGetEnforcedPowerLimit),
         ("gpu.clocks.default_power_limit_w", nvml.nvmlDeviceGetPowerManagementDefaultLimit),
     ):
-        readings.take(name, subject, watts, call, handle)
+        readings.read(name, subject, watts, call, handle)
 
 
 def watts(call, handle):

@@ -24,7 +24,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -40,7 +40,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -95,10 +95,10 @@ def timed(torch, device, target, source, rounds):
     """GB/s of the fastest of some copies."""
     best = 0.0
     for _ in range(rounds):
-        settle(torch, device)
+        synchronize(torch, device)
         start = time.monotonic()
         target.copy_(source, non_blocking=True)
-        settle(torch, device)
+        synchronize(torch, device)
         best = max(best, source.numel() * 4 / max(1e-9, time.monotonic() - start) / 1e9)
     return best
 
@@ -136,7 +136,7 @@ def devices(torch, readings, parameters):
     return pairs
 
 
-def settle(torch, device):
+def synchronize(torch, device):
     """Wait until the device has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

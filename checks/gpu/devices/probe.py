@@ -20,7 +20,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -36,7 +36,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -116,8 +116,8 @@ def count_pci(root):
 def measure(readings, parameters, nvml):
     if parameters.get("expected_gpus") is not None:
         readings.add("gpu.devices.expected", "", int(parameters["expected_gpus"]))
-    readings.take("gpu.devices.driver_version", "", nvml.nvmlSystemGetDriverVersion)
-    count = readings.take("gpu.devices.nvml_count", "", nvml.nvmlDeviceGetCount) or 0
+    readings.read("gpu.devices.driver_version", "", nvml.nvmlSystemGetDriverVersion)
+    count = readings.read("gpu.devices.nvml_count", "", nvml.nvmlDeviceGetCount) or 0
     for index in range(count):
         measure_device(readings, nvml, index)
 
@@ -133,9 +133,9 @@ def measure_device(readings, nvml, index):
     subject = "gpu:" + (uuid.decode() if isinstance(uuid, bytes) else uuid)
     readings.add("gpu.device.lost", subject, False)
     readings.add("gpu.device.index", subject, index)
-    readings.take("gpu.device.pci", subject, address, nvml, handle)
-    readings.take("gpu.device.name", subject, nvml.nvmlDeviceGetName, handle)
-    readings.take("gpu.device.serial", subject, nvml.nvmlDeviceGetSerial, handle)
+    readings.read("gpu.device.pci", subject, address, nvml, handle)
+    readings.read("gpu.device.name", subject, nvml.nvmlDeviceGetName, handle)
+    readings.read("gpu.device.serial", subject, nvml.nvmlDeviceGetSerial, handle)
 
 
 def address(nvml, handle):

@@ -20,7 +20,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -36,7 +36,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -119,7 +119,7 @@ def measure_totals(readings, nvml, subject, handle):
         ("aggregate_uncorrected", nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_AGGREGATE_ECC),
     ):
         call = nvml.nvmlDeviceGetTotalEccErrors
-        readings.take("gpu.ecc." + name, subject, call, handle, kind, counter)
+        readings.read("gpu.ecc." + name, subject, call, handle, kind, counter)
 
 
 def measure_places(readings, nvml, subject, handle):
@@ -130,8 +130,8 @@ def measure_places(readings, nvml, subject, handle):
         ("dram_uncorrected", nvml.NVML_MEMORY_LOCATION_DRAM),
     ):
         call = nvml.nvmlDeviceGetMemoryErrorCounter
-        readings.take("gpu.ecc." + name, subject, call, handle, uncorrected, volatile, place)
-    readings.take("gpu.ecc.sram_threshold_exceeded", subject, threshold, nvml, handle)
+        readings.read("gpu.ecc." + name, subject, call, handle, uncorrected, volatile, place)
+    readings.read("gpu.ecc.sram_threshold_exceeded", subject, threshold, nvml, handle)
 
 
 def threshold(nvml, handle):
@@ -153,7 +153,7 @@ def measure_repairs(readings, nvml, subject, handle):
         readings.add("gpu.remap.uncorrected", subject, uncorrected)
         readings.add("gpu.remap.pending", subject, bool(pending))
         readings.add("gpu.remap.failed", subject, bool(failed))
-    readings.take("gpu.remap.banks_without_spares", subject, banks_without_spares, nvml, handle)
+    readings.read("gpu.remap.banks_without_spares", subject, banks_without_spares, nvml, handle)
 
 
 def banks_without_spares(nvml, handle):

@@ -29,7 +29,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -45,7 +45,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -252,7 +252,7 @@ def hammer(torch, parameters, multiply, matrices, checker, device, seconds, flip
     """Multiply for a while and compare every result; (wrong elements, results, place)."""
     a, b, out = matrices
     wrong, where, rounds = 0, None, 0
-    settle(torch, device)
+    synchronize(torch, device)
     start = time.monotonic()
     while rounds == 0 or time.monotonic() - start < seconds:
         # The host looks once a batch: asking more often would keep the device waiting.
@@ -266,7 +266,7 @@ def hammer(torch, parameters, multiply, matrices, checker, device, seconds, flip
         wrong += found
         if place and where is None:
             where = "result %d: %s" % (rounds, place)
-    settle(torch, device)
+    synchronize(torch, device)
     return wrong, rounds, where
 
 
@@ -313,7 +313,7 @@ def devices(torch, readings, parameters):
     return pairs
 
 
-def settle(torch, device):
+def synchronize(torch, device):
     """Wait until the device has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

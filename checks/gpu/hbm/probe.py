@@ -25,7 +25,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -41,7 +41,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -77,7 +77,7 @@ def free_bytes(torch, parameters, device):
     return int(parameters.get("cpu_bytes", 64 << 20))
 
 
-def take_blocks(torch, parameters, device, limit, block):
+def allocate_blocks(torch, parameters, device, limit, block):
     """As many blocks as fit; stops at the first the device refuses."""
     blocks = []
     for _ in range(int(limit // block)):
@@ -92,7 +92,7 @@ def burn(torch, readings, parameters, subject, device):
     free = free_bytes(torch, parameters, device)
     block = int(parameters.get("block_bytes", 256 << 20))
     limit = free * float(parameters.get("share", 0.96)) - 2 * block
-    blocks = take_blocks(torch, parameters, device, max(limit, block), block)
+    blocks = allocate_blocks(torch, parameters, device, max(limit, block), block)
     readings.add("gpu.hbm.tested_pct", subject, 100.0 * len(blocks) * block / free)
     errors, first = Errors(torch, device), None
     start, moved = time.monotonic(), 0
@@ -100,7 +100,7 @@ def burn(torch, readings, parameters, subject, device):
         for number, cells in enumerate(blocks):
             moved += step(cells, number, errors)
         first = first or errors.place(name, blocks, block)
-    settle(torch, device)
+    synchronize(torch, device)
     readings.add("gpu.hbm.wrong_words", subject, int(errors.count))
     readings.add("gpu.hbm.gb_per_s", subject, moved / max(1e-9, time.monotonic() - start) / 1e9)
     if first:
@@ -113,23 +113,23 @@ class Errors(object):
     def __init__(self, torch, device):
         self.torch = torch
         self.count = torch.zeros((), dtype=torch.int64, device=device)
-        self.suspect = None
+        self.first_mismatch = None
 
     def compare(self, cells, wanted, number):
         differs = cells != wanted
         now = differs.sum()
         self.count += now
-        if self.suspect is None and int(now):
-            word = int(differs.nonzero()[0])
-            self.suspect = (number, word, int(cells[word]) & 0xFFFFFFFF)
+        if self.first_mismatch is None and int(now):
+            index = int(differs.nonzero()[0])
+            self.first_mismatch = (number, index, int(cells[index]) & 0xFFFFFFFF)
 
     def place(self, step, blocks, block):
-        if self.suspect is None:
+        if self.first_mismatch is None:
             return None
-        number, word, value = self.suspect
+        number, index, value = self.first_mismatch
         return "%s: byte %d of the tested memory reads 0x%08x" % (
             step,
-            number * block + word * 4,
+            number * block + index * 4,
             value,
         )
 
@@ -144,7 +144,7 @@ def steps(torch, words, device):
     def read(pattern):
         return lambda cells, number, errors: (errors.compare(cells, pattern, number), words * 4)[1]
 
-    def turn(pattern):
+    def march(pattern):
         """March: read the pattern, write its opposite in place, read that."""
 
         def step(cells, number, errors):
@@ -167,7 +167,7 @@ def steps(torch, words, device):
         yield "write %08x" % (pattern & 0xFFFFFFFF), write(pattern)
         yield "read %08x" % (pattern & 0xFFFFFFFF), read(pattern)
     yield "march write", write(0x33333333)
-    yield "march", turn(0x33333333)
+    yield "march", march(0x33333333)
     yield "write addresses", write_address
     yield "read addresses", read_address
 
@@ -188,7 +188,7 @@ def devices(torch, readings, parameters):
     return pairs
 
 
-def settle(torch, device):
+def synchronize(torch, device):
     """Wait until the device has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -24,7 +24,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -40,7 +40,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -123,7 +123,7 @@ def ramp(torch, loads, seconds, sensors):
             for number, (device, _) in enumerate(loads):
                 sensors.sample(number, device)
         for device, _ in loads:
-            settle(torch, device)
+            synchronize(torch, device)
     spent = time.monotonic() - start
     return [count / spent for count in counts]
 
@@ -180,7 +180,7 @@ def devices(torch, readings, parameters):
     return pairs
 
 
-def settle(torch, device):
+def synchronize(torch, device):
     """Wait until the device has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

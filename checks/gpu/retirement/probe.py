@@ -19,7 +19,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -35,7 +35,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -105,8 +105,8 @@ def measure(readings, parameters, nvml):
             ),  # NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT
             ("gpu.retirement.double_bit_pages", 1),  # NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT
         ):
-            readings.take(name, subject, count, nvml, handle, cause)
-        readings.take("gpu.retirement.pending", subject, pending, nvml, handle)
+            readings.read(name, subject, count, nvml, handle, cause)
+        readings.read("gpu.retirement.pending", subject, pending, nvml, handle)
 
 
 def count(nvml, handle, cause):

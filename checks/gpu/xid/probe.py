@@ -23,7 +23,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -39,7 +39,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -129,7 +129,7 @@ def uptime_s():
 
 
 def measure(readings, parameters):
-    readings.take(UPTIME, "", uptime_s)
+    readings.read(UPTIME, "", uptime_s)
     try:
         lines = join_wrapped(read_log(parameters.get("kernel_log") or "/dev/kmsg"))
     except OSError as exc:

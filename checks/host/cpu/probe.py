@@ -21,7 +21,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -37,7 +37,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -87,8 +87,8 @@ def throttles(root):
 
 def measure(readings, parameters):
     root = parameters.get("sysfs") or "/sys/devices/system/cpu"
-    online = readings.take("host.cpu.online_count", "", listed, os.path.join(root, "online"))
-    present = readings.take("host.cpu.present_count", "", listed, os.path.join(root, "present"))
+    online = readings.read("host.cpu.online_count", "", listed, os.path.join(root, "online"))
+    present = readings.read("host.cpu.present_count", "", listed, os.path.join(root, "present"))
     if online is not None and present is not None:
         readings.add("host.cpu.offline_count", "", present - online)
     count = throttles(root)

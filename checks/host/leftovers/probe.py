@@ -20,7 +20,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -36,7 +36,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -82,37 +82,37 @@ def stat(pid):
     return fields[0], int(fields[1])
 
 
-def parked(parameters):
+def parked_tokens(parameters):
     """Words in the environment of processes that wait to become ranks, as brctl recorded them."""
     prefix = "parked-%s-" % parameters.get("node")
     folder = parameters.get("log_dir") or ""
-    words = set()
+    tokens = set()
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
         if not (name.startswith(prefix) and name.endswith((".record", ".starting"))):
             continue
         try:
             with open(os.path.join(folder, name)) as stream:
-                words.add(json.loads(stream.read(65536))["token"])
+                tokens.add(json.loads(stream.read(65536))["token"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
-    return words
+    return tokens
 
 
-def known(parameters):
+def rank_pids(parameters):
     """Processes the launcher recorded for the ranks that run here now."""
-    own = set()
+    ranks = set()
     for rank in parameters.get("ranks") or []:
         path = os.path.join(parameters.get("log_dir") or "", "rank-%05d.process.json" % int(rank))
         try:
             with open(path) as stream:
-                own.add(int(json.loads(stream.read(65536))["pid"]))
+                ranks.add(int(json.loads(stream.read(65536))["pid"]))
         except (OSError, ValueError, KeyError, TypeError):
             continue
-    return own
+    return ranks
 
 
 def measure(readings, parameters):
-    states, parents, marked, waiting = {}, {}, set(), parked(parameters)
+    states, parents, marked, parked = {}, {}, set(), parked_tokens(parameters)
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -120,35 +120,35 @@ def measure(readings, parameters):
         try:
             states[pid], parents[pid] = stat(pid)
             found = environ(pid)
-            if belongs(found, parameters) and found.get("BRCTL_PARKED") not in waiting:
+            if is_of_job(found, parameters) and found.get("BRCTL_PARKED") not in parked:
                 marked.add(pid)
         except (OSError, ValueError, IndexError):
             continue  # it ended, or belongs to somebody else
     readings.add("host.leftovers.zombie_count", "", sum(s == "Z" for s in states.values()))
     readings.add("host.leftovers.blocked_count", "", sum(s == "D" for s in states.values()))
     if parameters.get("job"):
-        count = len(marked - family(known(parameters), parents))
+        count = len(marked - process_family(rank_pids(parameters), parents))
         readings.add("host.leftovers.count", "", count)
 
 
-def belongs(found, parameters):
+def is_of_job(found, parameters):
     """Whether it was started for this job on this node (several nodes may share a machine)."""
     job, node = parameters.get("job"), parameters.get("node")
     return bool(job) and found.get("BRCTL_JOB") == job and found.get("BRCTL_NODE") == node
 
 
-def family(own, parents):
+def process_family(ranks, parents):
     """The ranks, everything they started, and the starters above them."""
-    whole = set(own)
+    related = set(ranks)
     grown = True
     while grown:
-        new = {pid for pid, parent in parents.items() if parent in whole} - whole
-        whole, grown = whole | new, bool(new)
-    for pid in own:
+        new = {pid for pid, parent in parents.items() if parent in related} - related
+        related, grown = related | new, bool(new)
+    for pid in ranks:
         while parents.get(pid, 0) > 1:
             pid = parents[pid]
-            whole.add(pid)
-    return whole
+            related.add(pid)
+    return related
 
 
 if __name__ == "__main__":

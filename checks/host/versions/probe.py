@@ -22,7 +22,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -38,7 +38,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -93,13 +93,13 @@ def libraries(python):
 
 def measure(readings, parameters):
     readings.add("host.versions.kernel", "", os.uname().release)
-    readings.take("host.versions.system", "", system)
+    readings.read("host.versions.system", "", system)
     driver = "/sys/module/nvidia/version"
     if os.path.exists(driver):
-        readings.take("host.versions.driver", "", first_line, driver)
+        readings.read("host.versions.driver", "", first_line, driver)
     for path in sorted(glob.glob("/sys/class/infiniband/*/fw_ver")):
         nic = "nic:" + path.split("/")[-2]
-        readings.take("host.versions.nic_firmware", nic, first_line, path)
+        readings.read("host.versions.nic_firmware", nic, first_line, path)
     if parameters.get("torch_python"):
         try:
             found = libraries(parameters["torch_python"])

@@ -31,7 +31,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -47,7 +47,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -278,9 +278,9 @@ def measure_one(readings, root, name, verify):
     readings.add("job.checkpoint.step", subject, int(STEP.match(name).group(1)))
     if not os.path.exists(os.path.join(folder, ".metadata")):
         readings.add("job.checkpoint.complete", subject, False)
-        readings.take("job.checkpoint.age_s", subject, age_s, folder)
+        readings.read("job.checkpoint.age_s", subject, age_s, folder)
         return
-    readings.take("job.checkpoint.age_s", subject, age_s, os.path.join(folder, ".metadata"))
+    readings.read("job.checkpoint.age_s", subject, age_s, os.path.join(folder, ".metadata"))
     try:
         found = inspect(folder, verify)
     except Exception as exc:

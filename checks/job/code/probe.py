@@ -26,7 +26,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -42,7 +42,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -76,7 +76,7 @@ CHUNK = 1 << 20
 def files_in(root):
     """Paths below a directory, relative to it, in one order on every node."""
     found = []
-    for folder, folders, names in os.walk(root, onerror=complain):
+    for folder, folders, names in os.walk(root, onerror=raise_error):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         folders[:] = [name for name in folders if name not in LEFT_OUT and name not in links]
         wanted = [name for name in names + links if name not in LEFT_OUT]
@@ -84,7 +84,7 @@ def files_in(root):
     return sorted(os.fsencode(path) for path in found)
 
 
-def complain(error):
+def raise_error(error):
     raise error
 
 
@@ -115,12 +115,12 @@ def digest_tree(root, files_limit, bytes_limit):
     if len(paths) > files_limit:
         raise ValueError("%s has more than %d files" % (root, files_limit))
     for path in paths:
-        said, size = describe(os.path.join(os.fsencode(root), path))
+        content, size = describe(os.path.join(os.fsencode(root), path))
         total += size
         if total > bytes_limit:
             raise ValueError("%s is larger than %d bytes" % (root, bytes_limit))
         # Names and contents are kept apart by their lengths: nothing can be moved between them.
-        digest.update(b"%d %s %d %s\n" % (len(path), path, len(said), said))
+        digest.update(b"%d %s %d %s\n" % (len(path), path, len(content), content))
     return digest.hexdigest(), len(paths), total
 
 

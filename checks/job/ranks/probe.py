@@ -21,7 +21,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -37,7 +37,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -64,7 +64,7 @@ def main(measure):
     return status
 
 
-WORDS_LIMIT = 4096
+LAST_WORDS_LIMIT = 4096
 
 
 def load(path):
@@ -101,7 +101,7 @@ def measure(readings, parameters):
             readings.note("%s is not known" % name)
             return 1
     for rank in ranks:
-        for part in (measure_process, measure_progress, measure_words):
+        for part in (measure_process, measure_progress, measure_last_words):
             try:
                 part(readings, parameters, int(rank))
             except (OSError, ValueError, TypeError, KeyError, IndexError) as exc:
@@ -149,14 +149,14 @@ def measure_progress(readings, parameters, rank):
             readings.add(name, subject, max(0.0, now - float(progress[key])))
 
 
-def measure_words(readings, parameters, rank):
+def measure_last_words(readings, parameters, rank):
     """The end of the rank's log: what it said last, verbatim."""
     path = os.path.join(parameters["log_dir"], "rank-%05d.log" % rank)
     with open(path, "rb") as stream:
         stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, stream.tell() - WORDS_LIMIT))
-        words = stream.read(WORDS_LIMIT).decode("utf-8", "replace")
-    readings.add("job.rank.last_words", "rank:%d" % rank, words[-WORDS_LIMIT:])
+        stream.seek(max(0, stream.tell() - LAST_WORDS_LIMIT))
+        text = stream.read(LAST_WORDS_LIMIT).decode("utf-8", "replace")
+    readings.add("job.rank.last_words", "rank:%d" % rank, text[-LAST_WORDS_LIMIT:])
 
 
 if __name__ == "__main__":

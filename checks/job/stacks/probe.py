@@ -22,7 +22,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -38,7 +38,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -76,15 +76,15 @@ def measure(readings, parameters):
     if not ranks:
         readings.note("not supported: everything, no rank of the job runs here")
         return 0
-    spy = find_spy(parameters.get("python"))
-    if spy is None:
+    py_spy = find_py_spy(parameters.get("python"))
+    if py_spy is None:
         readings.note("py-spy is not installed here; states are read, stacks are not")
     for rank in ranks:
-        measure_rank(readings, parameters, int(rank), spy)
-    return 0 if spy is not None else 1
+        measure_rank(readings, parameters, int(rank), py_spy)
+    return 0 if py_spy is not None else 1
 
 
-def find_spy(python):
+def find_py_spy(python):
     """py-spy beside the training's Python, else on the path."""
     beside = os.path.join(os.path.dirname(python), "py-spy") if python else ""
     if beside and os.access(beside, os.X_OK):
@@ -92,7 +92,7 @@ def find_spy(python):
     return shutil.which("py-spy")
 
 
-def measure_rank(readings, parameters, rank, spy):
+def measure_rank(readings, parameters, rank, py_spy):
     subject = "rank:%d" % rank
     path = os.path.join(parameters.get("log_dir") or "", "rank-%05d.process.json" % rank)
     try:
@@ -109,9 +109,9 @@ def measure_rank(readings, parameters, rank, spy):
     wait = kernel_wait(pid)
     if wait:
         readings.add("job.stack.kernel_wait", subject, wait)
-    if spy is None:
+    if py_spy is None:
         return
-    threads = dump(readings, rank, spy, pid, bool(parameters.get("native")))
+    threads = dump(readings, rank, py_spy, pid, bool(parameters.get("native")))
     if threads is not None:
         readings.add("job.stack.threads", subject, bounded(threads))
     children = descendants(pid)[:CHILDREN_KEPT]
@@ -138,11 +138,11 @@ def kernel_wait(pid):
     return "" if wait == "0" else wait
 
 
-def dump(readings, rank, spy, pid, native):
+def dump(readings, rank, py_spy, pid, native):
     """py-spy's threads. Non-blocking first: pausing a stopped multi-threaded process fails."""
-    quiet = ["--nonblocking"]
-    for flags in [["--native"], quiet] if native else [quiet, []]:
-        command = [spy, "dump", "--json", "--pid", str(pid), *flags]
+    nonblocking = ["--nonblocking"]
+    for flags in [["--native"], nonblocking] if native else [nonblocking, []]:
+        command = [py_spy, "dump", "--json", "--pid", str(pid), *flags]
         pipe = subprocess.PIPE
         try:
             done = subprocess.run(command, stdout=pipe, stderr=pipe, timeout=DUMP_S)
@@ -162,7 +162,7 @@ def dump(readings, rank, spy, pid, native):
 
 def bounded(threads):
     """Threads as JSON within the limit: main thread first, then as many others as fit."""
-    rows = [slim(thread) for thread in threads if isinstance(thread, dict)]
+    rows = [trimmed(thread) for thread in threads if isinstance(thread, dict)]
     rows.sort(key=lambda row: row["thread_name"] != "MainThread")
     kept = []
     for row in rows:
@@ -173,7 +173,7 @@ def bounded(threads):
     return json.dumps(kept)
 
 
-def slim(thread):
+def trimmed(thread):
     frames = thread.get("frames") or []
     return {
         "thread_name": thread.get("thread_name") or "",
@@ -193,10 +193,10 @@ def slim(thread):
 def descendants(pid):
     """Processes below one, nearest first."""
     found = []
-    front = [pid]
-    while front and len(found) < 256:
-        front = [child for parent in front for child in children_of(parent)]
-        found += front
+    generation = [pid]
+    while generation and len(found) < 256:
+        generation = [child for parent in generation for child in children_of(parent)]
+        found += generation
     return found
 
 

@@ -26,7 +26,7 @@ class Readings(object):
     def note(self, text):
         self.notes.append(str(text)[:400])
 
-    def take(self, name, subject, call, *arguments):
+    def read(self, name, subject, call, *arguments):
         """Add what the call returns and return it; a failure becomes a note, never a number."""
         try:
             value = call(*arguments)
@@ -42,7 +42,7 @@ class Readings(object):
 
 
 class OutOfTime(BaseException):
-    """The probe's own deadline; no `except Exception` on the way may take it for a reading's."""
+    """The probe's own deadline; no `except Exception` may catch it as a failed reading."""
 
 
 def out_of_time(signum, frame):
@@ -95,7 +95,7 @@ def weights(torch, device, dtype, experts):
     return made
 
 
-def attend(torch, x, w, layer):
+def attention(torch, x, w, layer):
     q, k, v = (x @ w["qkv%d" % layer]).chunk(3, dim=-1)
     split = (BATCH, LENGTH, HEADS, WIDTH // HEADS)
     q, k, v = (t.reshape(split).transpose(1, 2) for t in (q, k, v))
@@ -106,7 +106,7 @@ def attend(torch, x, w, layer):
     return seen.transpose(1, 2).reshape(BATCH, LENGTH, WIDTH) @ w["proj%d" % layer]
 
 
-def think(torch, x, w, layer, experts):
+def feed_forward(torch, x, w, layer, experts):
     """Dense, or a mixture in which every expert sees every token and the gate weighs them."""
     parts = [
         torch.nn.functional.gelu(x @ w["up%d.%d" % (layer, e)]) @ w["down%d.%d" % (layer, e)]
@@ -127,8 +127,8 @@ def forward(torch, w, tokens, experts):
     pick = torch.nn.functional.one_hot(tokens, WORDS).to(w["embed"].dtype)
     x = pick @ w["embed"] + w["place"]
     for layer in range(LAYERS):
-        x = x + attend(torch, norm(x), w, layer)
-        x = x + think(torch, norm(x), w, layer, experts)
+        x = x + attention(torch, norm(x), w, layer)
+        x = x + feed_forward(torch, norm(x), w, layer, experts)
     return norm(x) @ w["out"]
 
 
@@ -136,11 +136,11 @@ def step(torch, device, dtype, experts, flip=None):
     """One training step; every tensor in it by name: logits, gradients, updated weights."""
     w = weights(torch, device, dtype, experts)
     tokens = (torch.arange(BATCH * LENGTH) * 31 % WORDS).reshape(BATCH, LENGTH).to(device)
-    wanted = torch.nn.functional.one_hot((tokens * 7 + 3) % WORDS, WORDS)
+    target = torch.nn.functional.one_hot((tokens * 7 + 3) % WORDS, WORDS)
     logits = forward(torch, w, tokens, experts)
     if flip is not None:
         flip(logits)
-    loss = -(torch.log_softmax(logits.float(), -1) * wanted).sum(-1).mean()
+    loss = -(torch.log_softmax(logits.float(), -1) * target).sum(-1).mean()
     names = sorted(w)
     gradients = torch.autograd.grad(loss, [w[name] for name in names], allow_unused=True)
     found = {"logits": logits.detach(), "loss": loss.detach()}
@@ -196,7 +196,7 @@ def devices(torch, readings, parameters):
     return pairs
 
 
-def settle(torch, device):
+def synchronize(torch, device):
     """Wait until the device has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
