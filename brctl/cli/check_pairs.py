@@ -41,13 +41,13 @@ async def _run(invocation: Invocation, plan: "PairPlan") -> None:
     from dataclasses import replace
 
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.pair_test import exchange_with_neighbours
     from brctl.view.fleet.check_pairs import pairs_page
 
     settings = invocation.settings()
-    async with open_world(settings) as world:
-        names = await select_nodes(world, invocation.nodes, invocation.exclude)
-        found = await exchange_with_neighbours(world, replace(plan, nodes=names))
+    async with open_controller(settings) as controller:
+        names = await select_nodes(controller, invocation.nodes, invocation.exclude)
+        found = await exchange_with_neighbours(controller, replace(plan, nodes=names))
     page = pairs_page(found.results, found.left_out, found.failing, found.notes)
     invocation.finish(page, settings.context)

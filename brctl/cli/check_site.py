@@ -72,7 +72,7 @@ def learn(
 
 async def _learn(invocation: Invocation, chosen: Path | None, level: int) -> None:
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.run_checks import Question, sweep_nodes
     from brctl.evidence.baseline import learn_baseline
     from brctl.library.baselines import write_baseline
@@ -83,11 +83,13 @@ async def _learn(invocation: Invocation, chosen: Path | None, level: int) -> Non
     settings = invocation.settings()
     folder = settings.config_file.parent if settings.config_file else Path()
     out = chosen or folder / BASELINE_NAME
-    async with open_world(settings) as world:
-        names = await select_nodes(world, invocation.nodes, invocation.exclude)
-        result = await sweep_nodes(world, names, Question(level=level))
-        models = {n.name: n.labels.get("gpu_model", "") for n in world.inventory.nodes.values()}
-        moment = world.now()
+    async with open_controller(settings) as controller:
+        names = await select_nodes(controller, invocation.nodes, invocation.exclude)
+        result = await sweep_nodes(controller, names, Question(level=level))
+        models = {
+            n.name: n.labels.get("gpu_model", "") for n in controller.inventory.nodes.values()
+        }
+        moment = controller.now()
     well = [node.report for node in result.nodes if node.health is not Health.CRITICAL]
     left_out = sorted(set(names) - {report.node for report in well})
     baseline = learn_baseline(well, moment, lambda node: models[node])

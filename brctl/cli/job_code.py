@@ -11,7 +11,7 @@ from brctl.cli.running import Consent, finish_run, run_playbook
 from brctl.cli.typed import typed
 from brctl.engine.application.runs import find_playbook, open_context, refuse_readonly
 from brctl.engine.controller.people import person
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.library.config import Settings
 from brctl.model.errors import UsageError
 from brctl.model.jobs.code import CodeChange
@@ -55,8 +55,8 @@ async def _record(
 ) -> tuple[str, CodeChange]:
     from brctl.engine.job.code_updates import Wish, record_change
 
-    async with open_world(settings) as world:
-        chosen = world.job(name).name
+    async with open_controller(settings) as controller:
+        chosen = controller.job(name).name
     async with open_context(settings, say) as context:
         wish = Wish(code, " ".join(why.split()), person(), urgent)
         change, note = await record_change(context, await context.jobs.get(chosen), wish)
@@ -72,8 +72,8 @@ def _apply_due(invocation: Invocation, name: str | None, window: str | None) -> 
     window_s = _window_s(settings, window)
 
     async def due_job() -> str | None:
-        async with open_world(settings) as world:
-            chosen = world.job(name).name
+        async with open_controller(settings) as controller:
+            chosen = controller.job(name).name
         async with open_context(settings, say) as context:
             waits = context.jobs.code_ledger(chosen).read().pending
             return chosen if waits and is_due(waits, context.clock.now(), window_s) else None
@@ -109,8 +109,8 @@ def updates(ctx: typer.Context, job: JobName = None, window: Window = None) -> N
     settings = invocation.settings()
 
     async def run() -> None:
-        async with open_world(settings) as world:
-            found, now = world.job(job), world.now()
+        async with open_controller(settings) as controller:
+            found, now = controller.job(job), controller.now()
         async with open_context(settings, say) as context:
             record = context.jobs.code_ledger(found.name).read()
         page = code_changes_page(

@@ -73,12 +73,12 @@ async def _check(settings: Settings, nodes: str, keys: Sequence[str]) -> tuple[s
     """The nodes meant, once it is sure that nobody else's label is among those keys."""
     from brctl.actions.node.label import PEOPLE
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
 
-    async with open_world(settings) as world:
-        names = await select_nodes(world, nodes)
+    async with open_controller(settings) as controller:
+        names = await select_nodes(controller, nodes)
         for key in keys:
-            found = await world.backend.labels(names, key)
+            found = await controller.backend.labels(names, key)
             theirs = {node: label for node, label in found.items() if label.owner != PEOPLE}
             for owner in sorted({label.owner for label in theirs.values()}):
                 _refuse(key, owner, [n for n, label in theirs.items() if label.owner == owner])

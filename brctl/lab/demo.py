@@ -16,7 +16,7 @@ from typing import TypeVar
 from brctl.engine.application.diagnose import conclude
 from brctl.engine.application.fix import choose_fix, plan_fix, start_planned
 from brctl.engine.application.runs import request_for
-from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.incidents import verdict_store
 from brctl.engine.job.diagnose import Diagnosis, look
 from brctl.engine.runs.context import run_context
@@ -57,8 +57,8 @@ async def run_demo(spec: LabSpec, directory: Path, fault: str, seed: int, say: S
         lab.adopt_children()
         say(f"lab: {spec.nodes} nodes and {spec.standbys} standbys, {lab.record.isolation.value}")
         settings = load_settings({"HOME": str(directory)}, config=lab.paths.config)
-        async with open_world(settings) as world:
-            demo = _Demo(lab, world, fault, random.Random(seed), say)  # noqa: S311  # picks a node
+        async with open_controller(settings) as controller:
+            demo = _Demo(lab, controller, fault, random.Random(seed), say)  # noqa: S311  # picks a node
             demo.result.seconds["up"] = monotonic() - started
             return await demo.play()
     finally:
@@ -73,9 +73,11 @@ def _terminate() -> None:
 class _Demo:
     """One play of the demo; each method is a phase."""
 
-    def __init__(self, lab: Lab, world: World, fault: str, dice: random.Random, say: Say) -> None:
-        self.lab, self.world, self.say = lab, world, say
-        self.job: Job = world.job(None)
+    def __init__(
+        self, lab: Lab, controller: Controller, fault: str, dice: random.Random, say: Say
+    ) -> None:
+        self.lab, self.controller, self.say = lab, controller, say
+        self.job: Job = controller.job(None)
         self.fault = fault
         self.node = dice.choice(sorted(self.job.nodes))
         expected = FAULTS[fault].expected if fault in FAULTS else ""
@@ -103,7 +105,7 @@ class _Demo:
             self.result.seconds[name] = monotonic() - started
 
     async def _train(self) -> None:
-        started = await self.world.backend.start_job(self.job, "", "demo")
+        started = await self.controller.backend.start_job(self.job, "", "demo")
         if started.failed:
             raise UnavailableError(f"the job did not start: {dict(started.failed)}")
         await self._until(lambda: self._last_step() >= WARM_STEPS, "the first steps of training")
@@ -113,13 +115,13 @@ class _Demo:
         """Look every second until the verdict is at least likely; never before it is."""
         broken_at, deadline = monotonic(), monotonic() + PATIENCE_S
         while monotonic() < deadline:
-            found = await look(self.world, self.job, self.job.nodes)
+            found = await look(self.controller, self.job, self.job.nodes)
             main = found.verdicts[0]
             stalled = found.status is not None and found.status.stalled is True
             if stalled or main.fault not in _SETTLED:
                 self.result.seconds.setdefault("detect", monotonic() - broken_at)
             if main.fault not in _SETTLED and main.confidence is not Confidence.LOW:
-                await conclude(self.world, found, self.say)
+                await conclude(self.controller, found, self.say)
                 self.result.verdict = main
                 self.result.old_step = self._last_step()
                 self.say(
@@ -133,9 +135,9 @@ class _Demo:
 
     async def _fix(self, verdict: Verdict) -> None:
         """What `brctl fix` does, with the words typed that it asks for."""
-        context, settings = run_context(self.world), self.world.settings
-        stored = verdict_store.load(self.world.state_dir, verdict.id)
-        fix = await plan_fix(context, choose_fix(settings, stored, self.world.now()))
+        context, settings = run_context(self.controller), self.controller.settings
+        stored = verdict_store.load(self.controller.state_dir, verdict.id)
+        fix = await plan_fix(context, choose_fix(settings, stored, self.controller.now()))
         request = replace(request_for(settings, yes=True, typed=fix.words), by="lab demo")
         run_dir = await start_planned(context, settings, fix.prepared, request)
         self.result.run = run_dir.name

@@ -24,13 +24,13 @@ def bare(probe: ModuleType, name: str, parameters: dict[str, object], seconds: f
     a, b, _ = probe.operands(torch, parameters, getattr(torch, given), device)
     out = torch.empty(a.shape[0], b.shape[1], dtype=getattr(torch, result), device=device)
     multiply(torch, a, b, out)
-    probe.settle(torch, device)
+    probe.synchronize(torch, device)
     start, rounds = time.monotonic(), 0
     while time.monotonic() - start < seconds:
         for _ in range(16 if device.type == "cuda" else 1):
             multiply(torch, a, b, out)
             rounds += 1
-        probe.settle(torch, device)
+        probe.synchronize(torch, device)
     work = 2.0 * a.shape[0] * a.shape[1] * b.shape[1] * rounds
     rate: float = work / (time.monotonic() - start) / 1e12
     return rate

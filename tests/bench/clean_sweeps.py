@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.sweeps.run_checks import Question, choose_checks, sweep_nodes
 from brctl.lab.cluster import up
 from brctl.lab.spec import Isolation, LabSpec
@@ -30,15 +30,15 @@ _AGAINST = (Weight.CONVICTS, Weight.HINTS)
 
 async def bench(config: Path, sweeps: int) -> int:
     """Print both figures; the number of sweeps that were not clean."""
-    async with open_world(load_settings(config=config)) as world:
-        await print_cpu(world)
-        return await print_sweeps(world, sweeps)
+    async with open_controller(load_settings(config=config)) as controller:
+        await print_cpu(controller)
+        return await print_sweeps(controller, sweeps)
 
 
-async def print_cpu(world: World) -> None:
+async def print_cpu(controller: Controller) -> None:
     """CPU seconds that a node's runner counts at the end of a sweep."""
-    node = next(iter(world.inventory.nodes.values()))
-    checks = choose_checks(world.checks, Question())
+    node = next(iter(controller.inventory.nodes.values()))
+    checks = choose_checks(controller.checks, Question())
     parameters = {
         name: {**c.parameters, **fill_parameters(c, node, None), "deadline_s": c.deadline_s}
         for name, c in checks.items()
@@ -46,7 +46,7 @@ async def print_cpu(world: World) -> None:
     command = pack_bundle(checks).command(node, parameters)
     spent = []
     for _ in range(CPU_RUNS):
-        answer = await world.transport.run(node, command)
+        answer = await controller.transport.run(node, command)
         spent.append(float(json.loads(answer.stdout.splitlines()[-1])["cpu_s"]) * 1e3)
     print(
         f"probe CPU of one node, {len(checks)} checks, {node.gpus} GPUs: "
@@ -54,14 +54,14 @@ async def print_cpu(world: World) -> None:
     )
 
 
-async def print_sweeps(world: World, sweeps: int) -> int:
+async def print_sweeps(controller: Controller, sweeps: int) -> int:
     """Each sweep must find every node well."""
-    names = tuple(world.inventory.nodes)
+    names = tuple(controller.inventory.nodes)
     unclean = 0
     seconds = []
     for number in range(1, sweeps + 1):
         began = time.monotonic()
-        result = await sweep_nodes(world, names, Question())
+        result = await sweep_nodes(controller, names, Question())
         seconds.append(time.monotonic() - began)
         sick = [node for node in result.nodes if node.health is not Health.OK]
         unclean += bool(sick)

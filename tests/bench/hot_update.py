@@ -22,7 +22,7 @@ from time import monotonic
 import yaml
 
 from brctl.actions.standby.acquire import ADMISSION_LEVEL
-from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.journal.store import read_journal
 from brctl.lab.cluster import Lab, up
 from brctl.lab.spec import Isolation, LabSpec
@@ -91,18 +91,18 @@ async def requeue(site: CodeSite, name: str) -> Timing:
     """Stop all, nodes back, nodes new, each checked, cold start from the newest checkpoint."""
     clock = _Clock()
     job = await site.context.jobs.get("lab-train")
-    await site.world.backend.stop_job(job, 5.0)
+    await site.controller.backend.stop_job(job, 5.0)
     old_step = site.last_step()
     clock.note("stop")
     await asyncio.to_thread(_boot_anew, site.lab, job.nodes)
     clock.note("boot nodes")
-    await install(site.world, job.nodes)
+    await install(site.controller, job.nodes)
     clock.note("install environment")
     found = await site.context.sweeps.examine(job.nodes, ADMISSION_LEVEL)
     assert len(found) == len(job.nodes)
     clock.note("check nodes")
     newest = await asyncio.to_thread(_newest_whole, Path(job.checkpoint_dir))
-    started = await site.world.backend.start_job(job, str(newest), name)
+    started = await site.controller.backend.start_job(job, str(newest), name)
     assert not started.failed, started
     clock.note("start ranks")
     await site.steps_until(old_step + 1)
@@ -110,14 +110,14 @@ async def requeue(site: CodeSite, name: str) -> Timing:
     return Timing(clock.phases)
 
 
-async def install(world: World, nodes: Sequence[str]) -> None:
+async def install(controller: Controller, nodes: Sequence[str]) -> None:
     """Give every node its environment, all at once."""
 
     async def on(name: str) -> None:
-        node = world.inventory.nodes[name]
+        node = controller.inventory.nodes[name]
         argv = (node.python, "-I", "-")
         command = Command(argv, stdin=INSTALL.encode(), deadline_s=INSTALL_DEADLINE_S)
-        answer = await world.transport.run(node, command)
+        answer = await controller.transport.run(node, command)
         assert answer.exit_status == 0, answer
 
     await asyncio.gather(*(on(name) for name in nodes))
@@ -163,8 +163,8 @@ async def measure(nodes: int, repeats: int, folder: Path) -> dict[str, list[Timi
         CodeSite(lab).write_job(nodes)
         start_with_environment(lab)
         settings = load_settings({"HOME": str(folder)}, config=lab.paths.config)
-        async with open_world(settings) as world:
-            await install(world, tuple(lab.nodes))
+        async with open_controller(settings) as controller:
+            await install(controller, tuple(lab.nodes))
         async for site in open_site(lab, folder, nodes):
             for number in range(repeats):
                 found["hot update"].append(await hot_update(site, f"h{number}"))

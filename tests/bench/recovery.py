@@ -30,7 +30,7 @@ from pathlib import Path
 
 from brctl.actions.registry import ACTIONS
 from brctl.backends.ranks.parking import Parking
-from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.job.diagnose import keep, look
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import prepare
@@ -105,67 +105,67 @@ class Bench:
         self._culprit, self._standby = f"n{spec.nodes}", f"n{spec.nodes + 1}"
 
     @asynccontextmanager
-    async def trained(self) -> AsyncIterator[World]:
+    async def trained(self) -> AsyncIterator[Controller]:
         """A sound job on a lab as new, some steps after its first checkpoint."""
         await asyncio.to_thread(self._lab.heal)
-        async with open_world(self._settings) as world:
-            await self._end(world)
-            for folder in (self._settings.state_dir, *self._folders(world.job(None))):
+        async with open_controller(self._settings) as controller:
+            await self._end(controller)
+            for folder in (self._settings.state_dir, *self._folders(controller.job(None))):
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(mode=0o700)
-        async with open_world(self._settings) as world:
-            job = world.job(None)
+        async with open_controller(self._settings) as controller:
+            job = controller.job(None)
             self._count += 1
-            started = await world.backend.start_job(job, "", f"bench-{self._count}")
+            started = await controller.backend.start_job(job, "", f"bench-{self._count}")
             if started.failed:
                 raise SystemExit(f"the job does not start: {dict(started.failed)}")
             await self._until(lambda: self._steps(job, 0.0) >= WARM_STEPS, "training", job)
-            yield world
-            await self._end(world)
+            yield controller
+            await self._end(controller)
 
-    async def _end(self, world: World) -> None:
+    async def _end(self, controller: Controller) -> None:
         """No rank and no parked process of this job anywhere."""
-        job = await world.backend.place(world.job(None))
-        nodes = list(world.inventory.nodes)
+        job = await controller.backend.place(controller.job(None))
+        nodes = list(controller.inventory.nodes)
         everywhere = replace(job, nodes=tuple(nodes), axes=())
-        await parking(world).unpark(everywhere, nodes)
-        await world.backend.stop_job(everywhere, 0.5)
+        await parking(controller).unpark(everywhere, nodes)
+        await controller.backend.stop_job(everywhere, 0.5)
 
     def _folders(self, job: Job) -> tuple[Path, ...]:
         return Path(job.log_dir), Path(job.progress_dir), Path(job.checkpoint_dir)
 
-    async def break_and_find(self, world: World) -> tuple[float, Verdict]:
+    async def break_and_find(self, controller: Controller) -> tuple[float, Verdict]:
         """Seconds until a verdict that is at least likely names the node; then recovery begins."""
         began = time.monotonic()
         await asyncio.to_thread(self._lab.break_node, self._fault, self._culprit)
         while True:
-            found = await look(world, world.job(None), world.job(None).nodes)
+            found = await look(controller, controller.job(None), controller.job(None).nodes)
             main = found.verdicts[0]
             if main.nodes and main.confidence is not Confidence.LOW:
                 if main.nodes != (self._culprit,):
                     raise SystemExit(f"{main.nodes} named, {self._culprit} broken")
-                keep(world, found)
+                keep(controller, found)
                 return time.monotonic() - began, main
             if time.monotonic() - began > PATIENCE_S:
                 raise SystemExit(f"no verdict: {main.fault} {main.nodes}")
             await asyncio.sleep(0.2)
 
     async def swap(
-        self, ready: Callable[[World], Awaitable[str]], *, evict: bool = False
+        self, ready: Callable[[Controller], Awaitable[str]], *, evict: bool = False
     ) -> Timing:
         """A run of swap-and-resume on a standby that was made ready in some way."""
-        async with self.trained() as world:
-            say = await ready(world)
-            detect_s, verdict = await self.break_and_find(world)
+        async with self.trained() as controller:
+            say = await ready(controller)
+            detect_s, verdict = await self.break_and_find(controller)
             timing = Timing(detect_s, say=say)
             if evict:
                 with phase(timing, "install"):
-                    await hot_update.install(world, [self._standby])
+                    await hot_update.install(controller, [self._standby])
             began = time.time()
-            context = run_context(world)
+            context = run_context(controller)
             playbook = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
             prepared = await prepare(context, playbook, verdict)
-            typed = confirmation_text(playbook, len(prepared.plan.nodes), world.job(None).name)
+            typed = confirmation_text(playbook, len(prepared.plan.nodes), controller.job(None).name)
             config = str(self._settings.config_file)
             request = RunRequest("bench", self._settings.context, config, yes=True, typed=typed)
             run_dir = await start_run(context, prepared, request)
@@ -178,7 +178,7 @@ class Bench:
                     timing.say = await asyncio.to_thread(evict_torch)
             if read_run(run_dir).state != "ok":
                 raise SystemExit(f"{run_dir}: {read_run(run_dir).state}")
-            self._fill(timing, run_dir, began, world.job(None))
+            self._fill(timing, run_dir, began, controller.job(None))
             return timing
 
     def _fill(self, timing: Timing, run_dir: Path, began: float, job: Job) -> None:
@@ -201,19 +201,19 @@ class Bench:
 
     async def requeue(self) -> Timing:
         """The whole job again: every node released and checked, every rank started from nothing."""
-        async with self.trained() as world:
-            timing = Timing((await self.break_and_find(world))[0])
-            backend, job = world.backend, world.job(None)
+        async with self.trained() as controller:
+            timing = Timing((await self.break_and_find(controller))[0])
+            backend, job = controller.backend, controller.job(None)
             with phase(timing, "stop"):
                 await backend.stop_job(job, GRACE_S)
             with phase(timing, "swap"):
                 job = await backend.replace_nodes(job, {self._culprit: self._standby})
-                site = run_context(world)
+                site = run_context(controller)
                 chosen = await ACTIONS["ckpt.select"].apply(site, {"job": job.name})
             with phase(timing, "install"):
-                await hot_update.install(world, job.nodes)
+                await hot_update.install(controller, job.nodes)
             with phase(timing, "checks"):
-                await sweep_nodes(world, job.nodes, Question(level=2))
+                await sweep_nodes(controller, job.nodes, Question(level=2))
             with phase(timing, "start"):
                 report = await backend.start_job(job, str(chosen.out["path"]), "requeued")
             if report.failed or report.warm:
@@ -223,21 +223,21 @@ class Bench:
             timing.phases["first step"] = self._first_step(job, ended) - ended
             return timing
 
-    async def parked(self, world: World) -> str:
+    async def parked(self, controller: Controller) -> str:
         """The standby parked, the other nodes start cold."""
-        return await self._park(world, [self._standby])
+        return await self._park(controller, [self._standby])
 
-    async def parked_all(self, world: World) -> str:
+    async def parked_all(self, controller: Controller) -> str:
         """The standby parked, and on the job's own nodes a process for the next start."""
-        return await self._park(world, [self._standby, *world.job(None).nodes])
+        return await self._park(controller, [self._standby, *controller.job(None).nodes])
 
-    async def _park(self, world: World, nodes: Sequence[str]) -> str:
-        job = world.job(None)
-        door = Parking(world.transport, world.inventory, 64)
+    async def _park(self, controller: Controller, nodes: Sequence[str]) -> str:
+        job = controller.job(None)
+        door = Parking(controller.transport, controller.inventory, 64)
         found = await door.park(job, nodes, LEASE_S)
         if not all(each.is_whole for each in found.values()):
             raise SystemExit(f"not parked: {found}")
-        at = rfc3339(world.now())
+        at = rfc3339(controller.now())
         standby = replace(
             Pool().of(self._standby), parked_for=job.name, parked_at=at, warmed_at=at,
             tested_at=at, health=Health.OK.value,
@@ -245,13 +245,13 @@ class Bench:
         save_pool(self._settings.state_dir, self._settings.context, Pool().with_known([standby]))
         return ""
 
-    async def warm(self, world: World) -> str:
+    async def warm(self, controller: Controller) -> str:
         """The standby has read torch once: it is in the page cache."""
-        pool = await warm_standbys(world, Pool(), [self._standby])
+        pool = await warm_standbys(controller, Pool(), [self._standby])
         save_pool(self._settings.state_dir, self._settings.context, pool)
         return ""
 
-    async def cold(self, world: World) -> str:
+    async def cold(self, controller: Controller) -> str:
         return ""
 
     def _first_step(self, job: Job, after: float) -> float:

@@ -123,8 +123,8 @@ def test_a_rank_of_an_earlier_start_is_a_leftover() -> None:
     module = load_probe("host.leftovers")
     parents = {100: 1, 101: 100, 102: 101, 200: 1, os.getpid(): 1}
     assert module.process_family({101}, parents) == {100, 101, 102}
-    assert module.belongs({"BRCTL_JOB": "j", "BRCTL_NODE": "n1"}, {"job": "j", "node": "n1"})
-    assert not module.belongs({"BRCTL_JOB": "j", "BRCTL_NODE": "n2"}, {"job": "j", "node": "n1"})
+    assert module.is_of_job({"BRCTL_JOB": "j", "BRCTL_NODE": "n1"}, {"job": "j", "node": "n1"})
+    assert not module.is_of_job({"BRCTL_JOB": "j", "BRCTL_NODE": "n2"}, {"job": "j", "node": "n1"})
 
 
 def test_a_process_that_waits_to_become_a_rank_is_no_leftover(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from brctl.cli.main import run
 from brctl.engine.controller.clock import now
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents import verdict_store
 from brctl.engine.job.diagnose import job_says
 from brctl.engine.logs.classify import Blocks, Classifier
@@ -172,15 +172,15 @@ def last_words(folder: Path, line: str) -> tuple[tuple[Evidence, ...], tuple[Gap
     settings = load_settings({"HOME": str(folder)}, config=Path(site(folder)))
 
     async def ask() -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
-        async with open_world(settings) as world:
-            job = world.job(None)
+        async with open_controller(settings) as controller:
+            job = controller.job(None)
             views = tuple(
                 RankView(rank, node, alive=False, last_words=line if rank == 0 else "")
                 for node in job.nodes
                 for rank in job.ranks_on(node)
             )
             status = JobStatus(job, views, 7, 99.0, stalled=True, silent=())
-            return job_says(world, status, sweep_of(), ())
+            return job_says(controller, status, sweep_of(), ())
 
     return asyncio.run(ask())
 

@@ -9,7 +9,7 @@ from time import monotonic
 import yaml
 
 from brctl.actions.context import RunContext
-from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.job.code_updates import Wish, record_change
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import prepare
@@ -49,7 +49,7 @@ class CodeSite:
         self.lab = lab
         self.releases = lab.paths.root / "code"
         self.progress = lab.paths.work / "progress" / "steps.ndjson"
-        self.world: World
+        self.controller: Controller
         self.context: RunContext
 
     def write_job(self, nodes: int) -> None:
@@ -121,11 +121,11 @@ async def open_site(lab: Lab, home: Path, nodes: int) -> AsyncIterator[CodeSite]
     site = CodeSite(lab)
     site.write_job(nodes)
     settings = load_settings({"HOME": str(home)}, config=lab.paths.config)
-    async with open_world(settings) as world:
-        site.world, site.context = world, run_context(world)
+    async with open_controller(settings) as controller:
+        site.controller, site.context = controller, run_context(controller)
         assert (await site.play("start-job")).state == "ok"
         await site.steps_until(7)
         yield site
-        await world.backend.stop_job(await site.context.jobs.get("lab-train"), 0.2)
+        await controller.backend.stop_job(await site.context.jobs.get("lab-train"), 0.2)
     for path in site.progress.parent.iterdir():
         path.unlink()

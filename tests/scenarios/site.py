@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.job.diagnose import Diagnosis, look
 from brctl.lab import namespaces
 from brctl.lab.cluster import Lab, leftovers, up
@@ -41,19 +41,19 @@ def scenario_lab(spec: LabSpec, factory: pytest.TempPathFactory) -> Iterator[Lab
 
 
 class Site:
-    """The lab and an open world of it."""
+    """The lab and an open controller of it."""
 
-    def __init__(self, lab: Lab, world: World) -> None:
-        self.lab, self.world = lab, world
-        self.job: Job = world.job(None)
+    def __init__(self, lab: Lab, controller: Controller) -> None:
+        self.lab, self.controller = lab, controller
+        self.job: Job = controller.job(None)
         self.seen: list[Verdict] = []
 
     async def train(self) -> None:
         """Heal everything and start the job afresh; returns when it makes steps."""
         await asyncio.to_thread(self.lab.heal)
-        await self.world.backend.stop_job(self.job, 0.2)
+        await self.controller.backend.stop_job(self.job, 0.2)
         await asyncio.to_thread(self._forget)
-        started = await self.world.backend.start_job(self.job, "", f"scenario-{next(_starts)}")
+        started = await self.controller.backend.start_job(self.job, "", f"scenario-{next(_starts)}")
         assert not started.failed, dict(started.failed)
         await self.steps_until(WARM_STEPS)
 
@@ -76,7 +76,7 @@ class Site:
 
     async def look(self) -> Diagnosis:
         """One look; every verdict of it is kept."""
-        found = await look(self.world, self.job, self.job.nodes)
+        found = await look(self.controller, self.job, self.job.nodes)
         self.seen += found.verdicts
         return found
 

@@ -89,10 +89,10 @@ async def test_a_lazy_change_comes_with_the_next_restart_and_a_bad_one_is_taken_
     await pair.wish("bad", urgent=True)
     assert (await pair.play("hot-update")).state == "needs_human"
     job = await pair.context.jobs.get("lab-train")
-    found = await look(pair.world, job, job.nodes)
+    found = await look(pair.controller, job, job.nodes)
     verdict = found.verdicts[0]
     assert verdict.fault is FaultClass.USER_CODE, found
-    keep(pair.world, found)
+    keep(pair.controller, found)
     state_dir, now = pair.context.state_dir, pair.context.clock.now()
     assert propose(state_dir, "lab", verdict, now).playbook == "code-rollback"
     run = await pair.play("code-rollback", verdict)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brctl.backends.ranks.parking import Parking
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.engine.standby.care import parking
 from brctl.lab.cluster import Lab
 from brctl.lab.spec import Isolation, LabSpec
@@ -35,15 +35,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 async def site(lab: Lab, tmp_path: Path) -> AsyncIterator[Site]:
     """The job in training on its own nodes."""
     settings = load_settings({"HOME": str(tmp_path)}, config=lab.paths.config)
-    async with open_world(settings) as world:
-        site = Site(lab, world)
-        site.job = await world.backend.replace_nodes(site.job, {STANDBY: "n2"})
+    async with open_controller(settings) as controller:
+        site = Site(lab, controller)
+        site.job = await controller.backend.replace_nodes(site.job, {STANDBY: "n2"})
         await site.train()
         yield site
 
 
 async def park(site: Site, *nodes: str) -> Parking:
-    door = parking(site.world)
+    door = parking(site.controller)
     found = await door.park(site.job, nodes, 600.0)
     assert all(each.is_whole for each in found.values()), found
     return door
@@ -51,19 +51,19 @@ async def park(site: Site, *nodes: str) -> Parking:
 
 async def swapped(site: Site) -> Job:
     """The job on its first node and the standby, nothing of it running."""
-    await site.world.backend.stop_job(site.job, 2.0)
-    return await site.world.backend.replace_nodes(site.job, {"n2": STANDBY})
+    await site.controller.backend.stop_job(site.job, 2.0)
+    return await site.controller.backend.replace_nodes(site.job, {"n2": STANDBY})
 
 
 async def test_a_lost_node_costs_no_cold_start(site: Site) -> None:
     """The parked standby and the process beside the surviving rank carry the job past its step."""
     await park(site, STANDBY, "n1")
-    state = await site.world.backend.job_status(site.job)
+    state = await site.controller.backend.job_status(site.job)
     assert state.alive == (0, 1)
     await site.break_node("node-dead", "n2")
     job = await swapped(site)
     (Path(job.progress_dir) / "steps.ndjson").unlink()
-    report = await site.world.backend.start_job(job, "", "after-the-loss")
+    report = await site.controller.backend.start_job(job, "", "after-the-loss")
     assert (report.started, report.warm, report.cold) == ((0, 1), (0, 1), {})
     await site.steps_until(1)
     assert await is_whole(site, job)
@@ -71,8 +71,8 @@ async def test_a_lost_node_costs_no_cold_start(site: Site) -> None:
 
 async def is_whole(site: Site, job: Job) -> bool:
     """Both ranks live, of the one start, and nobody is parked any more."""
-    state = await site.world.backend.job_status(job)
-    found = await parking(site.world).look(job, list(job.nodes))
+    state = await site.controller.backend.job_status(job)
+    found = await parking(site.controller).look(job, list(job.nodes))
     parked = sum(each.ready or 0 for each in found.values())
     return state.alive == (0, 1) and state.incarnations == {"after-the-loss"} and parked == 0
 
@@ -87,7 +87,7 @@ async def test_a_standby_that_started_anew_is_cold_and_says_so(site: Site) -> No
     await asyncio.to_thread(site.lab.heal)
     assert (await door.look(site.job, [STANDBY]))[STANDBY].ready == 0
     job = await swapped(site)
-    report = await site.world.backend.start_job(job, "", "after-the-reboot")
+    report = await site.controller.backend.start_job(job, "", "after-the-reboot")
     assert (report.started, report.warm) == ((0, 1), ())
     assert "the node started anew" in report.cold[STANDBY]
-    await site.world.backend.stop_job(replace(job, nodes=("n1", STANDBY)), 0.2)
+    await site.controller.backend.stop_job(replace(job, nodes=("n1", STANDBY)), 0.2)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.lab.cluster import Lab
 from brctl.lab.faults import FAULTS
 from brctl.lab.spec import Isolation, LabSpec
@@ -36,8 +36,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 async def site(lab: Lab, tmp_path: Path) -> AsyncIterator[Site]:
     """A sound job in training on a healed lab."""
     settings = load_settings({"HOME": str(tmp_path)}, config=lab.paths.config)
-    async with open_world(settings) as world:
-        site = Site(lab, world)
+    async with open_controller(settings) as controller:
+        site = Site(lab, controller)
         await site.train()
         yield site
 
@@ -69,8 +69,8 @@ async def test_a_refused_login_is_no_verdict_while_steps_advance(site: Site) -> 
     """The node is not dead: its ranks take part in every step."""
     await site.break_node("ssh-refused", CULPRIT)
     # A connection from before the refusal still works; a person would bring a new one.
-    async with open_world(site.world.settings) as world:
-        newcomer = Site(site.lab, world)
+    async with open_controller(site.controller.settings) as controller:
+        newcomer = Site(site.lab, controller)
         found = await newcomer.look()
     main = found.verdicts[0]
     assert main.fault == FAULTS["ssh-refused"].expected, say(main)

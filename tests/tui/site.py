@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents import verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
 from brctl.engine.sweeps import sweep_store
@@ -148,19 +148,19 @@ class SiteCluster:
         self._settings = settings
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[World]:
+    async def open(self) -> AsyncIterator[Controller]:
         context = fake_context(self._folder)
         jobs = {job.name: job for job in await context.jobs.all()}
         mute = FakeTransport(
             lambda node, _: Answer(node.name, Outcome.CONNECT_TIMED_OUT, None, b"", b"", 0.0)
         )
         inventory = load_inventory(self._settings)
-        yield World(self._settings, inventory, jobs, mute, context.backend, lambda: NOON)
+        yield Controller(self._settings, inventory, jobs, mute, context.backend, lambda: NOON)
 
-    def run_context(self, world: World) -> FakeContext:
+    def run_context(self, controller: Controller) -> FakeContext:
         context = fake_context(self._folder)
-        if (world.state_dir / "verdicts" / "V-1.json").exists():
-            context.verdicts.known = verdict_store.load(world.state_dir, "V-1").verdict
+        if (controller.state_dir / "verdicts" / "V-1.json").exists():
+            context.verdicts.known = verdict_store.load(controller.state_dir, "V-1").verdict
         return context
 
 

@@ -61,14 +61,16 @@ async def _run(invocation: Invocation, plan: "BurninPlan") -> None:
     from dataclasses import replace
 
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.burnin import burn_in
     from brctl.view.fleet.burnin import burnin_page
 
     settings = invocation.settings()
-    async with open_world(settings) as world:
-        names = await select_nodes(world, invocation.nodes, invocation.exclude)
-        burnin = await burn_in(world, replace(plan, nodes=names), lambda b: _say(invocation, b))
+    async with open_controller(settings) as controller:
+        names = await select_nodes(controller, invocation.nodes, invocation.exclude)
+        burnin = await burn_in(
+            controller, replace(plan, nodes=names), lambda b: _say(invocation, b)
+        )
     invocation.finish(burnin_page(burnin, settings.context), settings.context)
 
 

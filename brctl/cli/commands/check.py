@@ -58,7 +58,7 @@ def run(
 ) -> None:
     """Run checks of any level on nodes now; above 1 only on nodes no job runs on."""
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.run_checks import (
         Question,
         choose_checks,
@@ -71,15 +71,15 @@ def run(
     settings = invocation.settings()
 
     async def ask() -> None:
-        async with open_world(settings) as world:
-            names = await select_nodes(world, invocation.nodes, invocation.exclude)
-            about = world.job(job) if job else next(iter(world.jobs.values()), None)
+        async with open_controller(settings) as controller:
+            names = await select_nodes(controller, invocation.nodes, invocation.exclude)
+            about = controller.job(job) if job else next(iter(controller.jobs.values()), None)
             question = Question(level, pattern, job=about)
-            asked = choose_checks(world.checks, question)
+            asked = choose_checks(controller.checks, question)
             if not beside:
-                refuse_heavy_on_busy(world, names, question, hint=_BUSY_HINT)
+                refuse_heavy_on_busy(controller, names, question, hint=_BUSY_HINT)
             deepest = max(check.level for check in asked.values())
-            result = await sweep_nodes(world, names, replace(question, level=deepest))
+            result = await sweep_nodes(controller, names, replace(question, level=deepest))
         invocation.finish(sweep_page(result, settings.context), settings.context)
 
     asyncio.run(ask())

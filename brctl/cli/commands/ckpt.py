@@ -9,7 +9,7 @@ from brctl.actions.contract import ActionFailed
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.output import say
 from brctl.engine.application.runs import open_context
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.engine.job.checkpoints import Checkpoint, look_at_checkpoints
 from brctl.model.errors import UnavailableError
 from brctl.view.job.job import checkpoints_page
@@ -40,8 +40,8 @@ def _look(invocation: Invocation, name: str | None, *, verify: bool) -> None:
     settings = invocation.settings()
 
     async def run() -> None:
-        async with open_world(settings) as world:
-            job = world.job(name)
+        async with open_controller(settings) as controller:
+            job = controller.job(name)
         async with open_context(settings, say) as context:
             try:
                 node, found = await look_at_checkpoints(context, job, verify=verify)

@@ -10,7 +10,7 @@ from brctl.cli.output import say
 from brctl.cli.running import Consent, OverrideOption, finish_run, run_playbook
 from brctl.engine.application.runs import find_playbook, open_context
 from brctl.engine.controller.selection import select_nodes
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.library.config import Settings
 from brctl.model.errors import UsageError
 from brctl.model.runs.playbook import Json
@@ -79,8 +79,8 @@ def swap(
 async def _job_on(settings: Settings, nodes: str) -> str:
     async with open_context(settings, say) as context:
         jobs = await context.jobs.all()
-    async with open_world(settings) as world:
-        names = set(await select_nodes(world, nodes))
+    async with open_controller(settings) as controller:
+        names = set(await select_nodes(controller, nodes))
     carrying = [job.name for job in jobs if names & set(job.nodes)]
     if len(carrying) != 1:
         found = ", ".join(carrying) or "no job"
@@ -89,8 +89,8 @@ async def _job_on(settings: Settings, nodes: str) -> str:
 
 
 async def _expand(settings: Settings, nodes: str) -> list[str]:
-    async with open_world(settings) as world:
-        return list(await select_nodes(world, nodes))
+    async with open_controller(settings) as controller:
+        return list(await select_nodes(controller, nodes))
 
 
 def _run(

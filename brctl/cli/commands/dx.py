@@ -20,16 +20,16 @@ def diagnose(
     """Find what is wrong; exit 0 nothing, 1 low confidence, 2 fault found, 3 cannot tell."""
     from brctl.engine.application.diagnose import diagnose as run_diagnosis
     from brctl.engine.application.diagnose import scope_of
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.view.verdict import diagnosis_page
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
 
     async def run() -> None:
-        async with open_world(settings) as world:
-            scope = await scope_of(world, job, invocation.nodes, invocation.exclude)
-            found = await run_diagnosis(world, scope, say, level=level)
+        async with open_controller(settings) as controller:
+            scope = await scope_of(controller, job, invocation.nodes, invocation.exclude)
+            found = await run_diagnosis(controller, scope, say, level=level)
         page = diagnosis_page(found.verdicts, found.status, scope.nodes, found.sweep.seconds)
         invocation.finish(page, settings.context)
 

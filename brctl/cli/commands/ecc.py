@@ -26,14 +26,14 @@ def pending(ctx: typer.Context) -> None:
 
 async def _ask(invocation: Invocation, *, only_pending: bool) -> None:
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.ecc import read_ecc
     from brctl.view.fleet.ecc import ecc_page
 
     settings = invocation.settings()
-    async with open_world(settings) as world:
-        names = await select_nodes(world, invocation.nodes, invocation.exclude)
-        rows, gaps = await read_ecc(world, names)
+    async with open_controller(settings) as controller:
+        names = await select_nodes(controller, invocation.nodes, invocation.exclude)
+        rows, gaps = await read_ecc(controller, names)
     invocation.finish(ecc_page(rows, gaps, only_pending=only_pending), settings.context)
 
 
@@ -50,14 +50,14 @@ def history(
 
 async def _history(invocation: Invocation, node: str, gpu: int | None, since: str) -> None:
     from brctl.engine.controller.reach import names_of_the_past, only
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.ecc import ecc_history
     from brctl.model.units import parse_duration_s
     from brctl.view.fleet.ecc import ecc_history_page
 
     back = timedelta(seconds=typed("--since", since, parse_duration_s))
     settings = invocation.settings()
-    async with open_world(settings) as world:
+    async with open_controller(settings) as controller:
         node = only(node, await names_of_the_past(settings, node))
-        found = ecc_history(world, node, gpu, world.now() - back)
+        found = ecc_history(controller, node, gpu, controller.now() - back)
     invocation.finish(ecc_history_page(node, found), settings.context)

@@ -39,7 +39,7 @@ def collect(
     job: Annotated[str | None, typer.Option("--job", help="job name")] = None,
 ) -> None:
     """Fetch the dumps of a job's ranks from its nodes, then compare them."""
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.job.flight import analyse_folder
     from brctl.engine.job.flight_collect import collect_dumps
     from brctl.view.job.flight import flight_page
@@ -50,11 +50,11 @@ def collect(
         raise UsageError(f"{folder}: not empty; old dumps would be mixed with new ones")
 
     async def run() -> None:
-        async with open_world(settings) as world:
-            chosen = world.job(job)
+        async with open_controller(settings) as controller:
+            chosen = controller.job(job)
             notes = await collect_dumps(
-                world.transport,
-                world.inventory.pick(chosen.nodes),
+                controller.transport,
+                controller.inventory.pick(chosen.nodes),
                 chosen,
                 folder,
                 fanout=settings.ssh.fanout,

@@ -17,7 +17,7 @@ from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.output import say
 from brctl.engine.application.alerts import look
 from brctl.engine.controller.clock import now
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents.alert_server import AlertServer
 from brctl.engine.incidents.ingest import take
 from brctl.evidence.alert_webhook import LIMIT_BYTES, BadAlertError, parse_alerts
@@ -93,8 +93,8 @@ class _Desk:
 
 
 async def _look(settings: Settings, incidents: Sequence[AlertIncident]) -> None:
-    async with open_world(settings) as world:
-        await look(world, incidents, say)
+    async with open_controller(settings) as controller:
+        await look(controller, incidents, say)
 
 
 def _serve(

@@ -12,7 +12,7 @@ from brctl.cli.job_code import update, updates
 from brctl.cli.output import say
 from brctl.cli.running import Consent, finish_run, run_playbook
 from brctl.engine.application.runs import find_playbook, open_context
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.library.config import Settings
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
@@ -46,8 +46,8 @@ def show(ctx: typer.Context, job: JobName = None) -> None:
 
 
 async def _find(settings: Settings, context: RunContext, name: str | None) -> Job:
-    async with open_world(settings) as world:
-        return await context.jobs.get(world.job(name).name)
+    async with open_controller(settings) as controller:
+        return await context.jobs.get(controller.job(name).name)
 
 
 @app.command()
@@ -76,8 +76,8 @@ def _act(
     settings = invocation.settings()
 
     async def job_name() -> str:
-        async with open_world(settings) as world:
-            return world.job(name).name
+        async with open_controller(settings) as controller:
+            return controller.job(name).name
 
     chosen = find_playbook(settings.library_dirs, playbook)
     values["job"] = asyncio.run(job_name())

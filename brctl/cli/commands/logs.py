@@ -41,15 +41,15 @@ def classify(
 
 
 def _classify_job(invocation: Invocation, name: str | None) -> None:
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.job.rank_logs import classify_job
     from brctl.view.logs import classification_page
 
     settings = invocation.settings()
 
     async def run() -> None:
-        async with open_world(settings) as world:
-            result = await classify_job(world, world.job(name), _signatures(invocation))
+        async with open_controller(settings) as controller:
+            result = await classify_job(controller, controller.job(name), _signatures(invocation))
         invocation.finish(classification_page(result), settings.context)
 
     asyncio.run(run())

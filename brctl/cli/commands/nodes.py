@@ -15,7 +15,7 @@ from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.sweeps.sweep import Health
 
 if TYPE_CHECKING:
-    from brctl.engine.controller.wiring import World
+    from brctl.engine.controller.wiring import Controller
     from brctl.view.fleet.nodes import NodeLine
     from brctl.view.notices.page import Page
 
@@ -79,17 +79,17 @@ class _Chosen:
 
 async def _list(invocation: Invocation, chosen: _Chosen) -> None:
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.survey import survey
     from brctl.view.fleet.nodes import nodes_page
     from brctl.view.fleet.nodes_table import read_table
 
     settings = invocation.settings()
-    async with open_world(settings) as world:
-        names = await select_nodes(world, invocation.nodes, invocation.exclude)
-        labels = {label for node in world.inventory.nodes.values() for label in node.labels}
+    async with open_controller(settings) as controller:
+        names = await select_nodes(controller, invocation.nodes, invocation.exclude)
+        labels = {label for node in controller.inventory.nodes.values() for label in node.labels}
         table = read_table(chosen.columns, chosen.sort, labels)
-        known = await survey(world, names)
+        known = await survey(controller, names)
     lines = [line for line in known_lines(known) if chosen.takes(line)]
     page = nodes_page(lines, known.age_s, reasons=chosen.reasons, table=table)
     invocation.finish(page, settings.context)
@@ -118,30 +118,30 @@ def show(
 
 
 async def _show(invocation: Invocation, node: str, history: str | None) -> None:
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.model.units import parse_duration_s
 
     back_s = typed("--history", history, parse_duration_s) if history is not None else None
     settings = invocation.settings()
-    async with open_world(settings) as world:
-        page = await _node_page(world, node, back_s)
+    async with open_controller(settings) as controller:
+        page = await _node_page(controller, node, back_s)
     invocation.finish(page, settings.context)
 
 
-async def _node_page(world: "World", node: str, back_s: float | None) -> "Page":
+async def _node_page(controller: "Controller", node: str, back_s: float | None) -> "Page":
     from brctl.engine.controller.reach import only
     from brctl.engine.controller.selection import select_nodes
     from brctl.engine.sweeps.history import SweepHistory
     from brctl.engine.sweeps.survey import survey
     from brctl.view.fleet.node import node_page
 
-    node = only(node, await select_nodes(world, node))
-    (line,) = known_lines(await survey(world, [node]))
+    node = only(node, await select_nodes(controller, node))
+    (line,) = known_lines(await survey(controller, [node]))
     if back_s is None:
-        return node_page(line, None, world.now())
-    since_at = world.now() - timedelta(seconds=back_s)
-    past = SweepHistory(world.state_dir).of_node(node, since_at)
-    return node_page(line, past, world.now())
+        return node_page(line, None, controller.now())
+    since_at = controller.now() - timedelta(seconds=back_s)
+    past = SweepHistory(controller.state_dir).of_node(node, since_at)
+    return node_page(line, past, controller.now())
 
 
 @app.command("diff")
@@ -157,7 +157,7 @@ def diff(
 
 async def _diff(invocation: Invocation, nodes: str | None) -> None:
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.survey import survey
     from brctl.sweep.differences import compare_nodes
     from brctl.view.fleet.differences import differences_page
@@ -166,9 +166,9 @@ async def _diff(invocation: Invocation, nodes: str | None) -> None:
     if nodes is not None and invocation.nodes is not None:
         raise UsageError("name the nodes once: as an argument or with -w")
     settings = invocation.settings()
-    async with open_world(settings) as world:
-        names = await select_nodes(world, nodes or invocation.nodes, invocation.exclude)
-        known = await survey(world, names)
+    async with open_controller(settings) as controller:
+        names = await select_nodes(controller, nodes or invocation.nodes, invocation.exclude)
+        known = await survey(controller, names)
     reports = [known.health[name].report for name in names if name in known.health]
     never = [(name, "not swept") for name in names if name not in known.health]
     page = differences_page(compare_nodes(reports), never, age_text(known.age_s))

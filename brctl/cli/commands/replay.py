@@ -26,15 +26,15 @@ def replay() -> None:
 @app.command()
 def plan(ctx: typer.Context, job: JobName = None, dual: Paper = False, k: Factor = None) -> None:
     """Show the groups that would be replayed, without running anything."""
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.view.job.replay import dual_phase_page, first_round_page
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
 
     async def run() -> None:
-        async with open_world(settings) as world:
-            found = world.job(job)
+        async with open_controller(settings) as controller:
+            found = controller.job(job)
         if dual:
             page = dual_phase_page(found, dual_phase(len(found.nodes), span_of(found), k))
         else:
@@ -71,7 +71,7 @@ def run_replay(
     """Replay in groups until the machine is found; the job itself must not be running."""
     from brctl.cli.commands.nccl import Live
     from brctl.engine.controller.clock import now
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.search.bisect import BisectOptions, bisect
     from brctl.engine.search.recorded import OnRound, Record, record_search
     from brctl.engine.search.replay_phases import run_dual_phase
@@ -87,10 +87,10 @@ def run_replay(
     live = Live(invocation)
 
     async def run() -> None:
-        async with open_world(settings) as world:
-            found = world.job(job)
+        async with open_controller(settings) as controller:
+            found = controller.job(job)
             replay_command(found)
-            runner = ReplayRunner(world.transport, world.inventory.nodes, found)
+            runner = ReplayRunner(controller.transport, controller.inventory.nodes, found)
 
             async def drive(tell: OnRound) -> Bisection:
                 if not dual:
@@ -98,7 +98,7 @@ def run_replay(
                 phases = dual_phase(len(found.nodes), span_of(found), k)
                 return await run_dual_phase(found.nodes, phases, options, runner, now, tell)
 
-            record = Record(world.state_dir, live.also)
+            record = Record(controller.state_dir, live.also)
             recorded = await record_search(found.nodes, runner.name, drive, record, live.show)
         live.finish(recorded, settings.context)
 

@@ -29,16 +29,16 @@ def flappers(
 
 async def _flappers(invocation: Invocation, since: str, least: int) -> None:
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.history import SweepHistory
     from brctl.model.units import parse_duration_s
     from brctl.view.fleet.flappers import flappers_page
 
     back = timedelta(seconds=typed("--since", since, parse_duration_s))
     settings = invocation.settings()
-    async with open_world(settings) as world:
-        chosen = set(await select_nodes(world, invocation.nodes, invocation.exclude))
-        history, since_at = SweepHistory(world.state_dir), world.now() - back
+    async with open_controller(settings) as controller:
+        chosen = set(await select_nodes(controller, invocation.nodes, invocation.exclude))
+        history, since_at = SweepHistory(controller.state_dir), controller.now() - back
         found = [row for row in history.flappers(since_at, least) if row[0] in chosen]
         sweeps = history.sweeps_since(since_at)
     invocation.finish(flappers_page(found, sweeps, since), settings.context)
@@ -56,7 +56,7 @@ def fleet(
 async def _fleet(invocation: Invocation, since: str) -> None:
     from brctl.cli.survey_lines import known_lines
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.fleet_report import fleet_facts
     from brctl.engine.sweeps.survey import survey
     from brctl.model.units import parse_duration_s
@@ -64,9 +64,9 @@ async def _fleet(invocation: Invocation, since: str) -> None:
 
     back = timedelta(seconds=typed("--since", since, parse_duration_s))
     settings = invocation.settings()
-    async with open_world(settings) as world:
-        names = await select_nodes(world, invocation.nodes, invocation.exclude)
-        known = await survey(world, names)
-        facts = fleet_facts(world, known, back)
-        page = fleet_page(known_lines(known), facts, known.age_s, world.now(), since)
+    async with open_controller(settings) as controller:
+        names = await select_nodes(controller, invocation.nodes, invocation.exclude)
+        known = await survey(controller, names)
+        facts = fleet_facts(controller, known, back)
+        page = fleet_page(known_lines(known), facts, known.age_s, controller.now(), since)
     invocation.finish(page, settings.context)

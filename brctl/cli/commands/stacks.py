@@ -29,7 +29,7 @@ def dump(
 ) -> None:
     """Capture stacks with py-spy over SSH, keep them, and show who differs."""
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.job.stack_store import new_folder
     from brctl.engine.job.stacks import analyse_folder, capture_rounds
     from brctl.view.job.stacks import stacks_page
@@ -39,11 +39,13 @@ def dump(
     every_s = parse_duration_s(every)
 
     async def run() -> None:
-        async with open_world(settings) as world:
-            chosen = world.job(job)
-            nodes = await select_nodes(world, invocation.nodes, invocation.exclude)
-            folder = new_folder(world.state_dir, chosen.name, world.now())
-            await capture_rounds(world, chosen, folder, times=times, every_s=every_s, nodes=nodes)
+        async with open_controller(settings) as controller:
+            chosen = controller.job(job)
+            nodes = await select_nodes(controller, invocation.nodes, invocation.exclude)
+            folder = new_folder(controller.state_dir, chosen.name, controller.now())
+            await capture_rounds(
+                controller, chosen, folder, times=times, every_s=every_s, nodes=nodes
+            )
         invocation.note(f"stacks kept in {folder}")
         invocation.finish(stacks_page(analyse_folder(folder, chosen)), settings.context)
 

@@ -12,7 +12,7 @@ from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.typed import typed
 from brctl.engine.application.runs import refuse_readonly
 from brctl.engine.controller.selection import select_nodes
-from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.runs.context import run_context
 from brctl.engine.standby import care as standby_care
 from brctl.engine.standby import pool as standby_pool
@@ -34,7 +34,7 @@ SomeNodes = Annotated[
     str | None, typer.Argument(help="nodes; default the whole pool", metavar="NODES")
 ]
 Cron = Annotated[bool, typer.Option("--cron", help="say nothing when all is well")]
-Change = Callable[[World, Pool, Sequence[str]], Awaitable[Pool]]
+Change = Callable[[Controller, Pool, Sequence[str]], Awaitable[Pool]]
 
 
 @app.command("list")
@@ -44,8 +44,8 @@ def list_standbys(ctx: typer.Context) -> None:
     settings = invocation.settings()
 
     async def run() -> list[dict[str, Json]]:
-        async with open_world(settings) as world:
-            return await standby_rows(world, load_pool(settings.state_dir, settings.context))
+        async with open_controller(settings) as controller:
+            return await standby_rows(controller, load_pool(settings.state_dir, settings.context))
 
     invocation.finish(standby_list_page(asyncio.run(run())), settings.context)
 
@@ -54,11 +54,11 @@ def list_standbys(ctx: typer.Context) -> None:
 def add(ctx: typer.Context, nodes: Nodes) -> None:
     """Put nodes into the pool; a node that carries a job is refused."""
 
-    async def change(world: World, pool: Pool, names: Sequence[str]) -> Pool:
-        jobs = await run_context(world).jobs.all()
+    async def change(controller: Controller, pool: Pool, names: Sequence[str]) -> Pool:
+        jobs = await run_context(controller).jobs.all()
         busy = {node: job.name for job in jobs for node in job.nodes}
-        pool = await unpark_standbys(world, pool, names)
-        return standby_pool.add(pool, world.inventory, names, busy)
+        pool = await unpark_standbys(controller, pool, names)
+        return standby_pool.add(pool, controller.inventory, names, busy)
 
     _change(ctx.obj, nodes, change)
 
@@ -67,8 +67,8 @@ def add(ctx: typer.Context, nodes: Nodes) -> None:
 def remove(ctx: typer.Context, nodes: Nodes) -> None:
     """Take nodes out of the pool and end what is parked on them; they stay in the inventory."""
 
-    async def change(world: World, pool: Pool, names: Sequence[str]) -> Pool:
-        return standby_pool.remove(await unpark_standbys(world, pool, names), names)
+    async def change(controller: Controller, pool: Pool, names: Sequence[str]) -> Pool:
+        return standby_pool.remove(await unpark_standbys(controller, pool, names), names)
 
     _change(ctx.obj, nodes, change)
 
@@ -90,12 +90,16 @@ def warm(
     """
     lease_s = typed("--lease", lease, parse_duration_s)
 
-    async def change(world: World, pool: Pool, names: Sequence[str]) -> Pool:
+    async def change(controller: Controller, pool: Pool, names: Sequence[str]) -> Pool:
         # Who names no nodes means standbys; one that carries ranks by now is none.
-        chosen = names if nodes else [n for n in names if standby_care.job_on(world, n) is None]
+        chosen = (
+            names if nodes else [n for n in names if standby_care.job_on(controller, n) is None]
+        )
         if job is None:
-            return await standby_care.warm_standbys(world, pool, chosen)
-        return await standby_care.park_standbys(world, pool, chosen, world.job(job), lease_s)
+            return await standby_care.warm_standbys(controller, pool, chosen)
+        return await standby_care.park_standbys(
+            controller, pool, chosen, controller.job(job), lease_s
+        )
 
     _change(ctx.obj, nodes, change)
 
@@ -113,13 +117,13 @@ def _change(
     refuse_readonly(settings)
 
     async def run() -> Page:
-        async with open_world(settings) as world:
+        async with open_controller(settings) as controller:
             pool = load_pool(settings.state_dir, settings.context)
-            everybody = tuple(dict.fromkeys([*pool.members(world.inventory), *pool.parked()]))
-            names = await select_nodes(world, nodes) if nodes else everybody
-            after = await change(world, pool, names)
+            everybody = tuple(dict.fromkeys([*pool.members(controller.inventory), *pool.parked()]))
+            names = await select_nodes(controller, nodes) if nodes else everybody
+            after = await change(controller, pool, names)
             save_pool(settings.state_dir, settings.context, after)
-            rows = await standby_rows(world, after)
+            rows = await standby_rows(controller, after)
         if not quiet:
             invocation.note(f"{fold(names)} done")
         return standby_list_page(rows)
@@ -147,13 +151,13 @@ def size(
     settings = invocation.settings()
 
     async def run() -> Page:
-        async with open_world(settings) as world:
-            chosen = world.job(job)
-            known = standby_pool.daily_rate(settings.state_dir, len(chosen.nodes), world.now())
+        async with open_controller(settings) as controller:
+            chosen = controller.job(job)
+            known = standby_pool.daily_rate(settings.state_dir, len(chosen.nodes), controller.now())
             wanted = pool_size(chosen, known.daily if rate is None else rate, risk)
-            free = await free_standbys(run_context(world))
+            free = await free_standbys(run_context(controller))
             pool = load_pool(settings.state_dir, settings.context)
-            kept = len(pool.members(world.inventory))
+            kept = len(pool.members(controller.inventory))
         source = known.source if rate is None else "given"
         return standby_size_page(chosen.name, wanted, source, kept, len(free))
 

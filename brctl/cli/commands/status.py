@@ -14,7 +14,7 @@ app = new_app()
 def status(ctx: typer.Context) -> None:
     """Show what is known; no node is asked."""
     from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.incidents.verdict_store import open_verdicts
     from brctl.engine.sweeps.survey import survey
     from brctl.view.fleet.nodes import status_page
@@ -23,10 +23,10 @@ def status(ctx: typer.Context) -> None:
     settings = invocation.settings()
 
     async def run() -> None:
-        async with open_world(settings) as world:
-            names = await select_nodes(world, invocation.nodes, invocation.exclude)
-            known = await survey(world, names)
-            jobs = {job.name: len(job.nodes) for job in world.jobs.values()}
+        async with open_controller(settings) as controller:
+            names = await select_nodes(controller, invocation.nodes, invocation.exclude)
+            known = await survey(controller, names)
+            jobs = {job.name: len(job.nodes) for job in controller.jobs.values()}
         verdicts = [stored.verdict for stored in open_verdicts(settings.state_dir)]
         page = status_page(settings.context, known_lines(known), jobs, verdicts, known.age_s)
         invocation.finish(page, settings.context)

@@ -18,7 +18,7 @@ from brctl.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from brctl.engine.application.sweep import SweepDone
-    from brctl.engine.controller.wiring import World
+    from brctl.engine.controller.wiring import Controller
     from brctl.engine.sweeps.run_checks import Progress
     from brctl.model.sweeps.changes import Changes
     from brctl.model.sweeps.sweep import Sweep
@@ -67,7 +67,7 @@ def sweep(
     """
     from brctl.engine.application.sweep import SweepRequest
     from brctl.engine.application.sweep import sweep as run_sweep
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
     from brctl.engine.sweeps.cycle import LOCK_MODES, jitter_s
     from brctl.engine.sweeps.run_checks import Question
     from brctl.library.sweep_settings import parse_max_unknown
@@ -88,7 +88,9 @@ def sweep(
         request = SweepRequest(
             question, invocation.nodes, invocation.exclude, job, mode, wait_s, cron, beside
         )
-        done = asyncio.run(run_sweep(settings, partial(open_world, settings), request, say, _shown))
+        done = asyncio.run(
+            run_sweep(settings, partial(open_controller, settings), request, say, _shown)
+        )
         if done is None:
             invocation.note("another sweep of this context is running; skipped")
             leave(ExitCode.OK)
@@ -131,50 +133,52 @@ def _finish(request: _Answer, done: "SweepDone") -> None:
     from brctl.engine.sweeps.cycle import write_metrics
     from brctl.view.fleet.nagios import nagios_exit, nagios_lines
 
-    world, result, changes = done.world, done.sweep, done.changes
+    controller, result, changes = done.controller, done.sweep, done.changes
     code = request.policy.exit_code(node.health for node in result.nodes)
-    context = world.settings.context
+    context = controller.settings.context
     if request.prom is not None:
-        write_metrics(request.prom, _metrics(request, world, result, code))
+        write_metrics(request.prom, _metrics(request, controller, result, code))
     if request.invocation.output == "nagios":
         sys.stdout.write(nagios_lines(result, code))
         leave(nagios_exit(code))
     if request.invocation.output == "prom":
-        sys.stdout.write(_metrics(request, world, result, code))
+        sys.stdout.write(_metrics(request, controller, result, code))
         leave(code)
-    page = _page(request, world, result, changes)
+    page = _page(request, controller, result, changes)
     request.invocation.finish(replace(page, exit_code=code), context)
 
 
-def _metrics(request: _Answer, world: "World", result: "Sweep", code: ExitCode) -> str:
+def _metrics(request: _Answer, controller: "Controller", result: "Sweep", code: ExitCode) -> str:
     from brctl.engine.incidents.notify_verdicts import failure_totals
     from brctl.engine.standby.metrics import standby_totals
     from brctl.engine.sweeps.history import SweepHistory
     from brctl.view.fleet.prometheus import prometheus_text
 
-    history = SweepHistory(world.state_dir)
+    history = SweepHistory(controller.state_dir)
     return prometheus_text(
         result,
-        world.settings.context,
+        controller.settings.context,
         request.profile,
         code,
-        {**history.totals(), **failure_totals(world, say), **standby_totals(world, say)},
+        {**history.totals(), **failure_totals(controller, say), **standby_totals(controller, say)},
         history.last_success_at(result.id),
     )
 
 
-def _page(request: _Answer, world: "World", result: "Sweep", changes: "Changes") -> "Page":
+def _page(
+    request: _Answer, controller: "Controller", result: "Sweep", changes: "Changes"
+) -> "Page":
     from brctl.view.fleet.changes import changes_document, changes_text
     from brctl.view.fleet.sweep import sweep_page
     from brctl.view.fleet.sweep_lines import sweep_lines
 
     documents = request.invocation.output not in ("table", "wide")
-    page = sweep_page(result, world.settings.context, documents=documents)
+    page = sweep_page(result, controller.settings.context, documents=documents)
     page = replace(page, body={**page.body, "changes": changes_document(changes)})
     if request.cron:
-        return replace(page, text=changes_text(changes, world.now()), next=())
+        return replace(page, text=changes_text(changes, controller.now()), next=())
     if request.diff:
-        text = changes_text(changes, world.now()) or "nothing changed since the sweep before"
+        text = changes_text(changes, controller.now()) or "nothing changed since the sweep before"
         return replace(page, text=text)
     if request.lines:
         return replace(page, text=sweep_lines(result))

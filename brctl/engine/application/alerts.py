@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.engine.application.diagnose import Scope, diagnose
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents import alert_store
 from brctl.engine.incidents.notify_runs import Say
 from brctl.model.alert import AlertIncident
@@ -14,12 +14,12 @@ LOOK_AT = 64
 
 
 async def look(
-    world: World, incidents: Sequence[AlertIncident], say: Say
+    controller: Controller, incidents: Sequence[AlertIncident], say: Say
 ) -> Mapping[str, Sequence[Verdict]]:
     """Diagnose what new incidents name, and keep the verdicts with them; changes no node."""
     found: dict[str, Sequence[Verdict]] = {}
     for job, group in _by_job(incidents).items():
-        about = world.jobs.get(job)
+        about = controller.jobs.get(job)
         names = tuple(about.nodes) if about else _named(group)
         if not names:
             say(f"{group[0].id} and {len(group) - 1} more name no node or job of ours: no look")
@@ -27,11 +27,11 @@ async def look(
         if about is None and len(names) > LOOK_AT:
             say(f"{len(names)} nodes at once: look with brctl dx")
             continue
-        diagnosis = await diagnose(world, Scope(about, names), say)
+        diagnosis = await diagnose(controller, Scope(about, names), say)
         for incident in group:
             found[incident.id] = diagnosis.verdicts
             kept = tuple(verdict.id for verdict in diagnosis.verdicts)
-            alert_store.add_verdicts(world.state_dir, incident.id, kept)
+            alert_store.add_verdicts(controller.state_dir, incident.id, kept)
     return found
 
 

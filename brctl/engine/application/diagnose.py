@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from brctl.engine.controller.selection import select_nodes
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.notify_runs import Say
 from brctl.engine.incidents.notify_verdicts import notify_diagnosis
 from brctl.engine.job.diagnose import Diagnosis, keep, look
@@ -20,7 +20,7 @@ class Scope:
 
 
 async def scope_of(
-    world: World, job: str | None, include: str | None = None, exclude: str | None = None
+    controller: Controller, job: str | None, include: str | None = None, exclude: str | None = None
 ) -> Scope:
     """A named job on its nodes or on those chosen; chosen nodes alone; else the only job there is.
 
@@ -28,22 +28,27 @@ async def scope_of(
         UsageError: There is no such job, or nothing says which of several.
     """
     chosen = include or exclude
-    about = None if (chosen and job is None) or not world.jobs else world.job(job)
+    about = None if (chosen and job is None) or not controller.jobs else controller.job(job)
     if about is not None and not chosen:
         return Scope(about, tuple(about.nodes))
-    return Scope(about, await select_nodes(world, include, exclude))
+    return Scope(about, await select_nodes(controller, include, exclude))
 
 
 async def diagnose(
-    world: World, scope: Scope, say: Say, on_node: Progress | None = None, *, level: int = 1
+    controller: Controller,
+    scope: Scope,
+    say: Say,
+    on_node: Progress | None = None,
+    *,
+    level: int = 1,
 ) -> Diagnosis:
     """Look once, decide, keep the verdicts and tell what is sure."""
-    found = await look(world, scope.job, scope.nodes, on_node, level=level)
-    await conclude(world, found, say)
+    found = await look(controller, scope.job, scope.nodes, on_node, level=level)
+    await conclude(controller, found, say)
     return found
 
 
-async def conclude(world: World, found: Diagnosis, say: Say) -> None:
+async def conclude(controller: Controller, found: Diagnosis, say: Say) -> None:
     """Keep the verdicts of a look, so that `why` and `fix` find them, and tell what is sure."""
-    keep(world, found)
-    await notify_diagnosis(world, found, say)
+    keep(controller, found)
+    await notify_diagnosis(controller, found, say)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from brctl.actions.context import RunContext
 from brctl.engine.controller.people import person
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents.notify_runs import Say
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.read_run import read_run
@@ -86,8 +86,8 @@ def refuse_readonly(settings: Settings) -> None:
 @asynccontextmanager
 async def open_context(settings: Settings, say: Say) -> AsyncIterator[RunContext]:
     """The context as runs see it; warnings about its guard files are said aloud."""
-    async with open_world(settings) as world:
-        context = run_context(world)
+    async with open_controller(settings) as controller:
+        context = run_context(controller)
         for warning in context.guards.warnings:
             say(f"warning: {warning}")
         yield context

@@ -22,7 +22,7 @@ from brctl.model.nodeset import expand
 from brctl.model.units import parse_duration_s, parse_size_bytes
 
 if TYPE_CHECKING:
-    from brctl.engine.controller.wiring import World
+    from brctl.engine.controller.wiring import Controller
     from brctl.library.config import Settings
 
 _EXEC = "exec:"
@@ -133,9 +133,12 @@ async def _prepared(
         raise UsageError(
             f"--runner {request.runner}: unknown; use torch, nccl-tests or exec:COMMAND"
         )
-    from brctl.engine.controller.wiring import open_world
+    from brctl.engine.controller.wiring import open_controller
 
-    async with open_world(open_settings()) as world, prepare(world, request, options, say) as ready:
+    async with (
+        open_controller(open_settings()) as controller,
+        prepare(controller, request, options, say) as ready,
+    ):
         yield ready
 
 
@@ -169,46 +172,56 @@ async def _resolve(
 
 @asynccontextmanager
 async def _over_ssh(
-    world: World, request: SearchRequest, options: BisectOptions, say: Callable[[str], None]
+    controller: Controller,
+    request: SearchRequest,
+    options: BisectOptions,
+    say: Callable[[str], None],
 ) -> AsyncIterator[_Ready]:
     from brctl.engine.search.group_preflight import preflight
     from brctl.engine.search.group_runner_torch import TorchRunner
 
-    names, golden = await _chosen(world, request)
+    names, golden = await _chosen(controller, request)
     names += tuple(name for name in golden if name not in names)
-    runner = TorchRunner(world.transport, world.inventory.nodes, world.settings.ssh.fanout)
+    runner = TorchRunner(
+        controller.transport, controller.inventory.nodes, controller.settings.ssh.fanout
+    )
     order = RoundOrder(0, request.op, options.size_bytes, request.reps, (), ALONE_S)
     try:
         before = await preflight(runner, names, order)
         for note in before.notes:
             say(note)
-        leaves = labelled_leaves(world.inventory, before.nodes)
+        leaves = labelled_leaves(controller.inventory, before.nodes)
         fit = tuple(name for name in golden if name in before.nodes)
         problem = _problem(request, before.nodes, leaves, fit)
-        yield _Ready(problem, runner, before, world.state_dir, world.settings.context)
+        yield _Ready(problem, runner, before, controller.state_dir, controller.settings.context)
     finally:
         await runner.close()
 
 
 @asynccontextmanager
 async def _with_nccl_tests(
-    world: World, request: SearchRequest, _options: BisectOptions, _say: Callable[[str], None]
+    controller: Controller,
+    request: SearchRequest,
+    _options: BisectOptions,
+    _say: Callable[[str], None],
 ) -> AsyncIterator[_Ready]:
     from brctl.engine.search.group_runner_nccl_tests import nccl_tests_runner
 
-    settings = world.settings
+    settings = controller.settings
     runner = nccl_tests_runner(request.per_node, settings.scheduler, settings.ssh.fanout)
-    names, golden = await _chosen(world, request)
-    problem = _problem(request, names, labelled_leaves(world.inventory, names), golden)
-    yield _Ready(problem, runner, _NOTHING, world.state_dir, settings.context)
+    names, golden = await _chosen(controller, request)
+    problem = _problem(request, names, labelled_leaves(controller.inventory, names), golden)
+    yield _Ready(problem, runner, _NOTHING, controller.state_dir, settings.context)
 
 
-async def _chosen(world: World, request: SearchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+async def _chosen(
+    controller: Controller, request: SearchRequest
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The nodes to search, and those to test against."""
     from brctl.engine.controller.selection import select_nodes
 
-    names = await select_nodes(world, request.wanted, request.exclude)
-    return names, await select_nodes(world, request.golden) if request.golden else ()
+    names = await select_nodes(controller, request.wanted, request.exclude)
+    return names, await select_nodes(controller, request.golden) if request.golden else ()
 
 
 def _options(request: SearchRequest) -> BisectOptions:

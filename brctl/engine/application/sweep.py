@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from brctl.engine.controller.name_cache import write_names
 from brctl.engine.controller.selection import select_nodes
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.cycle import record_sweep, sweep_lock
 from brctl.engine.sweeps.run_checks import Progress, Question, refuse_heavy_on_busy, sweep_nodes
 from brctl.library.config import Settings
@@ -18,7 +18,7 @@ from brctl.model.sweeps.sweep import Sweep
 if TYPE_CHECKING:
     from brctl.engine.incidents.notify_runs import Say
 
-Opener = Callable[[], AbstractAsyncContextManager[World]]
+Opener = Callable[[], AbstractAsyncContextManager[Controller]]
 """Opens the context, or lends one that is open."""
 
 
@@ -53,7 +53,7 @@ class SweepDone:
         expired: Runs whose approval nobody gave in time.
     """
 
-    world: World
+    controller: Controller
     sweep: Sweep
     changes: Changes
     expired: tuple[str, ...] = ()
@@ -78,35 +78,38 @@ async def sweep(
         if not ours:
             return None
         await asyncio.sleep(request.wait_s)
-        async with open_context() as world:
-            return await _sweep(world, request, say, on_node)
+        async with open_context() as controller:
+            return await _sweep(controller, request, say, on_node)
 
 
 async def _sweep(
-    world: World, request: SweepRequest, say: "Say", on_node: Callable[[int], Progress] | None
+    controller: Controller,
+    request: SweepRequest,
+    say: "Say",
+    on_node: Callable[[int], Progress] | None,
 ) -> SweepDone:
-    names = await select_nodes(world, request.include, request.exclude)
-    about = world.job(request.job) if request.job is not None else None
+    names = await select_nodes(controller, request.include, request.exclude)
+    about = controller.job(request.job) if request.job is not None else None
     question = replace(request.question, job=about)
     if not request.beside_job:
         hint = "leave them out with -x, or say --beside-job"
-        refuse_heavy_on_busy(world, names, question, hint=hint)
-    found = await sweep_nodes(world, names, question, on_node and on_node(len(names)))
-    changes = record_sweep(world, found, world.settings.sweep.reminder)
-    write_names(world)
-    expired = await _let_expire(world) if request.regular else ()
-    if request.regular and world.settings.notify.sinks:
+        refuse_heavy_on_busy(controller, names, question, hint=hint)
+    found = await sweep_nodes(controller, names, question, on_node and on_node(len(names)))
+    changes = record_sweep(controller, found, controller.settings.sweep.reminder)
+    write_names(controller)
+    expired = await _let_expire(controller) if request.regular else ()
+    if request.regular and controller.settings.notify.sinks:
         # Deciding brings the whole verdict along: half of a sweep's start-up.
         from brctl.engine.incidents.notify_verdicts import notify_sweep
 
-        await notify_sweep(world, found, changes, say)
-    return SweepDone(world, found, changes, expired)
+        await notify_sweep(controller, found, changes, say)
+    return SweepDone(controller, found, changes, expired)
 
 
-async def _let_expire(world: World) -> tuple[str, ...]:
+async def _let_expire(controller: Controller) -> tuple[str, ...]:
     """The process that waits for an answer may be gone after a reboot; cron is always there."""
-    if world.settings.readonly:
+    if controller.settings.readonly:
         return ()
     from brctl.engine.runs.remediate import expire_overdue
 
-    return tuple(await expire_overdue(world.state_dir, world.now()))
+    return tuple(await expire_overdue(controller.state_dir, controller.now()))

@@ -1,4 +1,4 @@
-"""Nodes and a way to them, for commands that ask no check: lighter than opening the whole world."""
+"""Nodes and how to reach them, for commands that run no check: lighter than a whole context."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager

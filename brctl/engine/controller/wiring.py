@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class World:
-    """One context, opened.
+class Controller:
+    """One context, opened: who is there, what runs, and how to reach it.
 
     Attributes:
         jobs: Declared jobs by name, on the nodes the backend says they run on now, with the code
@@ -92,7 +92,7 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(settings: Settings) -> AsyncIterator[World]:
+async def open_controller(settings: Settings) -> AsyncIterator[Controller]:
     """Open a context and close its connections whatever happens."""
     os.umask(0o077)
     inventory = load_inventory(settings)
@@ -101,7 +101,7 @@ async def open_world(settings: Settings) -> AsyncIterator[World]:
     try:
         backend = open_backend(settings, transport, inventory)
         placed = {job.name: _with_code(settings, await backend.place(job)) for job in jobs}
-        yield World(settings, inventory, placed, transport, backend)
+        yield Controller(settings, inventory, placed, transport, backend)
     finally:
         await transport.close()
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.notify_runs import (
     Say,
     beside_the_work,
@@ -27,63 +27,67 @@ from brctl.notify.notifier import Notifier
 from brctl.verdict.decide import Scene, decide
 
 
-def notifier_of(world: World) -> Notifier:
+def notifier_of(controller: Controller) -> Notifier:
     """The sinks of an opened context."""
-    return Notifier(world.settings.notify, world.state_dir, world.now)
+    return Notifier(controller.settings.notify, controller.state_dir, controller.now)
 
 
-async def notify_diagnosis(world: World, found: Diagnosis, say: Say) -> None:
+async def notify_diagnosis(controller: Controller, found: Diagnosis, say: Say) -> None:
     """Tell what a diagnosis is sure of; a job found sound closes its pages."""
-    notifier = notifier_of(world)
+    notifier = notifier_of(controller)
     if not notifier.configured:
         return
-    context, at = world.settings.context, world.now()
+    context, at = controller.settings.context, controller.now()
     with beside_the_work(say):
         await notify_verdicts(notifier, context, found.verdicts, at, say=say)
         if all(verdict.fault is FaultClass.NO_FAULT for verdict in found.verdicts):
             await notify_progress(notifier, context, found.status, at, say)
 
 
-async def notify_sweep(world: World, sweep: Sweep, changes: Changes, say: Say) -> None:
+async def notify_sweep(controller: Controller, sweep: Sweep, changes: Changes, say: Say) -> None:
     """Decide what a sweep's faults mean, keep the sure verdicts, and tell them once.
 
     Without anybody to tell, a sweep stays what it was: it stores no verdict.
     """
-    notifier, context = notifier_of(world), world.settings.context
+    notifier, context = notifier_of(controller), controller.settings.context
     if not notifier.configured:
         return
     with beside_the_work(say):
         if sweep.of(Health.CRITICAL):
             evidence, gaps = collect(sweep)
-            decided = decide(evidence, gaps, Scene(decided_at=world.now()))
+            decided = decide(evidence, gaps, Scene(decided_at=controller.now()))
             fresh = _new_trouble(changes)
-            found = [_placed(world, verdict) for verdict in sure(decided)]
-            verdicts = [_kept(world, v) for v in found if not _is_answered(world, v, fresh)]
-            await notify_verdicts(notifier, context, verdicts, world.now(), fresh, say)
+            found = [_placed(controller, verdict) for verdict in sure(decided)]
+            verdicts = [
+                _kept(controller, v) for v in found if not _is_answered(controller, v, fresh)
+            ]
+            await notify_verdicts(notifier, context, verdicts, controller.now(), fresh, say)
         well = {node.node for node in sweep.of(Health.OK)}
         again = sorted({t.problem.node for t in changes.recovered} & well)
-        await notify_recovered(notifier, context, again, world.now(), say)
+        await notify_recovered(notifier, context, again, controller.now(), say)
     with beside_the_work(say):
-        await notify_lost(run_context(world), world.state_dir, say)
+        await notify_lost(run_context(controller), controller.state_dir, say)
 
 
-def _placed(world: World, verdict: Verdict) -> Verdict:
+def _placed(controller: Controller, verdict: Verdict) -> Verdict:
     """The job that a verdict's nodes carry is what the page is about, and what the tree asks."""
-    jobs = {node: job.name for job in world.jobs.values() for node in job.nodes}
+    jobs = {node: job.name for job in controller.jobs.values() for node in job.nodes}
     placed = replace(verdict, job=next((jobs[n] for n in verdict.nodes if n in jobs), ""))
-    return with_next_move(world.state_dir, world.settings.context, placed, world.now())
+    return with_next_move(
+        controller.state_dir, controller.settings.context, placed, controller.now()
+    )
 
 
-def _is_answered(world: World, verdict: Verdict, fresh: frozenset[str]) -> bool:
+def _is_answered(controller: Controller, verdict: Verdict, fresh: frozenset[str]) -> bool:
     """A person dismissed it, and its nodes were not well in between."""
-    return not fresh & set(verdict.nodes) and is_dismissed(world.state_dir, verdict)
+    return not fresh & set(verdict.nodes) and is_dismissed(controller.state_dir, verdict)
 
 
-def _kept(world: World, verdict: Verdict) -> Verdict:
+def _kept(controller: Controller, verdict: Verdict) -> Verdict:
     """The verdict as it is stored: an open one that says the same, or this one."""
-    before = standing(world.state_dir, verdict)
+    before = standing(controller.state_dir, verdict)
     if before is None:
-        save_new(world.state_dir, verdict)
+        save_new(controller.state_dir, verdict)
     return before or verdict
 
 
@@ -93,12 +97,12 @@ def _new_trouble(changes: Changes) -> frozenset[str]:
     return frozenset([*problems, *crowds])
 
 
-def failure_totals(world: World, say: Say) -> Mapping[str, float]:
+def failure_totals(controller: Controller, say: Say) -> Mapping[str, float]:
     """Counters of what could not be told, by Prometheus series; zero for a sink that never failed.
 
     They are left out when they cannot be read: a zero would be a lie.
     """
-    notifier = notifier_of(world)
+    notifier = notifier_of(controller)
     counts = {sink.kind: 0.0 for sink in notifier.settings.sinks}
     if not counts:
         return {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brctl.engine.controller.name_cache import write_names
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.job.flight import analyse_folder as analyse_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
@@ -47,15 +47,15 @@ class Diagnosis:
     verdicts: tuple[Verdict, ...]
 
 
-def keep(world: World, found: Diagnosis) -> None:
+def keep(controller: Controller, found: Diagnosis) -> None:
     """Store verdicts, so that `why` can explain them and `fix` can act on them."""
     for verdict in found.verdicts:
-        save_new(world.state_dir, verdict)
-    write_names(world)
+        save_new(controller.state_dir, verdict)
+    write_names(controller)
 
 
 async def look(
-    world: World,
+    controller: Controller,
     job: Job | None,
     names: Sequence[str],
     on_node: Progress | None = None,
@@ -64,24 +64,26 @@ async def look(
 ) -> Diagnosis:
     """Look at the nodes (and the job on them) once and decide; stores nothing but the sweep."""
     question = Question(level=level, job=job)
-    sweep = await sweep_nodes(world, names, question, on_node)
-    sweep = await _second_look(world, sweep, question)
+    sweep = await sweep_nodes(controller, names, question, on_node)
+    sweep = await _second_look(controller, sweep, question)
     status = read_job(job, [node.report for node in sweep.nodes]) if job else None
     evidence, gaps = collect(sweep)
     if status is not None:
-        said, unread = job_says(world, status, sweep, gaps)
+        said, unread = job_says(controller, status, sweep, gaps)
         evidence, gaps = (*evidence, *said), (*gaps, *unread)
     if status is not None and _hangs(status):
-        folder = new_folder(world.state_dir, status.job.name, world.now())
+        folder = new_folder(controller.state_dir, status.job.name, controller.now())
         for look_at in (_look_at_stacks, _look_at_flight):
-            seen, unseen = await look_at(world, status.job, folder)
+            seen, unseen = await look_at(controller, status.job, folder)
             evidence, gaps = (*evidence, *seen), (*gaps, *unseen)
-    decided = decide(evidence, gaps, _scene(world, status))
-    return Diagnosis(sweep, status, tuple(_with_move(world, verdict) for verdict in decided))
+    decided = decide(evidence, gaps, _scene(controller, status))
+    return Diagnosis(sweep, status, tuple(_with_move(controller, verdict) for verdict in decided))
 
 
-def _with_move(world: World, verdict: Verdict) -> Verdict:
-    return with_next_move(world.state_dir, world.settings.context, verdict, world.now())
+def _with_move(controller: Controller, verdict: Verdict) -> Verdict:
+    return with_next_move(
+        controller.state_dir, controller.settings.context, verdict, controller.now()
+    )
 
 
 def _hangs(status: JobStatus) -> bool:
@@ -90,10 +92,10 @@ def _hangs(status: JobStatus) -> bool:
 
 
 async def _look_at_stacks(
-    world: World, job: Job, folder: Path
+    controller: Controller, job: Job, folder: Path
 ) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
     """One round of stacks of all ranks, kept on disk; what could not be read is a gap."""
-    await capture_rounds(world, job, folder, times=1, every_s=0.0)
+    await capture_rounds(controller, job, folder, times=1, every_s=0.0)
     analysis = analyse_folder(folder, job)
     if len(analysis.silent) * 2 > job.world_size:
         why = f"{len(analysis.silent)} of {job.world_size} ranks gave no stack"
@@ -102,14 +104,14 @@ async def _look_at_stacks(
 
 
 async def _look_at_flight(
-    world: World, job: Job, folder: Path
+    controller: Controller, job: Job, folder: Path
 ) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
     """What the ranks' flight recorders say, if the job is set up to dump them."""
     if not dump_prefix(job):
         return (), ()
-    nodes, dumps = world.inventory.pick(job.nodes), folder / "flight-recorder"
+    nodes, dumps = controller.inventory.pick(job.nodes), folder / "flight-recorder"
     notes = await collect_dumps(
-        world.transport, nodes, job, dumps, fanout=world.settings.ssh.fanout
+        controller.transport, nodes, job, dumps, fanout=controller.settings.ssh.fanout
     )
     if len(notes) * 2 > job.world_size:
         why = f"{len(notes)} of {job.world_size} ranks have no dump: {notes[0]}"
@@ -117,11 +119,11 @@ async def _look_at_flight(
     return assess_flight(analyse_dumps(dumps, job)), ()
 
 
-async def _second_look(world: World, sweep: Sweep, question: Question) -> Sweep:
+async def _second_look(controller: Controller, sweep: Sweep, question: Question) -> Sweep:
     silent = [n.node for n in sweep.nodes if n.report.outcome in SECOND_LOOK]
     if not silent:
         return sweep
-    again = await sweep_nodes(world, silent, question)
+    again = await sweep_nodes(controller, silent, question)
     newer = {node.node: node for node in again.nodes}
     return replace(
         sweep,
@@ -138,10 +140,10 @@ def collect(sweep: Sweep) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
 
 
 def job_says(
-    world: World, status: JobStatus, sweep: Sweep, gaps: Sequence[Gap]
+    controller: Controller, status: JobStatus, sweep: Sweep, gaps: Sequence[Gap]
 ) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
     """What the job's ranks did and said; a rule file that cannot be read is a gap, no obstacle."""
-    signatures, unread = _log_signatures(world)
+    signatures, unread = _log_signatures(controller)
     advancing = status.stalled is False and all(view.alive is True for view in status.ranks)
     words = [_words(view) for view in status.ranks]
     evidence = (
@@ -151,9 +153,9 @@ def job_says(
     return evidence, (*job_gaps(status, gaps), *unread)
 
 
-def _log_signatures(world: World) -> tuple[Sequence[Signature], tuple[Gap, ...]]:
+def _log_signatures(controller: Controller) -> tuple[Sequence[Signature], tuple[Gap, ...]]:
     try:
-        return world.log_signatures, ()
+        return controller.log_signatures, ()
     except ConfigError as exc:
         return SHIPPED, (Gap(Subject(""), "log rules of the site", str(exc)),)
 
@@ -162,20 +164,20 @@ def _words(view: RankView) -> RankWords:
     return RankWords(view.rank, view.node, view.last_words, view.exit_status, view.alive)
 
 
-def _scene(world: World, status: JobStatus | None) -> Scene:
+def _scene(controller: Controller, status: JobStatus | None) -> Scene:
     if status is None:
-        return Scene(decided_at=world.now())
+        return Scene(decided_at=controller.now())
     ranks = {node: status.job.ranks_on(node) for node in status.job.nodes}
-    return Scene(world.now(), status.job.name, status.step, status.stalled, ranks)
+    return Scene(controller.now(), status.job.name, status.step, status.stalled, ranks)
 
 
-async def still_true(world: World, verdict: Verdict) -> bool:
+async def still_true(controller: Controller, verdict: Verdict) -> bool:
     """Look again at the suspects; whether the same fault still stands on each of them.
 
     A guard asks this right before nodes are changed: a node may have come back.
     """
-    job = world.jobs.get(verdict.job)
-    again = await look(world, job, job.nodes if job else verdict.nodes)
+    job = controller.jobs.get(verdict.job)
+    again = await look(controller, job, job.nodes if job else verdict.nodes)
     return any(
         v.fault is verdict.fault and set(verdict.nodes) <= set(v.nodes) for v in again.verdicts
     )

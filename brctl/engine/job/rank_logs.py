@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.job.rank_files import fetch_rank_files
 from brctl.engine.logs.classify import Blocks, Classifier
 from brctl.evidence.logs.signature import Signature
@@ -14,16 +14,20 @@ TAIL_BYTES = 1 << 20
 
 
 async def classify_job(
-    world: World, job: Job, signatures: Sequence[Signature]
+    controller: Controller, job: Job, signatures: Sequence[Signature]
 ) -> LogClassification:
     """Classify the logs of all ranks together; a rank whose log did not come is noted."""
     files, notes = await fetch_rank_files(
-        world.transport,
-        [world.inventory.nodes[name] for name in job.nodes if name in world.inventory.nodes],
+        controller.transport,
+        [
+            controller.inventory.nodes[name]
+            for name in job.nodes
+            if name in controller.inventory.nodes
+        ],
         job,
         lambda rank: f"{job.log_dir}/rank-{rank:05d}.log",
         limit_bytes=TAIL_BYTES,
-        fanout=world.settings.ssh.fanout,
+        fanout=controller.settings.ssh.fanout,
     )
     inputs = [(f"{f.node}/rank-{f.rank:05d}.log", Blocks([f.data])) for f in files]
     return Classifier(signatures).classify_inputs(inputs, notes, complete=not notes)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.fail_slow import most_flagged
 from brctl.evidence.stacks.snapshot import RankStack, read_text, read_threads
@@ -39,19 +39,21 @@ class Captured:
     note: str
 
 
-async def capture(world: World, job: Job, nodes: Sequence[str] = ()) -> tuple[Captured, ...]:
+async def capture(
+    controller: Controller, job: Job, nodes: Sequence[str] = ()
+) -> tuple[Captured, ...]:
     """One round of stacks; a rank that did not answer is in the result with the reason."""
     wanted = [name for name in job.nodes if not nodes or name in nodes]
-    check = replace(world.checks[CHECK], level=1)
+    check = replace(controller.checks[CHECK], level=1)
     captured: list[Captured] = []
     stream = sweep(
-        world.transport,
-        world.inventory.pick(wanted),
+        controller.transport,
+        controller.inventory.pick(wanted),
         {CHECK: check},
         lambda node, asked: fill_parameters(asked, node, job),
-        limit=world.settings.ssh.fanout,
-        sudo=world.settings.ssh.sudo,
-        now=world.now,
+        limit=controller.settings.ssh.fanout,
+        sudo=controller.settings.ssh.sudo,
+        now=controller.now,
     )
     async for report in stream:
         captured += _ranks_of(report, job)
@@ -59,20 +61,26 @@ async def capture(world: World, job: Job, nodes: Sequence[str] = ()) -> tuple[Ca
 
 
 async def capture_rounds(
-    world: World, job: Job, folder: Path, *, times: int, every_s: float, nodes: Sequence[str] = ()
+    controller: Controller,
+    job: Job,
+    folder: Path,
+    *,
+    times: int,
+    every_s: float,
+    nodes: Sequence[str] = (),
 ) -> None:
     """Rounds of stacks into `folder/round-N/rank-00003.json`."""
     for number in range(1, times + 1):
         if number > 1:
             await asyncio.sleep(every_s)
-        _save_round(folder / f"round-{number}", await capture(world, job, nodes))
+        _save_round(folder / f"round-{number}", await capture(controller, job, nodes))
 
 
 async def dump_stacks(
-    world: World, job: Job, folder: Path, nodes: Sequence[str]
+    controller: Controller, job: Job, folder: Path, nodes: Sequence[str]
 ) -> tuple[int, ...]:
     """One round of stacks into a folder; the ranks that gave none."""
-    captured = await capture(world, job, nodes)
+    captured = await capture(controller, job, nodes)
     _save_round(folder / "round-1", captured)
     return tuple(one.rank for one in captured if not one.threads)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from brctl.engine.controller.people import groups_of
 from brctl.engine.controller.selection import select_nodes
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.verdict_store import load
 from brctl.engine.job.diagnose import still_true
 from brctl.engine.job.stacks import dump_stacks
@@ -41,11 +41,11 @@ from brctl.sweep.stream import sweep
 class SystemClock:
     """See `Clock`."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
 
     def now(self) -> datetime:
-        return self._world.now()
+        return self._controller.now()
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -54,44 +54,44 @@ class SystemClock:
 class FleetNodes:
     """See `NodeAccess`."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
 
     async def command(self, node: str, command: Command) -> Answer:
-        return await self._world.transport.run(self._world.inventory.nodes[node], command)
+        return await self._controller.transport.run(self._controller.inventory.nodes[node], command)
 
     async def run_program(
         self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
     ) -> Answer:
-        prefix = self._world.settings.ssh.sudo.split() if root else []
+        prefix = self._controller.settings.ssh.sudo.split() if root else []
         return await self.command(node, Command((*prefix, *argv), deadline_s=deadline_s))
 
     async def select(self, text: str) -> tuple[str, ...]:
-        return await select_nodes(self._world, text)
+        return await select_nodes(self._controller, text)
 
 
 class FleetSweeps:
     """See `Sweeps`."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
 
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         """Checks that need a job are left out: a standby has none."""
         checks = {
             name: check
-            for name, check in self._world.checks.items()
+            for name, check in self._controller.checks.items()
             if check.level <= level and "job" not in check.needs
         }
         checks = askable(checks, nodes)
         reports = await self.reports(nodes, tuple(probed(checks)), None, {})
-        answers = await with_pairs(self._world, reports, checks)
+        answers = await with_pairs(self._controller, reports, checks)
         return [judge(report, checks, None) for report in answers]
 
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
     ) -> NodeReport:
-        if node not in self._world.inventory.nodes:
+        if node not in self._controller.inventory.nodes:
             return NodeReport(node, Outcome.UNREACHABLE, detail="not in the inventory")
         return (await self.reports([node], (check,), job, parameters))[0]
 
@@ -99,11 +99,11 @@ class FleetSweeps:
         self, nodes: Sequence[str], level: int, duration_s: float, stop_on: Sequence[str]
     ) -> Burnin:
         plan = BurninPlan(tuple(nodes), level, duration_s, tuple(stop_on))
-        return await burn_in(self._world, plan)
+        return await burn_in(self._controller, plan)
 
     def ailing(self) -> tuple[frozenset[str], frozenset[str]]:
-        world = self._world
-        return ailing_nodes(world.state_dir, world.inventory.nodes, world.now())
+        controller = self._controller
+        return ailing_nodes(controller.state_dir, controller.inventory.nodes, controller.now())
 
     async def reports(
         self,
@@ -113,17 +113,17 @@ class FleetSweeps:
         parameters: Mapping[str, object],
     ) -> list[NodeReport]:
         """What nodes answer to some checks, asked with the job's parameters and these."""
-        missing = [name for name in names if name not in self._world.checks]
+        missing = [name for name in names if name not in self._controller.checks]
         if missing:
             raise UsageError(f"no check {missing[0]!r} is installed")
         stream = sweep(
-            self._world.transport,
-            self._world.inventory.pick(nodes),
-            {name: self._world.checks[name] for name in names},
+            self._controller.transport,
+            self._controller.inventory.pick(nodes),
+            {name: self._controller.checks[name] for name in names},
             lambda node, check: {**fill_parameters(check, node, job), **parameters},
-            limit=self._world.settings.ssh.fanout,
-            sudo=self._world.settings.ssh.sudo,
-            now=self._world.now,
+            limit=self._controller.settings.ssh.fanout,
+            sudo=self._controller.settings.ssh.sudo,
+            now=self._controller.now,
         )
         return [report async for report in stream]
 
@@ -131,62 +131,64 @@ class FleetSweeps:
 class PlacedJobs:
     """See `Jobs`."""
 
-    def __init__(self, world: World, sweeps: FleetSweeps) -> None:
-        self._world = world
+    def __init__(self, controller: Controller, sweeps: FleetSweeps) -> None:
+        self._controller = controller
         self._sweeps = sweeps
 
     async def get(self, name: str) -> Job:
-        return await self._placed(self._world.job(name))
+        return await self._placed(self._controller.job(name))
 
     async def all(self) -> Sequence[Job]:
-        return [await self._placed(job) for job in self._world.jobs.values()]
+        return [await self._placed(job) for job in self._controller.jobs.values()]
 
     async def _placed(self, job: Job) -> Job:
-        return with_code(await self._world.backend.place(job), self.code_ledger(job.name))
+        return with_code(await self._controller.backend.place(job), self.code_ledger(job.name))
 
     def code_ledger(self, job: str) -> CodeLedger:
-        return CodeLedger(ledger_dir(self._world.state_dir, self._world.settings.context, job))
+        return CodeLedger(
+            ledger_dir(self._controller.state_dir, self._controller.settings.context, job)
+        )
 
     async def progress(self, job: Job) -> JobStatus:
         return read_job(job, await self._sweeps.reports(job.nodes, (RANKS_CHECK,), job, {}))
 
     async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
-        return await dump_stacks(self._world, job, folder, nodes)
+        return await dump_stacks(self._controller, job, folder, nodes)
 
 
 class GroupSearch:
     """See `Search`."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
 
     async def bisect(
         self, nodes: Sequence[str], size_bytes: int, reps: int, budget_s: float
     ) -> Bisection:
         options = BisectOptions("all_reduce", size_bytes, budget_s)
-        return await search_nodes(self._world, nodes, options, reps)
+        return await search_nodes(self._controller, nodes, options, reps)
 
     def replay_groups(self, job: Job) -> Sequence[Sequence[str]]:
         return [[job.nodes[i] for i in group] for group in phases_of(job).horizontal()]
 
     async def replay(self, job: Job, deadline_s: float) -> Bisection:
-        return await replay_job(self._world, job, deadline_s)
+        return await replay_job(self._controller, job, deadline_s)
 
     async def test_groups(
         self, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
     ) -> Sequence[GroupResult]:
-        return await test_groups(self._world, groups, op, size_bytes, reps)
+        return await test_groups(self._controller, groups, op, size_bytes, reps)
 
 
 class StandbyPool:
     """See `Standbys`."""
 
-    def __init__(self, world: World, jobs: PlacedJobs) -> None:
-        self._world = world
+    def __init__(self, controller: Controller, jobs: PlacedJobs) -> None:
+        self._controller = controller
         self._jobs = jobs
 
     def best_first(self, job: str = "") -> tuple[str, ...]:
-        return self._load().best_first(self._world.inventory, job)
+        return self._load().best_first(self._controller.inventory, job)
 
     def warmed_at(self) -> Mapping[str, datetime]:
         known = self._load().known.values()
@@ -194,34 +196,34 @@ class StandbyPool:
 
     async def enlist(self, node: str) -> str:
         busy = {name: job.name for job in await self._jobs.all() for name in job.nodes}
-        warmed = (await warm_standbys(self._world, self._load(), [node])).of(node)
+        warmed = (await warm_standbys(self._controller, self._load(), [node])).of(node)
         note = "" if warmed.warmed_at else warmed.note or "could not be warmed"
         # Read again: somebody may have changed the pool while the node was loading.
         pool = self._load().with_known([warmed])
-        self._save(pool if note else add(pool, self._world.inventory, [node], busy))
+        self._save(pool if note else add(pool, self._controller.inventory, [node], busy))
         return note
 
     async def dismiss(self, nodes: Sequence[str]) -> None:
         self._save(remove(self._load(), nodes))
 
     def _load(self) -> Pool:
-        return load_pool(self._world.state_dir, self._world.settings.context)
+        return load_pool(self._controller.state_dir, self._controller.settings.context)
 
     def _save(self, pool: Pool) -> None:
-        save_pool(self._world.state_dir, self._world.settings.context, pool)
+        save_pool(self._controller.state_dir, self._controller.settings.context, pool)
 
 
 class StoredVerdicts:
     """See `Verdicts`."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
 
     def get(self, verdict_id: str) -> Verdict:
-        return load(self._world.state_dir, verdict_id).verdict
+        return load(self._controller.state_dir, verdict_id).verdict
 
     async def still_true(self, verdict: Verdict) -> bool | None:
-        return await still_true(self._world, verdict)
+        return await still_true(self._controller, verdict)
 
 
 class UnixPeople:
@@ -234,8 +236,8 @@ class UnixPeople:
 class SiteCalendars:
     """See `Calendars`."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
 
     def read(self, name: str) -> Calendar:
-        return load_calendar(self._world.settings.calendars, name, self._world.now())
+        return load_calendar(self._controller.settings.calendars, name, self._controller.now())

@@ -1,10 +1,10 @@
-"""Compose the context of runs from an opened world, and bind it to one run."""
+"""Compose the context of runs from an opened controller, and bind it to one run."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from brctl.actions.context import RunContext, ThisRun
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.notify_runs import run_facts
 from brctl.engine.incidents.timeline import incident_of_run
 from brctl.engine.runs.capabilities import (
@@ -66,26 +66,26 @@ def for_run(context: RunContext, run: ThisRun) -> RunContext:
     return replace(context, run=run)
 
 
-def run_context(world: World) -> RunContext:
-    """Everything a run may use of an opened world; bound to no run yet."""
-    sweeps = FleetSweeps(world)
-    jobs = PlacedJobs(world, sweeps)
+def run_context(controller: Controller) -> RunContext:
+    """Everything a run may use of an opened controller; bound to no run yet."""
+    sweeps = FleetSweeps(controller)
+    jobs = PlacedJobs(controller, sweeps)
     return RunContext(
-        name=world.settings.context,
-        state_dir=world.state_dir,
-        inventory=world.inventory,
-        guards=load_guards(world.settings.guard_files),
-        ssh=world.settings.ssh,
-        backend=world.backend,
-        notifier=Notifier(world.settings.notify, world.state_dir, world.now),
-        clock=SystemClock(world),
-        nodes=FleetNodes(world),
+        name=controller.settings.context,
+        state_dir=controller.state_dir,
+        inventory=controller.inventory,
+        guards=load_guards(controller.settings.guard_files),
+        ssh=controller.settings.ssh,
+        backend=controller.backend,
+        notifier=Notifier(controller.settings.notify, controller.state_dir, controller.now),
+        clock=SystemClock(controller),
+        nodes=FleetNodes(controller),
         jobs=jobs,
         sweeps=sweeps,
-        search=GroupSearch(world),
-        standbys=StandbyPool(world, jobs),
-        verdicts=StoredVerdicts(world),
+        search=GroupSearch(controller),
+        standbys=StandbyPool(controller, jobs),
+        verdicts=StoredVerdicts(controller),
         people=UnixPeople(),
-        calendars=SiteCalendars(world),
-        run=UnbornRun(world.state_dir),
+        calendars=SiteCalendars(controller),
+        run=UnbornRun(controller.state_dir),
     )

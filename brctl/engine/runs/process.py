@@ -17,7 +17,7 @@ from pathlib import Path
 from brctl import __version__
 from brctl.actions.child import end_children
 from brctl.actions.context import RunContext
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents.notify_runs import RunNotifier
 from brctl.engine.incidents.verdict_store import close_acted_on
 from brctl.engine.runs.context import JournalledRun, for_run, run_context
@@ -59,8 +59,8 @@ async def open_context(request: RunRequest) -> AsyncIterator[RunContext]:
     """The context the run was started in, opened again."""
     config = Path(request.config) if request.config else None
     settings = load_settings(os.environ, request.context or None, config)
-    async with open_world(settings) as world:
-        yield run_context(world)
+    async with open_controller(settings) as controller:
+        yield run_context(controller)
 
 
 async def carry_out(

@@ -109,7 +109,7 @@ async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> None:
 
 async def resume(run_dir: Path, request: RunRequest, program: Sequence[str] = RUN_PROGRAM) -> None:
     """Let a run go on where its journal stands."""
-    save_request(run_dir, _same_world(run_dir, request))
+    save_request(run_dir, _same_context(run_dir, request))
     await spawn(run_dir, program)
 
 
@@ -146,7 +146,7 @@ async def roll_back(
     await resume(run_dir, replace(request, undo=True), program)
 
 
-def _same_world(run_dir: Path, request: RunRequest) -> RunRequest:
+def _same_context(run_dir: Path, request: RunRequest) -> RunRequest:
     """The context is the one the run was started in; an override lasts, but only its hour."""
     first = load_request(run_dir)
     override = request.override or first.override

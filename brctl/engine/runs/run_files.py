@@ -25,7 +25,7 @@ REQUEST, APPROVALS = "request.json", "approvals.ndjson"
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Who asked for what, and how to open the same world again.
+    """Who asked for what, and how to open the same context again.
 
     Attributes:
         yes: `--yes` was given; counts for playbooks of low risk only.

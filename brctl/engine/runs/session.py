@@ -1,4 +1,4 @@
-"""What every part of a run's process works on: the world, the playbook, the journal, the record."""
+"""What every part of a run's process works on: its context, playbook, journal and record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,8 +1,8 @@
-"""Search nodes with collectives over SSH, for callers that have a world and want names back."""
+"""Search nodes with collectives over SSH, for callers that want names back."""
 
 from collections.abc import Sequence
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.search.bisect import BisectOptions, bisect
 from brctl.engine.search.bisect_inputs import labelled_leaves, leaves_for
 from brctl.engine.search.group_preflight import preflight
@@ -17,11 +17,13 @@ ALONE_S = 60.0
 
 
 async def test_groups(
-    world: World, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
+    controller: Controller, groups: Sequence[tuple[str, ...]], op: str, size_bytes: int, reps: int
 ) -> tuple[GroupResult, ...]:
     """One collective in each group, all side by side; a group that cannot start has no result."""
     names = [node for group in groups for node in group]
-    runner = TorchRunner(world.transport, world.inventory.nodes, world.settings.ssh.fanout)
+    runner = TorchRunner(
+        controller.transport, controller.inventory.nodes, controller.settings.ssh.fanout
+    )
     try:
         before = await preflight(runner, names, RoundOrder(0, op, size_bytes, reps, (), ALONE_S))
         fit = tuple(group for group in groups if set(group) <= set(before.nodes))
@@ -34,20 +36,22 @@ async def test_groups(
 
 
 async def search_nodes(
-    world: World, names: Sequence[str], options: BisectOptions, reps: int
+    controller: Controller, names: Sequence[str], options: BisectOptions, reps: int
 ) -> Bisection:
     """What the group tests say of these nodes; recorded; the torch workers are ended."""
-    runner = TorchRunner(world.transport, world.inventory.nodes, world.settings.ssh.fanout)
+    runner = TorchRunner(
+        controller.transport, controller.inventory.nodes, controller.settings.ssh.fanout
+    )
     order = RoundOrder(0, options.op, options.size_bytes, reps, (), ALONE_S)
     try:
         before = await preflight(runner, tuple(names), order)
-        known = labelled_leaves(world.inventory, before.nodes)
+        known = labelled_leaves(controller.inventory, before.nodes)
         problem = SearchProblem(before.nodes, leaves_for(before.nodes, known), reps=reps)
 
         async def drive(tell: OnRound) -> Bisection:
-            return await bisect(problem, options, runner, world.now, tell, before)
+            return await bisect(problem, options, runner, controller.now, tell, before)
 
-        record = Record(world.state_dir)
+        record = Record(controller.state_dir)
         return (await record_search(before.nodes, runner.name, drive, record)).result
     finally:
         await runner.close()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.search.bisect import BisectOptions, Clock
 from brctl.engine.search.group_runner import GroupRunner, RoundOrder
 from brctl.engine.search.recorded import OnRound, Record, record_search
@@ -34,15 +34,17 @@ def phases_of(job: Job) -> DualPhase:
     return dual_phase(len(job.nodes), span_of(job))
 
 
-async def replay_job(world: World, job: Job, deadline_s: float) -> Bisection:
+async def replay_job(controller: Controller, job: Job, deadline_s: float) -> Bisection:
     """Both rounds for a stopped job, recorded."""
-    runner = ReplayRunner(world.transport, world.inventory.nodes, job)
+    runner = ReplayRunner(controller.transport, controller.inventory.nodes, job)
     options = BisectOptions("replay", 0, 2 * deadline_s, deadline_s)
 
     async def drive(tell: OnRound) -> Bisection:
-        return await run_dual_phase(job.nodes, phases_of(job), options, runner, world.now, tell)
+        return await run_dual_phase(
+            job.nodes, phases_of(job), options, runner, controller.now, tell
+        )
 
-    record = Record(world.state_dir)
+    record = Record(controller.state_dir)
     return (await record_search(job.nodes, runner.name, drive, record)).result
 
 

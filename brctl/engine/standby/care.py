@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from brctl.backends.ranks.parking import Parked, Parking, Setup
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.standby.pool import Pool, Standby
 from brctl.engine.sweeps.run_checks import Question, sweep_nodes
 from brctl.model.answer import Command, Outcome
@@ -26,21 +26,21 @@ REFERENCES = 3
 NOTE_LIMIT = 200
 
 
-def parking(world: World) -> Parking:
+def parking(controller: Controller) -> Parking:
     """The door to parked processes."""
-    return Parking(world.transport, world.inventory, world.settings.ssh.fanout)
+    return Parking(controller.transport, controller.inventory, controller.settings.ssh.fanout)
 
 
-async def examine_standbys(world: World, pool: Pool, nodes: Sequence[str]) -> Pool:
+async def examine_standbys(controller: Controller, pool: Pool, nodes: Sequence[str]) -> Pool:
     """Run the self-checks of level 2 on standbys and write down what they say.
 
     A node that carries ranks by now is not loaded with them.
     """
-    idle = [node for node in nodes if job_on(world, node) is None]
+    idle = [node for node in nodes if job_on(controller, node) is None]
     if not idle:
         return pool
-    sweep = await sweep_nodes(world, idle, Question(level=SELF_CHECK_LEVEL))
-    at = rfc3339(world.now())
+    sweep = await sweep_nodes(controller, idle, Question(level=SELF_CHECK_LEVEL))
+    at = rfc3339(controller.now())
     rows = []
     for health in sweep.nodes:
         why = next((e.text for e in health.evidence if e.fault is not None), "")
@@ -50,17 +50,17 @@ async def examine_standbys(world: World, pool: Pool, nodes: Sequence[str]) -> Po
     return pool.with_known(rows)
 
 
-def job_on(world: World, node: str) -> Job | None:
+def job_on(controller: Controller, node: str) -> Job | None:
     """The job whose ranks a node carries."""
-    return next((job for job in world.jobs.values() if node in job.nodes), None)
+    return next((job for job in controller.jobs.values() if node in job.nodes), None)
 
 
-async def warm_standbys(world: World, pool: Pool, nodes: Sequence[str]) -> Pool:
+async def warm_standbys(controller: Controller, pool: Pool, nodes: Sequence[str]) -> Pool:
     """Load the training environment on standbys, so that a swap-in does not read it from disk."""
-    chosen = world.inventory.pick(nodes)
+    chosen = controller.inventory.pick(nodes)
     answers = await asyncio.gather(
         *(
-            world.transport.run(
+            controller.transport.run(
                 node,
                 Command(
                     (node.torch_python or node.python, "-c", _WARM_UP), deadline_s=WARM_DEADLINE_S
@@ -76,7 +76,7 @@ async def warm_standbys(world: World, pool: Pool, nodes: Sequence[str]) -> Pool:
         rows.append(
             replace(
                 pool.of(answer.node),
-                warmed_at=rfc3339(world.now()) if good else None,
+                warmed_at=rfc3339(controller.now()) if good else None,
                 warm_seconds=round(answer.seconds, 2) if good else None,
                 note="" if good else (answer.detail or last)[:NOTE_LIMIT],
             )
@@ -85,7 +85,7 @@ async def warm_standbys(world: World, pool: Pool, nodes: Sequence[str]) -> Pool:
 
 
 async def park_standbys(
-    world: World, pool: Pool, nodes: Sequence[str], job: Job, lease_s: float
+    controller: Controller, pool: Pool, nodes: Sequence[str], job: Job, lease_s: float
 ) -> Pool:
     """Have processes wait on nodes to become the job's ranks: environment, self-checks, parking.
 
@@ -94,38 +94,41 @@ async def park_standbys(
     Raises:
         UsageError: The backend starts ranks in its own way, or a node carries another job.
     """
-    _refuse(world, nodes, job)
-    unfit = await _unfit(world, job, nodes)
-    pool = await examine_standbys(world, pool, [node for node in nodes if node not in unfit])
+    _refuse(controller, nodes, job)
+    unfit = await _unfit(controller, job, nodes)
+    pool = await examine_standbys(controller, pool, [node for node in nodes if node not in unfit])
     ill = {
         node: f"not parked, its self-checks say {pool.of(node).health}: {pool.of(node).note}"
         for node in nodes
         if node not in unfit and node not in job.nodes and pool.of(node).health != Health.OK
     }
     refused = {**unfit, **ill}
-    pool = await unpark_standbys(world, pool, list(refused))
+    pool = await unpark_standbys(controller, pool, list(refused))
     pool = pool.with_known(
         replace(pool.of(node), note=why[:NOTE_LIMIT]) for node, why in refused.items()
     )
-    return await _park(world, pool, [node for node in nodes if node not in refused], job, lease_s)
+    return await _park(
+        controller, pool, [node for node in nodes if node not in refused], job, lease_s
+    )
 
 
-def _refuse(world: World, nodes: Sequence[str], job: Job) -> None:
-    if world.backend.name != "static":
+def _refuse(controller: Controller, nodes: Sequence[str], job: Job) -> None:
+    scheduler = controller.backend.name
+    if scheduler != "static":
         raise UsageError(
-            f"{world.backend.name} starts ranks in steps of its own; nothing can wait for them",
+            f"{scheduler} starts ranks in steps of its own; nothing can wait for them",
             hint="without --job the training environment is loaded: brctl standby warm NODES",
         )
     for node in nodes:
-        other = job_on(world, node)
+        other = job_on(controller, node)
         if other is not None and other.name != job.name:
             raise UsageError(f"{node} carries ranks of {other.name}; it cannot wait for {job.name}")
 
 
-async def _unfit(world: World, job: Job, nodes: Sequence[str]) -> Mapping[str, str]:
+async def _unfit(controller: Controller, job: Job, nodes: Sequence[str]) -> Mapping[str, str]:
     """Nodes that have not what the job's own nodes have, with what is missing or different."""
     references = [node for node in job.nodes if node not in nodes][:REFERENCES]
-    found = await parking(world).examine(job, [*nodes, *references])
+    found = await parking(controller).examine(job, [*nodes, *references])
     refused = next((setup.unfit for setup in found.values() if setup.unfit), "")
     if refused:
         raise UsageError(f"nothing can be parked for {job.name}: {refused}")
@@ -148,11 +151,13 @@ def _difference(have: Setup, want: Setup) -> str:
     )
 
 
-async def _park(world: World, pool: Pool, nodes: Sequence[str], job: Job, lease_s: float) -> Pool:
+async def _park(
+    controller: Controller, pool: Pool, nodes: Sequence[str], job: Job, lease_s: float
+) -> Pool:
     if not nodes:
         return pool
-    found = await parking(world).park(job, nodes, lease_s)
-    at = rfc3339(world.now())
+    found = await parking(controller).park(job, nodes, lease_s)
+    at = rfc3339(controller.now())
     return pool.with_known(
         _as_found(pool.of(node), parked, job, node in job.nodes, lease_s, at)
         for node, parked in found.items()
@@ -179,38 +184,38 @@ def _as_found(
     )
 
 
-async def check_standbys(world: World, pool: Pool, nodes: Sequence[str]) -> Pool:
+async def check_standbys(controller: Controller, pool: Pool, nodes: Sequence[str]) -> Pool:
     """Test standbys again, and bring what is parked on them to what it should be.
 
     Processes that wait get a new lease, or make way for fresh ones when code changed. They go from
     a node that fails its checks and from one whose place in the job is another by now.
     """
-    pool = await examine_standbys(world, pool, nodes)
-    for job in world.jobs.values():
+    pool = await examine_standbys(controller, pool, nodes)
+    for job in controller.jobs.values():
         mine = [node for node in nodes if pool.of(node).parked_for == job.name]
-        gone = [node for node in mine if not _belongs(world, pool, node, job)]
-        pool = await unpark_standbys(world, pool, gone)
+        gone = [node for node in mine if not _belongs(controller, pool, node, job)]
+        pool = await unpark_standbys(controller, pool, gone)
         for lease_s in sorted({pool.of(node).lease_s for node in mine if node not in gone}):
             some = [n for n in mine if n not in gone and pool.of(n).lease_s == lease_s]
-            pool = await _park(world, pool, some, job, lease_s)
+            pool = await _park(controller, pool, some, job, lease_s)
     return pool
 
 
-def _belongs(world: World, pool: Pool, node: str, job: Job) -> bool:
+def _belongs(controller: Controller, pool: Pool, node: str, job: Job) -> bool:
     """Whether processes should still wait on a node, beside ranks or in their stead."""
     known = pool.of(node)
     if known.beside:
         return node in job.nodes
-    return job_on(world, node) is None and known.health == Health.OK
+    return job_on(controller, node) is None and known.health == Health.OK
 
 
-async def unpark_standbys(world: World, pool: Pool, nodes: Sequence[str]) -> Pool:
+async def unpark_standbys(controller: Controller, pool: Pool, nodes: Sequence[str]) -> Pool:
     """End what waits on nodes; where that cannot be done, its lease ends it, and that is said."""
     for name in sorted({job for node in nodes if (job := pool.of(node).parked_for)}):
         some = [node for node in nodes if pool.of(node).parked_for == name]
-        declared = world.jobs.get(name)
+        declared = controller.jobs.get(name)
         failed = (
-            await parking(world).unpark(declared, some)
+            await parking(controller).unpark(declared, some)
             if declared is not None
             else dict.fromkeys(some, f"job {name} is not declared any more")
         )
@@ -224,11 +229,13 @@ async def unpark_standbys(world: World, pool: Pool, nodes: Sequence[str]) -> Poo
     return pool
 
 
-async def look_at_parked(world: World, pool: Pool, nodes: Sequence[str]) -> Mapping[str, Parked]:
+async def look_at_parked(
+    controller: Controller, pool: Pool, nodes: Sequence[str]
+) -> Mapping[str, Parked]:
     """Who really waits where the pool's file says that somebody does."""
     found: dict[str, Parked] = {}
-    for job in world.jobs.values():
+    for job in controller.jobs.values():
         some = [node for node in nodes if pool.of(node).parked_for == job.name]
         if some:
-            found |= await parking(world).look(job, some)
+            found |= await parking(controller).look(job, some)
     return found

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.standby.pool import Pool, Standby, load_pool, still_parked
 from brctl.model.errors import BrctlError
 from brctl.model.inventory import Inventory
@@ -13,20 +13,20 @@ from brctl.model.sweeps.sweep import Health
 STATES = ("parked", "warm", "cold", "bad")
 
 
-def standby_totals(world: World, say: Callable[[str], None]) -> Mapping[str, float]:
+def standby_totals(controller: Controller, say: Callable[[str], None]) -> Mapping[str, float]:
     """Prometheus series of the pool; none when it cannot be read, because a zero would be a lie."""
-    context = world.settings.context
+    context = controller.settings.context
     try:
-        pool = load_pool(world.state_dir, context)
+        pool = load_pool(controller.state_dir, context)
     except (BrctlError, OSError) as exc:
         say(f"warning: the standby pool cannot be read: {exc}")
         return {}
-    states = state_counts(pool, world.inventory, world.now())
+    states = state_counts(pool, controller.inventory, controller.now())
     found = {
         f'brctl_standby_nodes{{context="{context}",state="{state}"}}': float(count)
         for state, count in states.items()
     }
-    ranks = parked_ranks(pool, world.now())
+    ranks = parked_ranks(pool, controller.now())
     return found | {
         f'brctl_standby_parked_ranks{{context="{context}",job="{job}"}}': float(count)
         for job, count in ranks.items()

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps import burnin_store
 from brctl.engine.sweeps.busy_nodes import nodes_of_jobs, refuse_busy
 from brctl.evidence.assess import Assessment, assess
@@ -63,11 +63,11 @@ def choose(checks: Mapping[str, Check], level: int) -> dict[str, Check]:
 class _Burning:
     """The state of one burn-in while it runs."""
 
-    def __init__(self, world: World, plan: BurninPlan) -> None:
-        self._world = world
+    def __init__(self, controller: Controller, plan: BurninPlan) -> None:
+        self._controller = controller
         self._plan = plan
-        self._checks = choose(world.checks, plan.level)
-        self._started_at: datetime = world.now()
+        self._checks = choose(controller.checks, plan.level)
+        self._started_at: datetime = controller.now()
         self._id = f"B-{self._started_at:%Y%m%dT%H%M%S}"
         self._nodes = {n: NodeBurnin(n, BurninState.RUNNING) for n in plan.nodes}
         self._known: dict[str, tuple[Evidence, ...]] = {}
@@ -87,14 +87,14 @@ class _Burning:
         )
 
     def _elapsed_s(self) -> float:
-        return (self._world.now() - self._started_at).total_seconds()
+        return (self._controller.now() - self._started_at).total_seconds()
 
     def running(self) -> tuple[str, ...]:
         return tuple(n.node for n in self._nodes.values() if n.state is BurninState.RUNNING)
 
     def wants_more(self) -> bool:
         """Whether another round is due; there is always a first."""
-        if burnin_store.is_asked_to_stop(self._world.state_dir, self._id):
+        if burnin_store.is_asked_to_stop(self._controller.state_dir, self._id):
             self.close(BurninState.STOPPED, "somebody said stop")
         first = not any(node.rounds for node in self._nodes.values())
         return bool(self.running()) and (first or self._elapsed_s() < self._plan.duration_s)
@@ -129,17 +129,17 @@ class _Burning:
         return {name: check for name, check in self._checks.items() if name in WATCHED}
 
     async def _ask(self, checks: Mapping[str, Check]) -> list[NodeReport]:
-        world, nodes = self._world, self._world.inventory.pick(self.running())
+        controller, nodes = self._controller, self._controller.inventory.pick(self.running())
         if not nodes:
             return []
         stream = sweep(
-            world.transport,
+            controller.transport,
             nodes,
             checks,
             self._parameters,
-            limit=world.settings.ssh.fanout,
-            sudo=world.settings.ssh.sudo,
-            now=world.now,
+            limit=controller.settings.ssh.fanout,
+            sudo=controller.settings.ssh.sudo,
+            now=controller.now,
         )
         async with aclosing(stream):
             return [report async for report in stream]
@@ -177,7 +177,7 @@ class _Burning:
         """Place every device in the fleet, and convict who computed other bits than the rest."""
         reports = list(self._last.values())
         models = {
-            n.name: n.labels.get("gpu_model", "") for n in self._world.inventory.nodes.values()
+            n.name: n.labels.get("gpu_model", "") for n in self._controller.inventory.nodes.values()
         }
         ratings = rate(reports, self._checks, lambda node: models[node])
         peers = assess_peers(reports, lambda node: models[node])
@@ -192,7 +192,9 @@ class _Burning:
 
 
 async def burn_in(
-    world: World, plan: BurninPlan, on_round: Callable[[Burnin], None] = lambda burnin: None
+    controller: Controller,
+    plan: BurninPlan,
+    on_round: Callable[[Burnin], None] = lambda burnin: None,
 ) -> Burnin:
     """Carry out a burn-in; the state after every round is on disk before the next begins.
 
@@ -201,23 +203,23 @@ async def burn_in(
         UsageError: No check fits the level.
     """
     if not plan.beside_job:
-        refuse_busy(nodes_of_jobs(world), plan.nodes, hint=_HINT)
-    burning = _Burning(world, plan)
+        refuse_busy(nodes_of_jobs(controller), plan.nodes, hint=_HINT)
+    burning = _Burning(controller, plan)
     try:
         await burning.look()
         while burning.wants_more():
             await burning.round()
-            _tell(world, burning, on_round)
+            _tell(controller, burning, on_round)
         await burning.finish()
     finally:
         burning.close(BurninState.STOPPED, "interrupted")
-        last = _tell(world, burning, on_round)
+        last = _tell(controller, burning, on_round)
     return last
 
 
-def _tell(world: World, burning: _Burning, on_round: Callable[[Burnin], None]) -> Burnin:
+def _tell(controller: Controller, burning: _Burning, on_round: Callable[[Burnin], None]) -> Burnin:
     burnin = burning.result()
-    burnin_store.save(world.state_dir, burnin)
+    burnin_store.save(controller.state_dir, burnin)
     on_round(burnin)
     return burnin
 

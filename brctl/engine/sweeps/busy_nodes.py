@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.model.errors import GuardError
 from brctl.model.nodeset import fold
 
@@ -10,11 +10,11 @@ JOB_GROUP = "job:"
 """What a scheduler's inventory calls the nodes of a running job, with its number behind it."""
 
 
-def nodes_of_jobs(world: World) -> Mapping[str, Sequence[str]]:
+def nodes_of_jobs(controller: Controller) -> Mapping[str, Sequence[str]]:
     """Nodes by job: those that brctl was told of, then the scheduler's others by their number."""
-    known = {job.name: job.nodes for job in world.jobs.values()}
+    known = {job.name: job.nodes for job in controller.jobs.values()}
     ours = {node for nodes in known.values() for node in nodes}
-    for group, nodes in world.inventory.groups.items():
+    for group, nodes in controller.inventory.groups.items():
         number = group.removeprefix(JOB_GROUP)
         others = tuple(node for node in nodes if node not in ours)
         if group.startswith(JOB_GROUP) and number.isdecimal() and others:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.history import SweepHistory
 from brctl.journal.store import private_dir
 from brctl.library.durable_files import write_atomic
@@ -44,10 +44,10 @@ def jitter_s(host: str, spread_s: float) -> float:
     return zlib.crc32(host.encode()) / 2**32 * spread_s
 
 
-def record_sweep(world: World, sweep: Sweep, reminder: timedelta) -> Changes:
+def record_sweep(controller: Controller, sweep: Sweep, reminder: timedelta) -> Changes:
     """Add a sweep to the history and say what changed since the ones before."""
-    nodes = world.inventory.pick(node.node for node in sweep.nodes)
-    return SweepHistory(world.state_dir).record(sweep, labels_of(nodes), reminder)
+    nodes = controller.inventory.pick(node.node for node in sweep.nodes)
+    return SweepHistory(controller.state_dir).record(sweep, labels_of(nodes), reminder)
 
 
 def labels_of(nodes: Iterable[Node]) -> Mapping[str, Mapping[str, str]]:

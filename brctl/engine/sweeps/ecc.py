@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.sweep_store import all_sweeps
 from brctl.evidence.ecc import ecc_rows
 from brctl.library.parameters import fill_parameters
@@ -19,22 +19,22 @@ ASKED = ("gpu.devices", "gpu.ecc")
 
 
 async def read_ecc(
-    world: World, names: Sequence[str]
+    controller: Controller, names: Sequence[str]
 ) -> tuple[tuple[EccRow, ...], tuple[Gap, ...]]:
     """Counters of every GPU of some nodes, and the nodes that gave none."""
-    checks = {name: world.checks[name] for name in ASKED}
+    checks = {name: controller.checks[name] for name in ASKED}
     stream = sweep(
-        world.transport,
-        world.inventory.pick(names),
+        controller.transport,
+        controller.inventory.pick(names),
         checks,
         lambda node, check: fill_parameters(check, node, None),
-        limit=world.settings.ssh.fanout,
-        sudo=world.settings.ssh.sudo,
-        now=world.now,
+        limit=controller.settings.ssh.fanout,
+        sudo=controller.settings.ssh.sudo,
+        now=controller.now,
     )
     async with aclosing(stream):
         reports = {report.node: report async for report in stream}
-    jobs = {node: job.name for job in world.jobs.values() for node in job.nodes}
+    jobs = {node: job.name for job in controller.jobs.values() for node in job.nodes}
     ordered = [reports[name] for name in names if name in reports]
     rows = tuple(row for r in ordered for row in ecc_rows(r, jobs.get(r.node, "")))
     return rows, tuple(gap for report in ordered for gap in _gaps(report))
@@ -51,12 +51,12 @@ def _gaps(report: NodeReport) -> list[Gap]:
 
 
 def ecc_history(
-    world: World, node: str, gpu: int | None, since: datetime
+    controller: Controller, node: str, gpu: int | None, since: datetime
 ) -> tuple[tuple[datetime, EccRow], ...]:
     """Counters of one node in the sweeps that are kept, oldest first, only where they changed."""
     found: list[tuple[datetime, EccRow]] = []
     last: dict[str, EccRow] = {}
-    for past in all_sweeps(world.state_dir):
+    for past in all_sweeps(controller.state_dir):
         reports = [seen.report for seen in past.nodes if seen.node == node]
         if past.started_at < since or not reports:
             continue

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.history import SweepHistory
 from brctl.engine.sweeps.survey import Survey
 from brctl.model.answer import Outcome
@@ -14,9 +14,9 @@ from brctl.sweep.spread import hardware, versions
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def fleet_facts(world: World, known: Survey, back: timedelta) -> FleetFacts:
+def fleet_facts(controller: Controller, known: Survey, back: timedelta) -> FleetFacts:
     """Facts of the surveyed nodes; flappers of the time back from now."""
-    history = SweepHistory(world.state_dir)
+    history = SweepHistory(controller.state_dir)
     tracked = history.tracked()
     since = {
         node: found.since
@@ -32,7 +32,9 @@ def fleet_facts(world: World, known: Survey, back: timedelta) -> FleetFacts:
         hardware=hardware(known.nodes, reports),
         versions=versions(reports.values()),
         silent=tuple(sorted(silent, key=lambda found: found.since or _NEVER)),
-        flappers=tuple(row for row in history.flappers(world.now() - back) if row[0] in chosen),
+        flappers=tuple(
+            row for row in history.flappers(controller.now() - back) if row[0] in chosen
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.model.answer import Outcome
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
@@ -30,7 +30,7 @@ def probed(checks: Mapping[str, Check]) -> dict[str, Check]:
 
 
 async def with_pairs(
-    world: World, reports: Sequence[NodeReport], checks: Mapping[str, Check]
+    controller: Controller, reports: Sequence[NodeReport], checks: Mapping[str, Check]
 ) -> tuple[NodeReport, ...]:
     """The reports, with the answers of the checks that test nodes with each other added.
 
@@ -38,11 +38,13 @@ async def with_pairs(
     """
     for check in checks.values():
         if check.together:
-            reports = await _add(world, reports, check)
+            reports = await _add(controller, reports, check)
     return tuple(reports)
 
 
-async def _add(world: World, reports: Sequence[NodeReport], check: Check) -> list[NodeReport]:
+async def _add(
+    controller: Controller, reports: Sequence[NodeReport], check: Check
+) -> list[NodeReport]:
     names = tuple(r.node for r in reports if r.outcome is Outcome.ANSWERED)
     if len(names) < 2:
         alone = CheckResult(
@@ -60,7 +62,7 @@ async def _add(world: World, reports: Sequence[NodeReport], check: Check) -> lis
         deadline_s=check.deadline_s,
         beside_job=True,
     )
-    found = await exchange_with_neighbours(world, plan)
+    found = await exchange_with_neighbours(controller, plan)
     readings = node_readings(found.results)
     return [
         replace(r, results=(*r.results, _result(check, r.node, found, readings.get(r.node))))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.search.group_preflight import preflight
 from brctl.engine.search.group_runner import RoundOrder
 from brctl.engine.search.group_runner_torch import TorchRunner
@@ -51,7 +51,7 @@ class PairTest:
     notes: tuple[str, ...]
 
 
-async def exchange_with_neighbours(world: World, plan: PairPlan) -> PairTest:
+async def exchange_with_neighbours(controller: Controller, plan: PairPlan) -> PairTest:
     """Run the rounds of the ring; nothing outlives them on the nodes.
 
     Raises:
@@ -61,8 +61,10 @@ async def exchange_with_neighbours(world: World, plan: PairPlan) -> PairTest:
     if len(plan.nodes) < 2:
         raise UsageError("a pair needs two nodes", hint="name them with -w")
     if not plan.beside_job:
-        refuse_busy(nodes_of_jobs(world), plan.nodes, hint=_HINT)
-    runner = TorchRunner(world.transport, world.inventory.nodes, world.settings.ssh.fanout)
+        refuse_busy(nodes_of_jobs(controller), plan.nodes, hint=_HINT)
+    runner = TorchRunner(
+        controller.transport, controller.inventory.nodes, controller.settings.ssh.fanout
+    )
     try:
         order = RoundOrder(0, OPERATIONS[0], plan.size_bytes, plan.reps, (), plan.deadline_s)
         before = await preflight(runner, plan.nodes, order)

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.busy_nodes import nodes_of_jobs, refuse_busy
 from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
 from brctl.engine.sweeps.sweep_store import latest_reports, save
@@ -68,39 +68,39 @@ def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, 
 
 
 def refuse_heavy_on_busy(
-    world: World, names: Sequence[str], question: Question, *, hint: str
+    controller: Controller, names: Sequence[str], question: Question, *, hint: str
 ) -> None:
     """Checks that load a machine are not for nodes that carry ranks.
 
     Raises:
         GuardError: A check above level 1, or a disruptive one, meets a node with a job on it.
     """
-    asked = choose_checks(world.checks, question).values()
+    asked = choose_checks(controller.checks, question).values()
     if any(check.level > 1 or check.disruptive for check in asked):
-        refuse_busy(nodes_of_jobs(world), names, hint=hint)
+        refuse_busy(nodes_of_jobs(controller), names, hint=hint)
 
 
 async def sweep_nodes(
-    world: World,
+    controller: Controller,
     names: Sequence[str],
     question: Question,
     on_node: Progress | None = None,
 ) -> Sweep:
     """Ask nodes and judge each as it answers; every name appears in the result exactly once."""
-    started_at = world.now()
-    checks = askable(choose_checks(world.checks, question), names, question.pattern)
-    nodes = world.inventory.pick(names)
+    started_at = controller.now()
+    checks = askable(choose_checks(controller.checks, question), names, question.pattern)
+    nodes = controller.inventory.pick(names)
     judged: dict[str, NodeHealth] = {}
-    before = latest_reports(world.state_dir)
+    before = latest_reports(controller.state_dir)
     async with AsyncExitStack() as stack:
         stream = sweep(
-            world.transport,
+            controller.transport,
             nodes,
             probed(checks),
             lambda node, check: fill_parameters(check, node, _job_on(node, question.job)),
-            limit=world.settings.ssh.fanout,
-            sudo=world.settings.ssh.sudo,
-            now=world.now,
+            limit=controller.settings.ssh.fanout,
+            sudo=controller.settings.ssh.sudo,
+            now=controller.now,
         )
         stack.push_async_callback(stream.aclose)
         async for report in stream:
@@ -109,7 +109,7 @@ async def sweep_nodes(
             if on_node is not None:
                 on_node(judged[report.node])
     if any(check.together for check in checks.values()):
-        reports = await with_pairs(world, [judged[name].report for name in names], checks)
+        reports = await with_pairs(controller, [judged[name].report for name in names], checks)
         judged = {
             r.node: judge(r, _asked(checks, r.node, question), before.get(r.node)) for r in reports
         }
@@ -118,10 +118,10 @@ async def sweep_nodes(
         level=question.level,
         checks=tuple(sorted(checks)),
         started_at=started_at,
-        seconds=(world.now() - started_at).total_seconds(),
-        nodes=compare([judged[name] for name in names], world.inventory, world.baseline),
+        seconds=(controller.now() - started_at).total_seconds(),
+        nodes=compare([judged[name] for name in names], controller.inventory, controller.baseline),
     )
-    save(world.state_dir, result)
+    save(controller.state_dir, result)
     return result
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.backends.contract import Cordon
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.busy_nodes import nodes_of_jobs
 from brctl.engine.sweeps.sweep_store import latest
 from brctl.model.inventory import Node
@@ -26,13 +26,13 @@ class Survey:
     age_s: float | None
 
 
-async def survey(world: World, names: Sequence[str]) -> Survey:
+async def survey(controller: Controller, names: Sequence[str]) -> Survey:
     """Collect what is on disk and what the scheduler says."""
-    swept = latest(world.state_dir)
+    swept = latest(controller.state_dir)
     return Survey(
-        nodes=world.inventory.pick(names),
+        nodes=controller.inventory.pick(names),
         health={node.node: node for node in swept.nodes} if swept else {},
-        cordons=await world.backend.cordons(),
-        job_of={node: job for job, nodes in nodes_of_jobs(world).items() for node in nodes},
-        age_s=(world.now() - swept.started_at).total_seconds() if swept else None,
+        cordons=await controller.backend.cordons(),
+        job_of={node: job for job, nodes in nodes_of_jobs(controller).items() for node in nodes},
+        age_s=(controller.now() - swept.started_at).total_seconds() if swept else None,
     )

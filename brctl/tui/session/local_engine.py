@@ -1,4 +1,4 @@
-"""The engine behind the terminal: one open world, opened at the first question and kept."""
+"""The engine behind the terminal: one controller, opened at the first question and kept."""
 
 import asyncio
 import importlib
@@ -23,7 +23,7 @@ from brctl.tui.session.engine_client import Placement, Proposal
 if TYPE_CHECKING:
     from brctl.actions.context import RunContext
     from brctl.backends.contract import Cordon
-    from brctl.engine.controller.wiring import World
+    from brctl.engine.controller.wiring import Controller
     from brctl.engine.runs.plan import Prepared
     from brctl.engine.runs.run_files import RunRequest
 
@@ -42,9 +42,9 @@ class Cluster(Protocol):
     @property
     def program(self) -> Sequence[str]: ...
 
-    def open(self) -> AbstractAsyncContextManager["World"]: ...
+    def open(self) -> AbstractAsyncContextManager["Controller"]: ...
 
-    def run_context(self, world: "World") -> "RunContext": ...
+    def run_context(self, controller: "Controller") -> "RunContext": ...
 
 
 class SettingsCluster:
@@ -59,15 +59,15 @@ class SettingsCluster:
 
         return RUN_PROGRAM
 
-    def open(self) -> AbstractAsyncContextManager["World"]:
-        from brctl.engine.controller.wiring import open_world
+    def open(self) -> AbstractAsyncContextManager["Controller"]:
+        from brctl.engine.controller.wiring import open_controller
 
-        return open_world(self._settings)
+        return open_controller(self._settings)
 
-    def run_context(self, world: "World") -> "RunContext":
+    def run_context(self, controller: "Controller") -> "RunContext":
         from brctl.engine.runs.context import run_context
 
-        return run_context(world)
+        return run_context(controller)
 
 
 class LocalEngine:
@@ -88,35 +88,35 @@ class LocalEngine:
         self.say = say
         self._cluster = cluster or SettingsCluster(settings)
         self._stack = AsyncExitStack()
-        self._world: World | None = None
+        self._controller: Controller | None = None
         self._opening = asyncio.Lock()
         self._prepared: dict[str, Prepared] = {}
 
-    async def _open(self) -> "World":
+    async def _open(self) -> "Controller":
         async with self._opening:
-            if self._world is None:
+            if self._controller is None:
                 for name in _HEAVY:
                     await asyncio.to_thread(importlib.import_module, name)
-                self._world = await self._stack.enter_async_context(self._cluster.open())
-            return self._world
+                self._controller = await self._stack.enter_async_context(self._cluster.open())
+            return self._controller
 
     async def close(self) -> None:
         await self._stack.aclose()
 
     async def placement(self) -> Placement:
-        world = await self._open()
-        cordons = await world.backend.cordons()
-        jobs = [await world.backend.place(job) for job in world.jobs.values()]
+        controller = await self._open()
+        cordons = await controller.backend.cordons()
+        jobs = [await controller.backend.place(job) for job in controller.jobs.values()]
         told = {name: (cordon.owner, cordon.reason) for name, cordon in cordons.items()}
-        return Placement(told, tuple(jobs), self._budget(world, cordons))
+        return Placement(told, tuple(jobs), self._budget(controller, cordons))
 
-    def _budget(self, world: "World", cordons: Mapping[str, "Cordon"]) -> str:
+    def _budget(self, controller: "Controller", cordons: Mapping[str, "Cordon"]) -> str:
         """What the eviction guard says to taking no node now: its own arithmetic, nobody else's."""
-        now_at = world.now()
+        now_at = controller.now()
         facts = GuardFacts(
             now_at=now_at,
             run="",
-            fleet=tuple(n.name for n in world.inventory.nodes.values() if n.gpus != 0),
+            fleet=tuple(n.name for n in controller.inventory.nodes.values() if n.gpus != 0),
             taken=tuple(Taken(c.node, c.owner, c.at or now_at) for c in cordons.values()),
         )
         site = load_guards(self._settings.guard_files).guards
@@ -125,21 +125,21 @@ class LocalEngine:
 
     async def sweep(self, names: Sequence[str], on_node: Callable[[NodeHealth], None]) -> str:
         """One sweep at a time in a context: while cron's runs, this one says so."""
-        world = await self._open()
+        controller = await self._open()
         from brctl.engine.application.sweep import SweepRequest, sweep
         from brctl.engine.sweeps.run_checks import Question
 
-        job = next(iter(world.jobs), None)
+        job = next(iter(controller.jobs), None)
         request = SweepRequest(Question(), include=fold(names), job=job, lock="fail")
         done = await sweep(self._settings, self._lent, request, self.say, lambda _: on_node)
         return done.sweep.id if done else ""
 
     async def diagnose(self, names: Sequence[str], job: str) -> tuple[str, ...]:
-        world = await self._open()
+        controller = await self._open()
         from brctl.engine.application.diagnose import diagnose, scope_of
 
-        scope = await scope_of(world, job or None, fold(names) if names and not job else None)
-        return tuple(v.id for v in (await diagnose(world, scope, self.say)).verdicts)
+        scope = await scope_of(controller, job or None, fold(names) if names and not job else None)
+        return tuple(v.id for v in (await diagnose(controller, scope, self.say)).verdicts)
 
     async def propose(self, verdict_id: str) -> Proposal:
         context = await self._run_context()
@@ -189,13 +189,13 @@ class LocalEngine:
         return request_for(self._settings, typed=typed)
 
     @asynccontextmanager
-    async def _lent(self) -> AsyncIterator["World"]:
+    async def _lent(self) -> AsyncIterator["Controller"]:
         """The open context; it stays open."""
         yield await self._open()
 
     async def _run_context(self) -> "RunContext":
-        world = await self._open()
-        return self._cluster.run_context(world)
+        controller = await self._open()
+        return self._cluster.run_context(controller)
 
     @property
     def _program(self) -> Sequence[str]:

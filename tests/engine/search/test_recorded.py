@@ -11,7 +11,7 @@ import pytest
 from brctl.actions.nccl_bisect import NcclBisect
 from brctl.cli.commands import nccl
 from brctl.engine.controller.clock import now
-from brctl.engine.controller.wiring import open_world
+from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents import verdict_store
 from brctl.engine.runs.context import run_context
 from brctl.engine.search.bisect_store import load_all
@@ -51,8 +51,8 @@ async def test_the_search_of_a_playbook_is_listed_with_all_others(config: Path) 
     """Its nodes, its end and its document; no verdict, because the run itself acts on it."""
     settings = load_settings({}, config=config)
     args: Arguments = {"nodes": ["n1", "n2"], "reps": 1, "budget": "20s"}
-    async with open_world(settings) as world:
-        await NcclBisect().apply(run_context(world), args)
+    async with open_controller(settings) as controller:
+        await NcclBisect().apply(run_context(controller), args)
     (fact,) = DiskStateReader(settings, now).read().bisects
     (document,) = load_all(settings.state_dir)
     assert fact.ended == document["ended"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brctl.backends.ranks.parking import Setup
-from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.standby.care import (
     _difference,
     check_standbys,
@@ -80,22 +80,22 @@ LEASE_S = 60.0
 class Place:
     """One opened context on this machine."""
 
-    world: World
+    controller: Controller
     folder: Path
 
     @property
     def one(self) -> Job:
-        return next(job for name, job in self.world.jobs.items() if name.startswith("one"))
+        return next(job for name, job in self.controller.jobs.items() if name.startswith("one"))
 
     @property
     def two(self) -> Job:
-        return next(job for name, job in self.world.jobs.items() if name.startswith("two"))
+        return next(job for name, job in self.controller.jobs.items() if name.startswith("two"))
 
     async def park(self, pool: Pool, *nodes: str) -> Pool:
-        return await park_standbys(self.world, pool, nodes, self.one, LEASE_S)
+        return await park_standbys(self.controller, pool, nodes, self.one, LEASE_S)
 
     async def row(self, pool: Pool, node: str) -> dict[str, Json]:
-        rows = await standby_rows(self.world, pool)
+        rows = await standby_rows(self.controller, pool)
         return next(row for row in rows if row["node"] == node)
 
     def pids(self, node: str) -> list[int]:
@@ -121,17 +121,17 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         text = text.replace("FOLDER", str(tmp_path)).replace("PYTHON", python)
         (tmp_path / path).write_text(text.replace("TAG", tmp_path.name))
     settings = load_settings({"HOME": str(tmp_path)}, config=tmp_path / "config.yaml")
-    async with open_world(settings) as world:
-        world.__dict__["checks"] = load_checks((tmp_path / "checks",))
-        found = Place(world, tmp_path)
+    async with open_controller(settings) as controller:
+        controller.__dict__["checks"] = load_checks((tmp_path / "checks",))
+        found = Place(controller, tmp_path)
         yield found
         pool = Pool().with_known(
             replace(Pool().of(node), parked_for=found.one.name) for node in ("n1", "s1", "s2")
         )
-        await unpark_standbys(world, pool, list(pool.known))
-        for job in world.jobs.values():
-            moved = replace(await world.backend.place(job))
-            await world.backend.stop_job(moved, 0.1)
+        await unpark_standbys(controller, pool, list(pool.known))
+        for job in controller.jobs.values():
+            moved = replace(await controller.backend.place(job))
+            await controller.backend.stop_job(moved, 0.1)
 
 
 def ready(rows: Sequence[dict[str, Json]]) -> str:
@@ -143,13 +143,13 @@ def ready(rows: Sequence[dict[str, Json]]) -> str:
 async def test_a_well_standby_is_parked_and_its_rank_starts_warm(place: Place) -> None:
     """Self-checks, then processes; the swapped-in node's rank runs in one of them."""
     pool = await place.park(Pool(), "s1")
-    save_pool(place.world.state_dir, "here", pool)
-    assert load_pool(place.world.state_dir, "here") == pool
+    save_pool(place.controller.state_dir, "here", pool)
+    assert load_pool(place.controller.state_dir, "here") == pool
     assert pool.of("s1").health == "ok"
     row = await place.row(pool, "s1")
     assert (row["state"], ready([row])) == ("free", f"parked for {place.one.name}")
-    job = await place.world.backend.replace_nodes(place.one, {"n1": "s1"})
-    report = await place.world.backend.start_job(job, "", "R-1")
+    job = await place.controller.backend.replace_nodes(place.one, {"n1": "s1"})
+    report = await place.controller.backend.start_job(job, "", "R-1")
     assert (report.warm, report.cold) == ((0,), {})
     row = await place.row(pool, "s1")
     assert row["state"] == f"in {place.one.name}"
@@ -163,7 +163,7 @@ async def test_a_standby_that_fails_its_self_checks_is_not_parked(place: Place) 
     pool = await place.park(pool, "s2")
     assert pool.of("s2").parked_for is None
     assert "not parked, its self-checks say" in pool.of("s2").note
-    pool = await check_standbys(place.world, pool, ["s1", "s2"])
+    pool = await check_standbys(place.controller, pool, ["s1", "s2"])
     assert pool.of("s1").parked_for is None
     assert place.pids("s1") == []
 
@@ -184,7 +184,7 @@ async def test_the_regular_test_parks_anew_what_is_gone(place: Place) -> None:
     os.kill(killed[0], signal.SIGKILL)
     row = await place.row(pool, "s2")
     assert ready([row]) == f"cold, was parked for {place.one.name}"
-    pool = await check_standbys(place.world, pool, ["s1", "s2"])
+    pool = await check_standbys(place.controller, pool, ["s1", "s2"])
     assert place.pids("s1") == kept
     assert len(place.pids("s2")) == 1
     assert place.pids("s2") != killed
@@ -193,26 +193,26 @@ async def test_the_regular_test_parks_anew_what_is_gone(place: Place) -> None:
 
 async def test_processes_wait_beside_ranks_for_the_next_start(place: Place) -> None:
     """On the job's own node; they go when the node leaves the job."""
-    await place.world.backend.start_job(place.one, "", "R-1")
+    await place.controller.backend.start_job(place.one, "", "R-1")
     pool = await place.park(Pool(), "n1")
     assert pool.of("n1").beside
     assert (await place.row(pool, "n1"))["state"] == f"in {place.one.name}"
-    await place.world.backend.stop_job(place.one, 2.0)
-    assert (await place.world.backend.start_job(place.one, "", "R-2")).warm == (0,)
-    pool = await check_standbys(place.world, pool, ["n1"])
+    await place.controller.backend.stop_job(place.one, 2.0)
+    assert (await place.controller.backend.start_job(place.one, "", "R-2")).warm == (0,)
+    pool = await check_standbys(place.controller, pool, ["n1"])
     assert len(place.pids("n1")) == 1
-    moved = await place.world.backend.replace_nodes(place.one, {"n1": "s2"})
-    place.world.jobs[place.one.name] = moved  # type: ignore[index]  # a dict behind the mapping
-    pool = await check_standbys(place.world, pool, ["n1"])
+    moved = await place.controller.backend.replace_nodes(place.one, {"n1": "s2"})
+    place.controller.jobs[place.one.name] = moved  # type: ignore[index]  # a dict behind the mapping
+    pool = await check_standbys(place.controller, pool, ["n1"])
     assert (pool.of("n1").parked_for, place.pids("n1")) == (None, [])
-    await place.world.backend.stop_job(replace(moved, nodes=("n1",)), 0.2)
+    await place.controller.backend.stop_job(replace(moved, nodes=("n1",)), 0.2)
 
 
 async def test_a_start_of_another_job_ends_what_waits_for_this_one(place: Place) -> None:
     """It would keep GPU memory from the ranks; the other job's end file says what happened."""
     pool = await place.park(Pool(), "s1")
-    job = await place.world.backend.replace_nodes(place.two, {"n2": "s1"})
-    report = await place.world.backend.start_job(job, "", "R-1")
+    job = await place.controller.backend.replace_nodes(place.two, {"n2": "s1"})
+    report = await place.controller.backend.start_job(job, "", "R-1")
     assert (report.started, report.warm) == ((0,), ())
     assert place.pids("s1") == []
     assert "it ended by signal 15" in str((await place.row(pool, "s1"))["note"])
@@ -222,7 +222,7 @@ async def test_nothing_is_parked_on_another_jobs_node_or_under_a_scheduler(place
     """The reason is one sentence, before anything is done."""
     with pytest.raises(UsageError, match="n2 carries ranks of two"):
         await place.park(Pool(), "n2")
-    place.world.backend.name = "slurm"  # type: ignore[misc]  # the one thing asked of it
+    place.controller.backend.name = "slurm"  # type: ignore[misc]  # the one thing asked of it
     with pytest.raises(UsageError, match="steps of its own"):
         await place.park(Pool(), "s1")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.controller.wiring import World, open_world
+from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.sweeps import burnin_store
 from brctl.engine.sweeps.burnin import BurninPlan, burn_in, choose, history_of
 from brctl.library.checks import load_checks
@@ -105,11 +105,11 @@ def plan(*nodes: str, beside_job: bool = False) -> BurninPlan:
     return BurninPlan(nodes or ("n1",), 2, 0.0, ("xid", "ecc"), beside_job)
 
 
-async def burn(site: Path, wanted: BurninPlan) -> tuple[Burnin, World]:
-    async with open_world(load_settings(config=site / "config.yaml")) as world:
-        only = {name: world.checks[name] for name in ("gpu.xid", "gpu.gemm")}
-        world.__dict__["checks"] = only
-        return await burn_in(world, wanted), world
+async def burn(site: Path, wanted: BurninPlan) -> tuple[Burnin, Controller]:
+    async with open_controller(load_settings(config=site / "config.yaml")) as controller:
+        only = {name: controller.checks[name] for name in ("gpu.xid", "gpu.gemm")}
+        controller.__dict__["checks"] = only
+        return await burn_in(controller, wanted), controller
 
 
 async def test_a_good_node_passes_and_is_rated(site: Path) -> None:
@@ -163,8 +163,8 @@ async def test_a_node_with_ranks_is_refused(site: Path) -> None:
 
 async def test_another_terminal_can_follow_and_stop(site: Path) -> None:
     """State is on disk after every round; a stop mark ends it before the next."""
-    burnin, world = await burn(site, plan())
-    state = world.state_dir
+    burnin, controller = await burn(site, plan())
+    state = controller.state_dir
     assert burnin_store.find(state, None) == burnin
     assert [b.id for b, _ in history_of(burnin_store.load_all(state), "n1")] == [burnin.id]
     assert "bf16_tflop_per_s" in results_page("n1", history_of([burnin], "n1")).text

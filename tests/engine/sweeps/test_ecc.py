@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from brctl.engine.controller.wiring import World
+from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps import sweep_store
 from brctl.engine.sweeps.ecc import ecc_history, read_ecc
 from brctl.evidence.ecc import ecc_rows
@@ -79,12 +79,12 @@ def test_an_unread_counter_is_a_question_mark() -> None:
     assert page.rows[0]["corrected"] is None
 
 
-def _world(tmp_path: Path) -> World:
-    """As much of a World as memory errors need."""
+def _controller(tmp_path: Path) -> Controller:
+    """As much of a controller as memory errors need."""
     inventory = Inventory({"n1": Node("n1", "127.0.0.1")})
     ssh = SimpleNamespace(fanout=4, sudo="")
     return cast(
-        World,
+        Controller,
         SimpleNamespace(
             checks=load_checks([shipped_dir("checks")]),
             transport=FakeTransport(),
@@ -99,24 +99,24 @@ def _world(tmp_path: Path) -> World:
 
 def test_a_node_that_answers_nothing_is_named(tmp_path: Path) -> None:
     """An empty answer gives no rows and says why."""
-    rows, gaps = asyncio.run(read_ecc(_world(tmp_path), ("n1",)))
+    rows, gaps = asyncio.run(read_ecc(_controller(tmp_path), ("n1",)))
     assert rows == ()
     assert [gap.subject.node for gap in gaps] == ["n1"]
 
 
 def test_history_shows_only_what_moved(tmp_path: Path) -> None:
     """Four sweeps, one change: two rows; a sweep without counters says nothing."""
-    world = _world(tmp_path)
+    controller = _controller(tmp_path)
     for day, changes in enumerate(
         ({}, {}, {"gpu__ecc__volatile_corrected": 9}, {"gpu__ecc__volatile_corrected": None})
     ):
         seen = NodeHealth("n1", Health.OK, report(**cast(dict[str, Value | None], changes)), (), ())
         at = NOW + timedelta(days=day)
         sweep_store.save(tmp_path, Sweep(f"S-{at:%Y%m%d}", 1, (), at, 1.0, (seen,)))
-    found = ecc_history(world, "n1", None, NOW - timedelta(days=1))
+    found = ecc_history(controller, "n1", None, NOW - timedelta(days=1))
     assert [row.corrected for _, row in found] == [0, 9]
     assert len(ecc_history_page("n1", found).rows) == 2
-    assert ecc_history(world, "n1", 5, NOW - timedelta(days=1)) == ()
+    assert ecc_history(controller, "n1", 5, NOW - timedelta(days=1)) == ()
     assert ecc_history_page("n1", ()).exit_code is ExitCode.UNKNOWN
 
 
