@@ -1,0 +1,220 @@
+"""A fleet with one job on it, told by what happened to it, and the answers its nodes then give."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
+from random import Random
+
+from brctl.evidence.stacks.snapshot import RankStack
+from brctl.model.answer import Outcome
+from brctl.model.jobs.job import Job
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
+from tests.bench.verdicts.answers import RANKS, changed_by, healthy, stack, words
+
+NOW = datetime(2026, 3, 14, 9, 26, 53, 589793, tzinfo=UTC)
+STALL_AFTER_S = 15.0
+WAITING = "all_reduce"
+LOCAL_PHASES = ("load", "forward", "backward", "optimizer")
+
+Rank = dict[str, Value]
+"""One rank's readings, by their names in `job.rank.*`."""
+
+
+@dataclass(slots=True)
+class Fleet:
+    """The state of every node and rank at the moment of the look.
+
+    Attributes:
+        faults: Recorded faults of the lab a node has.
+        extra: Readings that replace or follow those of a node, by check.
+        lost_checks: How a check of a node failed, when it gave no readings.
+        outcomes: How reaching a node failed, when it did.
+        stacks: Where each rank stands; a rank without an entry gave no stack.
+        leaves: The leaf switch of each node.
+        peeks: Ranks whose stacks are looked at; all, unless a node tells lies.
+    """
+
+    job: Job
+    rng: Random
+    ranks: list[Rank]
+    step_s: float
+    faults: dict[str, list[str]] = field(default_factory=dict)
+    extra: dict[str, list[tuple[str, Measurement]]] = field(default_factory=dict)
+    lost_checks: dict[tuple[str, str], CheckResult] = field(default_factory=dict)
+    outcomes: dict[str, tuple[Outcome, str]] = field(default_factory=dict)
+    stacks: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    leaves: dict[str, str] = field(default_factory=dict)
+    clock_off_s: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.job.nodes
+
+    def some_nodes(self, count: int, *, but: Iterable[str] = ()) -> list[str]:
+        """Different nodes, drawn."""
+        return self.rng.sample([node for node in self.nodes if node not in set(but)], count)
+
+    def rank_on(self, node: str) -> int:
+        """One rank of a node, drawn."""
+        return self.rng.choice(self.job.ranks_on(node))
+
+    def ranks_of(self, nodes: Iterable[str]) -> list[int]:
+        return [rank for node in nodes for rank in self.job.ranks_on(node)]
+
+    def reads(self, node: str, check: str, name: str, value: Value, subject: str = "") -> None:
+        """A node reads this instead of what a healthy one reads, or besides it."""
+        self.extra.setdefault(node, []).append((check, Measurement(name, subject, value)))
+
+    def has(self, node: str, fault: str) -> None:
+        """A node has a fault of the lab, as it was recorded."""
+        self.faults.setdefault(node, []).append(fault)
+
+    def is_silent(self, node: str, outcome: Outcome, detail: str) -> None:
+        self.outcomes[node] = (outcome, detail)
+
+    def reports(self) -> list[NodeReport]:
+        """What every node answers."""
+        return [self._report(node) for node in self.nodes]
+
+    def rank_stacks(self) -> list[RankStack]:
+        silent = set(self.ranks_of(self.outcomes))
+        return [
+            RankStack(
+                rank,
+                () if rank in silent else self.stacks.get(rank, ()),
+                str(values.get("process_state", "")),
+                note="" if rank in self.stacks and rank not in silent else "no stack",
+            )
+            for rank, values in enumerate(self.ranks)
+        ]
+
+    def _report(self, node: str) -> NodeReport:
+        if node in self.outcomes:
+            outcome, detail = self.outcomes[node]
+            return NodeReport(node, outcome, detail=detail, seconds=5.0, received_at=NOW)
+        answer = dict(healthy())
+        for fault in self.faults.get(node, ()):
+            answer |= changed_by(fault)
+        answer["host.clock"] = self._clock(node, answer["host.clock"])
+        answer[RANKS] = self._ranks_on(node)
+        for check, measurement in self.extra.get(node, ()):
+            answer[check] = _with(answer[check], measurement)
+        answer |= {
+            check: lost for (where, check), lost in self.lost_checks.items() if where == node
+        }
+        return NodeReport(
+            node, Outcome.ANSWERED, tuple(answer.values()), seconds=0.6, received_at=NOW,
+            python="3.11.7", login_s=0.2,
+        )  # fmt: skip
+
+    def _clock(self, node: str, result: CheckResult) -> CheckResult:
+        moment = NOW - timedelta(seconds=0.3 - self.clock_off_s.get(node, 0.0))
+        return _with(result, Measurement("host.clock.unix_s", "", moment.timestamp()))
+
+    def _ranks_on(self, node: str) -> CheckResult:
+        rows = [
+            Measurement(f"job.rank.{name}", f"rank:{rank}", value)
+            for rank in self.job.ranks_on(node)
+            for name, value in self.ranks[rank].items()
+        ]
+        return CheckResult(RANKS, ProbeStatus.MEASURED, tuple(rows))
+
+
+def _with(result: CheckResult, new: Measurement) -> CheckResult:
+    """A result with a reading replaced; a log line is one more, and no replacement."""
+    rows = result.measurements
+    if not new.name.endswith(".line"):
+        rows = tuple(m for m in rows if (m.name, m.subject) != (new.name, new.subject))
+    return replace(result, measurements=(*rows, new))
+
+
+def fleet(rng: Random, *, least: int = 4, most: int = 64) -> Fleet:
+    """A sound fleet of some size in the middle of training."""
+    sizes = [n for n in (4, 5, 6, 8, 12, 16, 24, 32, 64, 128, 512) if least <= n <= most]
+    count, per_node = rng.choice(sizes), rng.choice((1, 1, 1, 2, 4))
+    nodes = tuple(f"{rng.choice(('gpu', 'h', 'node'))}{n:03d}" for n in range(1, count + 1))
+    sound = Fleet(job_on(nodes, per_node), rng, [], round(rng.uniform(0.2, 20.0), 2))
+    per_leaf = max(2, count // 4)
+    sound.leaves = {node: f"leaf-{i // per_leaf + 1}" for i, node in enumerate(nodes)}
+    trains(sound)
+    return sound
+
+
+def job_on(nodes: Sequence[str], per_node: int) -> Job:
+    root = PurePosixPath("/srv/site/job")
+    return Job(
+        name="llm", nodes=tuple(nodes), ranks_per_node=per_node,
+        axes=(("tp", per_node), ("pp", 1), ("dp", len(nodes))), launch=("python", "train.py"),
+        checkpoint_dir=root / "checkpoints", log_dir=root / "logs",
+        progress_dir=root / "progress", stall_after_s=STALL_AFTER_S,
+    )  # fmt: skip
+
+
+def trains(fleet: Fleet) -> None:
+    """Every rank is somewhere in the same step, and waits a little for the others."""
+    rng, step, step_s = fleet.rng, fleet.rng.randrange(40, 40_000), fleet.step_s
+    fleet.ranks = []
+    for _ in range(fleet.job.world_size):
+        age = rng.uniform(0.0, min(step_s, STALL_AFTER_S / 4))
+        fleet.ranks.append(
+            {
+                "alive": True, "process_state": rng.choice("RRS"), "step": step,
+                "phase": rng.choice((*LOCAL_PHASES, WAITING)), "phase_age_s": age,
+                "progress_age_s": age, "loss_finite": True, "last_words": "",
+                "wait_s": step_s * rng.uniform(0.02, 0.12),
+                "step_s": step_s * rng.uniform(0.98, 1.02),
+            }
+        )  # fmt: skip
+
+
+def stands_still(fleet: Fleet, absent: Sequence[int], *, where: str = "") -> float:
+    """All wait in the all-reduce for ranks that stand in some phase of their own."""
+    rng = fleet.rng
+    age = rng.uniform(STALL_AFTER_S * 1.2, 400.0)
+    phase = where or rng.choice(("forward", "backward", "load"))
+    for rank, values in enumerate(fleet.ranks):
+        mine = age + rng.uniform(0.0, 0.5)
+        values |= {"phase": WAITING, "phase_age_s": mine, "progress_age_s": mine}
+        values["process_state"] = "S"
+        fleet.stacks[rank] = stack("rank-hang", "bystander")
+        if rank in absent:
+            values["phase"] = phase
+            fleet.stacks[rank] = ("train.py:Step.run", "train.py:main", "train.py:<module>")
+    return age
+
+
+def ends(fleet: Fleet, first: Sequence[int], status: int, said: str, *, phase: str = "") -> None:
+    """Ranks end by themselves; the others lose a peer, and end of that or wait for ever."""
+    rng = fleet.rng
+    age = rng.uniform(4.0, 200.0)
+    own = phase or rng.choice(("forward", "backward"))
+    gloo = rng.random() < 0.5
+    for rank, values in enumerate(fleet.ranks):
+        mine = age + rng.uniform(0.0, 0.3)
+        values |= {"phase": WAITING, "phase_age_s": mine, "progress_age_s": mine}
+        if rank in first:
+            values["phase"] = own
+            _leave(values, status, said.replace("[rank2]", f"[rank{rank}]"))
+        elif gloo:
+            lost = words("gpu-ecc", "bystander").replace("[rank1]", f"[rank{rank}]")
+            _leave(values, 1, lost)
+        else:
+            values["process_state"] = "S"
+
+
+def _leave(values: Rank, status: int, said: str) -> None:
+    values |= {"alive": False, "exit_status": status, "last_words": said}
+    values.pop("process_state", None)
+
+
+def slow_ranks(fleet: Fleet, slow: Sequence[int], times: float) -> None:
+    """Some ranks take longer, so every step does, and all others wait for them."""
+    rng, usual = fleet.rng, fleet.step_s
+    longer = usual * times
+    for rank, values in enumerate(fleet.ranks):
+        waits = usual * 0.03 if rank in slow else longer - usual * rng.uniform(0.9, 1.0)
+        age = rng.uniform(0.0, min(longer, STALL_AFTER_S / 3))
+        values |= {"step_s": longer * rng.uniform(0.99, 1.01), "wait_s": max(0.001, waits)}
+        values |= {"phase_age_s": age, "progress_age_s": age}
+        values["phase"] = rng.choice(LOCAL_PHASES) if rank in slow else WAITING
