@@ -26,7 +26,7 @@ from brctl.model.sweeps.sweep import NodeHealth
 from brctl.model.verdict import Verdict
 from brctl.notify.notifier import Notifier
 from brctl.view.incident import Incident
-from brctl.view.notices.notice import RunFacts
+from brctl.view.notices.contents import RunFacts
 
 
 class Clock(Protocol):

@@ -48,64 +48,6 @@ class PageSeverity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RunStory:
-    """What a notice says about a run.
-
-    Attributes:
-        result: `running`, or how it ended.
-        steps: One line a step, in order.
-    """
-
-    run: str
-    playbook: str
-    by: str
-    result: str
-    exit_code: int | None = None
-    why: str = ""
-    nodes: tuple[str, ...] = ()
-    steps: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """One thing to tell.
-
-    Attributes:
-        key: Stable over repeats of one fault; every sink's deduplication hangs on it.
-        mark: Two notices of one key with the same mark say the same and are told once.
-        pages_again: A person must hear of it even though somebody took the fault in hand.
-        fresh: It was gone in between, so having told it before does not count.
-        subject: Whom it is about: the job, or the folded nodes.
-        details: Lines for whoever wants more: a thread, custom details.
-    """
-
-    event: NoticeEvent
-    state: NoticeState
-    key: str
-    mark: str
-    severity: PageSeverity
-    context: str
-    summary: str
-    at: datetime
-    pages_again: bool = False
-    fresh: bool = False
-    subject: str = ""
-    fault: str = ""
-    nodes: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
-    job: str = ""
-    do: str = ""
-    why: str = ""
-    cost_if_wrong: str = ""
-    needs: str = ""
-    runbook: str = ""
-    channel: str = ""
-    details: tuple[str, ...] = ()
-    verdict: Verdict | None = None
-    run: RunStory | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Memory:
     """What a sink was told last under one key.
 

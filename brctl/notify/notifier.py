@@ -17,11 +17,12 @@ from pathlib import Path
 
 from brctl.library.notify_settings import NotifySettings, Sink
 from brctl.model.errors import ConfigError
-from brctl.model.notice import Memory, Notice, NoticeState
+from brctl.model.notice import Memory, NoticeState
 from brctl.notify.http import DeliveryError, HttpResponse, Post, deliver
 from brctl.notify.ledger import DeliveryLedger
 from brctl.notify.sinks import DELIVER
 from brctl.notify.tickets import Tickets
+from brctl.view.notices.contents import Notice
 from brctl.view.notices.text import clean
 from brctl.view.text import printable
 

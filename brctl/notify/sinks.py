@@ -9,11 +9,12 @@ from typing import Protocol
 
 from brctl.library.notify_settings import Sink
 from brctl.model.errors import ConfigError
-from brctl.model.notice import Memory, Notice, NoticeState
+from brctl.model.notice import Memory, NoticeState
 from brctl.notify.hook_programs import programs_in, run_program
 from brctl.notify.http import DeliveryError, HttpResponse, Post
 from brctl.notify.secret_file import read_secret
 from brctl.view.notices.alertmanager import alert_labels, alertmanager_body
+from brctl.view.notices.contents import Notice
 from brctl.view.notices.page import Json
 from brctl.view.notices.pagerduty import pagerduty_actions, pagerduty_body
 from brctl.view.notices.slack import slack_message, slack_thread, slack_webhook_body

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import ClassVar
 
 from brctl.model.runs.event import Event
-from brctl.model.runs.playbook import Json, Playbook
+from brctl.model.runs.playbook import Arguments, Json, Playbook
 from brctl.model.runs.result import RunState
 from brctl.playbook.run_record import RunRecord
 
@@ -19,6 +20,8 @@ class Run:
         damage: What is wrong about the journal, in sentences.
         alive: A process owns it, and its journal has no end yet.
         by: Who asked for it last.
+        verdict: What the expressions of its playbook read of that verdict.
+        guards: What each guard said when they were last asked; as planned before that.
         nodes: Those its inputs name.
     """
 
@@ -31,8 +34,10 @@ class Run:
     alive: bool
     by: str
     verdict_id: str
+    verdict: Arguments
     job: str
     nodes: tuple[str, ...]
+    guards: tuple[Arguments, ...] = ()
 
     @property
     def state(self) -> RunState:
@@ -45,11 +50,21 @@ class Run:
         return self.events[0].at if self.events else None
 
     @property
+    def ended_at(self) -> datetime | None:
+        """Time of its last line, when that says how it ended."""
+        return self.events[-1].at if self.record.result is not None else None
+
+    @property
     def seconds(self) -> float:
         """From its first line to its last."""
         if not self.events:
             return 0.0
         return (self.events[-1].at - self.events[0].at).total_seconds()
+
+    @property
+    def waiting(self) -> bool:
+        """It asks for an approval and nobody is running it."""
+        return self.state is RunState.WAITING and bool(self.asked("answer"))
 
     def asked(self, key: str) -> str:
         """A field of what people were asked; "" when nothing was."""
@@ -59,7 +74,17 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRun:
-    """A run whose files are torn, missing or say what cannot be."""
+    """A run whose files are torn, missing or say what cannot be; it stands in lists of runs."""
 
     name: str
     why: str
+
+    state: ClassVar = RunState.UNREADABLE
+    alive: ClassVar = False
+    waiting: ClassVar = False
+    by: ClassVar = ""
+    verdict_id: ClassVar = ""
+    job: ClassVar = ""
+    nodes: ClassVar[tuple[str, ...]] = ()
+    events: ClassVar[tuple[Event, ...]] = ()
+    began_at: ClassVar[datetime | None] = None

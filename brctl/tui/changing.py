@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from textual import work
 
 from brctl.model.errors import BrctlError
+from brctl.playbook.run import Run
 from brctl.tui.rows.confirmations import (
     Confirmation,
     confirm_answer,
@@ -66,9 +67,9 @@ class ChangingApp(WorkingApp):
     def open_approval(self, target: Target, *, yes: bool) -> None:
         """Answer a run that waits."""
         run = self.facts.run(target.run) if self.facts else None
-        if run is None or not run.waiting:
+        if not isinstance(run, Run) or not run.waiting:
             return
-        times = self.times.since(run.started_at)
+        times = self.times.since(run.began_at)
         question = confirm_answer(run, self.dialog_width, yes=yes, times=times)
         answer = self.engine.approve if yes else lambda name, _typed: self.engine.deny(name)
         self._ask(question, run.name, answer)
@@ -76,8 +77,8 @@ class ChangingApp(WorkingApp):
     def open_rollback(self, target: Target) -> None:
         """Take back what a run changed."""
         run = self.facts.run(target.run) if self.facts else None
-        if run is not None:
-            times = self.times.since(run.started_at)
+        if isinstance(run, Run):
+            times = self.times.since(run.began_at)
             question = confirm_rollback(run, self.dialog_width, times)
             self._ask(question, run.name, lambda name, _typed: self.engine.rollback(name))
 

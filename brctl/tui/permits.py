@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from brctl.engine.incidents.verdict_store import VerdictState
+from brctl.playbook.run import UnreadableRun
 from brctl.tui.session.facts import Facts
 from brctl.tui.target import Target
 
@@ -55,6 +56,8 @@ def _rollback(target: Target, facts: Facts) -> str:
     run = facts.run(target.run)
     if run is None:
         return "no run is chosen"
+    if isinstance(run, UnreadableRun):
+        return f"{run.name} cannot be read"
     if run.alive:
         return f"{run.name} is running"
     return _writable(facts)

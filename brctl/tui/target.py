@@ -36,7 +36,7 @@ def target_of(key: str, facts: Facts) -> Target:
         return Target(stored.verdict.nodes, item, job=stored.verdict.job) if stored else NOTHING
     if kind == "run":
         run = facts.run(item)
-        return Target(run.nodes, run.verdict, item, run.job) if run else NOTHING
+        return Target(run.nodes, run.verdict_id, item, run.job) if run else NOTHING
     return NOTHING
 
 

@@ -18,6 +18,7 @@ from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.result import RunState
 from brctl.model.units import describe_duration, rfc3339
 from brctl.model.verdict import Verdict
+from brctl.playbook.run import Run
 from brctl.view.documents import node_set
 from brctl.view.notices.page import Json, Page
 from brctl.view.redact import redact
@@ -35,15 +36,6 @@ class Moment:
     kind: str
     text: str
     source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Trail:
-    """One run, as far as a time line needs it."""
-
-    run: str
-    playbook: str
-    events: tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +76,7 @@ class Incident:
 
 
 def verdict_incident(
-    verdict: Verdict, state: str, trails: Sequence[Trail], notes: Iterable[Note]
+    verdict: Verdict, state: str, runs: Sequence[Run], notes: Iterable[Note]
 ) -> Incident:
     """A verdict with the runs that acted on it."""
     moments = [
@@ -110,8 +102,8 @@ def verdict_incident(
         nodes=verdict.nodes,
         job=verdict.job,
         state=state,
-        runs=tuple(trail.run for trail in trails),
-        moments=_in_order(moments, trails, notes),
+        runs=tuple(run.name for run in runs),
+        moments=_in_order(moments, runs, notes),
     )
 
 
@@ -142,37 +134,36 @@ def alert_incident(
     )
 
 
-def run_incident(
-    trail: Trail, title: str, nodes: tuple[str, ...], job: str, notes: Iterable[Note]
-) -> Incident:
+def run_incident(run: Run, notes: Iterable[Note]) -> Incident:
     """A run that a person asked for: no verdict stands behind it."""
-    first = Moment(trail.events[0].at, "asked", f"{trail.run} {trail.playbook}", "people")
+    playbook = run.playbook
+    first = Moment(run.events[0].at, "asked", f"{run.name} {playbook.name}", "people")
     return Incident(
-        id=trail.run,
-        title=title,
-        about=trail.playbook,
+        id=run.name,
+        title=playbook.title,
+        about=playbook.name,
         belief="",
-        nodes=nodes,
-        job=job,
+        nodes=run.nodes,
+        job=run.job,
         state="closed",
-        runs=(trail.run,),
-        moments=_in_order([first], (trail,), notes),
+        runs=(run.name,),
+        moments=_in_order([first], (run,), notes),
     )
 
 
 def _in_order(
-    moments: Sequence[Moment], trails: Iterable[Trail], notes: Iterable[Note]
+    moments: Sequence[Moment], runs: Iterable[Run], notes: Iterable[Note]
 ) -> tuple[Moment, ...]:
-    ran = (moment for trail in trails for moment in _run_moments(trail))
+    ran = (moment for run in runs for moment in _run_moments(run))
     said = (Moment(at, "note", f"{by}: {text}", "people") for at, by, text in notes)
     return tuple(sorted([*moments, *ran, *said], key=lambda moment: moment.at))
 
 
-def _run_moments(trail: Trail) -> Iterable[Moment]:
-    for event in trail.events:
-        told = _told(event, trail.playbook)
+def _run_moments(run: Run) -> Iterable[Moment]:
+    for event in run.events:
+        told = _told(event, run.playbook.name)
         if told:
-            yield Moment(event.at, told[0], f"{trail.run} {told[1]}".strip(), "journal")
+            yield Moment(event.at, told[0], f"{run.name} {told[1]}".strip(), "journal")
 
 
 _HOOKS = {"notify.page": "told", "notify.chat": "told", "incident.note": "note"}

@@ -1,6 +1,7 @@
 """`brctl fix` from the command line: decision tree, plan, guards, run."""
 
 import json
+import shutil
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -14,9 +15,21 @@ from brctl.engine.controller.clock import now
 from brctl.engine.incidents import verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
 from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.run_files import (
+    INPUTS,
+    PLAYBOOK,
+    REQUEST,
+    RunInputs,
+    RunRequest,
+    save_inputs,
+    save_request,
+)
+from brctl.journal.store import Journal, new_run
 from brctl.library.config import Settings, load_settings
+from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError
 from brctl.model.fault import FaultClass
+from brctl.model.runs.event import EventType
 from brctl.model.verdict import Verdict
 from tests.fakes.run_context import example_verdict, fake_context
 
@@ -153,3 +166,29 @@ async def test_nothing_is_started_where_nothing_may_change(site: Settings, tmp_p
     with pytest.raises(GuardError, match="read-only"):
         await start_planned(context, closed, planned.prepared, request_for(closed), ("true",))
     assert not (context.state_dir / "runs").exists()
+
+
+def torn_run(site: Settings, name: str, text: str) -> None:
+    """A run that ended a moment ago and of which one file is torn."""
+    run_dir = new_run(site.state_dir)
+    shutil.copyfile(shipped_dir("playbooks") / "swap-and-resume.yaml", run_dir / PLAYBOOK)
+    save_inputs(run_dir, RunInputs({}, {}, "V-1", {"name": "demo"}))
+    save_request(run_dir, RunRequest(by="ann"))
+    journal = Journal(run_dir)
+    journal.append(EventType.RUN_STARTED, now(), {"by": "ann"})
+    journal.append(EventType.END, now(), {"result": "ok"})
+    journal.close()
+    (run_dir / name).write_text(text)
+
+
+@pytest.mark.parametrize("torn", [INPUTS, PLAYBOOK, REQUEST])
+@pytest.mark.parametrize("words", ["fix -n", "incident show V-1", "incident list"])
+def test_a_torn_run_stops_no_command_and_is_named(
+    torn: str, words: str, site: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it did is not known; what everybody else asks does not depend on it."""
+    keep(site)
+    torn_run(site, torn, '{"inputs')
+    assert run(words.split()) == 0
+    assert "run R-0001 cannot be read" in caplog.text
+    assert torn in caplog.text

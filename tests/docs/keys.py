@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 from brctl.library import checks, jobs, log_rules, playbooks
 from brctl.library.file_tables import EVENTS
-from brctl.model.notice import Notice, NoticeEvent, NoticeState, PageSeverity
+from brctl.model.notice import NoticeEvent, NoticeState, PageSeverity
 from brctl.playbook.guards import GUARDS
+from brctl.view.notices.contents import Notice
 from brctl.view.notices.webhook import notification_page
 
 _BLOCK = re.compile(r"<!-- keys: (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)

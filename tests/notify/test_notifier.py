@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from brctl.library.notify_settings import NotifySettings, Sink
-from brctl.model.notice import Notice, NoticeEvent, NoticeState
+from brctl.model.notice import NoticeEvent, NoticeState
 from brctl.notify.notifier import PAGING, DeliveryState, Notifier
 from brctl.notify.sinks import SIGNATURE
+from brctl.view.notices.contents import Notice
 from brctl.view.notices.notice import advanced_notice, verdict_notice
 from tests.fakes.http_sink import CLOSE, HANG, HttpSink, Reply, http_sink
 from tests.fakes.run_context import NOON, example_verdict

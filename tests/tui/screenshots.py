@@ -49,7 +49,9 @@ async def take(config: Path, folder: Path) -> None:
         await until(lambda: isinstance(app.screen, ConfirmDialog), "the plan")
         await picture("fix")
         await pilot.press("A", *"swap", "space", "1", "enter")
-        await until(lambda: bool(app.facts and any(r.verdict for r in app.facts.runs)), "the run")
+        await until(
+            lambda: bool(app.facts and any(r.verdict_id for r in app.facts.runs)), "the run"
+        )
         await until(
             lambda: bool(app.facts and all(r.state == "ok" for r in app.facts.runs)), "its end"
         )

@@ -12,10 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brctl import __version__
+from brctl.library.playbooks import load_playbook
+from brctl.library.shipped import shipped_dir
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.notice import KEY_LIMIT, Notice, RunStory, dedup_key
+from brctl.model.notice import KEY_LIMIT, dedup_key
+from brctl.model.runs.result import RunState
 from brctl.model.verdict import Suspect
+from brctl.playbook.run import Run
+from brctl.playbook.run_record import StepRecord, blank_record
+from brctl.playbook.steps import StepState
+from brctl.view.notices.contents import Notice, RunFacts
 from brctl.view.notices.notice import verdict_notice
 from brctl.view.notices.sinks import KINDS, rendered
 from brctl.view.notices.slack import slack_message, slack_thread
@@ -79,6 +86,19 @@ hostile = st.text(
 )
 
 
+def hostile_run(told: str) -> RunFacts:
+    """A run of which every text is hostile."""
+    playbook = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
+    playbook = replace(playbook, name=told, title=told)
+    record = blank_record(playbook)
+    record.steps[record.step_ids[0]] = StepRecord(StepState.DONE, attempts=1, say=told)
+    run = Run(
+        name="R-0001", run_dir=Path(), playbook=playbook, record=record, events=(), damage=(),
+        alive=False, by=told, verdict_id="V-1", verdict={}, job=told, nodes=(told,),
+    )  # fmt: skip
+    return RunFacts("prod-a", run, None, (RunState.NEEDS_HUMAN, told))
+
+
 @settings(max_examples=40, deadline=None)
 @given(hostile, hostile, st.sampled_from(SECRETS))
 def test_no_control_character_and_no_secret_passes(title: str, said: str, secret: str) -> None:
@@ -93,8 +113,7 @@ def test_no_control_character_and_no_secret_passes(title: str, said: str, secret
         job=f"job {secret} {title}",
     )
     base = verdict_notice(verdict, "prod-a", NOON, runbook=told)
-    story = RunStory("R-0001", told, told, told, why=told, steps=(told,))
-    for body in everything(replace(base, run=story, needs=told, do=told, why=told)):
+    for body in everything(replace(base, run=hostile_run(told), needs=told, do=told, why=told)):
         for text in texts(body):
             assert secret not in text
             bad = [c for c in text.replace("\n", "") if unicodedata.category(c) == "Cc"]

@@ -19,12 +19,12 @@ from brctl.journal.store import EVENTS, is_running, run_dirs
 from brctl.model.errors import BrctlError
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
-from brctl.model.notice import Notice, dedup_key, verdict_key
+from brctl.model.notice import dedup_key, verdict_key
 from brctl.model.runs.event import EventType
 from brctl.model.verdict import Confidence, Verdict
 from brctl.notify.notifier import Delivery, DeliveryState, Notifier
+from brctl.view.notices.contents import Notice, RunFacts
 from brctl.view.notices.notice import (
-    RunFacts,
     advanced_notice,
     crowd_notice,
     dismissed_notice,
@@ -197,9 +197,9 @@ async def notify_dismissed(
 async def notify_lost(context: RunContext, state_dir: Path, say: Say) -> None:
     """Runs whose process died before the last line of their journal: nobody else tells of them."""
     for run_dir in run_dirs(state_dir)[-RUNS_LOOKED_AT:]:
-        if is_running(run_dir) or not _was_cut_off(run_dir):
-            continue
         with beside_the_work(say):
+            if is_running(run_dir) or not _was_cut_off(run_dir):
+                continue
             notice = ended_notice(run_facts(context, run_dir), context.clock.now())
             complain(await context.notifier.notify_async(notice), say)
 

@@ -5,27 +5,21 @@ from pathlib import Path
 
 from brctl.engine.incidents import alert_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, load_all
-from brctl.engine.runs.run_files import INPUTS, listed_playbook, load_inputs
+from brctl.engine.runs.read_run import sound_runs
 from brctl.journal.incident_notes import read_notes
-from brctl.journal.store import read_journal, run_dirs
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.fault import FaultClass
-from brctl.view.incident import (
-    Incident,
-    Trail,
-    alert_incident,
-    run_incident,
-    verdict_incident,
-)
-from brctl.view.notices.notice import RunFacts
+from brctl.playbook.run import Run
+from brctl.view.incident import Incident, alert_incident, run_incident, verdict_incident
+from brctl.view.notices.contents import RunFacts
 
 
 def load_incidents(state_dir: Path) -> list[Incident]:
     """Every incident, newest first."""
-    notes, trails, stored = read_notes(state_dir), trails_of(state_dir), load_all(state_dir)
+    notes, runs, stored = read_notes(state_dir), runs_by_verdict(state_dir), load_all(state_dir)
     found = [
         verdict_incident(
-            s.verdict, s.state.value, trails.get(s.verdict.id, []), notes.get(s.verdict.id, ())
+            s.verdict, s.state.value, runs.get(s.verdict.id, []), notes.get(s.verdict.id, ())
         )
         for s in stored
         if s.verdict.fault is not FaultClass.NO_FAULT
@@ -37,29 +31,21 @@ def load_incidents(state_dir: Path) -> list[Incident]:
     return sorted(found, key=lambda incident: incident.began_at, reverse=True)
 
 
-def trails_of(state_dir: Path) -> dict[str, list[Trail]]:
+def runs_by_verdict(state_dir: Path) -> dict[str, list[Run]]:
     """Runs by the verdict they acted on, oldest first."""
-    found: dict[str, list[Trail]] = {}
-    for run_dir in run_dirs(state_dir):
-        if (run_dir / INPUTS).exists():
-            verdict = load_inputs(run_dir).verdict_id
-            found.setdefault(verdict, []).append(trail_of(run_dir))
+    found: dict[str, list[Run]] = {}
+    for run in sound_runs(state_dir):
+        found.setdefault(run.verdict_id, []).append(run)
     return found
-
-
-def trail_of(run_dir: Path) -> Trail:
-    """One run's."""
-    return Trail(run_dir.name, listed_playbook(run_dir).name, read_journal(run_dir).events)
 
 
 def incident_of_run(state_dir: Path, facts: RunFacts) -> Incident:
     """The incident one run belongs to: its verdict's, or its own when a person asked for it."""
     notes = read_notes(state_dir)
-    trail = Trail(facts.run.name, facts.run.playbook.name, facts.run.events)
     if facts.verdict is not None:
-        return verdict_incident(facts.verdict, "open", [trail], notes.get(facts.verdict.id, ()))
-    title, own = facts.run.playbook.title, notes.get(facts.run.name, ())
-    return run_incident(trail, title, facts.run.nodes, facts.run.job, own)
+        of_verdict = notes.get(facts.verdict.id, ())
+        return verdict_incident(facts.verdict, "open", [facts.run], of_verdict)
+    return run_incident(facts.run, notes.get(facts.run.name, ()))
 
 
 def pick_incident(incidents: list[Incident], name: str | None) -> Incident:

@@ -23,7 +23,7 @@ from brctl.model.errors import UsageError
 from brctl.model.runs.result import RunState
 from brctl.notify.notifier import Notifier
 from brctl.view.incident import Incident
-from brctl.view.notices.notice import RunFacts
+from brctl.view.notices.contents import RunFacts
 
 UNBORN = "R-new"
 """The name a plan stands under until its run exists."""

@@ -3,23 +3,18 @@
 `dx`, `why`, the terminal's screens, pages and `fix` all ask here, so that they never differ.
 """
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from brctl.engine.incidents.verdict_store import load_all
-from brctl.engine.runs.run_files import (
-    INPUTS,
-    frozen_playbook,
-    load_inputs,
-    load_result,
-)
+from brctl.engine.runs.read_run import sound_runs
 from brctl.journal.code_ledger import CodeLedger, ledger_dir
-from brctl.journal.store import run_dirs
 from brctl.model.fault import Branch, FaultClass
-from brctl.model.runs.result import PastRun, RunState
+from brctl.model.runs.result import RunState
 from brctl.model.verdict import Verdict
+from brctl.playbook.node_runs import split_instance
 from brctl.playbook.recommend import case_of, with_move
+from brctl.playbook.run import Run
 from brctl.playbook.steps import StepState
 from brctl.playbook.tree import TREE, Incident, Move, branch_of, next_move
 
@@ -51,25 +46,24 @@ def propose(state_dir: Path, context: str, verdict: Verdict, now: datetime) -> M
 
 def tried_for(state_dir: Path, verdict: Verdict, now: datetime) -> tuple[str, ...]:
     """Playbooks that brought this job up again in this incident, and yet it failed again."""
-    tried = []
-    for run_dir in run_dirs(state_dir):
-        result = load_result(run_dir) if (run_dir / INPUTS).exists() else None
-        if result is None or now - result.ended_at > INCIDENT_WINDOW:
-            continue
-        about = load_inputs(run_dir).verdict
-        if _is_about(result, about, verdict) and _came_through(run_dir, result):
-            tried.append(result.playbook)
+    since = now - INCIDENT_WINDOW
+    tried = [
+        run.playbook.name
+        for run in sound_runs(state_dir, since)
+        if run.ended_at is not None
+        and run.ended_at >= since
+        and _is_about(run, verdict)
+        and _came_through(run)
+    ]
     return tuple(dict.fromkeys(tried))
 
 
-def _is_about(result: PastRun, about: object, verdict: Verdict) -> bool:
-    said = about if isinstance(about, dict) else {}
-    nodes = sorted(map(str, _list(said.get("suspects"))))
-    if result.job != verdict.job:
+def _is_about(run: Run, verdict: Verdict) -> bool:
+    if run.job != verdict.job:
         return False
-    if result.playbook in _ABOUT_NODES or not verdict.job:
-        return nodes == sorted(verdict.nodes)
-    return _is_users(str(said.get("class"))) is _is_users(str(verdict.fault))
+    if run.playbook.name in _ABOUT_NODES or not verdict.job:
+        return sorted(map(str, _list(run.verdict.get("suspects")))) == sorted(verdict.nodes)
+    return _is_users(str(run.verdict.get("class"))) is _is_users(str(verdict.fault))
 
 
 def _is_users(fault: str) -> bool:
@@ -77,15 +71,11 @@ def _is_users(fault: str) -> bool:
     return fault in list(FaultClass) and branch_of(FaultClass(fault)) is Branch.USER
 
 
-def _came_through(run_dir: Path, result: PastRun) -> bool:
+def _came_through(run: Run) -> bool:
     """It ended well, or it restarted the job and training did not come: that was a try as well."""
-    return result.result is RunState.OK or any(
-        result.steps.get(step) == StepState.DONE.value for step in _restarts(run_dir)
-    )
-
-
-def _restarts(run_dir: Path) -> Iterator[str]:
-    return (step.id for step in frozen_playbook(run_dir).steps if step.uses == "job.restart")
+    restarts = [step.id for step in run.playbook.steps if step.uses == "job.restart"]
+    done = run.record.in_state(StepState.DONE)
+    return run.state is RunState.OK or any(split_instance(name)[0] in restarts for name in done)
 
 
 def alerts_on(state_dir: Path, verdict: Verdict) -> int:

@@ -1,10 +1,23 @@
 """Read a run from its folder: its files, its journal, and whether a process owns it."""
 
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
-from brctl.engine.runs.run_files import INPUTS, listed_playbook, load_inputs, load_request
+from brctl.engine.runs.run_files import (
+    INPUTS,
+    PLAN,
+    listed_playbook,
+    load_inputs,
+    load_request,
+    read_json,
+)
 from brctl.journal.store import EVENTS, is_running, read_journal, run_dirs
 from brctl.model.errors import BrctlError, ConfigError
+from brctl.model.runs.event import Event, EventType
+from brctl.model.runs.playbook import Arguments
 from brctl.playbook.plan import nodes_named
 from brctl.playbook.run import Run, UnreadableRun
 from brctl.playbook.run_record import replay
@@ -41,14 +54,46 @@ def _read(run_dir: Path) -> Run:
         alive=is_running(run_dir) and not recording.ended,
         by=load_request(run_dir).by,
         verdict_id=inputs.verdict_id,
+        verdict=inputs.verdict,
         job=str(inputs.job.get("name") or ""),
         nodes=nodes_named(playbook, inputs.inputs),
+        guards=_guards(run_dir, recording.events),
     )
 
 
-def read_runs(state_dir: Path) -> tuple[Run | UnreadableRun, ...]:
-    """Every run, oldest first; a torn one hides no other, and is not left out."""
-    return tuple(read_or_say(path) for path in run_dirs(state_dir) if _has_begun(path))
+def _guards(run_dir: Path, events: Sequence[Event]) -> tuple[Arguments, ...]:
+    checked = next((e for e in reversed(events) if e.type is EventType.GUARDS_CHECKED), None)
+    if checked is None and not (run_dir / PLAN).exists():
+        return ()
+    rows = checked.fields.get("guards") if checked else read_json(run_dir / PLAN).get("guards")
+    return tuple(row for row in rows if isinstance(row, dict)) if isinstance(rows, list) else ()
+
+
+def read_runs(state_dir: Path, since: datetime | None = None) -> tuple[Run | UnreadableRun, ...]:
+    """Every run, oldest first; a torn one hides no other, and is not left out.
+
+    With `since` those whose journal was not written to after that moment are not even opened.
+    """
+    return tuple(
+        read_or_say(path)
+        for path in run_dirs(state_dir)
+        if _has_begun(path) and (since is None or _was_touched(path, since))
+    )
+
+
+def sound_runs(state_dir: Path, since: datetime | None = None) -> tuple[Run, ...]:
+    """The runs that can be read; each of the others is named on stderr, once a process."""
+    found = read_runs(state_dir, since)
+    for run in found:
+        if isinstance(run, UnreadableRun):
+            _warn_of(state_dir, run)
+    return tuple(run for run in found if isinstance(run, Run))
+
+
+@lru_cache(maxsize=256)
+def _warn_of(_state_dir: Path, run: UnreadableRun) -> None:
+    """A command asks for all runs several times; nobody reads the same line several times."""
+    logging.getLogger(__name__).warning("warning: %s; it is left out", run.why)
 
 
 def read_or_say(run_dir: Path) -> Run | UnreadableRun:
@@ -62,3 +107,8 @@ def read_or_say(run_dir: Path) -> Run | UnreadableRun:
 def _has_begun(run_dir: Path) -> bool:
     """Whether there is more than the empty folder of a run that is being made."""
     return (run_dir / INPUTS).exists() or (run_dir / EVENTS).exists()
+
+
+def _was_touched(run_dir: Path, since: datetime) -> bool:
+    path = run_dir / EVENTS
+    return not path.exists() or path.stat().st_mtime >= since.timestamp()

@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from brctl.engine.controller.clock import now
-from brctl.engine.runs.run_files import RESULT, frozen_playbook, load_request, save_request
-from brctl.journal.store import EVENTS, is_running, read_journal, run_dirs
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.run_files import RESULT, load_request, save_request
+from brctl.journal.store import EVENTS, is_running, run_dirs
 from brctl.library.own_program import own_program
 from brctl.model.errors import BrctlError
 from brctl.model.units import parse_rfc3339
-from brctl.playbook.run_record import replay
 
 LOOK_S = 2.0
 """How often it looks whether somebody answered or the run's folder is gone; one `stat` each."""
@@ -32,11 +32,11 @@ def due_at(run_dir: Path) -> datetime | None:
     """When a waiting run's approval expires; None when it waits for none."""
     if not (run_dir / RESULT).exists():
         return None
-    playbook = frozen_playbook(run_dir)
-    record = replay(playbook, read_journal(run_dir).events)
-    if not record.waits_at_gate or playbook.approval is None:
+    run = read_run(run_dir)
+    approval = run.playbook.approval
+    if not run.record.waits_at_gate or approval is None:
         return None
-    return parse_rfc3339(record.asked_at) + timedelta(seconds=playbook.approval.expires_s)
+    return parse_rfc3339(run.record.asked_at) + timedelta(seconds=approval.expires_s)
 
 
 def overdue(state_dir: Path, at: datetime) -> tuple[Path, ...]:

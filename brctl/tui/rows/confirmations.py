@@ -7,12 +7,13 @@ from brctl.model.nodeset import fold
 from brctl.model.runs.plan import GuardResult, Plan
 from brctl.model.runs.playbook import Safety
 from brctl.model.units import describe_duration
-from brctl.playbook.node_runs import instance_of, split_instance
+from brctl.playbook.node_runs import instance_of
+from brctl.playbook.run import Run
+from brctl.playbook.steps import StepState
 from brctl.tui.rows.row import Row, Span, Tone, blank, heading, paragraph, place_of, row, safe
-from brctl.tui.rows.run_rows import run_rows
+from brctl.tui.rows.run_rows import gate_of, run_rows
 from brctl.tui.rows.times import Times
 from brctl.tui.session.engine_client import Proposal
-from brctl.tui.session.facts import RunFact
 
 DENY_WORDS = "deny"
 
@@ -90,26 +91,28 @@ def _guard(guard: GuardResult, width: int) -> list[Row]:
     return [Row(((first.spans[0][0], tone), *first.spans[1:])), *rest]
 
 
-def confirm_answer(run: RunFact, width: int, *, yes: bool, times: Times) -> Confirmation:
+def confirm_answer(run: Run, width: int, *, yes: bool, times: Times) -> Confirmation:
     """Answer a run that waits."""
     verb = "approve" if yes else "deny"
-    gate = next((step for step in run.steps if split_instance(step.id)[0] == run.gate), None)
+    before = gate_of(run)
+    gate = next((step for step in run.playbook.steps if step.id == before), None)
     warn = "no way back after it" if gate and gate.safety is Safety.DESTRUCTIVE else "can be undone"
     what = (
-        run.question or f"{run.gate} is the next step: {warn}"
+        run.asked("why") or f"{before} is the next step: {warn}"
         if yes
         else "the run ends; what it changed so far is taken back"
     )
     rows = [row((what, Tone.WARN)), blank(), *run_rows(run, width, times)]
-    words = run.words if yes else DENY_WORDS
+    words = run.asked("answer") if yes else DENY_WORDS
     command = f"brctl play {verb} {run.name}"
     return Confirmation(f"{verb} {run.name}?", tuple(rows), words, command)
 
 
-def confirm_rollback(run: RunFact, width: int, times: Times) -> Confirmation:
+def confirm_rollback(run: Run, width: int, times: Times) -> Confirmation:
     """Take back what a run changed."""
     stuck = any(
-        step.safety is Safety.DESTRUCTIVE and step.state.value == "done" for step in run.steps
+        run.playbook.step(name).safety is Safety.DESTRUCTIVE
+        for name in run.record.in_state(StepState.DONE)
     )
     rows = [row(("undone newest first; what others changed since stays", Tone.WARN))]
     if stuck:

@@ -7,6 +7,7 @@ from brctl.model.evidence import Evidence, Weight
 from brctl.model.sweeps.report import CheckResult, ProbeStatus, Value
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.tui.rows.row import Row, Span, Tone, blank, heading, paragraph, row, safe, table
+from brctl.tui.rows.run_rows import playbook_of
 from brctl.tui.rows.state_letters import APPEARANCES, HEALTH_TONES
 from brctl.tui.rows.times import Times
 from brctl.tui.rows.verdict_rows import SIGNS
@@ -151,8 +152,8 @@ def history_rows(
         for s in facts.verdicts if fact.name in s.verdict.nodes
     ]  # fmt: skip
     body += [
-        ((times.of(run.events[0].at if run.events else None), "run", run.name,
-          f"{run.playbook} {run.state}"), f"run:{run.name}")
+        ((times.of(run.began_at), "run", run.name,
+          f"{playbook_of(run)} {run.state}"), f"run:{run.name}")
         for run in facts.runs if fact.name in run.nodes
     ]  # fmt: skip
     body += [

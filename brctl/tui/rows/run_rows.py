@@ -1,12 +1,13 @@
 """Runs as rows: the list, the steps of one run, its guards; pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Safety
 from brctl.model.runs.result import NodeResult, RunState
 from brctl.playbook.node_runs import split_instance
+from brctl.playbook.run import Run, UnreadableRun
 from brctl.playbook.steps import StepState
 from brctl.tui.rows.row import (
     Row,
@@ -20,8 +21,8 @@ from brctl.tui.rows.row import (
     safe,
     table,
 )
+from brctl.tui.rows.run_views import NodeRunView, StepView, guards_of, node_runs_of, steps_of
 from brctl.tui.rows.times import Times
-from brctl.tui.session.facts import NodeRunFact, RunFact, StepFact
 
 WORDS: Mapping[StepState, Span] = {
     StepState.PENDING: (".       ", Tone.DIM),
@@ -51,7 +52,7 @@ STATE_TONES: Mapping[RunState, Tone] = {
 }  # fmt: skip
 
 
-def run_list(runs: Iterable[RunFact], times: Times) -> list[Row]:
+def run_list(runs: Iterable[Run | UnreadableRun], times: Times) -> list[Row]:
     """One line a run, newest first."""
     body = [
         (
@@ -61,11 +62,11 @@ def run_list(runs: Iterable[RunFact], times: Times) -> list[Row]:
                     run.state.upper() if run.waiting else run.state,
                     STATE_TONES.get(run.state, Tone.UNKNOWN),
                 ),
-                safe(run.playbook, 30),
+                safe(playbook_of(run), 30),
                 safe(fold(run.nodes) or "-", 40),
-                safe(run.verdict or "-", 20),
+                safe(run.verdict_id or "-", 20),
                 safe(run.by, 24),
-                times.of(run.started_at),
+                times.of(run.began_at),
             ),
             f"run:{run.name}",
         )
@@ -76,51 +77,66 @@ def run_list(runs: Iterable[RunFact], times: Times) -> list[Row]:
     return table(("RUN", "STATE", "PLAYBOOK", "NODES", "VERDICT", "BY", "STARTED"), body, widest=24)
 
 
-def run_rows(run: RunFact, width: int, times: Times) -> list[Row]:
+def playbook_of(run: Run | UnreadableRun) -> str:
+    """The name of a run's playbook; "" when that cannot be read."""
+    return run.playbook.name if isinstance(run, Run) else ""
+
+
+def gate_of(run: Run) -> str:
+    """The step before which its playbook asks people; "" without one."""
+    return run.playbook.approval.gate_before if run.playbook.approval else ""
+
+
+def run_rows(run: Run | UnreadableRun, width: int, times: Times) -> list[Row]:
     """One run: steps, guards, and what it waits for."""
+    if isinstance(run, UnreadableRun):
+        state = (run.state.upper(), STATE_TONES[run.state])
+        head = row((run.name, Tone.HEAD), "  ", state)
+        return [head, *paragraph("why  ", safe(run.why, 1000), width)]
     head = row(
-        (run.name, Tone.HEAD), f"  {safe(run.playbook, 40)}",
-        f"  for {safe(run.verdict, 20)}" if run.verdict else "",
-        f"  nodes {safe(fold(run.nodes), 100) or '-'}  started {times.of(run.started_at)}"
+        (run.name, Tone.HEAD), f"  {safe(run.playbook.name, 40)}",
+        f"  for {safe(run.verdict_id, 20)}" if run.verdict_id else "",
+        f"  nodes {safe(fold(run.nodes), 100) or '-'}  started {times.of(run.began_at)}"
         f" by {safe(run.by, 30)}  ",
         (run.state.upper(), STATE_TONES.get(run.state, Tone.UNKNOWN)),
     )  # fmt: skip
     rows = [head, *_standing(run, width), blank()]
-    rows += _node_runs(run) if run.node_runs else _steps(run, run.steps)
+    node_runs = node_runs_of(run.record)
+    rows += _node_runs(run, node_runs) if node_runs else _steps(run, steps_of(run))
     rows += [blank(), heading("GUARDS, as last checked"), *_guards(run, width)]
     return rows
 
 
-def _standing(run: RunFact, width: int) -> list[Row]:
+def _standing(run: Run, width: int) -> list[Row]:
     rows: list[Row] = []
     if run.waiting:
-        what = run.question or f"before {run.gate}"
+        what = run.asked("why") or f"before {gate_of(run)}"
         rows.append(row((f"WAITING FOR YOU {safe(what, 200)}: A approves, D denies; ", Tone.WARN),
-                        f"words to type: {safe(run.words, 60)}"))  # fmt: skip
+                        f"words to type: {safe(run.asked('answer'), 60)}"))  # fmt: skip
     if run.state is RunState.LOST:
         text = f"its process is gone; go on with: brctl play resume {run.name}"
         rows.append(row((text, Tone.CRIT)))
     if run.state is RunState.STARTING:
         text = f"nothing in its journal yet; if that stays: runs/{run.name}/stdout/run.log"
         rows.append(row((text, Tone.WARN)))
-    if run.why:
-        rows += paragraph("why  ", safe(run.why, 1000), width)
+    if run.record.why:
+        rows += paragraph("why  ", safe(run.record.why, 1000), width)
     for damage in run.damage[:3]:
         rows += paragraph("!    ", safe(damage, 400), width, Tone.CRIT)
     return rows
 
 
-def _node_runs(run: RunFact) -> list[Row]:
+def _node_runs(run: Run, node_runs: Sequence[NodeRunView]) -> list[Row]:
     """One line per node, then the steps of those that are not well through."""
-    rows = [heading("NODES"), *(_node_run(node_run, run) for node_run in run.node_runs)]
-    for node_run in run.node_runs:
+    rows = [heading("NODES"), *(_node_run(node_run, run) for node_run in node_runs)]
+    for node_run in node_runs:
         if node_run.started and node_run.result not in _QUIET:
-            steps = [step for step in run.steps if split_instance(step.id)[1] == node_run.node]
+            steps = [step for step in steps_of(run) if split_instance(step.id)[1] == node_run.node]
             rows += [blank(), heading(safe(node_run.node, 60)), *_steps(run, steps)]
     return rows
 
 
-def _node_run(node_run: NodeRunFact, run: RunFact) -> Row:
+def _node_run(node_run: NodeRunView, run: Run) -> Row:
     word, tone = (
         node_run.result or (RunState.RUNNING if node_run.started and run.alive else "."),
         Tone.DIM,
@@ -137,13 +153,14 @@ def _node_run(node_run: NodeRunFact, run: RunFact) -> Row:
     )  # fmt: skip
 
 
-def _steps(run: RunFact, steps: Iterable[StepFact]) -> list[Row]:
+def _steps(run: Run, steps: Iterable[StepView]) -> list[Row]:
     return [_step(number, step, run) for number, step in enumerate(steps, start=1)]
 
 
-def _step(number: int, step: StepFact, run: RunFact) -> Row:
+def _step(number: int, step: StepView, run: Run) -> Row:
     word = WORDS[step.state]
-    if run.waiting and split_instance(step.id)[0] == run.gate and step.state is StepState.PENDING:
+    gate = split_instance(step.id)[0] == gate_of(run)
+    if run.waiting and gate and step.state is StepState.PENDING:
         word = ("GATE    ", Tone.WARN)
     said = safe(step.error or step.say, 300)
     last = ""
@@ -161,9 +178,9 @@ def _step(number: int, step: StepFact, run: RunFact) -> Row:
     )
 
 
-def _guards(run: RunFact, width: int) -> list[Row]:
+def _guards(run: Run, width: int) -> list[Row]:
     rows: list[Row] = []
-    for guard in run.guards:
+    for guard in guards_of(run):
         mark, tone = ("ok ", Tone.SPARE) if guard.ok else ("NO ", Tone.CRIT)
         first = f"{mark}{guard.kind:14.14} "
         text = f"{safe(guard.says, 300)}   [{place_of(guard.origin)}]"

@@ -27,7 +27,7 @@ class RunsScreen(ListScreen):
         run = facts.run(item)
         if run is None:
             return None
-        times = self.brctl.times.since(run.started_at)
+        times = self.brctl.times.since(run.began_at)
         if not self._journal:
             return run_rows(run, width, times)
         shown = run.events[-EVENTS_SHOWN:]

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from brctl.engine.incidents.verdict_store import StoredVerdict
 from brctl.model.fault import FaultClass
 from brctl.model.nodeset import fold
+from brctl.playbook.run import Run
 from brctl.tui.rows.row import Row, Tone, paragraph, row, safe, table
 from brctl.tui.rows.times import Times
 from brctl.tui.session.facts import Facts
-from brctl.view.incident import Incident, Trail, alert_incident, phases, verdict_incident
+from brctl.view.incident import Incident, alert_incident, phases, verdict_incident
 
 
 def incidents_of(facts: Facts) -> list[Incident]:
@@ -30,11 +31,9 @@ def incidents_of(facts: Facts) -> list[Incident]:
 
 def _of_verdict(stored: StoredVerdict, facts: Facts) -> Incident:
     verdict = stored.verdict
-    trails = [
-        Trail(run.name, run.playbook, run.events) for run in facts.runs if run.verdict == verdict.id
-    ]
+    runs = [r for r in facts.runs if isinstance(r, Run) and r.verdict_id == verdict.id]
     notes = facts.notes.get(verdict.id, ())
-    return verdict_incident(verdict, stored.state.value, trails, notes)
+    return verdict_incident(verdict, stored.state.value, runs, notes)
 
 
 _TONES = {

@@ -10,11 +10,8 @@ from brctl.engine.standby.pool import Pool
 from brctl.model.alert import AlertIncident
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
-from brctl.model.runs.event import Event
-from brctl.model.runs.playbook import Safety
-from brctl.model.runs.result import NodeResult, RunState
 from brctl.model.sweeps.sweep import Health
-from brctl.playbook.steps import StepState
+from brctl.playbook.run import Run, UnreadableRun
 from brctl.tui.rows.bisect_rows import BisectFact
 
 
@@ -72,87 +69,6 @@ class NodeFact:
 
 
 @dataclass(frozen=True, slots=True)
-class StepFact:
-    """One step of a run, as planned and as the journal tells it; `id@node` with `for_each`."""
-
-    id: str
-    uses: str
-    safety: Safety
-    state: StepState
-    say: str = ""
-    error: str = ""
-    seconds: float | None = None
-    undoable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRunFact:
-    """What became of one node of a playbook that runs once per node.
-
-    Attributes:
-        result: As in the journal; "" while the node is not through.
-        at_step: The step it is at, or that failed.
-    """
-
-    node: str
-    result: NodeResult | None = None
-    started: bool = False
-    at_step: str = ""
-    why: str = ""
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class GuardFact:
-    """What one guard said when it was last asked in this run."""
-
-    kind: str
-    ok: bool
-    says: str
-    origin: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunFact:
-    """One run as its folder tells it.
-
-    Attributes:
-        words: What must be typed to approve it; "" when nothing is asked.
-        question: What it asks besides its gate; "" at the gate.
-        alive: A process owns it now.
-        damage: What is wrong about the journal, in sentences.
-    """
-
-    name: str
-    events: tuple[Event, ...] = ()
-    alive: bool = False
-    damage: tuple[str, ...] = ()
-    playbook: str = ""
-    state: RunState = RunState.UNREADABLE
-    by: str = ""
-    verdict: str = ""
-    job: str = ""
-    nodes: tuple[str, ...] = ()
-    steps: tuple[StepFact, ...] = ()
-    node_runs: tuple[NodeRunFact, ...] = ()
-    guards: tuple[GuardFact, ...] = ()
-    gate: str = ""
-    words: str = ""
-    question: str = ""
-    asked_at: datetime | None = None
-    why: str = ""
-
-    @property
-    def started_at(self) -> datetime | None:
-        return self.events[0].at if self.events else None
-
-    @property
-    def waiting(self) -> bool:
-        """It asks for an approval and nobody is running it."""
-        return self.state is RunState.WAITING and bool(self.words)
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """The state of one context as the disk holds it.
 
@@ -174,7 +90,7 @@ class Facts:
     nodes: tuple[NodeFact, ...] = ()
     jobs: tuple[Job, ...] = ()
     verdicts: tuple[StoredVerdict, ...] = ()
-    runs: tuple[RunFact, ...] = ()
+    runs: tuple[Run | UnreadableRun, ...] = ()
     bisects: tuple[BisectFact, ...] = ()
     swept_at: datetime | None = None
     scheduler_asked: bool = False
@@ -193,7 +109,7 @@ class Facts:
         """The stored verdict of this id."""
         return next((s for s in self.verdicts if s.verdict.id == verdict_id), None)
 
-    def run(self, name: str) -> RunFact | None:
+    def run(self, name: str) -> Run | UnreadableRun | None:
         """The run of this name."""
         return next((r for r in self.runs if r.name == name), None)
 

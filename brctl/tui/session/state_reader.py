@@ -30,11 +30,11 @@ from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.hang import StackAnalysis
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.sweep import NodeHealth
+from brctl.playbook.run import Run, UnreadableRun
 from brctl.sweep.problems import reason_of
 from brctl.tui.rows.bisect_rows import BisectFact
 from brctl.tui.rows.measures import MEASURES, value_of
-from brctl.tui.session.facts import Facts, NodeFact, RunFact
-from brctl.tui.session.run_facts import run_fact
+from brctl.tui.session.facts import Facts, NodeFact
 
 Result = TypeVar("Result")
 Cordons = Mapping[str, tuple[str, str]]
@@ -90,7 +90,7 @@ class _Kept:
 
     stamp: tuple[int, int]
     alive: bool
-    run: RunFact
+    run: Run
 
 
 class DiskStateReader:
@@ -289,19 +289,19 @@ class DiskStateReader:
         nothing: list[Path] = []
         return self._try("runs", partial(run_dirs, self._settings.state_dir), nothing)[-RUNS_READ:]
 
-    def _read_run(self, path: Path) -> RunFact:
+    def _read_run(self, path: Path) -> Run | UnreadableRun:
         try:
             return self._journal(path)
         except _UNREADABLE as error:
             self._troubles.append(str(error))
-            return RunFact(path.name, why=str(error))
+            return UnreadableRun(path.name, str(error))
 
-    def _journal(self, path: Path) -> RunFact:
+    def _journal(self, path: Path) -> Run:
         alive = is_running(path)
         stamp = _stamp(path / EVENTS)
         kept = self._runs.get(path.name)
         if kept is None or kept.stamp != stamp or kept.alive != alive:
-            self._runs[path.name] = kept = _Kept(stamp, alive, run_fact(read_run(path)))
+            self._runs[path.name] = kept = _Kept(stamp, alive, read_run(path))
         return kept.run
 
 

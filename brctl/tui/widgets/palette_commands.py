@@ -8,6 +8,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from brctl.tui.address import ROOTS, Address
 from brctl.tui.rows.row import safe
+from brctl.tui.rows.run_rows import playbook_of
 from brctl.tui.widgets.palette import THEMES
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Places(Provider):
         for run in facts.runs:
             yield (
                 f"run {run.name}",
-                f"{run.playbook} {run.state}",
+                f"{playbook_of(run)} {run.state}",
                 self._opener(Address("runs", run.name)),
             )
         for job in facts.jobs:

@@ -6,7 +6,7 @@ from brctl.model.nodeset import fold, natural_key
 from brctl.model.runs.playbook import Json
 from brctl.playbook.node_runs import ONLY, instance_of
 from brctl.playbook.run_record import RunRecord
-from brctl.view.notices.notice import RunFacts
+from brctl.view.notices.contents import RunFacts
 from brctl.view.redact import redact
 from brctl.view.text import columns as aligned
 from brctl.view.text import printable

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from brctl.model.nodeset import fold
-from brctl.model.notice import Memory, Notice, NoticeState
+from brctl.model.notice import Memory, NoticeState
 from brctl.model.units import rfc3339
+from brctl.view.notices.contents import Notice
 from brctl.view.notices.page import Json
 from brctl.view.notices.text import clean
 

@@ -1,58 +1,22 @@
 """What a verdict, a run or a test becomes when people outside are told of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from brctl.model.evidence import Weight
 from brctl.model.nodeset import fold
-from brctl.model.notice import (
-    Notice,
-    NoticeEvent,
-    NoticeState,
-    PageSeverity,
-    RunStory,
-    dedup_key,
-    verdict_key,
-)
-from brctl.model.runs.event import Event, EventType
-from brctl.model.runs.playbook import Json
+from brctl.model.notice import NoticeEvent, NoticeState, PageSeverity, dedup_key, verdict_key
+from brctl.model.runs.event import EventType
 from brctl.model.runs.result import RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.node_runs import split_instance
-from brctl.playbook.run import Run
 from brctl.playbook.run_record import RunRecord
 from brctl.playbook.steps import StepState
 from brctl.view.next_move import move_command
+from brctl.view.notices.contents import Notice, RunFacts, last_text
 
 CHAIN, STEPS = 8, 100
 _PROOF = "job.wait_progress"
-
-
-@dataclass(frozen=True, slots=True)
-class RunFacts:
-    """What is known of a run when it is told about.
-
-    Attributes:
-        verdict: The verdict behind it; None for a run that a person asked for.
-        ending: Result and reason when they are known before the journal has its last line, as
-            hooks are.
-    """
-
-    context: str
-    run: Run
-    verdict: Verdict | None
-    ending: tuple[RunState, str] | None = None
-
-    @property
-    def result(self) -> RunState:
-        """How it stands or ended."""
-        return self.ending[0] if self.ending else self.run.state
-
-    @property
-    def why(self) -> str:
-        """Why it ended so."""
-        return self.ending[1] if self.ending else last_text(self.run.events, EventType.END, "why")
 
 
 def verdict_notice(
@@ -254,7 +218,7 @@ def _run_notice(
     facts: RunFacts,
     at: datetime,
     kind: tuple[NoticeEvent, NoticeState, PageSeverity],
-    result: str,
+    result: RunState,
     said: str,
 ) -> Notice:
     event, state, severity = kind
@@ -283,7 +247,7 @@ def _run_notice(
         runbook=run.playbook.runbook,
         details=tuple(step_lines(run.record)),
         verdict=verdict,
-        run=_story(facts, result, said),
+        run=replace(facts, ending=(result, said)),
     )
 
 
@@ -307,19 +271,6 @@ def _next(facts: RunFacts, event: NoticeEvent) -> tuple[str, str]:
     return "", ""
 
 
-def _story(facts: RunFacts, result: str, said: str) -> RunStory:
-    return RunStory(
-        run=facts.run.name,
-        playbook=facts.run.playbook.name,
-        by=facts.run.by,
-        result=result,
-        exit_code=facts.run.record.exit_code,
-        why=said,
-        nodes=facts.run.nodes,
-        steps=tuple(step_lines(facts.run.record)),
-    )
-
-
 def step_lines(record: RunRecord) -> list[str]:
     """One line for every step that was touched, the first STEPS of them."""
     lines = [
@@ -329,12 +280,6 @@ def step_lines(record: RunRecord) -> list[str]:
     ]
     more = len(lines) - STEPS
     return [*lines[:STEPS], *([f"and {more} more steps"] if more > 0 else [])]
-
-
-def last_text(events: Sequence[Event], kind: EventType, key: str) -> str:
-    """A field of the newest event of a type; "" without one."""
-    found: Json = next((e.fields.get(key) for e in reversed(events) if e.type is kind), "")
-    return str(found or "")
 
 
 def trial_notice(context: str, at: datetime, state: NoticeState) -> Notice:

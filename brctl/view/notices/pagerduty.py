@@ -1,8 +1,9 @@
 """A notice as PagerDuty Events API v2 requests."""
 
 from brctl.model.nodeset import fold
-from brctl.model.notice import KEY_LIMIT, Memory, Notice, NoticeState
+from brctl.model.notice import KEY_LIMIT, Memory, NoticeState
 from brctl.model.units import rfc3339
+from brctl.view.notices.contents import Notice
 from brctl.view.notices.page import Json
 from brctl.view.notices.text import clean
 

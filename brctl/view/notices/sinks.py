@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brctl.model.exit_codes import ExitCode
-from brctl.model.notice import Notice
 from brctl.view.notices.alertmanager import alert_labels, alertmanager_body
+from brctl.view.notices.contents import Notice
 from brctl.view.notices.page import Json, Page
 from brctl.view.notices.pagerduty import pagerduty_body
 from brctl.view.notices.slack import slack_webhook_body

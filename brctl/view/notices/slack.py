@@ -1,7 +1,8 @@
 """A notice as Slack blocks: six small ones, so that no message is refused for its length."""
 
 from brctl.model.nodeset import fold
-from brctl.model.notice import Memory, Notice, NoticeState
+from brctl.model.notice import Memory, NoticeState
+from brctl.view.notices.contents import Notice
 from brctl.view.notices.page import Json
 from brctl.view.notices.text import clean
 

@@ -3,9 +3,10 @@
 from brctl import API_VERSION, __version__
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
-from brctl.model.notice import Notice, RunStory
 from brctl.model.units import rfc3339
 from brctl.view.documents import node_set, verdict_document
+from brctl.view.notices.contents import Notice, RunFacts
+from brctl.view.notices.notice import step_lines
 from brctl.view.notices.page import Json, Page
 from brctl.view.notices.text import clean_tree
 from brctl.view.schema import VerdictBody
@@ -72,15 +73,16 @@ def notification_document(notice: Notice) -> dict[str, Json]:
     return cleaned
 
 
-def _run(run: RunStory) -> Json:
+def _run(facts: RunFacts) -> Json:
+    run = facts.run
     return {
-        "id": run.run,
-        "playbook": run.playbook,
+        "id": run.name,
+        "playbook": run.playbook.name,
         "by": run.by,
-        "result": run.result,
-        "exit_code": run.exit_code,
-        "why": run.why or None,
+        "result": facts.result,
+        "exit_code": run.record.exit_code,
+        "why": facts.why or None,
         "nodes": list(run.nodes),
         "folded": fold(run.nodes),
-        "steps": list(run.steps),
+        "steps": step_lines(run.record),
     }

@@ -167,6 +167,29 @@ async def test_a_run_whose_process_died_is_told_by_the_next_sweep_once(
     assert "its process died" in str(server.bodies[0])
 
 
+async def test_a_torn_run_is_named_and_the_next_one_is_told(
+    tmp_path: Path, server: HttpSink, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What lies in one folder keeps nobody from hearing of another run that died."""
+    context = fake_context(tmp_path, notify=settings(tmp_path, server))
+    prepared = await prepare(context, SWAP, example_verdict())
+    for number in range(3):
+        run_dir = create_run(context, prepared, RunRequest(by="oncall"))
+        journal = Journal(run_dir)
+        journal.append(EventType.RUN_STARTED, NOON, {"by": "oncall"})
+        journal.close()
+        if number == 0:
+            (run_dir / "inputs.json").write_text('{"inputs')
+        if number == 1:
+            (run_dir / "events.ndjson").unlink()
+            (run_dir / "events.ndjson").mkdir()
+    await notify_lost(context, context.state_dir, print)
+    assert [b["run"]["id"] for b in server.bodies if "notification" in b] == ["R-0003"]
+    said = capsys.readouterr().out
+    assert "run R-0001 cannot be read" in said
+    assert "R-0002" in said
+
+
 async def test_a_job_that_advances_closes_every_page_of_its_own(
     tmp_path: Path, server: HttpSink
 ) -> None:

@@ -29,7 +29,6 @@ from brctl.playbook.plan import longest_path_s
 from brctl.playbook.steps import StepState
 from brctl.tui.rows.run_rows import run_rows
 from brctl.tui.rows.times import Times
-from brctl.tui.session.run_facts import run_fact
 from brctl.view.runs.plan import plan_page
 from brctl.view.runs.run import run_page
 from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
@@ -367,7 +366,7 @@ def test_the_screen_of_a_run_shows_each_node_and_the_steps_of_those_that_failed(
     """64 nodes that went well are 64 lines, not 256."""
     context = cluster(tmp_path, sick=["n1"])
     run_dir, _ = start(context)
-    rows = run_rows(run_fact(read_run(run_dir)), 120, Times())
+    rows = run_rows(read_run(run_dir), 120, Times())
     lines = [row.text for row in rows]
     assert any(line.startswith("failed      n1 ") and "at checks" in line for line in lines)
     assert sum(line.startswith(".           ") for line in lines) == 4

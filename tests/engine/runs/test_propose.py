@@ -11,20 +11,22 @@ from brctl.engine.runs.propose import alerts_on, propose, tried_for
 from brctl.engine.runs.run_files import (
     PLAYBOOK,
     RunInputs,
+    RunRequest,
     save_inputs,
-    save_result,
+    save_request,
 )
 from brctl.journal.code_ledger import CodeLedger, ledger_dir
-from brctl.journal.store import new_run
+from brctl.journal.store import Journal, new_run
 from brctl.library.durable_files import write_atomic
 from brctl.library.shipped import shipped_dir
 from brctl.model.fault import FaultClass
-from brctl.model.runs.result import PastRun, RunState
+from brctl.model.runs.event import EventType
+from brctl.model.runs.playbook import Json
 from brctl.model.verdict import Suspect, Verdict
 from brctl.playbook.plan import verdict_scope
 from tests.fakes.run_context import NOON, example_verdict
 
-F = FaultClass
+F, E = FaultClass, EventType
 MINUTE = timedelta(minutes=1)
 
 
@@ -41,14 +43,16 @@ def ran(
     run_dir = new_run(state)
     write_atomic(run_dir / PLAYBOOK, (shipped_dir("playbooks") / f"{playbook}.yaml").read_text())
     save_inputs(run_dir, RunInputs({}, verdict_scope(about), about.id, {"name": about.job}))
-    save_result(
-        run_dir,
-        PastRun(
-            run=run_dir.name, playbook=playbook, verdict=about.id, nodes=about.nodes,
-            job=about.job, by="oncall", result=RunState(result), exit_code=0, seconds=1.0,
-            ended_at=at, steps=steps,
-        ),
-    )  # fmt: skip
+    save_request(run_dir, RunRequest(by="oncall"))
+    journal = Journal(run_dir)
+    journal.append(E.RUN_STARTED, at, {"by": "oncall"})
+    for step, became in steps.items():
+        if became != "pending":
+            journal.append(E.STEP_INTENT, at, {"step": step, "do": {}})
+            ended: dict[str, Json] = {"step": step, "ok": became == "done", "final": True}
+            journal.append(E.STEP_RESULT, at, {**ended, "then": "stop"})
+    journal.append(E.END, at, {"result": result})
+    journal.close()
 
 
 def change_code(state: Path) -> None:
