@@ -11,9 +11,10 @@ a few milliseconds, and nothing here can stop training: a full disk is reported 
         ...
         progress.finish_step(step, loss=loss, grad_norm=norm, seconds=..., wait_seconds=...)
 
-brctl reads `phase` and `phase_since` to see who hangs where, `loss_finite` and
-`first_nonfinite_step` to see who computed the first NaN, and `wait_seconds` to see who is waited
-for. A value that was not measured is null, never zero.
+brctl reads `phase` and `phase_since` to see who hangs where, `longest_phases` to know how long an
+evaluation or a save takes when nothing is wrong, `loss_finite`, `grad_finite` and their first steps
+to see who computed the first NaN, and the medians of the last steps to see who is waited for and
+what for. Rank 0's steps.ndjson is the job's own past. What was not measured is null, never zero.
 """
 
 import json
@@ -21,10 +22,18 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from statistics import median
 
-PHASES = ("load", "forward", "backward", "all_reduce", "optimizer", "checkpoint", "done")
+PHASES = (
+    "load", "compile", "forward", "backward", "all_reduce", "optimizer", "evaluation", "checkpoint",
+    "done",
+)  # fmt: skip
+
+RECENT_STEPS = 20
+"""Steps whose medians are shown: one step says little on a busy machine."""
 
 
 class Progress:
@@ -33,6 +42,9 @@ class Progress:
     def __init__(self, directory: Path | None, rank: int, node: str) -> None:
         self._directory = directory
         self._warned = False
+        self._phases: dict[str, float] = {}
+        self._longest: dict[str, float] = {}
+        self._recent: deque[tuple[float, float | None, float | None]] = deque(maxlen=RECENT_STEPS)
         self._state: dict[str, object] = {
             "rank": rank,
             "pid": os.getpid(),
@@ -43,9 +55,17 @@ class Progress:
             "loss": None,
             "loss_finite": None,
             "first_nonfinite_step": None,
+            "local_grad_norm": None,
+            "grad_finite": None,
+            "first_nonfinite_grad_step": None,
             "grad_norm": None,
             "step_seconds": None,
             "wait_seconds": None,
+            "recent_steps": 0,
+            "recent_step_seconds": None,
+            "recent_wait_seconds": None,
+            "recent_load_seconds": None,
+            "longest_phases": self._longest,
             "at": None,
         }
 
@@ -64,8 +84,20 @@ class Progress:
         if phase not in PHASES:
             raise ValueError(f"{phase!r} is not one of {', '.join(PHASES)}")
         now = time.time()
+        self._leave_phase(now)
         self._state.update(phase=phase, phase_since=now, step=step, at=now)
         self._write()
+
+    def _leave_phase(self, now: float) -> None:
+        """Add what the phase that ends took to this step's, and to the longest of its kind."""
+        phase, since = self._state["phase"], self._state["phase_since"]
+        if not isinstance(phase, str) or not isinstance(since, float):
+            return
+        seconds = max(0.0, now - since)
+        self._phases[phase] = self._phases.get(phase, 0.0) + seconds
+        # Before its first step a job starts: that load takes minutes and measures no batch.
+        if self._state["step"]:
+            self._longest[phase] = max(round(seconds, 3), self._longest.get(phase, 0.0))
 
     def saw_loss(self, step: int, loss: float) -> None:
         """Note this rank's own loss, before any exchange with other ranks."""
@@ -73,6 +105,13 @@ class Progress:
         self._state.update(loss=loss if finite else None, loss_finite=finite)
         if not finite and self._state["first_nonfinite_step"] is None:
             self._state["first_nonfinite_step"] = step
+
+    def saw_gradient(self, step: int, norm: float) -> None:
+        """Note the norm of this rank's own gradient, before any exchange with other ranks."""
+        finite = math.isfinite(norm)
+        self._state.update(local_grad_norm=norm if finite else None, grad_finite=finite)
+        if not finite and self._state["first_nonfinite_grad_step"] is None:
+            self._state["first_nonfinite_grad_step"] = step
 
     def finish_step(
         self,
@@ -94,10 +133,14 @@ class Progress:
         """
         now = time.time()
         norm = _finite(grad_norm)
+        phases, self._phases = self._phases, {}
+        self._recent.append((seconds, wait_seconds, phases.get("load")))
         self._state.update(step_seconds=seconds, wait_seconds=wait_seconds, grad_norm=norm, at=now)
+        self._state.update(_medians(self._recent))
         if self._state["rank"] == 0:
             self._append({"step": step, "loss": _finite(loss), "grad_norm": norm,
-                          "seconds": seconds, "at": now})  # fmt: skip
+                          "seconds": seconds, "at": now, "wait_seconds": wait_seconds,
+                          "load_seconds": phases.get("load")})  # fmt: skip
 
     def _write(self) -> None:
         if self._directory is None:
@@ -128,3 +171,19 @@ class Progress:
 def _finite(value: float | None) -> float | None:
     """JSON has no NaN; a loss that is not a number is null here and false in `loss_finite`."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def _medians(recent: Iterable[tuple[float, float | None, float | None]]) -> dict[str, object]:
+    """The usual step, wait and load of the last steps; null where none was measured."""
+    steps, waits, loads = zip(*recent, strict=True)
+    return {
+        "recent_steps": len(steps),
+        "recent_step_seconds": _median(steps),
+        "recent_wait_seconds": _median(waits),
+        "recent_load_seconds": _median(loads),
+    }
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

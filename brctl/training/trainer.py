@@ -145,6 +145,7 @@ class Trainer:
         loss = self._forward(step, tokens)
         self._progress.enter("backward", step)
         gradient = self._backward(loss)
+        self._progress.saw_gradient(step, float(gradient[:-1].norm()))
         self._faults.strike_before_all_reduce()
         self._progress.enter("all_reduce", step)
         total, wait_s = self._all_reduce(gradient)

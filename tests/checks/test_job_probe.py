@@ -100,3 +100,59 @@ def test_a_node_without_ranks_is_no_failure() -> None:
     """A standby has nothing to say about the job."""
     found = read("job.ranks", {"log_dir": "/x", "progress_dir": "/x"})
     assert found.notes == ("not supported: everything, no rank of the job runs here",)
+
+
+def steps(folder: Path, rows: list[tuple[int, float]], **more: object) -> None:
+    lines = [json.dumps({"step": s, "seconds": t, "loss": 2.0, **more}) for s, t in rows]
+    (folder / "steps.ndjson").write_text("".join(line + "\n" for line in lines))
+
+
+def windows(folder: Path, name: str = "step_s") -> dict[str, float]:
+    found = read("job.ranks", {"ranks": [0], "log_dir": str(folder), "progress_dir": str(folder)})
+    return {
+        subject: float(value)
+        for (kind, subject), value in found.values.items()
+        if kind == f"job.steps.{name}"
+    }
+
+
+def test_the_jobs_own_past_is_read_in_windows(tmp_path: Path) -> None:
+    """Quick steps, then six slow ones: the past knows only quick ones, recent only slow."""
+    steps(tmp_path, [(n, 0.4 if n <= 114 else 0.9) for n in range(1, 121)])
+    found = windows(tmp_path)
+    past = [seconds for name, seconds in found.items() if name.startswith("past:")]
+    assert set(past) == {0.4}
+    assert len(past) >= 3
+    assert (found["recent"], found["last"]) == (0.9, 0.9)
+
+
+def test_the_past_of_a_long_job_is_sampled_over_the_whole_file(tmp_path: Path) -> None:
+    """The tail alone would know only the slow steps of the last hours."""
+    steps(tmp_path, [(n, 0.1 if n <= 4000 else 0.2) for n in range(1, 8001)], grad_norm=1.5)
+    found = windows(tmp_path)
+    past = {name: seconds for name, seconds in found.items() if name.startswith("past:")}
+    assert set(past.values()) == {0.1, 0.2}
+    assert len(past) <= 12
+    first = windows(tmp_path, "first")
+    assert min(first.values()) < 100
+
+
+def test_warm_up_after_each_start_is_no_slow_step(tmp_path: Path) -> None:
+    """A restart goes back to a checkpoint, and its first steps compile."""
+    again = [(n, 9.0 if n < 43 else 0.3) for n in range(40, 60)]
+    steps(tmp_path, [(n, 5.0 if n < 4 else 0.3) for n in range(1, 50)] + again)
+    assert set(windows(tmp_path).values()) == {0.3}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "{", "[]", '{"step": "x", "seconds": 1}', '{"step": 1, "seconds": NaN}',
+     '{"step": 1e400, "seconds": 1}', '{"step": true, "seconds": 1}', "\x00" * 50],
+)  # fmt: skip
+def test_a_junk_line_among_the_steps_costs_only_itself(tmp_path: Path, line: str) -> None:
+    good = [json.dumps({"step": n, "seconds": 0.5, "loss": None}) for n in range(1, 41)]
+    text = "\n".join([*good[:20], line, *good[20:]]) + "\n" + '{"step": 41, "sec'
+    (tmp_path / "steps.ndjson").write_text(text)
+    assert set(windows(tmp_path).values()) == {0.5}
+    assert windows(tmp_path, "nonfinite")["last"] == 3
+    assert windows(tmp_path, "loss") == {}

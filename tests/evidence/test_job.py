@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
+
 from brctl.evidence.assess import assess
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.status import read_job
@@ -171,6 +173,28 @@ def test_the_rank_whose_loss_was_bad_first_is_named_when_all_are_bad() -> None:
     answers = reports(odd | {6: {"loss_finite": False, "first_nonfinite_step": 40}})
     found = [e for e in assess_job(read_job(JOB, answers), answers) if e.kind == "job.rank.loss"]
     assert [e.subject.node for e in found if e.role is Role.ROOT] == ["n7"]
+
+
+def test_a_gradient_that_was_no_number_before_the_reduction_names_its_rank() -> None:
+    """The loss was still fine in that step; in the next one every rank's is bad."""
+    odd = {rank: {"loss_finite": False, "first_nonfinite_step": 41} for rank in range(8)}
+    odd[3] |= {"grad_finite": False, "first_nonfinite_grad_step": 40}
+    answers = reports(odd)
+    found = assess_job(read_job(JOB, answers), answers)
+    assert {e.subject.node for e in found if e.weight is Weight.CONVICTS} == {"n4"}
+    assert {e.role for e in found if e.kind == "job.rank.loss" and e.subject.node != "n4"} == {
+        Role.VICTIM
+    }
+
+
+@pytest.mark.parametrize("steps", [{"first_nonfinite_step": 41}, {}])
+def test_ranks_that_turn_bad_together_name_nobody(steps: dict[str, Value]) -> None:
+    answers = reports({rank: {"loss_finite": False, **steps} for rank in range(8)})
+    found = assess_job(read_job(JOB, answers), answers)
+    (root,) = [e for e in found if e.role is Role.ROOT]
+    assert (root.fault, root.subject.node) == (FaultClass.NUMERIC_NAN, "")
+    (verdict,) = decide(found, (), Scene(NOW, JOB.name, 41, stalled=False))
+    assert (verdict.fault, verdict.nodes) == (FaultClass.NUMERIC_NAN, ())
 
 
 def test_the_straggler_is_the_one_that_waits_least() -> None:

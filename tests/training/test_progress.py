@@ -85,3 +85,40 @@ def test_an_unknown_phase_is_a_mistake(tmp_path: Path) -> None:
     """The list of phases is closed, because brctl's rules speak about them."""
     with pytest.raises(ValueError, match="fwd"):
         started(tmp_path).enter("fwd", 1)
+
+
+def test_the_medians_of_the_last_steps_outlive_one_odd_step(tmp_path: Path) -> None:
+    """One step on a busy machine says little; what was not measured stays null."""
+    progress = started(tmp_path)
+    for step, seconds in enumerate((0.4, 0.4, 3.0, 0.4, 0.5), 1):
+        progress.finish_step(
+            step, loss=1.0, grad_norm=1.0, seconds=seconds, wait_seconds=seconds / 4
+        )
+    progress.enter("forward", 6)
+    said = read(tmp_path)
+    assert (said["recent_steps"], said["recent_step_seconds"]) == (5, 0.4)
+    assert said["recent_wait_seconds"] == 0.1
+    assert said["recent_load_seconds"] is None
+
+
+def test_how_long_a_phase_takes_is_known_from_the_last_time(tmp_path: Path) -> None:
+    """An evaluation that took its time before is no hang; the start of the job is no batch."""
+    progress = started(tmp_path)
+    for phase, step in (("load", 0), ("load", 1), ("evaluation", 1), ("evaluation", 2)):
+        progress.enter(phase, step)
+    progress.enter("done", 2)
+    longest = read(tmp_path)["longest_phases"]
+    assert isinstance(longest, dict)
+    assert set(longest) == {"load", "evaluation"}
+    assert all(seconds >= 0 for seconds in longest.values())
+
+
+def test_the_first_gradient_that_is_no_number_is_remembered(tmp_path: Path) -> None:
+    """Noted before the reduction, it tells the rank that made the NaN from those that got it."""
+    progress = started(tmp_path)
+    for step, norm in ((1, 0.5), (2, math.inf), (3, math.nan)):
+        progress.saw_gradient(step, norm)
+    progress.enter("all_reduce", 3)
+    said = read(tmp_path)
+    assert (said["local_grad_norm"], said["grad_finite"]) == (None, False)
+    assert said["first_nonfinite_grad_step"] == 2

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 
 from brctl.evidence.job.absent import absent_ranks, silent_but_training, silent_nodes
 from brctl.evidence.job.ends import exits, leaving
+from brctl.evidence.job.history import jumps, slower
 from brctl.evidence.job.numbers import non_finite
 from brctl.evidence.job.status import DONE_PHASE, RANKS_CHECK
-from brctl.evidence.job.stragglers import straggler
+from brctl.evidence.job.stragglers import stragglers
 from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
@@ -23,7 +24,7 @@ PAUSE_SHARE = 0.5
 def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Evidence, ...]:
     """Evidence from the ranks' own numbers; empty while the job makes even progress."""
     outcomes = {report.node: report for report in reports}
-    found = [*non_finite(status), *straggler(status)]
+    found = [*non_finite(status), *jumps(status), *slower(status), *stragglers(status)]
     if status.stalled is False and not status.ended:
         found += silent_but_training(status)
     if status.stalled is not False:

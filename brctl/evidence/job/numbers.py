@@ -1,33 +1,67 @@
-"""Losses that are no numbers, and where they were so first."""
+"""Losses and gradients that are no numbers, and where they were so first.
+
+Loss and gradient norm of a rank are its own, before any exchange with the others; one step later
+the reduced gradient has carried the NaN to every rank, and all but the first are victims.
+"""
 
 from collections.abc import Iterable
 
 from brctl.evidence.job.status import RANKS_CHECK
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.jobs.job_status import JobStatus
+from brctl.model.jobs.job_status import JobStatus, RankView
 
 
 def non_finite(status: JobStatus) -> Iterable[Evidence]:
-    """A rank-local loss that is not finite names the place where it was so first.
-
-    One step later the gradients have carried it to every rank, which are then victims.
-    """
-    bad = [view for view in status.ranks if view.loss_finite is False]
-    steps = [v.first_nonfinite_step for v in bad if v.first_nonfinite_step is not None]
-    first = min(steps, default=None)
-    earliest = [view for view in bad if view.first_nonfinite_step == first]
+    """The first rank with a bad number is named; where several were first together, none is."""
+    bad = [view for view in status.ranks if view.loss_finite is False or view.grad_finite is False]
+    steps = {view: step for view in bad if (step := _first_bad(view)) is not None}
+    first = min(steps.values(), default=None)
+    earliest = [view for view in bad if steps.get(view) == first]
+    known = len(steps) == len(bad)
+    if len(bad) > 1 and not (known and len(earliest) == 1):
+        yield _together(status, len(bad), first)
+        earliest = []
     for view in bad:
-        root = view in earliest
-        known = root and len(earliest) == 1 and len(steps) == len(bad)
-        yield Evidence(
-            kind="job.rank.loss",
-            subject=Subject(view.node, f"rank:{view.rank}"),
-            weight=Weight.CONVICTS if known or len(bad) == 1 else Weight.HINTS,
-            fault=FaultClass.NUMERIC_NAN,
-            role=Role.ROOT if root else Role.VICTIM,
-            source=RANKS_CHECK,
-            text=f"the local loss of rank {view.rank} is not finite since step"
-            f" {view.first_nonfinite_step}; {len(bad)} of {len(status.ranks)} ranks have none now",
-            raw=f"loss_finite=false first_nonfinite_step={view.first_nonfinite_step}",
-        )
+        yield _bad_number(view, status, first=view in earliest)
+    if not bad and status.history.last is not None and status.history.last.nonfinite:
+        yield _together(status, 0, None)
+
+
+def _first_bad(view: RankView) -> int | None:
+    steps = (view.first_nonfinite_step, view.first_nonfinite_grad_step)
+    return min((step for step in steps if step is not None), default=None)
+
+
+def _bad_number(view: RankView, status: JobStatus, *, first: bool) -> Evidence:
+    what = "local loss" if view.loss_finite is False else "own gradient"
+    bad = sum(v.loss_finite is False or v.grad_finite is False for v in status.ranks)
+    return Evidence(
+        kind="job.rank.loss" if view.loss_finite is False else "job.rank.gradient",
+        subject=Subject(view.node, f"rank:{view.rank}"),
+        weight=Weight.CONVICTS if first else Weight.HINTS,
+        fault=FaultClass.NUMERIC_NAN,
+        role=Role.ROOT if first else Role.VICTIM,
+        source=RANKS_CHECK,
+        text=f"the {what} of rank {view.rank} is not finite since step"
+        f" {_first_bad(view)}; {bad} of {len(status.ranks)} ranks have none now",
+        raw=f"loss_finite={view.loss_finite} grad_finite={view.grad_finite}"
+        f" first_nonfinite_step={view.first_nonfinite_step}"
+        f" first_nonfinite_grad_step={view.first_nonfinite_grad_step}",
+    )
+
+
+def _together(status: JobStatus, bad: int, first: int | None) -> Evidence:
+    """The numbers are bad for sure, and nothing says on whose machine they became so."""
+    since = f" since step {first}" if first is not None else ""
+    who = f"{bad} of {len(status.ranks)} ranks have no finite loss or gradient{since}, none first"
+    text = who if bad else "the loss over all ranks is not finite, and no rank says its own"
+    return Evidence(
+        kind="job.numbers.bad",
+        subject=Subject(""),
+        weight=Weight.CONVICTS,
+        fault=FaultClass.NUMERIC_NAN,
+        role=Role.ROOT,
+        source=RANKS_CHECK,
+        text=f"{text}: the reduction carried it, and nobody can be named",
+    )

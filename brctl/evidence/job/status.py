@@ -6,12 +6,13 @@ from typing import TypeVar
 from brctl.evidence.operators import is_number
 from brctl.model.answer import Outcome
 from brctl.model.jobs.job import Job
-from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
 from brctl.model.sweeps.report import NodeReport, Value
 
 T = TypeVar("T")
 
 RANKS_CHECK = "job.ranks"
+STEPS = "job.steps."
 WAITING_PHASE = "all_reduce"
 DONE_PHASE = "done"
 
@@ -44,6 +45,38 @@ def read_job(job: Job, reports: Iterable[NodeReport]) -> JobStatus:
         progress_age_s=min(ages, default=None),
         stalled=_is_stalled(job, ranks, ages),
         silent=silent,
+        history=_history(by_node.get(job.node_of(0))),
+    )
+
+
+def _history(report: NodeReport | None) -> StepHistory:
+    """The windows of rank 0's step file, as the node of rank 0 read them."""
+    windows: dict[str, dict[str, Value]] = {}
+    for result in report.results if report else ():
+        if result.check == RANKS_CHECK:
+            for m in result.measurements:
+                if m.name.startswith(STEPS):
+                    windows.setdefault(m.subject, {})[m.name.removeprefix(STEPS)] = m.value
+    read = {name: window for name, values in windows.items() if (window := _window(values))}
+    past = sorted(
+        (w for name, w in read.items() if name.startswith("past:")), key=lambda w: w.first
+    )
+    return StepHistory(tuple(past), read.get("recent"), read.get("last"))
+
+
+def _window(values: Mapping[str, Value]) -> StepWindow | None:
+    first, count = _typed(values, "first", int), _typed(values, "count", int)
+    if first is None or count is None:
+        return None
+    return StepWindow(
+        first=first,
+        count=count,
+        step_s=_number(values, "step_s"),
+        wait_s=_number(values, "wait_s"),
+        load_s=_number(values, "load_s"),
+        loss=_number(values, "loss"),
+        grad_norm=_number(values, "grad_norm"),
+        nonfinite=_typed(values, "nonfinite", int) or 0,
     )
 
 
@@ -56,6 +89,7 @@ def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
                 for m in result.measurements
                 if m.subject == f"rank:{rank}"
             }
+    recent = max(0, _typed(values, "recent_steps", int) or 0)
     return RankView(
         rank=rank,
         node=node,
@@ -68,7 +102,13 @@ def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
         progress_age_s=_number(values, "progress_age_s"),
         loss_finite=_typed(values, "loss_finite", bool),
         first_nonfinite_step=_typed(values, "first_nonfinite_step", int),
-        wait_s=_number(values, "wait_s"),
+        wait_s=_number(values, "recent_wait_s") if recent else _number(values, "wait_s"),
+        step_s=_number(values, "recent_step_s") if recent else _number(values, "step_s"),
+        load_s=_number(values, "recent_load_s"),
+        recent_steps=recent,
+        grad_finite=_typed(values, "grad_finite", bool),
+        first_nonfinite_grad_step=_typed(values, "first_nonfinite_grad_step", int),
+        phase_longest_s=_number(values, "phase_longest_s"),
         last_words=_typed(values, "last_words", str) or "",
     )
 

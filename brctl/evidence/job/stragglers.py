@@ -1,35 +1,128 @@
-"""Who slows a job that still moves."""
+"""Who slows a job that still moves: the ranks that wait least are the ones the others wait for.
 
-from collections.abc import Iterable
+Waits are compared with the step, not with seconds: a quarter of a step of 0.4 s is as much as one
+of 40 s. How sure a straggler is depends on how much of the step it costs, and on whether the job
+was ever faster: pipeline stages wait differently for ever, and nobody broke.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from statistics import median
 
+from brctl.evidence.job.history import LEAST_WINDOWS, SlowDown, slow_down
 from brctl.evidence.job.status import RANKS_CHECK
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.model.jobs.job_status import JobStatus
+from brctl.model.jobs.job_status import JobStatus, RankView
 
-SLOW_WAIT_FLOOR_S = 0.5
-SLOW_WAIT_RATIO = 0.25
-"""A straggler waits under a quarter of the median; below half a second waiting is noise."""
+NOISE_S = 0.05
+"""Below this a wait is what the scheduler of a busy host makes of it (own)."""
+
+ALONE_FLOOR_S = 0.5
+"""One step's wait, or one whose step was not measured, counts from here on (own)."""
+
+LEAST_STEPS = 5
+"""Fewer steps make no median."""
+
+GRAVE_SHARE = 0.3
+"""What a rank costs the others, of a step, before it is a straggler whatever was before (own)."""
+
+ACCOUNTS_SHARE = 0.5
+"""A late rank accounts for at least half of what the steps have become longer."""
+
+NEAR_ZERO = 0.25
+"""A straggler waits under a quarter of what the others wait, who wait for it."""
+
+UNREST = 4.0
+"""Or less than they do by so many of their own median deviations."""
 
 
-def straggler(status: JobStatus) -> Iterable[Evidence]:
-    """The rank that waits least for the others is the one they wait for."""
-    waits = {view: view.wait_s for view in status.ranks if view.wait_s is not None and view.alive}
-    if len(waits) < 3 or status.stalled:
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """The waits of ranks that live.
+
+    Attributes:
+        usual_s: What the ranks wait that wait for others: the median of the upper half.
+        unrest_s: Their median deviation from it.
+    """
+
+    by_rank: Mapping[RankView, float]
+    usual_s: float
+    unrest_s: float
+
+    def behind(self, floor_s: float) -> tuple[RankView, ...]:
+        """The ranks that wait less than the others, by more than unrest and at least the floor."""
+        return tuple(
+            view
+            for view, wait_s in sorted(self.by_rank.items(), key=lambda item: item[0].rank)
+            if self.usual_s - wait_s >= max(floor_s, UNREST * self.unrest_s)
+        )
+
+
+def _waits(status: JobStatus) -> _Waits | None:
+    by_rank = {v: v.wait_s for v in status.ranks if v.wait_s is not None and v.alive}
+    if len(by_rank) < 3:
+        return None
+    upper = sorted(by_rank.values())[len(by_rank) // 2 :]
+    usual_s = median(upper)
+    return _Waits(by_rank, usual_s, median(abs(wait_s - usual_s) for wait_s in upper))
+
+
+def stragglers(status: JobStatus) -> Iterable[Evidence]:
+    """Every rank the others wait for; convicted when the job was faster before it was late."""
+    waits = _waits(status)
+    if waits is None or status.stalled:
         return
-    typical = median(waits.values())
-    slowest = min(waits, key=lambda view: (waits[view], view.rank))
-    if typical < SLOW_WAIT_FLOOR_S or waits[slowest] > SLOW_WAIT_RATIO * typical:
+    step_s = _step_s(waits.by_rank)
+    change = slow_down(status.history)
+    late = _late(waits, step_s, change)
+    if 2 * len(late) > len(waits.by_rank):
         return
-    yield Evidence(
+    always = change is None and len(status.history.past) >= LEAST_WINDOWS
+    # Half of the ranks against the other half may as well be half of them too quick.
+    sure = change is not None or (not always and 2 * len(late) < len(waits.by_rank))
+    for view in late:
+        yield _straggler(view, waits, step_s, Weight.CONVICTS if sure else Weight.HINTS)
+
+
+def _late(waits: _Waits, step_s: float | None, change: SlowDown | None) -> tuple[RankView, ...]:
+    """The ranks that cost the others what counts, as far as the job's past can tell."""
+    if change is None:
+        floor_s = ALONE_FLOOR_S if step_s is None else max(NOISE_S, GRAVE_SHARE * step_s)
+        late = waits.behind(floor_s)
+        return tuple(v for v in late if waits.by_rank[v] <= NEAR_ZERO * waits.usual_s)
+    late = waits.behind(max(NOISE_S, ACCOUNTS_SHARE * change.growth_s))
+    return late if _agrees(late, change) else ()
+
+
+def _agrees(late: Iterable[RankView], change: SlowDown) -> bool:
+    """Rank 0's own past: it waits longer than before exactly when another rank is late."""
+    if change.wait_s is None:
+        return True
+    waits_longer = change.wait_s >= ACCOUNTS_SHARE * change.growth_s
+    return waits_longer != any(view.rank == 0 for view in late)
+
+
+def _step_s(views: Iterable[RankView]) -> float | None:
+    """The usual step; None when it was not measured over several."""
+    known = [v.step_s for v in views if v.step_s is not None and v.recent_steps >= LEAST_STEPS]
+    return median(known) if known else None
+
+
+def _straggler(view: RankView, waits: _Waits, step_s: float | None, weight: Weight) -> Evidence:
+    wait_s = waits.by_rank[view]
+    cost_s = waits.usual_s - wait_s
+    of_step = f", {cost_s / step_s:.0%} of a step" if step_s else ""
+    loads = view.load_s is not None and view.load_s >= ACCOUNTS_SHARE * cost_s
+    batch = f"; {view.load_s:.2f} s of its step go into its batch" if loads else ""
+    return Evidence(
         kind="job.rank.waits-least",
-        subject=Subject(slowest.node, f"rank:{slowest.rank}"),
-        weight=Weight.CONVICTS,
+        subject=Subject(view.node, f"rank:{view.rank}"),
+        weight=weight,
         fault=FaultClass.STRAGGLER_SLOW,
         role=Role.ROOT,
         source=RANKS_CHECK,
-        text=f"rank {slowest.rank} waits {waits[slowest]:.2f} s for the others,"
-        f" who wait {typical:.2f} s: they wait for it",
-        raw=f"wait_s={waits[slowest]} median={typical}",
+        text=f"rank {view.rank} waits {wait_s:.2f} s for the others,"
+        f" who wait {waits.usual_s:.2f} s{of_step}: they wait for it{batch}",
+        raw=f"wait_s={wait_s} median={waits.usual_s}",
     )

@@ -7,7 +7,17 @@ from brctl.model.jobs.job import Job
 
 @dataclass(frozen=True, slots=True)
 class RankView:
-    """One rank's last known state; None where it was not measured."""
+    """One rank's last known state; None where it was not measured.
+
+    Attributes:
+        wait_s: Time a step spends waiting in collectives: the median of `recent_steps` steps, of
+            the last one alone where that is 0.
+        step_s: The whole step's time, as `wait_s`.
+        load_s: The time to the step's batch, as `wait_s`.
+        first_nonfinite_grad_step: First step at which its gradient was no number, before any
+            exchange with other ranks.
+        phase_longest_s: Its longest earlier stay in `phase`.
+    """
 
     rank: int
     node: str
@@ -21,7 +31,49 @@ class RankView:
     loss_finite: bool | None = None
     first_nonfinite_step: int | None = None
     wait_s: float | None = None
+    step_s: float | None = None
+    load_s: float | None = None
+    recent_steps: int = 0
+    grad_finite: bool | None = None
+    first_nonfinite_grad_step: int | None = None
+    phase_longest_s: float | None = None
     last_words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepWindow:
+    """Medians over some of the steps the job made; None where none was written.
+
+    Attributes:
+        first: Number of its first step.
+        wait_s: Rank 0's time in collectives.
+        load_s: Rank 0's time to its batch.
+        nonfinite: Steps without a finite loss.
+    """
+
+    first: int
+    count: int
+    step_s: float | None = None
+    wait_s: float | None = None
+    load_s: float | None = None
+    loss: float | None = None
+    grad_norm: float | None = None
+    nonfinite: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepHistory:
+    """A job's own past beside its newest steps.
+
+    Attributes:
+        past: Windows of earlier steps in order of time, without warm-ups.
+        recent: Some seconds of newest steps; None when there are none.
+        last: The newest two or three steps alone.
+    """
+
+    past: tuple[StepWindow, ...] = ()
+    recent: StepWindow | None = None
+    last: StepWindow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +93,7 @@ class JobStatus:
     progress_age_s: float | None
     stalled: bool | None
     silent: tuple[str, ...]
+    history: StepHistory = StepHistory()
 
     @property
     def ended(self) -> bool:

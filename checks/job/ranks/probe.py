@@ -65,6 +65,12 @@ def main(measure):
 
 
 LAST_WORDS_LIMIT = 4096
+STEPS_TAIL_BYTES = 64 << 10
+STEPS_SAMPLE_BYTES = 8 << 10
+SAMPLES = 6
+WINDOW_STEPS = 25
+RECENT_S = 4.0
+WARM_UP_STEPS = 3
 
 
 def load(path):
@@ -106,6 +112,8 @@ def measure(readings, parameters):
                 part(readings, parameters, int(rank))
             except (OSError, ValueError, TypeError, KeyError, IndexError) as exc:
                 readings.note("rank %s: %s: %s" % (rank, type(exc).__name__, exc))
+    if 0 in ranks:
+        measure_steps(readings, os.path.join(parameters["progress_dir"], "steps.ndjson"))
     return 0
 
 
@@ -141,12 +149,21 @@ def measure_progress(readings, parameters, rank):
         ("first_nonfinite_step", "job.rank.first_nonfinite_step", int),
         ("wait_seconds", "job.rank.wait_s", float),
         ("step_seconds", "job.rank.step_s", float),
+        ("grad_finite", "job.rank.grad_finite", bool),
+        ("first_nonfinite_grad_step", "job.rank.first_nonfinite_grad_step", int),
+        ("recent_steps", "job.rank.recent_steps", int),
+        ("recent_wait_seconds", "job.rank.recent_wait_s", float),
+        ("recent_step_seconds", "job.rank.recent_step_s", float),
+        ("recent_load_seconds", "job.rank.recent_load_s", float),
     ):
         if progress.get(key) is not None:
             readings.add(name, subject, kind(progress[key]))
     for key, name in (("phase_since", "job.rank.phase_age_s"), ("at", "job.rank.progress_age_s")):
         if progress.get(key) is not None:
             readings.add(name, subject, max(0.0, now - float(progress[key])))
+    longest = progress.get("longest_phases")
+    if isinstance(longest, dict) and progress.get("phase") in longest:
+        readings.add("job.rank.phase_longest_s", subject, float(longest[progress["phase"]]))
 
 
 def measure_last_words(readings, parameters, rank):
@@ -157,6 +174,108 @@ def measure_last_words(readings, parameters, rank):
         stream.seek(max(0, stream.tell() - LAST_WORDS_LIMIT))
         text = stream.read(LAST_WORDS_LIMIT).decode("utf-8", "replace")
     readings.add("job.rank.last_words", "rank:%d" % rank, text[-LAST_WORDS_LIMIT:])
+
+
+def measure_steps(readings, path):
+    """The job's own past: medians over windows of its step file, and the newest steps alone."""
+    try:
+        windows = step_windows(path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, TypeError, KeyError) as exc:
+        readings.note("%s: %s: %s" % (path, type(exc).__name__, exc))
+        return
+    for subject, rows in windows:
+        add_window(readings, subject, rows)
+
+
+def step_windows(path):
+    """(subject, rows) in order of time: samples of the whole file, its tail, `recent`, `last`."""
+    with open(path, "rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        start = max(0, size - STEPS_TAIL_BYTES)
+        tail = without_warm_up(rows_at(stream, start, STEPS_TAIL_BYTES))
+        samples = [
+            without_warm_up(rows_at(stream, start * i // SAMPLES, STEPS_SAMPLE_BYTES))
+            for i in range(SAMPLES if start > SAMPLES * STEPS_SAMPLE_BYTES else 0)
+        ]
+    newest = count_of_recent(tail)
+    before = tail[: len(tail) - newest]
+    chunks = [before[i : i + WINDOW_STEPS] for i in range(0, len(before), WINDOW_STEPS)]
+    past = [rows[:WINDOW_STEPS] for rows in samples] + spread(chunks, SAMPLES)
+    found = [("past:%d" % i, rows) for i, rows in enumerate(past) if len(rows) >= 10]
+    return [*found, ("recent", tail[-newest:] if newest else []), ("last", tail[-3:])]
+
+
+def spread(items, count):
+    """Up to so many of them, evenly, the newest among them."""
+    if len(items) <= count:
+        return items
+    return [items[(i + 1) * len(items) // count - 1] for i in range(count)]
+
+
+def rows_at(stream, start, length):
+    """The whole lines of a part of the file; a torn one is left out."""
+    stream.seek(start)
+    lines = stream.read(length).split(b"\n")[1 if start else 0 : -1]
+    rows = []
+    for line in lines:
+        try:
+            row = json.loads(line.decode("utf-8", "replace"))
+        except ValueError:
+            continue
+        if isinstance(row, dict) and is_number(row.get("step")) and is_number(row.get("seconds")):
+            rows.append(row)
+    return rows
+
+
+def is_number(value):
+    """Whether a job wrote a number here that can be one: no flag, no NaN, no infinity."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15
+
+
+def without_warm_up(rows):
+    """Leave out the first steps after every start: compiling and warming up are no slow steps."""
+    kept, last, skip = [], None, 0
+    for row in rows:
+        if (last is not None and row["step"] != last + 1) or row["step"] <= 1:
+            skip = WARM_UP_STEPS
+        last = row["step"]
+        if skip:
+            skip -= 1
+        else:
+            kept.append(row)
+    return kept
+
+
+def count_of_recent(rows):
+    """How many of the newest steps make `recent`: some seconds' worth, and at least six."""
+    seconds, count = 0.0, 0
+    for row in reversed(rows):
+        if (count >= 6 and seconds >= RECENT_S) or count >= 2 * WINDOW_STEPS:
+            break
+        seconds += row["seconds"]
+        count += 1
+    return count
+
+
+def add_window(readings, subject, rows):
+    if not rows:
+        return
+    readings.add("job.steps.count", subject, len(rows))
+    readings.add("job.steps.first", subject, int(rows[0]["step"]))
+    for key, name in (
+        ("seconds", "job.steps.step_s"),
+        ("wait_seconds", "job.steps.wait_s"),
+        ("load_seconds", "job.steps.load_s"),
+        ("loss", "job.steps.loss"),
+        ("grad_norm", "job.steps.grad_norm"),
+    ):
+        values = sorted(row[key] for row in rows if is_number(row.get(key)))
+        if values:
+            readings.add(name, subject, float(values[len(values) // 2]))
+    lost = [row for row in rows if "loss" in row and row["loss"] is None]
+    readings.add("job.steps.nonfinite", subject, len(lost))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,161 @@
+"""The job against its own past: slower steps, a loss or a gradient norm out of all proportion.
+
+A fleet that is slow as a whole has no odd node, and a loss that is finite may still be nonsense;
+only what the same job did before tells. What it did before is read from windows of its step file.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from brctl.evidence.job.status import RANKS_CHECK
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.job_status import JobStatus, StepHistory, StepWindow
+
+SLOWER_RATIO = 1.2
+"""Steps that take a fifth longer than before are news (own; a step rate down by a fifth)."""
+
+CLEAR_OF_ALL = 1.1
+"""And longer by a tenth than every window before, so that ordinary unrest is no change."""
+
+LEAST_WINDOWS = 2
+"""One window before the change may itself be the odd one."""
+
+MANY_WINDOWS = 5
+
+CAUSE_SHARE = 0.6
+"""A part of the step that accounts for so much of the growth is where the time goes."""
+
+JUMP_RATIO = 5.0
+"""ByteRobust (arXiv 2509.16293, section 4.1): a loss or gradient norm of 5 times its median."""
+
+_Value = Callable[[StepWindow], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDown:
+    """A lasting change for the worse.
+
+    Attributes:
+        since: Number of the first step of the first slow window.
+        load_s: What getting a batch takes more than before, on rank 0; None when not measured.
+        wait_s: What rank 0 waits more than before in collectives; None when not measured.
+    """
+
+    before_s: float
+    now_s: float
+    since: int
+    load_s: float | None
+    wait_s: float | None
+
+    @property
+    def growth_s(self) -> float:
+        return self.now_s - self.before_s
+
+
+def slow_down(history: StepHistory) -> SlowDown | None:
+    """The change since which every window is slower than those before; None when there is none.
+
+    A change that did not last is over, and a job that was always as slow as now is not slower.
+    """
+    if history.recent is None:
+        return None
+    windows = [w for w in (*history.past, history.recent) if w.step_s is not None]
+    for split in range(LEAST_WINDOWS, len(windows)):
+        before, after = windows[:split], windows[split:]
+        then_s, now_s = _median(before, _step_s), _median(after, _step_s)
+        if then_s is None or now_s is None or now_s < SLOWER_RATIO * then_s:
+            continue
+        if min(_known(after, _step_s)) >= CLEAR_OF_ALL * _high(_known(before, _step_s)):
+            return SlowDown(
+                then_s, now_s, after[0].first,
+                _more(before, after, lambda w: w.load_s), _more(before, after, lambda w: w.wait_s),
+            )  # fmt: skip
+    return None
+
+
+def _high(values: Sequence[float]) -> float:
+    """The largest; of many the second, for one odd window is no habit."""
+    return sorted(values)[-2 if len(values) >= MANY_WINDOWS else -1]
+
+
+def _step_s(window: StepWindow) -> float | None:
+    return window.step_s
+
+
+def _known(windows: Sequence[StepWindow], value: _Value) -> list[float]:
+    return [found for w in windows if (found := value(w)) is not None]
+
+
+def _median(windows: Sequence[StepWindow], value: _Value) -> float | None:
+    known = _known(windows, value)
+    return median(known) if known else None
+
+
+def _more(before: Sequence[StepWindow], after: Sequence[StepWindow], value: _Value) -> float | None:
+    then_s, now_s = _median(before, value), _median(after, value)
+    return None if then_s is None or now_s is None else now_s - then_s
+
+
+def slower(status: JobStatus) -> Iterable[Evidence]:
+    """Steps that take longer than this job's own used to; no node is named by that."""
+    change = None if status.stalled else slow_down(status.history)
+    if change is None:
+        return
+    loads = change.load_s is not None and change.load_s >= CAUSE_SHARE * change.growth_s
+    yield Evidence(
+        kind="job.steps.slower",
+        subject=Subject(""),
+        weight=Weight.HINTS,
+        fault=FaultClass.DATA_LOADER if loads else FaultClass.STRAGGLER_SLOW,
+        role=Role.ROOT,
+        source=RANKS_CHECK,
+        text=f"a step takes {change.now_s:.3g} s since about step {change.since}; before, it took"
+        f" {change.before_s:.3g} s{_where(change)}",
+        raw=f"before_s={change.before_s} now_s={change.now_s} since={change.since}",
+    )
+
+
+def _where(change: SlowDown) -> str:
+    """Where rank 0 spends the longer step, as far as its job says."""
+    parts = {"waiting for its batch": change.load_s, "in collectives": change.wait_s}
+    words = [
+        f"{seconds:.3g} s of it {where}"
+        for where, seconds in parts.items()
+        if seconds is not None and seconds >= CAUSE_SHARE * change.growth_s
+    ]
+    return f"; rank 0 spends {', '.join(words)}" if words else ""
+
+
+def jumps(status: JobStatus) -> Iterable[Evidence]:
+    """A loss or gradient norm far above its own past: numbers went wrong, nobody knows where."""
+    series: tuple[tuple[str, _Value], ...] = (
+        ("loss", lambda w: w.loss),
+        ("gradient norm", lambda w: w.grad_norm),
+    )
+    for name, value in series:
+        usual, now = _median(status.history.past, value), _newest(status.history, value)
+        if usual is None or now is None or usual <= 0 or now < JUMP_RATIO * usual:
+            continue
+        yield _numbers_went_wrong(
+            f"job.steps.{name.replace(' ', '-')}",
+            f"the {name} is {now:.4g}, {now / usual:.3g} times what it was before ({usual:.4g})",
+        )
+
+
+def _newest(history: StepHistory, value: _Value) -> float | None:
+    """The newest steps alone: a jump shows at once, and one odd batch of three is none."""
+    return value(history.last) if history.last is not None else None
+
+
+def _numbers_went_wrong(kind: str, text: str) -> Evidence:
+    return Evidence(
+        kind=kind,
+        subject=Subject(""),
+        weight=Weight.HINTS,
+        fault=FaultClass.NUMERIC_NAN,
+        role=Role.ROOT,
+        source=RANKS_CHECK,
+        text=text,
+    )
