@@ -3,7 +3,7 @@
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.sweep import Health, NodeHealth

@@ -14,7 +14,7 @@ from brctl.backends.contract import Backend
 from brctl.journal.code_ledger import CodeLedger
 from brctl.library.config import SshSettings
 from brctl.library.guards import SiteGuards
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
@@ -44,13 +44,13 @@ class Clock(Protocol):
 class NodeAccess(Protocol):
     """Programs on single nodes."""
 
-    async def command(self, node: str, command: Command) -> Answer:
+    async def command(self, node: str, command: Command) -> CommandResult:
         """Run one program on one node."""
         ...
 
     async def run_program(
         self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
-    ) -> Answer:
+    ) -> CommandResult:
         """Run one program on a node; as root with the configured prefix of `ssh.sudo`."""
         ...
 

@@ -62,7 +62,7 @@ class ActionResult:
     say: str = ""
 
 
-class Action(Protocol):
+class VerbImplementation(Protocol):
     """One verb; see the head of this file.
 
     A verb that inherits from it need not say `confirm` when the look before would tell as well.
@@ -93,7 +93,7 @@ class Action(Protocol):
         return await self.observe(context, args)
 
 
-class NotUndoable(Action):
+class NotUndoable(VerbImplementation):
     """A verb that leaves nothing which could be taken back."""
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.sweeps.report import Measurement, NodeReport, ProbeStatus, Value
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
+class CheckReadings:
     """One check's measurements.
 
     Attributes:
@@ -25,12 +25,12 @@ class Readings:
         return {m.subject: m.value for m in self.measurements if m.name == name}
 
 
-def readings_of(report: NodeReport, check: str) -> Readings:
+def readings_of(report: NodeReport, check: str) -> CheckReadings:
     """The measurements of a check in a report, or the reason why there are none."""
     if report.outcome is not Outcome.ANSWERED:
-        return Readings((), report.detail or report.outcome.value)
+        return CheckReadings((), report.detail or report.outcome.value)
     result = next((r for r in report.results if r.check == check), None)
     if result is None or result.status is not ProbeStatus.MEASURED or not result.measurements:
         notes = result.notes if result is not None else ()
-        return Readings((), notes[0] if notes else "no measurement")
-    return Readings(tuple(result.measurements), notes=tuple(result.notes))
+        return CheckReadings((), notes[0] if notes else "no measurement")
+    return CheckReadings(tuple(result.measurements), notes=tuple(result.notes))

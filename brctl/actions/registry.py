@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from brctl.actions.ansible.playbook import AnsiblePlaybook
 from brctl.actions.burnin_run import BurninRun
 from brctl.actions.check_run import CheckRun
-from brctl.actions.contract import Action
+from brctl.actions.contract import VerbImplementation
 from brctl.actions.evidence_capture import EvidenceCapture
 from brctl.actions.incident_note import IncidentNote
 from brctl.actions.incident_timeline import IncidentTimeline
@@ -39,7 +39,7 @@ from brctl.actions.standby.release import StandbyRelease
 from brctl.actions.ticket_create import TicketCreate
 from brctl.model.runs.playbook import Step
 
-ACTIONS: Mapping[str, Action] = {
+ACTIONS: Mapping[str, VerbImplementation] = {
     "ansible.playbook": AnsiblePlaybook(),
     "check.run": CheckRun(),
     "stacks.dump": StacksDump(),
@@ -75,7 +75,7 @@ ACTIONS: Mapping[str, Action] = {
 }
 
 
-def action_of(step: Step, name: str) -> Action:
+def action_of(step: Step, name: str) -> VerbImplementation:
     """The program of a step: its verb, or the site's script under the name of this instance."""
     return ACTIONS[step.uses] if step.uses else Script(step, name)
 

@@ -20,7 +20,7 @@ from brctl.actions.child import (
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, Observation
 from brctl.library.shipped import node_program
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments, Step
@@ -118,7 +118,7 @@ def _texts(args: Arguments) -> dict[str, str]:
     return texts
 
 
-def _keep(log: Path, answers: Sequence[Answer]) -> None:
+def _keep(log: Path, answers: Sequence[CommandResult]) -> None:
     """The nodes' output, one after the other under their names."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "ab") as stream:

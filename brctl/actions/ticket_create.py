@@ -5,7 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import Action, ActionFailed, ActionResult, FailureKind, Observation
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    Observation,
+    VerbImplementation,
+)
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -17,7 +23,7 @@ from brctl.view.notices.text import clean_tree
 NOWHERE = "no ticket desk configured (`ticket:` in config.yaml)"
 
 
-class TicketCreate(Action):
+class TicketCreate(VerbImplementation):
     """Undo withdraws the ticket this key has opened, and no other."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:

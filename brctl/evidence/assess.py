@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from brctl.evidence.operators import OPERATORS, MismatchError, Operand, is_number
 from brctl.evidence.readers import READERS
 from brctl.evidence.reading import RAW_LIMIT
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.check import Check, Condition, Rule

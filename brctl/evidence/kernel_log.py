@@ -52,7 +52,7 @@ _FOLLOW_A_LOST_GPU = {f"gpu.sxid.{FOLLOWS_A_LOST_GPU}", "gpu.xid.74", "gpu.xid.4
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
+class _KernelEvent:
     """One judged line before grouping; `over` says it came before a reset of the GPUs."""
 
     kind: str
@@ -79,7 +79,7 @@ def _judge(
     report: NodeReport,
     result: CheckResult,
     spec: MeasurementSpec,
-    event_of: Callable[[KernelLine], _Event | None],
+    event_of: Callable[[KernelLine], _KernelEvent | None],
     cleared: FaultClass,
 ) -> Reading:
     boot_at = _boot_at(report, result)
@@ -144,7 +144,7 @@ def _uuids_in(lines: Iterable[KernelLine]) -> Mapping[str, str]:
     return {_pci(m).removeprefix("pci:"): f"gpu:{m['uuid']}" for m in found if m}
 
 
-def _xid_event(line: KernelLine) -> _Event | None:
+def _xid_event(line: KernelLine) -> _KernelEvent | None:
     match = _XID.search(line.message)
     if match is None:
         return None
@@ -157,10 +157,10 @@ def _xid_event(line: KernelLine) -> _Event | None:
     if xid.code in _NVLINK5 and _FATAL.search(line.message):
         weight = Weight.CONVICTS
     text = "; ".join(part for part in parts if part)
-    return _Event(f"gpu.xid.{xid.code}", _pci(match), xid.fault, weight, xid.role, text, line)
+    return _KernelEvent(f"gpu.xid.{xid.code}", _pci(match), xid.fault, weight, xid.role, text, line)
 
 
-def _sxid_event(line: KernelLine) -> _Event | None:
+def _sxid_event(line: KernelLine) -> _KernelEvent | None:
     match = _SXID.search(line.message)
     if match is None:
         return None
@@ -173,36 +173,38 @@ def _sxid_event(line: KernelLine) -> _Event | None:
         weight = Weight.CONVICTS
     role = Role.CONTEXT if weight is Weight.CONTEXT else Role.ROOT
     text = f"SXid {code} ({severity.value}): {meaning}"
-    return _Event(f"gpu.sxid.{code}", _pci(match), FaultClass.NVLINK, weight, role, text, line)
+    return _KernelEvent(
+        f"gpu.sxid.{code}", _pci(match), FaultClass.NVLINK, weight, role, text, line
+    )
 
 
-def _off_the_bus_event(line: KernelLine) -> _Event | None:
+def _off_the_bus_event(line: KernelLine) -> _KernelEvent | None:
     """Some drivers say it without an Xid; it is an Xid 79 all the same."""
     if not _OFF_THE_BUS.search(line.message) or "NV" not in line.message:
         return None
     xid = find_xid(FALLEN_OFF_THE_BUS)
     text = f"{xid.meaning} (no Xid printed; the same as Xid 79); NVIDIA: {xid.immediate}"
     device = _pci(match) if (match := _ADDRESS.search(line.message)) else ""
-    return _Event("gpu.xid.79", device, xid.fault, xid.weight, Role.ROOT, text, line)
+    return _KernelEvent("gpu.xid.79", device, xid.fault, xid.weight, Role.ROOT, text, line)
 
 
-def _numbered_event(line: KernelLine) -> _Event | None:
+def _numbered_event(line: KernelLine) -> _KernelEvent | None:
     """What the GPU driver says by number, or would have."""
     found = (event_of(line) for event_of in (_xid_event, _sxid_event, _off_the_bus_event))
     return next((event for event in found if event is not None), None)
 
 
-def _gpu_event(line: KernelLine) -> _Event | None:
+def _gpu_event(line: KernelLine) -> _KernelEvent | None:
     return _numbered_event(line) or _signature_event(line, of_driver=True)
 
 
-def _host_event(line: KernelLine) -> _Event | None:
+def _host_event(line: KernelLine) -> _KernelEvent | None:
     if _gpu_event(line) is not None:
         return None
     return _signature_event(line, of_driver=False)
 
 
-def _signature_event(line: KernelLine, *, of_driver: bool) -> _Event | None:
+def _signature_event(line: KernelLine, *, of_driver: bool) -> _KernelEvent | None:
     """The row that speaks on the line, found as in any other log."""
     # The tables of all logs hang on it, and most commands judge no line.
     from brctl.evidence.logs.kernel_lines import find_row
@@ -212,7 +214,7 @@ def _signature_event(line: KernelLine, *, of_driver: bool) -> _Event | None:
         return None
     role = Role.ROOT if row.fault else Role.CONTEXT
     match = _ADDRESS.search(line.message)
-    return _Event(
+    return _KernelEvent(
         row.name, _pci(match) if match else "", row.fault, row.weight, role, row.say, line
     )
 
@@ -222,16 +224,16 @@ def _pci(match: re.Match[str]) -> str:
     return f"pci:{match['domain'][-4:]}:{match['bus']}:{match['device']}.{function}".lower()
 
 
-def _grouped(events: Iterable[_Event]) -> Iterable[list[_Event]]:
+def _grouped(events: Iterable[_KernelEvent]) -> Iterable[list[_KernelEvent]]:
     """Events of one kind on one device together, in the order of their first line."""
-    groups: dict[tuple[str, str, bool], list[_Event]] = {}
+    groups: dict[tuple[str, str, bool], list[_KernelEvent]] = {}
     for event in events:
         groups.setdefault((event.kind, event.device, event.over), []).append(event)
     return groups.values()
 
 
 def _evidence(
-    report: NodeReport, result: CheckResult, uuids: Mapping[str, str], group: list[_Event]
+    report: NodeReport, result: CheckResult, uuids: Mapping[str, str], group: list[_KernelEvent]
 ) -> Evidence:
     """One group as evidence: judged by its latest line, dated by it."""
     latest = max(group, key=lambda e: (e.line.at is not None, e.line.at or _LONG_AGO))

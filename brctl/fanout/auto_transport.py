@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from brctl.fanout.contract import Expecting, Transport
 from brctl.fanout.ssh_config import HostBlock, why_openssh
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
 
 
@@ -30,7 +30,7 @@ class AutoTransport:
         if isinstance(self._fast, Expecting):
             self._fast.expect(count)
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
         if not why_openssh(self._blocks, node.address):
             return await self._fast.run(node, command)

@@ -1,8 +1,8 @@
-"""The one seam to the nodes: run a command on a node, get an Answer, never an exception."""
+"""The one seam to the nodes: run a command on a node, get its result, never an exception."""
 
 from typing import Protocol, runtime_checkable
 
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
 
@@ -10,11 +10,11 @@ class Transport(Protocol):
     """A way to run commands on nodes. Every implementation passes tests/contract/transport.
 
     `run` never raises for what a node or the network did: refused, dead, silent, babbling and
-    half-dead nodes come back as an `Answer` with the outcome that applies and the output so far.
+    half-dead nodes come back as a `CommandResult`: the outcome that applies, the output so far.
     `asyncio.CancelledError` passes through. Nothing a node sends is evaluated.
     """
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node within its own deadlines."""
         ...
 
@@ -33,7 +33,7 @@ class Expecting(Protocol):
 
 
 class LoginFailedError(Exception):
-    """A node could not be logged in to; a transport makes an `Answer` of it and never raises it."""
+    """A login failed; a transport makes a `CommandResult` of it and never raises it."""
 
     def __init__(self, outcome: Outcome, detail: str) -> None:
         super().__init__(detail)

@@ -11,7 +11,7 @@ from brctl.fanout.processes.broker_wire import (
     send,
 )
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Node
 
@@ -38,12 +38,12 @@ class Conversation:
         self._writer = writer
         self._ssh = pack_settings(ssh)
         self._nodes = nodes
-        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._waiting: dict[int, asyncio.Future[CommandResult]] = {}
         self._count = 0
         self.ended = False
         self._listening = asyncio.create_task(self._listen(reader))
 
-    async def ask(self, node: Node, command: Command) -> Answer:
+    async def ask(self, node: Node, command: Command) -> CommandResult:
         """The other process's answer.
 
         Raises:
@@ -52,7 +52,7 @@ class Conversation:
         """
         self._count += 1
         number = self._count
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[CommandResult] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:
             if self.ended:

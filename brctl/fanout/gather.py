@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
 from brctl.fanout.contract import Expecting, Transport
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
 
 
@@ -14,7 +14,7 @@ async def gather(
     command_for: Callable[[Node], Command],
     *,
     limit: int,
-) -> AsyncGenerator[Answer, None]:
+) -> AsyncGenerator[CommandResult, None]:
     """Yield one answer per node in the order they arrive, at most `limit` nodes in flight.
 
     A dead node holds one slot until its own deadline and costs the others nothing. Commands are
@@ -25,7 +25,7 @@ async def gather(
         raise ValueError(f"limit {limit}: at least one node must be in flight")
     if isinstance(transport, Expecting):
         transport.expect(len(nodes))
-    answers: asyncio.Queue[Answer | BaseException] = asyncio.Queue()
+    answers: asyncio.Queue[CommandResult | BaseException] = asyncio.Queue()
     waiting = iter(nodes)
     workers = [
         asyncio.create_task(_work(transport, waiting, command_for, answers))
@@ -47,7 +47,7 @@ async def _work(
     transport: Transport,
     waiting: Iterator[Node],
     command_for: Callable[[Node], Command],
-    answers: asyncio.Queue[Answer | BaseException],
+    answers: asyncio.Queue[CommandResult | BaseException],
 ) -> None:
     try:
         for node in waiting:

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
 _REAP_S = 2.0
@@ -43,12 +43,12 @@ class LocalTransport:
     def __init__(self) -> None:
         self._running: dict[asyncio.SubprocessTransport, _Child] = {}
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command here; see `Transport.run`."""
         started = time.perf_counter()
         child = _Child(command.output_limit_bytes)
         exit_status, outcome, detail = await self._run(command, child)
-        return Answer(
+        return CommandResult(
             node=node.name,
             outcome=outcome,
             exit_status=exit_status,

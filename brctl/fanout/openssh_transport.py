@@ -15,7 +15,7 @@ from pathlib import Path
 
 from brctl.fanout.local import LocalTransport
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UnavailableError
 from brctl.model.inventory import Node
 
@@ -55,12 +55,12 @@ class OpensshTransport:
         self._masters: dict[str, Node] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
         started = time.perf_counter()
         failed = await self._login(node)
         answer = failed or await self._run(node, command)
-        return Answer(
+        return CommandResult(
             node.name, answer.outcome, answer.exit_status, answer.stdout, answer.stderr,
             time.perf_counter() - started, answer.detail,
         )  # fmt: skip
@@ -73,7 +73,7 @@ class OpensshTransport:
         await self._processes.close()
         await asyncio.to_thread(shutil.rmtree, self._runtime, ignore_errors=True)
 
-    async def _login(self, node: Node) -> Answer | None:
+    async def _login(self, node: Node) -> CommandResult | None:
         """Open the master connection; None when it stands, else the answer that says why not."""
         async with self._locks.setdefault(node.name, asyncio.Lock()):
             if node.name in self._masters and await self._control(node, "check"):
@@ -87,14 +87,14 @@ class OpensshTransport:
                 return None
             return _login_failure(node, answer, limit_s)
 
-    async def _run(self, node: Node, command: Command) -> Answer:
+    async def _run(self, node: Node, command: Command) -> CommandResult:
         argv = (*self._argv(node), "-T", "--", node.address, shlex.join(command.argv))
         running = Command(argv, command.stdin, command.deadline_s, command.output_limit_bytes)
         answer = await self._processes.run(node, running)
         if answer.exit_status == SSH_FAILED and await self._master_is_gone(node):
             self._masters.pop(node.name, None)
             detail = "gone before the command ended: the connection broke"
-            return Answer(node.name, Outcome.DIED, None, answer.stdout, b"", 0.0, detail)
+            return CommandResult(node.name, Outcome.DIED, None, answer.stdout, b"", 0.0, detail)
         if answer.outcome is not Outcome.ANSWERED:
             await self._control(node, "exit")
             self._masters.pop(node.name, None)
@@ -141,13 +141,13 @@ def shell_argv(ssh: SshSettings, node: Node) -> tuple[str, ...]:
     return ("ssh", *options_for(ssh, node), "-t", "--", node.address)
 
 
-def _login_failure(node: Node, answer: Answer, limit_s: float) -> Answer:
+def _login_failure(node: Node, answer: CommandResult, limit_s: float) -> CommandResult:
     place = f"{node.address}:{node.port}"
     if answer.outcome is Outcome.COMMAND_TIMED_OUT:
         detail = f"{place}: no login within {limit_s:g} s"
-        return Answer(node.name, Outcome.LOGIN_TIMED_OUT, None, b"", b"", 0.0, detail)
+        return CommandResult(node.name, Outcome.LOGIN_TIMED_OUT, None, b"", b"", 0.0, detail)
     outcome, said = login_outcome(answer.stderr)
-    return Answer(node.name, outcome, None, b"", b"", 0.0, f"{place}: {said}")
+    return CommandResult(node.name, outcome, None, b"", b"", 0.0, f"{place}: {said}")
 
 
 def login_outcome(stderr: bytes) -> tuple[Outcome, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brctl.inventory.facts import Fact, NodeFacts, Source
+from brctl.inventory.facts import Fact, InventorySource, NodeFacts
 from brctl.library.strict_yaml import load_document
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.nodeset import expand
@@ -34,7 +34,7 @@ class Group:
     variables: dict[str, object] = field(default_factory=dict)
 
 
-def load_ansible(path: Path) -> Source:
+def load_ansible(path: Path) -> InventorySource:
     """The hosts and groups of one inventory file.
 
     Raises:
@@ -138,7 +138,7 @@ def _hosts(pattern: str, path: Path, number: int) -> tuple[str, ...]:
         raise ConfigError.at(path, number, str(exc)) from exc
 
 
-def _source(groups: dict[str, Group], path: Path) -> Source:
+def _source(groups: dict[str, Group], path: Path) -> InventorySource:
     origin = f"ansible:{path}"
     members = {name: tuple(dict.fromkeys(_members(groups, name, (), path))) for name in groups}
     facts: dict[str, dict[str, Fact]] = {}
@@ -150,7 +150,7 @@ def _source(groups: dict[str, Group], path: Path) -> Source:
             facts.setdefault(host, {}).update(_facts(variables))
     nodes = tuple(NodeFacts(host, told, origin) for host, told in facts.items())
     named = {k: v for k, v in members.items() if k not in ("all", "ungrouped") and v}
-    return Source(f"ansible:{path.name}", nodes, named)
+    return InventorySource(f"ansible:{path.name}", nodes, named)
 
 
 def _outer_first(

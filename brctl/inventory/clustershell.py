@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from brctl.inventory.facts import Source
+from brctl.inventory.facts import InventorySource
 from brctl.inventory.select import DeclaredGroups
 from brctl.library.strict_yaml import load_document
 from brctl.model.errors import ConfigError, UsageError
@@ -12,7 +12,7 @@ from brctl.model.errors import ConfigError, UsageError
 DEFAULT_FOLDERS = (Path("/etc/clustershell/groups.d"),)
 
 
-def load_clustershell(folders: Sequence[Path] = DEFAULT_FOLDERS) -> Source:
+def load_clustershell(folders: Sequence[Path] = DEFAULT_FOLDERS) -> InventorySource:
     """The groups of every `*.yaml` in these folders; the file's first level are its sources.
 
     Raises:
@@ -22,7 +22,7 @@ def load_clustershell(folders: Sequence[Path] = DEFAULT_FOLDERS) -> Source:
     for folder in folders:
         for path in sorted(folder.glob("*.yaml")) if os.access(folder, os.R_OK) else ():
             groups |= _read(path)
-    return Source("clustershell", (), groups)
+    return InventorySource("clustershell", (), groups)
 
 
 def _read(path: Path) -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from brctl.inventory.facts import NodeFacts, Source
+from brctl.inventory.facts import InventorySource, NodeFacts
 from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UnavailableError
 from brctl.model.units import rfc3339
@@ -44,7 +44,7 @@ def ask_tool(argv: Sequence[str]) -> bytes:
     return done.stdout
 
 
-def with_last_good(read: Callable[[], Source], key: str, folder: Path) -> Source:
+def with_last_good(read: Callable[[], InventorySource], key: str, folder: Path) -> InventorySource:
     """What a source says now, or, when it cannot, what it last said, marked as such.
 
     A scheduler that is down must not become an empty fleet.
@@ -62,7 +62,7 @@ def with_last_good(read: Callable[[], Source], key: str, folder: Path) -> Source
     return source
 
 
-def _last_good(path: Path, failed: UnavailableError) -> Source:
+def _last_good(path: Path, failed: UnavailableError) -> InventorySource:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         at = rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC))
@@ -70,10 +70,10 @@ def _last_good(path: Path, failed: UnavailableError) -> Source:
         raise failed from None
     nodes = tuple(NodeFacts(n, facts, origin) for n, facts, origin in kept["nodes"])
     groups = {name: tuple(members) for name, members in kept["groups"].items()}
-    return Source(f"{kept['name']} as of {at} ({failed})", nodes, groups)
+    return InventorySource(f"{kept['name']} as of {at} ({failed})", nodes, groups)
 
 
-def _to_json(source: Source) -> Mapping[str, object]:
+def _to_json(source: InventorySource) -> Mapping[str, object]:
     return {
         "name": source.name,
         "nodes": [[node.name, dict(node.facts), node.origin] for node in source.nodes],

@@ -28,7 +28,7 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InventorySource:
     """One source's nodes and groups, in its own order."""
 
     name: str
@@ -45,7 +45,7 @@ class SourcedFact:
     overruled: tuple[tuple[Fact, str], ...] = ()
 
 
-def merge(sources: Iterable[Source]) -> dict[str, dict[str, SourcedFact]]:
+def merge(sources: Iterable[InventorySource]) -> dict[str, dict[str, SourcedFact]]:
     """Facts by node and key; a later source overrules an earlier one, and both are remembered."""
     merged: dict[str, dict[str, SourcedFact]] = {}
     for source in sources:
@@ -64,7 +64,7 @@ def _source(before: SourcedFact | None, value: Fact, origin: str) -> SourcedFact
     return SourcedFact(value, origin, (*before.overruled, (before.value, before.origin)))
 
 
-def build_inventory(sources: Iterable[Source]) -> Inventory:
+def build_inventory(sources: Iterable[InventorySource]) -> Inventory:
     """The inventory that these sources make together."""
     sources = tuple(sources)
     origins: dict[str, str] = {}
@@ -90,7 +90,7 @@ def _refuse_odd(name: str, address: str, origin: str) -> None:
 
 
 def _merge_groups(
-    sources: Iterable[Source], nodes: Mapping[str, Node]
+    sources: Iterable[InventorySource], nodes: Mapping[str, Node]
 ) -> dict[str, tuple[str, ...]]:
     """Groups of all sources; a site's group file may name machines that are no nodes here."""
     groups: dict[str, dict[str, None]] = {}

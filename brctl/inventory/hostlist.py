@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from brctl.inventory.facts import Fact, NodeFacts, Source, refuse_duplicates
+from brctl.inventory.facts import Fact, InventorySource, NodeFacts, refuse_duplicates
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.nodeset import expand
 
 SIZE_LIMIT_BYTES = 4 << 20
 
 
-def load_hostlist(path: Path) -> Source:
+def load_hostlist(path: Path) -> InventorySource:
     """The nodes one file lists.
 
     Raises:
@@ -25,7 +25,7 @@ def load_hostlist(path: Path) -> Source:
     return parse_hostlist(raw, str(path))
 
 
-def parse_hostlist(raw: bytes, path: str) -> Source:
+def parse_hostlist(raw: bytes, path: str) -> InventorySource:
     """The nodes of a host list's bytes; `path` names it in errors."""
     nodes: list[NodeFacts] = []
     for number, line in enumerate(raw.splitlines(), start=1):
@@ -36,7 +36,7 @@ def parse_hostlist(raw: bytes, path: str) -> Source:
         if words:
             nodes += _parse_words(words, path, number)
     refuse_duplicates(nodes)
-    return Source(f"hostlist:{Path(path).name}", tuple(nodes))
+    return InventorySource(f"hostlist:{Path(path).name}", tuple(nodes))
 
 
 def _parse_words(words: list[str], path: str, number: int) -> list[NodeFacts]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from brctl.inventory.commands import ask_tool
-from brctl.inventory.facts import Fact, NodeFacts, Source
+from brctl.inventory.facts import Fact, InventorySource, NodeFacts
 from brctl.model.errors import UnavailableError
 from brctl.model.foreign_json import read_foreign_json
 from brctl.model.inventory import NodeRole
@@ -23,7 +23,7 @@ _LABELS = {
 }
 
 
-def load_kubernetes(context: str, selector: str) -> Source:
+def load_kubernetes(context: str, selector: str) -> InventorySource:
     """The nodes a label selector means in a kubectl context; "" is the current one.
 
     Raises:
@@ -34,7 +34,7 @@ def load_kubernetes(context: str, selector: str) -> Source:
     return parse_nodes(ask_tool([*argv, "--request-timeout=15s"]), f"k8s:{context or 'current'}")
 
 
-def parse_nodes(raw: bytes, name: str) -> Source:
+def parse_nodes(raw: bytes, name: str) -> InventorySource:
     """The nodes of `kubectl get nodes -o json`.
 
     Raises:
@@ -45,7 +45,7 @@ def parse_nodes(raw: bytes, name: str) -> Source:
         nodes = tuple(_node(item, name) for item in items)
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise UnavailableError(f"inventory: kubectl printed no list of nodes: {exc}") from exc
-    return Source(name, nodes)
+    return InventorySource(name, nodes)
 
 
 def _node(item: Mapping[str, Mapping[str, object]], origin: str) -> NodeFacts:

@@ -6,7 +6,7 @@ from pathlib import Path
 from brctl.inventory.ansible import load_ansible
 from brctl.inventory.clustershell import folders_of, load_clustershell
 from brctl.inventory.commands import with_last_good
-from brctl.inventory.facts import Source, build_inventory
+from brctl.inventory.facts import InventorySource, build_inventory
 from brctl.inventory.hostlist import load_hostlist
 from brctl.inventory.kubernetes import load_kubernetes
 from brctl.inventory.own_yaml import load_own_yaml
@@ -31,7 +31,7 @@ def load_inventory(settings: Settings) -> Inventory:
     return inventory
 
 
-def load_sources(settings: Settings) -> tuple[Source, ...]:
+def load_sources(settings: Settings) -> tuple[InventorySource, ...]:
     """Each source by itself, in the order of the configuration."""
     return tuple(
         _load(kind, value, settings)
@@ -40,7 +40,7 @@ def load_sources(settings: Settings) -> tuple[Source, ...]:
     )
 
 
-def _load(kind: str, value: object, settings: Settings) -> Source:
+def _load(kind: str, value: object, settings: Settings) -> InventorySource:
     loader = LOADERS.get(kind)
     if loader is None:
         problem = f"no inventory source {kind!r}; {did_you_mean(kind, LOADERS)}"
@@ -48,12 +48,12 @@ def _load(kind: str, value: object, settings: Settings) -> Source:
     return loader(value, settings)
 
 
-def _slurm(value: object, settings: Settings) -> Source:
+def _slurm(value: object, settings: Settings) -> InventorySource:
     partitions = _texts(value, "partitions", "slurm", settings)
     return _asked(lambda: load_slurm(partitions), "slurm", value, settings)
 
 
-def _kubernetes(value: object, settings: Settings) -> Source:
+def _kubernetes(value: object, settings: Settings) -> InventorySource:
     known = value if isinstance(value, Mapping) else {"context": value or ""}
     for key in known:
         if key not in ("context", "selector"):
@@ -63,7 +63,9 @@ def _kubernetes(value: object, settings: Settings) -> Source:
     return _asked(lambda: load_kubernetes(context, selector), "k8s", value, settings)
 
 
-def _asked(read: Callable[[], Source], kind: str, value: object, settings: Settings) -> Source:
+def _asked(
+    read: Callable[[], InventorySource], kind: str, value: object, settings: Settings
+) -> InventorySource:
     return with_last_good(read, f"{kind} {value}", settings.state_dir / "inventory")
 
 
@@ -80,7 +82,7 @@ def _texts(value: object, key: str, kind: str, settings: Settings) -> Sequence[s
     raise ConfigError(f"{settings.config_file}: {kind} must be a name or {{{key}: [NAME, ...]}}")
 
 
-LOADERS: Mapping[str, Callable[[object, Settings], Source]] = {
+LOADERS: Mapping[str, Callable[[object, Settings], InventorySource]] = {
     "file": lambda value, _: load_own_yaml(Path(str(value))),
     "hostlist": lambda value, _: load_hostlist(Path(str(value))),
     "ansible": lambda value, _: load_ansible(Path(str(value))),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from brctl.inventory.facts import Fact, NodeFacts, Source, refuse_duplicates
+from brctl.inventory.facts import Fact, InventorySource, NodeFacts, refuse_duplicates
 from brctl.inventory.group_file import load_group_file
 from brctl.inventory.select import BUILT_IN_GROUPS, DeclaredGroups
 from brctl.library.file_tables import (
@@ -26,7 +26,7 @@ _NUMBERED = re.compile(r"[^%]*%0?\d{0,2}d[^%]*")
 _GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def load_own_yaml(path: Path) -> Source:
+def load_own_yaml(path: Path) -> InventorySource:
     """The nodes and groups of one file.
 
     Raises:
@@ -40,7 +40,7 @@ def load_own_yaml(path: Path) -> Source:
     for name in groups.data:
         if isinstance(groups.data[name], dict):
             _add_labels(nodes, name, groups.section(name), path.parent)
-    return Source(f"file:{path.name}", tuple(nodes.values()), _read_groups(groups, nodes))
+    return InventorySource(f"file:{path.name}", tuple(nodes.values()), _read_groups(groups, nodes))
 
 
 def _read_nodes(nodes: Section, defaults: Section, path: Path) -> tuple[NodeFacts, ...]:

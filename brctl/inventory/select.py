@@ -1,7 +1,7 @@
 """Which nodes a text means: folded names and `@selectors`, one table for every word of brctl.
 
 -w, -x, positional nodes, inputs of playbooks and the TUI's filter all come here. Pure: what only
-this moment knows (where jobs run, cordons, what the newest sweep saw) is handed in as a `Moment`,
+this moment knows (where jobs run, cordons, what the newest sweep saw) is a `LiveState`,
 gathered by `brctl/engine/controller/selection.py`. What is not known is an error: a selector that
 cannot be answered must not become an empty set.
 """
@@ -20,7 +20,7 @@ from brctl.model.sweeps.sweep import Health
 NESTING_LIMIT = 32
 
 
-class MomentFact(StrEnum):
+class LiveFact(StrEnum):
     """What a selector must know besides the inventory."""
 
     PLACEMENT = "where jobs run"
@@ -29,7 +29,7 @@ class MomentFact(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class LiveState:
     """What is known now besides the inventory.
 
     Attributes:
@@ -44,10 +44,10 @@ class Moment:
     owners: Mapping[str, Collection[str]] = field(default_factory=dict)
     states: Mapping[str, Health] = field(default_factory=dict)
     me: str = ""
-    missing: Mapping[MomentFact, str] = field(default_factory=dict)
+    missing: Mapping[LiveFact, str] = field(default_factory=dict)
 
 
-NOTHING_KNOWN = Moment(missing=dict.fromkeys(MomentFact, "nobody asked"))
+NOTHING_KNOWN = LiveState(missing=dict.fromkeys(LiveFact, "nobody asked"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class Selector:
     """
 
     form: str
-    members: Callable[[Inventory, Moment, str], Iterable[str] | None]
-    fact: MomentFact | None = None
+    members: Callable[[Inventory, LiveState, str], Iterable[str] | None]
+    fact: LiveFact | None = None
 
     def fits(self, name: str) -> bool:
         """Whether a name, without `@`, is written in this form."""
@@ -70,46 +70,46 @@ class Selector:
         return name.startswith(prefix + colon) if colon else name == prefix
 
 
-def _of_job(_: Inventory, moment: Moment, name: str) -> Iterable[str] | None:
-    return moment.jobs.get(name.partition(":")[2])
+def _of_job(_: Inventory, live: LiveState, name: str) -> Iterable[str] | None:
+    return live.jobs.get(name.partition(":")[2])
 
 
-def _cordoned(inventory: Inventory, moment: Moment, _: str) -> Iterable[str]:
+def _cordoned(inventory: Inventory, live: LiveState, _: str) -> Iterable[str]:
     """The scheduler may have more nodes than the inventory, and out of service too."""
-    return [node for node in moment.owners if node in inventory.nodes]
+    return [node for node in live.owners if node in inventory.nodes]
 
 
-def _cordoned_by(inventory: Inventory, moment: Moment, name: str) -> Iterable[str]:
-    asked = name.partition(":")[2]
-    owner = moment.me if asked == "me" else asked
-    return [n for n in _cordoned(inventory, moment, name) if owner in moment.owners[n]]
+def _cordoned_by(inventory: Inventory, live: LiveState, name: str) -> Iterable[str]:
+    owner_name = name.partition(":")[2]
+    owner = live.me if owner_name == "me" else owner_name
+    return [n for n in _cordoned(inventory, live, name) if owner in live.owners[n]]
 
 
-def _in_state(inventory: Inventory, moment: Moment, name: str) -> Iterable[str]:
+def _in_state(inventory: Inventory, live: LiveState, name: str) -> Iterable[str]:
     state = name.partition(":")[2]
     if state not in STATES:
         raise UsageError(f"@{name}: no such state; {did_you_mean(state, STATES)}")
     words = {state, NOT_SWEPT} if state == Health.UNKNOWN.value else {state}
-    return [node for node in inventory.nodes if moment.states.get(node, NOT_SWEPT) in words]
+    return [node for node in inventory.nodes if live.states.get(node, NOT_SWEPT) in words]
 
 
-def _declared(inventory: Inventory, _: Moment, name: str) -> Iterable[str] | None:
+def _declared(inventory: Inventory, _: LiveState, name: str) -> Iterable[str] | None:
     return inventory.groups.get(name)
 
 
-def _all(inventory: Inventory, _: Moment, _name: str) -> Iterable[str]:
+def _all(inventory: Inventory, _: LiveState, _name: str) -> Iterable[str]:
     return inventory.names()
 
 
-def _active(inventory: Inventory, _: Moment, _name: str) -> Iterable[str]:
+def _active(inventory: Inventory, _: LiveState, _name: str) -> Iterable[str]:
     return inventory.names(NodeRole.ACTIVE)
 
 
-def _standby(inventory: Inventory, _: Moment, _name: str) -> Iterable[str]:
+def _standby(inventory: Inventory, _: LiveState, _name: str) -> Iterable[str]:
     return inventory.names(NodeRole.STANDBY)
 
 
-def _labelled(inventory: Inventory, _: Moment, name: str) -> Iterable[str] | None:
+def _labelled(inventory: Inventory, _: LiveState, name: str) -> Iterable[str] | None:
     label, colon, value = name.partition(":")
     found = [n.name for n in inventory.nodes.values() if colon and n.labels.get(label) == value]
     return found or None
@@ -123,10 +123,10 @@ _BUILT_IN = (
     Selector("@standby", _standby),
 )
 _OF_THE_MOMENT = (
-    Selector("@job:NAME", _of_job, MomentFact.PLACEMENT),
-    Selector("@cordoned", _cordoned, MomentFact.CORDONS),
-    Selector("@by:OWNER", _cordoned_by, MomentFact.CORDONS),
-    Selector("@state:STATE", _in_state, MomentFact.STATES),
+    Selector("@job:NAME", _of_job, LiveFact.PLACEMENT),
+    Selector("@cordoned", _cordoned, LiveFact.CORDONS),
+    Selector("@by:OWNER", _cordoned_by, LiveFact.CORDONS),
+    Selector("@state:STATE", _in_state, LiveFact.STATES),
 )
 SELECTORS = (*_BUILT_IN, _GROUP, _LABEL, *_OF_THE_MOMENT)
 """Every form there is; what each means stands in `SELECTOR_FORMS`."""
@@ -139,7 +139,7 @@ def select(
     inventory: Inventory,
     include: str | None = None,
     exclude: str | None = None,
-    moment: Moment = NOTHING_KNOWN,
+    live: LiveState = NOTHING_KNOWN,
 ) -> tuple[str, ...]:
     """Node names that `include` means without those `exclude` means; exclude wins.
 
@@ -147,35 +147,35 @@ def select(
         inventory: Every name must be in it.
         include: Folded names and `@selectors`; None means all nodes.
         exclude: The same, taken away.
-        moment: What is known now; see `facts_asked`.
+        live: What is known now; see `facts_asked`.
 
     Raises:
         UsageError: A name or group is unknown, or no node is left: a typing error must not become
             a green run on nothing.
         UnavailableError: A selector asks for what is not known now.
     """
-    chosen = inventory.names() if include is None else names_in(inventory, include, moment)
-    without = frozenset(names_in(inventory, exclude, moment)) if exclude else frozenset()
+    chosen = inventory.names() if include is None else names_in(inventory, include, live)
+    without = frozenset(names_in(inventory, exclude, live)) if exclude else frozenset()
     for text, names in ((include, chosen), (exclude, without)):
         _refuse_strangers(inventory, text, names)
     left = tuple(name for name in chosen if name not in without)
     if not left:
-        asked = f"{include or '@all'}" + (f" without {exclude}" if exclude else "")
-        raise UsageError(f"{asked}: matched 0 of {len(inventory.nodes)} nodes")
+        owner_name = f"{include or '@all'}" + (f" without {exclude}" if exclude else "")
+        raise UsageError(f"{owner_name}: matched 0 of {len(inventory.nodes)} nodes")
     return left
 
 
-def names_in(inventory: Inventory, text: str, moment: Moment) -> tuple[str, ...]:
+def names_in(inventory: Inventory, text: str, live: LiveState) -> tuple[str, ...]:
     """What a text names, whether or not the inventory has it: a node of the past, or of a filter.
 
     Raises:
         UsageError: The text is malformed, or names no selector there is.
         UnavailableError: A selector asks for what is not known now.
     """
-    return expand(text, partial(members_of, inventory, moment))
+    return expand(text, partial(members_of, inventory, live))
 
 
-def facts_asked(*texts: str | None) -> frozenset[MomentFact]:
+def facts_asked(*texts: str | None) -> frozenset[LiveFact]:
     """What must be known to read these texts."""
     names = [name for text in texts if text for name in groups_in(text)]
     found = [s.fact for s in _OF_THE_MOMENT for name in names if s.fits(name)]
@@ -188,26 +188,26 @@ def jobs_asked(*texts: str | None) -> tuple[str, ...]:
     return tuple(name.partition(":")[2] for name in names if name.startswith("job:"))
 
 
-def members_of(inventory: Inventory, moment: Moment, name: str) -> Iterable[str]:
+def members_of(inventory: Inventory, live: LiveState, name: str) -> Iterable[str]:
     """Members of a selector, its name without `@`.
 
-    What the moment knows comes first, then the inventory's groups, what is built in, labels.
+    The live state comes first, then the inventory's groups, what is built in, labels.
 
     Raises:
         UsageError: No such selector; names the nearest.
         UnavailableError: What it asks for is not known now.
     """
     for selector in (s for s in _OF_THE_MOMENT if s.fits(name)):
-        if selector.fact is not None and selector.fact in moment.missing:
-            raise UnavailableError(f"@{name}: {moment.missing[selector.fact]}")
-        found = selector.members(inventory, moment, name)
+        if selector.fact is not None and selector.fact in live.missing:
+            raise UnavailableError(f"@{name}: {live.missing[selector.fact]}")
+        found = selector.members(inventory, live, name)
         if found is not None:
             return found
     for selector in (_GROUP, *(s for s in _BUILT_IN if s.fits(name)), _LABEL):
-        found = selector.members(inventory, moment, name)
+        found = selector.members(inventory, live, name)
         if found is not None:
             return found
-    known = known_groups(inventory, moment.jobs)
+    known = known_groups(inventory, live.jobs)
     raise UsageError(f"@{name}: no such group; {did_you_mean(name, known)}")
 
 

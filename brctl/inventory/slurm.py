@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from brctl.inventory.commands import ask_tool
-from brctl.inventory.facts import Fact, NodeFacts, Source
+from brctl.inventory.facts import Fact, InventorySource, NodeFacts
 from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.nodeset import expand
 
@@ -20,7 +20,7 @@ _COUNT = re.compile(r"[0-9]{1,6}")
 _LABEL_FEATURES = ("rack", "leaf", "spine", "zone", "pod", "gpu_model")
 
 
-def load_slurm(partitions: Sequence[str]) -> Source:
+def load_slurm(partitions: Sequence[str]) -> InventorySource:
     """The nodes of these partitions, or of all, with the jobs that run on them.
 
     Raises:
@@ -31,7 +31,7 @@ def load_slurm(partitions: Sequence[str]) -> Source:
     return with_jobs(found, ask_tool([*_JOBS, *chosen]))
 
 
-def with_jobs(source: Source, raw: bytes) -> Source:
+def with_jobs(source: InventorySource, raw: bytes) -> InventorySource:
     """The source with a group for each job, by its number and by its name: `@job:48213`."""
     known = {node.name for node in source.nodes}
     groups = {**source.groups}
@@ -56,7 +56,7 @@ def _jobs_in(line: str) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield f"job:{name}", nodes
 
 
-def parse_sinfo(raw: bytes, partitions: Sequence[str]) -> Source:
+def parse_sinfo(raw: bytes, partitions: Sequence[str]) -> InventorySource:
     """The nodes of `sinfo -h -N -o '%N|%P|%G|%f'`.
 
     Raises:
@@ -73,7 +73,7 @@ def parse_sinfo(raw: bytes, partitions: Sequence[str]) -> Source:
         groups.setdefault(f"part:{partition.rstrip('*')}", []).append(node)
         facts: dict[str, Fact] = {**_gpus(gres), **_labels(features)}
         nodes[node] = NodeFacts(node, facts, name)
-    return Source(name, tuple(nodes.values()), {k: tuple(v) for k, v in groups.items()})
+    return InventorySource(name, tuple(nodes.values()), {k: tuple(v) for k, v in groups.items()})
 
 
 def _gpus(gres: str) -> dict[str, Fact]:

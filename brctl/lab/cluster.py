@@ -17,7 +17,14 @@ from brctl.lab.files import reset_node, write_files
 from brctl.lab.interrupts import locked, signals_as_exceptions, signals_ignored
 from brctl.lab.plan import master_port, plan_lab
 from brctl.lab.processes import end_tagged, tagged
-from brctl.lab.record import TAG_VARIABLE, LabNode, Record, read_record, remove_files, write_record
+from brctl.lab.record import (
+    TAG_VARIABLE,
+    LabNode,
+    LabRecord,
+    read_record,
+    remove_files,
+    write_record,
+)
 from brctl.lab.site import FaultSite
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
 from brctl.library.config import user_cache_dir
@@ -69,7 +76,7 @@ class Lab:
         self.paths = LabPaths(directory)
 
     @property
-    def record(self) -> Record:
+    def record(self) -> LabRecord:
         """What the lab consists of, as on disk now."""
         record = read_record(self.paths)
         if record is None:
@@ -134,7 +141,7 @@ class Lab:
         take_down(self.paths)
         os.environ.pop(TAG_VARIABLE, None)
 
-    def _heal_node(self, record: Record, name: str) -> None:
+    def _heal_node(self, record: LabRecord, name: str) -> None:
         site = self._site(record, name, None)
         for fault in reversed(record.faults[name]):
             FAULTS[fault].heal(site)
@@ -143,7 +150,7 @@ class Lab:
         reset_node(record, self.paths, name)
         write_record(self.paths, record.with_faults(name, ()))
 
-    def _fault(self, record: Record, name: str) -> Fault:
+    def _fault(self, record: LabRecord, name: str) -> Fault:
         if name not in FAULTS:
             raise UsageError(f"no fault {name!r}; {did_you_mean(name, FAULTS)}")
         fault = FAULTS[name]
@@ -154,14 +161,14 @@ class Lab:
             )
         return fault
 
-    def _site(self, record: Record, node: str, gpu: int | None) -> FaultSite:
+    def _site(self, record: LabRecord, node: str, gpu: int | None) -> FaultSite:
         if node not in self.nodes:
             raise UsageError(f"no node {node!r}; {did_you_mean(node, self.nodes)}")
         if gpu is not None and not 0 <= gpu < record.spec.gpus:
             raise UsageError(f"{node} has GPUs 0 to {record.spec.gpus - 1}, not {gpu}")
         return FaultSite(record, self.paths, node, gpu)
 
-    def _node_status(self, record: Record, node: LabNode) -> NodeStatus:
+    def _node_status(self, record: LabRecord, node: LabNode) -> NodeStatus:
         pids = processes(record, self.paths, node.name)
         return NodeStatus(
             node.name,
@@ -225,20 +232,20 @@ def _build(spec: LabSpec, paths: LabPaths) -> None:
     write_record(paths, replace(record, state="up"))
 
 
-def boot(record: Record, paths: LabPaths, nodes: tuple[LabNode, ...]) -> None:
+def boot(record: LabRecord, paths: LabPaths, nodes: tuple[LabNode, ...]) -> None:
     """Start nodes; returns when all answer."""
     build = namespaces.boot if record.isolation is Isolation.NETNS else loopback.boot
     build(record, paths, nodes)
 
 
-def processes(record: Record, paths: LabPaths, name: str) -> tuple[int, ...]:
+def processes(record: LabRecord, paths: LabPaths, name: str) -> tuple[int, ...]:
     """Everything that runs on a node."""
     if record.isolation is Isolation.NETNS:
         return namespaces.processes(paths, name)
     return loopback.processes(record, paths, name)
 
 
-def leftovers(record: Record) -> tuple[int, ...]:
+def leftovers(record: LabRecord) -> tuple[int, ...]:
     """Living processes of a lab; for tests and `lab down`."""
     return tagged(record.tag)
 

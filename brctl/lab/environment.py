@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from brctl.lab.compile import Libraries
-from brctl.lab.record import NODE_VARIABLE, TAG_VARIABLE, Record
+from brctl.lab.record import NODE_VARIABLE, TAG_VARIABLE, LabRecord
 from brctl.lab.spec import Isolation, LabPaths
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -18,7 +18,7 @@ def user_name() -> str:
 
 
 def node_environment(
-    record: Record, paths: LabPaths, libraries: Libraries, name: str
+    record: LabRecord, paths: LabPaths, libraries: Libraries, name: str
 ) -> dict[str, str]:
     """Variables of one node; nothing of the operator's own environment leaks in but PATH."""
     node = paths.node(name)
@@ -45,7 +45,7 @@ def login_environment(variables: Mapping[str, str], home: Path) -> dict[str, str
     return {**variables, "HOME": str(home), "USER": user, "LOGNAME": user, "SHELL": "/bin/sh"}
 
 
-def kernel_log(record: Record, paths: LabPaths, name: str) -> Path:
+def kernel_log(record: LabRecord, paths: LabPaths, name: str) -> Path:
     """Where programs on a node read its kernel log."""
     if record.isolation is Isolation.NETNS:
         return Path("/dev/kmsg")

@@ -9,7 +9,7 @@ import yaml
 from brctl.lab.environment import kernel_log, user_name
 from brctl.lab.kernel_log import boot_messages
 from brctl.lab.nvml.state import gpu_pci, healthy, write_state
-from brctl.lab.record import LabNode, Record
+from brctl.lab.record import LabNode, LabRecord
 from brctl.lab.site import write_clock, write_faults
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
 from brctl.model import API_VERSION
@@ -28,7 +28,7 @@ _GUARDS = {"blast_radius": {"max_nodes": 4, "max_percent": 50}}
 """More than a production default allows, so that one can practise more than one swap in a row."""
 
 
-def write_files(record: Record, paths: LabPaths, master_port: int) -> None:
+def write_files(record: LabRecord, paths: LabPaths, master_port: int) -> None:
     """Write everything that must be there before the first node starts."""
     # Imported here: it brings asyncssh, half of what `lab status` would cost.
     from brctl.lab.keys import write_keys
@@ -53,7 +53,7 @@ def _write_yaml(path: Path, kind: str, content: Mapping[str, object]) -> None:
     path.write_text(yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=100))
 
 
-def _write_node(record: Record, paths: LabPaths, node: LabNode) -> None:
+def _write_node(record: LabRecord, paths: LabPaths, node: LabNode) -> None:
     mine = paths.node(node.name)
     mine.home.mkdir(parents=True, exist_ok=True)
     for index in range(record.spec.gpus):
@@ -68,7 +68,7 @@ def _write_node(record: Record, paths: LabPaths, node: LabNode) -> None:
     reset_node(record, paths, node.name)
 
 
-def reset_node(record: Record, paths: LabPaths, name: str) -> None:
+def reset_node(record: LabRecord, paths: LabPaths, name: str) -> None:
     """Give a node the state of a healthy machine that just booted."""
     mine = paths.node(name)
     write_state(mine.nvml, healthy(name, record.spec.gpus))
@@ -99,7 +99,7 @@ def _config() -> dict[str, object]:
     }
 
 
-def _inventory(record: Record, paths: LabPaths) -> dict[str, object]:
+def _inventory(record: LabRecord, paths: LabPaths) -> dict[str, object]:
     python = record.spec.python
     return {
         "defaults": {
@@ -112,7 +112,7 @@ def _inventory(record: Record, paths: LabPaths) -> dict[str, object]:
     }
 
 
-def _node(record: Record, paths: LabPaths, node: LabNode) -> dict[str, object]:
+def _node(record: LabRecord, paths: LabPaths, node: LabNode) -> dict[str, object]:
     labels = {
         "kernel_log": str(kernel_log(record, paths, node.name)),
         "pci_root": str(paths.node(node.name).pci),
@@ -130,7 +130,7 @@ def _node(record: Record, paths: LabPaths, node: LabNode) -> dict[str, object]:
     }
 
 
-def _job(record: Record, paths: LabPaths, master_port: int) -> dict[str, object]:
+def _job(record: LabRecord, paths: LabPaths, master_port: int) -> dict[str, object]:
     spec, work = record.spec, _work(paths)
     parallel = spec.parallel()
     return {
@@ -160,7 +160,7 @@ def _trainer_flags(spec: LabSpec) -> list[str]:
     ]
 
 
-def _job_environment(record: Record, logs: Path) -> dict[str, str]:
+def _job_environment(record: LabRecord, logs: Path) -> dict[str, str]:
     interface = "eth0" if record.isolation is Isolation.NETNS else "lo"
     return {
         "GLOO_SOCKET_IFNAME": interface,

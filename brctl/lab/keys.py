@@ -2,11 +2,11 @@
 
 import asyncssh
 
-from brctl.lab.record import Record
+from brctl.lab.record import LabRecord
 from brctl.lab.spec import LabPaths
 
 
-def write_keys(record: Record, paths: LabPaths) -> None:
+def write_keys(record: LabRecord, paths: LabPaths) -> None:
     """Write all keys, and what the client needs to check the nodes by."""
     client = asyncssh.generate_private_key("ssh-ed25519", comment="brctl lab")
     client.write_private_key(str(paths.client_key))

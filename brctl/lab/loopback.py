@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 from brctl.lab.processes import recorded_process, send, tagged, wait_gone
-from brctl.lab.record import TAG_VARIABLE, LabNode, Record
+from brctl.lab.record import TAG_VARIABLE, LabNode, LabRecord
 from brctl.lab.spec import LabPaths, tag_bytes
 from brctl.library.own_program import own_program
 from brctl.model.errors import UnavailableError
@@ -40,7 +40,7 @@ def _is_free(address: str, port: int) -> bool:
     return True
 
 
-def boot(record: Record, paths: LabPaths, nodes: tuple[LabNode, ...]) -> None:
+def boot(record: LabRecord, paths: LabPaths, nodes: tuple[LabNode, ...]) -> None:
     """Start nodes; returns when all listen."""
     done = subprocess.run(
         own_program("brctl.lab.node_server", str(paths.root), *(n.name for n in nodes)),
@@ -61,13 +61,13 @@ def server_pid(paths: LabPaths, name: str) -> int | None:
     return recorded_process(paths.node(name).process)
 
 
-def processes(record: Record, paths: LabPaths, name: str) -> tuple[int, ...]:
+def processes(record: LabRecord, paths: LabPaths, name: str) -> tuple[int, ...]:
     """Everything that runs on a node, its server first."""
     server = server_pid(paths, name)
     return ((server,) if server else ()) + tagged(record.tag, name)
 
 
-def power_off(record: Record, paths: LabPaths, name: str) -> None:
+def power_off(record: LabRecord, paths: LabPaths, name: str) -> None:
     """End a node at once, with all that runs on it."""
     while pids := processes(record, paths, name):
         send(pids, signal.SIGKILL)

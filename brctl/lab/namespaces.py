@@ -27,7 +27,7 @@ from brctl.lab.processes import (
     send,
     wait_gone,
 )
-from brctl.lab.record import TAG_VARIABLE, LabNode, Record
+from brctl.lab.record import TAG_VARIABLE, LabNode, LabRecord
 from brctl.lab.spec import LabPaths, tag_bytes
 from brctl.lab.sshd import find_sshd, write_sshd_files
 from brctl.library.config import user_cache_dir
@@ -79,7 +79,7 @@ def _interface_net(name: str) -> str | None:
     return None
 
 
-def run_ip(record: Record, lines: Iterable[str], *, forgiving: bool = False) -> None:
+def run_ip(record: LabRecord, lines: Iterable[str], *, forgiving: bool = False) -> None:
     """Run ip commands in one go; when forgiving, what does not exist does not matter.
 
     `ip` carries the lab's tag like every process of it: if `up` is killed, `down` must end this
@@ -102,7 +102,7 @@ def run_ip(record: Record, lines: Iterable[str], *, forgiving: bool = False) -> 
         )
 
 
-def boot(record: Record, paths: LabPaths, nodes: Sequence[LabNode]) -> None:
+def boot(record: LabRecord, paths: LabPaths, nodes: Sequence[LabNode]) -> None:
     """Start nodes; returns when the SSH server of each answers."""
     _make_bridge(record)
     gates: list[int] = []
@@ -129,7 +129,7 @@ def boot(record: Record, paths: LabPaths, nodes: Sequence[LabNode]) -> None:
     _await_ssh(paths, nodes)
 
 
-def _make_bridge(record: Record) -> None:
+def _make_bridge(record: LabRecord) -> None:
     if Path(f"/sys/class/net/{record.bridge}").exists():
         return
     run_ip(
@@ -142,7 +142,7 @@ def _make_bridge(record: Record) -> None:
     )
 
 
-def _cable(record: Record, node: LabNode, pid: int) -> tuple[str, ...]:
+def _cable(record: LabRecord, node: LabNode, pid: int) -> tuple[str, ...]:
     ours = record.interface(node.name)
     # A machine keeps its hardware address over a reboot; its peers' ARP tables rely on it.
     mac = "02:bc:" + ":".join(f"{int(part):02x}" for part in node.address.split("."))
@@ -152,7 +152,7 @@ def _cable(record: Record, node: LabNode, pid: int) -> tuple[str, ...]:
     )
 
 
-def _start_init(record: Record, paths: LabPaths, node: LabNode) -> tuple[int, int]:
+def _start_init(record: LabRecord, paths: LabPaths, node: LabNode) -> tuple[int, int]:
     """Start a node's first process, waiting at its gate; its pid here and the gate's pipe."""
     mine = paths.node(node.name)
     libraries = build_libraries(user_cache_dir(os.environ))
@@ -229,7 +229,7 @@ def processes(paths: LabPaths, name: str) -> tuple[int, ...]:
     return in_namespace_of(pid) if pid else ()
 
 
-def power_off(record: Record, paths: LabPaths, name: str) -> None:
+def power_off(record: LabRecord, paths: LabPaths, name: str) -> None:
     """Cut a node's power: the cable goes silent first, so no peer hears a farewell."""
     run_ip(record, [f"link set {record.interface(name)} down"], forgiving=True)
     pids = processes(paths, name)
@@ -279,7 +279,7 @@ def shape_link(interface: str, discipline: str | None) -> None:
     )
 
 
-def remove_network(record: Record) -> None:
+def remove_network(record: LabRecord) -> None:
     """Remove the bridge and our ends of the cables."""
     cables = [f"link del {record.interface(node.name)}" for node in record.nodes]
     run_ip(record, [*cables, f"link del {record.bridge}"], forgiving=True)

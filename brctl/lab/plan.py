@@ -3,7 +3,7 @@
 import secrets
 
 from brctl.lab import loopback, namespaces
-from brctl.lab.record import LabNode, Record
+from brctl.lab.record import LabNode, LabRecord
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.model.errors import UnavailableError
 
@@ -11,7 +11,7 @@ _MASTER_PORTS = range(11000, 20000)
 NODES_A_LEAF = 4
 
 
-def plan_lab(spec: LabSpec) -> Record:
+def plan_lab(spec: LabSpec) -> LabRecord:
     """The record of a lab that does not exist yet."""
     tag = secrets.token_hex(8)
     isolation = _choose_isolation(spec.isolation)
@@ -26,7 +26,7 @@ def plan_lab(spec: LabSpec) -> Record:
         _plan_node(spec, index, name, place)
         for index, (name, place) in enumerate(zip(spec.names(), places, strict=True))
     )
-    return Record(tag, isolation, spec, nodes, bridge=bridge, controller_address=controller)
+    return LabRecord(tag, isolation, spec, nodes, bridge=bridge, controller_address=controller)
 
 
 def _plan_node(spec: LabSpec, index: int, name: str, place: tuple[str, int]) -> LabNode:

@@ -32,7 +32,7 @@ class LabNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LabRecord:
     """What exists, or may exist, of one lab.
 
     Attributes:
@@ -60,19 +60,19 @@ class Record:
         """This machine's end of a node's cable; at most 15 characters, as the kernel wants."""
         return f"bl{self.tag[:6]}-{name}"
 
-    def with_faults(self, node: str, faults: tuple[str, ...]) -> "Record":
+    def with_faults(self, node: str, faults: tuple[str, ...]) -> "LabRecord":
         """The record with the faults of one node replaced."""
         kept = {**self.faults, node: faults}
         return replace(self, faults={name: those for name, those in kept.items() if those})
 
 
-def write_record(paths: LabPaths, record: Record) -> None:
+def write_record(paths: LabPaths, record: LabRecord) -> None:
     """Put the record on disk, durably, replacing the one before."""
     document = {"schema": SCHEMA, **asdict(record)}
     write_atomic(paths.record, json.dumps(document, indent=1))
 
 
-def read_record(paths: LabPaths) -> Record | None:
+def read_record(paths: LabPaths) -> LabRecord | None:
     """The record of the lab in a directory; None when there is no lab.
 
     Raises:
@@ -91,14 +91,14 @@ def read_record(paths: LabPaths) -> Record | None:
         ) from exc
 
 
-def _parse(data: dict[str, object]) -> Record:
+def _parse(data: dict[str, object]) -> LabRecord:
     if data.pop("schema") != SCHEMA:
         raise ValueError(f"schema is not {SCHEMA}")
     nodes, spec, faults = data.pop("nodes"), data.pop("spec"), data.pop("faults")
     if not (isinstance(nodes, list) and isinstance(spec, dict) and isinstance(faults, dict)):
         raise TypeError("nodes, spec and faults have other types")
     spec["isolation"] = Isolation(str(spec["isolation"]))
-    return Record(
+    return LabRecord(
         tag=str(data["tag"]),
         isolation=Isolation(str(data["isolation"])),
         spec=LabSpec(**spec),

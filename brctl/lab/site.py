@@ -13,7 +13,7 @@ from pathlib import Path
 from brctl.lab import kernel_log, loopback, namespaces
 from brctl.lab.nvml.state import change_state, gpu_pci, gpu_uuid
 from brctl.lab.processes import command_line, is_stopped, parent, send
-from brctl.lab.record import Record
+from brctl.lab.record import LabRecord
 from brctl.lab.spec import Isolation, LabPaths, NodePaths
 from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UsageError
@@ -49,7 +49,7 @@ class FaultSite:
         chosen_gpu: GPU slot for GPU faults; None takes one that depends on the node's name.
     """
 
-    record: Record
+    record: LabRecord
     paths: LabPaths
     name: str
     chosen_gpu: int | None = None

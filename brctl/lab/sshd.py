@@ -7,7 +7,7 @@ from pathlib import Path
 
 from brctl.lab.compile import build_libraries
 from brctl.lab.environment import node_environment, user_name
-from brctl.lab.record import LabNode, Record
+from brctl.lab.record import LabNode, LabRecord
 from brctl.lab.spec import LabPaths, NodePaths
 from brctl.library.config import user_cache_dir
 
@@ -38,7 +38,7 @@ def find_sshd() -> Path | None:
     return Path(found) if found else None
 
 
-def write_sshd_files(record: Record, paths: LabPaths, node: LabNode) -> None:
+def write_sshd_files(record: LabRecord, paths: LabPaths, node: LabNode) -> None:
     """Write what a node's first process needs to start its SSH server."""
     mine = paths.node(node.name)
     variables = node_environment(

@@ -10,7 +10,7 @@ BrctlError
 ├── UnavailableError   scheduler, API or tool is not there          69
 └── LockedError        another run holds it                         75
 
-What goes wrong on a node is not an exception but an `Answer` with an outcome:
+What goes wrong on a node is not an exception but a `CommandResult` with an outcome:
 in a fan-out, an error is a result.
 """
 

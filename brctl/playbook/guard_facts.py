@@ -93,7 +93,7 @@ class GuardFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardAnswer:
+class GuardDecision:
     """What one guard answers.
 
     Attributes:

@@ -15,7 +15,7 @@ from brctl.model.nodeset import fold
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import Arguments, GuardSpec, InputType, Json, Playbook
 from brctl.model.units import describe_duration
-from brctl.playbook.guard_facts import Fact, GuardAnswer, GuardFacts, names, number, seconds
+from brctl.playbook.guard_facts import Fact, GuardDecision, GuardFacts, names, number, seconds
 from brctl.playbook.time_guards import FREEZE_ACTIONS, freeze, maintenance_window
 
 DEFAULT_WINDOW = "6h"
@@ -48,7 +48,7 @@ Parameter = ValueType | tuple[str, ...]
 class GuardKind:
     """One row of the table of guards; `needs` is what must be looked up before it can answer."""
 
-    decide: Callable[[Arguments, GuardFacts], GuardAnswer]
+    decide: Callable[[Arguments, GuardFacts], GuardDecision]
     needs: frozenset[Fact]
     parameters: Mapping[str, Parameter]
     required: frozenset[str] = frozenset()
@@ -61,7 +61,7 @@ def check_guards(specs: Iterable[GuardSpec], facts: GuardFacts) -> tuple[GuardRe
         try:
             said = _answer(spec, facts)
         except ValueError as exc:
-            said = GuardAnswer(False, f"its values cannot be meant: {exc}", MEND)
+            said = GuardDecision(False, f"its values cannot be meant: {exc}", MEND)
         results.append(
             GuardResult(
                 spec.kind, said.ok, said.sentence, spec.origin, said.way_out, said.people,
@@ -71,12 +71,14 @@ def check_guards(specs: Iterable[GuardSpec], facts: GuardFacts) -> tuple[GuardRe
     return tuple(results)
 
 
-def _answer(spec: GuardSpec, facts: GuardFacts) -> GuardAnswer:
+def _answer(spec: GuardSpec, facts: GuardFacts) -> GuardDecision:
     kind = GUARDS[spec.kind]
     unknown = [fact for fact in Fact if fact in kind.needs and fact in facts.unknown]
     missing = [f"{fact}: {facts.unknown[fact]}" for fact in unknown]
     if missing:
-        return GuardAnswer(False, f"cannot be told: {'; '.join(missing)}", "try again when it can")
+        return GuardDecision(
+            False, f"cannot be told: {'; '.join(missing)}", "try again when it can"
+        )
     return kind.decide(spec.parameters, facts)
 
 
@@ -144,7 +146,7 @@ def blast_limit(parameters: Arguments, fleet_count: int) -> int:
     return max(1, floor(min(most, fleet_count * percent / 100)))
 
 
-def _blast_radius(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _blast_radius(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     window_s = seconds(parameters, "window", DEFAULT_WINDOW)
     since = facts.now_at - timedelta(seconds=window_s)
     recent = [t for t in facts.taken if t.at >= since]
@@ -155,18 +157,18 @@ def _blast_radius(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
         f" = {after} {'>' if after > limit else '<='} {limit}"
     )
     if after <= limit or not facts.nodes:
-        return GuardAnswer(True, sentence)
+        return GuardDecision(True, sentence)
     people = "; ".join(sorted({f"{t.node} by {t.by}" for t in recent if t.node in before}))
     free = min((t.at for t in recent if t.node in before), default=None)
     wait = f", wait until {free + timedelta(seconds=window_s):%H:%M} UTC" if free else ""
-    return GuardAnswer(
+    return GuardDecision(
         False,
         sentence + (f" (taken: {people})" if people else ""),
         f"fewer nodes{wait}, or raise the limit in guards.yaml",
     )
 
 
-def _standby(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _standby(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     wanted = int(number(parameters, "at_least", 1))
     within_s = seconds(parameters, "warmed_within", "0s")
     # A standby in the rack that loses power is none.
@@ -179,7 +181,7 @@ def _standby(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     spares = idle[: max(wanted - ready, 0)] if not within_s else ()
     sentence += f"; idle {fold(spares)} for the shortfall" if spares else ""
     way_out = "free or add a standby; `brctl standby list` shows them"
-    return GuardAnswer(ready + len(spares) >= wanted, sentence, way_out)
+    return GuardDecision(ready + len(spares) >= wanted, sentence, way_out)
 
 
 def _is_warm(name: str, within_s: float, facts: GuardFacts) -> bool:
@@ -187,34 +189,34 @@ def _is_warm(name: str, within_s: float, facts: GuardFacts) -> bool:
     return at is not None and (facts.now_at - at).total_seconds() <= within_s
 
 
-def _lock(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _lock(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     if not facts.held:
-        return GuardAnswer(True, "nobody else holds " + ", ".join(names(parameters, "keys")))
+        return GuardDecision(True, "nobody else holds " + ", ".join(names(parameters, "keys")))
     held = ", ".join(f"{key} by {holder}" for key, holder in sorted(facts.held.items()))
-    return GuardAnswer(
+    return GuardDecision(
         False, f"held by another run: {held}", "wait for that run, or `brctl play abort` it"
     )
 
 
-def _verdict(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _verdict(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     if not facts.verdict or facts.verdict_at is None:
-        return GuardAnswer(True, "no verdict behind this run; a person named the nodes")
+        return GuardDecision(True, "no verdict behind this run; a person named the nodes")
     limit_s = seconds(parameters, "max_age", "30m")
     age_s = (facts.now_at - facts.verdict_at).total_seconds()
     age = f"{facts.verdict} is {describe_duration(max(age_s, 0.0))} old"
     if age_s > limit_s:
         limit = describe_duration(limit_s)
-        return GuardAnswer(False, f"{age}, more than {limit}", "diagnose again: `brctl dx`")
+        return GuardDecision(False, f"{age}, more than {limit}", "diagnose again: `brctl dx`")
     if not parameters.get("still_true"):
-        return GuardAnswer(True, age)
+        return GuardDecision(True, age)
     if facts.still_true is False:
-        return GuardAnswer(False, f"{age} and no longer true: its nodes answer and are clean",
+        return GuardDecision(False, f"{age} and no longer true: its nodes answer and are clean",
                      "diagnose again: `brctl dx`")  # fmt: skip
     seen = "still true" if facts.still_true else "could not be looked at again, so not refuted"
-    return GuardAnswer(True, f"{age}, {seen}")
+    return GuardDecision(True, f"{age}, {seen}")
 
 
-def _min_healthy(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _min_healthy(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     """Of the batches of `for_each` the one that leaves too little decides, or the last.
 
     A node that stays out for good is cordoned and so no longer healthy: it counts in every batch.
@@ -224,7 +226,7 @@ def _min_healthy(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     return next((each for each in said if not each.ok), said[-1])
 
 
-def _left_without(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _left_without(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     scope = str(parameters.get("scope", "fleet"))
     floor_percent = number(parameters, "percent", 95)
     if scope in ("rack", "leaf"):
@@ -233,12 +235,12 @@ def _left_without(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     return _enough_left(f"{scope} nodes", members, floor_percent, facts)
 
 
-def _min_healthy_around(scope: str, floor_percent: float, facts: GuardFacts) -> GuardAnswer:
+def _min_healthy_around(scope: str, floor_percent: float, facts: GuardFacts) -> GuardDecision:
     """Every rack or leaf that would lose a node keeps enough; an unlabelled node counts nowhere."""
     place_of = facts.racks if scope == "rack" else facts.leaves
     unlabelled = [node for node in facts.nodes if node not in place_of]
     if unlabelled:
-        return GuardAnswer(
+        return GuardDecision(
             False,
             f"nobody knows the {scope} of {fold(unlabelled)}",
             f"give these nodes a `{scope}` in the inventory",
@@ -253,14 +255,14 @@ def _min_healthy_around(scope: str, floor_percent: float, facts: GuardFacts) -> 
         for place in sorted({place_of[node] for node in facts.nodes})
     ]
     worst = next((each for each in said if not each.ok), None)
-    return worst or GuardAnswer(
+    return worst or GuardDecision(
         True, "; ".join(each.sentence for each in said) or f"no {scope} loses any"
     )
 
 
 def _enough_left(
     what: str, members: Sequence[str], floor_percent: float, facts: GuardFacts
-) -> GuardAnswer:
+) -> GuardDecision:
     left = len((set(members) & facts.healthy) - set(facts.nodes))
     percent = 100 * left / len(members) if members else 0.0
     out = f" with {fold(facts.nodes)} out" if facts.at_once and facts.nodes else ""
@@ -269,10 +271,10 @@ def _enough_left(
     sentence += f" ({unknown} not known)" if unknown else ""
     ok = not facts.nodes or percent >= floor_percent
     way_out = "look again: `brctl sweep`" if unknown else "repair or return nodes first"
-    return GuardAnswer(ok, f"{sentence}; at least {floor_percent:g} %", way_out)
+    return GuardDecision(ok, f"{sentence}; at least {floor_percent:g} %", way_out)
 
 
-def _cooldown(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _cooldown(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     window_s = seconds(parameters, "window", "24h")
     most = int(number(parameters, "at_most", 1))
     since = facts.now_at - timedelta(seconds=window_s)
@@ -285,24 +287,24 @@ def _cooldown(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     over = {name: count for name, count in counts.items() if count >= most}
     window = describe_duration(window_s)
     if not over:
-        return GuardAnswer(True, f"at most {most} runs in {window} touched each")
+        return GuardDecision(True, f"at most {most} runs in {window} touched each")
     named = ", ".join(f"{name} {count} times" for name, count in sorted(over.items()))
-    return GuardAnswer(False, f"touched in {window}: {named}; at most {most}",
+    return GuardDecision(False, f"touched in {window}: {named}; at most {most}",
                  "something keeps coming back: look with `brctl play history`")  # fmt: skip
 
 
-def _max_unknown(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _max_unknown(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     limit = number(parameters, "percent", 1)
     if facts.silent is None:
-        return GuardAnswer(False, "no sweep says which nodes answer", "look first: `brctl sweep`")
+        return GuardDecision(False, "no sweep says which nodes answer", "look first: `brctl sweep`")
     percent = 100 * len(facts.silent) / max(len(facts.fleet), 1)
     sentence = f"{len(facts.silent)} of {len(facts.fleet)} nodes silent, {percent:.1f} %"
-    return GuardAnswer(
+    return GuardDecision(
         percent <= limit, f"{sentence}; at most {limit:g} %", "look again: `brctl sweep`"
     )
 
 
-def _owner(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _owner(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     allowed = names(parameters, "cordoned_by") or ("brctl",)
     nodes = names(parameters, "nodes") or facts.named
     idle = _in_service(parameters, facts, nodes)
@@ -314,13 +316,13 @@ def _owner(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
     }
     if not foreign:
         passed = f"; passed over, in service already: {fold(idle)}" if idle else ""
-        return GuardAnswer(True, f"no node is cordoned by somebody else{passed}", skips=idle)
+        return GuardDecision(True, f"no node is cordoned by somebody else{passed}", skips=idle)
     named = ", ".join(f"{node} by {owner}" for node, owner in sorted(foreign.items()))
     if parameters.get("action", "refuse") == "skip_node" and facts.per_node:
         named += f"; in service already: {fold(idle)}" if idle else ""
         sentence = f"passed over, cordoned outside brctl: {named}"
-        return GuardAnswer(True, sentence, skips=(*foreign, *idle))
-    return GuardAnswer(
+        return GuardDecision(True, sentence, skips=(*foreign, *idle))
+    return GuardDecision(
         False, f"cordoned outside brctl: {named}", "ask them, or --take-over -m TEXT"
     )
 
@@ -335,26 +337,26 @@ def _is_owner(owner: str, allowed: str) -> bool:
     return allowed in (ANYONE, owner) or owner.startswith(f"{allowed}:")
 
 
-def _idle(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _idle(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     nodes = names(parameters, "nodes") or facts.named
     busy = {node: facts.busy[node] for node in nodes if node in facts.busy}
     if not busy:
-        return GuardAnswer(True, f"{fold(nodes)} carries no job")
+        return GuardDecision(True, f"{fold(nodes)} carries no job")
     named = ", ".join(f"{node} runs {job}" for node, job in sorted(busy.items()))
-    return GuardAnswer(False, f"in use: {named}", "stop the job first, or take another node")
+    return GuardDecision(False, f"in use: {named}", "stop the job first, or take another node")
 
 
-def _carries(parameters: Arguments, facts: GuardFacts) -> GuardAnswer:
+def _carries(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     nodes = names(parameters, "nodes") or facts.named
     strangers = [node for node in nodes if node not in facts.job_nodes]
     if not strangers:
-        return GuardAnswer(True, f"{fold(nodes)} carries job {facts.job}")
+        return GuardDecision(True, f"{fold(nodes)} carries job {facts.job}")
     sentence = f"{fold(strangers)} does not carry job {facts.job}"
-    return GuardAnswer(False, sentence, f"swapped already? `brctl job show {facts.job}`")
+    return GuardDecision(False, sentence, f"swapped already? `brctl job show {facts.job}`")
 
 
 def _kind(
-    decide: Callable[[Arguments, GuardFacts], GuardAnswer],
+    decide: Callable[[Arguments, GuardFacts], GuardDecision],
     needs: Set[Fact],
     required: str = "",
     **parameters: Parameter,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.log_verdict import LogVerdict
 from brctl.model.verdict import Verdict, confidence_word
-from brctl.playbook.tree import NO_HISTORY, Case, Incident, Move, next_move
+from brctl.playbook.tree import NO_HISTORY, Case, IncidentHistory, Move, next_move
 
 
 def case_of(verdict: Verdict) -> Case:
@@ -16,7 +16,7 @@ def case_of(verdict: Verdict) -> Case:
     )
 
 
-def recommend(verdict: Verdict, incident: Incident = NO_HISTORY) -> Verdict:
+def recommend(verdict: Verdict, incident: IncidentHistory = NO_HISTORY) -> Verdict:
     """The verdict with the move that comes next."""
     return with_move(verdict, next_move(case_of(verdict), incident))
 

@@ -140,7 +140,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class IncidentHistory:
     """What is known besides the case.
 
     Attributes:
@@ -154,7 +154,7 @@ class Incident:
     changed: bool = False
 
 
-NO_HISTORY = Incident()
+NO_HISTORY = IncidentHistory()
 
 
 def branch_of(fault: FaultClass) -> Branch:
@@ -162,7 +162,7 @@ def branch_of(fault: FaultClass) -> Branch:
     return CATALOGUE[fault].branch
 
 
-def next_move(case: Case, incident: Incident = NO_HISTORY) -> Move:
+def next_move(case: Case, incident: IncidentHistory = NO_HISTORY) -> Move:
     """The move that comes next."""
     branch = branch_of(case.fault)
     moves = [move for move in TREE if move.branch is branch and _fits(move, case, incident)]
@@ -170,7 +170,7 @@ def next_move(case: Case, incident: Incident = NO_HISTORY) -> Move:
     return moves[0] if moves else FALLBACK[-2]
 
 
-def _fits(move: Move, case: Case, incident: Incident) -> bool:
+def _fits(move: Move, case: Case, incident: IncidentHistory) -> bool:
     tried = set(incident.tried)
     return (
         case.confidence in move.confidence
@@ -182,7 +182,7 @@ def _fits(move: Move, case: Case, incident: Incident) -> bool:
     )
 
 
-def _fits_incident(move: Move, incident: Incident, tried: set[str]) -> bool:
+def _fits_incident(move: Move, incident: IncidentHistory, tried: set[str]) -> bool:
     return (
         incident.alerts >= move.alerts
         and (move.fewer_alerts is None or incident.alerts < move.fewer_alerts)

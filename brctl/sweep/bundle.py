@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from brctl.library.shipped import node_program
-from brctl.model.answer import Command
+from brctl.model.command import Command
 from brctl.model.inventory import Node
 from brctl.model.sweeps.check import Check
 from brctl.sweep.cut_cache import bundle_parts

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.sweeps.difference import Comparison, Difference, Split
 from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus, Value
 

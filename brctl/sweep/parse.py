@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from brctl.model.answer import Answer, Outcome
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.foreign_json import ForeignJsonError, is_plain_number, read_foreign_json
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
@@ -36,7 +36,7 @@ _STATUS_OF_EXIT = {0: ProbeStatus.MEASURED, 1: ProbeStatus.COULD_NOT_MEASURE}
 
 
 def parse_report(
-    answer: Answer, checks: Mapping[str, Check], received_at: datetime | None = None
+    answer: CommandResult, checks: Mapping[str, Check], received_at: datetime | None = None
 ) -> NodeReport:
     """What one node's answer to the bundle says about these checks."""
     lines = list(_objects(answer.stdout))
@@ -61,7 +61,7 @@ def parse_report(
 
 
 def _outcome(
-    answer: Answer,
+    answer: CommandResult,
     hello: Mapping[str, object] | None,
     lines: list[Mapping[str, object]],
     reported: int,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Role, Weight
 from brctl.model.sweeps.changes import CheckProblem, Key
 from brctl.model.sweeps.report import ProbeStatus

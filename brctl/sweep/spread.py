@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.inventory import Node
 from brctl.model.sweeps.fleet import Spread
 from brctl.model.sweeps.report import NodeReport

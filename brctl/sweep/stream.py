@@ -6,7 +6,7 @@ from datetime import datetime
 
 from brctl.fanout.contract import Transport
 from brctl.fanout.gather import gather
-from brctl.model.answer import Command
+from brctl.model.command import Command
 from brctl.model.inventory import Node
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import NodeReport

@@ -57,7 +57,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankEnvironment:
     """Where this rank is, as its environment says."""
 
     rank: int
@@ -69,7 +69,7 @@ class Place:
     scratch: Path | None
 
     @classmethod
-    def from_environment(cls) -> "Place":
+    def from_environment(cls) -> "RankEnvironment":
         def path(name: str) -> Path | None:
             return Path(os.environ[name]) if os.environ.get(name) else None
 
@@ -87,7 +87,7 @@ class Place:
 class Trainer:
     """One rank."""
 
-    def __init__(self, options: Options, place: Place) -> None:
+    def __init__(self, options: Options, place: RankEnvironment) -> None:
         self._options = options
         self._place = place
         self._progress = Progress.from_environment()
@@ -256,4 +256,4 @@ class Trainer:
 def train(options: Options) -> None:
     """Train as the rank that the environment says this process is."""
     torch.set_num_threads(1)
-    Trainer(options, Place.from_environment()).run()
+    Trainer(options, RankEnvironment.from_environment()).run()

@@ -7,7 +7,7 @@ from enum import StrEnum
 from textual.binding import Binding
 
 
-class Scope(StrEnum):
+class KeyScope(StrEnum):
     """Where a key works."""
 
     EVERYWHERE = "everywhere"
@@ -33,7 +33,7 @@ class Key:
     action: str
     label: str
     help: str
-    scope: Scope = Scope.EVERYWHERE
+    scope: KeyScope = KeyScope.EVERYWHERE
     priority: bool = False
 
     @property
@@ -100,28 +100,30 @@ ALWAYS = (
 """Keys that work even in a dialog."""
 
 TARGET = (
-    Key("detail", "enter,d", "detail", "open", "detail", Scope.TARGET),
-    Key("why", "w", "why", "why", "why: the evidence chain", Scope.TARGET),
-    Key("diagnose", "x", "diagnose", "diagnose", "diagnose now (changes nothing)", Scope.TARGET),
-    Key("fix", "f", "fix", "fix", "open the plan of the fix (changes nothing)", Scope.TARGET),
+    Key("detail", "enter,d", "detail", "open", "detail", KeyScope.TARGET),
+    Key("why", "w", "why", "why", "why: the evidence chain", KeyScope.TARGET),
+    Key("diagnose", "x", "diagnose", "diagnose", "diagnose now (changes nothing)", KeyScope.TARGET),
+    Key("fix", "f", "fix", "fix", "open the plan of the fix (changes nothing)", KeyScope.TARGET),
     Key("actions", "a", "actions", "actions", "every action, its CLI line, or why not",
-        Scope.TARGET),
-    Key("approve", "A", "approve", "approve", "approve a waiting run (dialog)", Scope.TARGET),
-    Key("deny", "D", "deny", "deny", "deny a waiting run (dialog)", Scope.TARGET),
-    Key("rollback", "u", "rollback", "roll back", "roll back a run (dialog)", Scope.TARGET),
-    Key("ssh", "s", "ssh", "ssh", "ssh in this terminal, back on exit", Scope.TARGET),
-    Key("logs", "l", "logs", "logs", "logs, classified", Scope.TARGET),
-    Key("stacks", "K", "stacks", "stacks", "stacks of all ranks", Scope.TARGET),
-    Key("timeline", "t", "timeline", "", "timeline", Scope.TARGET),
-    Key("evidence", "e", "evidence", "raw", "raw evidence; export, in an incident", Scope.TARGET),
+        KeyScope.TARGET),
+    Key("approve", "A", "approve", "approve", "approve a waiting run (dialog)", KeyScope.TARGET),
+    Key("deny", "D", "deny", "deny", "deny a waiting run (dialog)", KeyScope.TARGET),
+    Key("rollback", "u", "rollback", "roll back", "roll back a run (dialog)", KeyScope.TARGET),
+    Key("ssh", "s", "ssh", "ssh", "ssh in this terminal, back on exit", KeyScope.TARGET),
+    Key("logs", "l", "logs", "logs", "logs, classified", KeyScope.TARGET),
+    Key("stacks", "K", "stacks", "stacks", "stacks of all ranks", KeyScope.TARGET),
+    Key("timeline", "t", "timeline", "", "timeline", KeyScope.TARGET),
+    Key(
+        "evidence", "e", "evidence", "raw", "raw evidence; export, in an incident", KeyScope.TARGET,
+    ),
 )  # fmt: skip
 """Keys that act on what the cursor stands on."""
 
 MOVE = (
-    Key("move", "up,down,h,j,k,l", "", "", "move (l moves in the heatmap only)", Scope.MOVE),
-    Key("move.first", "g,G", "", "", "first, last", Scope.MOVE),
-    Key("move.page", "pageup,pagedown", "", "", "a page", Scope.MOVE),
-    Key("palette", "ctrl+p", "", "", "palette: nodes, jobs, verdicts, runs, themes", Scope.MOVE),
+    Key("move", "up,down,h,j,k,l", "", "", "move (l moves in the heatmap only)", KeyScope.MOVE),
+    Key("move.first", "g,G", "", "", "first, last", KeyScope.MOVE),
+    Key("move.page", "pageup,pagedown", "", "", "a page", KeyScope.MOVE),
+    Key("palette", "ctrl+p", "", "", "palette: nodes, jobs, verdicts, runs, themes", KeyScope.MOVE),
 )
 """Keys that widgets bind themselves; listed for `?`."""
 

@@ -11,7 +11,7 @@ from brctl.library.config import Settings
 from brctl.library.strict_yaml import load_document
 from brctl.model.errors import ConfigError, did_you_mean
 from brctl.tui.address import Address
-from brctl.tui.session.engine_client import EngineClient, Placement
+from brctl.tui.session.engine_client import EngineClient, SchedulerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr)  # noqa: T201 - stdout is the view
 
 
-async def _placement(engine: EngineClient) -> Placement:
+async def _placement(engine: EngineClient) -> SchedulerState:
     try:
         return await engine.placement()
     finally:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Weight
 from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import Health, NodeHealth

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
-from brctl.model.answer import Answer, Outcome
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.nodeset import fold, natural_key
 from brctl.view.notices.page import Json, Page
@@ -12,12 +12,12 @@ from brctl.view.text import columns, printable
 _LINE_LIMIT = 4000
 _DIFF_LINES = 2000
 
-Group = tuple[Answer, tuple[str, ...]]
+Group = tuple[CommandResult, tuple[str, ...]]
 """One answer and the nodes that gave exactly it."""
 
 
 def gathered_page(
-    answers: Iterable[Answer], missing: Sequence[str], form: str = "gathered"
+    answers: Iterable[CommandResult], missing: Sequence[str], form: str = "gathered"
 ) -> Page:
     """The answer of `brctl run`: `gathered`, `lines` or `diff`.
 
@@ -43,7 +43,7 @@ def gathered_page(
     )
 
 
-def answer_document(answer: Answer) -> Mapping[str, Json]:
+def answer_document(answer: CommandResult) -> Mapping[str, Json]:
     """One node's answer for programs; bytes that are no UTF-8 are replaced."""
     return {
         "node": answer.node,
@@ -56,14 +56,14 @@ def answer_document(answer: Answer) -> Mapping[str, Json]:
     }
 
 
-def _exit_code(told: Sequence[Answer], silent: bool) -> ExitCode:
+def _exit_code(told: Sequence[CommandResult], silent: bool) -> ExitCode:
     found = {ExitCode.WARNING if answer.exit_status else ExitCode.OK for answer in told}
     return worst(found | {ExitCode.UNKNOWN} if silent else found)
 
 
-def _groups(answers: Iterable[Answer]) -> list[Group]:
+def _groups(answers: Iterable[CommandResult]) -> list[Group]:
     """Nodes by identical status and output, the largest group first."""
-    members: dict[tuple[int | None, bytes, bytes], list[Answer]] = {}
+    members: dict[tuple[int | None, bytes, bytes], list[CommandResult]] = {}
     for answer in answers:
         key = (answer.exit_status, answer.stdout, answer.stderr)
         members.setdefault(key, []).append(answer)
@@ -71,7 +71,7 @@ def _groups(answers: Iterable[Answer]) -> list[Group]:
     return sorted(groups, key=lambda g: (-len(g[1]), natural_key(g[1][0])))
 
 
-def _blocks(answers: Sequence[Answer]) -> list[str]:
+def _blocks(answers: Sequence[CommandResult]) -> list[str]:
     """One header and one output per group of nodes that said the same."""
     lines: list[str] = []
     for answer, nodes in _groups(answers):
@@ -80,11 +80,11 @@ def _blocks(answers: Sequence[Answer]) -> list[str]:
     return lines
 
 
-def _each_line(answers: Sequence[Answer]) -> list[str]:
+def _each_line(answers: Sequence[CommandResult]) -> list[str]:
     return [f"{a.node}: {line}" for a in answers for line in [*_output(a), *_status(a)]]
 
 
-def _diff(answers: Sequence[Answer]) -> list[str]:
+def _diff(answers: Sequence[CommandResult]) -> list[str]:
     """The largest group whole, the others as what they say differently."""
     groups = _groups(answers)
     if not groups:
@@ -101,15 +101,15 @@ def _diff(answers: Sequence[Answer]) -> list[str]:
 FORMS = {"gathered": _blocks, "lines": _each_line, "diff": _diff}
 
 
-def _header(answer: Answer, nodes: Sequence[str]) -> str:
+def _header(answer: CommandResult, nodes: Sequence[str]) -> str:
     return "  ".join([f"{fold(nodes)} ({len(nodes)})", *_status(answer)])
 
 
-def _status(answer: Answer) -> list[str]:
+def _status(answer: CommandResult) -> list[str]:
     return [f"exit {answer.exit_status}"] if answer.exit_status else []
 
 
-def _output(answer: Answer) -> list[str]:
+def _output(answer: CommandResult) -> list[str]:
     """Both streams as lines without control characters; stderr is marked."""
     out = [printable(line, _LINE_LIMIT) for line in _lines(answer.stdout)]
     return out + [f"stderr: {printable(line, _LINE_LIMIT)}" for line in _lines(answer.stderr)]
@@ -121,7 +121,7 @@ def _lines(raw: bytes) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def _partial(silent: Sequence[Answer]) -> list[str]:
+def _partial(silent: Sequence[CommandResult]) -> list[str]:
     """What nodes said before they fell silent."""
     spoke = [answer for answer in silent if answer.stdout or answer.stderr]
     lines: list[str] = []
@@ -131,7 +131,7 @@ def _partial(silent: Sequence[Answer]) -> list[str]:
     return lines
 
 
-def _silent(silent: Sequence[Answer], missing: Sequence[str]) -> list[str]:
+def _silent(silent: Sequence[CommandResult], missing: Sequence[str]) -> list[str]:
     """The last block: who did not answer, and why."""
     names = [*(answer.node for answer in silent), *missing]
     if not names:

@@ -29,7 +29,7 @@ TEXT, TITLE = 1000, 300
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelineEntry:
     """One line of the time line."""
 
     at: datetime
@@ -56,7 +56,7 @@ class Incident:
     job: str
     state: str
     runs: tuple[str, ...]
-    moments: tuple[Moment, ...]
+    moments: tuple[TimelineEntry, ...]
 
     @property
     def began_at(self) -> datetime:
@@ -80,7 +80,7 @@ def verdict_incident(
 ) -> Incident:
     """A verdict with the runs that acted on it."""
     moments = [
-        Moment(
+        TimelineEntry(
             item.at,
             "fault" if item.role is Role.ROOT else "impact",
             f"{item.subject}: {item.text}",
@@ -93,7 +93,7 @@ def verdict_incident(
     ]
     sure = verdict.confidence.value
     says = f"{verdict.id} {verdict.fault.value} {fold(verdict.nodes) or 'no node'} {sure.upper()}"
-    moments.append(Moment(verdict.decided_at, "diagnosed", says, "diagnose"))
+    moments.append(TimelineEntry(verdict.decided_at, "diagnosed", says, "diagnose"))
     return Incident(
         id=verdict.id,
         title=verdict.title,
@@ -112,15 +112,19 @@ def alert_incident(
 ) -> Incident:
     """An alert that came from outside, with what a diagnosis of it found."""
     moments = [
-        Moment(alert.starts_at, "fault", alert.summary, alert.source),
-        Moment(alert.opened_at, "opened", f"{alert.name} {alert.fingerprint}", "ingest"),
+        TimelineEntry(alert.starts_at, "fault", alert.summary, alert.source),
+        TimelineEntry(alert.opened_at, "opened", f"{alert.name} {alert.fingerprint}", "ingest"),
         *(
-            Moment(v.decided_at, "diagnosed", f"{v.id} {v.fault.value} {fold(v.nodes)}", "diagnose")
+            TimelineEntry(
+                v.decided_at, "diagnosed", f"{v.id} {v.fault.value} {fold(v.nodes)}", "diagnose"
+            )
             for v in verdicts
         ),
     ]
     if alert.closed_at is not None:
-        moments.append(Moment(alert.closed_at, "recovered", "the alert was resolved", alert.source))
+        moments.append(
+            TimelineEntry(alert.closed_at, "recovered", "the alert was resolved", alert.source)
+        )
     return Incident(
         id=alert.id,
         title=alert.summary,
@@ -137,7 +141,7 @@ def alert_incident(
 def run_incident(run: Run, notes: Iterable[Note]) -> Incident:
     """A run that a person asked for: no verdict stands behind it."""
     playbook = run.playbook
-    first = Moment(run.events[0].at, "asked", f"{run.name} {playbook.name}", "people")
+    first = TimelineEntry(run.events[0].at, "asked", f"{run.name} {playbook.name}", "people")
     return Incident(
         id=run.name,
         title=playbook.title,
@@ -152,18 +156,18 @@ def run_incident(run: Run, notes: Iterable[Note]) -> Incident:
 
 
 def _in_order(
-    moments: Sequence[Moment], runs: Iterable[Run], notes: Iterable[Note]
-) -> tuple[Moment, ...]:
+    moments: Sequence[TimelineEntry], runs: Iterable[Run], notes: Iterable[Note]
+) -> tuple[TimelineEntry, ...]:
     ran = (moment for run in runs for moment in _run_moments(run))
-    said = (Moment(at, "note", f"{by}: {text}", "people") for at, by, text in notes)
+    said = (TimelineEntry(at, "note", f"{by}: {text}", "people") for at, by, text in notes)
     return tuple(sorted([*moments, *ran, *said], key=lambda moment: moment.at))
 
 
-def _run_moments(run: Run) -> Iterable[Moment]:
+def _run_moments(run: Run) -> Iterable[TimelineEntry]:
     for event in run.events:
         told = _told(event, run.playbook.name)
         if told:
-            yield Moment(event.at, told[0], f"{run.name} {told[1]}".strip(), "journal")
+            yield TimelineEntry(event.at, told[0], f"{run.name} {told[1]}".strip(), "journal")
 
 
 _HOOKS = {"notify.page": "told", "notify.chat": "told", "incident.note": "note"}

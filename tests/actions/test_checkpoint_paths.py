@@ -7,7 +7,7 @@ import pytest
 from brctl.actions.contract import NothingDone
 from brctl.actions.job.ckpt_select import checkpoints_in
 from brctl.actions.job.restart import JobRestart
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.jobs.checkpoint_path import is_checkpoint_of, step_of_name
 from brctl.model.jobs.job import example_job
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value

@@ -18,7 +18,7 @@ from pathlib import Path
 from brctl.fanout.choose import open_transport
 from brctl.fanout.gather import gather
 from brctl.library.config import SshSettings
-from brctl.model.answer import Command
+from brctl.model.command import Command
 from brctl.model.inventory import Node
 folder, kind, port, *hosts = sys.argv[1:]
 async def main():

@@ -27,7 +27,7 @@ from brctl.journal.store import read_journal
 from brctl.lab.cluster import Lab, up
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import load_settings
-from brctl.model.answer import Command
+from brctl.model.command import Command
 from brctl.model.runs.event import EventType
 from brctl.playbook.run import Run
 from tests.scenarios.code_site import CodeSite, open_site

@@ -7,7 +7,7 @@ from brctl.model.errors import UnavailableError
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.session.engine_client import Placement, Proposal
+from brctl.tui.session.engine_client import Proposal, SchedulerState
 from brctl.tui.session.state_reader import StateReader
 from brctl.tui.widgets.palette import DARK
 
@@ -15,8 +15,8 @@ from brctl.tui.widgets.palette import DARK
 class NoEngine:
     """An engine nobody reaches; the bench looks at what is on disk."""
 
-    async def placement(self) -> Placement:
-        return Placement({}, (), "0 nodes taken")
+    async def placement(self) -> SchedulerState:
+        return SchedulerState({}, (), "0 nodes taken")
 
     async def sweep(self, names: Sequence[str], on_node: Callable[[NodeHealth], None]) -> str:
         raise UnavailableError("no engine here")

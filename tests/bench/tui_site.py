@@ -7,7 +7,7 @@ from pathlib import Path
 
 from brctl.engine.sweeps.node_states import remember_nodes
 from brctl.library.config import Settings, load_settings
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus

@@ -16,7 +16,7 @@ from brctl.lab.compile import build_libraries
 from brctl.lab.nvml.state import gpu_pci, gpu_uuid, healthy, write_state
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Weight
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from tests.checks.probes import DRIVER, probe_path

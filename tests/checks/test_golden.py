@@ -11,7 +11,7 @@ import pytest
 from brctl.evidence.assess import Assessment, assess
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Weight
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 

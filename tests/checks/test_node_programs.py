@@ -23,7 +23,7 @@ from brctl.lab.compile import build_libraries
 from brctl.lab.nvml.state import healthy, write_state
 from brctl.library.checks import load_checks
 from brctl.library.shipped import node_program, shipped_dir
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.inventory import Inventory, Node
 from brctl.model.sweeps.report import ProbeStatus
 from brctl.sweep.stream import sweep

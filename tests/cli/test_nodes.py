@@ -12,7 +12,7 @@ from brctl.cli.commands import report as report_module
 from brctl.engine.controller.clock import now
 from brctl.engine.sweeps.history import SweepHistory
 from brctl.engine.sweeps.sweep_store import save
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.errors import UsageError
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep

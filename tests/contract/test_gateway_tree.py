@@ -14,7 +14,7 @@ from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
 from brctl.fanout.gateway.relay import GatewayRelay
 from brctl.fanout.gather import gather
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from brctl.sweep.stream import sweep
 from tests.contract.gateway_site import CAN_ISOLATE, GatewaySite, Machine, open_gateway_site
@@ -43,7 +43,9 @@ async def transport(site: GatewaySite) -> AsyncIterator[Transport]:
     await opened.close()
 
 
-async def _ask_all(transport: Transport, site: GatewaySite, command: Command) -> dict[str, Answer]:
+async def _ask_all(
+    transport: Transport, site: GatewaySite, command: Command
+) -> dict[str, CommandResult]:
     nodes = [leaf.node for leaf in site.leaves]
     answers = [a async for a in gather(transport, nodes, lambda _: command, limit=8)]
     assert Counter(a.node for a in answers) == Counter(node.name for node in nodes)

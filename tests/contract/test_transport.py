@@ -13,7 +13,7 @@ from brctl.fanout.choose import TRANSPORTS, open_transport
 from brctl.fanout.contract import Transport
 from brctl.fanout.local import LocalTransport
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from tests.contract.gateway_site import CAN_ISOLATE, GatewaySite, open_gateway_site
 from tests.contract.transport_sites import DIE_WORD, SICK_KINDS, SSHD, Site, open_site
@@ -49,7 +49,7 @@ class Ask:
         self._transport = transport
         self._node = node
 
-    async def __call__(self, name: str) -> Answer:
+    async def __call__(self, name: str) -> CommandResult:
         return await self._transport.run(self._node, COMMANDS[name])
 
 

@@ -21,7 +21,7 @@ from brctl.fanout.asyncssh import transport as asyncssh_transport
 from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
 from brctl.library.config import SshSettings
-from brctl.model.answer import Command, Outcome
+from brctl.model.command import Command, Outcome
 from brctl.model.inventory import Node
 from brctl.sweep.stream import sweep
 from tests.contract.transport_sites import SSHD

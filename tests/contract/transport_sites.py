@@ -16,7 +16,7 @@ from pathlib import Path
 import asyncssh
 
 from brctl.library.config import SshSettings
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.inventory import Node
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:" + os.environ.get("PATH", ""))

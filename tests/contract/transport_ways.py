@@ -15,7 +15,7 @@ from brctl.fanout.processes.broker_place import LOCK_NAME
 from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.fanout.processes.spread_transport import SPREAD_OVER, SpreadTransport
 from brctl.fanout.ssh_config import HostBlock
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import Site
 
@@ -25,7 +25,7 @@ KEEP = 16
 class NotThisWay:
     """In the place of the transport that must not be used."""
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Say that the way under test was left."""
         raise AssertionError(f"{node.name} was asked another way")
 

@@ -11,7 +11,7 @@ from brctl.evidence.assess import OUT_OF_TIME, Assessment, assess
 from brctl.evidence.clock import SKEW
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.check import Check, Condition, MeasurementSpec, Rule

@@ -9,7 +9,7 @@ import pytest
 from brctl.evidence.assess import assess
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.status import read_job
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import example_job

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.status import read_job
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import example_job

@@ -18,7 +18,7 @@ from brctl.evidence.logs.signatures.kernel import SIGNATURES
 from brctl.evidence.reading import Reading
 from brctl.evidence.sxid import SXIDS, Severity
 from brctl.evidence.xid import XIDS, find_xid
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Role, Weight
 from brctl.model.sweeps.check import MeasurementSpec
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from brctl.evidence.assess import Assessment
 from brctl.evidence.peers import assess_peers
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Weight
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from brctl.model.answer import Answer, Outcome
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.localisation import GroupResult
 from brctl.model.sweeps.burnin import Burnin, BurninState, NodeBurnin
 from brctl.model.sweeps.report import Measurement
@@ -18,11 +18,11 @@ def boot_id(node: str, boots: int) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{node}/{boots}"))
 
 
-def run_program(world: WorldFile, node: str, argv: Sequence[str], *, root: bool) -> Answer:
+def run_program(world: WorldFile, node: str, argv: Sequence[str], *, root: bool) -> CommandResult:
     """The programs that verbs run, on a node that is not there."""
     data = world.read()
     if node in data["dead"]:
-        return Answer(node, Outcome.UNREACHABLE, None, b"", b"", 0.0, "no answer")
+        return CommandResult(node, Outcome.UNREACHABLE, None, b"", b"", 0.0, "no answer")
     words, boots = tuple(argv), data.get("boots", {}).get(node, 0)
     if words == ("cat", "/proc/sys/kernel/random/boot_id"):
         return _answer(node, boot_id(node, boots))
@@ -31,7 +31,7 @@ def run_program(world: WorldFile, node: str, argv: Sequence[str], *, root: bool)
         with world.change() as data:
             data.setdefault("boots", {})[node] = boots + (node not in data.get("stuck", []))
             data["effects"].append(f"reboot {node}")
-        return Answer(node, Outcome.DIED, None, b"", b"", 0.0, "connection lost")
+        return CommandResult(node, Outcome.DIED, None, b"", b"", 0.0, "connection lost")
     if words[1:3] == ("-I", "-c"):
         return _mark_log(world, node, words[4:])
     assert words[:2] == ("nvidia-smi", "--gpu-reset"), words
@@ -42,7 +42,7 @@ def run_program(world: WorldFile, node: str, argv: Sequence[str], *, root: bool)
     return _answer(node, "All done.\n")
 
 
-def _mark_log(world: WorldFile, node: str, words: tuple[str, ...]) -> Answer:
+def _mark_log(world: WorldFile, node: str, words: tuple[str, ...]) -> CommandResult:
     with world.change() as data:
         if node in data.get("sealed_logs", []):
             return _answer(node, "", 1)
@@ -50,8 +50,8 @@ def _mark_log(world: WorldFile, node: str, words: tuple[str, ...]) -> Answer:
     return _answer(node, "")
 
 
-def _answer(node: str, text: str, status: int = 0) -> Answer:
-    return Answer(node, Outcome.ANSWERED, status, text.encode(), b"", 0.0)
+def _answer(node: str, text: str, status: int = 0) -> CommandResult:
+    return CommandResult(node, Outcome.ANSWERED, status, text.encode(), b"", 0.0)
 
 
 def gpu_rows(data: dict[str, Any], node: str, check: str) -> list[Measurement]:

@@ -15,7 +15,7 @@ from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.config import SshSettings
 from brctl.library.guards import SiteGuards
 from brctl.library.notify_settings import NotifySettings
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import Action, FaultClass, Origin
 from brctl.model.inventory import Inventory, Node, NodeRole
@@ -125,22 +125,22 @@ class FakeNodes:
     world: WorldFile
     cluster: FakeCluster
 
-    async def command(self, node: str, command: Command) -> Answer:
+    async def command(self, node: str, command: Command) -> CommandResult:
         if node in self.world.read()["dead"]:
-            return Answer(node, Outcome.UNREACHABLE, None, b"", b"", 0.0, "no answer")
+            return CommandResult(node, Outcome.UNREACHABLE, None, b"", b"", 0.0, "no answer")
         process = await asyncio.create_subprocess_exec(*command.argv, stdin=PIPE, stdout=PIPE)
         stdout, _ = await process.communicate(command.stdin)
-        return Answer(node, Outcome.ANSWERED, process.returncode, stdout, b"", 0.0)
+        return CommandResult(node, Outcome.ANSWERED, process.returncode, stdout, b"", 0.0)
 
     async def run_program(
         self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
-    ) -> Answer:
+    ) -> CommandResult:
         return node_programs.run_program(self.world, node, argv, root=root)
 
     async def select(self, text: str) -> tuple[str, ...]:
         """Everybody who is not in the job is known to be good."""
         inventory = replace(self.cluster.inventory, groups={"golden": STANDBYS})
-        return select(inventory, text, moment=await moment_for(self.cluster, text))
+        return select(inventory, text, live=await moment_for(self.cluster, text))
 
 
 @dataclass

@@ -14,7 +14,7 @@ from brctl.fanout.asyncssh.outcomes import (
     command_outcome,
     login_outcome,
 )
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 
 NEVER_IN_A_FANOUT = {
     "BreakReceived": "a server's side of a terminal",

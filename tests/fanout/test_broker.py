@@ -18,7 +18,7 @@ from brctl.fanout.gather import gather
 from brctl.fanout.processes.broker_place import LOCK_NAME
 from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.library.config import SshSettings
-from brctl.model.answer import Command, Outcome
+from brctl.model.command import Command, Outcome
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SICK_KINDS, Site, open_site
 

@@ -8,7 +8,7 @@ import pytest
 
 from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.gather import gather
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
 from tests.fakes.transport import FakeTransport
 
@@ -67,7 +67,7 @@ async def test_a_limit_below_one_is_refused() -> None:
 
 async def test_no_nodes_is_no_answers() -> None:
     """An empty fan-out ends at once."""
-    answers: list[Answer] = [a async for a in gather(FakeTransport(), [], ask, limit=3)]
+    answers: list[CommandResult] = [a async for a in gather(FakeTransport(), [], ask, limit=3)]
     assert answers == []
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from brctl.fanout.choose import open_transport
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
 HELLO = Command(("echo", "hello"))
@@ -55,7 +55,7 @@ async def certified(
         await server.wait_closed()
 
 
-async def ask(ssh: SshSettings, node: Node, kind: str) -> Answer:
+async def ask(ssh: SshSettings, node: Node, kind: str) -> CommandResult:
     transport = open_transport(dataclasses.replace(ssh, transport=kind))
     answer = await transport.run(node, HELLO)
     await transport.close()

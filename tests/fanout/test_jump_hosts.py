@@ -11,7 +11,7 @@ import pytest
 from brctl.fanout.asyncssh.transport import AsyncsshTransport, jump_node
 from brctl.fanout.gather import gather
 from brctl.library.config import SshSettings
-from brctl.model.answer import Command, Outcome
+from brctl.model.command import Command, Outcome
 from brctl.model.inventory import Node
 
 ECHO = Command(("echo", "hello"))

@@ -10,7 +10,7 @@ import pytest
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.idle import Idle
 from brctl.fanout.pacing import LEAST, Pace
-from brctl.model.answer import Command, Outcome
+from brctl.model.command import Command, Outcome
 from tests.contract.transport_sites import open_site
 
 LOGIN_S = 0.6

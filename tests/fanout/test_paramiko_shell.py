@@ -8,7 +8,7 @@ from pathlib import Path
 from brctl.fanout.openssh_transport import shell_argv
 from brctl.fanout.paramiko.shell import open_shell
 from brctl.library.config import SshSettings
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SSHD, open_site
 

@@ -19,7 +19,7 @@ from brctl.fanout.choose import open_transport
 from brctl.fanout.gather import gather
 from brctl.fanout.processes import spread_transport
 from brctl.fanout.processes.spread_transport import SpreadTransport
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SICK_KINDS, Site, open_site
@@ -38,7 +38,7 @@ class Split:
         good = self.site.good
         return [replace(good, name=f"n{number}") for number in range(count)]
 
-    async def ask(self, count: int, command: Command, limit: int = 16) -> list[Answer]:
+    async def ask(self, count: int, command: Command, limit: int = 16) -> list[CommandResult]:
         answers = gather(self.transport, self.nodes(count), lambda _: command, limit=limit)
         return [answer async for answer in answers]
 
@@ -88,7 +88,7 @@ async def test_few_nodes_start_no_process(split: Split) -> None:
 async def test_a_killed_shard_costs_the_nodes_it_was_asking_and_no_other(split: Split) -> None:
     """They are DIED for a reason that names this machine; the rest is asked by the other one."""
     nodes = split.nodes(40)
-    answers: list[Answer] = []
+    answers: list[CommandResult] = []
     stream = gather(
         split.transport,
         nodes,

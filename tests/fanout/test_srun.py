@@ -16,7 +16,7 @@ from brctl.fanout.srun.transport import SrunTransport
 from brctl.lab.cluster import Lab
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from tests.fakes import slurm_cluster
 from tests.fakes.slurm_lab import ask_slurm, missing, slurm_lab
@@ -97,7 +97,7 @@ async def srun(lab: Lab) -> AsyncIterator[SrunTransport]:
         await asyncio.sleep(0.1)
 
 
-async def ask(transport: SrunTransport, names: str, command: Command) -> dict[str, Answer]:
+async def ask(transport: SrunTransport, names: str, command: Command) -> dict[str, CommandResult]:
     nodes = [Node(name, "unused") for name in names.split()]
     stream = gather(transport, nodes, lambda _: command, limit=8)
     return {answer.node: answer async for answer in stream}

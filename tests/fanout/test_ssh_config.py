@@ -6,7 +6,7 @@ import pytest
 
 from brctl.fanout.auto_transport import AutoTransport
 from brctl.fanout.ssh_config import load_ssh_config, why_openssh
-from brctl.model.answer import Command
+from brctl.model.command import Command
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Node
 from tests.fakes.transport import FakeTransport

@@ -35,7 +35,7 @@ from brctl.inventory.kubernetes import parse_nodes
 from brctl.inventory.slurm import parse_sinfo
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
-from brctl.model.answer import Answer, Outcome
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.errors import BrctlError
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Inventory, Node
@@ -107,12 +107,12 @@ def _sweep_answer(random_: random.Random) -> bytes:
 
 @cache
 def _sound_report(node: str) -> NodeReport:
-    return parse_report(Answer(node, Outcome.ANSWERED, 0, b"", b"", 1.0), _checks(), NOW)
+    return parse_report(CommandResult(node, Outcome.ANSWERED, 0, b"", b"", 1.0), _checks(), NOW)
 
 
 def _read_sweep(raw: bytes) -> object:
     """From the answer to verdicts on disk: the whole way of a node's words."""
-    report = parse_report(Answer("n1", Outcome.ANSWERED, 0, raw, b"", 1.0), _checks(), NOW)
+    report = parse_report(CommandResult("n1", Outcome.ANSWERED, 0, raw, b"", 1.0), _checks(), NOW)
     asked = {r.check: _checks()[r.check] for r in report.results if r.status != "missing"}
     reports = [report, *(_sound_report(node) for node in JOB.nodes[1:])]
     inventory = Inventory({name: Node(name, name) for name in JOB.nodes})
@@ -192,7 +192,7 @@ def _pickled(random_: random.Random) -> bytes:
 
 
 def _read_ranks(raw: bytes) -> object:
-    answer = Answer("n1", Outcome.ANSWERED, 0, raw, b"", 1.0)
+    answer = CommandResult("n1", Outcome.ANSWERED, 0, raw, b"", 1.0)
     return json.dumps(read_rank_answer(answer, JOB.ranks_on("n1")))
 
 
@@ -235,7 +235,7 @@ def _files(random_: random.Random) -> bytes:
 
 
 def _reply(raw: bytes) -> object:
-    return read_reply(Answer("n1", Outcome.ANSWERED, 0, raw, b"", 1.0))
+    return read_reply(CommandResult("n1", Outcome.ANSWERED, 0, raw, b"", 1.0))
 
 
 def _kubernetes(raw: bytes) -> object:

@@ -9,7 +9,7 @@ from brctl.backends.ranks.commands import read_rank_answer
 from brctl.engine.sweeps.run_checks import compare, judge
 from brctl.evidence.job.status import read_job
 from brctl.evidence.kernel_line import parse_kernel_line
-from brctl.model.answer import Answer, Outcome
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Inventory, Node
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
@@ -100,7 +100,7 @@ def test_a_lone_surrogate_becomes_a_question_mark() -> None:
 def test_a_node_that_speaks_for_ranks_of_others_is_not_believed(claim: object) -> None:
     """n1 carries rank 0 only; what it says of rank 2 would count as n3's word."""
     raw = json.dumps(claim).encode()
-    found = read_rank_answer(Answer("n1", Outcome.ANSWERED, 0, raw, b"", 1.0), (0,))
+    found = read_rank_answer(CommandResult("n1", Outcome.ANSWERED, 0, raw, b"", 1.0), (0,))
     assert isinstance(found, str)
     assert "not on this node" in found
 
@@ -108,5 +108,5 @@ def test_a_node_that_speaks_for_ranks_of_others_is_not_believed(claim: object) -
 def test_a_node_that_speaks_for_its_own_ranks_is_believed() -> None:
     """What the tests above refuse is the claim, not the shape."""
     raw = json.dumps({"ranks": [{"rank": 0, "alive": True}], "stopped": [0]}).encode()
-    found = read_rank_answer(Answer("n1", Outcome.ANSWERED, 0, raw, b"", 1.0), (0,))
+    found = read_rank_answer(CommandResult("n1", Outcome.ANSWERED, 0, raw, b"", 1.0), (0,))
     assert not isinstance(found, str)

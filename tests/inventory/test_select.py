@@ -2,7 +2,7 @@
 
 import pytest
 
-from brctl.inventory.select import Moment, MomentFact, facts_asked, jobs_asked, select
+from brctl.inventory.select import LiveFact, LiveState, facts_asked, jobs_asked, select
 from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.sweeps.sweep import Health
@@ -12,7 +12,7 @@ NODES = {
     for i in range(8)
 } | {"s1": Node("s1", "localhost", role=NodeRole.STANDBY)}
 FLEET = Inventory(NODES, {"golden": ("n1", "n2"), "job:48213": ("n4",)})
-NOW = Moment(
+NOW = LiveState(
     jobs={"llm": ("n6", "n7")},
     owners={"n0": {"brctl", "R-1", "ann"}, "n5": {"root"}, "elsewhere": {"root"}},
     states={"n1": Health.CRITICAL, "n2": Health.UNKNOWN, "n3": Health.OK},
@@ -86,5 +86,5 @@ def test_a_state_that_does_not_exist_is_a_typing_error() -> None:
 def test_a_text_asks_only_for_what_it_names() -> None:
     """`-w n[1-4]` must ask no scheduler."""
     assert facts_asked("n[1-4],@rack:r1", None) == frozenset()
-    assert facts_asked("@job:llm!n6", "@by:me") == {MomentFact.PLACEMENT, MomentFact.CORDONS}
+    assert facts_asked("@job:llm!n6", "@by:me") == {LiveFact.PLACEMENT, LiveFact.CORDONS}
     assert jobs_asked("@job:llm!@job:b", None) == ("llm", "b")

@@ -8,7 +8,7 @@ import pytest
 from brctl.inventory.ansible import load_ansible
 from brctl.inventory.clustershell import load_clustershell
 from brctl.inventory.commands import ask_tool, with_last_good
-from brctl.inventory.facts import NodeFacts, Source, build_inventory
+from brctl.inventory.facts import InventorySource, NodeFacts, build_inventory
 from brctl.inventory.hostlist import parse_hostlist
 from brctl.inventory.kubernetes import parse_nodes
 from brctl.inventory.load import load_inventory, load_sources
@@ -36,7 +36,7 @@ def test_slurm_s_jobs_are_groups() -> None:
     """By number and, where it can be typed, by name; array tasks of one name come together."""
     raw = b"7|gpu[01-02]|llama\n8|gpu03|a|b $(x)\n9|gpu03,other1|llama\ngarbage\n10|gpu[9-1]|x\n"
     nodes = tuple(NodeFacts(f"gpu0{i}", {}, "slurm") for i in range(1, 4))
-    found = with_jobs(Source("slurm:all", nodes, {"part:train": ("gpu01",)}), raw)
+    found = with_jobs(InventorySource("slurm:all", nodes, {"part:train": ("gpu01",)}), raw)
     assert found.groups == {
         "part:train": ("gpu01",),
         "job:7": ("gpu01", "gpu02"),
@@ -163,9 +163,11 @@ def test_clustershell_groups_join_the_nodes_of_other_sources(tmp_path: Path) -> 
 
 def test_a_scheduler_that_is_down_is_not_an_empty_fleet(tmp_path: Path) -> None:
     """What it last said well is used and marked; without that, it is an error."""
-    good = Source("slurm:train", (NodeFacts("gpu01", {"gpus": 8}, "slurm"),), {"g": ("gpu01",)})
+    good = InventorySource(
+        "slurm:train", (NodeFacts("gpu01", {"gpus": 8}, "slurm"),), {"g": ("gpu01",)}
+    )
 
-    def down() -> Source:
+    def down() -> InventorySource:
         raise UnavailableError("inventory: `sinfo` failed: no controller")
 
     with pytest.raises(UnavailableError):

@@ -13,7 +13,7 @@ import pytest
 from brctl.lab import cluster, loopback, namespaces
 from brctl.lab.cluster import Lab, leftovers, load, take_down, up
 from brctl.lab.interrupts import locked
-from brctl.lab.record import Record, read_record
+from brctl.lab.record import LabRecord, read_record
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
 from brctl.model.errors import ConfigError, LockedError, UnavailableError, UsageError
 
@@ -29,7 +29,7 @@ def small(isolation: Isolation) -> LabSpec:
     return LabSpec(nodes=1, standbys=1, gpus=2, isolation=isolation)
 
 
-def assert_nothing_left(record: Record, directory: Path) -> None:
+def assert_nothing_left(record: LabRecord, directory: Path) -> None:
     assert leftovers(record) == ()
     assert not directory.exists()
     if record.bridge:
@@ -80,9 +80,9 @@ def test_a_node_that_does_not_start_takes_the_lab_back_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure half way is an error, not half a lab."""
-    kept: list[Record] = []
+    kept: list[LabRecord] = []
 
-    def boot(record: Record, paths: LabPaths, nodes: object) -> None:
+    def boot(record: LabRecord, paths: LabPaths, nodes: object) -> None:
         kept.append(record)
         loopback.boot(record, paths, record.nodes[:1])
         raise UnavailableError("n2 does not start")
@@ -141,7 +141,7 @@ def _up_command(directory: Path, isolation: Isolation) -> list[str]:
     return [sys.executable, "-c", program, str(directory), isolation.value]
 
 
-def _wait_for_record(directory: Path) -> Record:
+def _wait_for_record(directory: Path) -> LabRecord:
     limit_s = time.monotonic() + 15
     while time.monotonic() < limit_s:
         try:

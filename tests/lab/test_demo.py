@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brctl.lab.cluster import leftovers, take_down
-from brctl.lab.record import Record, read_record
+from brctl.lab.record import LabRecord, read_record
 from brctl.lab.spec import LabPaths
 from brctl.model.errors import ConfigError
 
@@ -86,7 +86,7 @@ def _command(pid: int) -> bytes:
         return b""
 
 
-def _wait_for_record(directory: Path) -> Record:
+def _wait_for_record(directory: Path) -> LabRecord:
     limit_s = time.monotonic() + 15
     while time.monotonic() < limit_s:
         try:

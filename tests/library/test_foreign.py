@@ -11,7 +11,7 @@ from brctl.evidence.assess import Assessment, assess
 from brctl.library.checks import load_check, load_checks
 from brctl.library.foreign import import_nhc, parse_nhc
 from brctl.library.new_check import write_new_check
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.evidence import Weight
 from brctl.model.sweeps.check import Check

@@ -18,7 +18,7 @@ from brctl.playbook.tree import (
     FALLBACK,
     TREE,
     WITHOUT_JOB,
-    Incident,
+    IncidentHistory,
     branch_of,
     describe_tree,
     next_move,
@@ -66,7 +66,9 @@ def test_the_paths_of_the_paper(
     playbook: str,
 ) -> None:
     """Evict on high confidence; two network alerts first; unclear to checks, restart, a person."""
-    found = next_move(case_of(verdict(fault, probability, nodes=nodes)), Incident(tried, alerts))
+    found = next_move(
+        case_of(verdict(fault, probability, nodes=nodes)), IncidentHistory(tried, alerts)
+    )
     assert found.playbook == playbook
 
 
@@ -102,10 +104,10 @@ def test_a_fault_that_comes_back_climbs_from_cheap_to_dear(
     fault: FaultClass, changed: bool, ladder: list[str]
 ) -> None:
     """Failure after failure, until a person must look; nothing is tried twice."""
-    assert climb(verdict(fault), Incident(alerts=2, changed=changed)) == ladder
+    assert climb(verdict(fault), IncidentHistory(alerts=2, changed=changed)) == ladder
 
 
-def climb(about: Verdict, incident: Incident) -> list[str]:
+def climb(about: Verdict, incident: IncidentHistory) -> list[str]:
     """What is proposed when nothing of it helps."""
     tried: list[str] = []
     while playbook := next_move(case_of(about), replace(incident, tried=tuple(tried))).playbook:
@@ -121,7 +123,7 @@ def test_every_playbook_on_the_way_accepts_the_fault_and_the_way_ends(
     """`fix` is never refused by the playbook that its own tree names."""
     for nodes, alerts, changed, job in product((True, False), (1, 2), (True, False), ("", "llm")):
         about = replace(verdict(fault, probability, nodes=nodes), job=job)
-        for playbook in climb(about, Incident(alerts=alerts, changed=changed)):
+        for playbook in climb(about, IncidentHistory(alerts=alerts, changed=changed)):
             assert why_not(PLAYBOOKS[playbook], about) is None
 
 
@@ -137,10 +139,10 @@ def test_without_a_job_nothing_that_restarts_one_is_proposed() -> None:
     needs_job = {name for name, book in PLAYBOOKS.items() if book.inputs.get("job")}
     for fault in FaultClass:
         alone = replace(verdict(fault), job="")
-        proposed = climb(alone, Incident(alerts=2, changed=True))
+        proposed = climb(alone, IncidentHistory(alerts=2, changed=True))
         assert not set(proposed) & needs_job, fault
         assert set(proposed) <= WITHOUT_JOB
-    assert climb(replace(verdict(FaultClass.GPU_LOST), job=""), Incident()) == ["cordon"]
+    assert climb(replace(verdict(FaultClass.GPU_LOST), job=""), IncidentHistory()) == ["cordon"]
 
 
 def test_a_job_that_advances_is_not_stopped_for_a_guess() -> None:

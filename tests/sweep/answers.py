@@ -3,7 +3,7 @@
 import json
 import textwrap
 
-from brctl.model.answer import Answer, Outcome
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.sweeps.check import Check, MeasurementSpec
 
 MEASURING = """
@@ -43,11 +43,15 @@ def result(name: str, stdout: str, **more: object) -> dict[str, object]:
     return {**base, **more}
 
 
-def answer(*lines: object, outcome: Outcome = Outcome.ANSWERED, stderr: bytes = b"") -> Answer:
+def answer(
+    *lines: object, outcome: Outcome = Outcome.ANSWERED, stderr: bytes = b""
+) -> CommandResult:
     stdout = b"".join(
         line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines
     )
-    return Answer("n1", outcome, 0, stdout, stderr, 1.0, "why" if outcome != "answered" else "")
+    return CommandResult(
+        "n1", outcome, 0, stdout, stderr, 1.0, "why" if outcome != "answered" else ""
+    )
 
 
 def end(count: int) -> dict[str, object]:

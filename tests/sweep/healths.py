@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus

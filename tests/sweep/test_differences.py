@@ -5,7 +5,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.sweeps.difference import Difference
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 from brctl.sweep.differences import ABSENT, compare_nodes

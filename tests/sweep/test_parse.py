@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.sweeps.report import Measurement, NodeReport, ProbeStatus
 from brctl.sweep.parse import NOTE_LIMIT, TEXT_LIMIT, parse_report
 from tests.sweep.answers import HELLO, answer, check, end, envelope, result

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from brctl.fanout.local import LocalTransport
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.inventory import Node
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from brctl.lab.cluster import leftovers, take_down
-from brctl.lab.record import Record, read_record
+from brctl.lab.record import LabRecord, read_record
 from brctl.lab.spec import LabPaths
 from tests.fakes.slurm_lab import missing
 
@@ -88,7 +88,7 @@ def test_ctrl_c_leaves_no_daemon_of_slurm(directory: Path) -> None:
         take_down(LabPaths(directory))
 
 
-def wait_for_job(bench: subprocess.Popen[str], directory: Path) -> Record:
+def wait_for_job(bench: subprocess.Popen[str], directory: Path) -> LabRecord:
     """The lab's record, once a rank of the Slurm job runs."""
     deadline = time.monotonic() + 120
     logs = directory / "job" / "logs"

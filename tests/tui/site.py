@@ -13,7 +13,7 @@ from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
 from brctl.engine.sweeps import sweep_store
 from brctl.inventory.load import load_inventory
 from brctl.library.config import Settings, load_settings
-from brctl.model.answer import Answer, Outcome
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
@@ -152,7 +152,7 @@ class SiteCluster:
         context = fake_context(self._folder)
         jobs = {job.name: job for job in await context.jobs.all()}
         mute = FakeTransport(
-            lambda node, _: Answer(node.name, Outcome.CONNECT_TIMED_OUT, None, b"", b"", 0.0)
+            lambda node, _: CommandResult(node.name, Outcome.CONNECT_TIMED_OUT, None, b"", b"", 0.0)
         )
         inventory = load_inventory(self._settings)
         yield Controller(self._settings, inventory, jobs, mute, context.backend, lambda: NOON)

@@ -1,16 +1,16 @@
 """Gathered output: forms, order, and the last block."""
 
-from brctl.model.answer import Answer, Outcome
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.exit_codes import ExitCode
 from brctl.view.gathered import gathered_page
 
 
-def told(node: str, stdout: bytes, status: int = 0) -> Answer:
-    return Answer(node, Outcome.ANSWERED, status, stdout, b"", 0.1)
+def told(node: str, stdout: bytes, status: int = 0) -> CommandResult:
+    return CommandResult(node, Outcome.ANSWERED, status, stdout, b"", 0.1)
 
 
-def silent(node: str, outcome: Outcome) -> Answer:
-    return Answer(node, outcome, None, b"", b"", 1.0, f"{node}: nothing")
+def silent(node: str, outcome: Outcome) -> CommandResult:
+    return CommandResult(node, outcome, None, b"", b"", 1.0, f"{node}: nothing")
 
 
 def test_the_largest_group_comes_first() -> None:

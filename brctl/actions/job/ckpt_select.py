@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.jobs.checkpoint_path import step_of_name
 from brctl.model.jobs.job import Job
 from brctl.model.runs.playbook import Arguments

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from brctl.actions.context import Sweeps
 from brctl.actions.contract import ActionFailed, FailureKind
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.jobs.code import JobCode
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
@@ -21,7 +21,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class CodeCopies:
     """What the nodes say of their copies of one release.
 
     Attributes:
@@ -35,7 +35,7 @@ class Copies:
     silent: Mapping[str, str]
     lost: frozenset[str]
 
-    def of(self, node: str) -> "Copies":
+    def of(self, node: str) -> "CodeCopies":
         """What one node says."""
         return replace(
             self,
@@ -72,7 +72,7 @@ class Copies:
         return [f"{fold(names)}: {why}" for why, names in by_reason.items()]
 
 
-async def copies_of(sweeps: Sweeps, job: Job, code: JobCode, nodes: Sequence[str]) -> Copies:
+async def copies_of(sweeps: Sweeps, job: Job, code: JobCode, nodes: Sequence[str]) -> CodeCopies:
     """Ask nodes for their copies of a release."""
     about, gate = replace(job, code=code), asyncio.Semaphore(AT_ONCE)
 
@@ -84,7 +84,7 @@ async def copies_of(sweeps: Sweeps, job: Job, code: JobCode, nodes: Sequence[str
     digests = {report.node: found for report in reports if (found := _digest(report))}
     silent = {r.node: _why(r) for r in reports if r.node not in digests}
     lost = frozenset(r.node for r in reports if r.outcome is not Outcome.ANSWERED)
-    return Copies(code.version, digests, silent, lost)
+    return CodeCopies(code.version, digests, silent, lost)
 
 
 async def must_agree(sweeps: Sweeps, job: Job, code: JobCode, nodes: Sequence[str]) -> str:

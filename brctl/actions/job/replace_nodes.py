@@ -5,13 +5,19 @@ from pathlib import Path
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import Action, ActionFailed, ActionResult, NothingDone, Observation
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    NothingDone,
+    Observation,
+    VerbImplementation,
+)
 from brctl.model.jobs.job import Job
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class JobReplaceNodes(Action):
+class JobReplaceNodes(VerbImplementation):
     """See the head of this file."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import Action, ActionFailed, ActionResult, Observation
+from brctl.actions.contract import ActionFailed, ActionResult, Observation, VerbImplementation
 from brctl.actions.job.code_copies import must_agree
 from brctl.actions.job.hot_update import refuse_running
 from brctl.model.jobs.code import ChangeState, CodeChange
@@ -12,7 +12,7 @@ from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class JobRollbackCode(Action):
+class JobRollbackCode(VerbImplementation):
     """Only the record changes; stopping and starting are steps of their own."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:

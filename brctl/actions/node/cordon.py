@@ -4,13 +4,19 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import Action, ActionFailed, ActionResult, FailureKind, Observation
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    Observation,
+    VerbImplementation,
+)
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class NodeCordon(Action):
+class NodeCordon(VerbImplementation):
     """See the head of this file."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:

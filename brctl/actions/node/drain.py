@@ -4,7 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import Action, ActionFailed, ActionResult, FailureKind, Observation
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    Observation,
+    VerbImplementation,
+)
 from brctl.actions.node.cordon import NodeCordon
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -17,7 +23,7 @@ WITHIN = "10m"
 _cordon = NodeCordon()
 
 
-class NodeDrain(Action):
+class NodeDrain(VerbImplementation):
     """Undo gives the nodes back; what was asked to go does not return by that."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:

@@ -13,7 +13,7 @@ from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, NothingDone, Observation
 from brctl.actions.readings import readings_of
 from brctl.evidence.kernel_log import RESET_MARK
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments

@@ -5,7 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import Action, ActionFailed, ActionResult, FailureKind, Observation
+from brctl.actions.contract import (
+    ActionFailed,
+    ActionResult,
+    FailureKind,
+    Observation,
+    VerbImplementation,
+)
 from brctl.backends.contract import Label
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
@@ -26,7 +32,7 @@ _KEY = re.compile(r"[a-z0-9]([a-z0-9._-]{0,40}[a-z0-9])?")
 _VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
-class NodeLabel(Action):
+class NodeLabel(VerbImplementation):
     """See the head of this file. `set: {burnin: due}`; the prefix `brctl.dev/` may be written.
 
     `remove: [burnin]` takes back what this run set, as undo would; so it has no undo of its own.

@@ -8,14 +8,14 @@ from pathlib import Path
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import (
-    Action,
     ActionFailed,
     ActionResult,
     FailureKind,
     NothingDone,
     Observation,
+    VerbImplementation,
 )
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -28,7 +28,7 @@ _GONE = (Outcome.DIED, Outcome.COMMAND_TIMED_OUT)
 """How a node that is going down ends the order to go down."""
 
 
-class NodeReboot(Action):
+class NodeReboot(VerbImplementation):
     """See the head of this file.
 
     The boot from before is kept in the run's folder, so that a run that died in between sees that

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import Action, ActionResult, Observation
+from brctl.actions.contract import ActionResult, Observation, VerbImplementation
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class NodeUncordon(Action):
+class NodeUncordon(VerbImplementation):
     """See the head of this file."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:

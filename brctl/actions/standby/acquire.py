@@ -11,7 +11,7 @@ from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, Observation
 from brctl.actions.standby.code import judge_code
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments

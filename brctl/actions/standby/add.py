@@ -6,7 +6,7 @@ from pathlib import Path
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
-from brctl.actions.contract import Action, ActionFailed, ActionResult, Observation
+from brctl.actions.contract import ActionFailed, ActionResult, Observation, VerbImplementation
 from brctl.actions.standby.acquire import free_standbys
 from brctl.library.durable_files import write_atomic
 from brctl.model.nodeset import fold
@@ -14,7 +14,7 @@ from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 
-class StandbyAdd(Action):
+class StandbyAdd(VerbImplementation):
     """Undo takes out of the pool what this run has put in, and nothing else."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from brctl.fanout.local import LocalTransport
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import BrctlError, DeniedError, UnavailableError
 from brctl.model.inventory import Node
 
@@ -100,7 +100,7 @@ class Kubectl:
             raise _error(answer)
         return _parse(answer.stdout, path)
 
-    async def _call(self, *argv: str, stdin: bytes = b"") -> Answer:
+    async def _call(self, *argv: str, stdin: bytes = b"") -> CommandResult:
         command = Command(
             (*self._argv, f"--request-timeout={REQUEST_TIMEOUT}", *argv),
             stdin=stdin,
@@ -128,7 +128,7 @@ _KINDS: Mapping[str, type[BrctlError]] = {
 }
 
 
-def _error(answer: Answer) -> BrctlError:
+def _error(answer: CommandResult) -> BrctlError:
     """What went wrong, by the word kubectl puts in brackets."""
     said = answer.stderr.decode("utf-8", "replace").strip()
     refused = _REFUSED.search(said)

@@ -8,7 +8,7 @@ from functools import cache
 from brctl.fanout.contract import Transport
 from brctl.fanout.gather import gather
 from brctl.library.shipped import node_program
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
@@ -180,7 +180,7 @@ def _asked_ranks(request: Mapping[str, Json]) -> tuple[int, ...]:
     return tuple(r for r in ranks if isinstance(r, int)) if isinstance(ranks, list) else ()
 
 
-def read_rank_answer(answer: Answer, ranks: Collection[int]) -> Mapping[str, Json] | str:
+def read_rank_answer(answer: CommandResult, ranks: Collection[int]) -> Mapping[str, Json] | str:
     """The program's answer, or one sentence about why there is none.
 
     A node speaks for its own ranks. One that speaks for others is believed in nothing: it could

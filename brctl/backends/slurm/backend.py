@@ -26,7 +26,7 @@ from brctl.backends.slurm import commands as slurm
 from brctl.backends.static.backend import StaticBackend
 from brctl.fanout.contract import Transport
 from brctl.fanout.local import LocalTransport
-from brctl.model.answer import Command, Outcome
+from brctl.model.command import Command, Outcome
 from brctl.model.errors import DeniedError, UnavailableError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job

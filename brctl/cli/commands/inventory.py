@@ -10,7 +10,7 @@ from brctl.cli.invocation import Invocation, new_app
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from brctl.inventory.facts import Source
+    from brctl.inventory.facts import InventorySource
     from brctl.view.fleet.inventory import Origins
 
 app = new_app()
@@ -97,7 +97,7 @@ def trust(
     invocation.finish(page, settings.context)
 
 
-def _origins(sources: "Iterable[Source]") -> "Origins":
+def _origins(sources: "Iterable[InventorySource]") -> "Origins":
     from brctl.inventory.facts import merge
 
     return {

@@ -73,7 +73,7 @@ def run_replay(
     from brctl.engine.controller.clock import now
     from brctl.engine.controller.wiring import open_controller
     from brctl.engine.search.bisect import BisectOptions, bisect
-    from brctl.engine.search.recorded import OnRound, Record, record_search
+    from brctl.engine.search.recorded import OnRound, SearchRecord, record_search
     from brctl.engine.search.replay_phases import run_dual_phase
     from brctl.engine.search.replay_runner import ReplayRunner, replay_command
     from brctl.model.localisation import Bisection
@@ -98,7 +98,7 @@ def run_replay(
                 phases = dual_phase(len(found.nodes), span_of(found), k)
                 return await run_dual_phase(found.nodes, phases, options, runner, now, tell)
 
-            record = Record(controller.state_dir, live.also)
+            record = SearchRecord(controller.state_dir, live.also)
             recorded = await record_search(found.nodes, runner.name, drive, record, live.show)
         live.finish(recorded, settings.context)
 

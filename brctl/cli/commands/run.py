@@ -29,7 +29,7 @@ def run(
         refuse_when_readonly,
         run_on_nodes,
     )
-    from brctl.model.answer import Command
+    from brctl.model.command import Command
     from brctl.model.exit_codes import ExitCode
     from brctl.model.units import parse_duration_s, parse_size_bytes
     from brctl.view.gathered import gathered_page

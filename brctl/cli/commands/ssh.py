@@ -18,7 +18,7 @@ def ssh(
     """Open a shell on a node; `exit` or Ctrl-D comes back."""
     from brctl.engine.controller.reach import choose_one, refuse_when_readonly
     from brctl.engine.controller.shell import exec_openssh, needs_openssh, shell_on
-    from brctl.model.answer import Outcome
+    from brctl.model.command import Outcome
     from brctl.model.exit_codes import ExitCode
 
     invocation: Invocation = ctx.obj

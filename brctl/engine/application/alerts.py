@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from brctl.engine.application.diagnose import Scope, diagnose
+from brctl.engine.application.diagnose import DiagnosisScope, diagnose
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents import alert_store
 from brctl.engine.incidents.notify_runs import Say
@@ -27,7 +27,7 @@ async def look(
         if about is None and len(names) > LOOK_AT:
             say(f"{len(names)} nodes at once: look with brctl dx")
             continue
-        diagnosis = await diagnose(controller, Scope(about, names), say)
+        diagnosis = await diagnose(controller, DiagnosisScope(about, names), say)
         for incident in group:
             found[incident.id] = diagnosis.verdicts
             kept = tuple(verdict.id for verdict in diagnosis.verdicts)

@@ -12,7 +12,7 @@ from brctl.model.jobs.job import Job
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class DiagnosisScope:
     """What a diagnosis is about: a job on its nodes, or nodes."""
 
     job: Job | None
@@ -21,7 +21,7 @@ class Scope:
 
 async def scope_of(
     controller: Controller, job: str | None, include: str | None = None, exclude: str | None = None
-) -> Scope:
+) -> DiagnosisScope:
     """A named job on its nodes or on those chosen; chosen nodes alone; else the only job there is.
 
     Raises:
@@ -30,13 +30,13 @@ async def scope_of(
     chosen = include or exclude
     about = None if (chosen and job is None) or not controller.jobs else controller.job(job)
     if about is not None and not chosen:
-        return Scope(about, tuple(about.nodes))
-    return Scope(about, await select_nodes(controller, include, exclude))
+        return DiagnosisScope(about, tuple(about.nodes))
+    return DiagnosisScope(about, await select_nodes(controller, include, exclude))
 
 
 async def diagnose(
     controller: Controller,
-    scope: Scope,
+    scope: DiagnosisScope,
     say: Say,
     on_node: Progress | None = None,
     *,

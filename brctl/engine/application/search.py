@@ -14,7 +14,7 @@ from brctl.engine.search.bisect_inputs import labelled_leaves, leaves_for, read_
 from brctl.engine.search.group_runner import GroupRunner, RoundOrder
 from brctl.engine.search.group_runner_exec import exec_runner
 from brctl.engine.search.group_search import ALONE_S
-from brctl.engine.search.recorded import OnRound, Record, Recorded, record_search
+from brctl.engine.search.recorded import OnRound, Recorded, SearchRecord, record_search
 from brctl.localise.problem import BANDWIDTH_BAR, SearchProblem
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.localisation import Bisection, FaultKind
@@ -109,7 +109,7 @@ async def search(
             return await bisect(ready.problem, options, ready.runner, now, tell, ready.before)
 
         verdicts_for = (ready.context, request.job or "") if ready.state_dir else None
-        record = Record(ready.state_dir, also, verdicts_for)
+        record = SearchRecord(ready.state_dir, also, verdicts_for)
         nodes, runner = ready.problem.nodes, ready.runner.name
         found = await record_search(nodes, runner, drive, record, on_round)
     return SearchDone(found, ready.context)

@@ -5,7 +5,7 @@ import os
 import tarfile
 from pathlib import Path
 
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UsageError
 
 PAYLOAD_LIMIT_BYTES = 64 << 20
@@ -54,7 +54,7 @@ def get_command(path: str, deadline_s: float) -> Command:
     return Command(("cat", "--", path), b"", deadline_s, output_limit_bytes=limit)
 
 
-def save_answer(answer: Answer, name: str, folder: Path) -> Path | None:
+def save_answer(answer: CommandResult, name: str, folder: Path) -> Path | None:
     """Write what `get_command` gave to `folder/NODE/name`; None for no whole file."""
     if answer.outcome is not Outcome.ANSWERED or answer.exit_status != 0:
         return None

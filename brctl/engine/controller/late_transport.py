@@ -6,7 +6,7 @@ from dataclasses import replace
 from brctl.fanout.choose import KEPT, open_transport
 from brctl.fanout.contract import Expecting, Transport
 from brctl.library.config import Settings
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
 
 
@@ -29,7 +29,7 @@ class LateTransport:
         if isinstance(transport, Expecting):
             transport.expect(count)
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         if self._limit_s is not None and command.deadline_s > self._limit_s:
             command = replace(command, deadline_s=self._limit_s)
         return await self._open().run(node, command)

@@ -14,7 +14,7 @@ from brctl.inventory.load import load_inventory
 from brctl.inventory.select import names_in
 from brctl.library.config import Settings
 from brctl.library.jobs import load_jobs
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
@@ -29,7 +29,7 @@ class Gathered:
     """Answers as they come; what is here when someone presses Ctrl-C is not lost."""
 
     asked: tuple[str, ...]
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, CommandResult] = field(default_factory=dict)
 
     @property
     def missing(self) -> tuple[str, ...]:

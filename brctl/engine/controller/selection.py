@@ -10,7 +10,7 @@ from typing import Protocol
 
 from brctl.backends.contract import Backend
 from brctl.engine.controller.people import person
-from brctl.inventory.select import Moment, MomentFact, facts_asked, jobs_asked, select
+from brctl.inventory.select import LiveFact, LiveState, facts_asked, jobs_asked, select
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job import Job
@@ -20,7 +20,7 @@ NOBODY_SWEPT = "nothing was swept yet; brctl sweep"
 OURS = "brctl:"
 
 
-class Cluster(Protocol):
+class SelectorContext(Protocol):
     """Whom the resolver asks: every opened context is one."""
 
     @property
@@ -37,34 +37,34 @@ class Cluster(Protocol):
 
 
 async def select_nodes(
-    cluster: Cluster, include: str | None, exclude: str | None = None
+    cluster: SelectorContext, include: str | None, exclude: str | None = None
 ) -> tuple[str, ...]:
     """Names of the nodes that `include` means without those `exclude` means; see `select`."""
-    moment = await moment_for(cluster, include, exclude)
-    return select(cluster.inventory, include, exclude, moment)
+    live = await moment_for(cluster, include, exclude)
+    return select(cluster.inventory, include, exclude, live)
 
 
-async def moment_for(cluster: Cluster, *texts: str | None) -> Moment:
+async def moment_for(cluster: SelectorContext, *texts: str | None) -> LiveState:
     """What these texts ask for, looked up now.
 
     Raises:
         BrctlError: The scheduler does not answer; its own sentence.
     """
-    asked = facts_asked(*texts)
-    jobs = await _placed(cluster, jobs_asked(*texts)) if MomentFact.PLACEMENT in asked else {}
-    owners = await _owners(cluster) if MomentFact.CORDONS in asked else {}
-    states = swept_states(cluster.state_dir) if MomentFact.STATES in asked else {}
-    missing = {MomentFact.STATES: NOBODY_SWEPT} if not states else {}
-    return Moment(jobs, owners, states, person(), missing)
+    owner_name = facts_asked(*texts)
+    jobs = await _placed(cluster, jobs_asked(*texts)) if LiveFact.PLACEMENT in owner_name else {}
+    owners = await _owners(cluster) if LiveFact.CORDONS in owner_name else {}
+    states = swept_states(cluster.state_dir) if LiveFact.STATES in owner_name else {}
+    missing = {LiveFact.STATES: NOBODY_SWEPT} if not states else {}
+    return LiveState(jobs, owners, states, person(), missing)
 
 
-async def _placed(cluster: Cluster, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+async def _placed(cluster: SelectorContext, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Where the scheduler says the ranks are now, which is not where job.yaml put them."""
     declared = [cluster.jobs[name] for name in names if name in cluster.jobs]
     return {job.name: (await cluster.backend.place(job)).nodes for job in declared}
 
 
-async def _owners(cluster: Cluster) -> dict[str, frozenset[str]]:
+async def _owners(cluster: SelectorContext) -> dict[str, frozenset[str]]:
     found = (await cluster.backend.cordons()).values()
     return {c.node: names_of_owner(c.owner, asker_of(cluster.state_dir, c.owner)) for c in found}
 

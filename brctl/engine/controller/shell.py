@@ -6,7 +6,7 @@ import sys
 
 from brctl.fanout.ssh_config import load_ssh_config, why_openssh
 from brctl.library.config import Settings
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.errors import DeniedError, UnavailableError
 from brctl.model.inventory import Node
 

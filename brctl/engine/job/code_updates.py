@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from brctl.actions.context import RunContext
-from brctl.actions.job.code_copies import Copies, copies_of
+from brctl.actions.job.code_copies import CodeCopies, copies_of
 from brctl.library.jobs import RELEASE
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.jobs.code import CodeChange, JobCode
@@ -80,7 +80,7 @@ def release_of(code: JobCode, text: str) -> str:
     return name
 
 
-def _refusal(copies: Copies) -> str:
+def _refusal(copies: CodeCopies) -> str:
     """Nodes that do not answer may come later; a copy that is wrong now is wrong."""
     answered = {node: why for node, why in copies.silent.items() if node not in copies.lost}
     if not copies.digests and not answered:

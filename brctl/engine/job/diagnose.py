@@ -20,7 +20,7 @@ from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
 from brctl.evidence.logs.signature import Signature
 from brctl.evidence.stacks.node_evidence import assess_stacks
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.errors import ConfigError
 from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.jobs.job import Job

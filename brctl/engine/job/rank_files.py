@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from brctl.fanout.contract import Transport
 from brctl.fanout.gather import gather
 from brctl.library.shipped import node_program
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from brctl.model.jobs.job import Job
 
@@ -86,7 +86,7 @@ def split_files(node: str, stdout: bytes, ranks: Collection[int]) -> tuple[list[
     return list(found.values()), foreign
 
 
-def _missing(answer: Answer, job: Job, have: set[int]) -> list[str]:
+def _missing(answer: CommandResult, job: Job, have: set[int]) -> list[str]:
     missing = [rank for rank in job.ranks_on(answer.node) if rank not in have]
     if not missing:
         return []

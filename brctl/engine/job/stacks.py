@@ -12,7 +12,7 @@ from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.fail_slow import most_flagged
 from brctl.evidence.stacks.snapshot import RankStack, read_text, read_threads
 from brctl.library.parameters import fill_parameters
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.errors import UsageError
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.jobs.hang import StackAnalysis

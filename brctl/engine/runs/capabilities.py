@@ -24,7 +24,7 @@ from brctl.evidence.job.status import RANKS_CHECK, read_job
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.calendars import load_calendar
 from brctl.library.parameters import fill_parameters
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UsageError
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
@@ -57,12 +57,12 @@ class FleetNodes:
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
 
-    async def command(self, node: str, command: Command) -> Answer:
+    async def command(self, node: str, command: Command) -> CommandResult:
         return await self._controller.transport.run(self._controller.inventory.nodes[node], command)
 
     async def run_program(
         self, node: str, argv: Sequence[str], deadline_s: float, *, root: bool = False
-    ) -> Answer:
+    ) -> CommandResult:
         prefix = self._controller.settings.ssh.sudo.split() if root else []
         return await self.command(node, Command((*prefix, *argv), deadline_s=deadline_s))
 

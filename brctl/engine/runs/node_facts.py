@@ -5,7 +5,7 @@ from pathlib import Path
 
 from brctl.actions.context import RunContext
 from brctl.engine.incidents.verdict_store import load_all
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.inventory import Inventory
 from brctl.model.runs.playbook import Json, Step
 from brctl.model.sweeps.report import NodeReport, ProbeStatus

@@ -16,7 +16,7 @@ from brctl.playbook.node_runs import split_instance
 from brctl.playbook.recommend import case_of, with_move
 from brctl.playbook.run import Run
 from brctl.playbook.steps import StepState
-from brctl.playbook.tree import TREE, Incident, Move, branch_of, next_move
+from brctl.playbook.tree import TREE, IncidentHistory, Move, branch_of, next_move
 
 ALERT_WINDOW = timedelta(minutes=5)
 ALERT_SPACING = timedelta(seconds=30)
@@ -36,7 +36,7 @@ def with_next_move(state_dir: Path, context: str, verdict: Verdict, now: datetim
 
 def propose(state_dir: Path, context: str, verdict: Verdict, now: datetime) -> Move:
     """The move of the tree that comes next now."""
-    incident = Incident(
+    incident = IncidentHistory(
         tried_for(state_dir, verdict, now),
         alerts_on(state_dir, verdict),
         has_change(state_dir, context, verdict.job),

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from brctl.engine.search.bisect import Preflight
 from brctl.engine.search.group_runner import RoundOrder
-from brctl.engine.search.group_runner_torch import Reply, TorchRunner
+from brctl.engine.search.group_runner_torch import NodeReply, TorchRunner
 from brctl.model.localisation import FaultKind, Finding
 from brctl.model.nodeset import fold
 
@@ -33,7 +33,7 @@ async def preflight(runner: TorchRunner, nodes: Sequence[str], order: RoundOrder
     return Preflight(tuple(fit), tuple(findings), tuple(notes))
 
 
-def _silent(replies: dict[str, Reply]) -> tuple[list[Finding], list[str], list[str]]:
+def _silent(replies: dict[str, NodeReply]) -> tuple[list[Finding], list[str], list[str]]:
     """Nodes without a usable worker: said by name, not convicted of a cause."""
     findings, ready, notes = [], [], []
     for name, reply in replies.items():

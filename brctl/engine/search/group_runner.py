@@ -27,7 +27,7 @@ class RoundOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundAnswer:
+class RoundMeasurement:
     """What came back, in the order of the groups.
 
     Attributes:
@@ -48,7 +48,7 @@ class GroupRunner(Protocol):
         """How documents call it: torch, nccl-tests, exec."""
         ...
 
-    async def run(self, order: RoundOrder) -> RoundAnswer:
+    async def run(self, order: RoundOrder) -> RoundMeasurement:
         """Run one round within its deadline."""
         ...
 
@@ -57,9 +57,9 @@ class GroupRunner(Protocol):
         ...
 
 
-def nothing_measured(order: RoundOrder, problem: str) -> RoundAnswer:
+def nothing_measured(order: RoundOrder, problem: str) -> RoundMeasurement:
     """A round of which nothing is known."""
-    return RoundAnswer(tuple(GroupResult(order.reps, None) for _ in order.groups), problem)
+    return RoundMeasurement(tuple(GroupResult(order.reps, None) for _ in order.groups), problem)
 
 
 def read_results(rows: Sequence[object], reps: int) -> tuple[tuple[GroupResult, ...], list[str]]:

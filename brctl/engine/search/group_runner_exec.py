@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from brctl.engine.search.group_runner import (
-    RoundAnswer,
+    RoundMeasurement,
     RoundOrder,
     nothing_measured,
     read_results,
@@ -41,7 +41,7 @@ class ExecRunner:
     def name(self) -> str:
         return "exec"
 
-    async def run(self, order: RoundOrder) -> RoundAnswer:
+    async def run(self, order: RoundOrder) -> RoundMeasurement:
         """Ask for one round; silence beyond the deadline is a breach."""
         if self.broken:
             return nothing_measured(order, self.broken)
@@ -96,7 +96,7 @@ class ExecRunner:
         await process.stdin.drain()
         return await process.stdout.readline()
 
-    async def _read(self, order: RoundOrder, line: bytes) -> RoundAnswer:
+    async def _read(self, order: RoundOrder, line: bytes) -> RoundMeasurement:
         try:
             answer = read_foreign_json(line)
         except ForeignJsonError:
@@ -109,9 +109,9 @@ class ExecRunner:
         if len(rows) != len(order.groups):
             return await self._break(order, f"{len(rows)} results for {len(order.groups)} groups")
         results, notes = read_results(rows, order.reps)
-        return RoundAnswer(results, notes=tuple(notes))
+        return RoundMeasurement(results, notes=tuple(notes))
 
-    async def _break(self, order: RoundOrder, why: str) -> RoundAnswer:
+    async def _break(self, order: RoundOrder, why: str) -> RoundMeasurement:
         self.broken = f"exec:{os.path.basename(self.argv[0])}: {why}"
         await self.close()
         return nothing_measured(order, self.broken)

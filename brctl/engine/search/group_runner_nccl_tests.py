@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from brctl.engine.search.group_runner import RoundAnswer, RoundOrder, nothing_measured
+from brctl.engine.search.group_runner import RoundMeasurement, RoundOrder, nothing_measured
 from brctl.model.errors import UnavailableError
 from brctl.model.localisation import GroupResult
 
@@ -50,7 +50,7 @@ class NcclTestsRunner:
     def name(self) -> str:
         return "nccl-tests"
 
-    async def run(self, order: RoundOrder) -> RoundAnswer:
+    async def run(self, order: RoundOrder) -> RoundMeasurement:
         """Launch every group; what hangs is cut when the others have long been done."""
         program = PROGRAMS[order.op]
         if self.launcher == "mpirun" and shutil.which(program) is None:
@@ -67,7 +67,7 @@ class NcclTestsRunner:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        return RoundAnswer(
+        return RoundMeasurement(
             tuple(result for result, _ in pairs), notes=tuple(note for _, note in pairs if note)
         )
 

@@ -8,10 +8,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from brctl.engine.search.group_runner import RoundAnswer, RoundOrder
+from brctl.engine.search.group_runner import RoundMeasurement, RoundOrder
 from brctl.fanout.contract import Transport
 from brctl.library.shipped import node_program
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Node
 from brctl.model.localisation import GroupResult, Path
@@ -34,7 +34,7 @@ _PATH_KEYS = ("delay_us", "there_gb_per_s", "back_gb_per_s")
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class NodeReply:
     """What one node's worker said; `problem` means that its ranks tell nothing.
 
     Attributes:
@@ -72,7 +72,7 @@ class TorchRunner:
     def name(self) -> str:
         return "torch"
 
-    async def run(self, order: RoundOrder) -> RoundAnswer:
+    async def run(self, order: RoundOrder) -> RoundMeasurement:
         """Run a round; groups that take much longer than the passing ones are cut."""
         wide = max(len(group) for group in order.groups)
         gate = asyncio.Semaphore(max(1, self.limit // wide))
@@ -95,7 +95,7 @@ class TorchRunner:
             result, note = task.result()
             results.append(result)
             notes += [note] if note else []
-        return RoundAnswer(tuple(results), notes=tuple(notes))
+        return RoundMeasurement(tuple(results), notes=tuple(notes))
 
     async def _await_most(
         self, tasks: Sequence["asyncio.Task[tuple[GroupResult, str]]"], order: RoundOrder
@@ -144,7 +144,7 @@ class TorchRunner:
             )
         return judge(replies, order)
 
-    async def hello(self, name: str, deadline_s: float) -> Reply:
+    async def hello(self, name: str, deadline_s: float) -> NodeReply:
         """Start the node's worker and ask what it has."""
         return await self._ask(name, {"do": "hello", "deadline_s": deadline_s})
 
@@ -162,7 +162,7 @@ class TorchRunner:
         )  # fmt: skip
         return judge([reply], order)
 
-    async def _ask(self, name: str, order: Mapping[str, object]) -> Reply:
+    async def _ask(self, name: str, order: Mapping[str, object]) -> NodeReply:
         node = self.nodes[name]
         self.used.add(node.name)
         # Nodes may share a temporary directory; their workers must not share a socket.
@@ -194,29 +194,29 @@ def _address(node: Node) -> str:
     return node.labels.get(RANK_ADDRESS_LABEL) or node.address
 
 
-def read_reply(answer: Answer) -> Reply:
+def read_reply(answer: CommandResult) -> NodeReply:
     """What a node's answer means; nothing in it is believed beyond its shape."""
     if answer.outcome is Outcome.COMMAND_TIMED_OUT:
-        return Reply(answer.node, problem="no answer in time")
+        return NodeReply(answer.node, problem="no answer in time")
     if answer.outcome is not Outcome.ANSWERED:
         why = answer.detail or answer.outcome.value
-        return Reply(answer.node, problem=f"not reached: {why}", reached=False)
+        return NodeReply(answer.node, problem=f"not reached: {why}", reached=False)
     try:
         document = read_foreign_json(answer.stdout)
     except ForeignJsonError:
         said = (answer.stderr or answer.stdout).decode(errors="replace").strip()[-200:]
-        return Reply(answer.node, problem=f"its worker did not start: {said}", reached=False)
+        return NodeReply(answer.node, problem=f"its worker did not start: {said}", reached=False)
     if not isinstance(document, dict):
-        return Reply(answer.node, problem="its answer is no object", reached=False)
+        return NodeReply(answer.node, problem="its answer is no object", reached=False)
     problem = document.get("problem")
     if isinstance(problem, str):
-        return Reply(answer.node, problem=problem[:300], reached="torch" not in problem)
+        return NodeReply(answer.node, problem=problem[:300], reached="torch" not in problem)
     ranks = document.get("ranks")
     listed = tuple(r for r in ranks if isinstance(r, dict)) if isinstance(ranks, list) else ()
-    return Reply(answer.node, listed, facts=document)
+    return NodeReply(answer.node, listed, facts=document)
 
 
-def judge(replies: Sequence[Reply], order: RoundOrder) -> tuple[GroupResult, str]:
+def judge(replies: Sequence[NodeReply], order: RoundOrder) -> tuple[GroupResult, str]:
     """One group's result from its nodes' replies, and a sentence when it is not plain."""
     for reply in replies:
         if not reply.reached:
@@ -234,7 +234,7 @@ def judge(replies: Sequence[Reply], order: RoundOrder) -> tuple[GroupResult, str
     return GroupResult(order.reps, len(wrong), rate, path=path), ""
 
 
-def _first_error(replies: Sequence[Reply]) -> str:
+def _first_error(replies: Sequence[NodeReply]) -> str:
     for reply in replies:
         errors = [str(rank.get("error")) for rank in reply.ranks if rank.get("error")]
         if reply.problem or errors:

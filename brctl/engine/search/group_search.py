@@ -8,7 +8,7 @@ from brctl.engine.search.bisect_inputs import labelled_leaves, leaves_for
 from brctl.engine.search.group_preflight import preflight
 from brctl.engine.search.group_runner import RoundOrder
 from brctl.engine.search.group_runner_torch import TorchRunner
-from brctl.engine.search.recorded import OnRound, Record, record_search
+from brctl.engine.search.recorded import OnRound, SearchRecord, record_search
 from brctl.localise.problem import SearchProblem
 from brctl.model.localisation import Bisection, GroupResult
 
@@ -51,7 +51,7 @@ async def search_nodes(
         async def drive(tell: OnRound) -> Bisection:
             return await bisect(problem, options, runner, controller.now, tell, before)
 
-        record = Record(controller.state_dir)
+        record = SearchRecord(controller.state_dir)
         return (await record_search(before.nodes, runner.name, drive, record)).result
     finally:
         await runner.close()

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from brctl.engine.controller.clock import now
 from brctl.engine.search.bisect_store import conclude_verdicts, save
-from brctl.engine.search.trail import open_trail
+from brctl.engine.search.event_stream import open_event_stream
 from brctl.model.localisation import Bisection, RoundReport
 from brctl.view.job.bisect import bisection_document, exit_code
 
@@ -17,12 +17,12 @@ Drive = Callable[[OnRound], Awaitable[Bisection]]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SearchRecord:
     """Where a search is written down.
 
     Attributes:
-        state_dir: For the trail and the document; None without a context.
-        also: Streams that get the trail's lines too.
+        state_dir: For the events and the document; None without a context.
+        also: Streams that get the events too.
         verdicts_for: Context and job under which verdicts are stored. None stores none: a
             playbook's run acts on what its search finds, and nobody else shall be sent after it.
     """
@@ -41,26 +41,32 @@ class Recorded:
 
 
 async def record_search(
-    nodes: Sequence[str], runner: str, drive: Drive, record: Record, on_round: OnRound | None = None
+    nodes: Sequence[str],
+    runner: str,
+    drive: Drive,
+    record: SearchRecord,
+    on_round: OnRound | None = None,
 ) -> Recorded:
     """Drive a search, write its rounds as they end, keep the whole of it."""
-    with open_trail(record.state_dir, record.also) as trail:
+    with open_event_stream(record.state_dir, record.also) as stream:
 
         def tell(report: RoundReport) -> None:
-            trail.add(report)
+            stream.add(report)
             if on_round:
                 on_round(report)
 
-        trail.begin(nodes, runner)
+        stream.begin(nodes, runner)
         result = await drive(tell)
         document = bisection_document(result)
         ids = _keep(record, result, document)
         named: Mapping[str, object] = {"stored_verdicts": list(ids)} if ids else {}
-        trail.end({**document, **named}, int(exit_code(result)))
+        stream.end({**document, **named}, int(exit_code(result)))
     return Recorded(result, ids)
 
 
-def _keep(record: Record, result: Bisection, document: Mapping[str, object]) -> tuple[str, ...]:
+def _keep(
+    record: SearchRecord, result: Bisection, document: Mapping[str, object]
+) -> tuple[str, ...]:
     if record.state_dir is None:
         return ()
     save(record.state_dir, result.id, document)

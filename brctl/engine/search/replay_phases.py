@@ -5,7 +5,7 @@ from collections.abc import Callable
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.search.bisect import BisectOptions, Clock
 from brctl.engine.search.group_runner import GroupRunner, RoundOrder
-from brctl.engine.search.recorded import OnRound, Record, record_search
+from brctl.engine.search.recorded import OnRound, SearchRecord, record_search
 from brctl.engine.search.replay_runner import ReplayRunner, replay_command
 from brctl.localise.problem import Group
 from brctl.localise.replay import DualPhase, dual_phase, span_of
@@ -44,7 +44,7 @@ async def replay_job(controller: Controller, job: Job, deadline_s: float) -> Bis
             job.nodes, phases_of(job), options, runner, controller.now, tell
         )
 
-    record = Record(controller.state_dir)
+    record = SearchRecord(controller.state_dir)
     return (await record_search(job.nodes, runner.name, drive, record)).result
 
 

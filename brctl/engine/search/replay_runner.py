@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from brctl.engine.search.group_runner import RoundAnswer, RoundOrder
+from brctl.engine.search.group_runner import RoundMeasurement, RoundOrder
 from brctl.fanout.contract import Transport
 from brctl.library.shipped import node_program
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UsageError
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Node
@@ -59,7 +59,7 @@ class ReplayRunner:
     def name(self) -> str:
         return "replay"
 
-    async def run(self, order: RoundOrder) -> RoundAnswer:
+    async def run(self, order: RoundOrder) -> RoundMeasurement:
         """Replay in all groups at once, as often as asked, and compare digests across groups."""
         answers = []
         for repetition in range(order.reps):
@@ -72,7 +72,7 @@ class ReplayRunner:
             answers.append(compare_digests(results, [len(group) for group in order.groups]))
         rows = list(zip(*answers, strict=True))
         notes = [r.note for row in rows for r in row if r.note]
-        return RoundAnswer(tuple(_result(row) for row in rows), notes=tuple(notes[:20]))
+        return RoundMeasurement(tuple(_result(row) for row in rows), notes=tuple(notes[:20]))
 
     async def _group(
         self, order: RoundOrder, number: int, repetition: int, group: Sequence[str]
@@ -95,7 +95,7 @@ class ReplayRunner:
         )
         return read_group(answers)
 
-    async def _ask(self, name: str, request: Mapping[str, object]) -> Answer:
+    async def _ask(self, name: str, request: Mapping[str, object]) -> CommandResult:
         bundle = {"program": node_program("fabric/group/replay.py"), "order": request}
         node = self.nodes[name]
         deadline = request["deadline_s"]
@@ -132,7 +132,7 @@ def replay_command(job: Job) -> str:
     return command
 
 
-def read_group(answers: Sequence[Answer]) -> Replayed:
+def read_group(answers: Sequence[CommandResult]) -> Replayed:
     """One group's end, from what its nodes reported."""
     digests: list[str] = []
     for answer in answers:
@@ -153,7 +153,7 @@ def read_group(answers: Sequence[Answer]) -> Replayed:
     return Replayed(measured=True, failed=False, digest="|".join(digests).strip("|"))
 
 
-def _ranks(answer: Answer) -> list[Mapping[str, object]]:
+def _ranks(answer: CommandResult) -> list[Mapping[str, object]]:
     try:
         document = read_foreign_json(answer.stdout)
     except ForeignJsonError:

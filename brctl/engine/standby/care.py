@@ -8,7 +8,7 @@ from brctl.backends.ranks.parking import Parked, Parking, Setup
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.standby.pool import Pool, Standby
 from brctl.engine.sweeps.run_checks import Question, sweep_nodes
-from brctl.model.answer import Command, Outcome
+from brctl.model.command import Command, Outcome
 from brctl.model.errors import UsageError
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold

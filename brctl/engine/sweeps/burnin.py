@@ -13,7 +13,7 @@ from brctl.evidence.assess import Assessment, assess
 from brctl.evidence.burnin import rate, stopping
 from brctl.evidence.peers import assess_peers
 from brctl.library.parameters import fill_parameters
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.errors import UsageError
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.inventory import Node

@@ -9,7 +9,7 @@ from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.sweep_store import all_sweeps
 from brctl.evidence.ecc import ecc_rows
 from brctl.library.parameters import fill_parameters
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Gap, Subject
 from brctl.model.sweeps.ecc import EccRow
 from brctl.model.sweeps.report import NodeReport

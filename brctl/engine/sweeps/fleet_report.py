@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.history import SweepHistory
 from brctl.engine.sweeps.survey import Survey
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.inventory import Node
 from brctl.model.sweeps.fleet import FleetFacts, SilentNode
 from brctl.sweep.problems import TRANSPORT

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brctl.engine.controller.wiring import Controller
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from brctl.evidence.operators import is_number
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
 from brctl.model.sweeps.report import NodeReport, Value

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import asyncssh
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 
 LOGIN_OUTCOMES: Mapping[type[BaseException], Outcome] = {
     asyncssh.PermissionDenied: Outcome.AUTHENTICATION_FAILED,

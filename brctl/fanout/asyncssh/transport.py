@@ -20,7 +20,7 @@ from brctl.fanout.contract import LoginFailedError
 from brctl.fanout.idle import Idle
 from brctl.fanout.pacing import Pace
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Node
 
@@ -61,7 +61,7 @@ class AsyncsshTransport:
         """Nodes that others jump through, by the inventory of whoever asks."""
         self._nodes.update((node.name, node) for node in nodes)
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
         started = time.perf_counter()
         session = CollectingSession(command.output_limit_bytes)
@@ -74,7 +74,7 @@ class AsyncsshTransport:
         finally:
             for name in self._idle.leave(node.name):
                 self._drop(name)
-        return Answer(
+        return CommandResult(
             node=node.name,
             outcome=outcome,
             exit_status=_exit_status(session) if outcome is Outcome.ANSWERED else None,

@@ -14,7 +14,7 @@ from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.contract import LoginFailedError
 from brctl.fanout.gateway.frames import Frame, Frames, GatewayError
 from brctl.library.shipped import node_program
-from brctl.model.answer import Command
+from brctl.model.command import Command
 from brctl.model.inventory import Node
 
 SILENT_S = 15.0

@@ -13,7 +13,7 @@ from brctl.fanout.gateway.frames import Frame
 from brctl.fanout.gateway.relay import GatewayRelay, RelayLostError
 from brctl.fanout.openssh_transport import login_outcome
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
 AGAIN_S = 30.0
@@ -45,7 +45,7 @@ class TreeTransport:
         """Nodes that others are reached through, by the inventory of whoever asks."""
         self._direct.know(nodes)
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
         if not node.via:
             return await self._direct.run(node, command)
@@ -57,11 +57,11 @@ class TreeTransport:
         except RelayLostError as lost:
             detail = f"gateway {node.via}: {lost}"
             seconds = time.perf_counter() - started
-            return Answer(node.name, Outcome.UNREACHABLE, None, b"", b"", seconds, detail)
+            return CommandResult(node.name, Outcome.UNREACHABLE, None, b"", b"", seconds, detail)
         frame, stdout, stderr = found
         outcome, detail = _outcome(frame, stderr, command, login_s)
         ended = outcome is Outcome.ANSWERED
-        return Answer(
+        return CommandResult(
             node=node.name,
             outcome=outcome,
             exit_status=frame.status if ended else None,

@@ -10,7 +10,7 @@ import paramiko
 
 from brctl.fanout.contract import LoginFailedError
 from brctl.library.config import SshSettings
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.inventory import Node
 
 # Its threads log what they raise as well; the answer's detail says it once.

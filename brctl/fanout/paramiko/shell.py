@@ -15,7 +15,7 @@ import paramiko
 
 from brctl.fanout.paramiko.login import log_in
 from brctl.library.config import SshSettings
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.inventory import Node
 
 _CHUNK_BYTES = 1 << 14

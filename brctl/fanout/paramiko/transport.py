@@ -11,7 +11,7 @@ import paramiko
 from brctl.fanout.contract import LoginFailedError
 from brctl.fanout.paramiko.login import log_in
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
 _POLL_S = 0.02
@@ -107,7 +107,7 @@ class ParamikoTransport:
         self._clients: dict[str, paramiko.SSHClient] = {}
         self._threads = ThreadPoolExecutor(ssh.fanout, thread_name_prefix="brctl-ssh")
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
         started = time.perf_counter()
         loop = asyncio.get_running_loop()
@@ -115,7 +115,7 @@ class ParamikoTransport:
             client = await loop.run_in_executor(self._threads, self._client, node)
         except LoginFailedError as failed:
             seconds = time.perf_counter() - started
-            return Answer(node.name, failed.outcome, None, b"", b"", seconds, failed.detail)
+            return CommandResult(node.name, failed.outcome, None, b"", b"", seconds, failed.detail)
         execution = _Execution(client, command)
         try:
             outcome, detail = await loop.run_in_executor(
@@ -125,7 +125,7 @@ class ParamikoTransport:
             execution.stop()
         if outcome is not Outcome.ANSWERED:
             self._clients.pop(node.name, client).close()
-        return Answer(
+        return CommandResult(
             node=node.name,
             outcome=outcome,
             exit_status=execution.exit_status,

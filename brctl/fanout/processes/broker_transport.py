@@ -17,7 +17,7 @@ from brctl.fanout.conversation import Conversation, ConversationEndedError
 from brctl.fanout.processes.broker_place import is_ours, make_private
 from brctl.library.config import SshSettings
 from brctl.library.own_program import own_program
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UnavailableError
 from brctl.model.inventory import Node
 
@@ -55,7 +55,7 @@ class BrokerTransport:
         self._opening = asyncio.Lock()
         self._conversation: Conversation | None = None
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
         conversation = await self._open()
         if conversation is None:
@@ -67,7 +67,7 @@ class BrokerTransport:
             self._go_direct()
             seconds = time.perf_counter() - started
             detail = "the connection broker ended while the command ran"
-            return Answer(node.name, Outcome.DIED, None, b"", b"", seconds, detail)
+            return CommandResult(node.name, Outcome.DIED, None, b"", b"", seconds, detail)
 
     async def close(self) -> None:
         """End the conversation; the broker keeps its connections for the next command."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
 
 MESSAGE_LIMIT_BYTES = 256 << 20
@@ -32,7 +32,7 @@ class BrokerReply(msgspec.Struct):
     """The answer to the request of this number, or why our own settings allow none."""
 
     number: int
-    answer: Answer | None = None
+    answer: CommandResult | None = None
     error: str = ""
     hint: str = ""
 

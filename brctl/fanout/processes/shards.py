@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from brctl.fanout.conversation import Conversation, ConversationEndedError
 from brctl.library.config import SshSettings
 from brctl.library.own_program import own_program
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
 MOST = 8
@@ -53,7 +53,7 @@ class Shard:
 
     async def run(
         self, node: Node, command: Command, ssh: SshSettings, nodes: Mapping[str, Node]
-    ) -> Answer:
+    ) -> CommandResult:
         """The shard's answer; the node is not to blame when the shard dies."""
         started = time.perf_counter()
         async with self._opening:
@@ -64,7 +64,9 @@ class Shard:
             return await self._conversation.ask(node, command)
         except ConversationEndedError:
             seconds = time.perf_counter() - started
-            return Answer(node.name, Outcome.DIED, None, b"", b"", seconds, await self._why())
+            return CommandResult(
+                node.name, Outcome.DIED, None, b"", b"", seconds, await self._why()
+            )
 
     async def close(self) -> None:
         """Hang up, wait for it to end, and kill it when it does not."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from brctl.fanout.contract import Transport
 from brctl.fanout.processes.shards import Shard, shard_count, shard_of, start_shards
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
 
 SPREAD_OVER = 2000
@@ -42,7 +42,7 @@ class SpreadTransport:
         if count > SPREAD_OVER and wanted > 1 and not self.shards and self._direct is None:
             self.shards = start_shards(wanted, self._keep // wanted)
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
         shard = shard_of(node, self.shards)
         if shard is not None:

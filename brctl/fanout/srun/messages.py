@@ -2,7 +2,7 @@
 
 import re
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 
 _OWN = re.compile(rb"(srun|slurmstepd(-\S+)?): ")
 _TASK_ENDED = re.compile(r"task 0: ")

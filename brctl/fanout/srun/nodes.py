@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand
 

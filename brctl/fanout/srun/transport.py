@@ -18,7 +18,7 @@ from brctl.fanout.srun.messages import ended_by_itself, meaning, split_stderr
 from brctl.fanout.srun.nodes import JOBS, NODES, Way, parse_jobs, ways
 from brctl.fanout.srun.process import SrunProcess
 from brctl.library.config import SshSettings
-from brctl.model.answer import Answer, Command, Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
 VIEW_AGE_S = 2.0
@@ -49,13 +49,13 @@ class SrunTransport:
         self._seen: tuple[float, dict[str, Way] | str] | None = None
         self._endings: set[asyncio.Task[None]] = set()
 
-    async def run(self, node: Node, command: Command) -> Answer:
+    async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
         started = time.perf_counter()
         way = await self._way(node)
         if way.outcome is not None:
             seconds = time.perf_counter() - started
-            return Answer(
+            return CommandResult(
                 node.name, way.outcome, None, b"", b"", seconds, f"{node.name}: {way.why}"
             )
         mark = f"brctl-{secrets.token_hex(8)}"
@@ -65,7 +65,7 @@ class SrunTransport:
         finally:
             self._end_later(process)
         stderr, _ = split_stderr(bytes(process.kept[2]), mark.encode())
-        return Answer(
+        return CommandResult(
             node.name, outcome, status, bytes(process.kept[1]),
             stderr[: command.output_limit_bytes], time.perf_counter() - started, detail,
         )  # fmt: skip

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 
 Value = int | float | str | bool
 

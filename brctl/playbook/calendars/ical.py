@@ -35,7 +35,7 @@ class _Line:
 
 
 @dataclass(slots=True)
-class _Event:
+class _CalendarEvent:
     """One VEVENT: its first instance on the wall clock of its zone."""
 
     zone: tzinfo
@@ -121,7 +121,7 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
             block.append(line)
 
 
-def _event(rows: Sequence[_Line], zone: tzinfo | None, zones: Zones) -> _Event:
+def _event(rows: Sequence[_Line], zone: tzinfo | None, zones: Zones) -> _CalendarEvent:
     found = {row.name: row for row in rows}
     first = found.get("DTSTART")
     if first is None:
@@ -130,7 +130,7 @@ def _event(rows: Sequence[_Line], zone: tzinfo | None, zones: Zones) -> _Event:
         line = found.get("RDATE") or found["EXRULE"]
         raise ValueError(f"line {line.number}: {line.name} is not understood")
     start, own = _moment(first, zone, zones)
-    event = _Event(own, start, _length(found, first, start, zone, zones))
+    event = _CalendarEvent(own, start, _length(found, first, start, zone, zones))
     event.uid = found["UID"].text if "UID" in found else ""
     event.cancelled = "STATUS" in found and found["STATUS"].text.upper() == "CANCELLED"
     if "RRULE" in found:
@@ -192,7 +192,7 @@ def _told_length(row: _Line) -> timedelta:
 
 
 def _instances(
-    event: _Event, moved: set[tuple[str, datetime | None]], since: datetime, until: datetime
+    event: _CalendarEvent, moved: set[tuple[str, datetime | None]], since: datetime, until: datetime
 ) -> Iterator[Span]:
     walls = starts(event.start, event.repeat) if event.repeat else iter((event.start,))
     for count, wall in enumerate(islice(walls, LOOKED_AT), 1):

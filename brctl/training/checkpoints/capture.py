@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from brctl.training.checkpoints.slots import Header, Slot, State
+from brctl.training.checkpoints.slots import Header, Slot, SlotState
 from brctl.training.checkpoints.state import Snapshot, local, view_of
 
 
@@ -41,7 +41,7 @@ class Copier:
 
     def start(self, slot: Slot, snapshot: Snapshot, header: Header, model: nn.Module) -> None:
         """Begin the copy; the slot is COPIED when it has ended, and `done` is called then."""
-        slot.state = State.WRITING
+        slot.state = SlotState.WRITING
         slot.payload[snapshot.table_at : snapshot.payload_bytes] = snapshot.table
         slot.write_header(header)
         if self._stream is None:
@@ -83,7 +83,7 @@ class Copier:
         self._finish(slot)
 
     def _finish(self, slot: Slot) -> None:
-        slot.state = State.COPIED
+        slot.state = SlotState.COPIED
         self._done()
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from brctl.training.checkpoints.directory import SlotDirectory
 from brctl.training.checkpoints.disk import StepFiles, open_path
-from brctl.training.checkpoints.restore import Saved, Source, Tier
-from brctl.training.checkpoints.slots import DamagedSlotError, Header, Slot, SlotFile, State
-from brctl.training.checkpoints.spec import Address, HelperSpec, Inventory
+from brctl.training.checkpoints.restore import Saved, ShardCopy, Tier
+from brctl.training.checkpoints.slots import DamagedSlotError, Header, Slot, SlotFile, SlotState
+from brctl.training.checkpoints.spec import Address, HeldCopies, HelperSpec
 
 _LISTED_REFUSALS = 20
 
 
-class Copies:
+class MachineCopies:
     """The files of one machine, opened as they are found."""
 
     def __init__(self, spec: HelperSpec) -> None:
@@ -24,12 +24,12 @@ class Copies:
         self.kept: dict[int, SlotFile] = {}
         self._refused: list[str] = []
 
-    def take_stock(self, address: Address) -> Inventory:
+    def take_stock(self, address: Address) -> HeldCopies:
         """Open and verify everything; what is damaged or foreign is refused with its reason."""
         self.open_files()
         sources = (*self._memory_sources(), *self._disk_sources())
         refused = tuple(self._refused[:_LISTED_REFUSALS])
-        return Inventory(sources, refused, read_never(self._directory.never), address)
+        return HeldCopies(sources, refused, read_never(self._directory.never), address)
 
     def open_files(self) -> None:
         """Map the files of slots that are there now."""
@@ -62,7 +62,7 @@ class Copies:
             file.backed_up = 0
             for slot in file.slots:
                 if slot is not (file.find(saved) if saved else None):
-                    slot.state = State.EMPTY
+                    slot.state = SlotState.EMPTY
 
     def check(self, header: Header) -> None:
         """Refuse what belongs to another job or layout.
@@ -76,13 +76,13 @@ class Copies:
         if header.layout != spec.layout or header.world_size != spec.world_size:
             raise DamagedSlotError("of another parallel layout")
 
-    def _memory_sources(self) -> Iterator[Source]:
+    def _memory_sources(self) -> Iterator[ShardCopy]:
         for files in (self.own, self.kept):
             for rank, file in files.items():
                 for slot in file.slots:
                     yield from self._offer(slot, rank, Tier.MEMORY, file.path)
 
-    def _disk_sources(self) -> Iterator[Source]:
+    def _disk_sources(self) -> Iterator[ShardCopy]:
         """Of a disk that all machines share, each looks at its own part."""
         mine = {*self._spec.own, *self._spec.keeps}
         for path, rank in self.disk.all() if self.disk else ():
@@ -93,19 +93,19 @@ class Copies:
             except (OSError, DamagedSlotError) as exc:
                 self._refused.append(f"{path}: {exc}")
 
-    def _offer(self, slot: Slot, rank: int, tier: Tier, path: Path) -> Iterator[Source]:
+    def _offer(self, slot: Slot, rank: int, tier: Tier, path: Path) -> Iterator[ShardCopy]:
         """An unfinished copy is what a crash leaves, and no damage."""
-        if slot.state not in (State.COPIED, State.CHECKED):
+        if slot.state not in (SlotState.COPIED, SlotState.CHECKED):
             return
         try:
-            if slot.state is State.COPIED:
+            if slot.state is SlotState.COPIED:
                 slot.add_checksums()
             header = slot.verify()
         except DamagedSlotError as exc:
             self._refused.append(f"{path}: {exc}")
             if tier is Tier.MEMORY:
                 # A good copy is to take its place, not that of the other slot.
-                slot.state = State.EMPTY
+                slot.state = SlotState.EMPTY
             return
         try:
             self.check(header)
@@ -115,7 +115,7 @@ class Copies:
         if header.rank != rank:
             self._refused.append(f"{path}: of rank {header.rank}")
             return
-        yield Source(rank, header.saved, tier, self._spec.machine)
+        yield ShardCopy(rank, header.saved, tier, self._spec.machine)
 
 
 def read_never(path: Path) -> tuple[Saved, ...]:

@@ -17,7 +17,7 @@ from brctl.training.checkpoints.slots import (
     PAGE_BYTES,
     DamagedSlotError,
     Slot,
-    State,
+    SlotState,
     checksum_bytes,
     parse_header,
 )
@@ -73,7 +73,7 @@ class StepFiles:
     def _write(self, path: Path, slot: Slot, payload: memoryview, sums: bytes) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb", buffering=0) as stream:
-            stream.write(slot.header_page(State.CHECKED))
+            stream.write(slot.header_page(SlotState.CHECKED))
             stream.write(sums.ljust(checksum_bytes(len(payload)), b"\0"))
             for index, start in enumerate(range(0, len(payload), BLOCK_BYTES)):
                 block = bytes(payload[start : start + BLOCK_BYTES])

@@ -17,13 +17,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TextIO, cast
 
-from brctl.training.checkpoints.copies import Copies
+from brctl.training.checkpoints.copies import MachineCopies
 from brctl.training.checkpoints.directory import SlotDirectory
 from brctl.training.checkpoints.keeper import Keeper, fetch_copy
 from brctl.training.checkpoints.restore import Saved, Tier
 from brctl.training.checkpoints.sender import CONNECT_TIMEOUT_S, Sender
-from brctl.training.checkpoints.slots import DamagedSlotError, Slot, State
-from brctl.training.checkpoints.spec import Address, HelperSpec, Inventory
+from brctl.training.checkpoints.slots import DamagedSlotError, Slot, SlotState
+from brctl.training.checkpoints.spec import Address, HeldCopies, HelperSpec
 from brctl.training.checkpoints.wire import Connection, PeerError, read_key
 
 LOOK_EVERY_S = 0.25
@@ -38,7 +38,7 @@ class Helper:
         self._spec = spec
         self._directory = SlotDirectory(spec.directory)
         self._key = read_key(self._directory.key)
-        self._copies = Copies(spec)
+        self._copies = MachineCopies(spec)
         self._senders: list[Sender] = []
         self._for_disk: queue.Queue[Slot] = queue.Queue(
             maxsize=2 * (len(spec.own) + len(spec.keeps))
@@ -51,7 +51,7 @@ class Helper:
         address = (self._spec.host, listener.getsockname()[1])
         inventory = self._copies.take_stock(address) if self._spec.verifies else None
         Keeper(self._copies, self._key, listener).start()
-        return (inventory or Inventory((), (), (), address)).to_json()
+        return (inventory or HeldCopies((), (), (), address)).to_json()
 
     def answer(self, command: Mapping[str, object]) -> dict[str, object]:
         """Do what the first rank asks for before the first step."""
@@ -72,7 +72,7 @@ class Helper:
         """Take up what is new: own copies without checksums, and steps for the disk."""
         for rank, file in self._copies.own.items():
             for slot, header in file.whole():
-                if slot.state is State.COPIED:
+                if slot.state is SlotState.COPIED:
                     slot.add_checksums()
                 if self._spec.own[rank] == self._spec.machine:
                     file.backed_up = max(file.backed_up, header.step)
@@ -106,7 +106,7 @@ class Helper:
         """Copies of other machines too: then the disks survive what memory survives."""
         for rank, file in (*self._copies.own.items(), *self._copies.kept.items()):
             for slot, header in file.whole():
-                due = header.step % self._spec.disk_every == 0 and slot.state is State.CHECKED
+                due = header.step % self._spec.disk_every == 0 and slot.state is SlotState.CHECKED
                 if due and self._written.get(rank) != header.saved:
                     with suppress(queue.Full):
                         self._for_disk.put_nowait(slot)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from brctl.training.checkpoints.spec import HelperSpec, Inventory
+from brctl.training.checkpoints.spec import HeldCopies, HelperSpec
 
 _RESTART_AFTER_S = 5.0
 _END_WITHIN_S = 30.0
@@ -80,7 +80,7 @@ class HelperProcess:
             sys.stderr.write(f"brctl: {exc}\n")
 
 
-def _start(spec: HelperSpec) -> tuple["subprocess.Popen[str]", Inventory]:
+def _start(spec: HelperSpec) -> tuple["subprocess.Popen[str]", HeldCopies]:
     process = subprocess.Popen(
         # -P: what lies in the job's current directory must not become this program.
         [sys.executable, "-P", "-m", "brctl.training.checkpoints.helper"],
@@ -89,7 +89,7 @@ def _start(spec: HelperSpec) -> tuple["subprocess.Popen[str]", Inventory]:
         start_new_session=True,
     )  # fmt: skip
     _tell(process, spec.to_line())
-    return process, Inventory.from_json(_read(process))
+    return process, HeldCopies.from_json(_read(process))
 
 
 def _ask(process: "subprocess.Popen[str]", command: Mapping[str, object]) -> dict[str, object]:

@@ -5,14 +5,14 @@ import sys
 import threading
 import time
 
-from brctl.training.checkpoints.copies import Copies
+from brctl.training.checkpoints.copies import MachineCopies
 from brctl.training.checkpoints.restore import Saved, Tier
 from brctl.training.checkpoints.slots import (
     DamagedSlotError,
     Header,
     Slot,
     SlotFile,
-    State,
+    SlotState,
     block_count,
     parse_header,
 )
@@ -26,7 +26,7 @@ _PAUSE_S = 0.5
 class Keeper:
     """Answers other helpers, a thread a connection."""
 
-    def __init__(self, copies: Copies, key: bytes, listener: socket.socket) -> None:
+    def __init__(self, copies: MachineCopies, key: bytes, listener: socket.socket) -> None:
         self._copies = copies
         self._key = key
         self._listener = listener
@@ -88,7 +88,7 @@ class Keeper:
             return
         with self._writing:
             slot = file.oldest()
-            slot.state = State.EMPTY
+            slot.state = SlotState.EMPTY
         connection.send({"answer": "send"})
         receive_copy(connection, slot, header, text)
         connection.send({"answer": "kept"})
@@ -122,7 +122,7 @@ def receive_copy(connection: Connection, slot: Slot, header: Header, text: bytes
         DamagedSlotError: What arrived is not what was sent; the slot is empty then.
         PeerError: The other end is gone; the slot says that it was being written.
     """
-    slot.state = State.WRITING
+    slot.state = SlotState.WRITING
     sums = bytearray(4 * block_count(header.payload_bytes))
     connection.receive_into(memoryview(sums))
     connection.receive_into(slot.payload[: header.payload_bytes])
@@ -131,9 +131,9 @@ def receive_copy(connection: Connection, slot: Slot, header: Header, text: bytes
     try:
         slot.verify()
     except DamagedSlotError:
-        slot.state = State.EMPTY
+        slot.state = SlotState.EMPTY
         raise
-    slot.state = State.CHECKED
+    slot.state = SlotState.CHECKED
 
 
 def fetch_copy(connection: Connection, file: SlotFile, rank: int, saved: Saved, tier: Tier) -> None:

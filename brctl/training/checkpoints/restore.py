@@ -28,7 +28,7 @@ class Tier(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ShardCopy:
     """One whole copy of one rank's shard, on one machine."""
 
     rank: int
@@ -42,11 +42,11 @@ class Choice:
     """The step to resume from, and for every rank where its shard comes from."""
 
     saved: Saved
-    sources: Mapping[int, Source]
+    sources: Mapping[int, ShardCopy]
 
 
 def choose_restore(
-    layout: Layout, sources: Iterable[Source], never: Collection[Saved] = ()
+    layout: Layout, sources: Iterable[ShardCopy], never: Collection[Saved] = ()
 ) -> Choice | None:
     """The newest step that every rank's shard has; None when there is none.
 
@@ -55,7 +55,7 @@ def choose_restore(
         sources: Whole copies whose job, layout and checksums were found right.
         never: Steps not to be offered: they led to a loss that is no number.
     """
-    found: dict[Saved, dict[int, Source]] = {}
+    found: dict[Saved, dict[int, ShardCopy]] = {}
     for source in sources:
         shards = found.setdefault(source.saved, {})
         best = shards.get(source.rank)
@@ -66,12 +66,14 @@ def choose_restore(
     return Choice(max(offered), found[max(offered)]) if offered else None
 
 
-def surviving(sources: Iterable[Source], lost_machines: Collection[int]) -> tuple[Source, ...]:
+def surviving(
+    sources: Iterable[ShardCopy], lost_machines: Collection[int]
+) -> tuple[ShardCopy, ...]:
     """What is left when these machines are gone."""
     return tuple(source for source in sources if source.machine not in lost_machines)
 
 
-def _cost(layout: Layout, source: Source) -> tuple[bool, bool, int]:
+def _cost(layout: Layout, source: ShardCopy) -> tuple[bool, bool, int]:
     """Own memory, a peer's memory, own disk, a peer's disk."""
     away = source.machine != layout.machine_of(source.rank)
     return source.tier is Tier.DISK, away, source.machine

@@ -11,9 +11,9 @@ from brctl.training.checkpoints.agreement import Ranks
 from brctl.training.checkpoints.helper_process import HelperProcess
 from brctl.training.checkpoints.layout import Layout
 from brctl.training.checkpoints.parts import Parts
-from brctl.training.checkpoints.restore import Choice, Saved, Source, Tier, choose_restore
+from brctl.training.checkpoints.restore import Choice, Saved, ShardCopy, Tier, choose_restore
 from brctl.training.checkpoints.slots import DamagedSlotError, SlotFile
-from brctl.training.checkpoints.spec import Inventory
+from brctl.training.checkpoints.spec import HeldCopies
 from brctl.training.checkpoints.state import ForeignStateError, local, read_state
 
 START_ANEW = (
@@ -39,7 +39,7 @@ class Resume:
         layout: Layout,
         ranks: Ranks,
         helper: HelperProcess | None,
-        inventories: Mapping[int, Inventory],
+        inventories: Mapping[int, HeldCopies],
     ) -> None:
         self._parts = parts
         self._layout = layout
@@ -93,7 +93,7 @@ class Resume:
                     return f"rank {rank} from machine {source.machine}: {problem}"
         return ""
 
-    def _command(self, source: Source) -> dict[str, object]:
+    def _command(self, source: ShardCopy) -> dict[str, object]:
         return {
             "do": "fetch",
             "rank": source.rank,
@@ -138,7 +138,7 @@ def _content(weight: Tensor) -> memoryview:
     return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
 
 
-def _nothing(sources: list[Source], refused: list[str]) -> str:
+def _nothing(sources: list[ShardCopy], refused: list[str]) -> str:
     steps = sorted({source.saved.step for source in sources})
     held = (
         f"no step is whole on every rank (parts of steps {steps})" if steps else "no copy is good"

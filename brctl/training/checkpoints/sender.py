@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 
 from brctl.training.checkpoints.keeper import send_copy
-from brctl.training.checkpoints.slots import DamagedSlotError, Slot, SlotFile, State
+from brctl.training.checkpoints.slots import DamagedSlotError, Slot, SlotFile, SlotState
 from brctl.training.checkpoints.spec import Address
 from brctl.training.checkpoints.wire import Connection, PeerError
 
@@ -44,7 +44,7 @@ class Sender:
                 self._report(str(exc))
 
     def _bring_newest(self, rank: int, file: SlotFile) -> None:
-        whole = [(slot, header) for slot, header in file.whole() if slot.state is State.CHECKED]
+        whole = [(slot, header) for slot, header in file.whole() if slot.state is SlotState.CHECKED]
         if whole and file.backed_up < whole[-1][1].step:
             slot, header = whole[-1]
             self._bring(rank, slot)

@@ -31,7 +31,7 @@ class DamagedSlotError(Exception):
     """A slot or its file is not what a rank or helper of this job wrote; says why."""
 
 
-class State(IntEnum):
+class SlotState(IntEnum):
     """What a slot holds."""
 
     EMPTY = 0
@@ -75,13 +75,13 @@ class Slot:
         self.payload = image[payload_at : payload_at + capacity]
 
     @property
-    def state(self) -> State:
+    def state(self) -> SlotState:
         """What the slot says it holds; EMPTY for a word that nobody writes."""
         word = self._words[_STATE]
-        return State(word) if word in State.__members__.values() else State.EMPTY
+        return SlotState(word) if word in SlotState.__members__.values() else SlotState.EMPTY
 
     @state.setter
-    def state(self, state: State) -> None:
+    def state(self, state: SlotState) -> None:
         # One aligned store of eight bytes: nobody reads half of it.
         self._words[_STATE] = state
 
@@ -108,7 +108,7 @@ class Slot:
             raise DamagedSlotError("the header's checksum differs")
         return text
 
-    def header_page(self, state: State) -> bytes:
+    def header_page(self, state: SlotState) -> bytes:
         """The header's page as it is to be on disk, with this state."""
         page = bytearray(self._page)
         memoryview(page).cast("Q")[_STATE] = state
@@ -126,7 +126,7 @@ class Slot:
         """Compute the checksums of a COPIED slot: it is CHECKED then."""
         sums = block_checksums(self.payload[: self.header().payload_bytes])
         self.write_checksums(sums)
-        self.state = State.CHECKED
+        self.state = SlotState.CHECKED
 
     def write_checksums(self, sums: bytes) -> None:
         self._checksums[: len(sums)] = sums
@@ -224,7 +224,7 @@ class SlotFile:
         """The slots whose copy is complete and whose header can be read, oldest first."""
         found = []
         for slot in self.slots:
-            if slot.state in (State.COPIED, State.CHECKED):
+            if slot.state in (SlotState.COPIED, SlotState.CHECKED):
                 try:
                     found.append((slot, slot.header()))
                 except DamagedSlotError:

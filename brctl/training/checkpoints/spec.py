@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from brctl.training.checkpoints.restore import Saved, Source, Tier
+from brctl.training.checkpoints.restore import Saved, ShardCopy, Tier
 
 Address = tuple[str, int]
 
@@ -54,7 +54,7 @@ class HelperSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
+class HeldCopies:
     """What one machine still holds of a job.
 
     Attributes:
@@ -64,7 +64,7 @@ class Inventory:
         address: Where this machine's helper answers.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[ShardCopy, ...]
     refused: tuple[str, ...]
     never: tuple[Saved, ...]
     address: Address
@@ -80,7 +80,7 @@ class Inventory:
         }
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, object]) -> "Inventory":
+    def from_json(cls, fields: Mapping[str, object]) -> "HeldCopies":
         sources, refused, never, address = (
             fields[name] for name in ("sources", "refused", "never", "address")
         )
@@ -92,7 +92,7 @@ class Inventory:
         ):
             raise TypeError("an inventory of another shape")  # fmt: skip
         return cls(
-            tuple(Source(r, Saved(a, s), Tier(tier), m) for r, a, s, tier, m in sources),
+            tuple(ShardCopy(r, Saved(a, s), Tier(tier), m) for r, a, s, tier, m in sources),
             tuple(refused), tuple(Saved(a, s) for a, s in never), (address[0], address[1]),
         )  # fmt: skip
 

@@ -30,7 +30,7 @@ from brctl.training.checkpoints.resume import (
 )
 from brctl.training.checkpoints.settings import Settings
 from brctl.training.checkpoints.slots import DamagedSlotError, SlotFile, pages
-from brctl.training.checkpoints.spec import HelperSpec, Inventory
+from brctl.training.checkpoints.spec import HeldCopies, HelperSpec
 from brctl.training.checkpoints.wire import new_key, write_key
 
 Result = TypeVar("Result")
@@ -62,7 +62,7 @@ class Start:
         self._placement = place_backups(layout)
         self._may_resume = may_resume
         self._helper: HelperProcess | None = None
-        self._inventories: dict[int, Inventory] = {}
+        self._inventories: dict[int, HeldCopies] = {}
 
     def run(self) -> Started:
         """All of it.
@@ -126,11 +126,11 @@ class Start:
             write_key(self._directory.key, str(key))
             self._helper = HelperProcess(self._spec())
 
-    def _share_inventories(self) -> dict[int, Inventory]:
+    def _share_inventories(self) -> dict[int, HeldCopies]:
         own = self._helper.inventory.to_json() if self._helper else None
         every = self._ranks.gather(own)
         shared = [cast("Mapping[str, object]", found) for found in every if found is not None]
-        return dict(enumerate(map(Inventory.from_json, shared)))
+        return dict(enumerate(map(HeldCopies.from_json, shared)))
 
     def _make_files(self, capacities: list[int]) -> SlotFile:
         rank = self._ranks.rank
@@ -203,7 +203,7 @@ def _raise_if(problem: str) -> None:
         raise HelperError(problem)
 
 
-def _next_attempt(inventories: Mapping[int, Inventory]) -> int:
+def _next_attempt(inventories: Mapping[int, HeldCopies]) -> int:
     sources = (source.saved for found in inventories.values() for source in found.sources)
     never = (saved for found in inventories.values() for saved in found.never)
     return 1 + max((saved.attempt for saved in (*sources, *never)), default=0)

@@ -30,7 +30,7 @@ class ForeignStateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TensorRow:
     """One tensor of the table: where its bytes lie in the payload, and on what it was."""
 
     dtype: torch.dtype
@@ -48,7 +48,7 @@ class Snapshot:
     """References to the live tensors, where each goes, and the encoded rest."""
 
     tensors: Sequence[Tensor]
-    rows: Sequence[Row]
+    rows: Sequence[TensorRow]
     table: bytes
 
     @property
@@ -92,7 +92,7 @@ def read_state(payload: memoryview, table_at: int) -> object:
     return _decode(tree, lambda index: view_of(whole, rows[index]).clone())
 
 
-def view_of(whole: Tensor, row: Row) -> Tensor:
+def view_of(whole: Tensor, row: TensorRow) -> Tensor:
     """The part of a payload (uint8, one axis) that is this tensor."""
     part = whole[row.start : row.start + row.size_bytes]
     if not row.size_bytes:
@@ -140,22 +140,22 @@ def _decode(value: object, tensor: Callable[[int], Tensor]) -> object:
     return tuple(items) if kind == "tuple" else items
 
 
-def _rows(tensors: Sequence[Tensor]) -> list[Row]:
-    rows: list[Row] = []
+def _rows(tensors: Sequence[Tensor]) -> list[TensorRow]:
+    rows: list[TensorRow] = []
     start = 0
     for tensor in map(local, tensors):
-        row = Row(tensor.dtype, tuple(tensor.shape), start, tensor.device.type)
+        row = TensorRow(tensor.dtype, tuple(tensor.shape), start, tensor.device.type)
         rows.append(row)
         start = _aligned(start + row.size_bytes)
     return rows
 
 
-def _row(listed: object) -> Row:
+def _row(listed: object) -> TensorRow:
     dtype, shape, start, device = cast("tuple[str, list[int], int, str]", listed)
     sizes = [*shape, start]
     if not all(type(size) is int and size >= 0 for size in sizes):
         raise ValueError("a size is no whole number")
-    return Row(_DTYPES[dtype], tuple(shape), start, str(device))
+    return TensorRow(_DTYPES[dtype], tuple(shape), start, str(device))
 
 
 def _aligned(position: int) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from brctl.model.nodeset import fold, natural_key
 from brctl.tui.rows.row import Row, Tone, blank, fitted, row, safe
 from brctl.tui.rows.state_letters import APPEARANCES, BAD, CONFIDENCE_TONES
-from brctl.tui.session.facts import Facts, NodeFact, State
+from brctl.tui.session.facts import Facts, NodeFact, NodeState
 
 
 def attention_rows(facts: Facts, shown: Sequence[NodeFact], width: int) -> list[Row]:
@@ -13,7 +13,7 @@ def attention_rows(facts: Facts, shown: Sequence[NodeFact], width: int) -> list[
     rows = [row(("needs attention", Tone.HEAD))]
     rows += _verdict_rows(facts, shown, width)
     named = {name for stored in facts.open_verdicts for name in stored.verdict.nodes}
-    for state in (*BAD, State.UNSWEPT):
+    for state in (*BAD, NodeState.UNSWEPT):
         rows += _state_rows(state, [f for f in shown if f.name not in named], width)
     if len(rows) == 1:
         rows.append(row(("nothing: every node shown is ok", Tone.OK)))
@@ -37,7 +37,7 @@ def _verdict_rows(facts: Facts, shown: Sequence[NodeFact], width: int) -> Iterab
         yield row(f"  {safe(verdict.id, 20)} {verdict.confidence.value.upper()}{job}")
 
 
-def _state_rows(state: State, shown: Sequence[NodeFact], width: int) -> Iterable[Row]:
+def _state_rows(state: NodeState, shown: Sequence[NodeFact], width: int) -> Iterable[Row]:
     appearance = APPEARANCES[state]
     gathered: dict[str, list[str]] = {}
     for fact in shown:
@@ -53,10 +53,10 @@ def _state_rows(state: State, shown: Sequence[NodeFact], width: int) -> Iterable
 
 
 def _out_of_service(shown: Sequence[NodeFact]) -> Iterable[Row]:
-    counts = {state: sum(f.state is state for f in shown) for state in State}
+    counts = {state: sum(f.state is state for f in shown) for state in NodeState}
     yield row(
-        ("c ", APPEARANCES[State.CORDONED].tone), f"{counts[State.CORDONED]} cordoned  ",
-        ("s ", APPEARANCES[State.STANDBY].tone), f"{counts[State.STANDBY]} standby",
+        ("c ", APPEARANCES[NodeState.CORDONED].tone), f"{counts[NodeState.CORDONED]} cordoned  ",
+        ("s ", APPEARANCES[NodeState.STANDBY].tone), f"{counts[NodeState.STANDBY]} standby",
     )  # fmt: skip
 
 

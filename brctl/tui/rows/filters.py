@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable
 
 from brctl.engine.controller.selection import NOBODY_SWEPT, OURS, names_of_owner
-from brctl.inventory.select import Moment, MomentFact, facts_asked, names_in
+from brctl.inventory.select import LiveFact, LiveState, facts_asked, names_in
 from brctl.tui.rows.row import Row
 from brctl.tui.session.facts import Facts, NodeFact
 
 _SET = re.compile(r"[@\[,]")
-_SCHEDULERS = (MomentFact.PLACEMENT, MomentFact.CORDONS)
+_SCHEDULERS = (LiveFact.PLACEMENT, LiveFact.CORDONS)
 
 
 def node_matcher(text: str, facts: Facts) -> Callable[[NodeFact], bool]:
@@ -63,7 +63,7 @@ def _haystack(fact: NodeFact) -> str:
     return f"{fact.name} {fact.state.value} {fact.check} {fact.detail} {fact.job} {labels}"
 
 
-def _moment(facts: Facts) -> Moment:
+def _moment(facts: Facts) -> LiveState:
     """What the terminal knows now, as the command line's selectors read it."""
     asker = {run.name: run.by for run in facts.runs}
     owners = {
@@ -71,12 +71,12 @@ def _moment(facts: Facts) -> Moment:
         for fact in facts.nodes
         if fact.cordon is not None
     }
-    missing: dict[MomentFact, str] = {}
+    missing: dict[LiveFact, str] = {}
     if facts.swept_at is None:
-        missing[MomentFact.STATES] = NOBODY_SWEPT
+        missing[LiveFact.STATES] = NOBODY_SWEPT
     if not facts.scheduler_asked:
         missing |= dict.fromkeys(_SCHEDULERS, "the scheduler has not answered yet")
-    return Moment(
+    return LiveState(
         jobs={job.name: job.nodes for job in facts.jobs},
         owners=owners,
         states={fact.name: fact.health for fact in facts.nodes if fact.health is not None},

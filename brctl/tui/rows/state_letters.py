@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from brctl.model.sweeps.sweep import Health
 from brctl.model.verdict import Confidence
 from brctl.tui.rows.row import Tone
-from brctl.tui.session.facts import State
+from brctl.tui.session.facts import NodeState
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,18 +17,18 @@ class Appearance:
     tone: Tone
 
 
-APPEARANCES: Mapping[State, Appearance] = {
-    State.CRITICAL: Appearance("X", Tone.CRIT),
-    State.UNKNOWN: Appearance("?", Tone.UNKNOWN),
-    State.WARNING: Appearance("w", Tone.WARN),
-    State.UNSWEPT: Appearance("-", Tone.DIM),
-    State.CORDONED: Appearance("c", Tone.CORDON),
-    State.STANDBY: Appearance("s", Tone.SPARE),
-    State.OK: Appearance(".", Tone.OK),
+APPEARANCES: Mapping[NodeState, Appearance] = {
+    NodeState.CRITICAL: Appearance("X", Tone.CRIT),
+    NodeState.UNKNOWN: Appearance("?", Tone.UNKNOWN),
+    NodeState.WARNING: Appearance("w", Tone.WARN),
+    NodeState.UNSWEPT: Appearance("-", Tone.DIM),
+    NodeState.CORDONED: Appearance("c", Tone.CORDON),
+    NodeState.STANDBY: Appearance("s", Tone.SPARE),
+    NodeState.OK: Appearance(".", Tone.OK),
 }
 """Worst first; the order is also the order of `needs attention`."""
 
-BAD = (State.CRITICAL, State.UNKNOWN, State.WARNING)
+BAD = (NodeState.CRITICAL, NodeState.UNKNOWN, NodeState.WARNING)
 
 HEALTH_TONES: Mapping[Health, Tone] = {
     Health.OK: Tone.OK,

@@ -13,7 +13,7 @@ from brctl.model.sweeps.sweep import NodeHealth
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class SchedulerState:
     """What the scheduler says: cordons with owner and reason, jobs where they run now.
 
     Attributes:
@@ -42,7 +42,7 @@ class Proposal:
 class EngineClient(Protocol):
     """The engine as the terminal may use it."""
 
-    async def placement(self) -> Placement:
+    async def placement(self) -> SchedulerState:
         """Ask the scheduler for cordons and jobs."""
         ...
 

@@ -15,7 +15,7 @@ from brctl.playbook.run import Run, UnreadableRun
 from brctl.tui.rows.bisect_rows import BisectFact
 
 
-class State(StrEnum):
+class NodeState(StrEnum):
     """What one character of the heatmap says about a node."""
 
     CRITICAL = "crit"
@@ -28,9 +28,9 @@ class State(StrEnum):
 
 
 _OF_HEALTH = {
-    Health.CRITICAL: State.CRITICAL,
-    Health.UNKNOWN: State.UNKNOWN,
-    Health.WARNING: State.WARNING,
+    Health.CRITICAL: NodeState.CRITICAL,
+    Health.UNKNOWN: NodeState.UNKNOWN,
+    Health.WARNING: NodeState.WARNING,
 }
 
 
@@ -57,15 +57,15 @@ class NodeFact:
         return self.node.name
 
     @property
-    def state(self) -> State:
+    def state(self) -> NodeState:
         """A cordon comes first: somebody has this node in hand. Never swept is not OK."""
         if self.cordon is not None:
-            return State.CORDONED
+            return NodeState.CORDONED
         if self.health is None:
-            return State.UNSWEPT
+            return NodeState.UNSWEPT
         if self.health in _OF_HEALTH:
             return _OF_HEALTH[self.health]
-        return State.STANDBY if self.node.role is NodeRole.STANDBY else State.OK
+        return NodeState.STANDBY if self.node.role is NodeRole.STANDBY else NodeState.OK
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from brctl.model.nodeset import fold
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.playbook.guard_facts import GuardFacts, Taken
 from brctl.playbook.guards import BUILT_IN, check_guards
-from brctl.tui.session.engine_client import Placement, Proposal
+from brctl.tui.session.engine_client import Proposal, SchedulerState
 
 if TYPE_CHECKING:
     from brctl.actions.context import RunContext
@@ -36,7 +36,7 @@ _HEAVY = (
 """SSH libraries take a third of a second to import; a thread does it while the screen is up."""
 
 
-class Cluster(Protocol):
+class ContextSource(Protocol):
     """Where the engine finds its context, what runs see of it, and the program they are."""
 
     @property
@@ -47,7 +47,7 @@ class Cluster(Protocol):
     def run_context(self, controller: "Controller") -> "RunContext": ...
 
 
-class SettingsCluster:
+class ConfiguredContext:
     """The context that the settings name."""
 
     def __init__(self, settings: Settings) -> None:
@@ -82,11 +82,11 @@ class LocalEngine:
         self,
         settings: Settings,
         say: Callable[[str], None],
-        cluster: Cluster | None = None,
+        cluster: ContextSource | None = None,
     ) -> None:
         self._settings = settings
         self.say = say
-        self._cluster = cluster or SettingsCluster(settings)
+        self._cluster = cluster or ConfiguredContext(settings)
         self._stack = AsyncExitStack()
         self._controller: Controller | None = None
         self._opening = asyncio.Lock()
@@ -103,12 +103,12 @@ class LocalEngine:
     async def close(self) -> None:
         await self._stack.aclose()
 
-    async def placement(self) -> Placement:
+    async def placement(self) -> SchedulerState:
         controller = await self._open()
         cordons = await controller.backend.cordons()
         jobs = [await controller.backend.place(job) for job in controller.jobs.values()]
         told = {name: (cordon.owner, cordon.reason) for name, cordon in cordons.items()}
-        return Placement(told, tuple(jobs), self._budget(controller, cordons))
+        return SchedulerState(told, tuple(jobs), self._budget(controller, cordons))
 
     def _budget(self, controller: "Controller", cordons: Mapping[str, "Cordon"]) -> str:
         """What the eviction guard says to taking no node now: its own arithmetic, nobody else's."""

@@ -6,7 +6,7 @@ from brctl.model.units import describe_duration
 from brctl.tui.address import ROOTS
 from brctl.tui.rows.row import Row, Span, Tone, row, safe
 from brctl.tui.rows.state_letters import APPEARANCES
-from brctl.tui.session.facts import Facts, State
+from brctl.tui.session.facts import Facts, NodeState
 
 OLD_S = 600.0
 """Two intervals of the five minutes at which `brctl schedule` sweeps."""
@@ -32,9 +32,9 @@ def header_rows(facts: Facts, now_at: datetime, *, busy: str = "") -> list[Row]:
         (safe(facts.context, 30), Tone.HEAD),
         f" {facts.scheduler} {mode}({safe(facts.user, 20)})  {len(facts.nodes)} nodes:",
     ]
-    for state in State:
+    for state in NodeState:
         count = sum(fact.state is state for fact in facts.nodes)
-        if count or state is State.OK:
+        if count or state is NodeState.OK:
             spans.append(
                 (f" {count} {state.value}", APPEARANCES[state].tone if count else Tone.DIM)
             )

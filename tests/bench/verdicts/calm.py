@@ -2,7 +2,7 @@
 
 from random import Random
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.fault import FaultClass as F
 from brctl.model.sweeps.report import CheckResult, ProbeStatus
 from tests.bench.verdicts.fleet import Fleet, _leave, fleet, slow_ranks

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from random import Random
 
 from brctl.evidence.stacks.snapshot import RankStack
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 from tests.bench.verdicts.answers import RANKS, changed_by, healthy, stack, words

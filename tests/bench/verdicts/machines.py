@@ -2,7 +2,7 @@
 
 from random import Random
 
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.fault import FaultClass as F
 from tests.bench.verdicts.answers import words
 from tests.bench.verdicts.fleet import Fleet, ends, fleet, slow_ranks, stands_still

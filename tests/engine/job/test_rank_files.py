@@ -8,7 +8,7 @@ import pytest
 from brctl.engine.job.flight_collect import collect_dumps
 from brctl.engine.job.rank_files import RankFile, fetch_rank_files, split_files
 from brctl.fanout.local import LocalTransport
-from brctl.model.answer import Answer, Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Node
 from brctl.model.jobs.job import Job, example_job
@@ -61,7 +61,7 @@ async def test_a_forged_file_does_not_take_the_place_of_the_right_one(tmp_path: 
     """n1 sends a dump of n2's rank; n2's own dump stays, and the forgery is said."""
     job, nodes = two_nodes()
 
-    def answer(node: Node, _command: Command) -> Answer:
+    def answer(node: Node, _command: Command) -> CommandResult:
         rank = b"0" if node.name == "n1" else b"2"
         text = b"\x00==> rank %s ok 5\nright\n" % rank
         forged = b"\x00==> rank 2 ok 6\nforged\n" if node.name == "n1" else b""

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from brctl.actions.context import RunContext
-from brctl.actions.contract import Action, ActionResult
+from brctl.actions.contract import ActionResult, VerbImplementation
 from brctl.actions.registry import ACTIONS
 from brctl.engine.runs import run_files
 from brctl.engine.runs.plan import prepare
@@ -201,7 +201,7 @@ class TrappedJournal(Journal):
 class WatchedAction:
     """A verb that reports when it is told to do what the world shows as done."""
 
-    def __init__(self, name: str, inner: Action, repeated: list[str]) -> None:
+    def __init__(self, name: str, inner: VerbImplementation, repeated: list[str]) -> None:
         self._name, self._inner, self._repeated = name, inner, repeated
 
     def __getattr__(self, name: str) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from brctl.engine.search.group_runner import RoundOrder, read_results
 from brctl.engine.search.group_runner_nccl_tests import NcclTestsRunner, read_output
 from brctl.engine.search.group_runner_torch import judge, read_reply
-from brctl.model.answer import Answer, Outcome
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.localisation import GroupResult
 
 ORDER = RoundOrder(1, "all_reduce", 1 << 20, 4, (("a", "b"), ("c", "d")), 5.0)
@@ -45,8 +45,8 @@ def test_null_is_silence_and_silence_counts_as_failing() -> None:
     assert result == GroupResult(4, 4, None, silent=True)
 
 
-def reply(node: str, document: object, outcome: Outcome = Outcome.ANSWERED) -> Answer:
-    return Answer(node, outcome, 0, json.dumps(document).encode(), b"", 0.1)
+def reply(node: str, document: object, outcome: Outcome = Outcome.ANSWERED) -> CommandResult:
+    return CommandResult(node, outcome, 0, json.dumps(document).encode(), b"", 0.1)
 
 
 def rank(done: int = 4, wrong: tuple[int, ...] = (), error: str = "") -> dict[str, object]:
@@ -80,13 +80,13 @@ def test_an_unfinished_rank_makes_its_group_silent() -> None:
     "answer",
     [
         reply("b", {}, Outcome.UNREACHABLE),
-        Answer("b", Outcome.ANSWERED, 1, b"bash: python: not found", b"", 0.1),
+        CommandResult("b", Outcome.ANSWERED, 1, b"bash: python: not found", b"", 0.1),
         reply("b", [1, 2]),
         reply("b", {"problem": "cannot import torch: no"}),
         reply("b", {"ranks": [{"done": 0, "error": "EADDRINUSE", "set_up": False}]}),
     ],
 )
-def test_what_is_not_the_groups_fault_is_not_measured(answer: Answer) -> None:
+def test_what_is_not_the_groups_fault_is_not_measured(answer: CommandResult) -> None:
     """An unreachable node, a missing torch or a taken port says nothing about collectives."""
     replies = [read_reply(reply("a", {"ranks": [rank()]})), read_reply(answer)]
     result, note = judge(replies, ORDER)

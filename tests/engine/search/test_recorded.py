@@ -15,7 +15,7 @@ from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents import verdict_store
 from brctl.engine.runs.context import run_context
 from brctl.engine.search.bisect_store import load_all
-from brctl.engine.search.recorded import OnRound, Record, record_search
+from brctl.engine.search.recorded import OnRound, SearchRecord, record_search
 from brctl.library.config import load_settings
 from brctl.model.localisation import Bisection
 from brctl.model.runs.playbook import Arguments
@@ -62,16 +62,16 @@ async def test_the_search_of_a_playbook_is_listed_with_all_others(config: Path) 
 
 
 async def test_a_search_that_is_cut_off_leaves_its_rounds(tmp_path: Path) -> None:
-    """The trail has no end then, and no document says what was never concluded."""
+    """The event stream has no end then, and no document says what was never concluded."""
 
     async def cut_off(tell: OnRound) -> Bisection:
         tell(search_with(NAMED, SILENT).rounds[0])
         raise ConnectionError("the controller's network is gone")
 
     with suppress(ConnectionError):
-        await record_search(("n1", "n2"), "torch", cut_off, Record(tmp_path))
-    (trail,) = (tmp_path / "bisects").glob("B-*.ndjson")
-    types = [json.loads(line)["type"] for line in trail.read_text().splitlines()]
+        await record_search(("n1", "n2"), "torch", cut_off, SearchRecord(tmp_path))
+    (stream,) = (tmp_path / "bisects").glob("B-*.ndjson")
+    types = [json.loads(line)["type"] for line in stream.read_text().splitlines()]
     assert types == ["version", "bisect.start", "round"]
     assert load_all(tmp_path) == ()
 
@@ -80,11 +80,11 @@ async def test_verdicts_are_stored_for_a_person_and_named_in_the_trail(tmp_path:
     async def named(tell: OnRound) -> Bisection:
         return search_with(NAMED, SILENT)
 
-    record = Record(tmp_path, verdicts_for=("prod", "demo"))
+    record = SearchRecord(tmp_path, verdicts_for=("prod", "demo"))
     found = await record_search(("n1", "n2"), "torch", named, record)
     assert [s.verdict.id for s in verdict_store.load_all(tmp_path)] == list(found.verdict_ids)
-    (trail,) = (tmp_path / "bisects").glob("B-*.ndjson")
-    lines = [json.loads(line) for line in trail.read_text().splitlines()]
+    (stream,) = (tmp_path / "bisects").glob("B-*.ndjson")
+    lines = [json.loads(line) for line in stream.read_text().splitlines()]
     assert lines[-2]["stored_verdicts"] == list(found.verdict_ids)
 
 

@@ -16,7 +16,7 @@ from brctl.engine.sweeps.ecc import ecc_history, read_ecc
 from brctl.evidence.ecc import ecc_rows
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
-from brctl.model.answer import Outcome
+from brctl.model.command import Outcome
 from brctl.model.evidence import Gap, Subject
 from brctl.model.exit_codes import ExitCode
 from brctl.model.inventory import Inventory, Node

@@ -6,7 +6,14 @@ python -m tests.training.checkpoints.filler FILE STEP
 import sys
 from pathlib import Path
 
-from brctl.training.checkpoints.slots import BLOCK_BYTES, PAGE_BYTES, Header, Slot, SlotFile, State
+from brctl.training.checkpoints.slots import (
+    BLOCK_BYTES,
+    PAGE_BYTES,
+    Header,
+    Slot,
+    SlotFile,
+    SlotState,
+)
 
 CAPACITY = BLOCK_BYTES + PAGE_BYTES
 PAYLOAD = CAPACITY - 100
@@ -18,10 +25,10 @@ def header(step: int, rank: int = 0, job: str = "toy", layout: str = "l") -> Hea
 
 def fill(slot: Slot, step: int, job: str = "toy", layout: str = "l") -> None:
     """Write a whole and checked copy, in the order a rank and its helper do."""
-    slot.state = State.WRITING
+    slot.state = SlotState.WRITING
     slot.payload[:PAYLOAD] = bytes([step % 251]) * PAYLOAD
     slot.write_header(header(step, job=job, layout=layout))
-    slot.state = State.COPIED
+    slot.state = SlotState.COPIED
     slot.add_checksums()
 
 

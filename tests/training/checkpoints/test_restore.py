@@ -4,7 +4,7 @@ from brctl.training.checkpoints.layout import parse_layout
 from brctl.training.checkpoints.placement import place_backups
 from brctl.training.checkpoints.restore import (
     Saved,
-    Source,
+    ShardCopy,
     Tier,
     choose_restore,
     surviving,
@@ -14,11 +14,11 @@ LAYOUT = parse_layout("tp=2,pp=2,dp=2", 1)
 BACKUPS = place_backups(LAYOUT).backups
 
 
-def copies(step: int, tier: Tier = Tier.MEMORY, attempt: int = 1) -> list[Source]:
+def copies(step: int, tier: Tier = Tier.MEMORY, attempt: int = 1) -> list[ShardCopy]:
     """Every shard of a step, on its own machine and at its backup's."""
     saved = Saved(attempt, step)
-    own = [Source(rank, saved, tier, rank) for rank in range(8)]
-    return own + [Source(rank, saved, tier, BACKUPS[rank]) for rank in range(8)]
+    own = [ShardCopy(rank, saved, tier, rank) for rank in range(8)]
+    return own + [ShardCopy(rank, saved, tier, BACKUPS[rank]) for rank in range(8)]
 
 
 def test_the_newest_step_that_everybody_has_is_taken() -> None:
@@ -47,7 +47,7 @@ def test_memory_far_away_goes_before_the_own_disk() -> None:
     without_own = [s for s in copies(8) if (s.rank, s.machine) != (3, 3)]
     choice = choose_restore(LAYOUT, [*copies(8, Tier.DISK), *without_own])
     assert choice is not None
-    assert choice.sources[3] == Source(3, Saved(1, 8), Tier.MEMORY, BACKUPS[3])
+    assert choice.sources[3] == ShardCopy(3, Saved(1, 8), Tier.MEMORY, BACKUPS[3])
     on_disk = choose_restore(LAYOUT, copies(8, Tier.DISK))
     assert on_disk is not None
     assert on_disk.sources[3].machine == 3

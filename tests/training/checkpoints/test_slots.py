@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.training.checkpoints.copies import Copies, add_never, read_never
+from brctl.training.checkpoints.copies import MachineCopies, add_never, read_never
 from brctl.training.checkpoints.directory import SlotDirectory
 from brctl.training.checkpoints.disk import StepFiles
 from brctl.training.checkpoints.restore import Saved, Tier
@@ -19,16 +19,16 @@ from brctl.training.checkpoints.slots import (
     PAGE_BYTES,
     DamagedSlotError,
     SlotFile,
-    State,
+    SlotState,
     file_bytes,
     parse_header,
 )
-from brctl.training.checkpoints.spec import HelperSpec, Inventory
+from brctl.training.checkpoints.spec import HeldCopies, HelperSpec
 from tests.training.checkpoints.filler import CAPACITY, fill, header
 
 
-def machine(directory: Path, disk: Path | None = None) -> Copies:
-    return Copies(HelperSpec("toy", "l", 2, 0, {0: 1}, (1,), directory, disk))
+def machine(directory: Path, disk: Path | None = None) -> MachineCopies:
+    return MachineCopies(HelperSpec("toy", "l", 2, 0, {0: 1}, (1,), directory, disk))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def newest_step(slots: SlotFile) -> int:
     return max((header.step for _, header in slots.whole()), default=0)
 
 
-def stock(directory: Path, disk: Path | None = None) -> Inventory:
+def stock(directory: Path, disk: Path | None = None) -> HeldCopies:
     return machine(directory, disk).take_stock(("127.0.0.1", 1))
 
 
@@ -68,7 +68,7 @@ def test_a_slot_being_written_is_not_offered_and_the_other_one_is(
 ) -> None:
     """That is what a kill in the middle of a copy leaves; it is no damage."""
     fill(slots.slots[0], 7)
-    slots.slots[1].state = State.WRITING
+    slots.slots[1].state = SlotState.WRITING
     found = stock(tmp_path)
     assert [source.saved.step for source in found.sources] == [7]
     assert found.refused == ()
@@ -77,9 +77,9 @@ def test_a_slot_being_written_is_not_offered_and_the_other_one_is(
 def test_a_copy_without_checksums_counts(slots: SlotFile, tmp_path: Path) -> None:
     """The rank finished it; only the helper had not come to it."""
     fill(slots.slots[0], 7)
-    slots.slots[0].state = State.COPIED
+    slots.slots[0].state = SlotState.COPIED
     assert [source.saved.step for source in stock(tmp_path).sources] == [7]
-    assert slots.slots[0].state is State.CHECKED
+    assert slots.slots[0].state is SlotState.CHECKED
 
 
 def test_a_flipped_byte_is_found(slots: SlotFile, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_begin_keeps_one_step_and_forgets_the_others(slots: SlotFile, tmp_path: 
     copies = machine(tmp_path)
     copies.open_files()
     copies.keep_only(Saved(1, 7))
-    assert [slot.state for slot in slots.slots] == [State.CHECKED, State.EMPTY]
+    assert [slot.state for slot in slots.slots] == [SlotState.CHECKED, SlotState.EMPTY]
     assert slots.backed_up == 0
 
 
@@ -178,7 +178,7 @@ def test_a_step_on_disk_is_whole_or_not_there(slots: SlotFile, tmp_path: Path) -
         ("00001-0000000010", 0),
     ]
     assert disk.open(Saved(1, 15), 0).verify() == header(15)
-    slots.slots[0].state = State.EMPTY
+    slots.slots[0].state = SlotState.EMPTY
     found = stock(tmp_path, tmp_path / "disk")
     assert {(source.saved.step, source.tier) for source in found.sources} == {
         (10, Tier.DISK), (15, Tier.DISK),
@@ -261,7 +261,7 @@ def test_25_kills_at_any_moment_leave_25_usable_files(tmp_path: Path) -> None:
         steps = sorted(source.saved.step for source in found.sources)
         newest.append(steps[-1])
         # One step behind at most: the other slot holds the step before, or was being written.
-        unfinished = [slot for slot in moved.slots if slot.state is State.WRITING]
+        unfinished = [slot for slot in moved.slots if slot.state is SlotState.WRITING]
         assert steps == [steps[-1] - 1, steps[-1]] or (len(steps) == 1 and len(unfinished) == 1)
     assert len(newest) == 26
     assert all(before < after for before, after in pairwise(newest))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from brctl.training.checkpoints.capture import Copier
 from brctl.training.checkpoints.parts import Parts, Tree, random_state, set_random_state
-from brctl.training.checkpoints.slots import Header, SlotFile, State, pages
+from brctl.training.checkpoints.slots import Header, SlotFile, SlotState, pages
 from brctl.training.checkpoints.state import ForeignStateError, describe, read_state
 
 pytestmark = pytest.mark.torch
@@ -47,7 +47,7 @@ def saved(parts: Parts, path: Path) -> memoryview:
     slots = SlotFile.create(path, pages(snapshot.payload_bytes))
     header = Header("toy", "l", 1, 0, 1, 1, snapshot.payload_bytes, snapshot.table_at)
     Copier(lambda: None).start(slots.slots[0], snapshot, header, parts.model)
-    assert slots.slots[0].state is State.COPIED
+    assert slots.slots[0].state is SlotState.COPIED
     return slots.slots[0].payload[: snapshot.payload_bytes]
 
 

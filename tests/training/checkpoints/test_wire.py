@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from brctl.training.checkpoints.copies import Copies
+from brctl.training.checkpoints.copies import MachineCopies
 from brctl.training.checkpoints.directory import SlotDirectory
 from brctl.training.checkpoints.keeper import Keeper, fetch_copy, send_copy
 from brctl.training.checkpoints.restore import Saved, Tier
-from brctl.training.checkpoints.slots import DamagedSlotError, SlotFile, State
+from brctl.training.checkpoints.slots import DamagedSlotError, SlotFile, SlotState
 from brctl.training.checkpoints.spec import Address, HelperSpec
 from brctl.training.checkpoints.wire import (
     Connection,
@@ -35,7 +35,7 @@ class Machine:
         files = SlotDirectory(directory)
         self.own = SlotFile.create(files.own(0), CAPACITY)
         self.kept = SlotFile.create(files.peer(1), CAPACITY)
-        copies = Copies(HelperSpec("toy", "l", 2, 0, {0: 1}, (1,), directory))
+        copies = MachineCopies(HelperSpec("toy", "l", 2, 0, {0: 1}, (1,), directory))
         copies.open_files()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address: Address = ("127.0.0.1", self.listener.getsockname()[1])
@@ -93,7 +93,7 @@ def test_a_copy_is_fetched_back(machine: Machine, sender: SlotFile) -> None:
     fill_rank_1(sender, 0, 7)
     offer(machine, sender, 7)
     for slot in sender.slots:
-        slot.state = State.EMPTY
+        slot.state = SlotState.EMPTY
     connection = Connection.connect(machine.address, KEY, 5.0)
     fetch_copy(connection, sender, 1, Saved(1, 7), Tier.MEMORY)
     assert sender.slots[0].verify() == header(7, rank=1)

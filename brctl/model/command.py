@@ -40,7 +40,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandResult:
     """One node's answer to one command; partial output is kept whatever the outcome.
 
     Attributes:

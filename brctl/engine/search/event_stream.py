@@ -12,10 +12,10 @@ from brctl.model.localisation import RoundReport
 from brctl.view.job.bisect import round_document
 
 TRAILS = "bisects"
-"""The folder of trails in the state directory; whole searches are in `bisect_store.FOLDER`."""
+"""Event streams in the state directory; whole searches are in `bisect_store.FOLDER`."""
 
 
-class Trail:
+class EventStream:
     """Numbered lines, to every stream, each as soon as it is known."""
 
     def __init__(self, streams: Sequence[TextIO]) -> None:
@@ -45,13 +45,13 @@ class Trail:
 
 
 @contextmanager
-def open_trail(state_dir: Path | None, also: Sequence[TextIO] = ()) -> Iterator[Trail]:
-    """A trail in the state directory where there is one, and on other streams."""
+def open_event_stream(state_dir: Path | None, also: Sequence[TextIO] = ()) -> Iterator[EventStream]:
+    """Write to the state directory where there is one, and to other streams."""
     if state_dir is None:
-        yield Trail(also)
+        yield EventStream(also)
         return
     folder = state_dir / TRAILS
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     name = f"B-{now():%Y%m%dT%H%M%S%f}"[:-3]
     with (folder / f"{name}.ndjson").open("w", encoding="utf-8") as stream:
-        yield Trail((stream, *also))
+        yield EventStream((stream, *also))
