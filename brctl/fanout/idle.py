@@ -16,7 +16,7 @@ class Idle:
         self._users: Counter[str] = Counter()
         self._unused: dict[str, None] = {}
 
-    def take(self, name: str) -> None:
+    def claim(self, name: str) -> None:
         """One more uses the connection; those behind a jump host use it as long as it lives."""
         self._users[name] += 1
         self._unused.pop(name, None)
@@ -25,7 +25,7 @@ class Idle:
         """Whether more than one uses it."""
         return self._users[name] > 1
 
-    def leave(self, name: str) -> Sequence[str]:
+    def release(self, name: str) -> Sequence[str]:
         """One less uses it; the names of the connections that are too many now."""
         self._users[name] -= 1
         if self._users[name] > 0:

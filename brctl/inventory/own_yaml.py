@@ -72,7 +72,7 @@ def _read_set(nodes: Section, key: str, defaults: Section, path: Path) -> Iterat
 def _read_addresses(own: Section, count: int) -> tuple[str, ...]:
     if "address" not in own.data:
         return ()
-    text = own.take("address", str)
+    text = own.value("address", str)
     addresses = _expand(own, "address", text) if "[" in text and "]" in text else (text,)
     if len(addresses) != count:
         raise own.error(f"'address' means {len(addresses)} addresses for {count} nodes", "address")
@@ -81,7 +81,7 @@ def _read_addresses(own: Section, count: int) -> tuple[str, ...]:
 
 def _read_facts(section: Section) -> dict[str, Fact]:
     facts: dict[str, Fact] = {
-        key: section.take(key, str) for key in NODE_TEXTS if key in section.data
+        key: section.value(key, str) for key in NODE_TEXTS if key in section.data
     }
     if "role" in section.data:
         facts["role"] = ROLES[section.choice("role", ROLES)].value
@@ -107,7 +107,7 @@ def _label(section: Section, key: str) -> str:
 
 
 def _number(section: Section, key: str, least: int, most: int) -> int:
-    value = section.take(key, int)
+    value = section.value(key, int)
     if not least <= value <= most:
         raise section.error(f"{key!r} must be {least} to {most}, not {value}", key)
     return value
@@ -119,7 +119,7 @@ def _rack_format(section: Section) -> tuple[int, str] | None:
         return None
     rack = section.section("rack")
     rack.allow(RACK)
-    text = rack.take("format", str, "r%02d")
+    text = rack.value("format", str, "r%02d")
     if not _NUMBERED.fullmatch(text):
         raise rack.error("'format' must hold one number, such as r%02d", "format")
     return _number(rack, "every", 1, 100_000), text
@@ -128,9 +128,9 @@ def _rack_format(section: Section) -> tuple[int, str] | None:
 def _add_labels(nodes: dict[str, NodeFacts], label: str, section: Section, base: Path) -> None:
     """`leaf: {file: leaf.csv, key: node, value: leaf}` gives nodes a label and so `@leaf:L07`."""
     section.allow(LABEL_FILE)
-    path = base / section.take("file", str)
+    path = base / section.value("file", str)
     rows = load_group_file(
-        path, section.take("key", str, "node"), section.take("value", str, label)
+        path, section.value("key", str, "node"), section.value("value", str, label)
     )
     for line, name, value in rows:
         if name in nodes:
@@ -148,7 +148,7 @@ def _read_groups(groups: Section, nodes: Mapping[str, NodeFacts]) -> dict[str, t
         if not _GROUP_NAME.fullmatch(name):
             raise groups.error(f"{name!r} cannot be a group's name", name)
         if not isinstance(value, dict):
-            texts[name] = groups.take(name, str)
+            texts[name] = groups.value(name, str)
     declared = DeclaredGroups(texts)
     read: dict[str, tuple[str, ...]] = {}
     for name in texts:

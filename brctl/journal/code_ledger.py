@@ -104,7 +104,7 @@ class CodeLedger:
                 self._append(EventType.CODE_ROLLED_BACK, at, {"change": change_id, "by_run": run})
         return self._of(change_id)
 
-    def take_back(self, run: str, at: datetime) -> bool:
+    def undo_switches(self, run: str, at: datetime) -> bool:
         """Undo what a run switched and nobody switched since; whether there was anything."""
         with self._locked() as before:
             mine = [c for c in before.changes if c.state_by == run]

@@ -12,7 +12,7 @@ from types import FrameType
 from brctl.lab.spec import LabPaths
 from brctl.model.errors import LockedError, UsageError
 
-LOCK_PATIENCE_S = 1.0
+LOCK_TIMEOUT_S = 1.0
 
 
 @contextmanager
@@ -23,20 +23,20 @@ def locked(paths: LabPaths) -> Iterator[None]:
     except FileNotFoundError as exc:
         raise UsageError(f"no lab is up in {paths.root}", hint="brctl lab up") from exc
     try:
-        _take(handle, paths)
+        _acquire(handle, paths)
         yield
     finally:
         os.close(handle)
 
 
-def _take(handle: int, paths: LabPaths) -> None:
+def _acquire(handle: int, paths: LabPaths) -> None:
     """Lock, with some patience: a killed command's last child holds its lock until it runs."""
-    limit_s = time.monotonic() + LOCK_PATIENCE_S
+    deadline = time.monotonic() + LOCK_TIMEOUT_S
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
-            if time.monotonic() > limit_s:
+            if time.monotonic() > deadline:
                 message = f"another command is changing the lab in {paths.root}"
                 raise LockedError(message) from exc
             time.sleep(0.02)

@@ -45,7 +45,7 @@ def load_baseline(path: Path) -> Baseline:
         ConfigError: The file is not one; names file and line.
     """
     top = open_kind(load_document(path), "Baseline", ("learned_at", "drivers", "entries"))
-    moment = top.take("learned_at", str)
+    moment = top.value("learned_at", str)
     return Baseline(
         learned_at=top.read("learned_at", lambda: parse_rfc3339(moment)),
         drivers=top.texts("drivers"),
@@ -56,9 +56,9 @@ def load_baseline(path: Path) -> Baseline:
 def _read_entry(entry: Section) -> Normal:
     entry.allow(_ENTRY_KEYS)
     return Normal(
-        kind=entry.take("kind", str),
-        group=entry.take("group", str, ""),
-        middle=entry.take("median", float),
-        deviation=entry.take("deviation", float),
-        count=entry.take("count", int),
+        kind=entry.value("kind", str),
+        group=entry.value("group", str, ""),
+        middle=entry.value("median", float),
+        deviation=entry.value("deviation", float),
+        count=entry.value("count", int),
     )

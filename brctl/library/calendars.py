@@ -46,11 +46,11 @@ def _source(name: str, section: Section, base: Path) -> CalendarSource:
     section.allow(CALENDAR)
     if ("file" in section.data) == ("ranges" in section.data):
         raise section.error("a calendar has either `file` or `ranges`")
-    zone = section.take("timezone", str, "")
+    zone = section.value("timezone", str, "")
     if zone:
         section.read("timezone", lambda: find_zone(zone))
     if "file" in section.data:
-        return CalendarSource(name, section.origin(), zone, base / section.take("file", str))
+        return CalendarSource(name, section.origin(), zone, base / section.value("file", str))
     if not zone:
         raise section.error("ranges need `timezone`, such as Europe/Berlin or UTC")
     ranges = []

@@ -50,11 +50,11 @@ def load_check(path: Path) -> Check:
     """One check from its check.yaml and the probe.py beside it."""
     ours = path.resolve().is_relative_to(shipped_dir("checks"))
     top = open_kind(load_document(path, shipped=ours), "Check", _KEYS)
-    name = top.take("name", str)
+    name = top.value("name", str)
     wanted = f"{path.parent.parent.name}.{path.parent.name}"
     if name != wanted:
         raise top.error(f"name must be {wanted!r}, as its folder says, not {name!r}", "name")
-    together = top.take("together", bool, default=False)
+    together = top.value("together", bool, default=False)
     foreign = read_foreign(top.section("foreign"), name) if "foreign" in top.data else None
     if foreign is None:
         measurements = _read_measurements(top.section("measurements"), name)
@@ -80,8 +80,8 @@ def load_check(path: Path) -> Check:
         rules=rules,
         cross_check=_text(top, "cross_check"),
         probe_source=probe_source,
-        disruptive=top.take("disruptive", bool, default=False),
-        stream=top.take("stream", bool, default=False),
+        disruptive=top.value("disruptive", bool, default=False),
+        stream=top.value("stream", bool, default=False),
         together=together,
         origin=str(path),
         profiles=frozenset(top.texts("profiles", ())),
@@ -97,14 +97,14 @@ def _refuse_own_parts(top: Section) -> None:
 
 
 def _text(section: Section, key: str) -> str:
-    text = section.take(key, str).strip()
+    text = section.value(key, str).strip()
     if not text:
         raise section.error(f"{key!r} must not be empty", key)
     return text
 
 
 def _read_level(top: Section) -> int:
-    level = top.take("level", int)
+    level = top.value("level", int)
     if level not in (1, 2, 3, 4):
         raise top.error(f"'level' must be 1, 2, 3 or 4, not {level}", "level")
     return level
@@ -154,7 +154,7 @@ def _read_measurement(spec: Section, name: str) -> MeasurementSpec:
         name=name,
         unit=_text(spec, "unit"),
         what=_text(spec, "what"),
-        optional=spec.take("optional", bool, default=False),
+        optional=spec.value("optional", bool, default=False),
         reader=reader,
     )
 
@@ -169,7 +169,7 @@ def _read_parameters(section: Section) -> tuple[dict[str, object], dict[str, str
             continue
         here = section.section(name)
         here.allow(("from", "default"))
-        source = here.take("from", str)
+        source = here.value("from", str)
         if not is_source(source):
             known = (*SOURCES, LABEL_PREFIX + "LABEL")
             raise here.error(f"'from': unknown {source!r}; {did_you_mean(source, known)}", "from")

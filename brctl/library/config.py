@@ -170,7 +170,7 @@ def _read(
 ) -> Settings:
     top = open_kind(document, "Config", CONFIG)
     contexts = top.section("contexts")
-    name = wanted or top.take("context", str)
+    name = wanted or top.value("context", str)
     if name not in contexts.data:
         raise top.error(f"no context {name!r}; {did_you_mean(name, contexts.data)}", "contexts")
     here = contexts.section(name)
@@ -190,7 +190,7 @@ def _read(
         guard_files=_existing(Path("/etc/brctl/guards.yaml"), base / "guards.yaml"),
         baseline=next(iter(_existing(base / BASELINE_NAME, _SYSTEM / BASELINE_NAME)), None),
         library_dirs=libraries,
-        readonly=here.take("readonly", bool, default=False) or bool(environ.get("BRCTL_READONLY")),
+        readonly=here.value("readonly", bool, default=False) or bool(environ.get("BRCTL_READONLY")),
         kubernetes=_read_kubernetes(here),
         config_file=path,
         calendars=read_sources(top.section("calendars"), base),
@@ -205,8 +205,8 @@ def _read_kubernetes(here: Section) -> KubernetesSettings:
     found = [s.get("context") if isinstance(s, dict) else s for s in listed if s]
     inventory = next((name for name in found if isinstance(name, str)), "")
     return KubernetesSettings(
-        context=section.take("context", str, inventory),
-        namespace=section.take("namespace", str, ""),
+        context=section.value("context", str, inventory),
+        namespace=section.value("namespace", str, ""),
     )
 
 
@@ -220,7 +220,7 @@ def _sources(here: Section, base: Path) -> list[Mapping[str, object]]:
         source.allow(SOURCE)
         sources.append(
             {
-                key: str(base / source.take(key, str))
+                key: str(base / source.value(key, str))
                 if key in ("file", "hostlist", "ansible")
                 else value
                 for key, value in source.data.items()
@@ -235,16 +235,16 @@ def _read_ssh(ssh: Section, base: Path) -> SshSettings:
     known_hosts = ssh.optional("known_hosts", str)
     config_file = ssh.optional("config_file", str)
     return SshSettings(
-        user=ssh.take("user", str, ""),
+        user=ssh.value("user", str, ""),
         identity_files=(base / Path(identity).expanduser(),) if identity else (),
         known_hosts=base / Path(known_hosts).expanduser() if known_hosts else None,
         config_file=base / Path(config_file).expanduser() if config_file else None,
-        fanout=ssh.take("fanout", int, 64),
-        handshakes_per_jump=ssh.take("handshakes_per_jump", int, 8),
+        fanout=ssh.value("fanout", int, 64),
+        handshakes_per_jump=ssh.value("handshakes_per_jump", int, 8),
         connect_timeout_s=ssh.duration_s("connect_timeout", "10s"),
         login_timeout_s=ssh.duration_s("login_timeout", "10s"),
         transport=ssh.choice("transport", TRANSPORT_NAMES, "auto"),
-        sudo=ssh.take("sudo", str, ""),
-        shards=ssh.take("shards", int, 0),
+        sudo=ssh.value("sudo", str, ""),
+        shards=ssh.value("shards", int, 0),
         gateways=ssh.choice("gateways", GATEWAYS, "jump"),
     )

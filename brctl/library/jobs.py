@@ -91,7 +91,7 @@ def read_job(document: Document) -> Job:
 
 
 def _read_name(top: Section) -> str:
-    name = top.take("name", str)
+    name = top.value("name", str)
     if not _NAME.fullmatch(name):
         raise top.error(f"{name!r}: a job name has letters, digits, dot, dash, underscore", "name")
     return name
@@ -100,7 +100,9 @@ def _read_name(top: Section) -> str:
 def _read_nodes(top: Section) -> tuple[str, ...]:
     """Node names in rank order: a folded set, or a list of them in the order it is written."""
     texts = (
-        top.texts("nodes") if isinstance(top.data.get("nodes"), list) else (top.take("nodes", str),)
+        top.texts("nodes")
+        if isinstance(top.data.get("nodes"), list)
+        else (top.value("nodes", str),)
     )
     try:
         names = [name for text in texts for name in expand(text)]
@@ -153,7 +155,7 @@ def _read_warm(top: Section) -> tuple[str, ...]:
 
 def _read_code(section: Section) -> JobCode:
     section.allow(("releases", "start"))
-    start = section.take("start", str)
+    start = section.value("start", str)
     if not RELEASE.fullmatch(start):
         raise section.error(f"'start': {start!r} is not the name of a directory", "start")
     return JobCode(_absolute(section, "releases"), start, start)
@@ -181,21 +183,21 @@ def _read_sbatch(section: Section) -> dict[str, str]:
 
 
 def _absolute(section: Section, key: str, default: str | None = None) -> PurePosixPath:
-    path = PurePosixPath(section.take(key, str, default))
+    path = PurePosixPath(section.value(key, str, default))
     if not path.is_absolute() or ".." in path.parts:
         raise section.error(f"{key!r} must be an absolute path on the nodes, not {path}", key)
     return path
 
 
 def _positive(section: Section, key: str, default: int) -> int:
-    value = section.take(key, int, default)
+    value = section.value(key, int, default)
     if value < 1:
         raise section.error(f"{key!r} must be at least 1, not {value}", key)
     return value
 
 
 def _port(top: Section) -> int:
-    port = top.take("master_port", int, 29500)
+    port = top.value("master_port", int, 29500)
     if not 1024 <= port <= 65535:
         raise top.error(f"'master_port' must be between 1024 and 65535, not {port}", "master_port")
     return port

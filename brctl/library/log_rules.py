@@ -84,7 +84,7 @@ def _read_rule(section: Section, path: Path) -> SiteRule:
         problem = "only the decision tree says what to do (`brctl help classes`); take this out"
         raise section.error(problem, "action")
     section.allow(_KEYS)
-    name = section.take("name", str)
+    name = section.value("name", str)
     if not _NAME.fullmatch(name):
         raise section.error("use lower-case words joined by . or -", "name")
     contains = section.texts("contains")
@@ -98,7 +98,7 @@ def _read_rule(section: Section, path: Path) -> SiteRule:
             part=part,
             fault=_fault(section, part),
             strength=_probability(section, part),
-            source=section.take("why", str),
+            source=section.value("why", str),
             pattern=_pattern(section),
             origin=_origin(section),
         ),
@@ -116,7 +116,7 @@ def _fault(section: Section, part: Part) -> FaultClass | None:
 
 
 def _probability(section: Section, part: Part) -> float:
-    value = section.take("probability", float, 0.8 if part is Part.ROOT else 0.0)
+    value = section.value("probability", float, 0.8 if part is Part.ROOT else 0.0)
     if not 0.0 <= value <= 1.0:
         raise section.error("must lie between 0 and 1", "probability")
     return value

@@ -106,7 +106,7 @@ def read_notify(
     return NotifySettings(
         sinks=(*sinks, *([hooks] if hooks.folders else [])),
         deadline_s=deadline_s,
-        runbook=section.take("runbook", str, ""),
+        runbook=section.value("runbook", str, ""),
         ticket=_ticket(ticket, base),
     )
 
@@ -127,7 +127,7 @@ def _slack(section: Section, base: Path) -> Sink:
     token = _optional_file(section, "token_file", base)
     if token is None and "webhook_file" not in section.data:
         raise section.error("slack needs `webhook_file` or `token_file`")
-    channel = section.take("channel", str, "")
+    channel = section.value("channel", str, "")
     if token is not None and not channel:
         raise section.error("a bot token needs `channel`", "token_file")
     return Sink(
@@ -207,7 +207,7 @@ def _when(section: Section, default: frozenset[NoticeEvent]) -> frozenset[Notice
 
 def _url(section: Section, default: str | None = None, *, secret: bool) -> str:
     """A URL; one that a secret travels to must be https, or on this machine."""
-    text = section.take("url", str, default)
+    text = section.value("url", str, default)
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise section.error(f"'url': {text!r} is not an http or https address", "url")
@@ -219,7 +219,7 @@ def _url(section: Section, default: str | None = None, *, secret: bool) -> str:
 
 
 def _file(section: Section, key: str, base: Path) -> Path:
-    return base / Path(section.take(key, str)).expanduser()
+    return base / Path(section.value(key, str)).expanduser()
 
 
 def _optional_file(section: Section, key: str, base: Path) -> Path | None:

@@ -129,10 +129,10 @@ class _Reader:
             raise self._top.error("`steps` is empty", "steps")
         playbook = Playbook(
             name=_word(about, "name"),
-            title=about.take("title", str),
-            owner=about.take("owner", str, ""),
+            title=about.value("title", str),
+            owner=about.value("owner", str, ""),
             risk=_enum(about, "risk", Risk, Risk.MEDIUM),
-            runbook=about.take("runbook", str, ""),
+            runbook=about.value("runbook", str, ""),
             tags=about.texts("tags", ()),
             classes=self._classes(match),
             min_confidence=_enum(match, "min_confidence", Confidence, Confidence.HIGH),
@@ -188,13 +188,13 @@ class _Reader:
         spec = InputSpec(
             name=str(section.at[-1]),
             type=kind,
-            required=section.take("required", bool, default=False),
+            required=section.value("required", bool, default=False),
             default=_default(section, kind),
-            source=section.take("from", str, ""),
+            source=section.value("from", str, ""),
             minimum=section.optional("min", float),
             maximum=section.optional("max", float),
-            values=tuple(section.take("values", list, [])),
-            help=section.take("help", str, ""),
+            values=tuple(section.value("values", list, [])),
+            help=section.value("help", str, ""),
         )
         if kind is InputType.ENUM and not spec.values:
             raise section.error("an enum needs `values`", "type")
@@ -213,7 +213,7 @@ class _Reader:
         section = self._top.section("approval")
         section.allow(("gate_before", "policy", "expires", "on_expire"))
         return ApprovalSpec(
-            gate_before=section.take("gate_before", str),
+            gate_before=section.value("gate_before", str),
             policy=self._each(section.sections("policy"), read_policy),
             expires_s=section.duration_s("expires", "15m"),
             on_expire=_enum(section, "on_expire", OnExpire, OnExpire.STOP_SAFE),
@@ -224,7 +224,7 @@ class _Reader:
             return None
         section = self._top.section("for_each")
         section.allow(("node", "batch", "canary", "max_failed"))
-        canary = section.take("canary", int, 0)
+        canary = section.value("canary", int, 0)
         if canary < 0:
             raise section.error(f"'canary' must be at least 0, not {canary}", "canary")
         count, ratio = _max_failed(section)
@@ -236,16 +236,16 @@ class _Reader:
         safety = _enum(section, "safety", Safety)
         return Step(
             id=_word(section, "id", _ID),
-            name=section.take("name", str, section.take("id", str)),
-            uses="" if script.run else section.take("uses", str),
+            name=section.value("name", str, section.value("id", str)),
+            uses="" if script.run else section.value("uses", str),
             arguments=section.section("with").data,
             run=script.run,
             env=script.env,
             where=script.where,
             expect_exit=script.expect_exit,
-            idempotency_key=section.take("idempotency_key", str, ""),
-            when=section.take("when", str, ""),
-            skip_if=section.take("skip_if", str, ""),
+            idempotency_key=section.value("idempotency_key", str, ""),
+            when=section.value("when", str, ""),
+            skip_if=section.value("skip_if", str, ""),
             after=section.choice("after", AFTER, "success"),
             safety=safety,
             undo=self._undo(section),
@@ -268,7 +268,7 @@ class _Reader:
         expect = section.section("expect")
         expect.allow(("exit",))
         return _Script(
-            run=section.take("run", str),
+            run=section.value("run", str),
             env=_environment(section.section("env")),
             where=section.choice("where", ("controller", NODES), "controller"),
             expect_exit=_statuses(expect),
@@ -284,7 +284,7 @@ class _Reader:
 
     def _hook(self, section: Section) -> Hook:
         section.allow(("uses", "with"))
-        return Hook(section.take("uses", str), section.section("with").data, section.origin())
+        return Hook(section.value("uses", str), section.section("with").data, section.origin())
 
     def _hooks(self, key: str) -> tuple[Hook, ...]:
         if key not in self._top.data:
@@ -319,9 +319,9 @@ def read_policy(row: Section) -> Policy:
     row.allow(POLICY_KEYS)
     return Policy(
         need=_enum(row, "need", Need),
-        when=row.take("when", str, ""),
-        role=row.take("role", str, ""),
-        starter_counts=row.take("starter_counts", bool, default=False),
+        when=row.value("when", str, ""),
+        role=row.value("role", str, ""),
+        starter_counts=row.value("starter_counts", bool, default=False),
         origin=row.origin(),
     )
 
@@ -337,7 +337,7 @@ def _environment(section: Section) -> dict[str, Json]:
 
 
 def _statuses(section: Section) -> tuple[int, ...]:
-    values = section.take("exit", list, [0])
+    values = section.value("exit", list, [0])
     for value in values:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 255:
             raise section.error(f"'exit' lists statuses from 0 to 255, not {value!r}", "exit")
@@ -380,13 +380,13 @@ def _read_retry(section: Section) -> Retry:
         if name not in RETRY_CLASSES:
             problem = f"no error class {name!r}; {did_you_mean(name, RETRY_CLASSES)}"
             raise section.error(problem, "only", index)
-    times = section.take("times", int, 0)
+    times = section.value("times", int, 0)
     if not 0 <= times <= 10:
         raise section.error(f"'times' must be between 0 and 10, not {times}", "times")
     return Retry(
         times=times,
         backoff_s=section.duration_s("backoff", "5s"),
-        factor=section.take("factor", float, 2.0),
+        factor=section.value("factor", float, 2.0),
         only=frozenset(only),
     )
 
@@ -408,7 +408,7 @@ def check_guard_line(line: Section, kind: str) -> None:
     row = GUARDS[kind]
     line.allow(row.parameters)
     for key in sorted(row.required):
-        line.take(key, str)
+        line.value(key, str)
     for key, value in line.data.items():
         if not (isinstance(value, str) and OPENING in value):
             _check_parameter(line, key, row.parameters[key])
@@ -423,12 +423,12 @@ def _check_parameter(line: Section, key: str, takes: Parameter) -> None:
         if not isinstance(line.data[key], str):
             line.texts(key)
     elif takes is ValueType.NUMBER:
-        number = line.take(key, float)
+        number = line.value(key, float)
         most = 100 if "percent" in key else inf
         if not 0 <= number <= most:
             raise line.error(f"{key!r} must be at least 0{_up_to(most)}, not {number:g}", key)
     else:
-        line.take(key, _PYTHON_TYPES[takes])
+        line.value(key, _PYTHON_TYPES[takes])
 
 
 def _up_to(most: float) -> str:
@@ -441,13 +441,13 @@ _PYTHON_TYPES: Mapping[ValueType, type] = {ValueType.TEXT: str, ValueType.TRUTH:
 def _default(section: Section, kind: InputType) -> Json:
     value: Json = section.data.get("default")
     if kind is InputType.DURATION and value is not None:
-        text = section.take("default", str)
+        text = section.value("default", str)
         return section.read("default", lambda: parse_duration_s(text))
     return value
 
 
 def _word(section: Section, key: str, pattern: re.Pattern[str] = _ID) -> str:
-    value = section.take(key, str)
+    value = section.value(key, str)
     if not pattern.fullmatch(value):
         raise section.error(f"{key!r}: {value!r} has other than a-z, 0-9, dash, underscore", key)
     return value

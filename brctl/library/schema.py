@@ -42,7 +42,7 @@ class Section:
         """`file:line` of a place below this section, for messages long after reading."""
         return f"{self._document.path}:{self.line(*path) or 1}"
 
-    def take(self, key: str, kind: type[T], default: T | None = None) -> T:
+    def value(self, key: str, kind: type[T], default: T | None = None) -> T:
         """The value of a key; an error when it is missing without default or of another type."""
         if key not in self.data:
             if default is None:
@@ -57,23 +57,23 @@ class Section:
 
     def optional(self, key: str, kind: type[T]) -> T | None:
         """The value of a key, or None when it is absent."""
-        return self.take(key, kind) if key in self.data else None
+        return self.value(key, kind) if key in self.data else None
 
     def choice(self, key: str, known: Collection[str], default: str | None = None) -> str:
         """Text from a closed list."""
-        value = self.take(key, str, default)
+        value = self.value(key, str, default)
         if value not in known:
             raise self.error(f"{key!r}: unknown {value!r}; {did_you_mean(value, known)}", key)
         return value
 
     def duration_s(self, key: str, default: str | None = None) -> float:
         """Seconds of a duration such as `30s`."""
-        text = self.take(key, str, default)
+        text = self.value(key, str, default)
         return self.read(key, lambda: parse_duration_s(text))
 
     def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """A list of texts."""
-        values = self.take(key, list, list(default) if default is not None else None)
+        values = self.value(key, list, list(default) if default is not None else None)
         for index, value in enumerate(values):
             if not isinstance(value, str):
                 raise self.error(f"{key!r} must hold text, not {_kind(value)}", key, index)
@@ -85,7 +85,7 @@ class Section:
 
     def sections(self, key: str) -> list["Section"]:
         """The mappings listed under a key."""
-        values = self.take(key, list)
+        values = self.value(key, list)
         return [Section(self._document, v, (*self.at, key, i)) for i, v in enumerate(values)]
 
     def read(self, key: str, parse: Callable[[], T]) -> T:
@@ -100,9 +100,9 @@ def open_kind(document: Document, kind: str, known: Collection[str]) -> Section:
     """The top of a brctl file: apiVersion and kind must be right, other keys known."""
     top = Section(document, document.data)
     top.allow({"apiVersion", "kind", *known})
-    if top.take("apiVersion", str) != API_VERSION:
+    if top.value("apiVersion", str) != API_VERSION:
         raise top.error(f"apiVersion must be {API_VERSION!r}", "apiVersion")
-    if top.take("kind", str) != kind:
+    if top.value("kind", str) != kind:
         raise top.error(f"kind must be {kind!r}", "kind")
     return top
 

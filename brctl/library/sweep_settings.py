@@ -34,8 +34,8 @@ def read_sweep(section: Section) -> SweepSettings:
     section.allow(SWEEP)
     section.duration_s("interval", "5m")
     return SweepSettings(
-        profile=section.take("profile", str, "sweep"),
-        interval=section.take("interval", str, "5m"),
+        profile=section.value("profile", str, "sweep"),
+        interval=section.value("interval", str, "5m"),
         max_unknown=_max_unknown(section),
         reminder=timedelta(seconds=section.duration_s("reminder", "24h")),
     )
@@ -45,7 +45,7 @@ def _max_unknown(section: Section) -> str:
     # YAML reads `3` as a number and `1%` as text; both are what people write.
     number = isinstance(section.data.get("max_unknown"), int)
     text = (
-        str(section.take("max_unknown", int)) if number else section.take("max_unknown", str, "0")
+        str(section.value("max_unknown", int)) if number else section.value("max_unknown", str, "0")
     )
     section.read("max_unknown", lambda: parse_max_unknown(text, 1))
     return text

@@ -25,29 +25,29 @@ class References:
     def near(self, node: int, count: int) -> list[int]:
         """References for a node: its own leaf first, so that no path is in doubt."""
         home = int(self.causes.leaf_of[node])
-        taken = self._take(self.by_leaf.get(home, ()), count, {node})
+        taken = self._pick(self.by_leaf.get(home, ()), count, {node})
         if len(taken) < count:
             elsewhere = [n for n in self.free if int(self.causes.leaf_of[n]) not in self.shunned]
-            taken += self._take(elsewhere, count - len(taken), {node})
+            taken += self._pick(elsewhere, count - len(taken), {node})
         if len(taken) < count:
-            taken += self._take(list(self.free), count - len(taken), {node})
+            taken += self._pick(list(self.free), count - len(taken), {node})
         return taken
 
     def on_leaf(self, leaf: int, count: int) -> list[int]:
         """References under one leaf."""
-        return self._take(self.by_leaf.get(leaf, ()), count, set())
+        return self._pick(self.by_leaf.get(leaf, ()), count, set())
 
     def elsewhere(self, leaf: int, count: int) -> list[int]:
         """References under other leaves whose uplinks nobody doubts."""
         home = self.causes.leaf_of
         other = [n for n in self.free if int(home[n]) != leaf and int(home[n]) not in self.shunned]
-        return self._take(other, count, set())
+        return self._pick(other, count, set())
 
     def give_back(self, nodes: Iterable[int]) -> None:
         for node in nodes:
             self.free[node] = None
 
-    def _take(self, candidates: Sequence[int], count: int, against: set[int]) -> list[int]:
+    def _pick(self, candidates: Sequence[int], count: int, against: set[int]) -> list[int]:
         """Up to `count` free ones; those that never met the suspect first."""
         fresh: list[int] = []
         known: list[int] = []

@@ -47,7 +47,7 @@ class ChangingApp(WorkingApp):
     @work(exclusive=True, group="plan", exit_on_error=False)
     async def _propose(self, verdict_id: str) -> None:
         self._planning = True
-        self.take_busy(Busy(f"planning the fix of {verdict_id}"))
+        self.handle_busy(Busy(f"planning the fix of {verdict_id}"))
         try:
             proposal = await self.engine.propose(verdict_id)
         except (BrctlError, OSError) as error:
@@ -55,7 +55,7 @@ class ChangingApp(WorkingApp):
             return
         finally:
             self._planning = False
-        self.take_busy(Busy(""))
+        self.handle_busy(Busy(""))
         readonly = self.facts is None or self.facts.readonly
         question = confirm_fix(proposal, self.dialog_width, readonly=readonly)
         if await self.push_screen_wait(ConfirmDialog(question)):

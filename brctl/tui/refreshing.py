@@ -86,7 +86,7 @@ class RefreshingApp(NavigatingApp):
         self._read_state()
 
     @on(FactsRead)
-    def take_facts(self, message: FactsRead) -> None:
+    def handle_facts_read(self, message: FactsRead) -> None:
         first, self.facts = self.facts is None, message.facts
         if first:
             self._ask_placement()

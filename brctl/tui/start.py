@@ -120,4 +120,4 @@ def read_keymap(path: Path | None) -> Mapping[str, str]:
     for name in keys.data:
         if name not in known:
             raise ConfigError(f"{path}: no key `{name}`; {did_you_mean(name, known)}")
-    return {name: keys.take(name, str) for name in keys.data}
+    return {name: keys.value(name, str) for name in keys.data}

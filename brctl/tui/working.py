@@ -26,18 +26,18 @@ class WorkingApp(RefreshingApp):
     busy = ""
 
     @on(Busy)
-    def take_busy(self, message: Busy) -> None:
+    def handle_busy(self, message: Busy) -> None:
         self.busy = message.text
         self.redraw()
 
     @on(WorkFailed)
-    def take_failure(self, message: WorkFailed) -> None:
+    def handle_work_failed(self, message: WorkFailed) -> None:
         self.busy = ""
         self.say(message.text, bad=True)
         self.redraw()
 
     @on(WorkDone)
-    def take_result(self, message: WorkDone) -> None:
+    def handle_work_done(self, message: WorkDone) -> None:
         self.busy = ""
         self.say(message.text)
         self._ask_placement()

@@ -13,7 +13,7 @@ import pytest
 from brctl.engine.controller.doctor import broker as broker_findings
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.processes import broker_transport
-from brctl.fanout.processes.broker_place import LOCK_NAME, make_private, take_lock
+from brctl.fanout.processes.broker_place import LOCK_NAME, acquire_lock, make_private
 from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.library.config import Settings, SshSettings
 from brctl.model.errors import UnavailableError
@@ -92,15 +92,15 @@ def test_no_file_is_emptied_through_the_lock(tmp_path: Path, kind: str) -> None:
     else:
         (place / LOCK_NAME).hardlink_to(treasure)
     with pytest.raises(UnavailableError, match=LOCK_NAME):
-        take_lock(place)
+        acquire_lock(place)
     assert treasure.read_text() == "kept"
 
 
 def test_the_second_broker_gets_no_lock(tmp_path: Path) -> None:
     """The first one's process id stays in the file."""
-    first = take_lock(tmp_path)
+    first = acquire_lock(tmp_path)
     assert first is not None
-    assert take_lock(tmp_path) is None
+    assert acquire_lock(tmp_path) is None
     assert (tmp_path / LOCK_NAME).read_text() == str(os.getpid())
     os.close(first)
 

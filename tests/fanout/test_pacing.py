@@ -103,10 +103,10 @@ def test_the_longest_unused_connection_goes_first() -> None:
     """One in use never goes, however many are too many."""
     idle = Idle(2)
     for name in "abcd":
-        idle.take(name)
-    assert [list(idle.leave(name)) for name in "abc"] == [[], [], ["a"]]
-    idle.take("b")
-    idle.take("b")
-    assert list(idle.leave("d")) == []
-    assert list(idle.leave("b")) == []
-    assert list(idle.leave("b")) == ["c"]
+        idle.claim(name)
+    assert [list(idle.release(name)) for name in "abc"] == [[], [], ["a"]]
+    idle.claim("b")
+    idle.claim("b")
+    assert list(idle.release("d")) == []
+    assert list(idle.release("b")) == []
+    assert list(idle.release("b")) == ["c"]

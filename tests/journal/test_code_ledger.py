@@ -46,8 +46,8 @@ def test_every_call_may_be_repeated(tmp_path: Path) -> None:
         ledger.started(start)
     for _ in range(2):
         ledger.roll_back(change_id, "R-2", NOON)
-    assert ledger.take_back("R-2", NOON)
-    assert not ledger.take_back("R-2", NOON)
+    assert ledger.undo_switches("R-2", NOON)
+    assert not ledger.undo_switches("R-2", NOON)
     lines = (tmp_path / "demo" / "events.ndjson").read_text().splitlines()
     assert len(lines) == 5
 

@@ -73,8 +73,8 @@ def test_schema_errors_name_line_key_and_nearest_word(text: str, problem: str) -
 def _read(data: object, text: str) -> None:
     top = Section(parse_document(text.encode(), "f"), data)
     top.allow(("name", "level"))
-    top.take("name", str)
-    top.take("level", int, 1)
+    top.value("name", str)
+    top.value("level", int, 1)
 
 
 def test_the_fast_parser_reads_shipped_files_as_the_careful_one_does() -> None:

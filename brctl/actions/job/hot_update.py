@@ -58,7 +58,7 @@ class JobHotUpdate:
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         ledger = context.jobs.code_ledger(arguments.text(args, "job"))
-        changed = ledger.take_back(context.run.name, context.clock.now())
+        changed = ledger.undo_switches(context.run.name, context.clock.now())
         return ActionResult(
             changed=changed, say="the change waits again" if changed else "nothing to undo"
         )

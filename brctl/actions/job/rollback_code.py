@@ -52,7 +52,7 @@ class JobRollbackCode(VerbImplementation):
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         ledger = context.jobs.code_ledger(arguments.text(args, "job"))
-        changed = ledger.take_back(context.run.name, context.clock.now())
+        changed = ledger.undo_switches(context.run.name, context.clock.now())
         return ActionResult(
             changed=changed, say="the change is on again" if changed else "nothing to undo"
         )

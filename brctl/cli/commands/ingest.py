@@ -15,11 +15,11 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.output import say
-from brctl.engine.application.alerts import look
+from brctl.engine.application.alerts import diagnose_incidents
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents.alert_server import AlertServer
-from brctl.engine.incidents.ingest import take
+from brctl.engine.incidents.ingest import ingest_alerts
 from brctl.evidence.alert_webhook import LIMIT_BYTES, BadAlertError, parse_alerts
 from brctl.inventory.load import load_inventory
 from brctl.library.config import Settings
@@ -31,7 +31,7 @@ from brctl.notify.secret_file import read_secret
 from brctl.view.notices.ingested import ingested_document, ingested_page
 
 app = new_app()
-WAITING_LOOKS = 16
+MAX_PENDING_DIAGNOSES = 16
 
 
 @app.callback()
@@ -54,17 +54,17 @@ def alertmanager(
     if (source is None) == (listen is None):
         raise UsageError("either a file (or -) or --listen", hint="--listen 127.0.0.1:9095")
     settings = invocation.settings()
-    desk = _Desk(settings)
+    intake = _AlertIntake(settings)
     if listen is not None:
-        _serve(settings, desk, listen, token_file, diagnose=diagnose)
+        _serve(settings, intake, listen, token_file, diagnose=diagnose)
     path = source or "-"
     try:
-        taken = desk.take(_read(path))
+        ingested = intake.ingest_alerts(_read(path))
     except BadAlertError as exc:
         raise ConfigError(f"{path}: {exc}") from exc
-    if diagnose and taken.opened:
-        asyncio.run(_look(settings, taken.opened))
-    invocation.finish(ingested_page(taken), settings.context)
+    if diagnose and ingested.opened:
+        asyncio.run(_diagnose(settings, ingested.opened))
+    invocation.finish(ingested_page(ingested), settings.context)
 
 
 def _read(path: str) -> bytes:
@@ -77,28 +77,35 @@ def _read(path: str) -> bytes:
         raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
 
 
-class _Desk:
+class _AlertIntake:
     """Takes bodies one after the other; what nodes and jobs there are is read once."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._inventory = load_inventory(settings)
         self._jobs = [load_job(path).name for path in settings.jobs]
-        self._one = threading.Lock()
+        self._lock = threading.Lock()
 
-    def take(self, raw: bytes) -> Ingested:
+    def ingest_alerts(self, raw: bytes) -> Ingested:
         alerts = parse_alerts(raw)
-        with self._one:
-            return take(self._settings.state_dir, self._inventory, self._jobs, alerts, now())
+        with self._lock:
+            return ingest_alerts(
+                self._settings.state_dir, self._inventory, self._jobs, alerts, now()
+            )
 
 
-async def _look(settings: Settings, incidents: Sequence[AlertIncident]) -> None:
+async def _diagnose(settings: Settings, incidents: Sequence[AlertIncident]) -> None:
     async with open_controller(settings) as controller:
-        await look(controller, incidents, say)
+        await diagnose_incidents(controller, incidents, say)
 
 
 def _serve(
-    settings: Settings, desk: _Desk, listen: str, token_file: Path | None, *, diagnose: bool
+    settings: Settings,
+    intake: _AlertIntake,
+    listen: str,
+    token_file: Path | None,
+    *,
+    diagnose: bool,
 ) -> None:
     host, port = _address(listen)
     token = read_secret(token_file) if token_file else ""
@@ -107,22 +114,22 @@ def _serve(
             f"--listen {listen}: others can reach it, so senders must show a token",
             hint="--token-file FILE, or listen on 127.0.0.1",
         )
-    looks: queue.Queue[Sequence[AlertIncident]] = queue.Queue(WAITING_LOOKS)
+    pending: queue.Queue[Sequence[AlertIncident]] = queue.Queue(MAX_PENDING_DIAGNOSES)
 
-    def take_body(raw: bytes) -> Mapping[str, object]:
-        taken = desk.take(raw)
-        if diagnose and taken.opened:
+    def ingest_body(raw: bytes) -> Mapping[str, object]:
+        ingested = intake.ingest_alerts(raw)
+        if diagnose and ingested.opened:
             try:
-                looks.put_nowait(taken.opened)
+                pending.put_nowait(ingested.opened)
             except queue.Full:
                 say("warning: too many alerts at once, not every one is looked at: brctl dx")
-        return ingested_document(taken)
+        return ingested_document(ingested)
 
     try:
-        server = AlertServer((host, port), take_body, token, say)
+        server = AlertServer((host, port), ingest_body, token, say)
     except OSError as exc:
         raise UsageError(f"--listen {listen}: {exc.strerror}") from exc
-    threading.Thread(target=_look_on, args=(settings, looks), daemon=True).start()
+    threading.Thread(target=_diagnose_each, args=(settings, pending), daemon=True).start()
     signal.signal(signal.SIGTERM, _stop)
     say(f"listening on {host}:{server.server_address[1]}; Ctrl-C ends it")
     with server:
@@ -134,12 +141,12 @@ def _stop(_number: int, _frame: object) -> None:
     os._exit(int(ExitCode.TERMINATED))
 
 
-def _look_on(settings: Settings, looks: "queue.Queue[Sequence[AlertIncident]]") -> None:
-    """One look after the other: a storm of alerts must not become a storm of sweeps."""
+def _diagnose_each(settings: Settings, pending: "queue.Queue[Sequence[AlertIncident]]") -> None:
+    """One diagnosis after the other: a storm of alerts must not become a storm of sweeps."""
     while True:
-        incidents = looks.get()
+        incidents = pending.get()
         try:
-            asyncio.run(_look(settings, incidents))
+            asyncio.run(_diagnose(settings, incidents))
         except Exception as exc:  # noqa: BLE001 - the next alert is looked at all the same
             say(f"warning: {incidents[0].id} could not be looked at: {exc}")
 

@@ -1,4 +1,4 @@
-"""What comes of alerts from outside: incidents, and a look at what the new ones name."""
+"""Diagnose what alerts from outside name, and keep the verdicts with their incidents."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,29 +9,29 @@ from brctl.engine.incidents.notify_runs import Say
 from brctl.model.alert import AlertIncident
 from brctl.model.verdict import Verdict
 
-LOOK_AT = 64
-"""Nodes one look asks; an alert that names more is for `brctl dx` and a person."""
+MAX_NODES = 64
+"""Nodes one diagnosis asks; an alert that names more is for `brctl dx` and a person."""
 
 
-async def look(
+async def diagnose_incidents(
     controller: Controller, incidents: Sequence[AlertIncident], say: Say
 ) -> Mapping[str, Sequence[Verdict]]:
     """Diagnose what new incidents name, and keep the verdicts with them; changes no node."""
     found: dict[str, Sequence[Verdict]] = {}
     for job, group in _by_job(incidents).items():
-        about = controller.jobs.get(job)
-        names = tuple(about.nodes) if about else _named(group)
+        target = controller.jobs.get(job)
+        names = tuple(target.nodes) if target else _named(group)
         if not names:
             say(f"{group[0].id} and {len(group) - 1} more name no node or job of ours: no look")
             continue
-        if about is None and len(names) > LOOK_AT:
+        if target is None and len(names) > MAX_NODES:
             say(f"{len(names)} nodes at once: look with brctl dx")
             continue
-        diagnosis = await diagnose(controller, DiagnosisScope(about, names), say)
+        diagnosis = await diagnose(controller, DiagnosisScope(target, names), say)
         for incident in group:
             found[incident.id] = diagnosis.verdicts
-            kept = tuple(verdict.id for verdict in diagnosis.verdicts)
-            alert_store.add_verdicts(controller.state_dir, incident.id, kept)
+            verdict_ids = tuple(verdict.id for verdict in diagnosis.verdicts)
+            alert_store.add_verdicts(controller.state_dir, incident.id, verdict_ids)
     return found
 
 

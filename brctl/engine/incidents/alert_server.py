@@ -12,49 +12,49 @@ from typing import Any
 from brctl.evidence.alert_webhook import LIMIT_BYTES, BadAlertError
 
 CLIENTS = 16
-PATIENCE_S = 10.0
-TakeBody = Callable[[bytes], Mapping[str, object]]
+CLIENT_TIMEOUT_S = 10.0
+IngestBody = Callable[[bytes], Mapping[str, object]]
 """Takes a body; BadAlertError means that the sender is wrong, anything else that we are."""
 
 
 class AlertServer(ThreadingHTTPServer):
-    """Serves POSTs to `take` until `shutdown`.
+    """Serves POSTs to `ingest` until `shutdown`.
 
     Args:
         address: Host and port to listen on.
-        take: What to do with a body.
+        ingest: What to do with a body.
         token: Bearer token that senders must show; "" asks for none.
-        say: Where trouble is said.
+        say: Prints a warning.
     """
 
     daemon_threads = True
 
     def __init__(
-        self, address: tuple[str, int], take: TakeBody, token: str, say: Callable[[str], None]
+        self, address: tuple[str, int], ingest: IngestBody, token: str, say: Callable[[str], None]
     ) -> None:
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
-        self.take, self.token, self.say = take, token, say
-        self._places = threading.BoundedSemaphore(CLIENTS)
+        self.ingest, self.token, self.say = ingest, token, say
+        self._slots = threading.BoundedSemaphore(CLIENTS)
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Give a client one of the places, or send it away: Alertmanager comes again."""
-        if not self._places.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """One client, ended when its time is up, however slowly it talks."""
-        timer = threading.Timer(PATIENCE_S, _hang_up, [request])
+        timer = threading.Timer(CLIENT_TIMEOUT_S, _hang_up, [request])
         timer.daemon = True
         timer.start()
         try:
             super().process_request_thread(request, client_address)
         finally:
             timer.cancel()
-            self._places.release()
+            self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that leaves in the middle is nothing to tell."""
@@ -67,7 +67,7 @@ def _hang_up(request: socket.socket) -> None:
 
 class _Handler(BaseHTTPRequestHandler):
     server: AlertServer
-    timeout = PATIENCE_S
+    timeout = CLIENT_TIMEOUT_S
     server_version, sys_version = "brctl", ""
 
     def do_GET(self) -> None:
@@ -76,13 +76,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """One body of Alertmanager."""
-        status, answer = self._take()
+        status, answer = self._ingest_body()
         self._answer(status, answer)
 
-    def _take(self) -> tuple[int, Mapping[str, object]]:
+    def _ingest_body(self) -> tuple[int, Mapping[str, object]]:
         wanted = f"Bearer {self.server.token}".encode()
-        shown = (self.headers.get("Authorization") or "").encode()
-        if self.server.token and not hmac.compare_digest(wanted, shown):
+        given = (self.headers.get("Authorization") or "").encode()
+        if self.server.token and not hmac.compare_digest(wanted, given):
             return 401, {"error": "the bearer token is missing or wrong"}
         length = self.headers.get("Content-Length") or ""
         if not length.isdecimal():
@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
             return 413, {"error": f"more than {LIMIT_BYTES} bytes"}
         body = self.rfile.read(int(length))
         try:
-            return 200, self.server.take(body)
+            return 200, self.server.ingest(body)
         except BadAlertError as exc:
             return 400, {"error": str(exc)}
         except Exception as exc:  # noqa: BLE001 - the sender tries again; the server must live on

@@ -13,7 +13,7 @@ JOB_LABELS = ("brctl_job", "training_job", "job_name", "job")
 """Prometheus calls its own scrape configuration `job`: it counts only when we know such a job."""
 
 
-def take(
+def ingest_alerts(
     state_dir: Path, inventory: Inventory, jobs: Iterable[str], alerts: Sequence[Alert],
     now_at: datetime,
 ) -> Ingested:  # fmt: skip
@@ -23,19 +23,19 @@ def take(
         ConfigError: A stored incident is damaged.
         OSError: The state directory cannot be written.
     """
-    taken, known = Ingested(), frozenset(jobs)
+    ingested, known = Ingested(), frozenset(jobs)
     for alert in alerts:
         if alert.ends_at is not None:
             closed = alert_store.close(state_dir, alert, now_at)
             if closed is None:
-                taken.ignored.append(alert)
+                ingested.ignored.append(alert)
             else:
-                taken.closed.append(closed)
+                ingested.closed.append(closed)
             continue
         nodes, job = nodes_of(alert, inventory), job_of(alert, known)
         incident, is_new = alert_store.open_once(state_dir, alert, nodes, job, now_at)
-        (taken.opened if is_new else taken.repeated).append(incident)
-    return taken
+        (ingested.opened if is_new else ingested.repeated).append(incident)
+    return ingested
 
 
 def nodes_of(alert: Alert, inventory: Inventory) -> tuple[str, ...]:

@@ -65,14 +65,14 @@ class AsyncsshTransport:
         """Run one command on one node; see `Transport.run`."""
         started = time.perf_counter()
         session = CollectingSession(command.output_limit_bytes)
-        self._idle.take(node.name)
+        self._idle.claim(node.name)
         try:
             connection = await self._start(node, command, session)
             outcome, detail = await self._finish(node, command, connection, session)
         except LoginFailedError as failed:
             outcome, detail = failed.outcome, failed.detail
         finally:
-            for name in self._idle.leave(node.name):
+            for name in self._idle.release(node.name):
                 self._drop(name)
         return CommandResult(
             node=node.name,
@@ -98,7 +98,7 @@ class AsyncsshTransport:
         """
         self._refuse_circle(node)
         connection = await self._connection(node)
-        self._idle.take(node.name)
+        self._idle.claim(node.name)
         _keep_alive(connection)
         try:
             async with self._pace.deadline(self._ssh.login_timeout_s):
@@ -271,7 +271,7 @@ class AsyncsshTransport:
         async with self._handshakes.setdefault(node.via, slots):
             try:
                 tunnel = await self._connection(jump)
-                self._idle.take(jump.name)
+                self._idle.claim(jump.name)
                 _keep_alive(tunnel)
             except LoginFailedError as failed:
                 detail = f"jump host {node.via}: {failed.detail}"

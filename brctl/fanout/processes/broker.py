@@ -16,7 +16,7 @@ from pathlib import Path
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.gateway.transport import TreeTransport, open_asyncssh
-from brctl.fanout.processes.broker_place import is_ours, make_private, take_lock
+from brctl.fanout.processes.broker_place import acquire_lock, is_ours, make_private
 from brctl.fanout.processes.broker_wire import (
     BrokerReply,
     BrokerRequest,
@@ -117,7 +117,7 @@ def main(arguments: list[str]) -> None:
     os.umask(0o077)
     os.chdir("/")  # no file system is kept busy by a process that waits
     make_private(path.parent)
-    lock = take_lock(path.parent)
+    lock = acquire_lock(path.parent)
     if lock is None:
         return
     raise_descriptor_limit()

@@ -55,7 +55,7 @@ def _problem(place: Path, *, own: bool) -> str:
     return ""
 
 
-def take_lock(folder: Path) -> int | None:
+def acquire_lock(folder: Path) -> int | None:
     """The locked file of this user's broker, holding our process id; None when one runs.
 
     Raises:

@@ -24,7 +24,7 @@ class MachineCopies:
         self.kept: dict[int, SlotFile] = {}
         self._refused: list[str] = []
 
-    def take_stock(self, address: Address) -> HeldCopies:
+    def inspect_copies(self, address: Address) -> HeldCopies:
         """Open and verify everything; what is damaged or foreign is refused with its reason."""
         self.open_files()
         sources = (*self._memory_sources(), *self._disk_sources())

@@ -49,7 +49,7 @@ class Helper:
         """Listen, take stock and say both."""
         listener = socket.create_server((self._spec.host, self._spec.port), backlog=128)
         address = (self._spec.host, listener.getsockname()[1])
-        inventory = self._copies.take_stock(address) if self._spec.verifies else None
+        inventory = self._copies.inspect_copies(address) if self._spec.verifies else None
         Keeper(self._copies, self._key, listener).start()
         return (inventory or HeldCopies((), (), (), address)).to_json()
 

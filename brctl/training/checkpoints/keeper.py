@@ -65,7 +65,7 @@ class Keeper:
     def _answer(self, connection: Connection, frame: Frame) -> None:
         try:
             if frame.get("do") == "offer":
-                self._take(connection, frame)
+                self._store(connection, frame)
             elif frame.get("do") == "fetch":
                 self._give(connection, frame)
             else:
@@ -73,7 +73,7 @@ class Keeper:
         except (DamagedSlotError, OSError) as exc:
             connection.send({"answer": "refused", "reason": str(exc)[:200]})
 
-    def _take(self, connection: Connection, frame: Frame) -> None:
+    def _store(self, connection: Connection, frame: Frame) -> None:
         rank = frame.get("rank")
         file = self._copies.kept.get(rank) if isinstance(rank, int) else None
         if file is None:

@@ -54,9 +54,9 @@ class StacksScreen(ViewScreen):
                 else ""
             )
             rows = [row((safe(f"{error}{hint}"), Tone.WARN))]
-        self.app.call_from_thread(self._take, rows)
+        self.app.call_from_thread(self._show_rows, rows)
 
-    def _take(self, rows: list[Row]) -> None:
+    def _show_rows(self, rows: list[Row]) -> None:
         self._rows = rows
         self.redraw()
 

@@ -42,7 +42,7 @@ def newest_step(slots: SlotFile) -> int:
 
 
 def stock(directory: Path, disk: Path | None = None) -> HeldCopies:
-    return machine(directory, disk).take_stock(("127.0.0.1", 1))
+    return machine(directory, disk).inspect_copies(("127.0.0.1", 1))
 
 
 def test_a_file_is_allocated_whole_and_private(slots: SlotFile) -> None:
