@@ -156,3 +156,17 @@ def test_a_junk_line_among_the_steps_costs_only_itself(tmp_path: Path, line: str
     assert set(windows(tmp_path).values()) == {0.5}
     assert windows(tmp_path, "nonfinite")["last"] == 3
     assert windows(tmp_path, "loss") == {}
+
+
+def test_steps_that_ended_while_we_looked_are_not_the_jobs_trouble(tmp_path: Path) -> None:
+    """The look itself slows a small machine; what it does to the job is no slow-down."""
+    now = time.time()
+    rows = [{"step": n, "seconds": 0.2, "at": now - 60 + n / 5} for n in range(1, 200)]
+    rows += [{"step": n, "seconds": 0.9, "at": now + 1} for n in range(200, 210)]
+    (tmp_path / "steps.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert set(windows(tmp_path).values()) == {0.2}
+
+
+def test_a_passing_load_that_slows_some_steps_is_no_slower_window(tmp_path: Path) -> None:
+    steps(tmp_path, [(n, 0.5 if n % 3 else 0.2) for n in range(1, 150)])
+    assert set(windows(tmp_path).values()) == {0.2}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.checks.probes import read
+from tests.checks.probes import load_probe, read
 
 PROGRAM = """
 import threading
@@ -78,3 +78,24 @@ def test_a_rank_that_is_gone_is_said(tmp_path: Path) -> None:
     found = read("job.stacks", {"ranks": [7], "log_dir": str(tmp_path), "python": sys.executable})
     assert found.values == {}
     assert any(note.startswith("rank 7: its process is not known") for note in found.notes)
+
+
+def test_whose_code_a_frame_is_shows_in_its_path() -> None:
+    """A rank that waits inside a package is told from one that stands in the job's own code."""
+    place_of = load_probe("job.stacks").place_of
+    assert place_of("/opt/venv/lib/python3.11/site-packages/torch/nn/module.py") == "package"
+    assert place_of("/usr/lib/python3/dist-packages/yaml/loader.py") == "package"
+    assert place_of("/usr/lib/python3.8/threading.py") == "python"
+    assert place_of("<frozen importlib._bootstrap>") == "python"
+    assert place_of("/home/me/run/train.py") == "job"
+
+
+def test_a_deep_stack_is_cut_at_its_outer_end_and_stays_json() -> None:
+    """The controller keeps 4096 characters of one reading; half a document is no stack."""
+    frame = {"name": "forward" * 6, "short_filename": "layers.py", "line": 3, "filename": "/a/x.py"}
+    deep = {"thread_name": "MainThread", "frames": [dict(frame, line=n) for n in range(200)]}
+    text = load_probe("job.stacks").bounded([{"thread_name": "other", "frames": []}, deep])
+    assert len(text) <= 4096
+    (thread,) = json.loads(text)
+    assert [f["line"] for f in thread["frames"]][:3] == [0, 1, 2]
+    assert len(thread["frames"]) > 10

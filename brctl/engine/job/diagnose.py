@@ -10,12 +10,13 @@ from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.job.flight import analyse_folder as analyse_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
 from brctl.engine.job.stack_store import new_folder
-from brctl.engine.job.stacks import analyse_folder, capture_rounds
+from brctl.engine.job.stacks import analyse_folder, ask_ranks, capture_rounds, load_rounds
 from brctl.engine.runs.propose import with_next_move
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.assess import assess_job, job_gaps
-from brctl.evidence.job.status import read_job
+from brctl.evidence.job.long_phases import excused
+from brctl.evidence.job.status import goes_on, read_job, with_stacks
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
 from brctl.evidence.logs.signature import Signature
@@ -69,13 +70,9 @@ async def look(
     status = read_job(job, [node.report for node in sweep.nodes]) if job else None
     evidence, gaps = collect(sweep)
     if status is not None:
+        status, seen, unseen = await _look_at_hang(controller, status)
         said, unread = job_says(controller, status, sweep, gaps)
-        evidence, gaps = (*evidence, *said), (*gaps, *unread)
-    if status is not None and _hangs(status):
-        folder = new_folder(controller.state_dir, status.job.name, controller.now())
-        for look_at in (_look_at_stacks, _look_at_flight):
-            seen, unseen = await look_at(controller, status.job, folder)
-            evidence, gaps = (*evidence, *seen), (*gaps, *unseen)
+        evidence, gaps = (*evidence, *said, *seen), (*gaps, *unread, *unseen)
     decided = decide(evidence, gaps, _scene(controller, status))
     return Diagnosis(sweep, status, tuple(_with_move(controller, verdict) for verdict in decided))
 
@@ -87,26 +84,42 @@ def _with_move(controller: Controller, verdict: Verdict) -> Verdict:
 
 
 def _hangs(status: JobStatus) -> bool:
-    """It stands still with every rank alive: nothing but their stacks can tell them apart."""
-    return bool(status.stalled) and all(view.alive for view in status.ranks)
+    """It stands still and no rank ended: nothing but their stacks can tell them apart."""
+    ended = any(view.alive is False for view in status.ranks)
+    return bool(status.stalled) and not ended and any(view.alive for view in status.ranks)
 
 
-async def _look_at_stacks(
-    controller: Controller, job: Job, folder: Path
-) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
-    """One round of stacks of all ranks, kept on disk; what could not be read is a gap."""
-    await capture_rounds(controller, job, folder, times=1, every_s=0.0)
-    analysis = analyse_folder(folder, job)
-    if len(analysis.silent) * 2 > job.world_size:
-        why = f"{len(analysis.silent)} of {job.world_size} ranks gave no stack"
+async def _look_at_hang(
+    controller: Controller, status: JobStatus
+) -> tuple[JobStatus, tuple[Evidence, ...], tuple[Gap, ...]]:
+    """A job that stands still, looked at twice: with its ranks' stacks, and what they say."""
+    if not _hangs(status):
+        return status, (), ()
+    folder = new_folder(controller.state_dir, status.job.name, controller.now())
+    await capture_rounds(controller, status.job, folder, times=1, every_s=0.0)
+    later = read_job(status.job, await ask_ranks(controller, status.job))
+    if goes_on(status, later):
+        return later, (), ()
+    status = with_stacks(status, load_rounds(folder)[-1])
+    seen, unseen = _judge_stacks(status, folder)
+    dumped, undumped = await _look_at_flight(controller, status, folder)
+    return status, (*seen, *dumped), (*unseen, *undumped)
+
+
+def _judge_stacks(status: JobStatus, folder: Path) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
+    """What the stacks say of the nodes; what could not be read is a gap."""
+    analysis = analyse_folder(folder, status.job)
+    if len(analysis.silent) * 2 > status.job.world_size:
+        why = f"{len(analysis.silent)} of {status.job.world_size} ranks gave no stack"
         return (), (Gap(Subject(""), "job.stacks", why),)
-    return assess_stacks(analysis, job), ()
+    return assess_stacks(analysis, status.job, excused(status)), ()
 
 
 async def _look_at_flight(
-    controller: Controller, job: Job, folder: Path
+    controller: Controller, status: JobStatus, folder: Path
 ) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
     """What the ranks' flight recorders say, if the job is set up to dump them."""
+    job = status.job
     if not dump_prefix(job):
         return (), ()
     nodes, dumps = controller.inventory.pick(job.nodes), folder / "flight-recorder"
@@ -116,7 +129,7 @@ async def _look_at_flight(
     if len(notes) * 2 > job.world_size:
         why = f"{len(notes)} of {job.world_size} ranks have no dump: {notes[0]}"
         return (), (Gap(Subject(""), "flight-recorder", why),)
-    return assess_flight(analyse_dumps(dumps, job)), ()
+    return assess_flight(analyse_dumps(dumps, job), excused(status)), ()
 
 
 async def _second_look(controller: Controller, sweep: Sweep, question: Question) -> Sweep:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brctl.engine.controller.wiring import Controller
+from brctl.evidence.job.status import RANKS_CHECK
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.fail_slow import most_flagged
-from brctl.evidence.stacks.snapshot import RankStack, read_text, read_threads
+from brctl.evidence.stacks.snapshot import RankStack, read_own_frame, read_text, read_threads
 from brctl.library.parameters import fill_parameters
 from brctl.model.command import Outcome
 from brctl.model.errors import UsageError
@@ -43,21 +44,31 @@ async def capture(
     controller: Controller, job: Job, nodes: Sequence[str] = ()
 ) -> tuple[Captured, ...]:
     """One round of stacks; a rank that did not answer is in the result with the reason."""
-    wanted = [name for name in job.nodes if not nodes or name in nodes]
-    check = replace(controller.checks[CHECK], level=1)
-    captured: list[Captured] = []
+    reports = await _ask(controller, job, CHECK, [n for n in job.nodes if not nodes or n in nodes])
+    captured = [one for report in reports for one in _ranks_of(report, job)]
+    return tuple(sorted(captured, key=lambda c: c.rank))
+
+
+async def ask_ranks(controller: Controller, job: Job) -> list[NodeReport]:
+    """What the ranks of a job say of themselves now, and nothing else."""
+    return await _ask(controller, job, RANKS_CHECK, job.nodes)
+
+
+async def _ask(
+    controller: Controller, job: Job, name: str, nodes: Sequence[str]
+) -> list[NodeReport]:
+    """One check's answers from some of the job's nodes."""
+    check = replace(controller.checks[name], level=1)
     stream = sweep(
         controller.transport,
-        controller.inventory.pick(wanted),
-        {CHECK: check},
+        controller.inventory.pick(nodes),
+        {name: check},
         lambda node, asked: fill_parameters(asked, node, job),
         limit=controller.settings.ssh.fanout,
         sudo=controller.settings.ssh.sudo,
         now=controller.now,
     )
-    async for report in stream:
-        captured += _ranks_of(report, job)
-    return tuple(sorted(captured, key=lambda c: c.rank))
+    return [report async for report in stream]
 
 
 async def capture_rounds(
@@ -142,14 +153,7 @@ def analyse_folder(folder: Path, job: Job) -> StackAnalysis:
     Raises:
         UsageError: There is no such folder, or no rank's file in it.
     """
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: no such directory")
-    rounds = [_load_round(path) for path in _round_dirs(folder)]
-    rounds = [stacks for stacks in rounds if stacks]
-    if not rounds:
-        raise UsageError(
-            f"{folder}: no stacks", hint="file names end in the rank: rank-00003.json, n3.txt"
-        )
+    rounds = load_rounds(folder)
     result = analyse_stacks(rounds[-1], job)
     slow = most_flagged(rounds, job) if len(rounds) > 1 else ()
     notes = [*result.notes]
@@ -157,6 +161,22 @@ def analyse_folder(folder: Path, job: Job) -> StackAnalysis:
         names = ", ".join(f"{g.axis} {list(g.ranks)}" for g in slow[:3])
         notes.append(f"flagged in most of {len(rounds)} rounds: {names}")
     return replace(result, rounds=len(rounds), notes=tuple(notes))
+
+
+def load_rounds(folder: Path) -> list[list[RankStack]]:
+    """The stacks of every round in a folder, oldest first; never empty.
+
+    Raises:
+        UsageError: There is no such folder, or no rank's file in it.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such directory")
+    rounds = [stacks for path in _round_dirs(folder) if (stacks := _load_round(path))]
+    if not rounds:
+        raise UsageError(
+            f"{folder}: no stacks", hint="file names end in the rank: rank-00003.json, n3.txt"
+        )
+    return rounds
 
 
 def _round_dirs(folder: Path) -> list[Path]:
@@ -193,4 +213,5 @@ def _load(path: Path, rank: int) -> RankStack:
         str(value.get("state") or ""),
         str(value.get("kernel_wait") or ""),
         str(value.get("note") or ""),
+        read_own_frame(value.get("threads")),
     )

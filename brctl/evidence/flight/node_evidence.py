@@ -1,6 +1,6 @@
 """What the flight recorders of all ranks say of each node, as evidence beside the rest."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
@@ -12,16 +12,24 @@ CERTAIN_NODES = 1
 """One node that all others wait for is convicted; of several, some only queue behind the cause."""
 
 
-def assess_flight(analysis: FlightRecorderAnalysis) -> tuple[Evidence, ...]:
-    """One observation per suspect rank; none when nobody is waited for."""
+def assess_flight(
+    analysis: FlightRecorderAnalysis, excused: Container[int] = ()
+) -> tuple[Evidence, ...]:
+    """One observation per suspect rank; none when nobody is waited for.
+
+    Args:
+        analysis: The dumps of all ranks.
+        excused: Ranks that may rightly take as long as they do, or that nobody could look at; they
+            convict no node here.
+    """
     nodes = {suspect.node for suspect in analysis.suspects if suspect.node}
     return tuple(
         Evidence(
             kind=f"job.flight.{suspect.reason.value}",
             subject=Subject(suspect.node, f"rank:{suspect.rank}"),
-            weight=_weight(suspect, nodes),
+            weight=Weight.CONTEXT if suspect.rank in excused else _weight(suspect, nodes),
             fault=FaultClass.HANG_MISMATCH,
-            role=Role.ROOT,
+            role=Role.CONTEXT if suspect.rank in excused else Role.ROOT,
             source=SOURCE,
             text=f"{suspect.detail}; {_who_waits(suspect.waiting)}",
             raw=f"group={suspect.group} sequence={suspect.sequence}",

@@ -3,11 +3,20 @@
 from collections.abc import Iterable, Mapping
 
 from brctl.evidence.job.ends import is_leaving
+from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.status import DONE_PHASE, RANKS_CHECK, WAITING_PHASE
+from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
+
+STACKS_CHECK = "job.stacks"
+
+_KERNEL_RUNS = frozenset(
+    {Outcome.REFUSED, Outcome.LOGIN_TIMED_OUT, Outcome.COMMAND_TIMED_OUT, Outcome.DIED}
+)
+"""Silence of SSH alone: something on the node still answered TCP, if only with a refusal."""
 
 ODD_ONES_LIMIT = 0.2
 """Absentees on more than this share of the nodes have a common cause, not a few bad nodes."""
@@ -18,16 +27,27 @@ def silent_nodes(status: JobStatus, reports: Mapping[str, NodeReport]) -> Iterab
     many = len(status.silent) > max(1, len(status.job.nodes) // 4)
     for node in status.silent:
         detail = reports[node].detail if node in reports else "was not asked"
+        runs = node in reports and reports[node].outcome in _KERNEL_RUNS
+        excuse = _who_else(status) if runs else ""
         yield Evidence(
             kind="job.node.silent",
             subject=Subject(node),
-            weight=Weight.HINTS if many or status.stalled is None else Weight.CONVICTS,
+            weight=Weight.HINTS if many or excuse or status.stalled is None else Weight.CONVICTS,
             fault=FaultClass.NETWORK_SWITCH if many else FaultClass.NODE_FAILURE,
             role=Role.ROOT,
             source="ssh",
-            text=f"{node} does not answer while the job stands still: {detail}",
+            text=f"{node} does not answer while the job stands still: {detail}{excuse}",
             raw=detail,
         )
+
+
+def _who_else(status: JobStatus) -> str:
+    """Why the job stands still without a node whose kernel still runs; "" when only it is left."""
+    _, absent = _who_waits(status)
+    if not absent:
+        return ""
+    ranks = ", ".join(str(view.rank) for view in absent[:4])
+    return f"; its kernel takes connections, and the job waits for rank {ranks} elsewhere"
 
 
 def silent_but_training(status: JobStatus) -> Iterable[Evidence]:
@@ -46,20 +66,29 @@ def silent_but_training(status: JobStatus) -> Iterable[Evidence]:
         )
 
 
-def absent_ranks(status: JobStatus) -> Iterable[Evidence]:
-    """Ranks that live but are not where the others wait."""
+def _who_waits(status: JobStatus) -> tuple[list[RankView], list[RankView]]:
+    """Ranks that wait in the collective, and ranks that live and are elsewhere."""
     waiting = [v for v in status.ranks if v.phase == WAITING_PHASE and v.process_state != "T"]
     absent = [
         v for v in status.ranks
         if v.alive and v not in waiting and _has_place(v) and not is_leaving(v)
     ]  # fmt: skip
-    if not waiting or not absent:
-        return
+    return waiting, absent if waiting else []
+
+
+def absent_ranks(status: JobStatus) -> Iterable[Evidence]:
+    """Ranks that live but are not where the others wait."""
+    waiting, absent = _who_waits(status)
+    busy = at_work(status)
     nodes = {view.node for view in absent}
     few = len(nodes) <= max(1, ODD_ONES_LIMIT * len(status.job.nodes))
     few = few and len(absent) * 2 < len(status.ranks)
     for view in absent:
+        if view.rank in busy:
+            yield _busy(view, busy[view.rank], len(waiting))
+            continue
         state = " and is stopped (state T)" if view.process_state == "T" else ""
+        own = f", in the job's own code ({view.own_frame})" if view.own_frame else ""
         yield Evidence(
             kind="job.rank.absent",
             subject=Subject(view.node, f"rank:{view.rank}"),
@@ -67,10 +96,41 @@ def absent_ranks(status: JobStatus) -> Iterable[Evidence]:
             fault=FaultClass.HANG_MISMATCH,
             role=Role.ROOT,
             source=RANKS_CHECK,
-            text=f"rank {view.rank} stays in {view.phase or 'no phase'} at step {view.step}{state};"
-            f" {len(waiting)} ranks wait for it in {WAITING_PHASE}",
+            text=f"rank {view.rank} stays in {view.phase or 'no phase'} at step"
+            f" {view.step}{state}{own}; {len(waiting)} ranks wait for it in {WAITING_PHASE}",
             raw=f"phase={view.phase} phase_age_s={view.phase_age_s} state={view.process_state}",
         )
+
+
+def _busy(view: RankView, why: str, waiting: int) -> Evidence:
+    """A rank at long work keeps the others waiting, and that may be all that it is."""
+    return Evidence(
+        kind="job.rank.at-work",
+        subject=Subject("", f"rank:{view.rank}"),
+        weight=Weight.HINTS,
+        fault=FaultClass.HANG_MISMATCH,
+        role=Role.ROOT,
+        source=RANKS_CHECK,
+        text=f"{why}; {waiting} ranks wait for it in {WAITING_PHASE}, and may have to",
+        raw=f"phase={view.phase} phase_age_s={view.phase_age_s}",
+    )
+
+
+def own_code(status: JobStatus) -> Iterable[Evidence]:
+    """Ranks the others wait for that stand in the job's own code: it may be the code that hangs."""
+    for view in _who_waits(status)[1]:
+        if view.own_frame and view.process_state != "T":
+            yield Evidence(
+                kind="job.rank.own-code",
+                subject=Subject(view.node, f"rank:{view.rank}"),
+                weight=Weight.CONTEXT,
+                fault=FaultClass.USER_CODE,
+                role=Role.CONTEXT,
+                source=STACKS_CHECK,
+                text=f"rank {view.rank} stands in {view.own_frame}, the job's own code, and in no"
+                " library: a restart on the same machine tells whether the machine matters",
+                raw=" < ".join(view.stack)[:400],
+            )
 
 
 def _has_place(view: RankView) -> bool:

@@ -7,9 +7,10 @@ judged elsewhere; this room reads the numbers of the `job.ranks` check.
 
 from collections.abc import Iterable
 
-from brctl.evidence.job.absent import absent_ranks, silent_but_training, silent_nodes
+from brctl.evidence.job.absent import absent_ranks, own_code, silent_but_training, silent_nodes
 from brctl.evidence.job.ends import exits, leaving
 from brctl.evidence.job.history import jumps, slower
+from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.numbers import non_finite
 from brctl.evidence.job.status import DONE_PHASE, RANKS_CHECK
 from brctl.evidence.job.stragglers import stragglers
@@ -29,7 +30,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         found += silent_but_training(status)
     if status.stalled is not False:
         found += [*silent_nodes(status, outcomes), *absent_ranks(status), *exits(status)]
-        found += leaving(status)
+        found += [*leaving(status), *own_code(status)]
     return tuple(found)
 
 
@@ -41,7 +42,16 @@ def job_gaps(status: JobStatus, said: Iterable[Gap]) -> tuple[Gap, ...]:
         for view in status.ranks
         if view.node not in explained and (what := _unread(view))
     ]
-    return (*unread, *_pause(status))
+    return (*unread, *_pause(status), *_long_work(status))
+
+
+def _long_work(status: JobStatus) -> Iterable[Gap]:
+    """A rank at work may only need more time: until it is done nobody knows."""
+    if status.stalled:
+        for rank, why in at_work(status).items():
+            yield Gap(
+                Subject(status.job.node_of(rank), f"rank:{rank}"), RANKS_CHECK, f"{why}: look again"
+            )
 
 
 def _pause(status: JobStatus) -> Iterable[Gap]:

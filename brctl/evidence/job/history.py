@@ -19,6 +19,9 @@ SLOWER_RATIO = 1.2
 CLEAR_OF_ALL = 1.1
 """And longer by a tenth than every window before, so that ordinary unrest is no change."""
 
+NOISE_S = 0.03
+"""A step that grew by less than this grew by what a busy host makes of it (own)."""
+
 LEAST_WINDOWS = 2
 """One window before the change may itself be the odd one."""
 
@@ -65,7 +68,7 @@ def slow_down(history: StepHistory) -> SlowDown | None:
     for split in range(LEAST_WINDOWS, len(windows)):
         before, after = windows[:split], windows[split:]
         then_s, now_s = _median(before, _step_s), _median(after, _step_s)
-        if then_s is None or now_s is None or now_s < SLOWER_RATIO * then_s:
+        if then_s is None or now_s is None or now_s < max(SLOWER_RATIO * then_s, then_s + NOISE_S):
             continue
         if min(_known(after, _step_s)) >= CLEAR_OF_ALL * _high(_known(before, _step_s)):
             return SlowDown(

@@ -1,9 +1,11 @@
 """A job as the reports of its nodes describe it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from brctl.evidence.operators import is_number
+from brctl.evidence.stacks.snapshot import RankStack
 from brctl.model.command import Outcome
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
@@ -133,3 +135,25 @@ def _is_stalled(job: Job, ranks: Sequence[RankView], ages: Sequence[float]) -> b
     if all(view.phase == DONE_PHASE or view.exit_status == 0 for view in known):
         return False
     return min(ages) > job.stall_after_s if ages else None
+
+
+def goes_on(earlier: JobStatus, later: JobStatus) -> bool:
+    """Whether some rank came further between two looks, so that nothing stood still after all."""
+    before = {view.rank: view for view in earlier.ranks}
+    return later.stalled is False and any(
+        (view.step, view.phase) != (before[view.rank].step, before[view.rank].phase)
+        for view in later.ranks
+        if view.step is not None and view.alive
+    )
+
+
+def with_stacks(status: JobStatus, stacks: Iterable[RankStack]) -> JobStatus:
+    """The job with the places its ranks stand in."""
+    by_rank = {stack.rank: stack for stack in stacks}
+    return replace(
+        status, ranks=tuple(_with_stack(view, by_rank.get(view.rank)) for view in status.ranks)
+    )
+
+
+def _with_stack(view: RankView, stack: RankStack | None) -> RankView:
+    return view if stack is None else replace(view, stack=stack.stack, own_frame=stack.own_frame)

@@ -18,6 +18,9 @@ from brctl.model.jobs.job_status import JobStatus, RankView
 NOISE_S = 0.05
 """Below this a wait is what the scheduler of a busy host makes of it (own)."""
 
+UNSEEN_NOISE_S = 0.1
+"""The same where the job was never seen faster: then nothing but the wait speaks (own)."""
+
 ALONE_FLOOR_S = 0.5
 """One step's wait, or one whose step was not measured, counts from here on (own)."""
 
@@ -88,7 +91,7 @@ def stragglers(status: JobStatus) -> Iterable[Evidence]:
 def _late(waits: _Waits, step_s: float | None, change: SlowDown | None) -> tuple[RankView, ...]:
     """The ranks that cost the others what counts, as far as the job's past can tell."""
     if change is None:
-        floor_s = ALONE_FLOOR_S if step_s is None else max(NOISE_S, GRAVE_SHARE * step_s)
+        floor_s = ALONE_FLOOR_S if step_s is None else max(UNSEEN_NOISE_S, GRAVE_SHARE * step_s)
         late = waits.behind(floor_s)
         return tuple(v for v in late if waits.by_rank[v] <= NEAR_ZERO * waits.usual_s)
     late = waits.behind(max(NOISE_S, ACCOUNTS_SHARE * change.growth_s))

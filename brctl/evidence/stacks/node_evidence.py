@@ -1,5 +1,7 @@
 """What the stacks of all ranks say of each node, as evidence beside what else is known."""
 
+from collections.abc import Container
+
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.hang import StackAnalysis
@@ -12,22 +14,36 @@ CERTAIN_NODES = 1
 most of its nodes are healthy (the paper accepts 6 or 7 of 8)."""
 
 
-def assess_stacks(analysis: StackAnalysis, job: Job) -> tuple[Evidence, ...]:
-    """One observation per suspect node; none when all ranks stand in the same place."""
+def assess_stacks(
+    analysis: StackAnalysis, job: Job, excused: Container[int] = ()
+) -> tuple[Evidence, ...]:
+    """One observation per suspect node; none when all ranks stand in the same place.
+
+    Args:
+        analysis: One round of stacks.
+        job: The job they are of.
+        excused: Ranks that may rightly take as long as they do, or that nobody could look at; they
+            convict no node here.
+    """
     weight = Weight.CONVICTS if len(analysis.suspect_nodes) == CERTAIN_NODES else Weight.HINTS
     return tuple(
         Evidence(
             kind="job.stacks.outlier",
             subject=Subject(node),
-            weight=weight,
+            weight=Weight.CONTEXT if (busy := _is_busy(analysis, job, node, excused)) else weight,
             fault=FaultClass.HANG_MISMATCH,
-            role=Role.ROOT,
+            role=Role.CONTEXT if busy else Role.ROOT,
             source=SOURCE,
             text=f"{analysis.reason} ({_where(analysis, job, node)})",
             raw=" < ".join(_stack_of(analysis, job, node))[:400],
         )
         for node in analysis.suspect_nodes
     )
+
+
+def _is_busy(analysis: StackAnalysis, job: Job, node: str, excused: Container[int]) -> bool:
+    odd = [rank for rank in job.ranks_on(node) if rank in analysis.outliers]
+    return bool(odd) and all(rank in excused for rank in odd)
 
 
 def _where(analysis: StackAnalysis, job: Job, node: str) -> str:

@@ -29,6 +29,8 @@ class RankStack:
         stack: Innermost frame first, `file:function`; empty when the rank did not answer.
         state: Its process state in the kernel's letter, "" when not known.
         kernel_wait: The kernel function it waits in, "" when none or not known.
+        own_frame: The innermost frame outside Python's own library, where it is the job's own code;
+            "" where it is a package's, or not known.
         note: Why there is no stack.
     """
 
@@ -37,6 +39,7 @@ class RankStack:
     state: str = ""
     kernel_wait: str = ""
     note: str = ""
+    own_frame: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -68,17 +71,28 @@ def _frame(name: str, file: str) -> str:
 
 def read_threads(threads: object) -> tuple[str, ...]:
     """The main thread's stack in py-spy's JSON: a list of threads with frames, innermost first."""
+    return normalise([_pair(frame) for frame in _main_frames(threads)])
+
+
+def read_own_frame(threads: object) -> str:
+    """The job's own code that the main thread stands in, with no package's code inside of it."""
+    frames = (f for f in _main_frames(threads) if f.get("place") != "python")
+    innermost = next(frames, {})
+    return _frame(*_pair(innermost)) if innermost.get("place") == "job" else ""
+
+
+def _main_frames(threads: object) -> list[Mapping[str, object]]:
     rows = [t for t in threads if isinstance(t, Mapping)] if isinstance(threads, list) else []
     if not rows:
-        return ()
+        return []
     main = next((t for t in rows if t.get("thread_name") == "MainThread"), rows[0])
     frames = main.get("frames")
-    pairs = [
-        (str(f.get("name", "")), str(f.get("short_filename") or f.get("filename") or ""))
-        for f in (frames if isinstance(frames, list) else [])
-        if isinstance(f, Mapping)
-    ]
-    return normalise(pairs)
+    return [f for f in (frames if isinstance(frames, list) else []) if isinstance(f, Mapping)]
+
+
+def _pair(frame: Mapping[str, object]) -> tuple[str, str]:
+    file = frame.get("short_filename") or frame.get("filename") or ""
+    return str(frame.get("name", "")), str(file)
 
 
 def read_text(text: str) -> tuple[str, ...]:

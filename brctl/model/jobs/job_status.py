@@ -17,6 +17,8 @@ class RankView:
         first_nonfinite_grad_step: First step at which its gradient was no number, before any
             exchange with other ranks.
         phase_longest_s: Its longest earlier stay in `phase`.
+        stack: Where its main thread stands, innermost frame first; empty when nobody looked.
+        own_frame: The job's own code it stands in, with no package's code inside of it; "" if none.
     """
 
     rank: int
@@ -37,15 +39,18 @@ class RankView:
     grad_finite: bool | None = None
     first_nonfinite_grad_step: int | None = None
     phase_longest_s: float | None = None
+    stack: tuple[str, ...] = ()
+    own_frame: str = ""
     last_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StepWindow:
-    """Medians over some of the steps the job made; None where none was written.
+    """Some of the steps the job made, in numbers; None where none was written.
 
     Attributes:
         first: Number of its first step.
+        step_s: The lower quartile of their times: a passing load slows some of them, a fault all.
         wait_s: Rank 0's time in collectives.
         load_s: Rank 0's time to its batch.
         nonfinite: Steps without a finite loss.

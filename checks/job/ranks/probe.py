@@ -69,7 +69,8 @@ STEPS_TAIL_BYTES = 64 << 10
 STEPS_SAMPLE_BYTES = 8 << 10
 SAMPLES = 6
 WINDOW_STEPS = 25
-RECENT_S = 4.0
+RECENT_S = 6.0
+OWN_LOOK_S = 10.0
 WARM_UP_STEPS = 3
 
 
@@ -177,7 +178,7 @@ def measure_last_words(readings, parameters, rank):
 
 
 def measure_steps(readings, path):
-    """The job's own past: medians over windows of its step file, and the newest steps alone."""
+    """The job's own past: windows of its step file, and the newest steps alone."""
     try:
         windows = step_windows(path)
     except FileNotFoundError:
@@ -199,12 +200,31 @@ def step_windows(path):
             without_warm_up(rows_at(stream, start * i // SAMPLES, STEPS_SAMPLE_BYTES))
             for i in range(SAMPLES if start > SAMPLES * STEPS_SAMPLE_BYTES else 0)
         ]
+    tail = [row for row in tail if not is_during(row, look_began_at())]
     newest = count_of_recent(tail)
     before = tail[: len(tail) - newest]
     chunks = [before[i : i + WINDOW_STEPS] for i in range(0, len(before), WINDOW_STEPS)]
     past = [rows[:WINDOW_STEPS] for rows in samples] + spread(chunks, SAMPLES)
     found = [("past:%d" % i, rows) for i, rows in enumerate(past) if len(rows) >= 10]
     return [*found, ("recent", tail[-newest:] if newest else []), ("last", tail[-3:])]
+
+
+def is_during(row, began_at):
+    """Whether a step ended after this look began: what we cost the job is not its trouble."""
+    return is_number(row.get("at")) and row["at"] > began_at
+
+
+def look_began_at():
+    """When the process that runs all probes began, at most some seconds ago, as a Unix time."""
+    now = time.time()
+    try:
+        with open("/proc/%d/stat" % os.getppid()) as stream:
+            ticks = int(stream.read().rsplit(")", 1)[1].split()[19])
+        with open("/proc/uptime") as stream:
+            age_s = float(stream.read().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return now
+    return now - min(max(0.0, age_s), OWN_LOOK_S)
 
 
 def spread(items, count):
@@ -264,16 +284,17 @@ def add_window(readings, subject, rows):
         return
     readings.add("job.steps.count", subject, len(rows))
     readings.add("job.steps.first", subject, int(rows[0]["step"]))
-    for key, name in (
-        ("seconds", "job.steps.step_s"),
-        ("wait_seconds", "job.steps.wait_s"),
-        ("load_seconds", "job.steps.load_s"),
-        ("loss", "job.steps.loss"),
-        ("grad_norm", "job.steps.grad_norm"),
+    # Of times the lower quartile: a neighbour's load slows some steps, a fault slows all of them.
+    for key, name, part in (
+        ("seconds", "job.steps.step_s", 4),
+        ("wait_seconds", "job.steps.wait_s", 4),
+        ("load_seconds", "job.steps.load_s", 4),
+        ("loss", "job.steps.loss", 2),
+        ("grad_norm", "job.steps.grad_norm", 2),
     ):
         values = sorted(row[key] for row in rows if is_number(row.get(key)))
         if values:
-            readings.add(name, subject, float(values[len(values) // 2]))
+            readings.add(name, subject, float(values[len(values) // part]))
     lost = [row for row in rows if "loss" in row and row["loss"] is None]
     readings.add("job.steps.nonfinite", subject, len(lost))
 

@@ -65,7 +65,7 @@ def main(measure):
     return status
 
 
-STACK_LIMIT = 24000
+STACK_LIMIT = 4000  # the controller keeps no longer text of one reading
 DUMP_S = 8
 FRAMES_KEPT = 64
 CHILDREN_KEPT = 16
@@ -164,6 +164,8 @@ def bounded(threads):
     """Threads as JSON within the limit: main thread first, then as many others as fit."""
     rows = [trimmed(thread) for thread in threads if isinstance(thread, dict)]
     rows.sort(key=lambda row: row["thread_name"] != "MainThread")
+    while rows and len(json.dumps(rows[:1])) > STACK_LIMIT and rows[0]["frames"]:
+        rows[0]["frames"].pop()  # the outermost says least
     kept = []
     for row in rows:
         kept.append(row)
@@ -184,10 +186,20 @@ def trimmed(thread):
                 "name": f.get("name"),
                 "short_filename": f.get("short_filename"),
                 "line": f.get("line"),
+                "place": place_of(f.get("filename") or ""),
             }
             for f in frames[:FRAMES_KEPT]
         ],
     }
+
+
+def place_of(path):
+    """Whose a file is: an installed package's, Python's own, or the job's."""
+    if "/site-packages/" in path or "/dist-packages/" in path:
+        return "package"
+    if path.startswith("<") or "/lib/python3" in path:
+        return "python"
+    return "job"
 
 
 def descendants(pid):

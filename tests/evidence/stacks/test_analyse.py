@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.fail_slow import most_flagged
-from brctl.evidence.stacks.snapshot import RankStack, normalise, read_text, read_threads
+from brctl.evidence.stacks.snapshot import (
+    RankStack,
+    normalise,
+    read_own_frame,
+    read_text,
+    read_threads,
+)
 from brctl.model.jobs.job import Job, example_job
 
 SYNC = ("distributed_c10d.py:all_reduce", "train.py:step")
@@ -144,3 +150,19 @@ def test_py_spys_json_and_text_give_the_same_stack() -> None:
         "    step (train.py:3)\n"
     )
     assert read_threads(threads) == read_text(text) == SYNC
+
+
+def test_the_jobs_own_code_counts_only_with_no_package_inside_of_it() -> None:
+    """A lock of Python's own library taken by the job is the job's; a package's wait is not."""
+
+    def thread(*places: str) -> list[dict[str, object]]:
+        named = [{"name": f"f{i}", "place": place} for i, place in enumerate(places)]
+        frames = [{"short_filename": "a.py", **frame} for frame in named]
+        return [{"thread_name": "MainThread", "frames": frames}]
+
+    assert read_own_frame(thread("job", "package", "job")) == "a.py:f0"
+    assert read_own_frame(thread("python", "job", "job")) == "a.py:f1"
+    assert read_own_frame(thread("package", "job")) == ""
+    assert read_own_frame(thread("python")) == ""
+    assert read_own_frame([{"frames": [{"name": "f"}, 3, None]}]) == ""
+    assert read_own_frame("junk") == ""

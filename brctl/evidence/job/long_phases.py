@@ -1,0 +1,67 @@
+"""Phases that take long although nothing is wrong: evaluation, saving, compiling, slow data.
+
+While one rank evaluates or saves, all others wait for it, and from outside that is a hang. What a
+rank does is read from its stack, else from its progress file; how long it may take, from how long
+it took before.
+"""
+
+import re
+from collections.abc import Mapping
+
+from brctl.model.jobs.job_status import JobStatus, RankView
+
+LONGER_THAN_EVER = 2.0
+"""A phase that takes twice as long as its longest ever is no longer what it was (own)."""
+
+LONG_PHASES = ("compile", "evaluation", "checkpoint")
+"""Phases that may last for minutes; any other is excused only by its own past."""
+
+INNER_FRAMES = 24
+
+_BY_FRAME: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("evaluation", re.compile(r":(?:\w*_)?(?:evaluat\w*|validat(?:e|ion)\w*|eval_\w+|run_eval)$")),
+    (
+        "checkpoint",
+        re.compile(
+            r":(?:\w*_)?(?:save_(?:checkpoint|model|pretrained|state\w*)|async_save)$"
+            r"|^(?:serialization|state_dict_saver|checkpoint)\.py:_?save\w*$"
+        ),
+    ),
+    ("compile", re.compile(r"^(?:compile_fx|convert_frame|async_compile|cpp_extension)\.py:")),
+)
+
+
+def long_phase(view: RankView) -> str:
+    """The long phase a rank is in, by its stack or its own word; "" for none."""
+    for phase, pattern in _BY_FRAME:
+        if any(pattern.search(frame) for frame in view.stack[:INNER_FRAMES]):
+            return phase
+    known = view.phase in LONG_PHASES or view.phase_longest_s is not None
+    return view.phase or "" if known else ""
+
+
+def at_work(status: JobStatus) -> Mapping[int, str]:
+    """Ranks that may rightly take as long as they do, each with one sentence why."""
+    return {view.rank: why for view in status.ranks if (why := _why(view))}
+
+
+def _why(view: RankView) -> str:
+    phase = long_phase(view)
+    if not view.alive or view.process_state == "T" or not phase:
+        return ""
+    age_s, longest_s = view.phase_age_s, view.phase_longest_s
+    for_s = "" if age_s is None else f" for {age_s:.0f} s"
+    if phase != view.phase or longest_s is None:
+        return f"rank {view.rank} is in {phase}{for_s}" if phase in LONG_PHASES else ""
+    if age_s is None or age_s > LONGER_THAN_EVER * longest_s:
+        return ""
+    return f"rank {view.rank} is in {phase}{for_s}, which took up to {longest_s:.0f} s before"
+
+
+def excused(status: JobStatus) -> frozenset[int]:
+    """Ranks whose stacks and dumps convict no node: at long work, or on a node that is silent.
+
+    What a silent node's ranks do nobody saw; its silence is evidence already.
+    """
+    unseen = {rank for node in status.silent for rank in status.job.ranks_on(node)}
+    return frozenset({*at_work(status), *unseen})

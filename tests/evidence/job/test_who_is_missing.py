@@ -1,0 +1,151 @@
+"""Who keeps a job waiting: the absent are named, those at long work and the unreachable are not."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from brctl.evidence.flight.node_evidence import assess_flight
+from brctl.evidence.job.assess import assess_job, job_gaps
+from brctl.evidence.job.long_phases import at_work, excused, long_phase
+from brctl.evidence.job.status import goes_on, with_stacks
+from brctl.evidence.stacks.analyse import analyse_stacks
+from brctl.evidence.stacks.node_evidence import assess_stacks
+from brctl.evidence.stacks.snapshot import RankStack
+from brctl.model.command import Outcome
+from brctl.model.evidence import Evidence, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.hang import FlightRecorderAnalysis, SuspectRank, SuspectReason
+from brctl.model.jobs.job import example_job
+from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.sweeps.report import NodeReport
+
+JOB = example_job()
+SYNC = ("distributed_c10d.py:all_reduce", "train.py:step")
+
+
+def stalled(odd: Mapping[int, Mapping[str, object]], silent: tuple[str, ...] = ()) -> JobStatus:
+    """Everybody waits in all_reduce for 70 s, but for the odd ones; silent nodes say nothing."""
+    views = []
+    for rank in range(8):
+        view = RankView(rank, JOB.node_of(rank))
+        if view.node not in silent:
+            view = replace(view, alive=True, step=40, phase="all_reduce", phase_age_s=70.0)
+            view = replace(view, progress_age_s=70.0, process_state="S")
+        views.append(replace(view, **odd.get(rank, {})))  # type: ignore[arg-type]  # by name
+    return JobStatus(JOB, tuple(views), 40, 70.0, stalled=True, silent=silent)
+
+
+def convicted(evidence: tuple[Evidence, ...]) -> set[tuple[str, FaultClass | None]]:
+    return {(e.subject.node, e.fault) for e in evidence if e.weight is Weight.CONVICTS}
+
+
+EVALUATION = ("scaled_dot.py:forward", "model.py:forward", "train.py:evaluate", "train.py:main")
+SAVING = ("serialization.py:_write", "serialization.py:save", "state.py:dump", "train.py:main")
+COMPILING = ("codecache.py:load", "compile_fx.py:compile_fx", "convert_frame.py:__call__")
+
+
+@pytest.mark.parametrize(
+    ("rank", "view", "phase"),
+    [
+        (0, {"phase": "evaluation", "phase_age_s": 26.0}, "evaluation"),
+        (3, {"phase": "optimizer", "stack": EVALUATION}, "evaluation"),
+        (0, {"phase": "checkpoint", "phase_age_s": 90.0, "phase_longest_s": 60.0}, "checkpoint"),
+        (7, {"phase": "forward", "stack": SAVING}, "checkpoint"),
+        (5, {"phase": "forward", "stack": COMPILING}, "compile"),
+        (2, {"phase": "load", "phase_age_s": 70.0, "phase_longest_s": 50.0}, "load"),
+    ],
+)
+def test_a_rank_at_long_work_convicts_no_node(
+    rank: int, view: Mapping[str, object], phase: str
+) -> None:
+    """By progress file, stack or dump: it is at work, and until it is done nobody knows."""
+    status = stalled({rank: view})
+    assert long_phase(status.ranks[rank]) == phase
+    (item,) = assess_job(status, ())
+    assert (item.weight, item.subject.node) == (Weight.HINTS, "")
+    stacks = [RankStack(r, EVALUATION if r == rank else SYNC) for r in range(8)]
+    seen = assess_stacks(analyse_stacks(stacks, JOB), JOB, excused(status))
+    never = SuspectRank(rank, SuspectReason.NEVER_JOINED, "0", 3, (1,), "", JOB.node_of(rank))
+    dumped = assess_flight(
+        FlightRecorderAnalysis((), (never,), (), common_cause=False), excused(status)
+    )
+    assert {e.weight for e in (*seen, *dumped)} == {Weight.CONTEXT}
+    assert [gap.subject.device for gap in job_gaps(status, ())] == [f"rank:{rank}"]
+
+
+@pytest.mark.parametrize(
+    ("rank", "view"),
+    [
+        (0, {"phase": "checkpoint", "phase_age_s": 90.0, "phase_longest_s": 2.0}),
+        (6, {"phase": "evaluation", "phase_age_s": 500.0, "phase_longest_s": 30.0}),
+        (2, {"phase": "load", "phase_age_s": 70.0, "phase_longest_s": 0.01}),
+        (2, {"phase": "load", "phase_age_s": 70.0}),
+        (4, {"phase": "forward", "stack": ("layers.py:forward", "train.py:step")}),
+        (1, {"phase": "evaluation", "process_state": "T"}),
+    ],
+)
+def test_work_that_takes_longer_than_ever_is_a_hang(rank: int, view: Mapping[str, object]) -> None:
+    status = stalled({rank: view})
+    assert convicted(assess_job(status, ())) == {(JOB.node_of(rank), FaultClass.HANG_MISMATCH)}
+    assert job_gaps(status, ()) == ()
+
+
+def test_the_forward_pass_of_a_checkpointed_layer_saves_nothing() -> None:
+    """torch.utils.checkpoint and the frame evaluator of dynamo only sound like long work."""
+    for frame in ("checkpoint.py:checkpoint", "eval_frame.py:_fn", "module.py:eval"):
+        view = RankView(0, "n1", alive=True, phase="forward", stack=(frame, "train.py:step"))
+        assert long_phase(view) == ""
+
+
+def test_a_rank_in_the_jobs_own_code_is_said_to_be() -> None:
+    """The machine is named as before, and the reader learns that a restart tells more."""
+    hook = "hooks.py:wait_for_ever"
+    stacks = [RankStack(5, (hook, "train.py:step"), own_frame=hook)]
+    status = with_stacks(stalled({5: {"phase": "backward"}}), stacks)
+    found = assess_job(status, ())
+    assert convicted(found) == {("n6", FaultClass.HANG_MISMATCH)}
+    (own,) = [e for e in found if e.kind == "job.rank.own-code"]
+    assert (own.weight, own.fault, own.subject.node) == (
+        Weight.CONTEXT, FaultClass.USER_CODE, "n6",
+    )  # fmt: skip
+    assert hook in own.text
+
+
+def silent(node: str, outcome: Outcome) -> tuple[NodeReport, ...]:
+    return (NodeReport(node, outcome, detail="so it went"),)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.LOGIN_TIMED_OUT, Outcome.REFUSED, Outcome.DIED])
+def test_a_node_that_takes_connections_is_not_dead_while_another_holds_the_job_up(
+    outcome: Outcome,
+) -> None:
+    """Its sshd hangs, or is down; the rank that never joined is on another node."""
+    status = stalled({6: {"phase": "backward"}}, silent=("n3",))
+    found = assess_job(status, silent("n3", outcome))
+    assert convicted(found) == {("n7", FaultClass.HANG_MISMATCH)}
+    (hint,) = [e for e in found if e.kind == "job.node.silent"]
+    assert (hint.weight, hint.subject.node) == (Weight.HINTS, "n3")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CONNECT_TIMED_OUT, Outcome.UNREACHABLE])
+def test_a_node_nothing_reaches_is_dead_whatever_else_stands_still(outcome: Outcome) -> None:
+    status = stalled({6: {"phase": "backward"}}, silent=("n3",))
+    assert ("n3", FaultClass.NODE_FAILURE) in convicted(assess_job(status, silent("n3", outcome)))
+
+
+def test_a_frozen_node_is_convicted_when_all_others_wait() -> None:
+    """It takes connections, but the only ranks that nobody can account for are its own."""
+    status = stalled({}, silent=("n3",))
+    found = assess_job(status, silent("n3", Outcome.LOGIN_TIMED_OUT))
+    assert convicted(found) == {("n3", FaultClass.NODE_FAILURE)}
+    assert excused(status) == {2}
+
+
+def test_a_job_that_came_further_between_two_looks_did_not_stand_still() -> None:
+    first = stalled({0: {"phase": "evaluation"}})
+    moved = replace(first, stalled=False, ranks=tuple(replace(v, step=41) for v in first.ranks))
+    assert goes_on(first, moved)
+    assert not goes_on(first, first)
+    assert not goes_on(first, replace(first, stalled=False))
+    assert at_work(first)
