@@ -14,14 +14,41 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from brctl.journal.store import PRIVATE_FILE, private_dir
+from brctl.journal.store import PRIVATE_FILE, locked, private_dir
 from brctl.library.durable_files import set_aside, write_atomic
-from brctl.model.errors import LockedError
+from brctl.model.errors import LockedError, UnavailableError
 from brctl.model.units import parse_rfc3339, rfc3339
 
 LEASE_S = 60.0
 _TOKENS_A_FILE = 10**9
 """More than are ever granted from one file."""
+
+
+CLAIM_TRIES, CLAIM_PAUSE_S = 400, 0.05
+"""Others hold the lock of claims while they read journals and write a line."""
+
+
+@contextmanager
+def claiming(state_dir: Path) -> Iterator[None]:
+    """One run at a time goes from what its guards say to its claim on disk.
+
+    The kernel lets go when a process dies, so a dead run's lock holds up nobody.
+
+    Raises:
+        UnavailableError: Another run holds it and does not go on.
+    """
+    path = private_dir(state_dir / "locks") / "claims.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        if not locked(descriptor, CLAIM_TRIES, CLAIM_PAUSE_S):
+            waited_s = CLAIM_TRIES * CLAIM_PAUSE_S
+            raise UnavailableError(
+                f"{path}: held for {waited_s:.0f} s by another run that asks its guards",
+                hint="see which process hangs there: fuser " + str(path),
+            )
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)

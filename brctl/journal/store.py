@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from brctl.model.units import parse_rfc3339, rfc3339
 EVENTS = "events.ndjson"
 TORN = "events.torn"
 PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
+OWNER_TRIES, OWNER_PAUSE_S = 10, 0.01
 _RUN = re.compile(r"R-(\d{4,})")
 _OWN_KEYS = ("type", "seq", "run", "ts", "prev")
 
@@ -215,6 +217,19 @@ class Journal:
         os.close(self._descriptor)
 
 
+def locked(descriptor: int, tries: int, pause_s: float) -> bool:
+    """Take the kernel's lock on an open file; False when somebody else keeps it all the time."""
+    for left in reversed(range(tries)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if left:
+                time.sleep(pause_s)
+        else:
+            return True
+    return False
+
+
 @contextmanager
 def owning(run_dir: Path) -> Iterator[None]:
     """Hold a run for this process; the kernel lets go when the process dies, however it dies.
@@ -224,13 +239,12 @@ def owning(run_dir: Path) -> Iterator[None]:
     """
     descriptor = os.open(run_dir / "owner.lock", os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
+        # Whoever asks whether a run is alive holds the lock for a moment; an owner keeps it.
+        if not locked(descriptor, OWNER_TRIES, OWNER_PAUSE_S):
             raise LockedError(
                 f"{run_dir.name} is being run by another process",
                 hint=f"follow it: `brctl play show {run_dir.name}`",
-            ) from exc
+            )
         yield
     finally:
         os.close(descriptor)

@@ -32,7 +32,7 @@ class Fact(StrEnum):
     JOBS = "which nodes carry jobs"
     LOCKS = "who holds the locks"
     VERDICT = "the verdict"
-    PAST_RUNS = "earlier runs"
+    PAST_RUNS = "other runs"
     CALENDARS = "the calendars"
 
 
@@ -41,6 +41,7 @@ class GuardFacts:
     """What the guards may know; only what the lines that apply declare was looked up.
 
     Attributes:
+        taken: Nodes that carry somebody else's cordon; what other runs took is in `past_runs`.
         unknown: Why a fact could not be had; a guard that needs it refuses.
         nodes: Nodes the plan takes out of service; empty for one that takes none.
         at_once: The same nodes by batch, where a playbook gives a batch back before it takes the
@@ -55,6 +56,8 @@ class GuardFacts:
         busy: Node to the job it carries.
         held: Wanted lock keys that another run holds, with the holder.
         racks: Node to rack, for the nodes whose rack is known; `leaves` likewise.
+        past_runs: Other runs that took nodes, or that are alive and may.
+        uncounted: What other runs there are that do not count, in sentences.
         calendars: What the calendars that guards ask say now.
         left_s: Seconds until every timeout and retry of what is still to do is used up.
         can_ask: The playbook has a gate at which people can be asked.
@@ -83,6 +86,7 @@ class GuardFacts:
     verdict_at: datetime | None = None
     still_true: bool | None = None
     past_runs: tuple[PastRun, ...] = ()
+    uncounted: tuple[str, ...] = ()
     racks: Mapping[str, str] = field(default_factory=dict)
     leaves: Mapping[str, str] = field(default_factory=dict)
     calendars: Mapping[str, Calendar] = field(default_factory=dict)

@@ -15,7 +15,15 @@ from brctl.model.nodeset import fold
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import Arguments, GuardSpec, InputType, Json, Playbook
 from brctl.model.units import describe_duration
-from brctl.playbook.guard_facts import Fact, GuardDecision, GuardFacts, names, number, seconds
+from brctl.playbook.guard_facts import (
+    Fact,
+    GuardDecision,
+    GuardFacts,
+    Taken,
+    names,
+    number,
+    seconds,
+)
 from brctl.playbook.time_guards import FREEZE_ACTIONS, freeze, maintenance_window
 
 DEFAULT_WINDOW = "6h"
@@ -149,13 +157,15 @@ def blast_limit(parameters: Arguments, fleet_count: int) -> int:
 def _blast_radius(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     window_s = seconds(parameters, "window", DEFAULT_WINDOW)
     since = facts.now_at - timedelta(seconds=window_s)
-    recent = [t for t in facts.taken if t.at >= since]
+    by_runs = [Taken(node, r.run, r.ended_at) for r in facts.past_runs for node in r.taken]
+    recent = [t for t in (*facts.taken, *by_runs) if t.at >= since]
     before = {t.node for t in recent} - set(facts.nodes)
     limit, after = blast_limit(parameters, len(facts.fleet)), len(before) + len(facts.nodes)
     sentence = (
         f"{len(before)} nodes taken in {describe_duration(window_s)} + {len(facts.nodes)} now"
         f" = {after} {'>' if after > limit else '<='} {limit}"
     )
+    sentence += "".join(f"; {text}" for text in facts.uncounted)
     if after <= limit or not facts.nodes:
         return GuardDecision(True, sentence)
     people = "; ".join(sorted({f"{t.node} by {t.by}" for t in recent if t.node in before}))
@@ -366,7 +376,7 @@ def _kind(
 
 
 GUARDS: Mapping[str, GuardKind] = {
-    "blast_radius": _kind(_blast_radius, {Fact.TAKEN}, max_nodes=ValueType.NUMBER,
+    "blast_radius": _kind(_blast_radius, {Fact.TAKEN, Fact.PAST_RUNS}, max_nodes=ValueType.NUMBER,
                           max_percent=ValueType.NUMBER, of=("gpu",), window=ValueType.DURATION),
     "min_healthy": _kind(_min_healthy, {Fact.HEALTH, Fact.JOBS},
                          scope=("fleet", "job", "rack", "leaf"), percent=ValueType.NUMBER),

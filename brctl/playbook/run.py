@@ -1,5 +1,6 @@
 """The one record of a run that every front end, notice and report is made from."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ from brctl.model.runs.event import Event
 from brctl.model.runs.playbook import Arguments, Json, Playbook
 from brctl.model.runs.result import RunState
 from brctl.playbook.run_record import RunRecord
+from brctl.playbook.steps import StepState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,31 @@ class Run:
         """A field of what people were asked; "" when nothing was."""
         value: Json = self.record.question.get(key, "")
         return value if isinstance(value, str) else str(value)
+
+
+_MAY_BE_OUT = (StepState.UNCERTAIN, StepState.FAILED, StepState.UNDOING, StepState.UNDO_FAILED)
+
+
+def nodes_held(playbook: Playbook, record: RunRecord) -> tuple[str, ...]:
+    """Nodes a run took out of service and did not give back."""
+    return _cordoned(playbook, record, (StepState.DONE,))
+
+
+def nodes_in_doubt(playbook: Playbook, record: RunRecord) -> tuple[str, ...]:
+    """Nodes a run may have taken, of which its journal does not tell what became."""
+    return _cordoned(playbook, record, _MAY_BE_OUT)
+
+
+def _cordoned(
+    playbook: Playbook, record: RunRecord, states: Container[StepState]
+) -> tuple[str, ...]:
+    found: list[str] = []
+    for name, step in record.steps.items():
+        if playbook.step(name).uses == "node.cordon" and step.state in states and step.acted:
+            done = step.state is StepState.DONE
+            value = step.out.get("cordoned") if done else step.arguments.get("nodes")
+            found += [str(node) for node in value] if isinstance(value, list) else []
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)

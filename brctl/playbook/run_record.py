@@ -71,6 +71,7 @@ class RunRecord:
         step_ids: Of the playbook, in its order.
         steps: By instance, `burnin@gpu0412`; by step id without `for_each`.
         waves: The nodes that run side by side, in turn.
+        claimed: Nodes it may take, since its guards last said so; others count them as taken.
         approvals: Who said yes, by the digest of the plan they saw.
         question: What people were asked since the run last began to act; empty for nothing.
         forgiven: Failed steps whose playbook says to go on.
@@ -88,6 +89,7 @@ class RunRecord:
     question: Arguments = field(default_factory=dict)
     started_by: str = ""
     expired: bool = False
+    claimed: tuple[str, ...] = ()
     approvals: dict[str, set[str]] = field(default_factory=dict)
     forgiven: set[str] = field(default_factory=set)
     failed_step: str = ""
@@ -333,6 +335,12 @@ def _expired(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.expired = True
 
 
+def _checked(record: RunRecord, fields: Mapping[str, Json]) -> None:
+    claims = fields.get("claims")
+    if isinstance(claims, list):
+        record.claimed = tuple(str(node) for node in claims)
+
+
 def _end(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.result, record.why = read_result(_text(fields, "result")), _text(fields, "why")
     code = fields.get("exit_code")
@@ -342,6 +350,7 @@ def _end(record: RunRecord, fields: Mapping[str, Json]) -> None:
 _FOLDS: Mapping[EventType, Callable[[RunRecord, Mapping[str, Json]], None]] = {
     EventType.RUN_STARTED: _started,
     EventType.RUN_RESUMED: _resumed,
+    EventType.GUARDS_CHECKED: _checked,
     EventType.NODE_STARTED: _node_started,
     EventType.NODE_ENDED: _node_ended,
     EventType.STEP_SKIPPED: _skipped,

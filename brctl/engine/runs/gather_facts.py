@@ -2,23 +2,17 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from brctl.actions.context import RunContext
 from brctl.actions.standby.acquire import find_candidates
 from brctl.backends.contract import Cordon
-from brctl.engine.runs.run_files import RESULT, load_result
+from brctl.engine.runs.past_runs import other_runs
 from brctl.journal.locks import Leases
-from brctl.journal.store import run_dirs
-from brctl.model.errors import BrctlError, ConfigError
+from brctl.model.errors import BrctlError
 from brctl.model.runs.playbook import GuardSpec
-from brctl.model.runs.result import PastRun, RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.guard_facts import Fact, GuardFacts, Taken
-
-LOOK_BACK = timedelta(days=7)
-
-_TAKING_RESULTS = frozenset({RunState.OK, RunState.PARTIAL, RunState.NEEDS_HUMAN, RunState.WAITING})
 
 StillTrue = Callable[[Verdict, datetime], Awaitable[bool | None]]
 
@@ -43,7 +37,7 @@ class FactGatherer:
         """The same facts with those that are needed."""
         unknown: dict[Fact, str] = {}
         for fact in Fact:
-            if fact in needed:
+            if fact in needed and fact in _GATHERERS:
                 try:
                     facts = await _GATHERERS[fact](self, facts)
                 except BrctlError as exc:
@@ -55,20 +49,6 @@ class FactGatherer:
             self._cordoned = await self._context.backend.cordons()
         return self._cordoned
 
-    def _past(self, now: datetime) -> tuple[PastRun, ...]:
-        found = []
-        for run_dir in run_dirs(self._context.state_dir):
-            past = load_result(run_dir)
-            if past is None or past.run == self._context.run.name:
-                continue
-            if now - past.ended_at >= LOOK_BACK:
-                continue
-            if past.result is RunState.UNREADABLE:
-                raise ConfigError(f"{run_dir / RESULT}: its result is of a newer brctl")
-            if past.result in _TAKING_RESULTS:
-                found.append(past)
-        return tuple(found)
-
     async def _owners(self, facts: GuardFacts) -> GuardFacts:
         cordons = await self._cordons()
         return replace(facts, cordon_owners={name: c.owner for name, c in cordons.items()})
@@ -77,9 +57,8 @@ class FactGatherer:
         """What this run takes is counted as `nodes`; a standby it rejected carried nothing."""
         mine, now = self._context.owner_mark, facts.now_at
         cordons = (await self._cordons()).values()
-        taken = [Taken(c.node, c.owner, c.at or now) for c in cordons if c.owner != mine]
-        taken += [Taken(n, past.run, past.ended_at) for past in self._past(now) for n in past.taken]
-        return replace(facts, taken=tuple(taken))
+        taken = tuple(Taken(c.node, c.owner, c.at or now) for c in cordons if c.owner != mine)
+        return replace(facts, taken=taken)
 
     async def _health(self, facts: GuardFacts) -> GuardFacts:
         sick, silent = self._context.sweeps.ailing()
@@ -115,13 +94,21 @@ class FactGatherer:
         still_true = await self._still_true(verdict, facts.now_at) if asks else None
         return replace(facts, verdict_at=verdict.decided_at, still_true=still_true)
 
-    async def _past_runs(self, facts: GuardFacts) -> GuardFacts:
-        return replace(facts, past_runs=self._past(facts.now_at))
-
     async def _calendars(self, facts: GuardFacts) -> GuardFacts:
         names = {str(s.parameters["calendar"]) for s in self._specs if "calendar" in s.parameters}
         read = {name: self._context.calendars.read(name) for name in names}
         return replace(facts, calendars=read)
+
+
+def with_other_runs(context: RunContext, facts: GuardFacts, needed: Collection[Fact]) -> GuardFacts:
+    """The same facts with what other runs took, as it is on disk at this moment."""
+    if Fact.PAST_RUNS not in needed:
+        return facts
+    try:
+        found = other_runs(context.state_dir, context.run.name, facts.now_at)
+    except BrctlError as exc:
+        return replace(facts, unknown={**facts.unknown, Fact.PAST_RUNS: str(exc)})
+    return replace(facts, past_runs=found.counted, uncounted=found.uncounted)
 
 
 _GATHERERS: Mapping[Fact, Callable[[FactGatherer, GuardFacts], Awaitable[GuardFacts]]] = {
@@ -133,6 +120,5 @@ _GATHERERS: Mapping[Fact, Callable[[FactGatherer, GuardFacts], Awaitable[GuardFa
     Fact.JOBS: FactGatherer._jobs,
     Fact.LOCKS: FactGatherer._locks,
     Fact.VERDICT: FactGatherer._verdict,
-    Fact.PAST_RUNS: FactGatherer._past_runs,
     Fact.CALENDARS: FactGatherer._calendars,
 }

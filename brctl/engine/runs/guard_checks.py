@@ -1,10 +1,19 @@
-"""Ask the guards during a run, write down what they said, and stop the run when one refuses."""
+"""Ask the guards during a run, write down what they said, and stop the run when one refuses.
+
+Between what they say and the line of the journal that claims the nodes, no other run of this state
+directory can ask: two runs together do not pass a limit that each of them keeps (decision 0156).
+"""
+
+from collections.abc import Sequence
 
 from brctl.engine.runs.guard_facts import FORWARD_ONLY, Guarding, refusal
 from brctl.engine.runs.session import Ending, RunEnds, RunSession
+from brctl.journal.locks import claiming
 from brctl.model.runs.event import EventType
+from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import Json
 from brctl.model.runs.result import RunState
+from brctl.playbook.guards import BUILT_IN
 from brctl.playbook.node_runs import ONLY
 
 
@@ -30,9 +39,20 @@ class GuardChecks:
         kinds = FORWARD_ONLY if session.record.past_no_return(session.playbook, node) else None
         if kinds is not None and takes:
             kinds |= {"blast_radius"}
-        results = await self._guarding.check(
+        gathered = await self._guarding.gather(
             *session.guarded(node), session.takes(), kinds, session.takes_at_once(node)
         )
+        with claiming(session.context.state_dir):
+            results = self._guarding.decide(gathered)
+            said = self._record(moment, node, results)
+        if said is None:
+            return "; ".join(r.sentence for r in results if node in r.skips)
+        if session.anything_changed():
+            raise RunEnds(Ending(RunState.WAITING, f"paused by {said}"))
+        raise RunEnds(Ending(RunState.REFUSED, f"refused by {said}"))
+
+    def _record(self, moment: str, node: str, results: Sequence[GuardResult]) -> str | None:
+        """Write down what they said; where they let nodes be taken, that is the run's claim."""
         said = refusal(results)
         rows: list[Json] = [
             {
@@ -45,9 +65,7 @@ class GuardChecks:
             for r in results
         ]
         fields: dict[str, Json] = {"when": moment, "ok": said is None, "guards": rows}
-        session.write(EventType.GUARDS_CHECKED, {**fields, "node": node} if node else fields)
-        if said is None:
-            return "; ".join(r.sentence for r in results if node in r.skips)
-        if session.anything_changed():
-            raise RunEnds(Ending(RunState.WAITING, f"paused by {said}"))
-        raise RunEnds(Ending(RunState.REFUSED, f"refused by {said}"))
+        if said is None and any(r.kind == BUILT_IN.kind for r in results):
+            fields["claims"] = list(self._session.takes())
+        self._session.write(EventType.GUARDS_CHECKED, {**fields, "node": node} if node else fields)
+        return said

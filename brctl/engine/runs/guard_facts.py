@@ -1,11 +1,11 @@
 """Find out what the guards ask, then let them decide."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brctl.actions.context import RunContext
-from brctl.engine.runs.gather_facts import FactGatherer
+from brctl.engine.runs.gather_facts import FactGatherer, with_other_runs
 from brctl.engine.runs.run_files import RunInputs
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import GuardSpec, Need, Playbook
@@ -25,6 +25,19 @@ look that the verdict itself came from: `fix` right after `dx` does not wait for
 
 FORWARD_ONLY = frozenset({"lock"})
 """Guards that still count once the job was stopped: refusing then would leave it stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Guards with what they go by.
+
+    Attributes:
+        broken: What those said whose values cannot be evaluated.
+    """
+
+    specs: tuple[GuardSpec, ...]
+    broken: tuple[GuardResult, ...]
+    facts: GuardFacts
 
 
 class Guarding:
@@ -52,7 +65,18 @@ class Guarding:
         kinds: Collection[str] | None = None,
         at_once: tuple[tuple[str, ...], ...] = (),
     ) -> tuple[GuardResult, ...]:
-        """What every guard of these kinds says; all of them without `kinds`.
+        """What every guard of these kinds says; all of them without `kinds`."""
+        return self.decide(await self.gather(inputs, scope, taken, kinds, at_once))
+
+    async def gather(
+        self,
+        inputs: RunInputs,
+        scope: Scope,
+        taken: tuple[str, ...],
+        kinds: Collection[str] | None = None,
+        at_once: tuple[tuple[str, ...], ...] = (),
+    ) -> Gathered:
+        """What the guards of these kinds go by, but for the other runs: those are read last.
 
         `taken` are the nodes that the whole run takes out of service, `at_once` the same by batch.
         """
@@ -64,11 +88,14 @@ class Guarding:
             ],
             scope,
         )
-        if not specs:
-            return broken
-        context = self._context
         facts = await self._facts(inputs, taken, specs)
-        said = (*broken, *check_guards(specs, replace(facts, at_once=at_once)))
+        return Gathered(tuple(specs), broken, replace(facts, at_once=at_once))
+
+    def decide(self, gathered: Gathered) -> tuple[GuardResult, ...]:
+        """What they say now; nothing is waited for, so that it can be done under a lock."""
+        context, specs = self._context, gathered.specs
+        facts = with_other_runs(context, gathered.facts, needed_by(specs))
+        said = (*gathered.broken, *check_guards(specs, facts))
         allowed = context.guards.override_groups
         return overridden(
             said, self._override, allowed, context.people.groups_of, context.clock.now()

@@ -72,7 +72,8 @@ def _guards(run_dir: Path, events: Sequence[Event]) -> tuple[Arguments, ...]:
 def read_runs(state_dir: Path, since: datetime | None = None) -> tuple[Run | UnreadableRun, ...]:
     """Every run, oldest first; a torn one hides no other, and is not left out.
 
-    With `since` those whose journal was not written to after that moment are not even opened.
+    With `since` those that are over, and whose journal was not written to after that moment, are
+    not even opened.
     """
     return tuple(
         read_or_say(path)
@@ -111,4 +112,5 @@ def _has_begun(run_dir: Path) -> bool:
 
 def _was_touched(run_dir: Path, since: datetime) -> bool:
     path = run_dir / EVENTS
-    return not path.exists() or path.stat().st_mtime >= since.timestamp()
+    newest = (path if path.exists() else run_dir).stat().st_mtime
+    return newest >= since.timestamp() or is_running(run_dir)

@@ -16,6 +16,7 @@ from brctl.model.runs.result import RunState
 from brctl.playbook.expressions import Scope
 from brctl.playbook.node_runs import ONLY, narrowed
 from brctl.playbook.plan import gives_back, nodes_taken, scope_of
+from brctl.playbook.run import nodes_held
 from brctl.playbook.run_record import RunRecord, apply_event
 from brctl.playbook.steps import StepState
 
@@ -140,9 +141,4 @@ class RunSession:
 
     def taken(self) -> tuple[str, ...]:
         """Nodes this run took out of service and did not give back."""
-        found: list[str] = []
-        for name, record in self.record.steps.items():
-            if self.playbook.step(name).uses == "node.cordon" and record.state is StepState.DONE:
-                value = record.out.get("cordoned")
-                found += [str(n) for n in value] if isinstance(value, list) else []
-        return tuple(dict.fromkeys(found))
+        return nodes_held(self.playbook, self.record)

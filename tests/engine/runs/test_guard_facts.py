@@ -1,8 +1,7 @@
 """A guard is told what it declares and nothing else; what cannot be had refuses."""
 
 import asyncio
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +9,15 @@ import pytest
 
 from brctl.backends.contract import Cordon
 from brctl.engine.runs.guard_facts import Guarding
-from brctl.engine.runs.run_files import RESULT, RunInputs, save_result
-from brctl.journal.store import new_run
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.remediate import create_run
+from brctl.engine.runs.run_files import INPUTS, RESULT, RunInputs, RunRequest, save_result
+from brctl.journal.store import Journal
 from brctl.library.guards import SiteGuards
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import UnavailableError
+from brctl.model.runs.event import EventType
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import GuardSpec, Json
 from brctl.model.runs.result import PastRun, RunState
@@ -68,23 +70,50 @@ def test_every_guard_declares_what_it_decides_by_and_every_fact_is_asked_for() -
     assert needed_by(GuardSpec(name, {}, "") for name in GUARDS) == set(Fact)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("run", 7), ("result", "paused_for_lunch"), ("ended_at", "2026-07-05T12:00")]
-)
-def test_a_guard_that_cannot_read_a_past_run_refuses_and_names_the_file(
-    key: str, value: Json, tmp_path: Path
-) -> None:
-    """Whether that run took a node is not known, so no node counts as untouched."""
-    run_dir = new_run(fake_context(tmp_path).state_dir)
+def cordoned(folder: Path, ended: str = "ok") -> Path:
+    """A run that cordoned n1, and how its journal says it ended."""
+    context = fake_context(folder)
+    prepared = asyncio.run(prepare(context, CORDON, None, {"nodes": "n1"}))
+    run_dir = create_run(context, prepared, RunRequest(by="ann"))
+    journal = Journal(run_dir)
+    done: Mapping[str, Json] = {"step": "cordon", "ok": True, "out": {"cordoned": ["n1"]}}
+    journal.append(EventType.RUN_STARTED, NOON, {"by": "ann"})
+    journal.append(EventType.STEP_INTENT, NOON, {"step": "cordon", "do": {"nodes": ["n1"]}})
+    journal.append(EventType.STEP_RESULT, NOON, done)
+    journal.append(EventType.END, NOON, {"result": ended, "exit_code": 0})
+    journal.close()
     past = PastRun(
         run=run_dir.name, playbook="cordon", taken=("n1",), result=RunState.OK, exit_code=0,
         ended_at=NOON,
     )  # fmt: skip
     save_result(run_dir, past)
-    whole = json.loads((run_dir / RESULT).read_text())
-    (run_dir / RESULT).write_text(json.dumps({**whole, key: value}))
+    return run_dir
+
+
+def test_a_guard_that_cannot_read_how_a_run_ended_refuses_and_names_it(tmp_path: Path) -> None:
+    """Whether that run took a node is not known, so no node counts as untouched."""
+    run_dir = cordoned(tmp_path, "paused_for_lunch")
     results = said(tmp_path, "cooldown", "max_unknown")
     assert {kind: result.ok for kind, result in results.items()} == {
         "cooldown": False, "max_unknown": True,
     }  # fmt: skip
-    assert f"{run_dir.name}/{RESULT}" in results["cooldown"].sentence
+    assert f"runs/{run_dir.name}" in results["cooldown"].sentence
+
+
+@pytest.mark.parametrize("torn", [(RESULT,), (INPUTS,), (RESULT, INPUTS)])
+def test_a_damaged_file_of_one_run_keeps_no_other_from_its_nodes(
+    torn: Sequence[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The journal and the result say the same; when both are lost, the run is named instead."""
+    run_dir = cordoned(tmp_path)
+    for name in torn:
+        (run_dir / name).write_text('{"run": 7')
+    context = fake_context(tmp_path)
+    prepared = asyncio.run(prepare(context, CORDON, None, {"nodes": "n2"}))
+    results = {r.kind: r for r in prepared.plan.guards}
+    lost = len(torn) == 2
+    taken = 0 if lost else 1
+    assert f"{taken} nodes taken" in results["blast_radius"].sentence
+    assert ("R-0001 cannot be read" in results["blast_radius"].sentence) is lost
+    assert (run_dir / f"{RESULT}.damaged-1").exists() is lost
+    assert ("damaged" in caplog.text) is lost
