@@ -11,6 +11,7 @@ from brctl.view.notices.page import Page
 from tests.fakes.documents import check_page
 
 _FORGOTTEN = ("BRCTL_CONFIG", "BRCTL_CONTEXT", "BRCTL_READONLY", "BRCTL_LAB_DIR", "NO_COLOR")
+_DEAREST_FIRST = ("slurm", "system", "netns", "torch", "ssh")
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +40,32 @@ def documents_fit_their_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
         return render(page, form, context)
 
     monkeypatch.setattr(output, "render", checked)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The dear tests begin first, and those that share a module's site share a worker.
+
+    In four workers the site would be brought up four times; and a test of a minute that begins
+    last is a minute in which the other workers have nothing to do.
+    """
+    for item in items:
+        if _has_site_of_module(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    items.sort(key=_cheapness)
+
+
+def _has_site_of_module(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function):
+        return False
+    manager = item.session._fixturemanager
+    found = (manager.getfixturedefs(name, item) for name in item.fixturenames)
+    return any(each and each[-1].scope == "module" for each in found)
+
+
+def _cheapness(item: pytest.Item) -> int:
+    """The place of its dearest tier; what is in none comes last."""
+    tiers = [n for n, tier in enumerate(_DEAREST_FIRST) if item.get_closest_marker(tier)]
+    return min(tiers, default=len(_DEAREST_FIRST))
 
 
 @pytest.hookimpl(wrapper=True)

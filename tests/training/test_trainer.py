@@ -123,9 +123,8 @@ def test_a_killed_loader_ends_its_rank_with_the_words_of_pytorch(pair: Ranks) ->
 def test_a_rank_in_another_collective_shows_in_the_dumps(pair: Ranks) -> None:
     """Every rank dumps while it hangs: a barrier stands where the others average gradients."""
     pair.faults(1).write_text('{"mismatch": true}')
-    _until(lambda: all(pair.dump(rank).exists() for rank in (0, 1)))
-    suspects = analyse_folder(pair.dump(0).parent).suspects
-    assert {suspect.reason for suspect in suspects} == {SuspectReason.MISMATCH}
+    # A step that took long on a busy machine was dumped, too; the hang's own dumps replace those.
+    _until(lambda: _suspected(pair) == {SuspectReason.MISMATCH})
     assert pair.progress(1)["phase"] == "all_reduce"
 
 
@@ -158,6 +157,13 @@ def test_a_broken_gpu_ends_its_rank_with_cudas_text(pair: Ranks) -> None:
 def _wait_s(ranks: Ranks, rank: int) -> float:
     wait_s = ranks.progress(rank).get("wait_seconds")
     return wait_s if isinstance(wait_s, float) else 0.0
+
+
+def _suspected(ranks: Ranks) -> set[SuspectReason]:
+    """What the dumps say, once both ranks have written one."""
+    if not all(ranks.dump(rank).exists() for rank in (0, 1)):
+        return set()
+    return {each.reason for each in analyse_folder(ranks.dump(0).parent).suspects}
 
 
 def _is_held_in_a_save(ranks: Ranks) -> bool:
