@@ -41,11 +41,11 @@ apiVersion: brctl.dev/v1
 kind: Inventory
 defaults: {gpus: 0, python: PYTHON}
 nodes:
-  n1: {address: 127.0.0.1}
-  n2: {address: 127.0.0.1}
-  s1: {address: 127.0.0.1, role: standby}
-  s2: {address: 127.0.0.1, role: standby}
-  s3: {address: 127.0.0.1, role: standby, python: /no/such/python}
+  n1-PID: {address: 127.0.0.1}
+  n2-PID: {address: 127.0.0.1}
+  s1-PID: {address: 127.0.0.1, role: standby}
+  s2-PID: {address: 127.0.0.1, role: standby}
+  s3-PID: {address: 127.0.0.1, role: standby, python: /no/such/python}
 """
 JOB = """\
 apiVersion: brctl.dev/v1
@@ -74,6 +74,9 @@ foreign:
 cross_check: none
 """
 LEASE_S = 60.0
+# A start ends what is parked for other jobs on its node, and other workers of this run, on the same
+# machine, have an s1 too.
+N1, N2, S1, S2, S3 = (f"{name}-{os.getpid()}" for name in ("n1", "n2", "s1", "s2", "s3"))
 
 
 @dataclass
@@ -117,8 +120,9 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     for path, text in texts.items():
         name = path.partition(".")[0]
         text = text.replace("[PYTHON, -c, pass]", f"[{python}, train.py]")
-        text = text.replace("NAME", name).replace("NODE", "n1" if name == "one" else "n2")
+        text = text.replace("NAME", name).replace("NODE", N1 if name == "one" else N2)
         text = text.replace("FOLDER", str(tmp_path)).replace("PYTHON", python)
+        text = text.replace("PID", str(os.getpid()))
         (tmp_path / path).write_text(text.replace("TAG", tmp_path.name))
     settings = load_settings({"HOME": str(tmp_path)}, config=tmp_path / "config.yaml")
     async with open_controller(settings) as controller:
@@ -126,7 +130,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         found = Place(controller, tmp_path)
         yield found
         pool = Pool().with_known(
-            replace(Pool().of(node), parked_for=found.one.name) for node in ("n1", "s1", "s2")
+            replace(Pool().of(node), parked_for=found.one.name) for node in (N1, S1, S2)
         )
         await unpark_standbys(controller, pool, list(pool.known))
         for job in controller.jobs.values():
@@ -142,89 +146,89 @@ def ready(rows: Sequence[dict[str, Json]]) -> str:
 
 async def test_a_well_standby_is_parked_and_its_rank_starts_warm(place: Place) -> None:
     """Self-checks, then processes; the swapped-in node's rank runs in one of them."""
-    pool = await place.park(Pool(), "s1")
+    pool = await place.park(Pool(), S1)
     save_pool(place.controller.state_dir, "here", pool)
     assert load_pool(place.controller.state_dir, "here") == pool
-    assert pool.of("s1").health == "ok"
-    row = await place.row(pool, "s1")
+    assert pool.of(S1).health == "ok"
+    row = await place.row(pool, S1)
     assert (row["state"], ready([row])) == ("free", f"parked for {place.one.name}")
-    job = await place.controller.backend.replace_nodes(place.one, {"n1": "s1"})
+    job = await place.controller.backend.replace_nodes(place.one, {N1: S1})
     report = await place.controller.backend.start_job(job, "", "R-1")
     assert (report.warm, report.cold) == ((0,), {})
-    row = await place.row(pool, "s1")
+    row = await place.row(pool, S1)
     assert row["state"] == f"in {place.one.name}"
     assert ready([row]) == f"cold, was parked for {place.one.name}"
 
 
 async def test_a_standby_that_fails_its_self_checks_is_not_parked(place: Place) -> None:
     """And one that was parked is parked no more once a later test fails."""
-    pool = await place.park(Pool(), "s1")
+    pool = await place.park(Pool(), S1)
     (place.folder / "code").write_text("2")
-    pool = await place.park(pool, "s2")
-    assert pool.of("s2").parked_for is None
-    assert "not parked, its self-checks say" in pool.of("s2").note
-    pool = await check_standbys(place.controller, pool, ["s1", "s2"])
-    assert pool.of("s1").parked_for is None
-    assert place.pids("s1") == []
+    pool = await place.park(pool, S2)
+    assert pool.of(S2).parked_for is None
+    assert "not parked, its self-checks say" in pool.of(S2).note
+    pool = await check_standbys(place.controller, pool, [S1, S2])
+    assert pool.of(S1).parked_for is None
+    assert place.pids(S1) == []
 
 
 async def test_a_standby_nobody_can_ask_is_not_called_parked(place: Place) -> None:
     """Neither when parking, nor later in the list."""
-    pool = await place.park(Pool(), "s3")
-    assert "not parked" in pool.of("s3").note
-    claimed = replace(pool.of("s3"), parked_for=place.one.name, parked_at="2026-01-01T00:00:00Z")
-    row = await place.row(pool.with_known([claimed]), "s3")
+    pool = await place.park(Pool(), S3)
+    assert "not parked" in pool.of(S3).note
+    claimed = replace(pool.of(S3), parked_for=place.one.name, parked_at="2026-01-01T00:00:00Z")
+    row = await place.row(pool.with_known([claimed]), S3)
     assert ready([row]) == f"parked for {place.one.name}? no answer"
 
 
 async def test_the_regular_test_parks_anew_what_is_gone(place: Place) -> None:
     """Killed, or ended with the node: the next test puts it back and says nothing is wrong."""
-    pool = await place.park(Pool(), "s1", "s2")
-    kept, killed = place.pids("s1"), place.pids("s2")
+    pool = await place.park(Pool(), S1, S2)
+    kept, killed = place.pids(S1), place.pids(S2)
     os.kill(killed[0], signal.SIGKILL)
-    row = await place.row(pool, "s2")
+    row = await place.row(pool, S2)
     assert ready([row]) == f"cold, was parked for {place.one.name}"
-    pool = await check_standbys(place.controller, pool, ["s1", "s2"])
-    assert place.pids("s1") == kept
-    assert len(place.pids("s2")) == 1
-    assert place.pids("s2") != killed
-    assert (pool.of("s1").note, pool.of("s2").note) == ("", "")
+    pool = await check_standbys(place.controller, pool, [S1, S2])
+    assert place.pids(S1) == kept
+    assert len(place.pids(S2)) == 1
+    assert place.pids(S2) != killed
+    assert (pool.of(S1).note, pool.of(S2).note) == ("", "")
 
 
 async def test_processes_wait_beside_ranks_for_the_next_start(place: Place) -> None:
     """On the job's own node; they go when the node leaves the job."""
     await place.controller.backend.start_job(place.one, "", "R-1")
-    pool = await place.park(Pool(), "n1")
-    assert pool.of("n1").beside
-    assert (await place.row(pool, "n1"))["state"] == f"in {place.one.name}"
+    pool = await place.park(Pool(), N1)
+    assert pool.of(N1).beside
+    assert (await place.row(pool, N1))["state"] == f"in {place.one.name}"
     await place.controller.backend.stop_job(place.one, 2.0)
     assert (await place.controller.backend.start_job(place.one, "", "R-2")).warm == (0,)
-    pool = await check_standbys(place.controller, pool, ["n1"])
-    assert len(place.pids("n1")) == 1
-    moved = await place.controller.backend.replace_nodes(place.one, {"n1": "s2"})
+    pool = await check_standbys(place.controller, pool, [N1])
+    assert len(place.pids(N1)) == 1
+    moved = await place.controller.backend.replace_nodes(place.one, {N1: S2})
     place.controller.jobs[place.one.name] = moved  # type: ignore[index]  # a dict behind the mapping
-    pool = await check_standbys(place.controller, pool, ["n1"])
-    assert (pool.of("n1").parked_for, place.pids("n1")) == (None, [])
-    await place.controller.backend.stop_job(replace(moved, nodes=("n1",)), 0.2)
+    pool = await check_standbys(place.controller, pool, [N1])
+    assert (pool.of(N1).parked_for, place.pids(N1)) == (None, [])
+    await place.controller.backend.stop_job(replace(moved, nodes=(N1,)), 0.2)
 
 
 async def test_a_start_of_another_job_ends_what_waits_for_this_one(place: Place) -> None:
     """It would keep GPU memory from the ranks; the other job's end file says what happened."""
-    pool = await place.park(Pool(), "s1")
-    job = await place.controller.backend.replace_nodes(place.two, {"n2": "s1"})
+    pool = await place.park(Pool(), S1)
+    job = await place.controller.backend.replace_nodes(place.two, {N2: S1})
     report = await place.controller.backend.start_job(job, "", "R-1")
     assert (report.started, report.warm) == ((0,), ())
-    assert place.pids("s1") == []
-    assert "it ended by signal 15" in str((await place.row(pool, "s1"))["note"])
+    assert place.pids(S1) == []
+    assert "it ended by signal 15" in str((await place.row(pool, S1))["note"])
 
 
 async def test_nothing_is_parked_on_another_jobs_node_or_under_a_scheduler(place: Place) -> None:
     """The reason is one sentence, before anything is done."""
-    with pytest.raises(UsageError, match="n2 carries ranks of two"):
-        await place.park(Pool(), "n2")
+    with pytest.raises(UsageError, match=f"{N2} carries ranks of two"):
+        await place.park(Pool(), N2)
     place.controller.backend.name = "slurm"  # type: ignore[misc]  # the one thing asked of it
     with pytest.raises(UsageError, match="steps of its own"):
-        await place.park(Pool(), "s1")
+        await place.park(Pool(), S1)
 
 
 @pytest.mark.parametrize(
