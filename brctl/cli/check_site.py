@@ -67,39 +67,19 @@ def learn(
     level: Annotated[int, typer.Option("--level", min=1, max=4, help="checks up to this")] = 1,
 ) -> None:
     """Measure nodes that are well and keep what is normal for them."""
-    asyncio.run(_learn(ctx.obj, out, level))
-
-
-async def _learn(invocation: Invocation, chosen: Path | None, level: int) -> None:
-    from brctl.engine.controller.selection import select_nodes
-    from brctl.engine.controller.wiring import open_controller
-    from brctl.engine.sweeps.run_checks import Question, sweep_nodes
-    from brctl.evidence.baseline import learn_baseline
-    from brctl.library.baselines import write_baseline
-    from brctl.library.config import BASELINE_NAME
+    from brctl.engine.application.baseline import learn as learn_normal
     from brctl.model.nodeset import fold
-    from brctl.model.sweeps.sweep import Health
 
-    settings = invocation.settings()
-    folder = settings.config_file.parent if settings.config_file else Path()
-    out = chosen or folder / BASELINE_NAME
-    async with open_controller(settings) as controller:
-        names = await select_nodes(controller, invocation.nodes, invocation.exclude)
-        result = await sweep_nodes(controller, names, Question(level=level))
-        models = {
-            n.name: n.labels.get("gpu_model", "") for n in controller.inventory.nodes.values()
-        }
-        moment = controller.now()
-    well = [node.report for node in result.nodes if node.health is not Health.CRITICAL]
-    left_out = sorted(set(names) - {report.node for report in well})
-    baseline = learn_baseline(well, moment, lambda node: models[node])
-    write_baseline(out, baseline)
-    if left_out:
-        invocation.note(f"left out, because something is wrong with them: {fold(left_out)}")
+    invocation: Invocation = ctx.obj
+    nodes, exclude = invocation.nodes, invocation.exclude
+    found = asyncio.run(learn_normal(invocation.settings(), nodes, exclude, out, level))
+    if found.left_out:
+        names = fold(found.left_out)
+        invocation.note(f"left out, because something is wrong or they are silent: {names}")
     invocation.finish(
         Page(
             kind="Baseline",
-            body={"file": str(out), "nodes": len(well), "readings": len(baseline.entries)},
-            text=f"{out}: {len(baseline.entries)} readings of {len(well)} nodes",
+            body={"file": str(found.path), "nodes": found.nodes, "readings": found.readings},
+            text=f"{found.path}: {found.readings} readings of {found.nodes} nodes",
         )
     )

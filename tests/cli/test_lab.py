@@ -53,6 +53,27 @@ def test_a_newcomer_can_break_and_heal_a_cluster(lab_command: Command) -> None:
     assert lab_command("status")[0] == 64
 
 
+def test_selectors_name_the_nodes_to_break_and_to_heal(lab_command: Command) -> None:
+    """They mean the lab's nodes, whatever context the person works in; a fault is for one."""
+    assert lab_command("up", "--nodes", "3", "--standbys", "1", "--isolation", "none")[0] == 0
+    assert lab_command("break", "gpu-lost", "@standby")[:2] == (
+        0, "a GPU of n4 has fallen off the bus; its rank died of it\n",
+    )  # fmt: skip
+    assert lab_command("break", "gpu-lost", "n[1-3]!n[2-3]")[0] == 0
+    assert lab_command("break", "gpu-ecc", "@job:lab-train!n[1-2]")[0] == 0
+
+    code, text, errors = lab_command("break", "gpu-lost", "@all")
+    assert (code, text) == (64, "")
+    assert "@all: means 4 nodes; name one" in errors
+    code, _, errors = lab_command("break", "gpu-lost", "n9")
+    assert code == 64
+    assert "n9" in errors
+
+    assert lab_command("heal", "@job:lab-train")[:2] == (0, "healed n[1,3]\n")
+    assert lab_command("heal", "n[1-3]")[:2] == (0, "nothing was broken\n")
+    assert lab_command("heal", "@standby")[:2] == (0, "healed n4\n")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

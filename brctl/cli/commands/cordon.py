@@ -6,12 +6,9 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.output import say
 from brctl.cli.running import Consent, OverrideOption, finish_run, run_playbook
-from brctl.engine.application.runs import find_playbook, open_context
-from brctl.engine.controller.selection import select_nodes
-from brctl.engine.controller.wiring import open_controller
-from brctl.library.config import Settings
+from brctl.engine.application.by_hand import node_names, swap_inputs
+from brctl.engine.application.runs import find_playbook
 from brctl.model.errors import UsageError
 from brctl.model.runs.playbook import Json
 
@@ -38,7 +35,7 @@ def cordon(
     # A drain ends other people's pods, so it asks before it acts.
     yes, playbook = not drain, "drain" if drain else "cordon"
     consent = Consent(yes=yes, typed=confirm, dry_run=dry_run, override=override, why=message)
-    _run(ctx.obj, playbook, nodes, "nodes", values, consent)
+    _run_on(ctx.obj, playbook, nodes, values, consent)
 
 
 @app.command()
@@ -53,7 +50,7 @@ def uncordon(
     if take_over and not message:
         raise UsageError("--take-over needs -m: say why you lift somebody else's cordon")
     values: dict[str, Json] = {"owner": "anyone" if take_over else "brctl", "note": message}
-    _run(ctx.obj, "uncordon", nodes, "nodes", values, Consent(yes=True, dry_run=dry_run))
+    _run_on(ctx.obj, "uncordon", nodes, values, Consent(yes=True, dry_run=dry_run))
 
 
 @app.command()
@@ -68,41 +65,20 @@ def swap(
 ) -> None:
     """Replace nodes by standbys and resume their job from the newest whole checkpoint."""
     invocation: Invocation = ctx.obj
-    settings = invocation.settings()
-    name = job or asyncio.run(_job_on(settings, nodes))
+    values = asyncio.run(swap_inputs(invocation.settings(), nodes, job, message))
     consent = Consent(typed=confirm, dry_run=dry_run, override=override, why=message)
-    _run(
-        invocation, "swap-and-resume", nodes, "suspects", {"job": name, "reason": message}, consent
-    )
+    _run(invocation, "swap-and-resume", values, consent)
 
 
-async def _job_on(settings: Settings, nodes: str) -> str:
-    async with open_context(settings, say) as context:
-        jobs = await context.jobs.all()
-    async with open_controller(settings) as controller:
-        names = set(await select_nodes(controller, nodes))
-    carrying = [job.name for job in jobs if names & set(job.nodes)]
-    if len(carrying) != 1:
-        found = ", ".join(carrying) or "no job"
-        raise UsageError(f"{nodes} carries {found}", hint="name it with --job")
-    return carrying[0]
-
-
-async def _expand(settings: Settings, nodes: str) -> list[str]:
-    async with open_controller(settings) as controller:
-        return list(await select_nodes(controller, nodes))
-
-
-def _run(
-    invocation: Invocation,
-    playbook: str,
-    nodes: str,
-    key: str,
-    values: dict[str, Json],
-    consent: Consent,
+def _run_on(
+    invocation: Invocation, playbook: str, nodes: str, values: dict[str, Json], consent: Consent
 ) -> None:
+    values["nodes"] = asyncio.run(node_names(invocation.settings(), nodes))
+    _run(invocation, playbook, values, consent)
+
+
+def _run(invocation: Invocation, playbook: str, values: dict[str, Json], consent: Consent) -> None:
     settings = invocation.settings()
-    values[key] = asyncio.run(_expand(settings, nodes))
     chosen = find_playbook(settings.library_dirs, playbook)
     run = asyncio.run(run_playbook(invocation, settings, chosen, values, None, consent))
     finish_run(invocation, settings, run)

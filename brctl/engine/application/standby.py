@@ -1,0 +1,129 @@
+"""The pool of standbys: look at it, change who is in it, warm and test it, say how large to be."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from brctl.actions.standby.acquire import free_standbys
+from brctl.engine.application.runs import refuse_readonly
+from brctl.engine.controller.selection import select_nodes
+from brctl.engine.controller.wiring import Controller, open_controller
+from brctl.engine.runs.context import run_context
+from brctl.engine.standby import pool as standby_pool
+from brctl.engine.standby.care import (
+    check_standbys,
+    job_on,
+    park_standbys,
+    unpark_standbys,
+    warm_standbys,
+)
+from brctl.engine.standby.pool import Pool, load_pool, save_pool
+from brctl.engine.standby.report import standby_rows
+from brctl.library.config import Settings
+from brctl.model.runs.playbook import Json
+from brctl.playbook.spares import PoolSize, pool_size
+
+Rows = Sequence[Mapping[str, Json]]
+_Change = Callable[[Controller, Pool, Sequence[str]], Awaitable[Pool]]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolChange:
+    """The nodes that were meant, and every standby as it is now."""
+
+    nodes: tuple[str, ...]
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNeed:
+    """How many standbys a job needs.
+
+    Attributes:
+        source: Where the rate of failures comes from.
+        kept: Standbys in the pool.
+        free: Those a swap could take now.
+    """
+
+    job: str
+    size: PoolSize
+    source: str
+    kept: int
+    free: int
+
+
+async def list_standbys(settings: Settings) -> Rows:
+    """Every standby as it is now."""
+    async with open_controller(settings) as controller:
+        return await standby_rows(controller, load_pool(settings.state_dir, settings.context))
+
+
+async def add_standbys(settings: Settings, nodes: str) -> PoolChange:
+    """Put nodes into the pool.
+
+    Raises:
+        UsageError: One carries a job, or is not in the inventory.
+    """
+    return await _changed(settings, nodes, _add)
+
+
+async def remove_standbys(settings: Settings, nodes: str) -> PoolChange:
+    """Take nodes out of the pool and end what is parked on them."""
+    return await _changed(settings, nodes, _remove)
+
+
+async def warm(
+    settings: Settings, nodes: str | None, job: str | None, lease_s: float
+) -> PoolChange:
+    """Load the training environment; with a job, park processes that become its ranks."""
+
+    async def change(controller: Controller, pool: Pool, names: Sequence[str]) -> Pool:
+        # Who names no nodes means standbys; one that carries ranks by now is none.
+        chosen = names if nodes else [name for name in names if job_on(controller, name) is None]
+        if job is None:
+            return await warm_standbys(controller, pool, chosen)
+        return await park_standbys(controller, pool, chosen, controller.job(job), lease_s)
+
+    return await _changed(settings, nodes, change)
+
+
+async def check(settings: Settings, nodes: str | None) -> PoolChange:
+    """Run the self-checks, and park anew what waited."""
+    return await _changed(settings, nodes, check_standbys)
+
+
+async def pool_need(
+    settings: Settings, job: str | None, risk: float, rate: float | None
+) -> PoolNeed:
+    """How many standbys a job needs, by the site's own rate of failures or a given one."""
+    async with open_controller(settings) as controller:
+        chosen = controller.job(job)
+        known = standby_pool.daily_rate(settings.state_dir, len(chosen.nodes), controller.now())
+        wanted = pool_size(chosen, known.daily if rate is None else rate, risk)
+        free = await free_standbys(run_context(controller))
+        pool = load_pool(settings.state_dir, settings.context)
+        kept = len(pool.members(controller.inventory))
+    source = known.source if rate is None else "given"
+    return PoolNeed(chosen.name, wanted, source, kept, len(free))
+
+
+async def _add(controller: Controller, pool: Pool, names: Sequence[str]) -> Pool:
+    jobs = await run_context(controller).jobs.all()
+    busy = {node: job.name for job in jobs for node in job.nodes}
+    pool = await unpark_standbys(controller, pool, names)
+    return standby_pool.add(pool, controller.inventory, names, busy)
+
+
+async def _remove(controller: Controller, pool: Pool, names: Sequence[str]) -> Pool:
+    return standby_pool.remove(await unpark_standbys(controller, pool, names), names)
+
+
+async def _changed(settings: Settings, nodes: str | None, change: _Change) -> PoolChange:
+    """Change the pool's file for the nodes that were named; without a name for all of it."""
+    refuse_readonly(settings)
+    async with open_controller(settings) as controller:
+        pool = load_pool(settings.state_dir, settings.context)
+        everybody = tuple(dict.fromkeys([*pool.members(controller.inventory), *pool.parked()]))
+        names = await select_nodes(controller, nodes) if nodes else everybody
+        after = await change(controller, pool, names)
+        save_pool(settings.state_dir, settings.context, after)
+        return PoolChange(names, await standby_rows(controller, after))
