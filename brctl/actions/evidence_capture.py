@@ -27,10 +27,10 @@ class EvidenceCapture(ReadOnly):
         folder = context.run.folder / "evidence"
         folder.mkdir(mode=0o700, exist_ok=True)
         # At once: a node without power costs the wait for a connection only one time.
-        looks, job = await asyncio.gather(
+        captured, job = await asyncio.gather(
             context.sweeps.examine(arguments.nodes(args, "nodes"), LEVEL), self._job(context, args)
         )
-        files = {f"{health.node}.json": _encode(health) for health in looks} | job
+        files = {f"{health.node}.json": _encode(health) for health in captured} | job
         files["SHA256SUMS"] = _sums(files)
         for name, raw in files.items():
             (folder / name).write_bytes(raw)

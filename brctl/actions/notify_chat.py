@@ -3,7 +3,7 @@
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, ReadOnly
-from brctl.actions.notify_page import NOBODY, told
+from brctl.actions.notify_page import NOBODY, delivery_result
 from brctl.model.runs.playbook import Arguments
 from brctl.notify.notifier import CHAT
 from brctl.view.notices.notice import chat_notice
@@ -22,4 +22,4 @@ class NotifyChat(ReadOnly):
             return ActionResult(changed=False, say=NOBODY)
         channel, text = (arguments.text(args, key, "") for key in ("channel", "text"))
         notice = chat_notice(context.run.facts(), context.clock.now(), channel, text)
-        return told(await context.notifier.notify_async(notice, CHAT))
+        return delivery_result(await context.notifier.notify_async(notice, CHAT))

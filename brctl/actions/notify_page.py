@@ -17,17 +17,21 @@ class NotifyPage(ReadOnly):
     """To every sink that pages, whatever its `when` says: the playbook asks for it."""
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
-        word = arguments.text(args, "severity", PageSeverity.CRITICAL.value)
-        if word not in list(PageSeverity):
-            raise ActionFailed(f"`severity` must be one of {', '.join(PageSeverity)}, not {word!r}")
+        severity_text = arguments.text(args, "severity", PageSeverity.CRITICAL.value)
+        if severity_text not in list(PageSeverity):
+            raise ActionFailed(
+                f"`severity` must be one of {', '.join(PageSeverity)}, not {severity_text!r}"
+            )
         if not context.notifier.configured:
             return ActionResult(changed=False, say=NOBODY)
         summary = arguments.text(args, "summary")
-        notice = page_notice(context.run.facts(), context.clock.now(), PageSeverity(word), summary)
-        return told(await context.notifier.notify_async(notice, PAGING))
+        notice = page_notice(
+            context.run.facts(), context.clock.now(), PageSeverity(severity_text), summary
+        )
+        return delivery_result(await context.notifier.notify_async(notice, PAGING))
 
 
-def told(deliveries: Sequence[Delivery]) -> ActionResult:
+def delivery_result(deliveries: Sequence[Delivery]) -> ActionResult:
     """Who was told, as a step's answer.
 
     Raises:
@@ -36,5 +40,5 @@ def told(deliveries: Sequence[Delivery]) -> ActionResult:
     failed = [f"{d.sink}: {d.why}" for d in deliveries if d.state is DeliveryState.FAILED]
     if failed:
         raise ActionFailed("; ".join(failed))
-    said = ", ".join(f"{d.sink} {d.state.value}" for d in deliveries)
-    return ActionResult(changed=False, say=said or NOBODY)
+    outcomes = ", ".join(f"{d.sink} {d.state.value}" for d in deliveries)
+    return ActionResult(changed=False, say=outcomes or NOBODY)

@@ -20,7 +20,7 @@ class ReportTable(ReadOnly):
         path = context.run.folder / FILE
         write_atomic(path, report_text(rows, columns) + "\n")
         results = [str(row["result"]) for row in rows]
-        say = ", ".join(f"{results.count(word)} {word}" for word in sorted(set(results)))
+        say = ", ".join(f"{results.count(result)} {result}" for result in sorted(set(results)))
         out: Json = [{column: row[column] for column in columns} for row in rows]
         return ActionResult({"file": str(path), "rows": out}, changed=False, say=say)
 
@@ -29,7 +29,7 @@ def _columns(args: Arguments) -> tuple[str, ...]:
     wanted = arguments.texts(args, "columns")
     if not wanted:
         raise ActionFailed("`columns` is empty")
-    for word in wanted:
-        if word not in COLUMNS:
-            raise ActionFailed(f"no column {word!r}; {did_you_mean(word, COLUMNS)}")
+    for column in wanted:
+        if column not in COLUMNS:
+            raise ActionFailed(f"no column {column!r}; {did_you_mean(column, COLUMNS)}")
     return wanted

@@ -48,13 +48,13 @@ class Script:
             statuses = await self._on_nodes(context, arguments.nodes(args, "nodes"), env, log)
         else:
             statuses = {"": await self._here(env, log)}
-        said = last_line(log)
+        message = last_line(log)
         wrong = {node: s for node, s in statuses.items() if s not in self._step.expect_exit}
         if wrong:
             where = f" on {fold(wrong)}" if "nodes" in args else ""
             codes = ", ".join(str(s) for s in sorted(set(wrong.values())))
-            raise ActionFailed(f"exit status {codes}{where}: {said} (stdout/{log.name})")
-        say = f"{said or 'no output'} (stdout/{log.name})"
+            raise ActionFailed(f"exit status {codes}{where}: {message} (stdout/{log.name})")
+        say = f"{message or 'no output'} (stdout/{log.name})"
         return ActionResult({"exit_status": max(statuses.values(), default=0)}, say=say)
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
@@ -71,9 +71,9 @@ class Script:
     async def _on_nodes(
         self, context: RunContext, nodes: Sequence[str], env: Mapping[str, str], log: Path
     ) -> dict[str, int]:
-        strangers = [node for node in nodes if node not in context.inventory.nodes]
-        if strangers:
-            raise ActionFailed(f"{fold(strangers)} is not in the inventory")
+        unknown = [node for node in nodes if node not in context.inventory.nodes]
+        if unknown:
+            raise ActionFailed(f"{fold(unknown)} is not in the inventory")
         deadline_s = self._step.timeout_s
         limit = OUTPUT_LIMIT_BYTES - 1
         question = {

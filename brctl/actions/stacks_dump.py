@@ -14,7 +14,7 @@ class StacksDump(ReadOnly):
         nodes = arguments.nodes(args, "nodes") if "nodes" in args else ()
         folder = context.run.folder / "stacks"
         silent = await context.jobs.dump_stacks(job, folder, nodes)
-        asked = [rank for node in nodes or job.nodes for rank in job.ranks_on(node)]
-        say = f"stacks of {len(asked) - len(silent)} of {len(asked)} ranks"
+        expected = [rank for node in nodes or job.nodes for rank in job.ranks_on(node)]
+        say = f"stacks of {len(expected) - len(silent)} of {len(expected)} ranks"
         out: Arguments = {"directory": str(folder), "silent": list(silent)}
         return ActionResult(out, changed=False, say=say)

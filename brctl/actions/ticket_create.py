@@ -38,8 +38,8 @@ class TicketCreate(VerbImplementation):
         return (Change(Sign.ADD, f"ticket in {queue}", f"about {about or context.run.name}"),)
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
-        desk = context.notifier.tickets
-        if not desk.configured:
+        tickets = context.notifier.tickets
+        if not tickets.configured:
             raise ActionFailed(NOWHERE)
         key = _key(context, args)
         known = _find(context, key)
@@ -49,7 +49,7 @@ class TicketCreate(VerbImplementation):
             )
         body = clean_tree(_body(context, args))
         try:
-            ticket = await asyncio.to_thread(desk.open, key, context.run.name, body)
+            ticket = await asyncio.to_thread(tickets.open, key, context.run.name, body)
         except DeliveryError as exc:
             raise ActionFailed(str(exc), FailureKind.TRANSPORT) from exc
         return ActionResult({"ticket": ticket}, say=f"ticket {ticket}")

@@ -53,13 +53,13 @@ def update(
 async def _record(
     invocation: Invocation, settings: Settings, name: str | None, code: str, why: str, urgent: bool
 ) -> tuple[str, CodeChange]:
-    from brctl.engine.job.code_updates import Wish, record_change
+    from brctl.engine.job.code_updates import CodeRequest, record_change
 
     async with open_controller(settings) as controller:
         chosen = controller.job(name).name
     async with open_context(settings, say) as context:
-        wish = Wish(code, " ".join(why.split()), person(), urgent)
-        change, note = await record_change(context, await context.jobs.get(chosen), wish)
+        request = CodeRequest(code, " ".join(why.split()), person(), urgent)
+        change, note = await record_change(context, await context.jobs.get(chosen), request)
     invocation.note(f"{change.id} recorded: {change.version} {change.digest[:12]}")
     if note:
         invocation.note(note)

@@ -79,9 +79,11 @@ async def _check(settings: Settings, nodes: str, keys: Sequence[str]) -> tuple[s
         names = await select_nodes(controller, nodes)
         for key in keys:
             found = await controller.backend.labels(names, key)
-            theirs = {node: label for node, label in found.items() if label.owner != PEOPLE}
-            for owner in sorted({label.owner for label in theirs.values()}):
-                _refuse(key, owner, [n for n, label in theirs.items() if label.owner == owner])
+            set_by_others = {node: label for node, label in found.items() if label.owner != PEOPLE}
+            for owner in sorted({label.owner for label in set_by_others.values()}):
+                _refuse(
+                    key, owner, [n for n, label in set_by_others.items() if label.owner == owner]
+                )
     return names
 
 

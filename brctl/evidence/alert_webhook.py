@@ -47,8 +47,8 @@ def _decoded(raw: bytes) -> Any:
         raise BadAlertError(f"not JSON: {str(exc)[:100]}") from exc
 
 
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON")
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _refuse_depth(raw: bytes) -> None:

@@ -29,16 +29,16 @@ RATE_UNITS = ("TFLOP/s", "GB/s")
 
 
 def stopping(
-    found: Assessment, words: Iterable[str], known: Iterable[Evidence]
+    found: Assessment, conditions: Iterable[str], known: Iterable[Evidence]
 ) -> tuple[Evidence, ...]:
     """The evidence that takes a node out: convicting, of a class asked for, and new.
 
     Args:
         found: The judged round.
-        words: Keys of STOP_ON.
+        conditions: Keys of STOP_ON.
         known: What convicted the node before the burn-in began; history is no result of it.
     """
-    classes = ALWAYS_OUT.union(*(STOP_ON[word] for word in words))
+    classes = ALWAYS_OUT.union(*(STOP_ON[condition] for condition in conditions))
     old = {(e.kind, e.subject, e.raw) for e in known}
     return tuple(
         e

@@ -80,7 +80,7 @@ def judge_pairs(results: Sequence[PairResult]) -> tuple[PairState, ...]:
 
     def is_bad(result: PairResult) -> bool:
         slow = result.gb_per_s is not None and result.pair not in quick
-        return slow or bool(path_trouble(result, delay_us))
+        return slow or bool(path_problem(result, delay_us))
 
     return tuple(
         PairState.SLOW if state is PairState.OK and is_bad(result) else state
@@ -95,15 +95,18 @@ def usual_delay_us(results: Sequence[PairResult]) -> float | None:
     return statistics.median(delays) if len(delays) >= LEAST_PAIRS else None
 
 
-def path_trouble(result: PairResult, delay_us: float | None) -> str:
+def path_problem(result: PairResult, delay_us: float | None) -> str:
     """What is wrong with a path that carries every bit right, "" for nothing."""
     path, (first, second) = result.path, result.pair
     if path is None:
         return ""
-    ways = {f"{first} to {second}": path.there_gb_per_s, f"{second} to {first}": path.back_gb_per_s}
-    weak, strong = sorted(ways, key=lambda way: ways[way])
-    if ways[weak] < ONE_WAY_SHARE * ways[strong]:
-        return f"{weak} carries {ways[weak] / ways[strong]:.0%} of what {strong} does"
+    rates = {
+        f"{first} to {second}": path.there_gb_per_s,
+        f"{second} to {first}": path.back_gb_per_s,
+    }
+    weak, strong = sorted(rates, key=lambda direction: rates[direction])
+    if rates[weak] < ONE_WAY_SHARE * rates[strong]:
+        return f"{weak} carries {rates[weak] / rates[strong]:.0%} of what {strong} does"
     if delay_us is None or path.delay_us < max(LATE_FLOOR_US, LATE_RATIO * delay_us):
         return ""
     return f"{path.delay_us:.0f} us one way, the fleet's median is {delay_us:.0f}"

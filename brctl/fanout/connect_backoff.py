@@ -10,7 +10,7 @@ REMEMBER_S = 60.0
 
 
 @dataclass(frozen=True)
-class _MuteNode:
+class _SilentNode:
     """A node that let the whole deadline pass.
 
     Attributes:
@@ -21,9 +21,9 @@ class _MuteNode:
     """
 
     since: float
-    asked: int
+    attempts: int
     last: float
-    said: str
+    detail: str
 
 
 class ConnectBackoff:
@@ -38,29 +38,29 @@ class ConnectBackoff:
 
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
-        self._silent: dict[str, _MuteNode] = {}
+        self._silent: dict[str, _SilentNode] = {}
 
     def deadline_s(self, name: str, now: float) -> float:
         """How long to wait for this node."""
         known = self._silent.get(name)
         if known is None or now - known.since >= REMEMBER_S:
             return self._deadline_s
-        return min(AGAIN_S[min(known.asked, len(AGAIN_S)) - 1], self._deadline_s)
+        return min(AGAIN_S[min(known.attempts, len(AGAIN_S)) - 1], self._deadline_s)
 
     def keep(self, name: str, waited_s: float, now: float) -> str:
         """Remember that it was silent for so long; the words for a person."""
-        known, said = self._silent.get(name), f"within {waited_s:g} s"
+        known, detail = self._silent.get(name), f"within {waited_s:g} s"
         if known is None or waited_s >= self._deadline_s:
-            known = _MuteNode(now, 0, now, "")
+            known = _SilentNode(now, 0, now, "")
         else:
-            said += f", nor within {self._deadline_s:g} s, {now - known.since:.0f} s ago"
-        self._silent[name] = _MuteNode(known.since, known.asked + 1, now, said)
-        return said
+            detail += f", nor within {self._deadline_s:g} s, {now - known.since:.0f} s ago"
+        self._silent[name] = _SilentNode(known.since, known.attempts + 1, now, detail)
+        return detail
 
     def meanwhile(self, name: str, asked_at: float) -> str:
         """The words of a wait that ended after somebody else asked, who need not wait again."""
         known = self._silent.get(name)
-        return known.said if known and known.last >= asked_at else ""
+        return known.detail if known and known.last >= asked_at else ""
 
     def forget(self, name: str) -> None:
         """It took a connection."""

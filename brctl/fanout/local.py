@@ -24,9 +24,9 @@ class _Child(asyncio.SubprocessProtocol):
         self.exited = asyncio.Event()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        room = self._limit_bytes - len(self.kept[fd])
-        self.kept[fd] += data[:room]
-        if len(data) > room:
+        remaining = self._limit_bytes - len(self.kept[fd])
+        self.kept[fd] += data[:remaining]
+        if len(data) > remaining:
             self.over_limit = True
             self.ended.set()
 

@@ -107,8 +107,8 @@ class OpensshTransport:
             await asyncio.sleep(_GOING_S)
         return False
 
-    async def _control(self, node: Node, word: str) -> bool:
-        argv = (*self._argv(node), "-O", word, "--", node.address)
+    async def _control(self, node: Node, operation: str) -> bool:
+        argv = (*self._argv(node), "-O", operation, "--", node.address)
         answer = await self._processes.run(node, Command(argv, b"", _CONTROL_S, _TEXT_BYTES))
         return answer.exit_status == 0
 
@@ -142,12 +142,12 @@ def shell_argv(ssh: SshSettings, node: Node) -> tuple[str, ...]:
 
 
 def _login_failure(node: Node, answer: CommandResult, limit_s: float) -> CommandResult:
-    place = f"{node.address}:{node.port}"
+    address = f"{node.address}:{node.port}"
     if answer.outcome is Outcome.COMMAND_TIMED_OUT:
-        detail = f"{place}: no login within {limit_s:g} s"
+        detail = f"{address}: no login within {limit_s:g} s"
         return CommandResult(node.name, Outcome.LOGIN_TIMED_OUT, None, b"", b"", 0.0, detail)
-    outcome, said = login_outcome(answer.stderr)
-    return CommandResult(node.name, outcome, None, b"", b"", 0.0, f"{place}: {said}")
+    outcome, reason = login_outcome(answer.stderr)
+    return CommandResult(node.name, outcome, None, b"", b"", 0.0, f"{address}: {reason}")
 
 
 def login_outcome(stderr: bytes) -> tuple[Outcome, str]:

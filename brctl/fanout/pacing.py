@@ -89,12 +89,12 @@ class Pace:
                 raise
 
     def _wake(self) -> None:
-        room = self.allowed - self._under_way
-        while self._waiting and room > 0:
+        free = self.allowed - self._under_way
+        while self._waiting and free > 0:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
-                room -= 1
+                free -= 1
 
     def _learn(self, seconds: float) -> None:
         if seconds > self._deadline_s * _SLOW_SHARE:

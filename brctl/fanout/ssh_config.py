@@ -34,7 +34,7 @@ class HostBlock:
 
     patterns: tuple[str, ...] | None
     keyword: str
-    place: str
+    origin: str
 
     def touches(self, host: str) -> bool:
         """Whether the keyword may hold for a host; a `!pattern` takes hosts out again."""
@@ -61,20 +61,20 @@ def load_ssh_config(path: Path) -> tuple[HostBlock, ...]:
 def why_openssh(blocks: Iterable[HostBlock], host: str) -> str:
     """Why a host needs the OpenSSH client, naming keyword and line; "" when it does not."""
     found = next((block for block in blocks if block.touches(host)), None)
-    return f"{found.keyword} at {found.place}" if found else ""
+    return f"{found.keyword} at {found.origin}" if found else ""
 
 
 def _read(path: Path, patterns: tuple[str, ...] | None, depth: int) -> Iterator[HostBlock]:
     if depth > INCLUDE_DEPTH:
         raise ConfigError(f"{path}: Include goes deeper than {INCLUDE_DEPTH} files")
     for number, line in enumerate(_lines(path), start=1):
-        keyword, words = _split(line)
+        keyword, values = _split(line)
         if keyword == "host":
-            patterns = tuple(words)
+            patterns = tuple(values)
         elif keyword == "match":
-            patterns = ("*",) if [w.lower() for w in words] == ["all"] else None
+            patterns = ("*",) if [w.lower() for w in values] == ["all"] else None
         elif keyword == "include":
-            for included in _included(words, path):
+            for included in _included(values, path):
                 yield from _read(included, patterns, depth + 1)
         elif keyword and keyword not in WEIGHTLESS:
             yield HostBlock(patterns, keyword, f"{path}:{number}")
@@ -99,8 +99,8 @@ def _split(line: str) -> tuple[str, list[str]]:
     return words[0].lower(), [word.strip('"') for word in words[1:]]
 
 
-def _included(words: Iterable[str], path: Path) -> Iterator[Path]:
-    for word in words:
-        place = Path(os.path.expanduser(word))
-        where = place if place.is_absolute() else path.parent / place
+def _included(patterns: Iterable[str], path: Path) -> Iterator[Path]:
+    for pattern in patterns:
+        origin = Path(os.path.expanduser(pattern))
+        where = origin if origin.is_absolute() else path.parent / origin
         yield from (Path(found) for found in sorted(glob.glob(str(where))))

@@ -113,17 +113,17 @@ def _read_ini(path: Path, text: str) -> dict[str, Group]:
 
 def _read_ini_line(group: Group, kind: str, line: str, path: Path, number: int) -> None:
     try:
-        words = shlex.split(line, comments=True)
+        fields = shlex.split(line, comments=True)
     except ValueError as exc:
         raise ConfigError.at(path, number, f"{exc}") from exc
     if kind == "children":
-        group.children.append(words[0])
+        group.children.append(fields[0])
     elif kind == "vars":
         key, _, value = line.partition("=")
         group.variables[key.strip()] = value.strip()
     else:
-        variables = dict(word.split("=", 1) for word in words[1:] if "=" in word)
-        for host in _hosts(words[0], path, number):
+        variables = dict(field_.split("=", 1) for field_ in fields[1:] if "=" in field_)
+        for host in _hosts(fields[0], path, number):
             group.hosts[host] = {**group.hosts.get(host, {}), **variables}
 
 
@@ -148,7 +148,7 @@ def _source(groups: dict[str, Group], path: Path) -> InventorySource:
     for group in groups.values():
         for host, variables in group.hosts.items():
             facts.setdefault(host, {}).update(_facts(variables))
-    nodes = tuple(NodeFacts(host, told, origin) for host, told in facts.items())
+    nodes = tuple(NodeFacts(host, facts_of_host, origin) for host, facts_of_host in facts.items())
     named = {k: v for k, v in members.items() if k not in ("all", "ungrouped") and v}
     return InventorySource(f"ansible:{path.name}", nodes, named)
 

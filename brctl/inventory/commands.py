@@ -36,8 +36,8 @@ def ask_tool(argv: Sequence[str]) -> bytes:
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise UnavailableError(f"inventory: `{name}` gave no answer: {exc}") from exc
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        why = said[-1][:200] if said else f"exit {done.returncode}"
+        error_lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        why = error_lines[-1][:200] if error_lines else f"exit {done.returncode}"
         raise UnavailableError(f"inventory: `{name}` failed: {why}")
     if len(done.stdout) > OUTPUT_LIMIT_BYTES:
         raise UnavailableError(f"inventory: `{name}` printed more than 64 MiB")
@@ -64,13 +64,13 @@ def with_last_good(read: Callable[[], InventorySource], key: str, folder: Path) 
 
 def _last_good(path: Path, failed: UnavailableError) -> InventorySource:
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        saved = json.loads(path.read_text(encoding="utf-8"))
         at = rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC))
     except (OSError, ValueError):
         raise failed from None
-    nodes = tuple(NodeFacts(n, facts, origin) for n, facts, origin in kept["nodes"])
-    groups = {name: tuple(members) for name, members in kept["groups"].items()}
-    return InventorySource(f"{kept['name']} as of {at} ({failed})", nodes, groups)
+    nodes = tuple(NodeFacts(n, facts, origin) for n, facts, origin in saved["nodes"])
+    groups = {name: tuple(members) for name, members in saved["groups"].items()}
+    return InventorySource(f"{saved['name']} as of {at} ({failed})", nodes, groups)
 
 
 def _to_json(source: InventorySource) -> Mapping[str, object]:

@@ -69,10 +69,10 @@ def build_inventory(sources: Iterable[InventorySource]) -> Inventory:
     sources = tuple(sources)
     origins: dict[str, str] = {}
     for source in sources:
-        for told in source.nodes:
-            origins.setdefault(told.name, told.origin)
+        for reported in source.nodes:
+            origins.setdefault(reported.name, reported.origin)
     nodes = {
-        name: _node(name, {key: told.value for key, told in facts.items()}, origins[name])
+        name: _node(name, {key: reported.value for key, reported in facts.items()}, origins[name])
         for name, facts in merge(sources).items()
     }
     for name, node in nodes.items():
@@ -124,9 +124,9 @@ def refuse_duplicates(nodes: Iterable[NodeFacts]) -> None:
     Raises:
         ConfigError: Names the node and both places.
     """
-    seen: dict[str, str] = {}
+    origins: dict[str, str] = {}
     for node in nodes:
-        place = node.origin.partition(":")[2]
-        if node.name in seen:
-            raise ConfigError(f"{place}: node {node.name!r} is already in {seen[node.name]}")
-        seen[node.name] = place
+        line = node.origin.partition(":")[2]
+        if node.name in origins:
+            raise ConfigError(f"{line}: node {node.name!r} is already in {origins[node.name]}")
+        origins[node.name] = line

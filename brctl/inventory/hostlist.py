@@ -30,25 +30,25 @@ def parse_hostlist(raw: bytes, path: str) -> InventorySource:
     nodes: list[NodeFacts] = []
     for number, line in enumerate(raw.splitlines(), start=1):
         try:
-            words = line.decode("utf-8").partition("#")[0].split()
+            fields = line.decode("utf-8").partition("#")[0].split()
         except UnicodeDecodeError as exc:
             raise ConfigError.at(path, number, "not UTF-8") from exc
-        if words:
-            nodes += _parse_words(words, path, number)
+        if fields:
+            nodes += _parse_fields(fields, path, number)
     refuse_duplicates(nodes)
     return InventorySource(f"hostlist:{Path(path).name}", tuple(nodes))
 
 
-def _parse_words(words: list[str], path: str, number: int) -> list[NodeFacts]:
+def _parse_fields(fields: list[str], path: str, number: int) -> list[NodeFacts]:
     facts: dict[str, Fact] = {}
-    for word in words[1:]:
-        key, equals, value = word.partition("=")
+    for field_ in fields[1:]:
+        key, equals, value = field_.partition("=")
         if not equals or key not in ("slots", "max_slots", "max-slots"):
-            problem = f"{word[:80]!r} follows a node; only slots=N may"
+            problem = f"{field_[:80]!r} follows a node; only slots=N may"
             raise ConfigError.at(path, number, problem)
         facts[key.replace("-", "_")] = value
     try:
-        names = expand(words[0])
+        names = expand(fields[0])
     except UsageError as exc:
         raise ConfigError.at(path, number, str(exc)) from exc
     return [NodeFacts(name, facts, f"hostlist:{path}:{number}") for name in names]

@@ -53,8 +53,8 @@ def _node(item: Mapping[str, Mapping[str, object]], origin: str) -> NodeFacts:
     found = item["metadata"].get("labels")
     labels = found if isinstance(found, dict) else {}
     facts: dict[str, Fact] = {"address": _address(item.get("status", {}), name)}
-    for key, places in _LABELS.items():
-        value = next((labels[place] for place in places if labels.get(place)), None)
+    for key, label_keys in _LABELS.items():
+        value = next((labels[label_key] for label_key in label_keys if labels.get(label_key)), None)
         if value:
             facts[key] = str(value)
     if labels.get(STANDBY_LABEL) == NodeRole.STANDBY:

@@ -50,7 +50,7 @@ def _load(kind: str, value: object, settings: Settings) -> InventorySource:
 
 def _slurm(value: object, settings: Settings) -> InventorySource:
     partitions = _texts(value, "partitions", "slurm", settings)
-    return _asked(lambda: load_slurm(partitions), "slurm", value, settings)
+    return _facts_of_file(lambda: load_slurm(partitions), "slurm", value, settings)
 
 
 def _kubernetes(value: object, settings: Settings) -> InventorySource:
@@ -60,10 +60,10 @@ def _kubernetes(value: object, settings: Settings) -> InventorySource:
             hint = did_you_mean(str(key), ("context", "selector"))
             raise ConfigError(f"{settings.config_file}: k8s: unknown key {key!r}; {hint}")
     context, selector = str(known.get("context", "")), str(known.get("selector", ""))
-    return _asked(lambda: load_kubernetes(context, selector), "k8s", value, settings)
+    return _facts_of_file(lambda: load_kubernetes(context, selector), "k8s", value, settings)
 
 
-def _asked(
+def _facts_of_file(
     read: Callable[[], InventorySource], kind: str, value: object, settings: Settings
 ) -> InventorySource:
     return with_last_good(read, f"{kind} {value}", settings.state_dir / "inventory")

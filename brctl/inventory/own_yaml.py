@@ -156,9 +156,9 @@ def _read_groups(groups: Section, nodes: Mapping[str, NodeFacts]) -> dict[str, t
             members = declared.members(name)
         except UsageError as exc:
             raise groups.error(f"group {name!r}: {exc}", name) from exc
-        strangers = [member for member in members if member not in nodes]
-        if strangers:
-            raise groups.error(f"group {name!r}: {strangers[0]!r} is not a node here", name)
+        unknown = [member for member in members if member not in nodes]
+        if unknown:
+            raise groups.error(f"group {name!r}: {unknown[0]!r} is not a node here", name)
         read[name] = members
     return read
 

@@ -89,8 +89,8 @@ def _in_state(inventory: Inventory, live: LiveState, name: str) -> Iterable[str]
     state = name.partition(":")[2]
     if state not in STATES:
         raise UsageError(f"@{name}: no such state; {did_you_mean(state, STATES)}")
-    words = {state, NOT_SWEPT} if state == Health.UNKNOWN.value else {state}
-    return [node for node in inventory.nodes if live.states.get(node, NOT_SWEPT) in words]
+    states = {state, NOT_SWEPT} if state == Health.UNKNOWN.value else {state}
+    return [node for node in inventory.nodes if live.states.get(node, NOT_SWEPT) in states]
 
 
 def _declared(inventory: Inventory, _: LiveState, name: str) -> Iterable[str] | None:
@@ -157,7 +157,7 @@ def select(
     chosen = inventory.names() if include is None else names_in(inventory, include, live)
     without = frozenset(names_in(inventory, exclude, live)) if exclude else frozenset()
     for text, names in ((include, chosen), (exclude, without)):
-        _refuse_strangers(inventory, text, names)
+        _refuse_unknown(inventory, text, names)
     left = tuple(name for name in chosen if name not in without)
     if not left:
         owner_name = f"{include or '@all'}" + (f" without {exclude}" if exclude else "")
@@ -243,8 +243,8 @@ class DeclaredGroups:
         return self._done[name]
 
 
-def _refuse_strangers(inventory: Inventory, text: str | None, names: Iterable[str]) -> None:
-    strangers = [name for name in names if name not in inventory.nodes]
-    if strangers:
-        hint = did_you_mean(strangers[0], inventory.nodes) if len(strangers) == 1 else None
-        raise UsageError(f"{text}: not in the inventory: {fold(strangers)[:200]}", hint=hint)
+def _refuse_unknown(inventory: Inventory, text: str | None, names: Iterable[str]) -> None:
+    unknown = [name for name in names if name not in inventory.nodes]
+    if unknown:
+        hint = did_you_mean(unknown[0], inventory.nodes) if len(unknown) == 1 else None
+        raise UsageError(f"{text}: not in the inventory: {fold(unknown)[:200]}", hint=hint)

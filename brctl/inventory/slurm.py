@@ -80,9 +80,9 @@ def _gpus(gres: str) -> dict[str, Fact]:
     """GPUs of a generic resource such as `gpu:h100:8(S:0-1),nvme:1`; absent when it names none."""
     total = 0
     for part in gres.split(","):
-        words = part.partition("(")[0].split(":")
-        if words[0] == "gpu" and _COUNT.fullmatch(words[-1]):
-            total += int(words[-1])
+        fields = part.partition("(")[0].split(":")
+        if fields[0] == "gpu" and _COUNT.fullmatch(fields[-1]):
+            total += int(fields[-1])
     return {"gpus": total} if total else {}
 
 

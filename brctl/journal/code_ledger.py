@@ -84,7 +84,7 @@ class CodeLedger:
             change = before.change(change_id)
             if change is None or change.state is not ChangeState.PENDING:
                 if change is None or (change.state, change.state_by) != (ChangeState.APPLIED, run):
-                    raise UsageError(f"{change_id} does not wait: {_said(change)}")
+                    raise UsageError(f"{change_id} does not wait: {_describe(change)}")
             else:
                 self._append(EventType.CODE_APPLIED, at, {"change": change_id, "by_run": run})
         return self._of(change_id)
@@ -99,18 +99,18 @@ class CodeLedger:
             done = before.switched_by(run, ChangeState.ROLLED_BACK)
             if done is None or done.id != change_id:
                 if before.current is None or before.current.id != change_id:
-                    said = _said(before.change(change_id))
-                    raise UsageError(f"{change_id} is not what the job runs: {said}")
+                    current = _describe(before.change(change_id))
+                    raise UsageError(f"{change_id} is not what the job runs: {current}")
                 self._append(EventType.CODE_ROLLED_BACK, at, {"change": change_id, "by_run": run})
         return self._of(change_id)
 
     def undo_switches(self, run: str, at: datetime) -> bool:
         """Undo what a run switched and nobody switched since; whether there was anything."""
         with self._locked() as before:
-            mine = [c for c in before.changes if c.state_by == run]
-            if mine:
+            own = [c for c in before.changes if c.state_by == run]
+            if own:
                 self._append(EventType.CODE_UNDONE, at, {"by_run": run})
-        return bool(mine)
+        return bool(own)
 
     def started(self, start: CodeStart) -> None:
         """Note that the ranks are being started; a second try of one run is no second start."""
@@ -152,12 +152,12 @@ def _refuse_same(record: CodeRecord, version: str, digest: str) -> None:
             f"{version} had other content when {ran.run} started it ({ran.digest[:12]})",
             hint="a rollback must find what ran: give new content a new name",
         )
-    for change, words in ((record.pending, "waits already"), (record.current, "is what it runs")):
+    for change, reason in ((record.pending, "waits already"), (record.current, "is what it runs")):
         if change is not None and (change.version, change.digest) == (version, digest):
-            raise UsageError(f"{version} {words} ({change.id}, {change.why})")
+            raise UsageError(f"{version} {reason} ({change.id}, {change.why})")
 
 
-def _said(change: CodeChange | None) -> str:
+def _describe(change: CodeChange | None) -> str:
     if change is None:
         return "there is no such change"
     return f"it is {change.state}" + (f" by {change.state_by}" if change.state_by else "")

@@ -20,17 +20,17 @@ async def follow(
     Ends after an END that nothing follows, or when no process owns the run any more: a stream
     without END tells the reader that the run was cut off.
     """
-    waited_s, seen, offset = 0.0, after_seq, 0
+    waited_s, after, offset = 0.0, after_seq, 0
     while True:
         alive = is_running(run_dir)
         events, offset = _read_from(run_dir / EVENTS, offset)
-        fresh = [event for event in events if event.seq > seen]
+        fresh = [event for event in events if event.seq > after]
         for event in fresh:
-            seen = event.seq
+            after = event.seq
             yield event
         if fresh and fresh[-1].type is EventType.END:
             return
-        if not fresh and not alive and (seen > after_seq or waited_s >= START_GRACE_S):
+        if not fresh and not alive and (after > after_seq or waited_s >= START_GRACE_S):
             return
         await asyncio.sleep(poll_s)
         waited_s += poll_s

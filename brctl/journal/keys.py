@@ -20,7 +20,7 @@ from brctl.model.errors import ConfigError, LockedError
 from brctl.model.runs.playbook import Arguments
 from brctl.model.units import parse_rfc3339, rfc3339
 
-KEPT = timedelta(days=30)
+KEEP_FOR = timedelta(days=30)
 """A node that fails again a season later needs a new ticket."""
 
 BEGUN = timedelta(minutes=15)
@@ -57,7 +57,7 @@ class Keys:
         """
         with self._exclusive():
             entry = self._read(key)
-            if entry and entry.done and now - entry.at < KEPT:
+            if entry and entry.done and now - entry.at < KEEP_FOR:
                 return entry
             if entry and not entry.done and entry.run != run and now - entry.at < BEGUN:
                 raise LockedError(

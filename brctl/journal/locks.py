@@ -131,12 +131,12 @@ class Leases:
         """Give back what is still ours."""
         with self._exclusive():
             last, grants = self._read()
-            kept = {
+            remaining = {
                 key: grant
                 for key, grant in grants.items()
                 if key not in lease.keys or grant.token != lease.token
             }
-            self._write(last, kept)
+            self._write(last, remaining)
 
     def held_by_others(self, keys: Sequence[str], holder: str, now: datetime) -> dict[str, str]:
         """Which of these keys another run holds, with that run."""

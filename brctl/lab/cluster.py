@@ -55,7 +55,7 @@ class LabStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class InjectedFault:
     """The truth about a fault that was put in.
 
     Attributes:
@@ -97,7 +97,7 @@ class Lab:
             nodes = pool.map(lambda node: self._node_status(record, node), record.nodes)
         return LabStatus(self.paths.root, record.isolation, tuple(nodes))
 
-    def break_node(self, fault: str, node: str, *, gpu: int | None = None) -> Broken:
+    def break_node(self, fault: str, node: str, *, gpu: int | None = None) -> InjectedFault:
         """Put a fault in force, now.
 
         Args:
@@ -119,7 +119,7 @@ class Lab:
             except UsageError:
                 write_record(self.paths, record)
                 raise
-            return Broken(fault, node, chosen.subject(site), chosen.say.format(node=node))
+            return InjectedFault(fault, node, chosen.subject(site), chosen.say.format(node=node))
 
     def heal(self, node: str | None = None) -> tuple[str, ...]:
         """Undo all faults of a node, or of all nodes; the names of the nodes that were broken."""

@@ -37,7 +37,7 @@ from brctl.model.verdict import Confidence, Verdict
 WARM_STEPS = 25
 """Steps before the fault: enough for two checkpoints and a loss curve."""
 
-PATIENCE_S = 180.0
+PHASE_TIMEOUT_S = 180.0
 """A phase that takes longer than this has failed; nothing waits for ever."""
 
 _SETTLED = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
@@ -74,12 +74,12 @@ class _Demo:
     """One play of the demo; each method is a phase."""
 
     def __init__(
-        self, lab: Lab, controller: Controller, fault: str, dice: random.Random, say: Say
+        self, lab: Lab, controller: Controller, fault: str, rng: random.Random, say: Say
     ) -> None:
         self.lab, self.controller, self.say = lab, controller, say
         self.job: Job = controller.job(None)
         self.fault = fault
-        self.node = dice.choice(sorted(self.job.nodes))
+        self.node = rng.choice(sorted(self.job.nodes))
         expected = FAULTS[fault].expected if fault in FAULTS else ""
         self.result = DemoResult(fault, expected, self.node)
 
@@ -113,7 +113,7 @@ class _Demo:
 
     async def _diagnose(self) -> Diagnosis | None:
         """Look every second until the verdict is at least likely; never before it is."""
-        broken_at, deadline = monotonic(), monotonic() + PATIENCE_S
+        broken_at, deadline = monotonic(), monotonic() + PHASE_TIMEOUT_S
         while monotonic() < deadline:
             found = await look(self.controller, self.job, self.job.nodes)
             main = found.verdicts[0]
@@ -130,7 +130,7 @@ class _Demo:
                 )
                 return found
             await asyncio.sleep(1.0)
-        self.say(f"no verdict within {PATIENCE_S:.0f} s")
+        self.say(f"no verdict within {PHASE_TIMEOUT_S:.0f} s")
         return None
 
     async def _fix(self, verdict: Verdict) -> None:
@@ -178,11 +178,12 @@ class _Demo:
             first[step] = loss
 
     async def _until(self, happened: Callable[[], bool], what: str) -> None:
-        deadline = monotonic() + PATIENCE_S
+        deadline = monotonic() + PHASE_TIMEOUT_S
         while not happened():
             if monotonic() > deadline:
                 raise UnavailableError(
-                    f"{what} did not come within {PATIENCE_S:.0f} s", hint=f"see {self.job.log_dir}"
+                    f"{what} did not come within {PHASE_TIMEOUT_S:.0f} s",
+                    hint=f"see {self.job.log_dir}",
                 )
             await asyncio.sleep(0.2)
 

@@ -54,15 +54,15 @@ def _write_yaml(path: Path, kind: str, content: Mapping[str, object]) -> None:
 
 
 def _write_node(record: LabRecord, paths: LabPaths, node: LabNode) -> None:
-    mine = paths.node(node.name)
-    mine.home.mkdir(parents=True, exist_ok=True)
+    node_paths = paths.node(node.name)
+    node_paths.home.mkdir(parents=True, exist_ok=True)
     for index in range(record.spec.gpus):
-        slot = mine.pci / gpu_pci(index)
+        slot = node_paths.pci / gpu_pci(index)
         slot.mkdir(parents=True, exist_ok=True)
         (slot / "vendor").write_text("0x10de\n")
         (slot / "class").write_text("0x030200\n")
-    mine.programs.mkdir(exist_ok=True)
-    smi = mine.programs / "nvidia-smi"
+    node_paths.programs.mkdir(exist_ok=True)
+    smi = node_paths.programs / "nvidia-smi"
     smi.write_text(f'#!/bin/sh\nexec {record.spec.python} -P -m {FAKE_NVIDIA_SMI} "$@"\n')
     smi.chmod(0o755)
     reset_node(record, paths, node.name)
@@ -70,12 +70,12 @@ def _write_node(record: LabRecord, paths: LabPaths, node: LabNode) -> None:
 
 def reset_node(record: LabRecord, paths: LabPaths, name: str) -> None:
     """Give a node the state of a healthy machine that just booted."""
-    mine = paths.node(name)
-    write_state(mine.nvml, healthy(name, record.spec.gpus))
-    write_faults(mine.faults, {})
-    write_clock(mine.clock, 0.0)
+    node_paths = paths.node(name)
+    write_state(node_paths.nvml, healthy(name, record.spec.gpus))
+    write_faults(node_paths.faults, {})
+    write_clock(node_paths.clock, 0.0)
     # Written in place, never replaced: in a netns lab the file is bound over /dev/kmsg.
-    mine.kernel_log.write_text(boot_messages(record.spec.gpus))
+    node_paths.kernel_log.write_text(boot_messages(record.spec.gpus))
 
 
 def _config() -> dict[str, object]:

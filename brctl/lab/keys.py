@@ -17,8 +17,8 @@ def write_keys(record: LabRecord, paths: LabPaths) -> None:
         private = paths.node(node.name).host_key
         key.write_private_key(str(private))
         private.chmod(0o600)
-        place = node.address if node.port == 22 else f"[{node.address}]:{node.port}"
+        host = node.address if node.port == 22 else f"[{node.address}]:{node.port}"
         kind, public = key.export_public_key().decode().split()[:2]
-        lines.append(f"{place} {kind} {public}\n")
+        lines.append(f"{host} {kind} {public}\n")
     paths.client_key.chmod(0o600)
     paths.known_hosts.write_text("".join(lines))

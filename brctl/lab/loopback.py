@@ -24,9 +24,9 @@ def addresses(tag: str, count: int) -> list[tuple[str, int]]:
     for attempt in range(64):
         net = f"127.{16 + (seed[0] + attempt) % 200}.{seed[1]}"
         port = _PORTS[(seed[2] * 256 + seed[3] + 97 * attempt) % len(_PORTS)]
-        places = [(f"{net}.{i}", port) for i in range(1, count + 1)]
-        if all(_is_free(*place) for place in places):
-            return places
+        endpoints = [(f"{net}.{i}", port) for i in range(1, count + 1)]
+        if all(_is_free(*endpoint) for endpoint in endpoints):
+            return endpoints
     raise UnavailableError("no free loopback addresses for the lab's nodes")
 
 

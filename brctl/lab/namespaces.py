@@ -143,28 +143,28 @@ def _make_bridge(record: LabRecord) -> None:
 
 
 def _cable(record: LabRecord, node: LabNode, pid: int) -> tuple[str, ...]:
-    ours = record.interface(node.name)
+    own = record.interface(node.name)
     # A machine keeps its hardware address over a reboot; its peers' ARP tables rely on it.
     mac = "02:bc:" + ":".join(f"{int(part):02x}" for part in node.address.split("."))
     return (
-        f"link add {ours} type veth peer name eth0 address {mac} netns {pid}",
-        f"link set {ours} master {record.bridge} up",
+        f"link add {own} type veth peer name eth0 address {mac} netns {pid}",
+        f"link set {own} master {record.bridge} up",
     )
 
 
 def _start_init(record: LabRecord, paths: LabPaths, node: LabNode) -> tuple[int, int]:
     """Start a node's first process, waiting at its gate; its pid here and the gate's pipe."""
-    mine = paths.node(node.name)
+    node_paths = paths.node(node.name)
     libraries = build_libraries(user_cache_dir(os.environ))
     variables = {
         **node_environment(record, paths, libraries, node.name),
-        "LAB_NODE_ROOT": str(mine.root),
+        "LAB_NODE_ROOT": str(node_paths.root),
         "LAB_NODE_ADDRESS": node.address,
         "LAB_SSHD": str(find_sshd()),
     }
     del variables["LD_PRELOAD"], variables["LD_LIBRARY_PATH"]
     waiting, gate = os.pipe()
-    with mine.log.open("ab") as log:
+    with node_paths.log.open("ab") as log:
         # The shell ends at once: the node belongs to init and never becomes our zombie.
         done = subprocess.run(
             ["sh", "-c", _DETACHED, "sh", *_UNSHARE, "sh", str(INIT)],
@@ -177,15 +177,15 @@ def _start_init(record: LabRecord, paths: LabPaths, node: LabNode) -> tuple[int,
         )
     os.close(waiting)
     pid = int(done.stdout)
-    record_process(mine.process, pid)
+    record_process(node_paths.process, pid)
     return pid, gate
 
 
 def _await_namespace(pid: int, node: LabNode, log: Path) -> None:
-    ours = network_namespace(os.getpid())
-    limit_s = time.monotonic() + START_DEADLINE_S
-    while network_namespace(pid) in (ours, None):
-        if not is_alive(pid) or time.monotonic() > limit_s:
+    own = network_namespace(os.getpid())
+    deadline = time.monotonic() + START_DEADLINE_S
+    while network_namespace(pid) in (own, None):
+        if not is_alive(pid) or time.monotonic() > deadline:
             raise UnavailableError(
                 f"{node.name}: its namespaces could not be made", cause=_tail(log)
             )
@@ -197,10 +197,10 @@ def _tail(log: Path) -> str:
 
 
 def _await_ssh(paths: LabPaths, nodes: Sequence[LabNode]) -> None:
-    limit_s = time.monotonic() + START_DEADLINE_S
+    deadline = time.monotonic() + START_DEADLINE_S
     for node in nodes:
         while not answers_ssh(node):
-            if time.monotonic() > limit_s or node_pid(paths, node.name) is None:
+            if time.monotonic() > deadline or node_pid(paths, node.name) is None:
                 raise UnavailableError(
                     f"{node.name}: its SSH server does not answer",
                     cause=_tail(paths.node(node.name).log),
@@ -260,12 +260,14 @@ def _first_inside(paths: LabPaths, name: str) -> int:
 
 def refuse_ssh(paths: LabPaths, name: str, *, refuse: bool) -> None:
     """End the node's SSH listener, or start it again; what runs on the node goes on."""
-    mine = paths.node(name).root
+    node_paths = paths.node(name).root
     if refuse:
-        enter(paths, name, ["sh", "-c", f'kill "$(cat {mine}/sshd.pid)"'])
+        enter(paths, name, ["sh", "-c", f'kill "$(cat {node_paths}/sshd.pid)"'])
     else:
         sshd = str(find_sshd())
-        enter(paths, name, [sshd, "-f", f"{mine}/sshd_config", "-E", f"{mine}/sshd.log"])
+        enter(
+            paths, name, [sshd, "-f", f"{node_paths}/sshd_config", "-E", f"{node_paths}/sshd.log"]
+        )
 
 
 def shape_link(interface: str, discipline: str | None) -> None:

@@ -144,9 +144,9 @@ def _signal_group(pid: int, name: str) -> None:
 def _become_node(node: LabNode, paths: LabPaths, variables: Mapping[str, str], ready: int) -> None:
     """The forked child: a session of its own, its own log, then serve until killed."""
     os.setsid()
-    mine = paths.node(node.name)
-    record_process(mine.process, os.getpid())
-    log = os.open(mine.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    node_paths = paths.node(node.name)
+    record_process(node_paths.process, os.getpid())
+    log = os.open(node_paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for target in (1, 2):
         os.dup2(log, target)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -18,21 +18,21 @@ def plan_lab(spec: LabSpec) -> LabRecord:
     count = len(spec.names())
     if isolation is Isolation.NETNS:
         net = namespaces.subnet(tag)
-        places = [(f"{net}.{i}", namespaces.SSH_PORT) for i in range(1, count + 1)]
+        endpoints = [(f"{net}.{i}", namespaces.SSH_PORT) for i in range(1, count + 1)]
         bridge, controller = f"bl{tag[:6]}", f"{net}.254"
     else:
-        places, bridge, controller = loopback.addresses(tag, count), "", ""
+        endpoints, bridge, controller = loopback.addresses(tag, count), "", ""
     nodes = tuple(
-        _plan_node(spec, index, name, place)
-        for index, (name, place) in enumerate(zip(spec.names(), places, strict=True))
+        _plan_node(spec, index, name, endpoint)
+        for index, (name, endpoint) in enumerate(zip(spec.names(), endpoints, strict=True))
     )
     return LabRecord(tag, isolation, spec, nodes, bridge=bridge, controller_address=controller)
 
 
-def _plan_node(spec: LabSpec, index: int, name: str, place: tuple[str, int]) -> LabNode:
+def _plan_node(spec: LabSpec, index: int, name: str, endpoint: tuple[str, int]) -> LabNode:
     role = "active" if index < spec.nodes else "standby"
     leaf = index // NODES_A_LEAF + 1
-    return LabNode(name, role, *place, rack=f"r{leaf:02d}", leaf=f"leaf{leaf}")
+    return LabNode(name, role, *endpoint, rack=f"r{leaf:02d}", leaf=f"leaf{leaf}")
 
 
 def _choose_isolation(wanted: Isolation) -> Isolation:

@@ -103,19 +103,19 @@ def end_tagged(tag: str) -> None:
     Raises:
         NeedsHumanError: Some process outlives SIGKILL, as one in uninterruptible sleep does.
     """
-    limit_s = time.monotonic() + END_DEADLINE_S
+    deadline = time.monotonic() + END_DEADLINE_S
     while left := tagged(tag):
         send(left, signal.SIGKILL)
-        if time.monotonic() > limit_s:
+        if time.monotonic() > deadline:
             raise NeedsHumanError(f"processes of the lab do not end: {', '.join(map(str, left))}")
         time.sleep(0.01)
 
 
 def wait_gone(pids: Iterable[int], deadline_s: float = END_DEADLINE_S) -> None:
     """Wait until processes have ended."""
-    limit_s = time.monotonic() + deadline_s
+    deadline = time.monotonic() + deadline_s
     for pid in pids:
-        while is_alive(pid) and time.monotonic() < limit_s:
+        while is_alive(pid) and time.monotonic() < deadline:
             time.sleep(0.005)
 
 
@@ -128,10 +128,10 @@ def _all() -> Iterator[int]:
 
 def _has(pid: int, wanted: list[bytes]) -> bool:
     try:
-        words = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
-    return all(word in words for word in wanted) and is_alive(pid)
+    return all(variable in variables for variable in wanted) and is_alive(pid)
 
 
 def _state(pid: int) -> str:

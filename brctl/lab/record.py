@@ -62,8 +62,10 @@ class LabRecord:
 
     def with_faults(self, node: str, faults: tuple[str, ...]) -> "LabRecord":
         """The record with the faults of one node replaced."""
-        kept = {**self.faults, node: faults}
-        return replace(self, faults={name: those for name, those in kept.items() if those})
+        faults_by_node = {**self.faults, node: faults}
+        return replace(
+            self, faults={name: those for name, those in faults_by_node.items() if those}
+        )
 
 
 def write_record(paths: LabPaths, record: LabRecord) -> None:

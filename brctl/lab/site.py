@@ -138,8 +138,8 @@ class FaultSite:
 
     def freeze(self) -> None:
         """Stop every process; repeated until no fork has slipped through."""
-        limit_s = time.monotonic() + SETTLE_DEADLINE_S
-        while time.monotonic() < limit_s:
+        deadline = time.monotonic() + SETTLE_DEADLINE_S
+        while time.monotonic() < deadline:
             running = [pid for pid in self.processes() if not is_stopped(pid)]
             if not running:
                 return
@@ -155,9 +155,9 @@ class FaultSite:
             namespaces.refuse_ssh(self.paths, self.name, refuse=refuse)
         else:
             loopback.refuse_ssh(self.paths, self.name, refuse=refuse)
-        limit_s = time.monotonic() + SETTLE_DEADLINE_S
+        deadline = time.monotonic() + SETTLE_DEADLINE_S
         node = self.record.node(self.name)
-        while namespaces.answers_ssh(node) is refuse and time.monotonic() < limit_s:
+        while namespaces.answers_ssh(node) is refuse and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def run_inside(self, script: str) -> None:

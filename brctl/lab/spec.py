@@ -22,13 +22,13 @@ class Isolation(StrEnum):
     """Own network, PID and mount namespace, hostname and OpenSSH server; needs root."""
 
 
-def parse_isolation(word: str) -> Isolation:
+def parse_isolation(text: str) -> Isolation:
     """The isolation a person named."""
     try:
-        return Isolation(word)
+        return Isolation(text)
     except ValueError as exc:
-        near = did_you_mean(word, [each.value for each in Isolation])
-        raise UsageError(f"no isolation {word!r}; {near}") from exc
+        near = did_you_mean(text, [each.value for each in Isolation])
+        raise UsageError(f"no isolation {text!r}; {near}") from exc
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,35 +40,35 @@ def find_sshd() -> Path | None:
 
 def write_sshd_files(record: LabRecord, paths: LabPaths, node: LabNode) -> None:
     """Write what a node's first process needs to start its SSH server."""
-    mine = paths.node(node.name)
+    node_paths = paths.node(node.name)
     variables = node_environment(
         record, paths, build_libraries(user_cache_dir(os.environ)), node.name
     )
-    (mine.root / "sshd_config").write_text(
+    (node_paths.root / "sshd_config").write_text(
         _CONFIG.format(
             address=node.address,
-            root=mine.root,
+            root=node_paths.root,
             authorized=f"{paths.client_key}.pub",
             environment=" ".join(f'"{key}={value}"' for key, value in variables.items()),
         )
     )
-    (mine.root / "passwd").write_text(_passwd(mine))
+    (node_paths.root / "passwd").write_text(_passwd(node_paths))
     # torch asks for peers by IPv4 addresses written as IPv6; what is not here goes to DNS.
     names = "".join(
         f"{other.address} {other.name}\n::ffff:{other.address} {other.name}\n"
         for other in record.nodes
     )
-    (mine.root / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
+    (node_paths.root / "hosts").write_text(f"127.0.0.1 localhost\n{names}")
 
 
-def _passwd(mine: NodePaths) -> str:
+def _passwd(node_paths: NodePaths) -> str:
     """The machine's users, with a home of the node's own for the one who logs in.
 
     The real home may run slow things at login, which is not what a lab should measure.
     """
     lines = []
     for user in pwd.getpwall():
-        home = str(mine.home) if user.pw_name == user_name() else user.pw_dir
+        home = str(node_paths.home) if user.pw_name == user_name() else user.pw_dir
         fields = (
             user.pw_name, "x", user.pw_uid, user.pw_gid, user.pw_gecos, home, user.pw_shell,
         )  # fmt: skip

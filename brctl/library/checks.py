@@ -48,8 +48,8 @@ def load_checks(dirs: Iterable[Path]) -> Mapping[str, Check]:
 
 def load_check(path: Path) -> Check:
     """One check from its check.yaml and the probe.py beside it."""
-    ours = path.resolve().is_relative_to(shipped_dir("checks"))
-    top = open_kind(load_document(path, shipped=ours), "Check", _KEYS)
+    is_shipped = path.resolve().is_relative_to(shipped_dir("checks"))
+    top = open_kind(load_document(path, shipped=is_shipped), "Check", _KEYS)
     name = top.value("name", str)
     wanted = f"{path.parent.parent.name}.{path.parent.name}"
     if name != wanted:
@@ -60,7 +60,7 @@ def load_check(path: Path) -> Check:
         measurements = _read_measurements(top.section("measurements"), name)
         parameters, sources = _read_parameters(top.section("parameters"))
         rules = tuple(_read_rule(rule, measurements) for rule in top.sections("evidence"))
-        probe_source = "" if together else _read_probe(path.parent, shipped=ours)
+        probe_source = "" if together else _read_probe(path.parent, shipped=is_shipped)
     else:
         _refuse_own_parts(top)
         measurements, rules = dict(foreign.measurements), foreign.rules
@@ -212,7 +212,7 @@ def _read_sentence(rule: Section) -> str:
     for part in say.split("{")[1:]:
         name = part.split("}")[0]
         if "}" not in part or name not in _PLACEHOLDERS:
-            known = ", ".join(f"{{{word}}}" for word in sorted(_PLACEHOLDERS))
+            known = ", ".join(f"{{{placeholder}}}" for placeholder in sorted(_PLACEHOLDERS))
             raise rule.error(f"'say': {{{name}}} is not a placeholder; known: {known}", "say")
     return say
 

@@ -157,9 +157,9 @@ def load_settings(
     if wanted == "lab" and not config and not environ.get("BRCTL_CONFIG"):
         found = [path for path in found if path.parent == lab_dir(environ)]
     if not found:
-        looked = ", ".join(str(path) for path in files)
+        tried = ", ".join(str(path) for path in files)
         raise ConfigError(
-            f"no configuration found; looked at {looked}",
+            f"no configuration found; looked at {tried}",
             hint="practise on the embedded cluster with `brctl lab up`, or see `brctl config path`",
         )
     return _read(load_document(found[0]), found[0], wanted, environ)

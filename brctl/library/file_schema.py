@@ -9,7 +9,7 @@ from brctl.model import API_VERSION
 from brctl.model.units import DURATION_PATTERN
 
 Schema = dict[str, Any]
-Words = Mapping[str, str]
+Descriptions = Mapping[str, str]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 DURATION: Schema = {"type": "string", "pattern": rf"^\s*({DURATION_PATTERN})+\s*$"}
 
@@ -35,21 +35,21 @@ def inventory_schema() -> Schema:
     return _file("Inventory", "brctl inventory", INVENTORY, INVENTORY_WORDS)
 
 
-def _file(kind: str, title: str, table: Table, words: Words) -> Schema:
-    found = _table(table, words)
+def _file(kind: str, title: str, table: Table, descriptions: Descriptions) -> Schema:
+    found = _table(table, descriptions)
     head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
     found["properties"] = {**head, **found["properties"]}
     found["required"] = [*head, *found["required"]]
     return {"$schema": DRAFT, "title": title, **found}
 
 
-def _table(table: Table, words: Words, path: str = "") -> Schema:
+def _table(table: Table, descriptions: Descriptions, path: str = "") -> Schema:
     return {
         "type": "object",
         "properties": {
             key: {
-                **_value(value, words, f"{path}{key}"),
-                "description": words_of(words, path + key),
+                **_value(value, descriptions, f"{path}{key}"),
+                "description": words_of(descriptions, path + key),
             }
             for key, value in table.rows.items()
         },
@@ -58,19 +58,19 @@ def _table(table: Table, words: Words, path: str = "") -> Schema:
     }
 
 
-def _value(value: Value, words: Words, path: str) -> Schema:
+def _value(value: Value, descriptions: Descriptions, path: str) -> Schema:
     match value:
         case Holds():
             return _PLAIN[value]
         case Table():
-            return _table(value, words, f"{path}.")
+            return _table(value, descriptions, f"{path}.")
         case Each():
-            inner = _value(value.value, words, path)
+            inner = _value(value.value, descriptions, path)
             named = {"anyOf": [inner, {"type": "null"}]} if value.bare else inner
             return {"type": "object", "additionalProperties": named}
         case Many():
-            return {"type": "array", "items": _value(value.value, words, path)}
+            return {"type": "array", "items": _value(value.value, descriptions, path)}
         case OneOf():
-            return {"anyOf": [_value(kind, words, path) for kind in value.kinds]}
+            return {"anyOf": [_value(kind, descriptions, path) for kind in value.kinds]}
         case _:
             return {"enum": list(value)}

@@ -54,7 +54,7 @@ class Sink:
 
 
 @dataclass(frozen=True, slots=True)
-class TicketDesk:
+class TicketProgram:
     """Where tickets are opened: a URL or a program; with neither, nowhere."""
 
     url: str = ""
@@ -76,7 +76,7 @@ class NotifySettings:
     sinks: tuple[Sink, ...] = ()
     deadline_s: float = 10.0
     runbook: str = ""
-    ticket: TicketDesk = field(default_factory=TicketDesk)
+    ticket: TicketProgram = field(default_factory=TicketProgram)
 
 
 def read_notify(
@@ -180,7 +180,7 @@ def _hooks(section: Section, base: Path, hook_dirs: Sequence[Path]) -> Sink:
     return Sink("hooks", _when(section, _ALL), folders=found)
 
 
-def _ticket(section: Section, base: Path) -> TicketDesk:
+def _ticket(section: Section, base: Path) -> TicketProgram:
     section.allow(TICKET)
     command = section.texts("command", ())
     token = _optional_file(section, "token_file", base)
@@ -188,7 +188,7 @@ def _ticket(section: Section, base: Path) -> TicketDesk:
         raise section.error("a ticket goes to `url` or to `command`, not to both", "command")
     if command and not Path(command[0]).is_absolute():
         raise section.error(f"{command[0]!r}: name the program with its whole path", "command")
-    return TicketDesk(
+    return TicketProgram(
         url=_url(section, secret=token is not None) if "url" in section.data else "",
         command=command,
         key_file=_optional_file(section, "key_file", base),

@@ -261,11 +261,11 @@ def _verb_rules(name: str, verb: Verb) -> Schema:
 
 def _arguments(name: str, verb: Verb) -> Schema:
     known = sorted(verb.required | verb.optional)
-    given = _closed({key: {} for key in known}, sorted(verb.required))
+    properties = _closed({key: {} for key in known}, sorted(verb.required))
     return {
         "if": {"properties": {"uses": {"const": name}}, "required": ["uses"]},
         "then": {
-            "properties": {"with": given},
+            "properties": {"with": properties},
             "required": ["with"] if verb.required else [],
         },
     }

@@ -93,7 +93,7 @@ def read_playbook(raw: bytes, path: str) -> Playbook:
     playbook = _Reader(document, raw).read()
     mistakes = list(find_mistakes(playbook))
     if mistakes:
-        lines = [str(document.error(m.problem, *m.place)) for m in mistakes]
+        lines = [str(document.error(m.problem, *m.location)) for m in mistakes]
         raise ConfigError("\n".join(lines))
     return playbook
 

@@ -82,8 +82,8 @@ def live_classes(belief: Conditional, classes: tuple[int, ...]) -> tuple[int, ..
 
 def same_noise(classes: tuple[int, ...]) -> tuple[int, ...]:
     """All classes with the noise of these: another fault's rate, the same fleet."""
-    seen = {(LATENTS[c].noise, LATENTS[c].session) for c in classes}
-    return tuple(c for c in ALL_CLASSES if (LATENTS[c].noise, LATENTS[c].session) in seen)
+    noises = {(LATENTS[c].noise, LATENTS[c].session) for c in classes}
+    return tuple(c for c in ALL_CLASSES if (LATENTS[c].noise, LATENTS[c].session) in noises)
 
 
 def believe(
@@ -150,8 +150,8 @@ def _likelihood(latent: FailureLatent, reps: int, failed: int, depth: int) -> Fl
 
 
 def _binomial(reps: int, failed: int, chance: Floats) -> Floats:
-    ways = float(math.comb(reps, failed))
-    result: Floats = ways * chance**failed * (1.0 - chance) ** (reps - failed)
+    combinations = float(math.comb(reps, failed))
+    result: Floats = combinations * chance**failed * (1.0 - chance) ** (reps - failed)
     return result
 
 

@@ -65,7 +65,11 @@ class References:
 
 
 def isolate_nodes(
-    suspects: Mapping[int, float], references: References, ledger: Ledger, size: int, room: int
+    suspects: Mapping[int, float],
+    references: References,
+    ledger: Ledger,
+    size: int,
+    max_groups: int,
 ) -> list[Group]:
     """Every suspect in a group of its own with references; shared groups when they run short.
 
@@ -74,14 +78,14 @@ def isolate_nodes(
         references: Nodes known good; used up as groups are formed.
         ledger: Knows who failed together.
         size: Smallest admissible group.
-        room: Most groups this may use.
+        max_groups: Most groups this may use.
     """
     available = len(references.free)
-    if not suspects or room < 1 or not available:
+    if not suspects or max_groups < 1 or not available:
         return []
-    if len(suspects) <= room and len(suspects) * (size - 1) <= available:
+    if len(suspects) <= max_groups and len(suspects) * (size - 1) <= available:
         return [_group([s], references.near(s, size - 1)) for s in suspects]
-    number = min(room, (len(suspects) + available) // size)
+    number = min(max_groups, (len(suspects) + available) // size)
     if number < 1:
         return []
     return _packed(suspects, references, ledger, size, number)
@@ -131,12 +135,12 @@ def failed_together(ledger: Ledger) -> set[tuple[int, int]]:
 
 
 def isolate_paths(
-    doubtful: Sequence[int], causes: Causes, references: References, size: int, room: int
+    doubtful: Sequence[int], causes: Causes, references: References, size: int, max_groups: int
 ) -> list[Group]:
     """Groups of good nodes that cross a doubtful uplink or path and nothing else in doubt."""
     groups: list[Group] = []
     for cause in doubtful:
-        if len(groups) >= room:
+        if len(groups) >= max_groups:
             break
         half = max(1, size // 2)
         if causes.kind(cause) is FaultKind.LEAF:

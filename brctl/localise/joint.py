@@ -93,9 +93,9 @@ class Joint:
             return
         ratio = np.stack([_evidence(groups, rate, session) for rate, session, _ in CLASSES])
         size = groups[:, 2].astype(np.int64)
-        seen = member >= 0
-        active = size[member[seen]][:, None] >= self.sizes[None, :]
-        self.node[:, seen] += ratio[:, member[seen]][:, :, None] * active[None]
+        present = member >= 0
+        active = size[member[present]][:, None] >= self.sizes[None, :]
+        self.node[:, present] += ratio[:, member[present]][:, :, None] * active[None]
         self.scale += ratio @ (size[:, None] >= self.sizes[None, :])
         self._absorb_pairs(member, groups)
         self.history = _refine(self.history, member)

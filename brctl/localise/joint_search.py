@@ -29,22 +29,22 @@ class JointSearch:
     gone: set[int] = field(default_factory=set)
     ended: bool = False
     proving: bool = False
-    seen: list[Round] = field(default_factory=list)
+    absorbed: list[Round] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.seen = list(self.rounds)
+        self.absorbed = list(self.rounds)
         self._start()
 
     def _start(self) -> None:
         fleet = [v for v in range(len(self.problem.nodes)) if v not in self.gone]
         self.joint = Joint(np.array(fleet, dtype=np.int64))
-        for number, tested in enumerate(self.seen, 1):
-            self.joint.absorb(tested, forget=number == len(self.seen))
+        for number, tested in enumerate(self.absorbed, 1):
+            self.joint.absorb(tested, forget=number == len(self.absorbed))
         self.now = standing(self.joint)
 
     def absorb(self, tested: Round) -> None:
         """Take a joint round in, convict when the posterior allows, decide what follows."""
-        self.seen.append(tested)
+        self.absorbed.append(tested)
         if self.proving:
             self._judge_proof(tested)
             return
@@ -58,7 +58,7 @@ class JointSearch:
                 return
             self.gone |= {self.problem.nodes.index(name) for name in found.members}
             self.proving = True
-        elif self.now.null > self.problem.convict_at or len(self.seen) > _MOST_ROUNDS:
+        elif self.now.null > self.problem.convict_at or len(self.absorbed) > _MOST_ROUNDS:
             self.ended = True
 
     def _judge_proof(self, tested: Round) -> None:
@@ -100,7 +100,7 @@ class JointSearch:
     def _clean_without(self, node: int, other: int) -> int:
         return sum(
             result.failed == 0
-            for tested in self.seen
+            for tested in self.absorbed
             for group, result in zip(tested.plan.groups, tested.results, strict=True)
             if node in group and other not in group
         )
@@ -109,7 +109,7 @@ class JointSearch:
         """Two halves of the fleet with the ends of a suspected pair in different ones."""
         one, other = (int(self.joint.fleet[end]) for end in ends)
         rest = [int(node) for node in self.joint.fleet if int(node) not in (one, other)]
-        turn = len(self.seen) % 2
+        turn = len(self.absorbed) % 2
         halves = (
             (rest[::2], rest[1::2]) if turn else (rest[: len(rest) // 2], rest[len(rest) // 2 :])
         )

@@ -200,11 +200,11 @@ class Localiser:
     def _reproduced_only_at_size(self) -> bool:
         return self.ledger.full_failed and not self.convicted()
 
-    def _screen(self, pool: "range | list[int]", room: int | None = None) -> list[Group]:
+    def _screen(self, pool: "range | list[int]", max_groups: int | None = None) -> list[Group]:
         problem = self.problem
         size = problem.group_size
-        if room is not None:
-            size = max(size, -(-len(pool) // max(1, room)))
+        if max_groups is not None:
+            size = max(size, -(-len(pool) // max(1, max_groups)))
         turn, seed = len(self.rounds), problem.seed
         apart: list[Group] = []
         for inside in self._behind_dead_uplinks(pool):
@@ -232,15 +232,15 @@ class Localiser:
         suspects = {c: float(suspicion[c]) for c in doubtful if c < causes.node_count}
         paths = [c for c in doubtful if c >= causes.node_count][:_DOUBTFUL_PATHS]
         references = self._references(suspicion, set(suspects) | set(convicted), paths, convicted)
-        room = problem.max_groups or len(problem.nodes)
+        max_groups = problem.max_groups or len(problem.nodes)
         size = max(2, problem.span)
-        groups = isolate_nodes(suspects, references, self.ledger, size, room)
-        groups += isolate_paths(paths, causes, references, size, room - len(groups))
+        groups = isolate_nodes(suspects, references, self.ledger, size, max_groups)
+        groups += isolate_paths(paths, causes, references, size, max_groups - len(groups))
         busy = {node for group in groups for node in group}
         pool = [v for v in range(causes.node_count) if v not in busy and v not in convicted]
         if suspects and not groups:
             pool = [v for v in range(causes.node_count) if v not in convicted]
-        left = room - len(groups)
+        left = max_groups - len(groups)
         return groups + (self._screen(pool, left if problem.max_groups else None) if left else [])
 
     def _references(

@@ -71,14 +71,14 @@ def run_program(command: Sequence[str], text: bytes, deadline: float) -> bytes:
     except OSError as exc:
         raise DeliveryError(f"{name}: cannot be started: {exc.strerror}") from exc
     try:
-        said, _ = process.communicate(text, max(deadline - time.monotonic(), 0.01))
+        output, _ = process.communicate(text, max(deadline - time.monotonic(), 0.01))
     except subprocess.TimeoutExpired as exc:
         raise DeliveryError(f"{name}: not done in time, killed") from exc
     finally:
         _end(process)
     if process.returncode != 0:
         raise DeliveryError(f"{name}: ended with {process.returncode}")
-    return said[:LIMIT_BYTES]
+    return output[:LIMIT_BYTES]
 
 
 def _environment() -> dict[str, str]:

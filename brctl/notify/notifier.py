@@ -89,12 +89,14 @@ class Notifier:
         """
         deadline = time.monotonic() + self.settings.deadline_s
         sinks = [s for s in self.settings.sinks if only is None or s.kind in only]
-        asked = only is not None
+        requested = only is not None
         found: dict[str, Delivery] = {}
         threads = []
         for sink in sinks:
             work = threading.Thread(
-                target=self._notify_one, args=(sink, notice, deadline, found, asked), daemon=True
+                target=self._notify_one,
+                args=(sink, notice, deadline, found, requested),
+                daemon=True,
             )
             work.start()
             threads.append(work)
@@ -106,10 +108,15 @@ class Notifier:
         return self._failed(sink, f"no answer in {self.settings.deadline_s:g} s")
 
     def _notify_one(
-        self, sink: Sink, notice: Notice, deadline: float, found: dict[str, Delivery], asked: bool
-    ) -> None:  # fmt: skip
+        self,
+        sink: Sink,
+        notice: Notice,
+        deadline: float,
+        found: dict[str, Delivery],
+        requested: bool,
+    ) -> None:
         try:
-            found[sink.kind] = self._deliver(sink, notice, deadline, asked=asked)
+            found[sink.kind] = self._deliver(sink, notice, deadline, requested=requested)
         except ConfigError as exc:
             # Our own sentence; taken for the name of a secret, a path would lose its half.
             found[sink.kind] = self._failed(sink, printable(str(exc), 300))
@@ -118,14 +125,14 @@ class Notifier:
         except Exception as exc:  # noqa: BLE001 - a bug in a notifier must not end a run
             found[sink.kind] = self._failed(sink, clean(f"{type(exc).__name__}: {exc}", 300))
 
-    def _deliver(self, sink: Sink, notice: Notice, deadline: float, *, asked: bool) -> Delivery:
+    def _deliver(self, sink: Sink, notice: Notice, deadline: float, *, requested: bool) -> Delivery:
         claimed, memory = self._claim(sink, notice)
         if not claimed:
             return Delivery(sink.kind, DeliveryState.KNOWN, "another process is telling it")
         try:
             if self._is_repeat(sink, notice, memory):
                 return Delivery(sink.kind, DeliveryState.KNOWN)
-            if not asked and not _is_wanted(sink, notice, memory):
+            if not requested and not _is_wanted(sink, notice, memory):
                 return Delivery(sink.kind, DeliveryState.UNASKED)
             return self._send(sink, notice, memory, deadline)
         finally:
@@ -174,12 +181,12 @@ class Notifier:
             return memory.is_open and sink.kind != "alertmanager" and notice.at - memory.at < AGAIN
         return True
 
-    def _failed(self, sink: Sink, said: str) -> Delivery:
+    def _failed(self, sink: Sink, detail: str) -> Delivery:
         try:
-            self.ledger.count_failure(sink.kind, said, self._now())
+            self.ledger.count_failure(sink.kind, detail, self._now())
         except (sqlite3.Error, OSError) as exc:
-            said += f" (and it could not be counted: {exc})"
-        return Delivery(sink.kind, DeliveryState.FAILED, said)
+            detail += f" (and it could not be counted: {exc})"
+        return Delivery(sink.kind, DeliveryState.FAILED, detail)
 
 
 def _name(sink: Sink, notice: Notice) -> str:

@@ -101,14 +101,14 @@ def _call_slack(sink: Sink, method: str, body: Json, send: Send) -> Mapping[str,
     """Slack says 200 to everything; whether it was done stands in `ok`."""
     answer = send(_post(sink, f"{sink.url}/{method}", body, bearer(sink.token_file)))
     try:
-        said = json.loads(answer.body)
+        reply = json.loads(answer.body)
     except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict):
+        reply = None
+    if not isinstance(reply, dict):
         raise DeliveryError(f"{method}: the answer is no JSON object")
-    if said.get("ok") is not True:
-        raise SlackRefusedError(f"{method}: {str(said.get('error'))[:80]}")
-    return said
+    if reply.get("ok") is not True:
+        raise SlackRefusedError(f"{method}: {str(reply.get('error'))[:80]}")
+    return reply
 
 
 def _alertmanager(

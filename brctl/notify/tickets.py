@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from brctl.library.notify_settings import TicketDesk
+from brctl.library.notify_settings import TicketProgram
 from brctl.model.errors import ConfigError
 from brctl.notify.hook_programs import run_program
 from brctl.notify.http import DeliveryError, Post, deliver
@@ -24,12 +24,12 @@ class Tickets:
 
     def __init__(
         self,
-        desk: TicketDesk,
+        ticket_program: TicketProgram,
         ledger: DeliveryLedger,
         deadline_s: float,
         now: Callable[[], datetime],
     ) -> None:
-        self._desk = desk
+        self._ticket_program = ticket_program
         self._ledger = ledger
         self._deadline_s = deadline_s
         self._now = now
@@ -37,7 +37,7 @@ class Tickets:
     @property
     def configured(self) -> bool:
         """Whether there is a desk at all."""
-        return bool(self._desk.url or self._desk.command)
+        return bool(self._ticket_program.url or self._ticket_program.command)
 
     def find(self, key: str) -> tuple[str, str] | None:
         """The ticket this key has opened, and the run that did.
@@ -77,13 +77,16 @@ class Tickets:
             self._ledger.forget_ticket(key)
 
     def _send(self, action: str, key: str, more: dict[str, Json]) -> bytes:
-        desk, deadline = self._desk, time.monotonic() + self._deadline_s
+        ticket_program, deadline = self._ticket_program, time.monotonic() + self._deadline_s
         raw = encode({"action": action, "idempotency_key": key, **more})
-        if desk.command:
-            return run_program((*desk.command, action), raw, deadline)
+        if ticket_program.command:
+            return run_program((*ticket_program.command, action), raw, deadline)
         try:
-            headers = {**JSON, **bearer(desk.token_file), "Idempotency-Key": _header(key)}
-            post = signed(Post(desk.url, raw, headers, desk.ca_file), desk.key_file)
+            headers = {**JSON, **bearer(ticket_program.token_file), "Idempotency-Key": _header(key)}
+            post = signed(
+                Post(ticket_program.url, raw, headers, ticket_program.ca_file),
+                ticket_program.key_file,
+            )
         except ConfigError as exc:
             raise DeliveryError(str(exc)) from exc
         return deliver(post, deadline).body
@@ -107,8 +110,10 @@ def _name(answer: bytes) -> str:
     """The name a desk gives a ticket: `{"ticket": ...}`, or its first line."""
     text = answer.decode("utf-8", "replace").strip()
     try:
-        said = json.loads(text)
-        name = str(said.get("ticket") or said.get("id") or "") if isinstance(said, dict) else text
+        reply = json.loads(text)
+        name = (
+            str(reply.get("ticket") or reply.get("id") or "") if isinstance(reply, dict) else text
+        )
     except (ValueError, RecursionError):
         name = text.partition("\n")[0].strip()
     if not name or not name.isprintable() or len(name) > NAME_LIMIT:

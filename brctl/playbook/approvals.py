@@ -61,8 +61,8 @@ def demands_of(
         return ()
     found = [_first_match(playbook.approval.policy, scope, Demand(Need.ONE))]
     found += [_first_match(rows, site_scope, Demand(Need.NONE)) for rows in site]
-    asked = dict.fromkeys(demand for demand in found if demand.need is not Need.NONE)
-    return tuple(d for d in asked if not any(e.includes(d) for e in asked if e != d))
+    required = dict.fromkeys(demand for demand in found if demand.need is not Need.NONE)
+    return tuple(d for d in required if not any(e.includes(d) for e in required if e != d))
 
 
 def _first_match(rows: Sequence[Policy], scope: Scope, otherwise: Demand) -> Demand:

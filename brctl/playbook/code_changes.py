@@ -45,8 +45,8 @@ class CodeRecord:
 
     def switched_by(self, run: str, state: ChangeState) -> CodeChange | None:
         """The change a run brought into a state, if it still is in it."""
-        mine = [c for c in self.changes if c.state is state and c.state_by == run]
-        return mine[-1] if mine else None
+        own = [c for c in self.changes if c.state is state and c.state_by == run]
+        return own[-1] if own else None
 
     def start_of(self, change: CodeChange) -> CodeStart | None:
         """The first start of the ranks with a change."""
@@ -100,14 +100,14 @@ class _Book:
 
 
 def _recorded(book: _Book, event: Event) -> None:
-    said, waiting = event.fields, book.waiting()
+    fields, waiting = event.fields, book.waiting()
     change = CodeChange(
-        id=_text(said, "change"),
-        version=_text(said, "version"),
-        digest=_text(said, "digest"),
-        urgent=said.get("urgent") is True or any(c.urgent for c in waiting),
-        why=_text(said, "why"),
-        by=_text(said, "by"),
+        id=_text(fields, "change"),
+        version=_text(fields, "version"),
+        digest=_text(fields, "digest"),
+        urgent=fields.get("urgent") is True or any(c.urgent for c in waiting),
+        why=_text(fields, "why"),
+        by=_text(fields, "by"),
         recorded_at=event.at,
         waits_since=min([event.at, *(c.waits_since for c in waiting)]),
         state=S.PENDING,
@@ -154,14 +154,14 @@ def _counts(change: CodeChange) -> bool:
 
 
 def _started(book: _Book, event: Event) -> None:
-    said = event.fields
-    run, version, change = (_text(said, name) for name in ("by_run", "version", "change"))
-    digest, checkpoint = _text(said, "digest"), _text(said, "checkpoint")
+    fields = event.fields
+    run, version, change = (_text(fields, name) for name in ("by_run", "version", "change"))
+    digest, checkpoint = _text(fields, "digest"), _text(fields, "checkpoint")
     book.starts.append(CodeStart(run, version, change, digest, checkpoint, event.at))
 
 
-def _text(said: Mapping[str, Json], key: str) -> str:
-    value = said.get(key)
+def _text(fields: Mapping[str, Json], key: str) -> str:
+    value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 

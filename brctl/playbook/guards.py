@@ -67,15 +67,20 @@ def check_guards(specs: Iterable[GuardSpec], facts: GuardFacts) -> tuple[GuardRe
     results = []
     for spec in specs:
         try:
-            said = _answer(spec, facts)
+            decision = _answer(spec, facts)
         except ValueError as exc:
-            said = GuardDecision(False, f"its values cannot be meant: {exc}", MEND)
+            decision = GuardDecision(False, f"its values cannot be meant: {exc}", MEND)
         results.append(
             GuardResult(
-                spec.kind, said.ok, said.sentence, spec.origin, said.way_out, said.people,
-                said.skips,
+                spec.kind,
+                decision.ok,
+                decision.sentence,
+                spec.origin,
+                decision.way_out,
+                decision.people,
+                decision.skips,
             )
-        )  # fmt: skip
+        )
     return tuple(results)
 
 
@@ -222,8 +227,8 @@ def _verdict(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     if facts.still_true is False:
         return GuardDecision(False, f"{age} and no longer true: its nodes answer and are clean",
                      "diagnose again: `brctl dx`")  # fmt: skip
-    seen = "still true" if facts.still_true else "could not be looked at again, so not refuted"
-    return GuardDecision(True, f"{age}, {seen}")
+    state = "still true" if facts.still_true else "could not be looked at again, so not refuted"
+    return GuardDecision(True, f"{age}, {state}")
 
 
 def _min_healthy(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
@@ -232,8 +237,8 @@ def _min_healthy(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     A node that stays out for good is cordoned and so no longer healthy: it counts in every batch.
     """
     batches = facts.at_once or (facts.nodes,)
-    said = [_left_without(parameters, replace(facts, nodes=batch)) for batch in batches]
-    return next((each for each in said if not each.ok), said[-1])
+    decisions = [_left_without(parameters, replace(facts, nodes=batch)) for batch in batches]
+    return next((each for each in decisions if not each.ok), decisions[-1])
 
 
 def _left_without(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
@@ -255,7 +260,7 @@ def _min_healthy_around(scope: str, floor_percent: float, facts: GuardFacts) -> 
             f"nobody knows the {scope} of {fold(unlabelled)}",
             f"give these nodes a `{scope}` in the inventory",
         )
-    said = [
+    decisions = [
         _enough_left(
             f"nodes of {scope} {place}",
             [node for node in facts.fleet if place_of.get(node) == place],
@@ -264,9 +269,9 @@ def _min_healthy_around(scope: str, floor_percent: float, facts: GuardFacts) -> 
         )
         for place in sorted({place_of[node] for node in facts.nodes})
     ]
-    worst = next((each for each in said if not each.ok), None)
+    worst = next((each for each in decisions if not each.ok), None)
     return worst or GuardDecision(
-        True, "; ".join(each.sentence for each in said) or f"no {scope} loses any"
+        True, "; ".join(each.sentence for each in decisions) or f"no {scope} loses any"
     )
 
 
@@ -318,20 +323,20 @@ def _owner(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     allowed = names(parameters, "cordoned_by") or ("brctl",)
     nodes = names(parameters, "nodes") or facts.named
     idle = _in_service(parameters, facts, nodes)
-    foreign = {
+    others = {
         node: facts.cordon_owners[node]
         for node in nodes
         if node in facts.cordon_owners
         and not any(_is_owner(facts.cordon_owners[node], name) for name in allowed)
     }
-    if not foreign:
+    if not others:
         passed = f"; passed over, in service already: {fold(idle)}" if idle else ""
         return GuardDecision(True, f"no node is cordoned by somebody else{passed}", skips=idle)
-    named = ", ".join(f"{node} by {owner}" for node, owner in sorted(foreign.items()))
+    named = ", ".join(f"{node} by {owner}" for node, owner in sorted(others.items()))
     if parameters.get("action", "refuse") == "skip_node" and facts.per_node:
         named += f"; in service already: {fold(idle)}" if idle else ""
         sentence = f"passed over, cordoned outside brctl: {named}"
-        return GuardDecision(True, sentence, skips=(*foreign, *idle))
+        return GuardDecision(True, sentence, skips=(*others, *idle))
     return GuardDecision(
         False, f"cordoned outside brctl: {named}", "ask them, or --take-over -m TEXT"
     )
@@ -358,10 +363,10 @@ def _idle(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
 
 def _carries(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     nodes = names(parameters, "nodes") or facts.named
-    strangers = [node for node in nodes if node not in facts.job_nodes]
-    if not strangers:
+    unused = [node for node in nodes if node not in facts.job_nodes]
+    if not unused:
         return GuardDecision(True, f"{fold(nodes)} carries job {facts.job}")
-    sentence = f"{fold(strangers)} does not carry job {facts.job}"
+    sentence = f"{fold(unused)} does not carry job {facts.job}"
     return GuardDecision(False, sentence, f"swapped already? `brctl job show {facts.job}`")
 
 

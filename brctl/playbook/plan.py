@@ -184,14 +184,16 @@ _CONVERSIONS = {
 
 def arguments_of(step: Step, scope: Scope) -> dict[str, Json]:
     """A step's arguments, expanded; of a script its environment and the nodes it runs on."""
-    given = {key: expand_template(value, scope) for key, value in step.arguments.items()}
+    arguments_ = {key: expand_template(value, scope) for key, value in step.arguments.items()}
     if step.run:
-        given["env"] = {name: expand_template(value, scope) for name, value in step.env.items()}
+        arguments_["env"] = {
+            name: expand_template(value, scope) for name, value in step.env.items()
+        }
         if step.where == NODES and "node" in scope:
-            given.setdefault("nodes", [str(scope["node"])])
+            arguments_.setdefault("nodes", [str(scope["node"])])
     if step.idempotency_key:
-        given[KEY] = expand_template(step.idempotency_key, scope)
-    return given
+        arguments_[KEY] = expand_template(step.idempotency_key, scope)
+    return arguments_
 
 
 def nodes_taken(playbook: Playbook, scopes: Iterable[Scope]) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ def with_move(verdict: Verdict, move: Move) -> Verdict:
     return replace(verdict, action=move.do, playbook=move.playbook, say=move.say)
 
 
-def recommend_for_logs(said: LogVerdict) -> LogVerdict:
+def recommend_for_logs(verdict: LogVerdict) -> LogVerdict:
     """What logs say, with the first move on it; logs are a job's, and nothing was tried yet."""
-    named = said.names_machine and CATALOGUE[said.fault].per_node
-    move = next_move(Case(said.fault, confidence_word(said.probability), named))
-    return replace(said, action=move.do, playbook=move.playbook, say=move.say)
+    named = verdict.names_machine and CATALOGUE[verdict.fault].per_node
+    move = next_move(Case(verdict.fault, confidence_word(verdict.probability), named))
+    return replace(verdict, action=move.do, playbook=move.playbook, say=move.say)

@@ -124,8 +124,8 @@ class RunRecord:
     @property
     def waits_at_gate(self) -> bool:
         """Whether it waits for the approval of its playbook, which can expire."""
-        asked = self.result is RunState.WAITING and bool(self.question) and not self.denied_by
-        return asked and "about" not in self.question
+        is_asked = self.result is RunState.WAITING and bool(self.question) and not self.denied_by
+        return is_asked and "about" not in self.question
 
     def past_no_return(self, playbook: Playbook, node: str = ONLY) -> bool:
         """Whether a step that cannot be undone was done: from there recovery goes forward."""
@@ -325,7 +325,7 @@ def _denied(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.rolling_back = True
 
 
-def _asked(record: RunRecord, fields: Mapping[str, Json]) -> None:
+def _approval_asked(record: RunRecord, fields: Mapping[str, Json]) -> None:
     record.question = fields
     if "about" not in fields:
         record.asked_at = record.asked_at or _text(fields, "asked_at")
@@ -360,7 +360,7 @@ _FOLDS: Mapping[EventType, Callable[[RunRecord, Mapping[str, Json]], None]] = {
     EventType.ROLLBACK_STARTED: _rollback,
     EventType.UNDO_INTENT: _undo_intent,
     EventType.UNDO_RESULT: _undo_result,
-    EventType.APPROVAL_ASKED: _asked,
+    EventType.APPROVAL_ASKED: _approval_asked,
     EventType.APPROVAL_EXPIRED: _expired,
     EventType.APPROVAL_GIVEN: _approved,
     EventType.APPROVAL_DENIED: _denied,

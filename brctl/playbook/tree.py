@@ -209,11 +209,11 @@ def describe_tree() -> str:
 
 
 def _besides(move: Move) -> str:
-    said = [f"{move.alerts} alerts"] if move.alerts else []
-    said += [f"fewer than {move.fewer_alerts} alerts"] if move.fewer_alerts else []
-    said += ["a code change on record"] if move.changed else []
-    said += ["no job"] if move.job is False else []
-    said += ["the job advances, nothing tried"] if move.advances else []
-    said += [f"after {' or '.join(move.after)}"] if move.after else []
-    said += [f"not after {' or '.join(move.unless)}"] if move.unless else []
-    return ", ".join(said) or "-"
+    facts = [f"{move.alerts} alerts"] if move.alerts else []
+    facts += [f"fewer than {move.fewer_alerts} alerts"] if move.fewer_alerts else []
+    facts += ["a code change on record"] if move.changed else []
+    facts += ["no job"] if move.job is False else []
+    facts += ["the job advances, nothing tried"] if move.advances else []
+    facts += [f"after {' or '.join(move.after)}"] if move.after else []
+    facts += [f"not after {' or '.join(move.unless)}"] if move.unless else []
+    return ", ".join(facts) or "-"

@@ -9,7 +9,7 @@ from brctl.playbook.expressions import ExpressionError, Literal, Name, names_in,
 from brctl.playbook.templates import OPENING, expressions_in
 from brctl.playbook.verbs import CHECKS, LOOK_ALWAYS, LOOK_NEVER, VERBS, is_at_least
 
-Place = tuple[str | int, ...]
+Location = tuple[str | int, ...]
 
 VERDICT_NAMES = frozenset(
     {"id", "class", "title", "confidence", "score", "suspects", "job", "job_step", "action"}
@@ -31,7 +31,7 @@ PER_NODE = {"verdicts": VERDICT_NAMES, "facts": FACT_NAMES}
 class Mistake:
     """One thing that is wrong, and where in the document."""
 
-    place: Place
+    location: Location
     problem: str
 
 
@@ -91,11 +91,11 @@ def find_mistakes(playbook: Playbook) -> Iterator[Mistake]:
     yield from _ids(playbook)
     yield from _gate(playbook)
     for index, step in enumerate(playbook.steps):
-        place: Place = ("steps", index)
+        location: Location = ("steps", index)
         names = _names_at(playbook, index)
-        yield from _verb(step, place, each_node=playbook.for_each is not None)
-        yield from _danger(step, place)
-        yield from _step_names(step, place, names)
+        yield from _verb(step, location, each_node=playbook.for_each is not None)
+        yield from _danger(step, location)
+        yield from _step_names(step, location, names)
     everything = _names_of_run(playbook, len(playbook.steps))
     yield from _each_names(playbook)
     yield from _guard_names(playbook)
@@ -133,11 +133,11 @@ def _with_failure(names: _Names) -> _Names:
 
 
 def _ids(playbook: Playbook) -> Iterator[Mistake]:
-    seen: set[str] = set()
+    ids: set[str] = set()
     for index, step in enumerate(playbook.steps):
-        if step.id in seen:
+        if step.id in ids:
             yield Mistake(("steps", index, "id"), f"step id {step.id!r} is used twice")
-        seen.add(step.id)
+        ids.add(step.id)
 
 
 def _gate(playbook: Playbook) -> Iterator[Mistake]:
@@ -164,93 +164,95 @@ def _gate(playbook: Playbook) -> Iterator[Mistake]:
             yield Mistake(("steps", index), problem)
 
 
-def _script_nodes(step: Step, place: Place, *, each_node: bool) -> Iterator[Mistake]:
+def _script_nodes(step: Step, location: Location, *, each_node: bool) -> Iterator[Mistake]:
     """A script takes no arguments but the nodes it runs on."""
     on_nodes = step.where == "nodes"
     for key in step.arguments:
         if key != "nodes" or not on_nodes:
             problem = f"a script takes no {key!r}; pass values through `env`"
-            yield Mistake((*place, "with", key), problem)
+            yield Mistake((*location, "with", key), problem)
     if on_nodes and "nodes" not in step.arguments and not each_node:
         problem = f"step {step.id}: `where: nodes` needs `with: {{nodes: ...}}`"
-        yield Mistake((*place, "where"), problem)
+        yield Mistake((*location, "where"), problem)
 
 
-def _verb(step: Step, place: Place, *, each_node: bool) -> Iterator[Mistake]:
+def _verb(step: Step, location: Location, *, each_node: bool) -> Iterator[Mistake]:
     if not step.uses:
         if OPENING in step.run:
             problem = (
                 f"step {step.id}: `run` is never expanded, so `$(...)` in it would reach the"
                 " shell; pass the value through `env`"
             )
-            yield Mistake((*place, "run"), problem)
-        yield from _script_nodes(step, place, each_node=each_node)
+            yield Mistake((*location, "run"), problem)
+        yield from _script_nodes(step, location, each_node=each_node)
         return
-    yield from _known_verb(step.uses, step.arguments, place)
+    yield from _known_verb(step.uses, step.arguments, location)
 
 
-def _known_verb(uses: str, arguments: Mapping[str, Json], place: Place) -> Iterator[Mistake]:
+def _known_verb(uses: str, arguments: Mapping[str, Json], location: Location) -> Iterator[Mistake]:
     verb = VERBS.get(uses)
     if verb is None:
         problem = f"unknown verb {uses!r}; {did_you_mean(uses, VERBS)}"
-        yield Mistake((*place, "uses"), problem)
+        yield Mistake((*location, "uses"), problem)
         return
     known = verb.required | verb.optional
     for key in arguments:
         if key not in known:
             problem = f"{uses} takes no {key!r}; {did_you_mean(key, known)}"
-            yield Mistake((*place, "with", key), problem)
+            yield Mistake((*location, "with", key), problem)
     for key in sorted(verb.required - set(arguments)):
-        yield Mistake((*place, "uses"), f"{uses} needs `with.{key}`")
+        yield Mistake((*location, "uses"), f"{uses} needs `with.{key}`")
 
 
 MUST_UNDO = ("node.", "standby.", "job.", "ansible.")
 """Verbs whose changes nobody may forget; a ticket is not taken back."""
 
 
-def _danger(step: Step, place: Place) -> Iterator[Mistake]:
+def _danger(step: Step, location: Location) -> Iterator[Mistake]:
     verb = VERBS.get(step.uses)
     if verb is not None and not is_at_least(step.safety, verb.safety):
         problem = (
             f"step {step.id}: {step.uses} is {verb.safety}, so `safety` cannot be {step.safety}"
         )
-        yield Mistake((*place, "safety"), problem)
+        yield Mistake((*location, "safety"), problem)
     if step.uses == "ansible.playbook":
-        yield from _ansible(step, place)
+        yield from _ansible(step, location)
     leaves_traces = step.uses.startswith(MUST_UNDO) or not step.uses
     if step.safety is Safety.REVERSIBLE and step.undo is None and leaves_traces:
-        yield Mistake(place, f"step {step.id} is reversible, so it needs `undo` (auto or a verb)")
+        yield Mistake(
+            location, f"step {step.id} is reversible, so it needs `undo` (auto or a verb)"
+        )
     if step.undo == "auto" and (verb is None or not verb.undoable):
         problem = f"step {step.id}: {step.uses or 'a script'} has no built-in undo; name a verb"
-        yield Mistake((*place, "undo"), problem)
+        yield Mistake((*location, "undo"), problem)
 
 
-def _ansible(step: Step, place: Place) -> Iterator[Mistake]:
+def _ansible(step: Step, location: Location) -> Iterator[Mistake]:
     """What Ansible does is not ours to judge, so a step that only looks must make it look only."""
     check = str(step.arguments.get("check", LOOK_NEVER))
     if check not in CHECKS and OPENING not in check:
         problem = f"`check`: unknown {check!r}; {did_you_mean(check, CHECKS)}"
-        yield Mistake((*place, "with", "check"), problem)
+        yield Mistake((*location, "with", "check"), problem)
     elif step.safety is Safety.READ and check != LOOK_ALWAYS:
         problem = f"step {step.id} is read, so it needs `check: always`: Ansible then only looks"
-        yield Mistake((*place, "safety"), problem)
+        yield Mistake((*location, "safety"), problem)
 
 
-def _step_names(step: Step, place: Place, names: _Names) -> Iterator[Mistake]:
+def _step_names(step: Step, location: Location, names: _Names) -> Iterator[Mistake]:
     own = _with_failure(names) if step.after != "success" else names
     for key in ("when", "skip_if"):
-        yield from _bare((*place, key), getattr(step, key), own)
-    yield from _templates((*place, "with"), step.arguments, own)
-    yield from _templates((*place, "env"), step.env, own)
-    yield from _templates((*place, "idempotency_key"), step.idempotency_key, own)
+        yield from _bare((*location, key), getattr(step, key), own)
+    yield from _templates((*location, "with"), step.arguments, own)
+    yield from _templates((*location, "env"), step.env, own)
+    yield from _templates((*location, "idempotency_key"), step.idempotency_key, own)
     for key, hook in (("undo", step.undo), ("verify", step.verify)):
         if isinstance(hook, Hook):
-            yield from _hook(hook, (*place, key), own)
+            yield from _hook(hook, (*location, key), own)
 
 
-def _hook(hook: Hook, place: Place, names: _Names) -> Iterator[Mistake]:
-    yield from _known_verb(hook.uses, hook.arguments, place)
-    yield from _templates((*place, "with"), hook.arguments, names)
+def _hook(hook: Hook, location: Location, names: _Names) -> Iterator[Mistake]:
+    yield from _known_verb(hook.uses, hook.arguments, location)
+    yield from _templates((*location, "with"), hook.arguments, names)
 
 
 def _each_names(playbook: Playbook) -> Iterator[Mistake]:
@@ -268,7 +270,7 @@ def _guard_names(playbook: Playbook) -> Iterator[Mistake]:
             yield from _lock_keys(playbook, guard, ("guards", index, guard.kind, "keys"))
 
 
-def _lock_keys(playbook: Playbook, guard: GuardSpec, place: Place) -> Iterator[Mistake]:
+def _lock_keys(playbook: Playbook, guard: GuardSpec, location: Location) -> Iterator[Mistake]:
     """A key that names no input would lock nothing, and nobody would notice."""
     keys = guard.parameters.get("keys", ())
     lockable = [
@@ -279,45 +281,47 @@ def _lock_keys(playbook: Playbook, guard: GuardSpec, place: Place) -> Iterator[M
     for key in keys if isinstance(keys, list) else [str(keys)]:
         if key not in lockable:
             problem = f"lock: no input {key!r} of type nodeset or job"
-            yield Mistake(place, f"{problem}; {did_you_mean(str(key), lockable)}")
+            yield Mistake(location, f"{problem}; {did_you_mean(str(key), lockable)}")
 
 
 def _policy_names(playbook: Playbook) -> Iterator[Mistake]:
     if playbook.approval is not None:
         for index, policy in enumerate(playbook.approval.policy):
-            place = ("approval", "policy", index, "when")
-            yield from _bare(place, policy.when, _names_of_run(playbook, 0))
+            location = ("approval", "policy", index, "when")
+            yield from _bare(location, policy.when, _names_of_run(playbook, 0))
 
 
-def _bare(place: Place, text: str, names: _Names) -> Iterator[Mistake]:
+def _bare(location: Location, text: str, names: _Names) -> Iterator[Mistake]:
     if not text:
         return
     if OPENING in text:
-        yield Mistake(place, f"`{place[-1]}` is an expression already; write it without `$(...)`")
+        yield Mistake(
+            location, f"`{location[-1]}` is an expression already; write it without `$(...)`"
+        )
         return
-    yield from _expression(place, text, names)
+    yield from _expression(location, text, names)
 
 
-def _templates(place: Place, value: Json, names: _Names) -> Iterator[Mistake]:
+def _templates(location: Location, value: Json, names: _Names) -> Iterator[Mistake]:
     try:
         found = list(expressions_in(value))
     except ExpressionError as exc:
-        yield Mistake(place, str(exc))
+        yield Mistake(location, str(exc))
         return
     for inside, text in found:
-        yield from _expression((*place, *inside), text, names)
+        yield from _expression((*location, *inside), text, names)
 
 
-def _expression(place: Place, text: str, names: _Names) -> Iterator[Mistake]:
+def _expression(location: Location, text: str, names: _Names) -> Iterator[Mistake]:
     try:
         tree = parse_expression(text)
     except ExpressionError as exc:
-        yield Mistake(place, str(exc))
+        yield Mistake(location, str(exc))
         return
     for name in names_in(tree):
         problem = names.problem(name)
         if problem:
-            yield Mistake(place, problem)
+            yield Mistake(location, problem)
 
 
 SITE_NAMES = _Names(

@@ -39,7 +39,7 @@ def compare(
     flapping: list[Tracked] = []
     for problem in problems:
         before = known.get(problem.key)
-        after = _seen(before, problem, now_at)
+        after = _track(before, problem, now_at)
         if before is None or (before.recovered_at and after.flaps < FLAPS_TOLD):
             new.append(problem)
         elif before.recovered_at and after.flaps == FLAPS_TOLD:
@@ -55,7 +55,7 @@ def compare(
     return Changes(tuple(new), tuple(worse), recovered, tuple(still), tuple(flapping), (), tracked)
 
 
-def _seen(before: Tracked | None, problem: CheckProblem, now_at: datetime) -> Tracked:
+def _track(before: Tracked | None, problem: CheckProblem, now_at: datetime) -> Tracked:
     if before is None:
         return Tracked(problem, now_at, now_at)
     if before.recovered_at is None:
@@ -110,8 +110,8 @@ def recognise_mass(changes: Changes, fleet: Mapping[str, Mapping[str, str]]) -> 
         for (check, health), group in by_check.items()
         if len(group) >= floor
     )  # fmt: skip
-    told = {(each.check, node) for each in mass for node in each.nodes}
-    rest = tuple(p for p in changes.new if (p.check, p.node) not in told)
+    reported = {(each.check, node) for each in mass for node in each.nodes}
+    rest = tuple(p for p in changes.new if (p.check, p.node) not in reported)
     return replace(changes, new=rest, mass=mass)
 
 

@@ -33,9 +33,9 @@ def bundle_parts(light: Sequence[str], nvml: Sequence[str]) -> tuple[list[str], 
     """
     key = _key(light, nvml)
     path = user_cache_dir(os.environ) / f"bundle-{key[:16]}.json"
-    kept = _read(path, key)
-    if kept is not None:
-        return kept
+    cached = _read(path, key)
+    if cached is not None:
+        return cached
     preload = vendor.preload_modules(light)
     pynvml = vendor.pynvml_source(tuple(nvml)) if nvml else None
     _write(path, {"key": key, "preload": preload, "pynvml": pynvml})
@@ -55,9 +55,9 @@ def _key(light: Sequence[str], nvml: Sequence[str]) -> str:
 
 def _read(path: Path, key: str) -> tuple[list[str], str | None] | None:
     try:
-        kept = json.loads(_read_private(path))
-        if kept["key"] == key:
-            return list(kept["preload"]), kept["pynvml"]
+        cached = json.loads(_read_private(path))
+        if cached["key"] == key:
+            return list(cached["preload"]), cached["pynvml"]
     except (OSError, ValueError, TypeError, KeyError):
         pass
     return None
@@ -76,6 +76,6 @@ def _write(path: Path, parts: dict[str, object]) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomic(path, json.dumps(parts))
-        kept = sorted(path.parent.glob("bundle-*.json"), key=lambda file: file.stat().st_mtime)
-        for old in kept[:-FILES_KEPT]:
+        files = sorted(path.parent.glob("bundle-*.json"), key=lambda file: file.stat().st_mtime)
+        for old in files[:-FILES_KEPT]:
             old.unlink(missing_ok=True)

@@ -105,13 +105,13 @@ def _measured(report: NodeReport) -> frozenset[str]:
 
 
 def _silent(
-    reports: Sequence[NodeReport], asked: set[str], measured: Mapping[str, frozenset[str]]
+    reports: Sequence[NodeReport], expected: set[str], measured: Mapping[str, frozenset[str]]
 ) -> Iterator[tuple[str, str]]:
     for report in reports:
         if report.outcome is not Outcome.ANSWERED:
             yield report.node, report.detail or report.outcome.value
             continue
-        missing = sorted(asked - measured[report.node])
+        missing = sorted(expected - measured[report.node])
         if missing:
             yield report.node, "; ".join(_why(check, report.results) for check in missing)
 

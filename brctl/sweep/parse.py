@@ -160,12 +160,12 @@ def _envelopes(stdout: str, check: Check) -> tuple[list[Measurement], list[str],
     understood = bool(texts)
     for text in texts:
         try:
-            sound = _envelope_of.decode(text)
+            decoded = _envelope_of.decode(text)
         except (ValueError, RecursionError):
             envelope = _load(text)
         else:
-            notes += _notes(sound.notes)
-            _add_sound(sound.measurements, check, measurements, notes)
+            notes += _notes(decoded.notes)
+            _add_sound(decoded.measurements, check, measurements, notes)
             continue
         if not isinstance(envelope, dict) or not isinstance(envelope.get("measurements"), list):
             understood = False
@@ -175,8 +175,8 @@ def _envelopes(stdout: str, check: Check) -> tuple[list[Measurement], list[str],
     return measurements, notes[:NOTES_LIMIT], understood
 
 
-def _notes(said: object) -> list[str]:
-    return [_text(note, NOTE_LIMIT) for note in said if note] if isinstance(said, list) else []
+def _notes(value: object) -> list[str]:
+    return [_text(note, NOTE_LIMIT) for note in value if note] if isinstance(value, list) else []
 
 
 def _add_sound(

@@ -47,8 +47,8 @@ def _of_node(node: NodeHealth) -> Iterator[CheckProblem]:
     for item in node.evidence:
         health = _HEALTH_OF.get(item.weight)
         # `node.refused` and its like repeat the transport's problem, and no check clears them.
-        silence = item.kind.startswith("node.")
-        if health and item.role is not Role.VICTIM and not silence:
+        is_silent = item.kind.startswith("node.")
+        if health and item.role is not Role.VICTIM and not is_silent:
             yield CheckProblem(node.node, item.source, health, item.text)
     if node.report.outcome is Outcome.ANSWERED:
         for gap in node.gaps:

@@ -22,8 +22,8 @@ def hardware(nodes: Sequence[Node], reports: Mapping[str, NodeReport]) -> Spread
     for node in nodes:
         report = reports.get(node.name)
         named = Counter(_values(report, GPU_NAME)) if report else Counter[str]()
-        words = ", ".join(f"{count} x {name}" for name, count in sorted(named.items()))
-        found.setdefault(words or _by_inventory(node), []).append(node.name)
+        text = ", ".join(f"{count} x {name}" for name, count in sorted(named.items()))
+        found.setdefault(text or _by_inventory(node), []).append(node.name)
     return _common_first(found)
 
 
@@ -32,9 +32,9 @@ def versions(reports: Iterable[NodeReport]) -> dict[str, Spread]:
     found: dict[str, dict[str, list[str]]] = {}
     for report in reports:
         for name in VERSIONS:
-            words = ", ".join(sorted(set(_values(report, name))))
-            if words:
-                found.setdefault(name, {}).setdefault(words, []).append(report.node)
+            text = ", ".join(sorted(set(_values(report, name))))
+            if text:
+                found.setdefault(name, {}).setdefault(text, []).append(report.node)
     return {name: _common_first(found[name]) for name in VERSIONS if name in found}
 
 

@@ -22,9 +22,9 @@ def pynvml_source(probe_sources: tuple[str, ...]) -> str:
     """The part of pynvml that the probes name, and what that part needs, in its own words."""
     source = _installed_source()
     wanted = {name for probe in probe_sources for name in _names(ast.parse(probe))}
-    kept = _closure(ast.parse(source).body, wanted | set(_ALWAYS))
+    definitions = _closure(ast.parse(source).body, wanted | set(_ALWAYS))
     lines = source.splitlines(keepends=True)
-    return "".join(_text(node, lines) for node in kept)
+    return "".join(_text(node, lines) for node in definitions)
 
 
 def preload_modules(probe_sources: Iterable[str]) -> list[str]:

@@ -33,7 +33,7 @@ class Faults:
     def __init__(self, path: Path | None, local_rank: int) -> None:
         self._path = path
         self._local_rank = local_rank
-        self._seen: tuple[int, int, int] | None = None
+        self._stamp: tuple[int, int, int] | None = None
         self._now: Mapping[str, object] = {}
 
     @classmethod
@@ -47,10 +47,10 @@ class Faults:
             return
         try:
             status = self._path.stat()
-            seen = (status.st_ino, status.st_size, status.st_mtime_ns)
-            if seen != self._seen:
+            stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if stamp != self._stamp:
                 self._now = json.loads(self._path.read_text())
-                self._seen = seen
+                self._stamp = stamp
         except (OSError, ValueError):
             return
 

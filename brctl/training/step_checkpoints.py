@@ -105,10 +105,10 @@ class StepCheckpoints:
                 f"{self._ranks.world_size}"
             )
         self._able = True
-        self._doorbell = _Doorbell(SlotDirectory(self._settings.directory))
+        self._wakeup_pipe = _WakeupPipe(SlotDirectory(self._settings.directory))
         self._started, self.step = self._start(fallback, may_resume=resume)
         self._slots = self._slots_after_start()
-        self._copier = Copier(self._doorbell.ring)
+        self._copier = Copier(self._wakeup_pipe.ring)
         for slot in self._started.file.slots:
             self._copier.pin(slot)
 
@@ -234,11 +234,11 @@ class StepCheckpoints:
             add_never(SlotDirectory(self._settings.directory).never, resumed)
 
 
-class _Doorbell:
+class _WakeupPipe:
     """Tells the helper that a copy has ended; a helper that is not there misses nothing."""
 
     def __init__(self, directory: SlotDirectory) -> None:
-        self._path = directory.doorbell
+        self._path = directory.wakeup_pipe
         self._descriptor: int | None = None
 
     def ring(self) -> None:

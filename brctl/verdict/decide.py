@@ -160,8 +160,8 @@ def _relevant(
     ]
     victims = [item for item in chain if item.role is Role.VICTIM and item not in kept][:4]
     cleared = [i for i in chain if i.weight is Weight.CLEARS and i.subject.node in nodes]
-    room = max(0, CHAIN_LIMIT - len(kept) - len(victims))
-    return tuple(sorted(kept[:CHAIN_LIMIT] + victims + cleared[:room], key=_chain_key))
+    remaining = max(0, CHAIN_LIMIT - len(kept) - len(victims))
+    return tuple(sorted(kept[:CHAIN_LIMIT] + victims + cleared[:remaining], key=_chain_key))
 
 
 def _suspect(node: str, chain: Sequence[Evidence], fault: FaultClass, scene: Scene) -> Suspect:

@@ -37,11 +37,13 @@ def demo_page(result: DemoResult) -> Page:
 
 def _lines(result: DemoResult) -> list[str]:
     verdict = result.verdict
-    said = f"{verdict.fault.value} {','.join(verdict.nodes) or 'no node'}" if verdict else "nothing"
+    found = (
+        f"{verdict.fault.value} {','.join(verdict.nodes) or 'no node'}" if verdict else "nothing"
+    )
     losses = result.losses
     rows = [
         ("fault", f"{result.fault} on {result.node}"),
-        ("verdict", f"{said} ({'right' if result.named_right else 'WRONG'})"),
+        ("verdict", f"{found} ({'right' if result.named_right else 'WRONG'})"),
         ("run", f"{result.run or '-'} {result.run_result or 'not started'}"),
         ("checkpoint", result.checkpoint or "-"),
         (

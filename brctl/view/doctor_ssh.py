@@ -39,8 +39,8 @@ def doctor_ssh_page(routes: Sequence[SshRoute], files: Sequence[str]) -> Page:
         for (transport, why, key), nodes in order
     ]
     known = sum(_HEALTH[route.key] is Health.OK for route in routes)
-    looked = ", ".join(files) or "no file: neither configured nor ~/.ssh/known_hosts exists"
-    head = f"host keys of {known} of {len(routes)} hosts known; looked into {looked}"
+    read = ", ".join(files) or "no file: neither configured nor ~/.ssh/known_hosts exists"
+    head = f"host keys of {known} of {len(routes)} hosts known; looked into {read}"
     documents = tuple(
         {"node": r.node, "transport": r.transport, "why": r.why, "host_key": r.key.value}
         for r in routes

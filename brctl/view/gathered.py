@@ -27,9 +27,9 @@ def gathered_page(
         form: How identical output is shown.
     """
     listed = sorted(answers, key=lambda answer: natural_key(answer.node))
-    told = [answer for answer in listed if answer.outcome is Outcome.ANSWERED]
+    answered = [answer for answer in listed if answer.outcome is Outcome.ANSWERED]
     silent = [answer for answer in listed if answer.outcome is not Outcome.ANSWERED]
-    text = "\n".join([*FORMS[form](told), *_partial(silent), *_silent(silent, missing)])
+    text = "\n".join([*FORMS[form](answered), *_partial(silent), *_silent(silent, missing)])
     return Page(
         kind="Run",
         body={
@@ -37,7 +37,7 @@ def gathered_page(
             "interrupted": {"nodes": list(missing), "folded": fold(missing)},
         },
         text=text,
-        exit_code=_exit_code(told, bool(silent or missing)),
+        exit_code=_exit_code(answered, bool(silent or missing)),
         names=tuple(answer.node for answer in silent) + tuple(missing),
         rows=tuple(answer_document(answer) for answer in listed),
     )
@@ -56,8 +56,8 @@ def answer_document(answer: CommandResult) -> Mapping[str, Json]:
     }
 
 
-def _exit_code(told: Sequence[CommandResult], silent: bool) -> ExitCode:
-    found = {ExitCode.WARNING if answer.exit_status else ExitCode.OK for answer in told}
+def _exit_code(answered: Sequence[CommandResult], silent: bool) -> ExitCode:
+    found = {ExitCode.WARNING if answer.exit_status else ExitCode.OK for answer in answered}
     return worst(found | {ExitCode.UNKNOWN} if silent else found)
 
 

@@ -158,22 +158,24 @@ def run_incident(run: Run, notes: Iterable[Note]) -> Incident:
 def _in_order(
     moments: Sequence[TimelineEntry], runs: Iterable[Run], notes: Iterable[Note]
 ) -> tuple[TimelineEntry, ...]:
-    ran = (moment for run in runs for moment in _run_moments(run))
-    said = (TimelineEntry(at, "note", f"{by}: {text}", "people") for at, by, text in notes)
-    return tuple(sorted([*moments, *ran, *said], key=lambda moment: moment.at))
+    run_entries = (moment for run in runs for moment in _run_entries(run))
+    note_entries = (TimelineEntry(at, "note", f"{by}: {text}", "people") for at, by, text in notes)
+    return tuple(sorted([*moments, *run_entries, *note_entries], key=lambda moment: moment.at))
 
 
-def _run_moments(run: Run) -> Iterable[TimelineEntry]:
+def _run_entries(run: Run) -> Iterable[TimelineEntry]:
     for event in run.events:
-        told = _told(event, run.playbook.name)
-        if told:
-            yield TimelineEntry(event.at, told[0], f"{run.name} {told[1]}".strip(), "journal")
+        described = _describe(event, run.playbook.name)
+        if described:
+            yield TimelineEntry(
+                event.at, described[0], f"{run.name} {described[1]}".strip(), "journal"
+            )
 
 
 _HOOKS = {"notify.page": "told", "notify.chat": "told", "incident.note": "note"}
 
 
-def _told(event: Event, playbook: str) -> tuple[str, str] | None:
+def _describe(event: Event, playbook: str) -> tuple[str, str] | None:
     text = {key: str(value) for key, value in event.fields.items()}
     if event.type is EventType.RUN_STARTED:
         return "run", f"{playbook} started by {text.get('by', '?')}"

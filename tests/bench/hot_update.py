@@ -68,7 +68,7 @@ async def hot_update(site: CodeSite, release: str) -> Timing:
     """What `brctl job update --code RELEASE -m WHY --urgent` does."""
     began, old_step = monotonic(), site.last_step()
     site.release(release)
-    await site.wish(release, urgent=True)
+    await site.request(release, urgent=True)
     recorded = monotonic()
     run = await site.play("hot-update", only="urgent", steps=1)
     assert run.state == "ok", run.record.failed_error

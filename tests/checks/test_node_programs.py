@@ -155,7 +155,7 @@ async def test_ranks_park_start_and_stop_on_the_oldest_python(site: Site) -> Non
     setup = (await site.parking.examine(site.job, [N1]))[N1]
     assert (setup.problem, str(setup.python).rpartition(".")[0]) == ("", OLDEST)
     await site.park()
-    assert (await site.parking.look(site.job, [N1]))[N1].is_whole
+    assert (await site.parking.list_parked(site.job, [N1]))[N1].is_whole
     report = await site.backend.start_job(site.job, "", "R-1")
     assert (report.started, report.warm) == ((0, 1), (0, 1)), report
     await until(lambda: (site.folder / "logs" / "rank-00001.log").read_text())

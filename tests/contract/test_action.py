@@ -9,7 +9,7 @@ from brctl.actions.registry import ACTIONS
 from brctl.engine.runs.context import JournalledRun, for_run
 from brctl.engine.runs.run_files import PLAYBOOK, RunInputs, RunRequest, save_inputs, save_request
 from brctl.library.durable_files import write_atomic
-from brctl.library.notify_settings import NotifySettings, TicketDesk
+from brctl.library.notify_settings import NotifySettings, TicketProgram
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.runs.playbook import Json, Safety
@@ -100,7 +100,7 @@ def ticket_desk(folder: Path) -> NotifySettings:
     script = f'echo "$1" >> {lines}; cat > /dev/null; echo "{{\\"ticket\\": {name}}}"'
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o700)
-    return NotifySettings(ticket=TicketDesk(command=(str(program),)))
+    return NotifySettings(ticket=TicketProgram(command=(str(program),)))
 
 
 def frozen_run(folder: Path) -> None:

@@ -216,7 +216,7 @@ async def test_a_node_that_started_anew_starts_cold_and_says_so(site: Site) -> N
         record = json.loads(path.read_text())
         os.kill(record["supervisor"], signal.SIGKILL)
         os.kill(record["pid"], signal.SIGKILL)
-    found = (await site.parking.look(site.job, [N1]))[N1]
+    found = (await site.parking.list_parked(site.job, [N1]))[N1]
     assert found.ready == 0
     report = await site.backend.start_job(site.job, "", "R-1")
     assert (report.started, report.warm) == ((0, 1), ())
@@ -288,7 +288,7 @@ async def test_a_parked_process_ends_with_its_lease_or_its_record(site: Site) ->
     """Nobody renews it, or the pool drops it: it leaves by itself."""
     await site.park(lease_s=0.3)
     await until(lambda: processes_of(site.job) == [])
-    assert "its lease ran out" in (await site.parking.look(site.job, [N1]))[N1].why
+    assert "its lease ran out" in (await site.parking.list_parked(site.job, [N1]))[N1].why
     await site.park()
     for path in (site.folder / "logs").glob(f"parked-{N1}-*.record"):
         path.unlink()

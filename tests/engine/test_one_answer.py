@@ -13,7 +13,7 @@ from brctl.cli.main import run
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents import verdict_store
-from brctl.engine.job.diagnose import job_says
+from brctl.engine.job.diagnose import assess_job_logs
 from brctl.engine.logs.classify import Blocks, Classifier
 from brctl.engine.runs.propose import with_next_move
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
@@ -180,7 +180,7 @@ def last_words(folder: Path, line: str) -> tuple[tuple[Evidence, ...], tuple[Gap
                 for rank in job.ranks_on(node)
             )
             status = JobStatus(job, views, 7, 99.0, stalled=True, silent=())
-            return job_says(controller, status, sweep_of(), ())
+            return assess_job_logs(controller, status, sweep_of(), ())
 
     return asyncio.run(ask())
 

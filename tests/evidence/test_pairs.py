@@ -9,7 +9,7 @@ from brctl.evidence.pairs import (
     PairState,
     judge_pairs,
     node_readings,
-    path_trouble,
+    path_problem,
     ring_rounds,
     suspects,
     usual_delay_us,
@@ -109,7 +109,7 @@ def test_a_late_path_is_slow_though_every_bit_and_the_rate_are_right() -> None:
     states = judge_pairs(results)
     assert suspects(results, states) == ("n3",)
     bad = [r for r, s in zip(results, states, strict=True) if s is PairState.SLOW]
-    assert {path_trouble(r, usual_delay_us(results)) for r in bad} == {
+    assert {path_problem(r, usual_delay_us(results)) for r in bad} == {
         "5000 us one way, the fleet's median is 10"
     }
 
@@ -118,7 +118,7 @@ def test_a_path_that_carries_half_only_one_way_is_slow_even_of_two_nodes() -> No
     """The other way is its own yardstick, so no fleet is needed; the node stays unnamed."""
     result = PairResult(("a", "b"), "pingpong", 4, 0, gb_per_s=4.0, path=Path(10.0, 4.0, 10.0))
     assert judge_pairs([result]) == (PairState.SLOW,)
-    assert path_trouble(result, None) == "a to b carries 40% of what b to a does"
+    assert path_problem(result, None) == "a to b carries 40% of what b to a does"
     assert suspects([result], judge_pairs([result])) == ()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from brctl.fanout.gather import gather
 from brctl.fanout.srun.messages import ended_by_itself, meaning, split_stderr
-from brctl.fanout.srun.nodes import Way, parse_jobs, ways
+from brctl.fanout.srun.nodes import SrunRoute, parse_jobs, routes
 from brctl.fanout.srun.transport import SrunTransport
 from brctl.lab.cluster import Lab
 from brctl.lab.spec import Isolation, LabSpec
@@ -41,10 +41,10 @@ SQUEUE = "7|1001|ann|n[2,6]\n8|0|root|n3\ngarbage\n9|0|root|n[9-1]\n"
 
 def test_the_way_to_a_node_is_what_slurm_allows() -> None:
     """A step in our own job, a short allocation, or one sentence about why neither."""
-    found = ways(SINFO, parse_jobs(SQUEUE), uid=1001)
-    assert found["n1"] == Way(partition="train", gres="gpu:h100:8,nvme:1")
-    assert found["n2"] == found["n6"] == Way(job="7")
-    said = {name: (way.outcome, way.why) for name, way in found.items() if way.outcome}
+    found = routes(SINFO, parse_jobs(SQUEUE), uid=1001)
+    assert found["n1"] == SrunRoute(partition="train", gres="gpu:h100:8,nvme:1")
+    assert found["n2"] == found["n6"] == SrunRoute(job="7")
+    said = {name: (route.outcome, route.why) for name, route in found.items() if route.outcome}
     assert said == {
         "n3": (Outcome.NOT_AVAILABLE, "busy: job 8 of root runs there"),
         "n4": (Outcome.UNREACHABLE, "idle* in Slurm: none"),

@@ -10,7 +10,7 @@ import yaml
 
 from brctl.actions.context import RunContext
 from brctl.engine.controller.wiring import Controller, open_controller
-from brctl.engine.job.code_updates import Wish, record_change
+from brctl.engine.job.code_updates import CodeRequest, record_change
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.read_run import read_run
@@ -71,10 +71,10 @@ class CodeSite:
         (self.releases / name).mkdir(parents=True, exist_ok=True)
         (self.releases / name / "train.py").write_text(text.replace("NAME", name))
 
-    async def wish(self, version: str, *, urgent: bool) -> str:
+    async def request(self, version: str, *, urgent: bool) -> str:
         job = await self.context.jobs.get("lab-train")
-        wish = Wish(version, f"try {version}", "ann", urgent)
-        return (await record_change(self.context, job, wish))[0].id
+        request = CodeRequest(version, f"try {version}", "ann", urgent)
+        return (await record_change(self.context, job, request))[0].id
 
     async def play(self, name: str, verdict: Verdict | None = None, **values: Json) -> Run:
         """Run a playbook to its end as `fix` does, with the words typed that it asks for."""

@@ -58,7 +58,7 @@ async def test_an_urgent_change_is_applied_in_place(pair: CodeSite) -> None:
     """Same nodes, new code, and training passes the step it had."""
     before, old_step = await pair.context.jobs.get("lab-train"), pair.last_step()
     pair.release("r2")
-    await pair.wish("r2", urgent=True)
+    await pair.request("r2", urgent=True)
     run = await pair.play("hot-update", only="urgent")
     assert run.state == "ok", (run.record.failed_error, pair.logs())
     await pair.steps_until(old_step + 1)
@@ -78,7 +78,7 @@ async def test_a_lazy_change_comes_with_the_next_restart_and_a_bad_one_is_taken_
     """Nothing happens until a failure; then an exception of newer code leads back to it."""
     version = f"r{len(pair.changes()) + 2}"
     pair.release(version)
-    await pair.wish(version, urgent=False)
+    await pair.request(version, urgent=False)
     assert pair.said() != {version}
     run = await pair.play("restart-in-place")
     assert run.state == "ok", (run.record.failed_error, pair.logs())
@@ -86,7 +86,7 @@ async def test_a_lazy_change_comes_with_the_next_restart_and_a_bad_one_is_taken_
     old_step = pair.last_step()
 
     pair.release("bad", BROKEN)
-    await pair.wish("bad", urgent=True)
+    await pair.request("bad", urgent=True)
     assert (await pair.play("hot-update")).state == "needs_human"
     job = await pair.context.jobs.get("lab-train")
     found = await look(pair.controller, job, job.nodes)

@@ -72,7 +72,7 @@ async def test_a_lost_node_costs_no_cold_start(site: Site) -> None:
 async def is_whole(site: Site, job: Job) -> bool:
     """Both ranks live, of the one start, and nobody is parked any more."""
     state = await site.controller.backend.job_status(job)
-    found = await parking(site.controller).look(job, list(job.nodes))
+    found = await parking(site.controller).list_parked(job, list(job.nodes))
     parked = sum(each.ready or 0 for each in found.values())
     return state.alive == (0, 1) and state.incarnations == {"after-the-loss"} and parked == 0
 
@@ -82,10 +82,10 @@ async def test_a_standby_that_started_anew_is_cold_and_says_so(site: Site) -> No
     """Its record outlived the power loss, its process did not."""
     door = await park(site, STANDBY)
     await site.break_node("node-dead", STANDBY)
-    silent = (await door.look(site.job, [STANDBY]))[STANDBY]
+    silent = (await door.list_parked(site.job, [STANDBY]))[STANDBY]
     assert silent.ready is None
     await asyncio.to_thread(site.lab.heal)
-    assert (await door.look(site.job, [STANDBY]))[STANDBY].ready == 0
+    assert (await door.list_parked(site.job, [STANDBY]))[STANDBY].ready == 0
     job = await swapped(site)
     report = await site.controller.backend.start_job(job, "", "after-the-reboot")
     assert (report.started, report.warm) == ((0, 1), ())

@@ -61,7 +61,7 @@ class AnsiblePlaybook:
         with tempfile.TemporaryDirectory(prefix="brctl-plan-") as folder:
             try:
                 async with asyncio.timeout(PLAN_CHECK_S):
-                    found = await self._run(context, args, Path(folder) / "log", look=True)
+                    found = await self._run(context, args, Path(folder) / "log", check_mode=True)
             except TimeoutError:
                 raise ActionFailed(f"--check took longer than {PLAN_CHECK_S:g} s") from None
         known = [(n, f"{task} (--check)") for n in nodes for task in found.changes.get(n, ())]
@@ -70,9 +70,9 @@ class AnsiblePlaybook:
         return tuple(Change(Sign.ALTER, node, what) for node, what in (*known, *lost))
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
-        look = _check(args) == LOOK_ALWAYS
+        check_mode = _check(args) == LOOK_ALWAYS
         log = _log_of(context, _playbook(args), arguments.nodes(args, "nodes"))
-        found = await self._run(context, args, log, look=look)
+        found = await self._run(context, args, log, check_mode=check_mode)
         bad = (*found.failed, *found.unreachable)
         where = f"(stdout/{log.name})"
         if found.failed_elsewhere:
@@ -85,7 +85,7 @@ class AnsiblePlaybook:
             "ok": list(found.ok), "changed": list(found.changed), "failed": list(found.failed),
             "unreachable": list(found.unreachable),
         }  # fmt: skip
-        changed = bool(found.changed) and not look
+        changed = bool(found.changed) and not check_mode
         return ActionResult(out, changed=changed, say=f"{_say(found)} {where}")
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
@@ -95,19 +95,19 @@ class AnsiblePlaybook:
         return Observation(None)
 
     async def _run(
-        self, context: RunContext, args: Arguments, log: Path, *, look: bool
+        self, context: RunContext, args: Arguments, log: Path, *, check_mode: bool
     ) -> AnsibleResults:
         path, nodes = _playbook(args), arguments.nodes(args, "nodes")
-        strangers = [node for node in nodes if node not in context.inventory.nodes]
-        if strangers or not nodes:
-            raise NothingDone(f"{fold(strangers) or 'nobody'} is not in the inventory")
+        unknown = [node for node in nodes if node not in context.inventory.nodes]
+        if unknown or not nodes:
+            raise NothingDone(f"{fold(unknown) or 'nobody'} is not in the inventory")
         program = find_program()
         async with private_folder() as folder:
             write_files(folder, nodes, context.inventory, context.ssh, args.get("vars", {}))
             argv = [program, "-i", str(folder / INVENTORY), "-e", f"@{folder / VARIABLES}"]
             argv += ["--forks", str(min(len(nodes), MOST_FORKS))]
-            argv += [word for tag in _tags(args) for word in ("--tags", tag)]
-            argv += ["--check", "--diff"] if look else []
+            argv += [argument for tag in _tags(args) for argument in ("--tags", tag)]
+            argv += ["--check", "--diff"] if check_mode else []
             argv += ["--", str(path)]
             status = await run_child(argv, environment_of(folder, context), log, path.parent)
             found = read_results(folder / EVENTS, nodes)
@@ -153,17 +153,17 @@ def _log_of(context: RunContext, path: Path, nodes: Sequence[str]) -> Path:
 
 
 def _say(found: AnsibleResults) -> str:
-    words = [f"{len(found.ok)} ok, {len(found.changed)} changed"]
+    parts = [f"{len(found.ok)} ok, {len(found.changed)} changed"]
     for name in ("failed", "unreachable"):
         nodes = getattr(found, name)
         if nodes:
-            words.append(f"{fold(nodes)} {name}: {found.reasons.get(nodes[0], 'no words')}")
-    return "; ".join(words)
+            parts.append(f"{fold(nodes)} {name}: {found.reasons.get(nodes[0], 'no message')}")
+    return "; ".join(parts)
 
 
 def _why_incomplete(found: AnsibleResults, status: int, log: Path) -> str:
-    said = last_line(log) or "no words"
+    message = last_line(log) or "no message"
     if not found.complete:
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
-        return f"{PROGRAM} ended without a result ({how}): {said}"
+        return f"{PROGRAM} ended without a result ({how}): {message}"
     return f"no play was for {fold(found.absent)}: its `hosts` name others; nothing is known of it"

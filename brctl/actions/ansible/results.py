@@ -47,8 +47,8 @@ def read_results(path: Path, nodes: Sequence[str]) -> AnsibleResults:
             case "changed":
                 changes.setdefault(host, []).append(task)
             case "failed" | "unreachable":
-                said = redact(" ".join(str(row.get("msg")).split()))[:TEXT_LIMIT]
-                reasons[host] = f"{task}: {said}" if said else task
+                message = redact(" ".join(str(row.get("msg")).split()))[:TEXT_LIMIT]
+                reasons[host] = f"{task}: {message}" if message else task
     if counts is None:
         return AnsibleResults(absent=tuple(nodes), reasons=reasons)
     unreachable = tuple(n for n in nodes if _has(counts, n, "unreachable"))

@@ -96,5 +96,5 @@ async def first_answer(
         if any(r.status is ProbeStatus.MEASURED for r in report.results):
             return report
         reasons.append(f"{node}: {_why(report)}")
-    said = "; ".join(reasons[:3]) or "no node is left to ask"
-    raise ActionFailed(f"no node can read {job.checkpoint_dir}: {said}", FailureKind.TRANSPORT)
+    reason = "; ".join(reasons[:3]) or "no node is left to ask"
+    raise ActionFailed(f"no node can read {job.checkpoint_dir}: {reason}", FailureKind.TRANSPORT)

@@ -45,8 +45,8 @@ class CodeCopies:
 
     def problem(self, expected: str) -> str:
         """One sentence about the copies that are not as expected; "" when all are."""
-        said = [*self._differing(expected), *self._missing()]
-        return f"code {self.version}: " + "; ".join(said) if said else ""
+        problems = [*self._differing(expected), *self._missing()]
+        return f"code {self.version}: " + "; ".join(problems) if problems else ""
 
     def usual(self) -> str:
         """The digest of most nodes; "" when none has more than half of the votes."""

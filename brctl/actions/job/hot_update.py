@@ -21,7 +21,7 @@ class JobHotUpdate:
     """See the head of this file. With `may_wait: true` a change some node lacks goes on waiting."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
-        change = _asked(context, args)
+        change = _requested_change(context, args)
         if change is None:
             return Observation(done=True, say="no code change waits")
         if change.state is ChangeState.PENDING:
@@ -29,7 +29,7 @@ class JobHotUpdate:
         return Observation(done=True, out=_out(change), say=f"{change.id} is {change.state}")
 
     async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
-        change = _asked(context, args)
+        change = _requested_change(context, args)
         if change is None or change.state is not ChangeState.PENDING:
             return ()
         job = await context.jobs.get(arguments.text(args, "job"))
@@ -38,7 +38,7 @@ class JobHotUpdate:
         return (Change(Sign.ALTER, f"job {job.name} code", what),)
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
-        change = _asked(context, args)
+        change = _requested_change(context, args)
         if change is None or change.state is not ChangeState.PENDING:
             return ActionResult(_out(change), changed=False, say="no code change waits")
         job = await context.jobs.get(arguments.text(args, "job"))
@@ -89,7 +89,7 @@ async def _must_have(context: RunContext, job: Job, change: CodeChange) -> None:
     await must_agree(context.sweeps, job, code, job.nodes)
 
 
-def _asked(context: RunContext, args: Arguments) -> CodeChange | None:
+def _requested_change(context: RunContext, args: Arguments) -> CodeChange | None:
     """The change the arguments name; None when they name none.
 
     Raises:

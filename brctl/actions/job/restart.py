@@ -32,8 +32,8 @@ class JobRestart(NotUndoable):
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
         job = await context.jobs.get(arguments.text(args, "job"))
         state = await context.backend.job_status(job)
-        asked = arguments.text(args, "checkpoint", "")
-        out: Arguments = {"ranks": len(state.alive), "checkpoint": asked}
+        requested = arguments.text(args, "checkpoint", "")
+        out: Arguments = {"ranks": len(state.alive), "checkpoint": requested}
         if state.unreachable:
             return Observation(None, say=f"{fold(state.unreachable)} does not answer")
         whole = any(_is_whole(job, state, mark) for mark in _accepted(context, state, args))
@@ -75,9 +75,9 @@ class JobRestart(NotUndoable):
     async def _clear(self, context: RunContext, job: Job) -> None:
         """Half a start cannot be completed: its ranks wait for partners that will never come."""
         state = await context.backend.job_status(job)
-        strangers = state.incarnations - {context.run.name}
-        if strangers:
-            raise NothingDone(f"job {job.name} runs already, started by {sorted(strangers)[0]}")
+        other_starts = state.incarnations - {context.run.name}
+        if other_starts:
+            raise NothingDone(f"job {job.name} runs already, started by {sorted(other_starts)[0]}")
         if state.alive:
             await context.backend.stop_job(job, CLEAN_UP_GRACE_S)
 

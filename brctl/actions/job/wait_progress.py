@@ -32,8 +32,8 @@ class JobWaitProgress(ReadOnly):
                 return ActionResult({"first_step": since, "step": last}, changed=False,
                             say=f"step {since} to {last}")  # fmt: skip
             await context.clock.pause(POLL_S)
-        seen = f"step {last}" if last is not None else "no step at all"
-        raise ActionFailed(f"{seen} after {within_s:g} s", FailureKind.TIMEOUT)
+        progress = f"step {last}" if last is not None else "no step at all"
+        raise ActionFailed(f"{progress} after {within_s:g} s", FailureKind.TIMEOUT)
 
 
 def _refuse_ended(status: JobStatus) -> None:

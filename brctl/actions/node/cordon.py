@@ -22,10 +22,10 @@ class NodeCordon(VerbImplementation):
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
         names = arguments.nodes(args, "nodes")
         cordons = await context.backend.cordons()
-        mine = [n for n in names if n in cordons and cordons[n].owner == context.owner_mark]
-        others = [n for n in names if n in cordons and cordons[n].lasting and n not in mine]
-        done = len(mine) + len(others) == len(names)
-        return Observation(done, {"cordoned": mine, "already": others}, f"{fold(names)} cordoned")
+        own = [n for n in names if n in cordons and cordons[n].owner == context.owner_mark]
+        others = [n for n in names if n in cordons and cordons[n].lasting and n not in own]
+        done = len(own) + len(others) == len(names)
+        return Observation(done, {"cordoned": own, "already": others}, f"{fold(names)} cordoned")
 
     async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         if not arguments.is_known(args, "nodes"):
@@ -42,20 +42,18 @@ class NodeCordon(VerbImplementation):
         names, reason = arguments.nodes(args, "nodes"), arguments.text(args, "reason")
         before = await context.backend.cordons()
         await context.backend.cordon(names, context.owner_mark, reason, context.clock.now())
-        seen = await self.observe(context, args)
-        if not seen.done:
+        observation = await self.observe(context, args)
+        if not observation.done:
             raise ActionFailed(f"{fold(names)} is not cordoned", FailureKind.SCHEDULER)
         fresh = [name for name in names if name not in before or not before[name].lasting]
-        return ActionResult(seen.out, changed=bool(fresh), say=seen.say)
+        return ActionResult(observation.out, changed=bool(fresh), say=observation.say)
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         cordons = await context.backend.cordons()
-        mine = [
+        own = [
             name
             for name in arguments.nodes(args, "nodes")
             if name in cordons and cordons[name].owner == context.owner_mark
         ]
-        await context.backend.uncordon(mine)
-        return ActionResult(
-            {"uncordoned": mine}, changed=bool(mine), say=f"{fold(mine)} uncordoned"
-        )
+        await context.backend.uncordon(own)
+        return ActionResult({"uncordoned": own}, changed=bool(own), say=f"{fold(own)} uncordoned")

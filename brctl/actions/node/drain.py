@@ -47,13 +47,13 @@ class NodeDrain(VerbImplementation):
         within_s = arguments.seconds(args, "within", WITHIN)
         cordoned = await _cordon.apply(context, args)
         started, jobs = context.clock.now(), await context.jobs.all()
-        asked = left = await context.backend.evict(names, jobs)
+        evicted = left = await context.backend.evict(names, jobs)
         while left:
             if (context.clock.now() - started).total_seconds() >= within_s:
                 raise ActionFailed(f"after {within_s:g} s {_say(left)}", FailureKind.TIMEOUT)
             await context.clock.pause(min(POLL_S, within_s))
             left = await context.backend.evict(names, jobs)
-        changed = cordoned.changed or bool(asked)
+        changed = cordoned.changed or bool(evicted)
         return ActionResult({"drained": list(names)}, changed=changed, say=f"{fold(names)} drained")
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:

@@ -104,8 +104,8 @@ async def _refuse_busy(context: RunContext, node: str) -> None:
         )
     held = {subject: value for subject, value in counts.items() if value}
     if held:
-        said = ", ".join(f"{subject} by {value}" for subject, value in sorted(held.items()))
-        raise NothingDone(f"{node}: processes hold {said}; end them first")
+        holders = ", ".join(f"{subject} by {value}" for subject, value in sorted(held.items()))
+        raise NothingDone(f"{node}: processes hold {holders}; end them first")
 
 
 async def _carries_ranks(context: RunContext, node: str, names: Sequence[str]) -> bool:
@@ -141,4 +141,4 @@ async def _problem_of(context: RunContext, node: str) -> str:
 
 
 def _last_line(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace").strip().rpartition("\n")[2][:200] or "no words"
+    return raw.decode("utf-8", "replace").strip().rpartition("\n")[2][:200] or "no message"

@@ -50,9 +50,9 @@ class NodeLabel(VerbImplementation):
             for k in removed
             if k in found[n]
         )
-        said = [f"labelled {_say(wanted)}"] if wanted else []
-        said += [f"without {', '.join(removed)}"] if removed else []
-        say = f"{fold(names)} {' and '.join(said)}"
+        changes = [f"labelled {_say(wanted)}"] if wanted else []
+        changes += [f"without {', '.join(removed)}"] if removed else []
+        say = f"{fold(names)} {' and '.join(changes)}"
         return Observation(written and gone, {"labelled": list(names)}, say)
 
     async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
@@ -91,11 +91,11 @@ class NodeLabel(VerbImplementation):
         names, wanted = arguments.nodes(args, "nodes"), _wanted(args)
         found = await _labels(context, names, wanted)
         owner = _owner(context, args)
-        mine = [n for n in names if any(x.owner == owner for x in found[n].values())]
+        own = [n for n in names if any(x.owner == owner for x in found[n].values())]
         for key in wanted:
-            await context.backend.unlabel(mine, key, owner)
+            await context.backend.unlabel(own, key, owner)
         return ActionResult(
-            {"labelled": mine}, changed=bool(mine), say=f"labels of {fold(mine)} put back"
+            {"labelled": own}, changed=bool(own), say=f"labels of {fold(own)} put back"
         )
 
 

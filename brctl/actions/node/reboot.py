@@ -94,8 +94,8 @@ async def _order(context: RunContext, node: str) -> None:
     answer = await context.nodes.run_program(node, REBOOT, ORDER_S, root=True)
     if answer.outcome in _GONE or (answer.outcome is Outcome.ANSWERED and not answer.exit_status):
         return
-    said = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
-    raise ActionFailed(f"{node} does not reboot: {answer.detail or said or 'no words'}")
+    message = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
+    raise ActionFailed(f"{node} does not reboot: {answer.detail or message or 'no message'}")
 
 
 async def _boot_id(context: RunContext, node: str) -> str:

@@ -43,13 +43,13 @@ async def find_candidates(context: RunContext, job: str = "") -> Candidates:
     taken: dict[str, object] = {**await context.backend.cordons()}
     taken |= {node: each for each in await context.jobs.all() for node in each.nodes}
     reservations = await context.backend.reservations()
-    mine = [n for n, r in reservations.items() if r.owner == context.owner_mark and n not in taken]
+    own = [n for n, r in reservations.items() if r.owner == context.owner_mark and n not in taken]
     pool = context.standbys.best_first(job)
     idle = await context.backend.idle_nodes()
     free = [n for n in (*pool, *idle) if n not in taken and n not in reservations]
-    first = [n for n in mine if n in pool or n not in idle]
+    first = [n for n in own if n in pool or n not in idle]
     standbys = dict.fromkeys([*first, *(n for n in free if n in pool)])
-    spares = dict.fromkeys([*mine, *free])
+    spares = dict.fromkeys([*own, *free])
     return Candidates(tuple(standbys), tuple(n for n in spares if n not in standbys))
 
 
@@ -92,8 +92,8 @@ class StandbyAcquire:
             free = [n for n in found.in_order if n not in looked_at]
             if not free:
                 break
-            looked = await self._examine(context, free[: wanted - len(admitted)], found)
-            for health in await judge_code(context, job, looked):
+            examined = await self._examine(context, free[: wanted - len(admitted)], found)
+            for health in await judge_code(context, job, examined):
                 if health.health is Health.OK:
                     admitted.append(health.node)
                 elif _only_gaps(health):
@@ -141,11 +141,11 @@ class StandbyAcquire:
             if await context.backend.reserve(n, context.owner_mark, context.clock.now())
         ]
         levels = {n: ADMISSION_LEVEL for n in reserved if n in found.standbys}
-        looked: list[NodeHealth] = []
+        examined: list[NodeHealth] = []
         for level in (ADMISSION_LEVEL, SPARE_ADMISSION_LEVEL):
             some = [n for n in reserved if levels.get(n, SPARE_ADMISSION_LEVEL) == level]
-            looked += await context.sweeps.examine(some, level) if some else ()
-        return looked
+            examined += await context.sweeps.examine(some, level) if some else ()
+        return examined
 
     async def _reject(self, context: RunContext, health: NodeHealth) -> None:
         """A standby that is not known to be well is of no use to the next run either."""
@@ -156,16 +156,14 @@ class StandbyAcquire:
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         reservations = await context.backend.reservations()
-        mine = [name for name, r in reservations.items() if r.owner == context.owner_mark]
-        await context.backend.release(mine, context.owner_mark)
-        return ActionResult({"released": mine}, changed=bool(mine), say=f"{fold(mine)} released")
+        own = [name for name, r in reservations.items() if r.owner == context.owner_mark]
+        await context.backend.release(own, context.owner_mark)
+        return ActionResult({"released": own}, changed=bool(own), say=f"{fold(own)} released")
 
     async def confirm(self, context: RunContext, args: Arguments) -> Observation:
         reservations = await context.backend.reservations()
-        mine = [name for name, r in reservations.items() if r.owner == context.owner_mark]
-        return Observation(
-            len(mine) >= arguments.count(args, "count"), say=f"{fold(mine)} reserved"
-        )
+        own = [name for name, r in reservations.items() if r.owner == context.owner_mark]
+        return Observation(len(own) >= arguments.count(args, "count"), say=f"{fold(own)} reserved")
 
 
 def _only_gaps(health: NodeHealth) -> bool:

@@ -45,18 +45,18 @@ class StandbyAdd(VerbImplementation):
             _remember(context, [*_added(context), node])
             problem = await context.standbys.enlist(node)
             notes += [f"{node}: {problem}"] if problem else []
-        seen = await self.observe(context, args)
-        say = "; ".join([seen.say, *notes])
-        if not seen.done:
+        observation = await self.observe(context, args)
+        say = "; ".join([observation.say, *notes])
+        if not observation.done:
             raise ActionFailed(f"{say}; no other candidate is left")
-        return ActionResult(seen.out, changed=_added(context) != before, say=say)
+        return ActionResult(observation.out, changed=_added(context) != before, say=say)
 
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
-        mine = [node for node in _added(context) if node in context.standbys.best_first()]
-        await context.standbys.dismiss(mine)
+        own = [node for node in _added(context) if node in context.standbys.best_first()]
+        await context.standbys.dismiss(own)
         _remember(context, [])
         return ActionResult(
-            {"added": []}, changed=bool(mine), say=f"{fold(mine) or 'none'} taken out"
+            {"added": []}, changed=bool(own), say=f"{fold(own) or 'none'} taken out"
         )
 
 

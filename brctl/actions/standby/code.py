@@ -14,22 +14,22 @@ from brctl.model.sweeps.sweep import Health, NodeHealth
 
 
 async def judge_code(
-    context: RunContext, job_name: str, looked: Sequence[NodeHealth]
+    context: RunContext, job_name: str, examined: Sequence[NodeHealth]
 ) -> Sequence[NodeHealth]:
     """The same nodes; one without the job's code, or with other content, is not well."""
     job = await context.jobs.get(job_name) if job_name else None
     if job is None or job.code is None or not job.code.digest:
-        return looked
-    copies = await copies_of(context.sweeps, job, job.code, [health.node for health in looked])
+        return examined
+    copies = await copies_of(context.sweeps, job, job.code, [health.node for health in examined])
     judged = []
-    for health in looked:
+    for health in examined:
         problem = copies.of(health.node).problem(job.code.digest)
         judged.append(_unfit(health, problem) if problem else health)
     return judged
 
 
 def _unfit(health: NodeHealth, problem: str) -> NodeHealth:
-    said = Evidence(
+    evidence = Evidence(
         CHECK,
         Subject(health.node),
         Weight.HINTS,
@@ -38,4 +38,4 @@ def _unfit(health: NodeHealth, problem: str) -> NodeHealth:
         CHECK,
         problem,
     )
-    return replace(health, health=Health.CRITICAL, evidence=(said, *health.evidence))
+    return replace(health, health=Health.CRITICAL, evidence=(evidence, *health.evidence))

@@ -112,8 +112,8 @@ class KubernetesBackend:
 
     async def place(self, job: Job) -> Job:
         """See `Backend.place`; a job that is not in the cluster is where job.yaml says."""
-        look = await self._workloads.look(job)
-        return job if look is None else look.job
+        observe = await self._workloads.observe(job)
+        return job if observe is None else observe.job
 
     async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
         """See `Backend.replace_nodes`; pods do not move, so the job must be stopped first."""
@@ -130,10 +130,10 @@ class KubernetesBackend:
 
     async def job_status(self, job: Job) -> JobRunState:
         """See `Backend.job_status`."""
-        look = await self._workloads.look(job)
-        if look is None:
+        observe = await self._workloads.observe(job)
+        if observe is None:
             return JobRunState((), tuple(range(job.world_size)), frozenset(), {}, {})
-        return await self._workloads.state(look)
+        return await self._workloads.state(observe)
 
     async def _nodes(self, **query: str) -> list[Object]:
         found = await self._kubectl.get(NODES_PATH, **query)

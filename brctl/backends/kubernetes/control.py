@@ -11,7 +11,7 @@ from brctl.backends.kubernetes.jobs import on_nodes, released, suspended
 from brctl.backends.kubernetes.kubectl import Kubectl
 from brctl.backends.kubernetes.pods import BY_OTHERS, Pod, bound_to, ranks_of
 from brctl.backends.kubernetes.remake import Remaking
-from brctl.backends.kubernetes.workloads import Look, Workloads
+from brctl.backends.kubernetes.workloads import ObservedWorkload, Workloads
 from brctl.model.jobs.job import Job
 
 START_DEADLINE_S = 300.0
@@ -36,8 +36,8 @@ class Control:
     async def start(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
         """Unsuspend, and wait until every pod runs; what does not start is suspended again."""
         await self._remaking.finish(job)
-        look = await self._workloads.must_look(job)
-        here, found = look.job, look.workload
+        observe = await self._workloads.must_observe(job)
+        here, found = observe.job, observe.workload
         if not found.suspended and not found.ended:
             if found.incarnation != incarnation:
                 why = f"{found.name} runs already, started by {found.incarnation or BY_OTHERS}"
@@ -56,12 +56,14 @@ class Control:
 
     async def stop(self, job: Job, grace_s: float) -> StopReport:
         """Suspend, wait, shorten the grace of what is left, wait again."""
-        look = await self._workloads.look(job)
-        if look is None:
+        observe = await self._workloads.observe(job)
+        if observe is None:
             return StopReport(tuple(range(job.world_size)), (), (), {})
-        here = look.job
-        if not look.workload.suspended and not look.workload.ended:
-            await self._workloads.change(job, lambda now: suspended(now, here.nodes), look.workload)
+        here = observe.job
+        if not observe.workload.suspended and not observe.workload.ended:
+            await self._workloads.change(
+                job, lambda now: suspended(now, here.nodes), observe.workload
+            )
         late = await self._left_after(here, grace_s)
         await asyncio.gather(*(self._kill(pod) for pod in late))
         stuck = await self._left_after(here, self.kill_deadline_s) if late else ()
@@ -76,29 +78,33 @@ class Control:
     async def _started(self, job: Job) -> StartReport:
         deadline = asyncio.get_running_loop().time() + self.start_deadline_s
         while True:
-            look = await self._workloads.look(job)
-            if look is None:
+            observe = await self._workloads.observe(job)
+            if observe is None:
                 return StartReport((), dict.fromkeys(job.nodes, "its Job was deleted meanwhile"))
-            state = await self._workloads.state(look)
-            over = _why_hopeless(look)
+            state = await self._workloads.state(observe)
+            over = _why_hopeless(observe)
             if len(state.alive) == job.world_size and not over:
-                await self._remember(look)
+                await self._remember(observe)
                 return StartReport(state.alive, {})
             if over or asyncio.get_running_loop().time() >= deadline:
-                return await self._withdraw(look, state, over)
+                return await self._withdraw(observe, state, over)
             await asyncio.sleep(POLL_S)
 
-    async def _remember(self, look: Look) -> None:
+    async def _remember(self, observe: ObservedWorkload) -> None:
         """Write down where the scheduler put the pods."""
-        nodes = look.job.nodes
-        if nodes != look.workload.remembered:
-            await self._workloads.change(look.job, lambda now: on_nodes(now, nodes), look.workload)
+        nodes = observe.job.nodes
+        if nodes != observe.workload.remembered:
+            await self._workloads.change(
+                observe.job, lambda now: on_nodes(now, nodes), observe.workload
+            )
 
-    async def _withdraw(self, look: Look, state: JobRunState, over: str) -> StartReport:
+    async def _withdraw(
+        self, observe: ObservedWorkload, state: JobRunState, over: str
+    ) -> StartReport:
         """Half a start helps nobody: its pods hold nodes and wait for the others."""
-        job = look.job
-        if not look.workload.ended:
-            nodes = look.workload.remembered or job.nodes
+        job = observe.job
+        if not observe.workload.ended:
+            nodes = observe.workload.remembered or job.nodes
             await self._workloads.change(job, lambda now: suspended(now, nodes))
         alive = set(state.alive)
         missing = [n for i, n in enumerate(job.nodes) if not set(ranks_of(job, i)) <= alive]
@@ -115,8 +121,8 @@ class Control:
         return ()
 
     async def _still_there(self, job: Job) -> tuple[Pod, ...]:
-        look = await self._workloads.look(job)
-        running = [pod for pod in look.pods if not pod.ended] if look is not None else []
+        observe = await self._workloads.observe(job)
+        running = [pod for pod in observe.pods if not pod.ended] if observe is not None else []
         nodes = {pod.node for pod in running if pod.node}
         silent = await self._workloads.not_ready(job.name, tuple(nodes)) if nodes else {}
         return tuple(pod for pod in running if pod.node not in silent)
@@ -127,12 +133,12 @@ class Control:
         await self._kubectl.delete(path, gracePeriodSeconds=1, preconditions={"uid": pod.uid})
 
 
-def _why_hopeless(look: Look) -> str:
+def _why_hopeless(observe: ObservedWorkload) -> str:
     """Why waiting longer does not help; "" while it may."""
-    nodes = bound_to(look.pods).values()
+    nodes = bound_to(observe.pods).values()
     if len(set(nodes)) < len(nodes):
         return f"two of its pods share a node ({', '.join(nodes)}); let each ask for a whole node"
-    return look.workload.ended
+    return observe.workload.ended
 
 
 def _ranks(job: Job, pods: Sequence[Pod]) -> set[int]:

@@ -17,8 +17,8 @@ async def evict_node(kubectl: Kubectl, node: str) -> str:
     left = await asyncio.gather(*(_ask(kubectl, pod, version) for pod in pods))
     more = f" and {len(left) - _NAMED_AT_MOST} more" if len(left) > _NAMED_AT_MOST else ""
     # What refuses is named first: the others go by themselves.
-    said = sorted(left, key=lambda why: why.endswith("is ending"))[:_NAMED_AT_MOST]
-    return "; ".join(said) + more
+    reasons = sorted(left, key=lambda why: why.endswith("is ending"))[:_NAMED_AT_MOST]
+    return "; ".join(reasons) + more
 
 
 async def pods_on(kubectl: Kubectl, node: str) -> list[Object]:
@@ -57,14 +57,14 @@ async def _ask(kubectl: Kubectl, pod: Object, version: str) -> str:
     where = f"{namespace}/{name}"
     if "deletionTimestamp" in meta:
         return f"pod {where} is ending"
-    asked = {
+    request = {
         "apiVersion": version,
         "kind": "Eviction",
         "metadata": {"name": name, "namespace": namespace},
         "deleteOptions": {"preconditions": {"uid": meta["uid"]}},
     }
     try:
-        await kubectl.post(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", asked)
+        await kubectl.post(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", request)
     except BudgetError:
         return f"pod {where} is kept by {await _budgets(kubectl, pod)}"
     except UnavailableError as exc:

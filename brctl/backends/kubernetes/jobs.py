@@ -15,7 +15,7 @@ from brctl.model.jobs.job import Job
 
 CHECKPOINT, INCARNATION, NODES = PREFIX + "checkpoint", PREFIX + "incarnation", PREFIX + "nodes"
 RESUME_VARIABLE = "BRCTL_RESUME_FROM"
-_HEARD = {"fieldRef": {"fieldPath": f"metadata.annotations['{CHECKPOINT}']"}}
+_CHECKPOINT_SOURCE = {"fieldRef": {"fieldPath": f"metadata.annotations['{CHECKPOINT}']"}}
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
 _PART, _PART_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
@@ -85,7 +85,7 @@ class Workload:
     def hears_checkpoint(self) -> bool:
         """Whether some container is told which checkpoint to start from."""
         rows = [e for t in templates(self.value) for c in _containers(t) for e in _environment(c)]
-        return any(row.get("valueFrom") == _HEARD for row in rows)
+        return any(row.get("valueFrom") == _CHECKPOINT_SOURCE for row in rows)
 
     def order(self, pod: Object) -> int | None:
         """The pod's place in rank order; None for a pod that has none."""
@@ -168,7 +168,7 @@ def anew(workload: Workload) -> Object:
             rows = [r for r in _environment(container) if r.get("name") != RESUME_VARIABLE]
             container["env"] = [
                 *rows,
-                {"name": RESUME_VARIABLE, "valueFrom": copy.deepcopy(_HEARD)},
+                {"name": RESUME_VARIABLE, "valueFrom": copy.deepcopy(_CHECKPOINT_SOURCE)},
             ]
     return new
 

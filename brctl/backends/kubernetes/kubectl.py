@@ -52,8 +52,8 @@ class Kubectl:
         """The namespace of jobs: configured, or that of kubectl's context."""
         if not self._namespace:
             answer = await self._call("config", "view", "--minify", "-o", "jsonpath={..namespace}")
-            said = answer.stdout.decode("utf-8", "replace").split()
-            self._namespace = said[0] if said and not answer.exit_status else FALLBACK_NAMESPACE
+            output = answer.stdout.decode("utf-8", "replace").split()
+            self._namespace = output[0] if output and not answer.exit_status else FALLBACK_NAMESPACE
         return self._namespace
 
     async def get(self, path: str, **query: str) -> Object | None:
@@ -85,9 +85,9 @@ class Kubectl:
         subresource = (f"--subresource={part}",) if part else ()
         scope = ("--all-namespaces",) if everywhere else ("-n", await self.namespace())
         answer = await self._call("auth", "can-i", verb, name, *subresource, *scope)
-        said = answer.stdout.decode("utf-8", "replace").strip()
-        if said in ("yes", "no") or said.startswith(("yes ", "no ")):
-            return said.startswith("yes")
+        output = answer.stdout.decode("utf-8", "replace").strip()
+        if output in ("yes", "no") or output.startswith(("yes ", "no ")):
+            return output.startswith("yes")
         raise _error(answer)
 
     async def _raw(self, verb: str, path: str, value: Object | None = None) -> Object:
@@ -130,12 +130,12 @@ _KINDS: Mapping[str, type[BrctlError]] = {
 
 def _error(answer: CommandResult) -> BrctlError:
     """What went wrong, by the word kubectl puts in brackets."""
-    said = answer.stderr.decode("utf-8", "replace").strip()
-    refused = _REFUSED.search(said)
+    message = answer.stderr.decode("utf-8", "replace").strip()
+    refused = _REFUSED.search(message)
     if refused is None:
-        denied = "(Unauthorized)" in said
+        denied = "(Unauthorized)" in message
         kind: type[BrctlError] = DeniedError if denied else UnavailableError
-        return kind(f"kubectl said: {said[-300:] or f'exit {answer.exit_status}'}")
+        return kind(f"kubectl said: {message[-300:] or f'exit {answer.exit_status}'}")
     kind = _KINDS.get(refused[1], UnavailableError)
     hint = _PERMISSIONS if kind is DeniedError else None
     return kind(f"kubectl said: {refused[2][:300]} ({refused[1]})", hint=hint)

@@ -42,8 +42,8 @@ def marked(
 ) -> Object:
     """A copy with these labels and annotations; None takes one away."""
     new = copy.deepcopy(item)
-    for key, given in (("labels", labels), ("annotations", notes)):
-        merged = {**(new["metadata"].get(key) or {}), **given}
+    for key, values in (("labels", labels), ("annotations", notes)):
+        merged = {**(new["metadata"].get(key) or {}), **values}
         new["metadata"][key] = {k: v for k, v in merged.items() if v is not None}
     return new
 

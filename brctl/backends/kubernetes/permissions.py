@@ -41,17 +41,17 @@ PERMISSIONS = (
 async def missing_permissions(kubectl: Kubectl) -> tuple[str, ...]:
     """What the API server would refuse, one sentence each; JobSets only where they exist."""
     jobsets = await kubectl.get(JOBSETS) is not None
-    asked = [
+    checks = [
         (row, verb)
         for row in PERMISSIONS
         for verb in row.verbs
         if jobsets or "jobset" not in row.resource
     ]
     may = await asyncio.gather(
-        *(kubectl.can_i(verb, row.resource, everywhere=row.everywhere) for row, verb in asked)
+        *(kubectl.can_i(verb, row.resource, everywhere=row.everywhere) for row, verb in checks)
     )
     return tuple(
         f"{verb} {row.resource}{' in all namespaces' if row.everywhere else ''}: {row.purpose}"
-        for (row, verb), allowed in zip(asked, may, strict=True)
+        for (row, verb), allowed in zip(checks, may, strict=True)
         if not allowed
     )

@@ -22,7 +22,7 @@ Change = Callable[[Object], Object | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ObservedWorkload:
     """A workload at one moment.
 
     Attributes:
@@ -82,29 +82,29 @@ class Workloads:
             found = await self.must_find(job)
         return found
 
-    async def look(self, job: Job) -> Look | None:
+    async def observe(self, job: Job) -> ObservedWorkload | None:
         """The workload with its pods; None when the cluster has none."""
         found = await self.find(job)
         if found is None:
             return None
         pods = await self._pods(found)
-        return Look(found, pods, replace(job, nodes=placed(found, pods, job)))
+        return ObservedWorkload(found, pods, replace(job, nodes=placed(found, pods, job)))
 
-    async def must_look(self, job: Job) -> Look:
+    async def must_observe(self, job: Job) -> ObservedWorkload:
         """The workload with its pods.
 
         Raises:
             UsageError: The cluster has none.
         """
-        look = await self.look(job)
-        if look is None:
+        observe = await self.observe(job)
+        if observe is None:
             raise _absent(job)
-        return look
+        return observe
 
-    async def state(self, look: Look) -> JobRunState:
+    async def state(self, observe: ObservedWorkload) -> JobRunState:
         """Which ranks run."""
-        silent = await self.not_ready(look.job.name, look.job.nodes)
-        return state_of(look.workload, look.job, look.pods, silent)
+        silent = await self.not_ready(observe.job.name, observe.job.nodes)
+        return state_of(observe.workload, observe.job, observe.pods, silent)
 
     async def _pods(self, found: Workload) -> tuple[Pod, ...]:
         path = f"/api/v1/namespaces/{await self._kubectl.namespace()}/pods"
@@ -142,12 +142,12 @@ class Workloads:
         Raises:
             UsageError: It runs, or would have a node twice.
         """
-        look = await self.must_look(job)
+        observe = await self.must_observe(job)
         after = job
 
         def change(now: Workload) -> Object:
             nonlocal after
-            before = placed(now, look.pods, job)
+            before = placed(now, observe.pods, job)
             after = replace(job, nodes=tuple(swaps.get(node, node) for node in before))
             if len(set(after.nodes)) < len(after.nodes):
                 raise UsageError(f"job {job.name} would have a node twice after {dict(swaps)}")
@@ -155,7 +155,7 @@ class Workloads:
                 raise UsageError(f"job {job.name} runs; its pods cannot move before it is stopped")
             return on_nodes(now, after.nodes)
 
-        await self.change(job, change, look.workload)
+        await self.change(job, change, observe.workload)
         return after
 
     async def change(

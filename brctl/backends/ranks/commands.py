@@ -62,9 +62,9 @@ def _bundle(names: Sequence[str]) -> str:
     return f"{_LOADER}main = load({parts!r})\n"
 
 
-def command(node: Node, asked: Mapping[str, Json], deadline_s: float) -> Command:
+def command(node: Node, request: Mapping[str, Json], deadline_s: float) -> Command:
     """The program and its one argument, as bytes for the node's Python."""
-    source = f"{program()}run({json.dumps(asked)!r})\n".encode()
+    source = f"{program()}run({json.dumps(request)!r})\n".encode()
     return Command((node.python, "-I", "-"), stdin=source, deadline_s=deadline_s)
 
 

@@ -84,7 +84,7 @@ class Parking:
             PARK_DEADLINE_S,
         )
 
-    async def look(self, job: Job, nodes: Sequence[str]) -> Mapping[str, Parked]:
+    async def list_parked(self, job: Job, nodes: Sequence[str]) -> Mapping[str, Parked]:
         """Who waits now."""
         return await self._parked(
             job, nodes, lambda node: parked_request(job, node, "parked"), LOOK_DEADLINE_S

@@ -122,9 +122,9 @@ class SlurmBackend(StaticBackend):
     async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
         """See `Backend.start_job`: submit, then wait until every rank has a process."""
         queued = await self._queued(job)
-        strangers = [j for j in queued if j.incarnation != incarnation]
-        if strangers:
-            why = f"job {strangers[0].id} of an earlier start is {strangers[0].state}"
+        other_starts = [j for j in queued if j.incarnation != incarnation]
+        if other_starts:
+            why = f"job {other_starts[0].id} of an earlier start is {other_starts[0].state}"
             return StartReport((), dict.fromkeys(job.nodes, why))
         if not queued:
             await self._wake_standbys(job)
@@ -174,9 +174,9 @@ class SlurmBackend(StaticBackend):
 
     async def _wake_standbys(self, job: Job) -> None:
         drained = slurm.parse_standbys(await self._run(slurm.NODES))
-        mine = [node for node in job.nodes if node in drained]
-        if mine:
-            await self._run(slurm.resume(mine))
+        drained_nodes = [node for node in job.nodes if node in drained]
+        if drained_nodes:
+            await self._run(slurm.resume(drained_nodes))
 
     async def _submit(self, job: Job, checkpoint: str, incarnation: str) -> None:
         command = slurm.submit(job, _queue_name(job), incarnation)
@@ -190,7 +190,7 @@ class SlurmBackend(StaticBackend):
             node.name: start_request(job, node, first, checkpoint, incarnation)
             for node in self._inventory.pick(job.nodes)
         }
-        asked = {
+        request = {
             "do": "batch",
             "python": python,
             "program": program(),
@@ -201,7 +201,7 @@ class SlurmBackend(StaticBackend):
         shebang = (
             f"#!{python} -I\n" if python.startswith("/") else f"#!/usr/bin/env -S {python} -I\n"
         )
-        return f"{shebang}{program()}run({json.dumps(asked)!r})\n".encode()
+        return f"{shebang}{program()}run({json.dumps(request)!r})\n".encode()
 
     async def _started(self, job: Job) -> StartReport:
         """Every rank, or why not; a submission that does not start in time is withdrawn."""
@@ -232,9 +232,9 @@ class SlurmBackend(StaticBackend):
         if answer.outcome is not Outcome.ANSWERED or answer.exit_status == 127:
             raise UnavailableError(f"{argv[0]}: {answer.detail or 'cannot be run'}")
         if answer.exit_status != 0:
-            said = answer.stderr.decode("utf-8", "replace").strip()[-300:]
-            kind = DeniedError if "ermission denied" in said else UnavailableError
-            raise kind(f"{argv[0]} said: {said or f'exit {answer.exit_status}'}")
+            message = answer.stderr.decode("utf-8", "replace").strip()[-300:]
+            kind = DeniedError if "ermission denied" in message else UnavailableError
+            raise kind(f"{argv[0]} said: {message or f'exit {answer.exit_status}'}")
         return answer.stdout.decode("utf-8", "replace")
 
 

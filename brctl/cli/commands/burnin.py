@@ -41,20 +41,20 @@ def run(
         nodes=(),
         level=level,
         duration_s=typed("--duration", duration, parse_duration_s),
-        stop_on=_stop_words(stop_on),
+        stop_on=_stop_conditions(stop_on),
         beside_job=beside,
     )
     asyncio.run(_run(invocation, plan))
 
 
-def _stop_words(text: str) -> tuple[str, ...]:
+def _stop_conditions(text: str) -> tuple[str, ...]:
     from brctl.evidence.burnin import STOP_ON
 
-    words = tuple(filter(None, text.split(",")))
-    for word in words:
-        if word not in STOP_ON:
-            raise UsageError(f"--stop-on {word}: unknown; {did_you_mean(word, STOP_ON)}")
-    return words
+    conditions = tuple(filter(None, text.split(",")))
+    for condition in conditions:
+        if condition not in STOP_ON:
+            raise UsageError(f"--stop-on {condition}: unknown; {did_you_mean(condition, STOP_ON)}")
+    return conditions
 
 
 async def _run(invocation: Invocation, plan: "BurninPlan") -> None:

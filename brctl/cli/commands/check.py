@@ -75,10 +75,10 @@ def run(
             names = await select_nodes(controller, invocation.nodes, invocation.exclude)
             about = controller.job(job) if job else next(iter(controller.jobs.values()), None)
             question = Question(level, pattern, job=about)
-            asked = choose_checks(controller.checks, question)
+            chosen = choose_checks(controller.checks, question)
             if not beside:
                 refuse_heavy_on_busy(controller, names, question, hint=_BUSY_HINT)
-            deepest = max(check.level for check in asked.values())
+            deepest = max(check.level for check in chosen.values())
             result = await sweep_nodes(controller, names, replace(question, level=deepest))
         invocation.finish(sweep_page(result, settings.context), settings.context)
 

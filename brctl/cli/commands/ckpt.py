@@ -27,16 +27,16 @@ def latest(
     verify: Annotated[bool, typer.Option("--verify", help="read the contents too")] = False,
 ) -> None:
     """Show checkpoints, newest first, and the one a restart would use."""
-    _look(ctx.obj, job, verify=verify)
+    _list_checkpoints(ctx.obj, job, verify=verify)
 
 
 @app.command()
 def verify(ctx: typer.Context, job: JobName = None) -> None:
     """Read the contents of the newest checkpoints and say which are damaged."""
-    _look(ctx.obj, job, verify=True)
+    _list_checkpoints(ctx.obj, job, verify=True)
 
 
-def _look(invocation: Invocation, name: str | None, *, verify: bool) -> None:
+def _list_checkpoints(invocation: Invocation, name: str | None, *, verify: bool) -> None:
     settings = invocation.settings()
 
     async def run() -> None:

@@ -101,6 +101,6 @@ def _origins(sources: "Iterable[InventorySource]") -> "Origins":
     from brctl.inventory.facts import merge
 
     return {
-        node: {key: (told.value, told.origin, told.overruled) for key, told in facts.items()}
+        node: {key: (fact.value, fact.origin, fact.overruled) for key, fact in facts.items()}
         for node, facts in merge(sources).items()
     }

@@ -140,8 +140,8 @@ def _status_page(lab: "LabStatus", hint: str) -> Page:
         ],
     }
     names = tuple(node.name for node in lab.nodes)
-    sound = all(node.is_on and node.answers_ssh and not node.faults for node in lab.nodes)
-    code = ExitCode.OK if sound else ExitCode.WARNING
+    all_well = all(node.is_on and node.answers_ssh and not node.faults for node in lab.nodes)
+    code = ExitCode.OK if all_well else ExitCode.WARNING
     return Page("LabStatus", body, text, code, names, rows, (hint,) if hint else ())
 
 

@@ -29,8 +29,8 @@ def list_sinks(ctx: typer.Context) -> None:
     settings = invocation.settings()
     failures = Notifier(settings.notify, settings.state_dir, now).ledger.failures()
     rows = [_row(sink, failures.get(sink.kind)) for sink in settings.notify.sinks]
-    desk = settings.notify.ticket
-    ticket = desk.command[0] if desk.command else _host(desk.url)
+    ticket_program = settings.notify.ticket
+    ticket = ticket_program.command[0] if ticket_program.command else _host(ticket_program.url)
     invocation.finish(sink_list_page(rows, ticket), settings.context)
 
 
@@ -88,9 +88,9 @@ def trial(
     invocation.finish(trial_page(rows), settings.context)
 
 
-def _known(word: str, known: tuple[str, ...] | list[str]) -> None:
-    if word not in known:
-        raise UsageError(f"--to {word}: unknown; {did_you_mean(word, known)}")
+def _known(name: str, known: tuple[str, ...] | list[str]) -> None:
+    if name not in known:
+        raise UsageError(f"--to {name}: unknown; {did_you_mean(name, known)}")
 
 
 def _refuse_none(settings: Settings) -> None:

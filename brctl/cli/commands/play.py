@@ -209,14 +209,14 @@ def _go_on(
     before = read_run(run_dir)
     if before.alive:
         raise UsageError(f"{before.name} is running", hint=f"brctl play show {before.name}")
-    way = remediate.resume_direction(before, undo=undo, forward=forward)
+    direction = remediate.resume_direction(before, undo=undo, forward=forward)
     if before.state in _OVER and not undo:
         finish_run(invocation, settings, before)
-    lists = remediate.resume_lists(before, forward=way.forward)
-    invocation.note("\n".join(resume_lines(lists, way.why)))
+    lists = remediate.resume_lists(before, forward=direction.forward)
+    invocation.note("\n".join(resume_lines(lists, direction.why)))
     _ask_to_go_on(invocation, consent)
     after = len(read_journal(run_dir).events) - 1
-    request = replace(request_of(settings, consent), undo=undo, forward=way.forward)
+    request = replace(request_of(settings, consent), undo=undo, forward=direction.forward)
 
     async def go_on() -> None:
         await remediate.resume(run_dir, request)

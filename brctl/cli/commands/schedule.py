@@ -36,9 +36,11 @@ def systemd(
     from brctl.view.schedule import systemd_units
 
     every_s = _every_s(ctx.obj, every, standby)
-    words = _command(ctx.obj, prom, program, standby)
+    command_words = _command(ctx.obj, prom, program, standby)
     name = "brctl-standby" if standby else "brctl-sweep"
-    text = typed("--program", words[0], lambda _: systemd_units(words, every_s, name))
+    text = typed(
+        "--program", command_words[0], lambda _: systemd_units(command_words, every_s, name)
+    )
     _finish(ctx.obj, "systemd", text)
 
 
@@ -54,8 +56,8 @@ def cron(
     from brctl.view.schedule import crontab_line
 
     every_s = _every_s(ctx.obj, every, standby)
-    words = _command(ctx.obj, prom, program, standby)
-    _finish(ctx.obj, "cron", crontab_line(words, every_s, spread=not standby))
+    command_words = _command(ctx.obj, prom, program, standby)
+    _finish(ctx.obj, "cron", crontab_line(command_words, every_s, spread=not standby))
 
 
 def _every_s(invocation: Invocation, flag: str | None, standby: bool) -> float:
@@ -84,7 +86,7 @@ def _command(
             "--standby tests the whole pool and writes no metrics; leave out -w, --prom"
         )
     verb = ["standby", "test"] if standby else ["sweep"]
-    words = [program or shutil.which("brctl") or sys.argv[0], *verb, "--cron"]
+    command_words = [program or shutil.which("brctl") or sys.argv[0], *verb, "--cron"]
     for flag, value in (
         ("--context", invocation.context),
         ("--config", invocation.config and invocation.config.absolute()),
@@ -93,8 +95,8 @@ def _command(
         ("--prom", prom and prom.absolute()),
     ):
         if value:
-            words += [flag, str(value)]
-    return words
+            command_words += [flag, str(value)]
+    return command_words
 
 
 def _finish(invocation: Invocation, form: str, text: str) -> None:

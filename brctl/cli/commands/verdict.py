@@ -99,5 +99,7 @@ def _close_page(settings: Settings, stored: StoredVerdict) -> None:
     from brctl.notify.notifier import Notifier
 
     notifier, state_dir = Notifier(settings.notify, settings.state_dir, now), settings.state_dir
-    told = notify_dismissed(notifier, settings.context, state_dir, stored, person(), now(), say)
-    asyncio.run(told)
+    deliveries = notify_dismissed(
+        notifier, settings.context, state_dir, stored, person(), now(), say
+    )
+    asyncio.run(deliveries)

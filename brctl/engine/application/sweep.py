@@ -74,8 +74,8 @@ async def sweep(
         LockedError: Another sweep runs and the request says fail.
         GuardError: Heavy checks meet nodes with ranks on them.
     """
-    with sweep_lock(settings.state_dir, settings.context, request.lock) as ours:
-        if not ours:
+    with sweep_lock(settings.state_dir, settings.context, request.lock) as acquired:
+        if not acquired:
             return None
         await asyncio.sleep(request.wait_s)
         async with open_context() as controller:

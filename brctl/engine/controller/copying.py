@@ -33,8 +33,8 @@ def put_command(source: Path, destination: str, deadline_s: float) -> Command:
     except OSError as exc:
         raise UsageError(f"{source}: {exc.strerror}") from exc
     _refuse_large(len(payload), source)
-    place = destination + source.name if destination.endswith("/") else destination
-    return Command(("sh", "-c", _PUT_FILE, "sh", place, mode), payload, deadline_s)
+    target = destination + source.name if destination.endswith("/") else destination
+    return Command(("sh", "-c", _PUT_FILE, "sh", target, mode), payload, deadline_s)
 
 
 def pack_tree(folder: Path) -> bytes:

@@ -17,7 +17,7 @@ from brctl.model.jobs.job import Job
 from brctl.model.sweeps.sweep import Health
 
 NOBODY_SWEPT = "nothing was swept yet; brctl sweep"
-OURS = "brctl:"
+OWN_PREFIX = "brctl:"
 
 
 class SelectorContext(Protocol):
@@ -81,8 +81,8 @@ def asker_of(state_dir: Path, owner: str) -> str:
     """Who asked for the run that owns a cordon; "" when it is no run of this controller."""
     from brctl.engine.runs.run_files import REQUEST, load_request
 
-    run_dir = state_dir / "runs" / owner.removeprefix(OURS)
-    if not owner.startswith(f"{OURS}R-") or not (run_dir / REQUEST).is_file():
+    run_dir = state_dir / "runs" / owner.removeprefix(OWN_PREFIX)
+    if not owner.startswith(f"{OWN_PREFIX}R-") or not (run_dir / REQUEST).is_file():
         return ""
     try:
         return load_request(run_dir).by
@@ -97,5 +97,5 @@ def names_of_owner(owner: str, asker: str) -> frozenset[str]:
         >>> sorted(names_of_owner("brctl:R-0012", "ann"))
         ['R-0012', 'ann', 'brctl']
     """
-    ours, _, behind = owner.partition(":")
-    return frozenset(filter(None, (ours, behind, asker)))
+    prefix, _, behind = owner.partition(":")
+    return frozenset(filter(None, (prefix, behind, asker)))

@@ -129,13 +129,13 @@ async def notify_verdicts(
         fresh_nodes: Nodes whose trouble is new, so that having told it before does not count.
         say: Where failures are said.
     """
-    runbook, told = notifier.settings.runbook, sure(verdicts)
+    runbook, certain = notifier.settings.runbook, sure(verdicts)
     notices = [
         verdict_notice(v, context, at, fresh=bool(fresh_nodes & set(v.nodes)), runbook=runbook)
-        for v in told[:ONE_BY_ONE]
+        for v in certain[:ONE_BY_ONE]
     ]
-    if len(told) > ONE_BY_ONE:
-        notices.append(crowd_notice(context, len(told) - ONE_BY_ONE, at))
+    if len(certain) > ONE_BY_ONE:
+        notices.append(crowd_notice(context, len(certain) - ONE_BY_ONE, at))
     for number, notice in enumerate(notices, start=1):
         deliveries = await notifier.notify_async(notice)
         complain(deliveries, say)

@@ -13,7 +13,7 @@ from brctl.model.nodeset import fold
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CodeRequest:
     """What a person wants a job to run.
 
     Attributes:
@@ -26,7 +26,9 @@ class Wish:
     urgent: bool
 
 
-async def record_change(context: RunContext, job: Job, wish: Wish) -> tuple[CodeChange, str]:
+async def record_change(
+    context: RunContext, job: Job, request: CodeRequest
+) -> tuple[CodeChange, str]:
     """The recorded change, and a note about nodes that did not answer.
 
     Raises:
@@ -34,7 +36,7 @@ async def record_change(context: RunContext, job: Job, wish: Wish) -> tuple[Code
         GuardError: The nodes have no copies or different ones; nothing is recorded.
     """
     code = code_of(job)
-    release = replace(code, version=release_of(code, wish.code), digest="")
+    release = replace(code, version=release_of(code, request.code), digest="")
     copies = await copies_of(context.sweeps, job, release, job.nodes)
     problem = _refusal(copies)
     if problem:
@@ -43,7 +45,7 @@ async def record_change(context: RunContext, job: Job, wish: Wish) -> tuple[Code
             hint=f"put the release on every node, at {release.directory}",
         )
     change = context.jobs.code_ledger(job.name).record(
-        release.version, copies.usual(), urgent=wish.urgent, why=wish.why, by=wish.by,
+        release.version, copies.usual(), urgent=request.urgent, why=request.why, by=request.by,
         at=context.clock.now(),
     )  # fmt: skip
     silent = fold(sorted(copies.lost))

@@ -70,9 +70,9 @@ async def look(
     status = read_job(job, [node.report for node in sweep.nodes]) if job else None
     evidence, gaps = collect(sweep)
     if status is not None:
-        status, seen, unseen = await _look_at_hang(controller, status)
-        said, unread = job_says(controller, status, sweep, gaps)
-        evidence, gaps = (*evidence, *said, *seen), (*gaps, *unread, *unseen)
+        status, stacks, stack_gaps = await _look_at_hang(controller, status)
+        log_evidence, unread = assess_job_logs(controller, status, sweep, gaps)
+        evidence, gaps = (*evidence, *log_evidence, *stacks), (*gaps, *unread, *stack_gaps)
     decided = decide(evidence, gaps, _scene(controller, status))
     return Diagnosis(sweep, status, tuple(_with_move(controller, verdict) for verdict in decided))
 
@@ -152,16 +152,16 @@ def collect(sweep: Sweep) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
     return tuple(evidence), tuple(gaps)
 
 
-def job_says(
+def assess_job_logs(
     controller: Controller, status: JobStatus, sweep: Sweep, gaps: Sequence[Gap]
 ) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
     """What the job's ranks did and said; a rule file that cannot be read is a gap, no obstacle."""
     signatures, unread = _log_signatures(controller)
     advancing = status.stalled is False and all(view.alive is True for view in status.ranks)
-    words = [_words(view) for view in status.ranks]
+    texts = [_rank_text(view) for view in status.ranks]
     evidence = (
         *assess_job(status, [node.report for node in sweep.nodes]),
-        *assess_log_lines(words, signatures, advancing=advancing),
+        *assess_log_lines(texts, signatures, advancing=advancing),
     )
     return evidence, (*job_gaps(status, gaps), *unread)
 
@@ -173,7 +173,7 @@ def _log_signatures(controller: Controller) -> tuple[Sequence[Signature], tuple[
         return SHIPPED, (Gap(Subject(""), "log rules of the site", str(exc)),)
 
 
-def _words(view: RankView) -> RankWords:
+def _rank_text(view: RankView) -> RankWords:
     return RankWords(view.rank, view.node, view.last_words, view.exit_status, view.alive)
 
 

@@ -35,7 +35,7 @@ def analyse_folder(folder: Path, job: Job | None = None) -> FlightRecorderAnalys
         )
     expected = tuple(range(job.world_size)) if job else ()
     result = analyse(list(dumps.values()), expected, notes)
-    return replace(result, suspects=tuple(_place(s, job) for s in result.suspects))
+    return replace(result, suspects=tuple(_with_node(s, job) for s in result.suspects))
 
 
 def _load(path: Path, rank: int, notes: list[str]) -> Dump | None:
@@ -48,7 +48,7 @@ def _load(path: Path, rank: int, notes: list[str]) -> Dump | None:
         return None
 
 
-def _place(suspect: SuspectRank, job: Job | None) -> SuspectRank:
+def _with_node(suspect: SuspectRank, job: Job | None) -> SuspectRank:
     if job is None or suspect.rank >= job.world_size:
         return suspect
     return replace(suspect, node=job.node_of(suspect.rank))

@@ -52,10 +52,10 @@ async def fetch_rank_files(
 
     async for answer in gather(transport, nodes, command_for, limit=fanout):
         own = job.ranks_on(answer.node)
-        found, foreign = split_files(answer.node, answer.stdout, own)
+        found, other_user = split_files(answer.node, answer.stdout, own)
         files += found
         notes += _missing(answer, job, {file.rank for file in found})
-        if foreign:
+        if other_user:
             notes.append(f"{answer.node}: sent files of ranks it does not carry; not kept")
     return sorted(files, key=lambda file: file.rank), sorted(notes)
 
@@ -67,23 +67,23 @@ def split_files(node: str, stdout: bytes, ranks: Collection[int]) -> tuple[list[
     one's ranks would choose who is found to hang.
     """
     found: dict[int, RankFile] = {}
-    foreign = False
+    other_user = False
     at = stdout.find(_MARK)
     while at >= 0:
         end = stdout.find(b"\n", at)
-        words = stdout[at + len(_MARK) : end].split() if end >= 0 else []
-        if len(words) != 3 or not all(_NUMBER.fullmatch(words[n]) for n in (0, 2)):
+        fields = stdout[at + len(_MARK) : end].split() if end >= 0 else []
+        if len(fields) != 3 or not all(_NUMBER.fullmatch(fields[n]) for n in (0, 2)):
             break
         start = end + 1
-        stop = start + int(words[2])
-        whole = words[1] == b"ok" and stop <= len(stdout)
-        rank = int(words[0])
+        stop = start + int(fields[2])
+        whole = fields[1] == b"ok" and stop <= len(stdout)
+        rank = int(fields[0])
         if rank not in ranks or rank in found:
-            foreign = True
-        elif words[1] != b"missing":
+            other_user = True
+        elif fields[1] != b"missing":
             found[rank] = RankFile(rank, node, stdout[start:stop], whole)
         at = stdout.find(_MARK, stop)
-    return list(found.values()), foreign
+    return list(found.values()), other_user
 
 
 def _missing(answer: CommandResult, job: Job, have: set[int]) -> list[str]:

@@ -60,16 +60,16 @@ class Classifier:
         items: list[LogVerdict] = []
         everything: list[LogEvent] = []
         unread = list(notes)
-        heard = False
+        any_read = False
         for name, blocks in inputs:
-            events, said, seen = self.read_events(name, blocks)
-            items.append(recommend_for_logs(judge(name, events, said, readable=seen)))
+            events, lines, readable = self.read_events(name, blocks)
+            items.append(recommend_for_logs(judge(name, events, lines, readable=readable)))
             everything += events
-            unread += said
-            heard = heard or seen
-            complete = complete and (seen or blocks.is_empty)
+            unread += lines
+            any_read = any_read or readable
+            complete = complete and (readable or blocks.is_empty)
         items.sort(key=lambda item: item.name)
-        overall = judge("", everything, unread, readable=heard and complete)
+        overall = judge("", everything, unread, readable=any_read and complete)
         return LogClassification(tuple(items), recommend_for_logs(overall))
 
     def read_events(self, name: str, blocks: "Blocks") -> tuple[list[LogEvent], list[str], bool]:
@@ -95,8 +95,8 @@ class Classifier:
             notes.append(f"{name}: binary, not a log")
         if scan.long_lines:
             notes.append(f"{name}: a line longer than 1 MiB was read in pieces")
-        seen = bool(size) and text and zeros * 10 < size and not blocks.failed
-        return reader.events(), notes, seen
+        readable = bool(size) and text and zeros * 10 < size and not blocks.failed
+        return reader.events(), notes, readable
 
     def _blocks(self, path: Path) -> "Blocks":
         notes: list[str] = []

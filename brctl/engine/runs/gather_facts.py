@@ -55,9 +55,9 @@ class FactGatherer:
 
     async def _taken(self, facts: GuardFacts) -> GuardFacts:
         """What this run takes is counted as `nodes`; a standby it rejected carried nothing."""
-        mine, now = self._context.owner_mark, facts.now_at
+        own, now = self._context.owner_mark, facts.now_at
         cordons = (await self._cordons()).values()
-        taken = tuple(Taken(c.node, c.owner, c.at or now) for c in cordons if c.owner != mine)
+        taken = tuple(Taken(c.node, c.owner, c.at or now) for c in cordons if c.owner != own)
         return replace(facts, taken=taken)
 
     async def _health(self, facts: GuardFacts) -> GuardFacts:
@@ -65,7 +65,7 @@ class FactGatherer:
         well = frozenset(facts.fleet) - frozenset(await self._cordons()) - sick - silent
         return replace(facts, healthy=well, silent=silent)
 
-    async def _silence(self, facts: GuardFacts) -> GuardFacts:
+    async def _silent_nodes(self, facts: GuardFacts) -> GuardFacts:
         return replace(facts, silent=self._context.sweeps.ailing()[1])
 
     async def _standbys(self, facts: GuardFacts) -> GuardFacts:
@@ -115,7 +115,7 @@ _GATHERERS: Mapping[Fact, Callable[[FactGatherer, GuardFacts], Awaitable[GuardFa
     Fact.CORDONS: FactGatherer._owners,
     Fact.TAKEN: FactGatherer._taken,
     Fact.HEALTH: FactGatherer._health,
-    Fact.SILENCE: FactGatherer._silence,
+    Fact.SILENCE: FactGatherer._silent_nodes,
     Fact.STANDBYS: FactGatherer._standbys,
     Fact.JOBS: FactGatherer._jobs,
     Fact.LOCKS: FactGatherer._locks,

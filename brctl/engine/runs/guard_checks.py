@@ -44,12 +44,12 @@ class GuardChecks:
         )
         with claiming(session.context.state_dir):
             results = self._guarding.decide(gathered)
-            said = self._record(moment, node, results)
-        if said is None:
+            problem = self._record(moment, node, results)
+        if problem is None:
             return "; ".join(r.sentence for r in results if node in r.skips)
         if session.anything_changed():
-            raise RunEnds(Ending(RunState.WAITING, f"paused by {said}"))
-        raise RunEnds(Ending(RunState.REFUSED, f"refused by {said}"))
+            raise RunEnds(Ending(RunState.WAITING, f"paused by {problem}"))
+        raise RunEnds(Ending(RunState.REFUSED, f"refused by {problem}"))
 
     def _record(self, moment: str, node: str, results: Sequence[GuardResult]) -> str | None:
         """Write down what they said; where they let nodes be taken, that is the run's claim."""

@@ -160,8 +160,8 @@ def demands_by_guards(results: Sequence[GuardResult]) -> tuple[Demand, ...]:
 
 def refusal(results: Sequence[GuardResult]) -> str | None:
     """One sentence per guard that says no, or None."""
-    said = [f"{r.kind}: {r.sentence}   {r.origin}" for r in results if not r.ok]
-    return "; ".join(said) if said else None
+    lines = [f"{r.kind}: {r.sentence}   {r.origin}" for r in results if not r.ok]
+    return "; ".join(lines) if lines else None
 
 
 def way_out(results: Sequence[GuardResult]) -> str:

@@ -23,7 +23,7 @@ class UncordonWatch:
     def __init__(self, session: RunSession, node: str) -> None:
         self._session = session
         self._node = node
-        self._told = ""
+        self._reported = ""
 
     async def before(self, step: Step) -> str:
         """Why a node run of `for_each` must not go on to this step; "" when it may.
@@ -37,30 +37,32 @@ class UncordonWatch:
         held_by = self._session.run.name
         why = f"somebody put {fold(lifted)} back into service while {held_by} held it"
         if self._session.record.past_no_return(self._session.playbook, self._node):
-            self._tell(f"{why}; the job is stopped already, so the run brings it back all the same")
+            self._report(
+                f"{why}; the job is stopped already, so the run brings it back all the same"
+            )
             return ""
         if self._node:
             return why
         self._session.write(EventType.ROLLBACK_STARTED, {"because": why})
         raise RunEnds(Ending(RunState.ROLLED_BACK, why))
 
-    def _tell(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         """Once is enough."""
-        if text != self._told:
-            self._told = text
+        if text != self._reported:
+            self._reported = text
             self._session.write(EventType.NOTE, {"text": text})
 
     async def _lifted(self) -> tuple[str, ...]:
-        mine = self._nodes_of(_TAKES, "cordoned")
-        mine -= self._nodes_of(_GIVES_BACK, "uncordoned")
-        if not mine:
+        own = self._nodes_of(_TAKES, "cordoned")
+        own -= self._nodes_of(_GIVES_BACK, "uncordoned")
+        if not own:
             return ()
         try:
             cordons = await self._session.context.backend.cordons()
         except BrctlError:
             # Nobody can tell now; a step that needs the scheduler fails by itself.
             return ()
-        return tuple(sorted(n for n in mine if n not in cordons or not cordons[n].lasting))
+        return tuple(sorted(n for n in own if n not in cordons or not cordons[n].lasting))
 
     def _nodes_of(self, verb: str, key: str) -> set[str]:
         """What the steps of a verb that are done say they did, in this node run."""

@@ -83,9 +83,11 @@ def refuse_guarded(prepared: Prepared) -> None:
     Raises:
         GuardError: With number, limit, file, line and the way out.
     """
-    said = refusal(prepared.plan.guards)
-    if said:
-        raise GuardError(f"refused by {said}. Nothing changed.", hint=way_out(prepared.plan.guards))
+    problem = refusal(prepared.plan.guards)
+    if problem:
+        raise GuardError(
+            f"refused by {problem}. Nothing changed.", hint=way_out(prepared.plan.guards)
+        )
 
 
 def demands_on(context: RunContext, playbook: Playbook, scope: Scope) -> tuple[Demand, ...]:
@@ -146,9 +148,9 @@ async def _job_on(context: RunContext, name: str, nodes: Sequence[str]) -> str:
         if set(nodes) & set(job.nodes)
     }
     if len(found) > 1:
-        said = ", ".join(f"{job} on {fold(members)}" for job, members in sorted(found.items()))
+        jobs = ", ".join(f"{job} on {fold(members)}" for job, members in sorted(found.items()))
         hint = f"one after the other: --set {name}={min(found)}"
-        raise UsageError(f"several jobs run on these nodes: {said}", hint=hint)
+        raise UsageError(f"several jobs run on these nodes: {jobs}", hint=hint)
     return next(iter(found), "")
 
 
@@ -179,11 +181,11 @@ class _Planner:
         self._inputs = inputs
         self._blank = blank
         self.scopes: dict[str, Scope] = {}
-        self._room = asyncio.Semaphore(NODES_AT_ONCE)
+        self._slots = asyncio.Semaphore(NODES_AT_ONCE)
 
     async def plan(self, node: str) -> list[PlannedStep]:
         """What the steps would do for one node, or for the whole run without `for_each`."""
-        async with self._room:
+        async with self._slots:
             return await self._plan(node)
 
     async def _plan(self, node: str) -> list[PlannedStep]:

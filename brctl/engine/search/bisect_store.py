@@ -114,8 +114,10 @@ def _raw(search: Bisection, finding: Finding) -> str:
     lines = []
     for number, position in finding.tests[:_RAW_TESTS]:
         group, result = reports[number].groups[position], reports[number].results[position]
-        said = "no answer" if result.silent else f"{result.failed} of {result.reps} failed"
-        lines.append(f"round {number}: {' '.join(group[:8])}: {said}, {result.busbw_gb_per_s} GB/s")
+        outcome = "no answer" if result.silent else f"{result.failed} of {result.reps} failed"
+        lines.append(
+            f"round {number}: {' '.join(group[:8])}: {outcome}, {result.busbw_gb_per_s} GB/s"
+        )
     return "\n".join(lines)
 
 

@@ -55,7 +55,7 @@ class ExecRunner:
         except (BrokenPipeError, ConnectionResetError):
             line = b""
         if not line.endswith(b"\n"):
-            return await self._break(order, await self._epitaph(process))
+            return await self._break(order, await self._how_it_ended(process))
         return await self._read(order, line)
 
     async def _start(self) -> asyncio.subprocess.Process:
@@ -116,13 +116,13 @@ class ExecRunner:
         await self.close()
         return nothing_measured(order, self.broken)
 
-    async def _epitaph(self, process: asyncio.subprocess.Process) -> str:
+    async def _how_it_ended(self, process: asyncio.subprocess.Process) -> str:
         """How the program ended, with the end of what it said."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _PATIENCE_S)
         words = self.last_words.decode(errors="replace").strip().splitlines()
-        said = f": {words[-1][:200]}" if words else ""
-        return f"ended with status {process.returncode} before it answered{said}"
+        ending = f": {words[-1][:200]}" if words else ""
+        return f"ended with status {process.returncode} before it answered{ending}"
 
     async def close(self) -> None:
         """End the program: end of input, then SIGTERM, then SIGKILL to its process group."""

@@ -26,7 +26,7 @@ _START_S = 60.0
 """Room for login and for importing torch on a busy node, beside the test's own deadline."""
 
 _SLOWEST_FACTOR = 4.0
-_LEAST_PATIENCE_S = 5.0
+_MIN_TIMEOUT_S = 5.0
 _PORTS = (20000, 12000)
 # Bus bandwidth as nccl-tests defines it (doc/PERFORMANCE.md): share of the data a link carries.
 _BUS_TRIPS = {"all_reduce": 2.0, "all_gather": 1.0, "all_to_all": 1.0}
@@ -112,8 +112,8 @@ class TorchRunner:
             )
             took += [loop.time() - began for task in done if task.result()[0].failed == 0]
             if 2 * len(took) >= len(tasks):
-                patience = max(_LEAST_PATIENCE_S, _SLOWEST_FACTOR * statistics.median(took))
-                until = min(until, began + patience)
+                timeout_s = max(_MIN_TIMEOUT_S, _SLOWEST_FACTOR * statistics.median(took))
+                until = min(until, began + timeout_s)
 
     async def _group(
         self, order: RoundOrder, number: int, group: Sequence[str], gate: asyncio.Semaphore
@@ -132,14 +132,14 @@ class TorchRunner:
                             "size_bytes": order.size_bytes,
                             "reps": order.reps,
                             "deadline_s": order.deadline_s,
-                            "node_rank": place,
+                            "node_rank": rank,
                             "node_count": len(group),
                             "local_ranks": self.local_ranks,
                             "master": master,
                             "port": port,
                         },
                     )
-                    for place, name in enumerate(group)
+                    for rank, name in enumerate(group)
                 )
             )
         return judge(replies, order)
@@ -180,8 +180,8 @@ class TorchRunner:
     async def close(self) -> None:
         """Tell every worker to leave; one that does not hear it leaves when idle."""
         names, self.used = sorted(self.used), set()
-        asked = [self._ask(name, {"do": "stop"}) for name in names]
-        gathered = asyncio.gather(*asked, return_exceptions=True)
+        stops = [self._ask(name, {"do": "stop"}) for name in names]
+        gathered = asyncio.gather(*stops, return_exceptions=True)
         try:
             await asyncio.wait_for(gathered, _START_S)
         except TimeoutError:
@@ -204,8 +204,8 @@ def read_reply(answer: CommandResult) -> NodeReply:
     try:
         document = read_foreign_json(answer.stdout)
     except ForeignJsonError:
-        said = (answer.stderr or answer.stdout).decode(errors="replace").strip()[-200:]
-        return NodeReply(answer.node, problem=f"its worker did not start: {said}", reached=False)
+        message = (answer.stderr or answer.stdout).decode(errors="replace").strip()[-200:]
+        return NodeReply(answer.node, problem=f"its worker did not start: {message}", reached=False)
     if not isinstance(document, dict):
         return NodeReply(answer.node, problem="its answer is no object", reached=False)
     problem = document.get("problem")
@@ -250,8 +250,8 @@ def _numbers(value: object) -> list[float]:
 
 def _slowest_path(ranks: Sequence[Mapping[str, object]]) -> Path | None:
     """Of the paths that the ranks of the first node measured, the worst in each respect."""
-    told = [path for rank in ranks if isinstance(path := rank.get("path"), Mapping)]
-    rows = [_numbers([path.get(key) for key in _PATH_KEYS]) for path in told]
+    paths = [path for rank in ranks if isinstance(path := rank.get("path"), Mapping)]
+    rows = [_numbers([path.get(key) for key in _PATH_KEYS]) for path in paths]
     if not rows or any(len(row) != len(_PATH_KEYS) or min(row) <= 0 for row in rows):
         return None
     delays, there, back = zip(*rows, strict=True)

@@ -91,7 +91,10 @@ class ReplayRunner:
             "deadline_s": max(1.0, order.deadline_s / order.reps),
         }
         answers = await asyncio.gather(
-            *(self._ask(name, _for_node(request, name, place)) for place, name in enumerate(group))
+            *(
+                self._ask(name, _for_node(request, name, node_rank))
+                for node_rank, name in enumerate(group)
+            )
         )
         return read_group(answers)
 
@@ -111,10 +114,10 @@ class ReplayRunner:
         """Nothing outlives a round."""
 
 
-def _for_node(request: Mapping[str, object], name: str, place: int) -> Mapping[str, object]:
+def _for_node(request: Mapping[str, object], name: str, node_rank: int) -> Mapping[str, object]:
     environment = request["environment"]
-    given = environment if isinstance(environment, dict) else {}
-    return {**request, "node_rank": place, "environment": {**given, "BRCTL_NODE": name}}
+    variables = environment if isinstance(environment, dict) else {}
+    return {**request, "node_rank": node_rank, "environment": {**variables, "BRCTL_NODE": name}}
 
 
 def replay_command(job: Job) -> str:
@@ -144,9 +147,9 @@ def read_group(answers: Sequence[CommandResult]) -> Replayed:
             why = f"{answer.node}: its answer cannot be read; not measured"
             return Replayed(measured=False, failed=False, note=why)
         for rank in ranks:
-            trouble = _trouble(rank)
-            if trouble:
-                return Replayed(measured=True, failed=True, note=f"{answer.node}: {trouble}")
+            problem = _problem(rank)
+            if problem:
+                return Replayed(measured=True, failed=True, note=f"{answer.node}: {problem}")
             digests.append(_digest(rank))
         if answer.outcome is Outcome.COMMAND_TIMED_OUT:
             return Replayed(measured=True, failed=True, note=f"{answer.node}: no end in time")
@@ -162,7 +165,7 @@ def _ranks(answer: CommandResult) -> list[Mapping[str, object]]:
     return [r for r in ranks if isinstance(r, dict)] if isinstance(ranks, list) else []
 
 
-def _trouble(rank: Mapping[str, object]) -> str:
+def _problem(rank: Mapping[str, object]) -> str:
     status = rank.get("exit_status")
     if status is None:
         return "a rank did not end in time"

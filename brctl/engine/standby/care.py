@@ -145,9 +145,9 @@ def _difference(have: Setup, want: Setup) -> str:
         return have.problem
     pairs = (("Python", have.python, want.python), ("torch", have.torch, want.torch))
     return "; ".join(
-        f"{name} {mine or 'is absent'}, the job has {its or 'none'}"
-        for name, mine, its in pairs
-        if mine != its
+        f"{name} {own or 'is absent'}, the job has {other or 'none'}"
+        for name, own, other in pairs
+        if own != other
     )
 
 
@@ -192,11 +192,11 @@ async def check_standbys(controller: Controller, pool: Pool, nodes: Sequence[str
     """
     pool = await examine_standbys(controller, pool, nodes)
     for job in controller.jobs.values():
-        mine = [node for node in nodes if pool.of(node).parked_for == job.name]
-        gone = [node for node in mine if not _belongs(controller, pool, node, job)]
+        own = [node for node in nodes if pool.of(node).parked_for == job.name]
+        gone = [node for node in own if not _belongs(controller, pool, node, job)]
         pool = await unpark_standbys(controller, pool, gone)
-        for lease_s in sorted({pool.of(node).lease_s for node in mine if node not in gone}):
-            some = [n for n in mine if n not in gone and pool.of(n).lease_s == lease_s]
+        for lease_s in sorted({pool.of(node).lease_s for node in own if node not in gone}):
+            some = [n for n in own if n not in gone and pool.of(n).lease_s == lease_s]
             pool = await _park(controller, pool, some, job, lease_s)
     return pool
 
@@ -237,5 +237,5 @@ async def look_at_parked(
     for job in controller.jobs.values():
         some = [node for node in nodes if pool.of(node).parked_for == job.name]
         if some:
-            found |= await parking(controller).look(job, some)
+            found |= await parking(controller).list_parked(job, some)
     return found

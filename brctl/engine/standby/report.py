@@ -38,17 +38,17 @@ def _state(cordon: Cordon | None, reservation: Reservation | None, job: str | No
 
 
 def _row(
-    controller: Controller, known: Standby, state: str, seen: Parked | None
+    controller: Controller, known: Standby, state: str, parked: Parked | None
 ) -> dict[str, Json]:
     """A row; what the file claims to be parked and nobody saw is not shown as parked."""
     claimed = known.parked_for is not None
-    note = known.note or (seen.why if seen is not None and not seen.is_whole else "")
+    note = known.note or (parked.why if parked is not None and not parked.is_whole else "")
     return {
         "node": known.node,
         "state": state,
         "parked_for": known.parked_for,
-        "parked_ranks": seen.ready if seen is not None else None,
-        "wanted_ranks": seen.wanted if seen is not None else None,
+        "parked_ranks": parked.ready if parked is not None else None,
+        "wanted_ranks": parked.wanted if parked is not None else None,
         "parked_age_seconds": age_s(known.parked_at, controller.now()) if claimed else None,
         "warmed_age_seconds": age_s(known.warmed_at, controller.now()),
         "warm_seconds": known.warm_seconds,

@@ -13,10 +13,10 @@ JOB_GROUP = "job:"
 def nodes_of_jobs(controller: Controller) -> Mapping[str, Sequence[str]]:
     """Nodes by job: those that brctl was told of, then the scheduler's others by their number."""
     known = {job.name: job.nodes for job in controller.jobs.values()}
-    ours = {node for nodes in known.values() for node in nodes}
+    own = {node for nodes in known.values() for node in nodes}
     for group, nodes in controller.inventory.groups.items():
         number = group.removeprefix(JOB_GROUP)
-        others = tuple(node for node in nodes if node not in ours)
+        others = tuple(node for node in nodes if node not in own)
         if group.startswith(JOB_GROUP) and number.isdecimal() and others:
             known[number] = others
     return known
@@ -33,8 +33,8 @@ def refuse_busy(jobs: Mapping[str, Sequence[str]], nodes: Sequence[str], *, hint
     Raises:
         GuardError: A job runs on one of the nodes; names both.
     """
-    asked = set(nodes)
-    busy = {name: [n for n in there if n in asked] for name, there in sorted(jobs.items())}
-    said = [f"{fold(shared)} carries ranks of {name}" for name, shared in busy.items() if shared]
-    if said:
-        raise GuardError(f"{'; '.join(said)}: heavy checks would slow or stop it", hint=hint)
+    requested = set(nodes)
+    busy = {name: [n for n in there if n in requested] for name, there in sorted(jobs.items())}
+    clashes = [f"{fold(shared)} carries ranks of {name}" for name, shared in busy.items() if shared]
+    if clashes:
+        raise GuardError(f"{'; '.join(clashes)}: heavy checks would slow or stop it", hint=hint)

@@ -15,14 +15,14 @@ from brctl.model.sweeps.ecc import EccRow
 from brctl.model.sweeps.report import NodeReport
 from brctl.sweep.stream import sweep
 
-ASKED = ("gpu.devices", "gpu.ecc")
+CHECKS = ("gpu.devices", "gpu.ecc")
 
 
 async def read_ecc(
     controller: Controller, names: Sequence[str]
 ) -> tuple[tuple[EccRow, ...], tuple[Gap, ...]]:
     """Counters of every GPU of some nodes, and the nodes that gave none."""
-    checks = {name: controller.checks[name] for name in ASKED}
+    checks = {name: controller.checks[name] for name in CHECKS}
     stream = sweep(
         controller.transport,
         controller.inventory.pick(names),
@@ -57,7 +57,7 @@ def ecc_history(
     found: list[tuple[datetime, EccRow]] = []
     last: dict[str, EccRow] = {}
     for past in all_sweeps(controller.state_dir):
-        reports = [seen.report for seen in past.nodes if seen.node == node]
+        reports = [past_node.report for past_node in past.nodes if past_node.node == node]
         if past.started_at < since or not reports:
             continue
         for row in ecc_rows(reports[0]):

@@ -145,12 +145,12 @@ def _save(database: sqlite3.Connection, sweep: Sweep, changes: Changes) -> None:
         "INSERT OR REPLACE INTO transitions VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
             (sweep.id, rfc3339(sweep.started_at), p.node, p.check, p.health.value, what, p.detail)
-            for what, p in _told(changes)
+            for what, p in _problems(changes)
         ],
     )
 
 
-def _told(changes: Changes) -> Iterator[tuple[str, CheckProblem]]:
+def _problems(changes: Changes) -> Iterator[tuple[str, CheckProblem]]:
     yield from (("new", problem) for problem in changes.new)
     yield from (("worse", problem) for problem in changes.worse)
     yield from (("recovered", tracked.problem) for tracked in changes.recovered)

@@ -71,10 +71,10 @@ async def exchange_with_neighbours(controller: Controller, plan: PairPlan) -> Pa
         found = await _rounds(runner, plan, before.nodes)
     finally:
         await runner.close()
-    said = tuple(f"{', '.join(finding.members)}: {finding.why}" for finding in before.findings)
+    findings = tuple(f"{', '.join(finding.members)}: {finding.why}" for finding in before.findings)
     left_out = tuple(node for node in plan.nodes if node not in before.nodes)
     sure = {n for f in before.findings if f.kind is FaultKind.NODE for n in f.members}
-    return PairTest(tuple(found), left_out, tuple(sorted(sure)), said)
+    return PairTest(tuple(found), left_out, tuple(sorted(sure)), findings)
 
 
 async def _rounds(runner: TorchRunner, plan: PairPlan, nodes: Sequence[str]) -> list[PairResult]:

@@ -75,8 +75,8 @@ def refuse_heavy_on_busy(
     Raises:
         GuardError: A check above level 1, or a disruptive one, meets a node with a job on it.
     """
-    asked = choose_checks(controller.checks, question).values()
-    if any(check.level > 1 or check.disruptive for check in asked):
+    chosen = choose_checks(controller.checks, question).values()
+    if any(check.level > 1 or check.disruptive for check in chosen):
         refuse_busy(nodes_of_jobs(controller), names, hint=hint)
 
 
@@ -104,14 +104,15 @@ async def sweep_nodes(
         )
         stack.push_async_callback(stream.aclose)
         async for report in stream:
-            asked = probed(_asked(checks, report.node, question))
-            judged[report.node] = judge(report, asked, before.get(report.node))
+            chosen = probed(_chosen_for(checks, report.node, question))
+            judged[report.node] = judge(report, chosen, before.get(report.node))
             if on_node is not None:
                 on_node(judged[report.node])
     if any(check.together for check in checks.values()):
         reports = await with_pairs(controller, [judged[name].report for name in names], checks)
         judged = {
-            r.node: judge(r, _asked(checks, r.node, question), before.get(r.node)) for r in reports
+            r.node: judge(r, _chosen_for(checks, r.node, question), before.get(r.node))
+            for r in reports
         }
     result = Sweep(
         id=f"S-{started_at:%Y%m%dT%H%M%S%f}"[:-3],
@@ -165,7 +166,7 @@ def _job_on(node: Node, job: Job | None) -> Job | None:
     return job if job is not None and node.name in job.nodes else None
 
 
-def _asked(checks: Mapping[str, Check], node: str, question: Question) -> Mapping[str, Check]:
+def _chosen_for(checks: Mapping[str, Check], node: str, question: Question) -> Mapping[str, Check]:
     """The checks this node was asked: job checks only where the job has ranks."""
     if question.job is not None and node in question.job.nodes:
         return checks

@@ -207,14 +207,14 @@ _SENTENCES = {
 
 def _suspect(finding: _Finding, waiting: tuple[int, ...]) -> SuspectRank:
     op = finding.operation
-    words = f"{op.name} #{op.sequence} of group {op.group}" if op else "its last operation"
+    text = f"{op.name} #{op.sequence} of group {op.group}" if op else "its last operation"
     return SuspectRank(
         rank=finding.rank,
         reason=finding.reason,
         group=op.group if op else "",
         sequence=op.sequence if op and op.peer is None else None,
         waiting=waiting,
-        detail=f"rank {finding.rank} " + _SENTENCES[finding.reason].format(op=words, by=finding.by),
+        detail=f"rank {finding.rank} " + _SENTENCES[finding.reason].format(op=text, by=finding.by),
     )
 
 
@@ -224,9 +224,9 @@ def _pending_groups(heads: Mapping[int, Operation]) -> list[str]:
 
 def _progress(name: str, ranks: tuple[int, ...], by_rank: Mapping[int, Dump]) -> GroupProgress:
     known = [(r, by_rank[r]) for r in ranks if r in by_rank]
-    words = next((d.descriptions[name] for _, d in known if d.descriptions.get(name)), "")
+    text = next((d.descriptions[name] for _, d in known if d.descriptions.get(name)), "")
     return GroupProgress(
-        name, words, ranks,
+        name, text, ranks,
         tuple((r, d.enqueued[name]) for r, d in known if name in d.enqueued),
         tuple((r, d.completed[name]) for r, d in known if name in d.completed),
     )  # fmt: skip

@@ -117,13 +117,13 @@ def _group_names(
     Entries tell both. A rank without entries is exactly the one that never joined, so without them
     the two lists are matched in order of creation, which both numbers follow.
     """
-    told = {_name(row.get("pg_id")): _group(row) for row in rows}
+    named = {_name(row.get("pg_id")): _group(row) for row in rows}
     numeric = [n for n in config if _DIGITS.fullmatch(n)]
     if len(numeric) != len(config) or len(config) != len(status):
-        return told
+        return named
     by_order = dict(zip(sorted(status, key=_number), sorted(numeric, key=int), strict=True))
-    agrees = all(by_order.get(key) == name for key, name in told.items())
-    return {**by_order, **told} if agrees else told
+    agrees = all(by_order.get(key) == name for key, name in named.items())
+    return {**by_order, **named} if agrees else named
 
 
 def _last(

@@ -34,9 +34,9 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
     return tuple(found)
 
 
-def job_gaps(status: JobStatus, said: Iterable[Gap]) -> tuple[Gap, ...]:
+def job_gaps(status: JobStatus, gaps: Iterable[Gap]) -> tuple[Gap, ...]:
     """What cannot be known of the job yet, said once: by another gap of the node or here."""
-    explained = {gap.subject.node for gap in said}
+    explained = {gap.subject.node for gap in gaps}
     unread = [
         Gap(Subject(view.node, f"rank:{view.rank}"), RANKS_CHECK, f"{what} was not read")
         for view in status.ranks

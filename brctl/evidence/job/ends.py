@@ -19,8 +19,8 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 def is_leaving(view: RankView) -> bool:
     """Between an exception and the end of its process a rank hangs for nobody: it has crashed."""
-    _, head, said = view.last_words.rpartition(_TRACEBACK)
-    lines = [re.sub(r"^\[rank\d+\]: ", "", line) for line in said.splitlines()[1:]]
+    _, head, message = view.last_words.rpartition(_TRACEBACK)
+    lines = [re.sub(r"^\[rank\d+\]: ", "", line) for line in message.splitlines()[1:]]
     after = list(dropwhile(lambda line: line.startswith(" "), lines))
     return bool(head) and view.process_state != "T" and len(after) <= LEAVING_LINES
 

@@ -108,12 +108,14 @@ def _explains(group: ParallelGroup, job: Job) -> bool:
 
 def _spanned(outliers: Sequence[int], job: Job) -> ParallelGroup:
     """The smallest product of axes around the outliers: the axes in which they differ."""
-    places = [job.coordinates(rank) for rank in outliers]
-    varying = [axis for axis, _ in job.axes if len({place[axis] for place in places}) > 1]
+    coordinates = [job.coordinates(rank) for rank in outliers]
+    varying = [
+        axis for axis, _ in job.axes if len({coordinate[axis] for coordinate in coordinates}) > 1
+    ]
     ranks = [0]
     stride = 1
     for axis, size in job.axes:
-        steps = range(size) if axis in varying else (places[0][axis],)
+        steps = range(size) if axis in varying else (coordinates[0][axis],)
         ranks = [rank + step * stride for rank in ranks for step in steps]
         stride *= size
     ordered = tuple(sorted(ranks))
@@ -164,10 +166,10 @@ def _choose(
     if covers:
         group = covers[0]
         tie = f"; {len(covers)} groups fit equally" if len(covers) > 1 else ""
-        words = f"smallest group of all outliers: {group.axis}, {len(group.nodes)} nodes"
+        reason = f"smallest group of all outliers: {group.axis}, {len(group.nodes)} nodes"
         if group.axis == NODE_AXIS:
-            words = "the only node with ranks that stand elsewhere"
-        return _Choice(ranks, group.nodes, words + tie)
+            reason = "the only node with ranks that stand elsewhere"
+        return _Choice(ranks, group.nodes, reason + tie)
     if len(nodes) > max(1, len(job.nodes) * COMMON_CAUSE_RATIO):
         return _Choice(
             (), (), "outliers on many nodes share no group: a common cause, not machines"

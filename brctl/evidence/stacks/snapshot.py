@@ -62,11 +62,15 @@ def normalise(frames: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _frame(name: str, file: str) -> str:
-    bare = _CLONE.sub("", _ADDRESS.sub("", name[:NAME_LIMIT].strip()))
-    while "<" in bare and (shorter := _TEMPLATE.sub("", bare)) != bare and not bare.startswith("<"):
-        bare = shorter
+    plain = _CLONE.sub("", _ADDRESS.sub("", name[:NAME_LIMIT].strip()))
+    while (
+        "<" in plain
+        and (shorter := _TEMPLATE.sub("", plain)) != plain
+        and not plain.startswith("<")
+    ):
+        plain = shorter
     base = file.rsplit("/", 1)[-1]
-    return f"{base}:{bare}"[:200]
+    return f"{base}:{plain}"[:200]
 
 
 def read_threads(threads: object) -> tuple[str, ...]:

@@ -57,15 +57,15 @@ class KnownHosts:
         )
         return trusted, authorities, revoked
 
-    def _add(self, words: list[str], place: str) -> None:
-        if not words or words[0].startswith("#"):
+    def _add(self, fields: list[str], origin: str) -> None:
+        if not fields or fields[0].startswith("#"):
             return
-        marker = words.pop(0) if words[0].startswith("@") else ""
-        if marker and (marker not in _MARKERS or len(words) < 3):
-            raise ConfigError(f"{place}: {marker} line cannot be read; nothing was trusted")
-        if len(words) < 3:
+        marker = fields.pop(0) if fields[0].startswith("@") else ""
+        if marker and (marker not in _MARKERS or len(fields) < 3):
+            raise ConfigError(f"{origin}: {marker} line cannot be read; nothing was trusted")
+        if len(fields) < 3:
             return
-        names, line = words[0], _KnownHost(marker, f"{words[1]} {words[2]}")
+        names, line = fields[0], _KnownHost(marker, f"{fields[1]} {fields[2]}")
         if names.startswith("|1|"):
             self._add_hashed(names, line)
         elif set(names) & set("*?!"):

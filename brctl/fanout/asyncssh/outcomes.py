@@ -57,15 +57,15 @@ def login_outcome(error: BaseException) -> tuple[Outcome, str]:
         return _socket_outcome(error)
     if isinstance(error, asyncssh.KeyExchangeFailed) and "host key" in str(error):
         # known_hosts has only another kind of key for this node than the node offers.
-        return Outcome.HOST_KEY_MISMATCH, _sentence(error)
-    return _most_specific(LOGIN_OUTCOMES, error), _sentence(error)
+        return Outcome.HOST_KEY_MISMATCH, _detail(error)
+    return _most_specific(LOGIN_OUTCOMES, error), _detail(error)
 
 
 def command_outcome(error: BaseException) -> tuple[Outcome, str]:
     """The outcome of a connection that failed under a command, and one sentence about it."""
     if isinstance(error, OSError):
         return Outcome.DIED, f"connection broke: {error.strerror or error}"
-    return _most_specific(COMMAND_OUTCOMES, error), _sentence(error)
+    return _most_specific(COMMAND_OUTCOMES, error), _detail(error)
 
 
 def _most_specific(table: Mapping[type[BaseException], Outcome], error: BaseException) -> Outcome:
@@ -81,6 +81,6 @@ def _socket_outcome(error: OSError) -> tuple[Outcome, str]:
     return outcome, error.strerror or str(error)
 
 
-def _sentence(error: BaseException) -> str:
+def _detail(error: BaseException) -> str:
     text = str(error) or type(error).__name__
     return text.splitlines()[0][:300]

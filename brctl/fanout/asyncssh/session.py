@@ -25,9 +25,9 @@ class CollectingSession(asyncssh.SSHClientSession[bytes]):
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         kept = self.stderr if datatype == asyncssh.EXTENDED_DATA_STDERR else self.stdout
-        room = self._limit_bytes - len(kept)
-        kept += data[:room]
-        if len(data) > room:
+        remaining = self._limit_bytes - len(kept)
+        kept += data[:remaining]
+        if len(data) > remaining:
             self.over_limit = True
             self.ended.set()
 

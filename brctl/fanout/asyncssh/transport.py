@@ -245,7 +245,7 @@ class AsyncsshTransport:
     async def _login_direct(
         self, node: Node, options: asyncssh.SSHClientConnectionOptions
     ) -> asyncssh.SSHClientConnection:
-        place, now = f"{node.address}:{node.port}", asyncio.get_running_loop().time
+        address, now = f"{node.address}:{node.port}", asyncio.get_running_loop().time
         deadline_s = self._backoff.deadline_s(node.name, now())
         try:
             async with self._pace.deadline(deadline_s):
@@ -255,7 +255,7 @@ class AsyncsshTransport:
             raise _silent(node, waited) from exc
         except OSError as exc:
             outcome, detail = login_outcome(exc)
-            raise LoginFailedError(outcome, f"{place}: {detail}") from exc
+            raise LoginFailedError(outcome, f"{address}: {detail}") from exc
         self._backoff.forget(node.name)
         connected = ConnectedSocket(sock)
         try:
@@ -312,8 +312,8 @@ class AsyncsshTransport:
             raise
         except (asyncssh.Error, OSError) as exc:
             outcome, detail = login_outcome(exc)
-            place = f"{node.address}:{node.port}"
-            raise LoginFailedError(outcome, f"{place}: {detail}") from exc
+            address = f"{node.address}:{node.port}"
+            raise LoginFailedError(outcome, f"{address}: {detail}") from exc
 
 
 def _silent(node: Node, waited: str) -> LoginFailedError:
@@ -328,11 +328,11 @@ def jump_node(text: str) -> Node:
         >>> jump_node("ops@bastion:2222").port
         2222
     """
-    user, _, place = text.rpartition("@")
-    host, colon, port = place.rpartition(":")
+    user, _, address = text.rpartition("@")
+    host, colon, port = address.rpartition(":")
     if colon and port.isdecimal() and ":" not in host:
         return Node(name=text, address=host, port=int(port), user=user)
-    return Node(name=text, address=place.strip("[]"), user=user)
+    return Node(name=text, address=address.strip("[]"), user=user)
 
 
 def _keep_alive(connection: asyncssh.SSHClientConnection) -> None:

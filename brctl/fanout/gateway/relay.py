@@ -193,9 +193,9 @@ def unwrap(frame: Frame, stderr: bytes, mark: str) -> bytes:
     if not begun:
         frame.begun = False
         return before
-    said, ended, status = rest.rpartition(mark.encode() + b" ")
+    own_stderr, ended, status = rest.rpartition(mark.encode() + b" ")
     if ended and status.strip().isdigit() and len(status) <= 4:
         frame.status = int(status)
-        return said
+        return own_stderr
     frame.status = None
     return rest

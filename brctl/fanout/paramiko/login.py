@@ -45,35 +45,37 @@ def log_in(node: Node, ssh: SshSettings) -> paramiko.SSHClient:
     Raises:
         LoginFailedError: Says which outcome applies.
     """
-    place = f"{node.address}:{node.port}"
+    address = f"{node.address}:{node.port}"
     if node.via:
-        detail = f"{place}: paramiko does not jump through {node.via}; use asyncssh or openssh"
+        detail = f"{address}: paramiko does not jump through {node.via}; use asyncssh or openssh"
         raise LoginFailedError(Outcome.UNREACHABLE, detail)
-    sock = _connect(node, ssh, place)
+    sock = _connect(node, ssh, address)
     client = paramiko.SSHClient()
     started = time.monotonic()
     try:
         client.set_missing_host_key_policy(_RefuseUnknown())
         _load_known_hosts(client, ssh)
         _authenticate(client, node, ssh, sock)
-        _refuse_revoked(client, ssh, place)
+        _refuse_revoked(client, ssh, address)
     except BaseException as exc:
         client.close()
         sock.close()
-        raise _failure(exc, place, late=time.monotonic() - started >= ssh.login_timeout_s) from exc
+        raise _failure(
+            exc, address, late=time.monotonic() - started >= ssh.login_timeout_s
+        ) from exc
     return client
 
 
-def _connect(node: Node, ssh: SshSettings, place: str) -> socket.socket:
+def _connect(node: Node, ssh: SshSettings, address: str) -> socket.socket:
     try:
         return socket.create_connection((node.address, node.port), ssh.connect_timeout_s)
     except TimeoutError as exc:
-        detail = f"no TCP connection to {place} within {ssh.connect_timeout_s:g} s"
+        detail = f"no TCP connection to {address} within {ssh.connect_timeout_s:g} s"
         raise LoginFailedError(Outcome.CONNECT_TIMED_OUT, detail) from exc
     except UnicodeError as exc:
-        raise LoginFailedError(Outcome.UNREACHABLE, f"{place}: no such name") from exc
+        raise LoginFailedError(Outcome.UNREACHABLE, f"{address}: no such name") from exc
     except OSError as exc:
-        raise _failure(exc, place) from exc
+        raise _failure(exc, address) from exc
 
 
 def _authenticate(
@@ -104,7 +106,7 @@ def _load_known_hosts(client: paramiko.SSHClient, ssh: SshSettings) -> None:
             client.load_system_host_keys(str(path))
 
 
-def _refuse_revoked(client: paramiko.SSHClient, ssh: SshSettings, place: str) -> None:
+def _refuse_revoked(client: paramiko.SSHClient, ssh: SshSettings, address: str) -> None:
     """Paramiko skips `@revoked` lines; a revoked key must not pass as unknown to them."""
     transport = client.get_transport()
     path = ssh.known_hosts or Path.home() / ".ssh" / "known_hosts"
@@ -113,10 +115,10 @@ def _refuse_revoked(client: paramiko.SSHClient, ssh: SshSettings, place: str) ->
     shown = transport.get_remote_server_key().get_base64()
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if line.startswith("@revoked") and shown in line.split():
-            raise LoginFailedError(Outcome.HOST_KEY_MISMATCH, f"{place}: host key is revoked")
+            raise LoginFailedError(Outcome.HOST_KEY_MISMATCH, f"{address}: host key is revoked")
 
 
-def _failure(error: BaseException, place: str, *, late: bool = False) -> BaseException:
+def _failure(error: BaseException, address: str, *, late: bool = False) -> BaseException:
     """The failure as an outcome; interrupts pass unchanged."""
     if isinstance(error, LoginFailedError) or not isinstance(error, Exception):
         return error
@@ -126,4 +128,4 @@ def _failure(error: BaseException, place: str, *, late: bool = False) -> BaseExc
     text = f"{error}" or type(error).__name__
     if late:  # paramiko says the same of a server that hangs up and of one that says nothing
         outcome = Outcome.LOGIN_TIMED_OUT
-    return LoginFailedError(outcome, f"{place}: {text.splitlines()[0][:200]}")
+    return LoginFailedError(outcome, f"{address}: {text.splitlines()[0][:200]}")

@@ -27,16 +27,16 @@ def make_private(folder: Path) -> None:
     Raises:
         UnavailableError: It is a link, another user's, or others may write it or replace it.
     """
-    for place in (*reversed(folder.parents), folder):
+    for directory in (*reversed(folder.parents), folder):
         try:
-            place.mkdir(mode=0o700)
+            directory.mkdir(mode=0o700)
         except FileExistsError:
             pass
         except OSError as exc:
-            raise UnavailableError(f"{place}: cannot be made: {exc.strerror}") from exc
-        problem = _problem(place, own=place == folder)
+            raise UnavailableError(f"{directory}: cannot be made: {exc.strerror}") from exc
+        problem = _problem(directory, own=directory == folder)
         if problem:
-            raise UnavailableError(f"{place}: {problem}", hint="the broker is not used")
+            raise UnavailableError(f"{directory}: {problem}", hint="the broker is not used")
     if stat.S_IMODE(folder.stat().st_mode) != 0o700:
         folder.chmod(0o700)
 

@@ -30,13 +30,13 @@ class Shard:
         place: `2 of 4`, for people.
     """
 
-    def __init__(self, place: str, keep: int) -> None:
-        self._place = place
-        self._ours, theirs = socket.socketpair()
-        with theirs:
+    def __init__(self, socket_path: str, keep: int) -> None:
+        self._socket_path = socket_path
+        self._parent_end, child_end = socket.socketpair()
+        with child_end:
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 own_program("brctl.fanout.processes.shard", str(keep)),
-                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                stdin=child_end.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )  # fmt: skip
         self._opening = asyncio.Lock()
@@ -58,7 +58,7 @@ class Shard:
         started = time.perf_counter()
         async with self._opening:
             if self._conversation is None:
-                streams = await asyncio.open_unix_connection(sock=self._ours)
+                streams = await asyncio.open_unix_connection(sock=self._parent_end)
                 self._conversation = Conversation(*streams, ssh, nodes)
         try:
             return await self._conversation.ask(node, command)
@@ -72,7 +72,7 @@ class Shard:
         """Hang up, wait for it to end, and kill it when it does not."""
         if self._conversation is not None:
             await self._conversation.close()
-        self._ours.close()
+        self._parent_end.close()
         with contextlib.suppress(TimeoutError):
             await self._wait()
         if self._process.poll() is None:
@@ -87,7 +87,7 @@ class Shard:
         if status is not None and status < 0:
             how = f"killed by {signal.Signals(-status).name}"
         return (
-            f"this machine, not the node: fan-out process {self._place} ended ({how})"
+            f"this machine, not the node: fan-out process {self._socket_path} ended ({how})"
             " before the node answered"
         )
 

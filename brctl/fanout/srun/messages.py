@@ -24,23 +24,23 @@ def split_stderr(raw: bytes, mark: bytes) -> tuple[bytes, str]:
 
     A node can forge srun's words, but only to make itself look worse.
     """
-    kept: list[bytes] = []
-    said: list[bytes] = []
+    command_lines: list[bytes] = []
+    srun_lines: list[bytes] = []
     for line in raw.splitlines(keepends=True):
         if line.rstrip() == mark:
             continue
-        (said if _OWN.match(line) else kept).append(line)
-    return b"".join(kept), b"".join(said).decode("utf-8", "replace")
+        (srun_lines if _OWN.match(line) else command_lines).append(line)
+    return b"".join(command_lines), b"".join(srun_lines).decode("utf-8", "replace")
 
 
-def ended_by_itself(status: int, said: str) -> bool:
+def ended_by_itself(status: int, srun_text: str) -> bool:
     """Whether the exit status is the command's own and not srun's."""
-    return (status == 0 or bool(_TASK_ENDED.search(said))) and not _CUT_SHORT.search(said)
+    return (status == 0 or bool(_TASK_ENDED.search(srun_text))) and not _CUT_SHORT.search(srun_text)
 
 
-def meaning(said: str) -> tuple[Outcome, str]:
+def meaning(srun_text: str) -> tuple[Outcome, str]:
     """What became of a command that never began, with srun's words for it."""
-    lines = [line.partition(": ")[2].strip() for line in said.splitlines()]
+    lines = [line.partition(": ")[2].strip() for line in srun_text.splitlines()]
     for pattern, outcome in MEANINGS:
         found = next((line for line in lines if re.search(pattern, line)), None)
         if found is not None:

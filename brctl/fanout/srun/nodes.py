@@ -17,11 +17,11 @@ _DEFAULT = "*"
 _DOWN = re.compile(r"down|fail|unknown|future|power|reboot|boot")
 _DRAINED = re.compile(r"drain|maint|reserved")
 _FREE = "idle"
-_PLACES = re.compile(r"\([^)]*\)")
+_SOCKETS = re.compile(r"\([^)]*\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class SrunRoute:
     """How srun reaches a node, or why it does not.
 
     Attributes:
@@ -63,9 +63,9 @@ def _job(line: str) -> RunningJob | None:
         return None
 
 
-def ways(nodes_text: str, jobs: tuple[RunningJob, ...], uid: int) -> Mapping[str, Way]:
+def routes(nodes_text: str, jobs: tuple[RunningJob, ...], uid: int) -> Mapping[str, SrunRoute]:
     """The way to every node that Slurm knows."""
-    found: dict[str, Way] = {}
+    found: dict[str, SrunRoute] = {}
     for line in nodes_text.splitlines():
         cells = [cell.strip() for cell in line.split("|", 5)]
         if len(cells) < 6:
@@ -74,23 +74,25 @@ def ways(nodes_text: str, jobs: tuple[RunningJob, ...], uid: int) -> Mapping[str
         # A node is named once for each partition; the default one is marked and wins.
         if name not in found or partition.endswith(_DEFAULT):
             here = [job for job in jobs if name in job.nodes]
-            free = Way(partition=partition.rstrip(_DEFAULT), gres=_whole(cells[3]))
-            found[name] = _way(free, cells[2], cells[4:], here, str(uid))
+            free = SrunRoute(partition=partition.rstrip(_DEFAULT), gres=_whole(cells[3]))
+            found[name] = _route(free, cells[2], cells[4:], here, str(uid))
     return found
 
 
 def _whole(gres: str) -> str:
     """What srun is to ask for: `gpu:h100:8(S:0-1),nvme:1` without where they sit; "" for none."""
-    return _PLACES.sub("", gres)
+    return _SOCKETS.sub("", gres)
 
 
-def _way(free: Way, state: str, mark: list[str], jobs: list[RunningJob], uid: str) -> Way:
+def _route(
+    free: SrunRoute, state: str, mark: list[str], jobs: list[RunningJob], uid: str
+) -> SrunRoute:
     user, reason = mark
     own = next((job for job in jobs if job.uid == uid), None)
     if state.endswith(_SILENT):
-        return Way(outcome=Outcome.UNREACHABLE, why=f"{state} in Slurm: {reason}")
+        return SrunRoute(outcome=Outcome.UNREACHABLE, why=f"{state} in Slurm: {reason}")
     if own is not None:
-        return Way(job=own.id)
+        return SrunRoute(job=own.id)
     if jobs:
         return _not_available(f"busy: job {jobs[0].id} of {jobs[0].user} runs there")
     if _DRAINED.search(state) or _DOWN.search(state):
@@ -100,5 +102,5 @@ def _way(free: Way, state: str, mark: list[str], jobs: list[RunningJob], uid: st
     return free
 
 
-def _not_available(why: str) -> Way:
-    return Way(outcome=Outcome.NOT_AVAILABLE, why=why)
+def _not_available(why: str) -> SrunRoute:
+    return SrunRoute(outcome=Outcome.NOT_AVAILABLE, why=why)

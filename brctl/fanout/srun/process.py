@@ -6,10 +6,10 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 
-_TALK_BYTES = 16_384
+_MESSAGE_BYTES = 16_384
 """Room for srun's own words on stderr beside the command's."""
 
-_POLITE_S = 10.0
+_END_GRACE_S = 10.0
 """How long srun may take to end its step in Slurm; killed at once, it would leave the job there."""
 
 
@@ -24,9 +24,9 @@ class SrunProcess(asyncio.SubprocessProtocol):
 
     def __init__(self, mark: bytes, limit_bytes: int) -> None:
         self._mark = mark
-        self._limits = {1: limit_bytes, 2: limit_bytes + _TALK_BYTES}
+        self._limits = {1: limit_bytes, 2: limit_bytes + _MESSAGE_BYTES}
         self._transport: asyncio.SubprocessTransport | None = None
-        self.kept = {1: bytearray(), 2: bytearray()}
+        self.output = {1: bytearray(), 2: bytearray()}
         self.begun = asyncio.Event()
         self.ended = asyncio.Event()
         self.over_limit = False
@@ -47,11 +47,11 @@ class SrunProcess(asyncio.SubprocessProtocol):
             pipe.write_eof()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        room = self._limits[fd] - len(self.kept[fd])
-        self.kept[fd] += data[:room]
-        if not self.begun.is_set() and self._mark in self.kept[2]:
+        remaining = self._limits[fd] - len(self.output[fd])
+        self.output[fd] += data[:remaining]
+        if not self.begun.is_set() and self._mark in self.output[2]:
             self.begun.set()
-        if len(data) > room:
+        if len(data) > remaining:
             self.over_limit = True
             self.ended.set()
 
@@ -72,10 +72,10 @@ class SrunProcess(asyncio.SubprocessProtocol):
                 break
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._transport.get_pid(), number)
-            await self._gone()
+            await self._wait_ended()
         self._transport.close()
 
-    async def _gone(self) -> None:
-        deadline = asyncio.get_running_loop().time() + _POLITE_S
+    async def _wait_ended(self) -> None:
+        deadline = asyncio.get_running_loop().time() + _END_GRACE_S
         while self.status is None and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - the loop's own event comes after the pipes, which a flood keeps full
             await asyncio.sleep(0.02)

@@ -15,23 +15,23 @@ import time
 
 from brctl.fanout.local import LocalTransport
 from brctl.fanout.srun.messages import ended_by_itself, meaning, split_stderr
-from brctl.fanout.srun.nodes import JOBS, NODES, Way, parse_jobs, ways
+from brctl.fanout.srun.nodes import JOBS, NODES, SrunRoute, parse_jobs, routes
 from brctl.fanout.srun.process import SrunProcess
 from brctl.library.config import SshSettings
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
-VIEW_AGE_S = 2.0
+QUERY_AGE_S = 2.0
 """One look at Slurm serves all nodes that are asked within this time."""
 
-LOOK_DEADLINE_S = 15.0
-LOOK_BYTES = 32 << 20
-_HERE = Node("localhost", "127.0.0.1")
+QUERY_DEADLINE_S = 15.0
+QUERY_LIMIT_BYTES = 32 << 20
+_LOCALHOST = Node("localhost", "127.0.0.1")
 _KEPT_VARIABLES = "PATH,HOME,USER,LANG"
 """What of our environment reaches a node; srun would send all of it, secrets included."""
 
-_SAY_AND_RUN = 'echo "$0" >&2; exec "$@"'
-_NOBODY = Way(outcome=Outcome.UNREACHABLE, why="Slurm knows no node of this name")
+_MARK_AND_RUN = 'echo "$0" >&2; exec "$@"'
+_UNKNOWN_NODE = SrunRoute(outcome=Outcome.UNREACHABLE, why="Slurm knows no node of this name")
 
 
 class SrunTransport:
@@ -41,32 +41,32 @@ class SrunTransport:
         self._start_s = ssh.connect_timeout_s + ssh.login_timeout_s
         self._immediate_s = max(1, math.ceil(ssh.connect_timeout_s))
         # In a job of its own, brctl must not take that job's variables for srun's options.
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")}
+        environ = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")}
         conf = os.environ.get("SLURM_CONF")
-        self._environ = kept | ({"SLURM_CONF": conf} if conf else {})
+        self._environ = environ | ({"SLURM_CONF": conf} if conf else {})
         self._processes = LocalTransport()
-        self._look_lock = asyncio.Lock()
-        self._seen: tuple[float, dict[str, Way] | str] | None = None
+        self._query_lock = asyncio.Lock()
+        self._cached: tuple[float, dict[str, SrunRoute] | str] | None = None
         self._endings: set[asyncio.Task[None]] = set()
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
         started = time.perf_counter()
-        way = await self._way(node)
-        if way.outcome is not None:
+        route = await self._route(node)
+        if route.outcome is not None:
             seconds = time.perf_counter() - started
             return CommandResult(
-                node.name, way.outcome, None, b"", b"", seconds, f"{node.name}: {way.why}"
+                node.name, route.outcome, None, b"", b"", seconds, f"{node.name}: {route.why}"
             )
         mark = f"brctl-{secrets.token_hex(8)}"
         process = SrunProcess(mark.encode(), command.output_limit_bytes)
         try:
-            outcome, status, detail = await self._follow(process, node, way, command, mark)
+            outcome, status, detail = await self._follow(process, node, route, command, mark)
         finally:
             self._end_later(process)
-        stderr, _ = split_stderr(bytes(process.kept[2]), mark.encode())
+        stderr, _ = split_stderr(bytes(process.output[2]), mark.encode())
         return CommandResult(
-            node.name, outcome, status, bytes(process.kept[1]),
+            node.name, outcome, status, bytes(process.output[1]),
             stderr[: command.output_limit_bytes], time.perf_counter() - started, detail,
         )  # fmt: skip
 
@@ -83,10 +83,10 @@ class SrunTransport:
         task.add_done_callback(self._endings.discard)
 
     async def _follow(
-        self, process: SrunProcess, node: Node, way: Way, command: Command, mark: str
+        self, process: SrunProcess, node: Node, route: SrunRoute, command: Command, mark: str
     ) -> tuple[Outcome, int | None, str]:
-        argv = (*self._srun(node, way, command.deadline_s),
-                "/bin/sh", "-c", _SAY_AND_RUN, mark, *command.argv)  # fmt: skip
+        argv = (*self._srun(node, route, command.deadline_s),
+                "/bin/sh", "-c", _MARK_AND_RUN, mark, *command.argv)  # fmt: skip
         try:
             await process.start(argv, command.stdin, self._environ)
         except OSError as exc:
@@ -102,54 +102,56 @@ class SrunTransport:
         self, process: SrunProcess, node: Node, command: Command, mark: str
     ) -> tuple[Outcome, int | None, str]:
         limit = command.output_limit_bytes
-        stderr, said = split_stderr(bytes(process.kept[2]), mark.encode())
+        stderr, srun_text = split_stderr(bytes(process.output[2]), mark.encode())
         if process.over_limit or len(stderr) > limit:
             return Outcome.OUTPUT_OVER_LIMIT, None, f"more than {limit} bytes of output"
         status = process.status or 0
-        if process.begun.is_set() and ended_by_itself(status, said):
+        if process.begun.is_set() and ended_by_itself(status, srun_text):
             return Outcome.ANSWERED, status, ""
-        outcome, words = meaning(said)
+        outcome, detail = meaning(srun_text)
         if process.begun.is_set():
-            return Outcome.DIED, None, f"{node.name}: gone before the command ended: {words}"
-        return outcome, None, f"{node.name}: {words}"
+            return Outcome.DIED, None, f"{node.name}: gone before the command ended: {detail}"
+        return outcome, None, f"{node.name}: {detail}"
 
-    def _srun(self, node: Node, way: Way, deadline_s: float) -> tuple[str, ...]:
+    def _srun(self, node: Node, route: SrunRoute, deadline_s: float) -> tuple[str, ...]:
         """The options of srun, for a step in our own job or for an allocation that soon ends."""
         common = (
             "srun", "--quiet", "--nodes=1", "--ntasks=1", f"--nodelist={node.name}", "--mem=0",
             "--cpu-bind=none", f"--export={_KEPT_VARIABLES}", "--job-name=brctl",
         )  # fmt: skip
-        if way.job:
-            return (*common, f"--jobid={way.job}", "--overlap")
+        if route.job:
+            return (*common, f"--jobid={route.job}", "--overlap")
         minutes = math.ceil((deadline_s + self._start_s) / 60) + 1
-        gres = (f"--gres={way.gres}",) if way.gres else ()
+        gres = (f"--gres={route.gres}",) if route.gres else ()
         return (
-            *common, *gres, f"--partition={way.partition}", "--exclusive", f"--time={minutes}",
+            *common, *gres, f"--partition={route.partition}", "--exclusive", f"--time={minutes}",
             f"--immediate={self._immediate_s}",
         )  # fmt: skip
 
-    async def _way(self, node: Node) -> Way:
+    async def _route(self, node: Node) -> SrunRoute:
         """The way to a node, from a look at Slurm that is not older than a moment."""
-        async with self._look_lock:
+        async with self._query_lock:
             now = asyncio.get_running_loop().time()
-            if self._seen is None or now - self._seen[0] > VIEW_AGE_S:
-                self._seen = (now, await self._look())
-        found = self._seen[1]
+            if self._cached is None or now - self._cached[0] > QUERY_AGE_S:
+                self._cached = (now, await self._query_slurm())
+        found = self._cached[1]
         if isinstance(found, str):
-            return Way(outcome=Outcome.NOT_AVAILABLE, why=found)
-        return found.get(node.name, _NOBODY)
+            return SrunRoute(outcome=Outcome.NOT_AVAILABLE, why=found)
+        return found.get(node.name, _UNKNOWN_NODE)
 
-    async def _look(self) -> dict[str, Way] | str:
+    async def _query_slurm(self) -> dict[str, SrunRoute] | str:
         """Every node's way, or why Slurm does not tell."""
         texts = []
         for argv in (NODES, JOBS):
-            asked = Command(argv, deadline_s=LOOK_DEADLINE_S, output_limit_bytes=LOOK_BYTES)
-            answer = await self._processes.run(_HERE, asked)
+            command = Command(
+                argv, deadline_s=QUERY_DEADLINE_S, output_limit_bytes=QUERY_LIMIT_BYTES
+            )
+            answer = await self._processes.run(_LOCALHOST, command)
             if answer.outcome is not Outcome.ANSWERED or answer.exit_status != 0:
-                said = answer.stderr.decode("utf-8", "replace").strip()[-200:]
-                return f"{argv[0]} said: {answer.detail or said}"
+                message = answer.stderr.decode("utf-8", "replace").strip()[-200:]
+                return f"{argv[0]} said: {answer.detail or message}"
             texts.append(answer.stdout.decode("utf-8", "replace"))
-        return dict(ways(texts[0], parse_jobs(texts[1]), os.getuid()))
+        return dict(routes(texts[0], parse_jobs(texts[1]), os.getuid()))
 
 
 async def _first(process: SrunProcess, seconds: float) -> bool:
@@ -159,8 +161,8 @@ async def _first(process: SrunProcess, seconds: float) -> bool:
         done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return bool(done)
     finally:
-        for each in waits:
-            each.cancel()
+        for task in waits:
+            task.cancel()
 
 
 async def _within(event: asyncio.Event, seconds: float) -> bool:

@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     if not argv or argv[0] not in ("--gpu-reset", "-r") or len(argv) not in (1, 3):
         _say("fake nvidia-smi of the brctl lab: only -L and --gpu-reset [-i LIST]")
         return BAD_USE
-    chosen = [_index(state, word) for word in argv[2].split(",")] if len(argv) == 3 else known
+    chosen = [_index(state, name) for name in argv[2].split(",")] if len(argv) == 3 else known
     for index in chosen:
         problem, status = _problem(state, known, index)
         if problem:
@@ -47,12 +47,12 @@ def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def _index(state: dict[str, str], word: str) -> str:
+def _index(state: dict[str, str], name: str) -> str:
     """An index as it is, a UUID or PCI address as the index of its GPU."""
     for key, value in state.items():
-        if key.endswith((".uuid", ".pci")) and word in (value, value.removeprefix("0000:")):
+        if key.endswith((".uuid", ".pci")) and name in (value, value.removeprefix("0000:")):
             return key.partition(".")[0].removeprefix("gpu")
-    return word
+    return name
 
 
 def _problem(state: dict[str, str], known: Sequence[str], index: str) -> tuple[str, int]:

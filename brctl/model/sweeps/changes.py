@@ -68,5 +68,5 @@ class Changes:
     @property
     def quiet(self) -> bool:
         """Nothing anyone needs to be told."""
-        told = (self.new, self.worse, self.recovered, self.still, self.flapping, self.mass)
-        return not any(told)
+        reported = (self.new, self.worse, self.recovered, self.still, self.flapping, self.mass)
+        return not any(reported)

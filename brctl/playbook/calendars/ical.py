@@ -134,7 +134,7 @@ def _event(rows: Sequence[_Line], zone: tzinfo | None, zones: Zones) -> _Calenda
     event.uid = found["UID"].text if "UID" in found else ""
     event.cancelled = "STATUS" in found and found["STATUS"].text.upper() == "CANCELLED"
     if "RRULE" in found:
-        event.repeat = _told(found["RRULE"], lambda text: parse_repeat(text, own))
+        event.repeat = _repeat_of(found["RRULE"], lambda text: parse_repeat(text, own))
     if "RECURRENCE-ID" in found:
         event.instead_of = in_utc(*_moment(found["RECURRENCE-ID"], zone, zones))
     for row in rows:
@@ -145,7 +145,7 @@ def _event(rows: Sequence[_Line], zone: tzinfo | None, zones: Zones) -> _Calenda
     return event
 
 
-def _told(row: _Line, parse: Callable[[str], Repeat]) -> Repeat:
+def _repeat_of(row: _Line, parse: Callable[[str], Repeat]) -> Repeat:
     try:
         return parse(row.text)
     except ValueError as exc:

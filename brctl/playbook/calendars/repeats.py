@@ -84,15 +84,15 @@ def _until(text: str, zone: tzinfo) -> datetime:
 
 def starts(first: datetime, rule: Repeat) -> Iterator[datetime]:
     """When instances begin on the wall clock, in order; endless when the rule is."""
-    given = 0
+    count = 0
     for moment in _candidates(first, rule):
         if moment < first:
             continue
         if rule.until is not None and moment > rule.until:
             return
         yield moment
-        given += 1
-        if rule.count is not None and given >= rule.count:
+        count += 1
+        if rule.count is not None and count >= rule.count:
             return
 
 

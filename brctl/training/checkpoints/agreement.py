@@ -40,4 +40,6 @@ class Ranks:
 
     def problems(self, own: str) -> list[str]:
         """What every rank says is wrong, by rank; empty if nobody says anything."""
-        return [f"rank {rank}: {said}" for rank, said in enumerate(self.gather(own)) if said]
+        return [
+            f"rank {rank}: {problem}" for rank, problem in enumerate(self.gather(own)) if problem
+        ]

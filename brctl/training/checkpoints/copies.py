@@ -84,9 +84,9 @@ class MachineCopies:
 
     def _disk_sources(self) -> Iterator[ShardCopy]:
         """Of a disk that all machines share, each looks at its own part."""
-        mine = {*self._spec.own, *self._spec.keeps}
+        ranks = {*self._spec.own, *self._spec.keeps}
         for path, rank in self.disk.all() if self.disk else ():
-            if rank not in mine:
+            if rank not in ranks:
                 continue
             try:
                 yield from self._offer(open_path(path), rank, Tier.DISK, path)

@@ -34,7 +34,7 @@ class SlotDirectory:
         return self.path / "helper.lock"
 
     @property
-    def doorbell(self) -> Path:
+    def wakeup_pipe(self) -> Path:
         """A FIFO: a rank writes a byte when it has a new copy."""
         return self.path / "doorbell"
 
@@ -65,8 +65,8 @@ class SlotDirectory:
                     f"(owner {status.st_uid}, mode {status.st_mode & 0o7777:o}): the slots are the "
                     "model, so nothing is written there; remove it or set BRCTL_SLOT_DIR"
                 ) from None
-        if not self.doorbell.exists():
-            os.mkfifo(self.doorbell, 0o600)
+        if not self.wakeup_pipe.exists():
+            os.mkfifo(self.wakeup_pipe, 0o600)
 
 
 def default_directory(job: str) -> Path:

@@ -130,19 +130,19 @@ def run(lines: TextIO, answers: TextIO) -> None:
     _wait_for(lock)
     helper = Helper(spec)
     _write(answers, helper.open())
-    doorbell = os.open(SlotDirectory(spec.directory).doorbell, os.O_RDWR | os.O_NONBLOCK)
-    for event in _events(lines, doorbell, os.getppid()):
+    wakeup_pipe = os.open(SlotDirectory(spec.directory).wakeup_pipe, os.O_RDWR | os.O_NONBLOCK)
+    for event in _events(lines, wakeup_pipe, os.getppid()):
         if event:
             _write(answers, helper.answer(json.loads(event)))
         helper.look()
 
 
-def _events(lines: TextIO, doorbell: int, parent: int) -> Iterator[str]:
+def _events(lines: TextIO, wakeup_pipe: int, parent: int) -> Iterator[str]:
     """Lines of the first rank, and "" whenever there may be a new copy; ends with that rank."""
     while os.getppid() == parent:
-        ready, _, _ = select.select([lines.fileno(), doorbell], [], [], LOOK_EVERY_S)
-        if doorbell in ready:
-            os.read(doorbell, 4096)
+        ready, _, _ = select.select([lines.fileno(), wakeup_pipe], [], [], LOOK_EVERY_S)
+        if wakeup_pipe in ready:
+            os.read(wakeup_pipe, 4096)
         line = lines.readline() if lines.fileno() in ready else None
         if line == "":
             return

@@ -18,8 +18,8 @@ def match(allowed: Sequence[int]) -> tuple[int, ...] | None:
     for machine, target in enumerate(partner):
         if target is None and not _augment(allowed, machine, taken_by):
             return None
-    given = {machine: target for target, machine in taken_by.items()}
-    return tuple(given[machine] for machine in range(len(allowed)))
+    machine_target = {machine: target for target, machine in taken_by.items()}
+    return tuple(machine_target[machine] for machine in range(len(allowed)))
 
 
 def _pairs(allowed: Sequence[int]) -> list[int | None]:
@@ -52,10 +52,10 @@ def _augment(allowed: Sequence[int], start: int, taken_by: dict[int, int]) -> bo
 
 
 def _turn(start: int, target: int, came: dict[int, int], taken_by: dict[int, int]) -> None:
-    given = {machine: own for own, machine in taken_by.items()}
+    machine_target = {machine: own for own, machine in taken_by.items()}
     while True:
         machine = came[target]
-        before = given.get(machine)
+        before = machine_target.get(machine)
         taken_by[target] = machine
         if machine == start or before is None:
             return

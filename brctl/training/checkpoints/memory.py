@@ -14,7 +14,7 @@ class InsufficientMemoryError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreeMemory:
     """Bytes that can still be had, and which limit says so."""
 
     name: str
@@ -27,7 +27,7 @@ def bytes_needed(capacities: list[int], present: list[Path]) -> int:
     return max(0, sum(map(file_bytes, capacities)) - held)
 
 
-def check_room(needed_bytes: int, rooms: list[Room]) -> None:
+def check_free_memory(needed_bytes: int, rooms: list[FreeMemory]) -> None:
     """Refuse what does not fit.
 
     Raises:
@@ -44,14 +44,14 @@ def check_room(needed_bytes: int, rooms: list[Room]) -> None:
 
 def rooms(
     directory: Path, cgroups: Path = CGROUPS, process: Path = Path("/proc/self")
-) -> list[Room]:
+) -> list[FreeMemory]:
     """The file system of the slots, and every memory limit over this process."""
     found = os.statvfs(directory)
-    file_system = Room(f"the file system of {directory}", found.f_bavail * found.f_frsize)
+    file_system = FreeMemory(f"the file system of {directory}", found.f_bavail * found.f_frsize)
     return [file_system, *_cgroup_rooms(cgroups, process)]
 
 
-def _cgroup_rooms(root: Path, process: Path) -> list[Room]:
+def _cgroup_rooms(root: Path, process: Path) -> list[FreeMemory]:
     """Memory files of cgroup v2 from this process upwards; pages of a tmpfs count there."""
     lines = (process / "cgroup").read_text().splitlines()
     own = next((line[3:] for line in lines if line.startswith("0::")), None)
@@ -64,7 +64,7 @@ def _cgroup_rooms(root: Path, process: Path) -> list[Room]:
             break
         limit, used = _number(group / "memory.max"), _number(group / "memory.current")
         if limit is not None and used is not None:
-            found.append(Room(f"the memory limit of cgroup {group}", max(0, limit - used)))
+            found.append(FreeMemory(f"the memory limit of cgroup {group}", max(0, limit - used)))
     return found
 
 

@@ -183,15 +183,15 @@ class SlotFile:
         try:
             # Pages that are only promised end a rank with SIGBUS in the middle of a step.
             os.posix_fallocate(descriptor, 0, size)
-            words = memoryview(mmap.mmap(descriptor, size)).cast("Q")
+            fields = memoryview(mmap.mmap(descriptor, size)).cast("Q")
         except OSError:
             partial.unlink()
             raise
         finally:
             os.close(descriptor)
-        words[_MAGIC], words[_VERSION], words[_CAPACITY] = MAGIC, VERSION, capacity
+        fields[_MAGIC], fields[_VERSION], fields[_CAPACITY] = MAGIC, VERSION, capacity
         partial.replace(path)
-        return cls(path, words.cast("B"), capacity)
+        return cls(path, fields.cast("B"), capacity)
 
     @classmethod
     def open(cls, path: Path) -> "SlotFile":

@@ -16,7 +16,7 @@ from brctl.training.checkpoints.layout import Layout
 from brctl.training.checkpoints.memory import (
     InsufficientMemoryError,
     bytes_needed,
-    check_room,
+    check_free_memory,
     rooms,
 )
 from brctl.training.checkpoints.parts import Parts
@@ -118,7 +118,7 @@ class Start:
         kept = self._kept_here()
         files = [*map(self._directory.own, own), *map(self._directory.peer, kept)]
         needed = bytes_needed([capacities[rank] for rank in (*own, *kept)], files)
-        check_room(needed, rooms(self._directory.path))
+        check_free_memory(needed, rooms(self._directory.path))
 
     def _start_helper(self) -> None:
         key = self._ranks.gather(new_key() if self._ranks.rank == 0 else None)[0]

@@ -131,15 +131,15 @@ class Connection:
     def close(self) -> None:
         self._link.close()
 
-    def _prove(self, key: bytes, mine: bytes, theirs: bytes) -> "Connection":
+    def _prove(self, key: bytes, own_label: bytes, peer_label: bytes) -> "Connection":
         """Both ends show the key; neither sends anything that helps who does not have it."""
         try:
             own = secrets.token_bytes(NONCE_BYTES)
             self.send({"nonce": own.hex()})
             other = _hexadecimal(self.receive(_UNPROVEN_BYTES), "nonce")
-            self.send({"proof": _proof(key, mine, own, other).hex()})
+            self.send({"proof": _proof(key, own_label, own, other).hex()})
             shown = _hexadecimal(self.receive(_UNPROVEN_BYTES), "proof")
-            genuine = hmac.compare_digest(shown, _proof(key, theirs, other, own))
+            genuine = hmac.compare_digest(shown, _proof(key, peer_label, other, own))
         except PeerError:
             self.close()
             raise

@@ -6,7 +6,7 @@ Node sets are the command line's, `brctl help selectors`.
 import re
 from collections.abc import Callable
 
-from brctl.engine.controller.selection import NOBODY_SWEPT, OURS, names_of_owner
+from brctl.engine.controller.selection import NOBODY_SWEPT, OWN_PREFIX, names_of_owner
 from brctl.inventory.select import LiveFact, LiveState, facts_asked, names_in
 from brctl.tui.rows.row import Row
 from brctl.tui.session.facts import Facts, NodeFact
@@ -67,7 +67,9 @@ def _moment(facts: Facts) -> LiveState:
     """What the terminal knows now, as the command line's selectors read it."""
     asker = {run.name: run.by for run in facts.runs}
     owners = {
-        fact.name: names_of_owner(fact.cordon[0], asker.get(fact.cordon[0].removeprefix(OURS), ""))
+        fact.name: names_of_owner(
+            fact.cordon[0], asker.get(fact.cordon[0].removeprefix(OWN_PREFIX), "")
+        )
         for fact in facts.nodes
         if fact.cordon is not None
     }

@@ -35,29 +35,29 @@ def title_rows(fact: NodeFact, facts: Facts) -> list[Row]:
     return rows
 
 
-def health_rows(fact: NodeFact, seen: NodeHealth | None, times: Times, width: int) -> list[Row]:
+def health_rows(fact: NodeFact, health: NodeHealth | None, times: Times, width: int) -> list[Row]:
     """What is wrong, what is missing, and each check in a line."""
-    if seen is None:
+    if health is None:
         return [row((NOT_ASKED, Tone.UNKNOWN))]
-    rows = [row(("state ", Tone.HEAD), (seen.health.value.upper(), HEALTH_TONES[seen.health]),
-                f"  answered: {seen.report.outcome.value} in {seen.report.seconds:.1f} s"
-                f" at {times.of(seen.report.received_at)}")]  # fmt: skip
-    if seen.report.detail:
-        rows += paragraph("", safe(seen.report.detail, 400), width)
-    rows += [blank(), *_judged(seen, (Weight.CONVICTS, Weight.HINTS))]
-    for gap in seen.gaps:
+    rows = [row(("state ", Tone.HEAD), (health.health.value.upper(), HEALTH_TONES[health.health]),
+                f"  answered: {health.report.outcome.value} in {health.report.seconds:.1f} s"
+                f" at {times.of(health.report.received_at)}")]  # fmt: skip
+    if health.report.detail:
+        rows += paragraph("", safe(health.report.detail, 400), width)
+    rows += [blank(), *_judged(health, (Weight.CONVICTS, Weight.HINTS))]
+    for gap in health.gaps:
         rows += paragraph("? not seen  ", f"{gap.what}: {safe(gap.why, 300)}", width, Tone.UNKNOWN)
-    return [*rows, blank(), *_checks(seen.report.results)]
+    return [*rows, blank(), *_checks(health.report.results)]
 
 
-def _judged(seen: NodeHealth, weights: Sequence[Weight]) -> list[Row]:
-    found = [item for item in seen.evidence if item.weight in weights]
-    return [_said(item) for item in found] or [
+def _judged(health: NodeHealth, weights: Sequence[Weight]) -> list[Row]:
+    found = [item for item in health.evidence if item.weight in weights]
+    return [_evidence_row(item) for item in found] or [
         row(("no check says that something is wrong", Tone.OK))
     ]
 
 
-def _said(item: Evidence) -> Row:
+def _evidence_row(item: Evidence) -> Row:
     sign, says, tone = SIGNS[item.weight]
     device = f" ({safe(item.subject.device, 60)})" if item.subject.device else ""
     return row(
@@ -92,12 +92,12 @@ _GPU: Columns = {
 }  # fmt: skip
 
 
-def gpu_rows(seen: NodeHealth | None) -> list[Row]:
+def gpu_rows(health: NodeHealth | None) -> list[Row]:
     """One line a GPU; `-` is not measured, never zero."""
-    values = _by_subject(seen, "gpu:")
+    values = _by_subject(health, "gpu:")
     if not values:
         return [row(("no GPU was measured", Tone.UNKNOWN))]
-    bad = _subjects(seen, (Weight.CONVICTS,))
+    bad = _subjects(health, (Weight.CONVICTS,))
     body: list[tuple[tuple[Span | str, ...], str]] = []
     for subject in sorted(values, key=lambda s: _order(values[s])):
         cells = [_shown(values[subject].get(name)) for name in _GPU.values()]
@@ -111,20 +111,20 @@ def _order(values: Mapping[str, Value]) -> float:
     return float(index) if isinstance(index, int | float) else 1e9
 
 
-def link_rows(seen: NodeHealth | None) -> list[Row]:
+def link_rows(health: NodeHealth | None) -> list[Row]:
     """Every link and NIC that was measured."""
-    return _plain(seen, ("link:", "nic:"), "no link was measured")
+    return _plain(health, ("link:", "nic:"), "no link was measured")
 
 
-def host_rows(seen: NodeHealth | None) -> list[Row]:
+def host_rows(health: NodeHealth | None) -> list[Row]:
     """What is measured of the node itself, its disks and its ranks."""
-    return _plain(seen, ("", "disk:", "rank:"), "nothing of the host was measured")
+    return _plain(health, ("", "disk:", "rank:"), "nothing of the host was measured")
 
 
-def _plain(seen: NodeHealth | None, kinds: Sequence[str], nothing: str) -> list[Row]:
+def _plain(health: NodeHealth | None, kinds: Sequence[str], nothing: str) -> list[Row]:
     body = [
         ((safe(m.subject or "node", 60), m.name, safe(_shown(m.value), 300)), "")
-        for result in (seen.report.results if seen else ())
+        for result in (health.report.results if health else ())
         for m in result.measurements
         if (not m.subject and "" in kinds) or m.subject.startswith(tuple(k for k in kinds if k))
     ]
@@ -133,13 +133,15 @@ def _plain(seen: NodeHealth | None, kinds: Sequence[str], nothing: str) -> list[
     )
 
 
-def event_rows(seen: NodeHealth | None, times: Times) -> list[Row]:
+def event_rows(health: NodeHealth | None, times: Times) -> list[Row]:
     """Everything judged about this node that has a moment, newest first."""
-    dated = [item for item in (seen.evidence if seen else ()) if item.at is not None]
+    dated = [item for item in (health.evidence if health else ()) if item.at is not None]
     dated.sort(key=lambda item: item.at.timestamp() if item.at else 0.0, reverse=True)
     if not dated:
         return [row(("no event with a time is known", Tone.DIM))]
-    return [row((f"{times.of(item.at):>16}  ", Tone.DIM), *_said(item).spans) for item in dated]
+    return [
+        row((f"{times.of(item.at):>16}  ", Tone.DIM), *_evidence_row(item).spans) for item in dated
+    ]
 
 
 def history_rows(
@@ -166,12 +168,12 @@ def history_rows(
     return table(("AT", "WHAT", "ID", "SAYS"), body)
 
 
-def raw_node_rows(seen: NodeHealth | None, width: int) -> list[Row]:
+def raw_node_rows(health: NodeHealth | None, width: int) -> list[Row]:
     """Every measurement and every word on stderr, as it came but harmless."""
-    if seen is None:
+    if health is None:
         return [row((NOT_ASKED, Tone.UNKNOWN))]
     rows: list[Row] = []
-    for result in seen.report.results:
+    for result in health.report.results:
         rows.append(heading(f"{safe(result.check, 60)}  {result.status.value}"))
         rows += [
             row(f"  {safe(m.name, 60)}  {safe(m.subject, 60)}  {safe(_shown(m.value), 2000)}")
@@ -194,17 +196,17 @@ TABS: Mapping[str, Callable[..., list[Row]]] = {
 """What each tab draws, from the fact, the health, the past, all facts, times and width."""
 
 
-def _by_subject(seen: NodeHealth | None, prefix: str) -> dict[str, dict[str, Value]]:
+def _by_subject(health: NodeHealth | None, prefix: str) -> dict[str, dict[str, Value]]:
     found: dict[str, dict[str, Value]] = {}
-    for result in seen.report.results if seen else ():
+    for result in health.report.results if health else ():
         for m in result.measurements:
             if m.subject.startswith(prefix):
                 found.setdefault(m.subject, {})[m.name] = m.value
     return found
 
 
-def _subjects(seen: NodeHealth | None, weights: Sequence[Weight]) -> set[str]:
-    return {e.subject.device for e in (seen.evidence if seen else ()) if e.weight in weights}
+def _subjects(health: NodeHealth | None, weights: Sequence[Weight]) -> set[str]:
+    return {e.subject.device for e in (health.evidence if health else ()) if e.weight in weights}
 
 
 def _shown(value: Value | None) -> str:

@@ -108,8 +108,8 @@ def _span(cell: Span | str) -> Span:
 def paragraph(label: str, text: str, width: int, tone: Tone = Tone.PLAIN) -> list[Row]:
     """A labelled text, wrapped and indented under itself."""
     indent = " " * len(label)
-    room = max(width - len(label), 20)
-    lines = textwrap.wrap(text, room) or [""]
+    available = max(width - len(label), 20)
+    lines = textwrap.wrap(text, available) or [""]
     first = row((label, Tone.HEAD), (lines[0], tone))
     return [first, *(row(indent, (line, tone)) for line in lines[1:])]
 

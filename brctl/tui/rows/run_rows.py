@@ -162,7 +162,7 @@ def _step(number: int, step: StepView, run: Run) -> Row:
     gate = split_instance(step.id)[0] == gate_of(run)
     if run.waiting and gate and step.state is StepState.PENDING:
         word = ("GATE    ", Tone.WARN)
-    said = safe(step.error or step.say, 300)
+    message = safe(step.error or step.say, 300)
     last = ""
     if step.safety is Safety.DESTRUCTIVE and step.state is StepState.PENDING:
         last = "DESTRUCTIVE: no way back after this step"
@@ -172,7 +172,7 @@ def _step(number: int, step: StepView, run: Run) -> Row:
         word,
         f" {number} {split_instance(step.id)[0]:16.16} ",
         (took, Tone.DIM),
-        said,
+        message,
         (last, Tone.WARN),
         key=key,
     )

@@ -26,7 +26,7 @@ class ListScreen(ViewScreen):
 
     def __init__(self, address: Address | None = None) -> None:
         super().__init__(address)
-        self._wished = self.address.item
+        self._requested_item = self.address.item
         self._column = -1
 
     def list_rows(self, facts: Facts) -> list[Row]:
@@ -60,14 +60,14 @@ class ListScreen(ViewScreen):
 
     def open(self, address: Address) -> None:
         # What was asked for may be on disk only after the next reading; the wish waits for it.
-        self._wished = address.item
+        self._requested_item = address.item
         super().open(address)
 
     def show(self, facts: Facts) -> None:
         rows = sorted_rows(self.list_rows(facts), self._column)
         self.listing.show(cut(self.filtered(rows)))
-        if self._wished and self.listing.go_to(f"{self.kind}:{self._wished}"):
-            self._wished = ""
+        if self._requested_item and self.listing.go_to(f"{self.kind}:{self._requested_item}"):
+            self._requested_item = ""
         self.draw_detail(facts)
 
     def draw_detail(self, facts: Facts) -> None:
@@ -77,7 +77,7 @@ class ListScreen(ViewScreen):
 
     @on(Lines.Moved, "#list")
     def chose(self, message: Lines.Moved) -> None:
-        if self._wished:
+        if self._requested_item:
             return
         if self.item != self.address.item:
             self.address = Address(self.place, self.item, self.address.filter)

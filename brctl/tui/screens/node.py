@@ -42,13 +42,13 @@ class NodeScreen(ViewScreen):
             return
         title.show([*title_rows(fact, facts), self._tabs()])
         try:
-            seen = self.brctl.reader.node_health(fact.name)
+            health = self.brctl.reader.node_health(fact.name)
             past = self.brctl.reader.node_past(fact.name)
         except BrctlError as error:
             detail.show([row((safe(str(error)), Tone.CRIT))])
             return
         width = max(self.width - 4, 40)
-        rows = TABS[self._tab](fact, seen, past, facts, self.brctl.times, width)
+        rows = TABS[self._tab](fact, health, past, facts, self.brctl.times, width)
         detail.show(cut(self.filtered(rows)))
 
     def _tabs(self) -> Row:

@@ -107,8 +107,8 @@ class LocalEngine:
         controller = await self._open()
         cordons = await controller.backend.cordons()
         jobs = [await controller.backend.place(job) for job in controller.jobs.values()]
-        told = {name: (cordon.owner, cordon.reason) for name, cordon in cordons.items()}
-        return SchedulerState(told, tuple(jobs), self._budget(controller, cordons))
+        cordoned = {name: (cordon.owner, cordon.reason) for name, cordon in cordons.items()}
+        return SchedulerState(cordoned, tuple(jobs), self._budget(controller, cordons))
 
     def _budget(self, controller: "Controller", cordons: Mapping[str, "Cordon"]) -> str:
         """What the eviction guard says to taking no node now: its own arithmetic, nobody else's."""
@@ -121,7 +121,7 @@ class LocalEngine:
         )
         site = load_guards(self._settings.guard_files).guards
         lines = [spec for spec in site if spec.kind == BUILT_IN.kind] or [BUILT_IN]
-        return "; ".join(said.sentence for said in check_guards(lines, facts))
+        return "; ".join(decision.sentence for decision in check_guards(lines, facts))
 
     async def sweep(self, names: Sequence[str], on_node: Callable[[NodeHealth], None]) -> str:
         """One sweep at a time in a context: while cron's runs, this one says so."""

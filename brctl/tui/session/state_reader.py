@@ -85,7 +85,7 @@ class StateReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedRun:
     """A run with the stamp its journal had when it was read, and whether a process owned it."""
 
     stamp: tuple[int, int]
@@ -102,15 +102,15 @@ class DiskStateReader:
         self._inventory: Inventory | None = None
         self._known: Mapping[str, Known] = {}
         self._known_stamp: tuple[tuple[int, int], ...] = ()
-        self._runs: dict[str, _Kept] = {}
+        self._runs: dict[str, _CachedRun] = {}
         self._cordons: Cordons = {}
         self._jobs: tuple[Job, ...] | None = None
         self._guard = ""
         self._placed = False
-        self._troubles: list[str] = []
+        self._problems: list[str] = []
 
     def read(self) -> Facts:
-        self._troubles = []
+        self._problems = []
         inventory = self._read_inventory()
         jobs = self._read_jobs()
         self._read_known()
@@ -132,7 +132,7 @@ class DiskStateReader:
             notes=self._try("notes", partial(notes.read_notes, self._settings.state_dir), {}),
             alerts=self._try("alerts", partial(alert_store.load_all, self._settings.state_dir), ()),
             pool=self._try("standbys", self._read_pool, Pool()),
-            troubles=tuple(self._troubles),
+            troubles=tuple(self._problems),
         )
 
     def node_health(self, name: str) -> NodeHealth | None:
@@ -194,7 +194,7 @@ class DiskStateReader:
         try:
             return read()
         except _UNREADABLE as error:
-            self._troubles.append(f"{what}: {error}")
+            self._problems.append(f"{what}: {error}")
             return instead
 
     def _read_pool(self) -> Pool:
@@ -232,7 +232,7 @@ class DiskStateReader:
         if not found and sweeps:
             found = self._try("sweeps", partial(_from_sweeps, state_dir), nothing)
             if not found:
-                self._troubles.append(f"sweeps: none of {len(sweeps)} files can be read")
+                self._problems.append(f"sweeps: none of {len(sweeps)} files can be read")
                 return
         self._known = {known.node: known for known in found}
         self._known_stamp = stamp
@@ -267,9 +267,9 @@ class DiskStateReader:
             return stored
         from brctl.engine.runs.propose import with_next_move
 
-        told = (self._settings.state_dir, self._settings.context, stored.verdict, self._now())
+        arguments = (self._settings.state_dir, self._settings.context, stored.verdict, self._now())
         name = f"next move of {stored.verdict.id}"
-        verdict = self._try(name, partial(with_next_move, *told), stored.verdict)
+        verdict = self._try(name, partial(with_next_move, *arguments), stored.verdict)
         return replace(stored, verdict=verdict)
 
     def _files(self, folder: Path, pattern: str) -> list[Path]:
@@ -293,16 +293,16 @@ class DiskStateReader:
         try:
             return self._journal(path)
         except _UNREADABLE as error:
-            self._troubles.append(str(error))
+            self._problems.append(str(error))
             return UnreadableRun(path.name, str(error))
 
     def _journal(self, path: Path) -> Run:
         alive = is_running(path)
         stamp = _stamp(path / EVENTS)
-        kept = self._runs.get(path.name)
-        if kept is None or kept.stamp != stamp or kept.alive != alive:
-            self._runs[path.name] = kept = _Kept(stamp, alive, read_run(path))
-        return kept.run
+        cached = self._runs.get(path.name)
+        if cached is None or cached.stamp != stamp or cached.alive != alive:
+            self._runs[path.name] = cached = _CachedRun(stamp, alive, read_run(path))
+        return cached.run
 
 
 def _stamp(path: Path) -> tuple[int, int]:

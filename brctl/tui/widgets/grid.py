@@ -28,16 +28,16 @@ Colouring = Callable[[NodeFact], Cell]
 
 def layout(facts: Sequence[NodeFact], width: int) -> list[MapLine]:
     """Nodes rack by rack, as many whole racks on a line as fit; a wide rack takes several lines."""
-    room = max(width - LABEL_WIDTH, 8)
+    available = max(width - LABEL_WIDTH, 8)
     lines: list[MapLine] = []
     for label, names in _groups(facts):
         last = lines[-1] if lines else None
-        if last and last.label and len(last.names) + len(names) <= room and label:
+        if last and last.label and len(last.names) + len(names) <= available and label:
             lines[-1] = MapLine(_span(last.label, label), last.names + names)
             continue
         lines += [
-            MapLine(label if start == 0 else "", names[start : start + room])
-            for start in range(0, len(names), room)
+            MapLine(label if start == 0 else "", names[start : start + available])
+            for start in range(0, len(names), available)
         ]
     return lines
 

@@ -50,7 +50,7 @@ class Heatmap(ScrollView, can_focus=True):
         self._facts: Mapping[str, NodeFact] = {}
         self._listed: tuple[NodeFact, ...] = ()
         self._lines: list[MapLine] = []
-        self._place: dict[str, tuple[int, int]] = {}
+        self._cell_of: dict[str, tuple[int, int]] = {}
         self._colouring: Colouring = by_health
         self._at = (0, 0)
         self._width = 0
@@ -73,14 +73,14 @@ class Heatmap(ScrollView, can_focus=True):
         self.marks &= self._facts.keys()
         if not same or not self._lines:
             self._lay_out()
-            if before in self._place:
-                self._at = self._place[before]
+            if before in self._cell_of:
+                self._at = self._cell_of[before]
         self.refresh()
 
     def go_to(self, name: str) -> None:
         """Put the cursor on a node, if it is shown."""
-        if name in self._place:
-            self._stand(self._place[name])
+        if name in self._cell_of:
+            self._stand(self._cell_of[name])
 
     def toggle_mark(self) -> None:
         """Mark the node under the cursor, or take the mark away."""
@@ -90,8 +90,8 @@ class Heatmap(ScrollView, can_focus=True):
 
     def mark_range(self) -> None:
         """Mark everything from the nearest mark before the cursor to the cursor."""
-        order = list(self._place)
-        if self.name_here not in self._place:
+        order = list(self._cell_of)
+        if self.name_here not in self._cell_of:
             return
         here = order.index(self.name_here)
         first = next((i for i in range(here, -1, -1) if order[i] in self.marks), here)
@@ -107,7 +107,7 @@ class Heatmap(ScrollView, can_focus=True):
     def _lay_out(self) -> None:
         self._width = self.size.width
         self._lines = layout(self._listed, self._width) if self._width else []
-        self._place = {
+        self._cell_of = {
             name: (y, x) for y, line in enumerate(self._lines) for x, name in enumerate(line.names)
         }
         self._at = (0, 0)

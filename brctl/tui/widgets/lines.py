@@ -112,11 +112,11 @@ class Lines(ScrollView, can_focus=True):
         if not any(line.key for line in self.rows):
             self.scroll_relative(y=by, animate=False)
             return
-        place = self.cursor + by
-        while 0 <= place < len(self.rows) and not self.rows[place].key:
-            place += by
-        if 0 <= place < len(self.rows):
-            self.cursor = place
+        target = self.cursor + by
+        while 0 <= target < len(self.rows) and not self.rows[target].key:
+            target += by
+        if 0 <= target < len(self.rows):
+            self.cursor = target
         else:
             self.scroll_relative(y=by, animate=False)
 
@@ -159,13 +159,15 @@ class Lines(ScrollView, can_focus=True):
             return Strip.blank(width, base)
         line = self.rows[index]
         here = index == self.cursor and bool(line.key) and not self._fixed
-        ground = base + Style(bgcolor=self._cursor_colour(), bold=True) if here else base
-        segments = [] if self._fixed else [Segment(self._mark(line, here), ground)]
+        background = base + Style(bgcolor=self._cursor_colour(), bold=True) if here else base
+        segments = [] if self._fixed else [Segment(self._mark(line, here), background)]
         theme = self.app.theme
-        segments += [Segment(text, ground + tone_style(theme, tone)) for text, tone in line.spans]
+        segments += [
+            Segment(text, background + tone_style(theme, tone)) for text, tone in line.spans
+        ]
         strip = Strip(segments)
         strip = strip.crop(x, x + width) if x or strip.cell_length > width else strip
-        return strip.adjust_cell_length(width, ground)
+        return strip.adjust_cell_length(width, background)
 
     def _mark(self, line: Row, here: bool) -> str:
         return (">" if here else " ") + ("*" if line.key and line.key in self.marks else " ")

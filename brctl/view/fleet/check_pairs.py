@@ -8,7 +8,7 @@ from brctl.evidence.pairs import (
     PairResult,
     PairState,
     judge_pairs,
-    path_trouble,
+    path_problem,
     suspects,
     usual_delay_us,
 )
@@ -91,7 +91,7 @@ def _text(
 def _row(result: PairResult, state: PairState, delay_us: float | None) -> Sequence[str]:
     rate = "" if result.gb_per_s is None else f"{result.gb_per_s:.3g} GB/s"
     failed = "" if not result.failed else f"{result.failed} of {result.reps} failed"
-    why = result.why[:120] or path_trouble(result, delay_us)
+    why = result.why[:120] or path_problem(result, delay_us)
     return (state.value.upper(), "-".join(result.pair), result.op, failed, rate, why)
 
 

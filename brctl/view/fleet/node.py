@@ -14,7 +14,7 @@ from brctl.view.fleet.sweep import WORDS
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
 
-_SPEAKS = {Weight.CONVICTS: "CRIT", Weight.HINTS: "WARN"}
+_LABEL_OF = {Weight.CONVICTS: "CRIT", Weight.HINTS: "WARN"}
 _DETAIL = 200
 
 
@@ -89,7 +89,7 @@ def _against(health: NodeHealth | None) -> list[tuple[str, str, str]]:
     """What convicts, then what hints."""
     return [
         (word, item.source, printable(item.text, _DETAIL))
-        for weight, word in _SPEAKS.items()
+        for weight, word in _LABEL_OF.items()
         for item in (health.evidence if health else ())
         if item.weight is weight
     ]

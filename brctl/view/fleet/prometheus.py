@@ -90,9 +90,9 @@ def _checks(nodes: Iterable[NodeHealth], context: str) -> Iterator[Sample]:
 
 
 def _line(name: str, labels: Mapping[str, str], value: float) -> str:
-    told = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
+    label_text = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
     number = f"{value:.3f}" if value > 1e6 else f"{value:g}"
-    return f"{name}{{{told}}} {number}"
+    return f"{name}{{{label_text}}} {number}"
 
 
 def _escape(text: str) -> str:

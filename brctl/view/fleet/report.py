@@ -56,8 +56,8 @@ def _states(lines: Sequence[NodeLine]) -> dict[str, tuple[str, ...]]:
 def _tables(
     named: Mapping[str, Sequence[str]], facts: FleetFacts, now: datetime, since: str
 ) -> Iterator[str]:
-    words = {state.value: word for state, word in WORDS.items()}
-    rows = [(words.get(name, name), str(len(nodes)), _folded(nodes)) for name, nodes in
+    labels = {state.value: word for state, word in WORDS.items()}
+    rows = [(labels.get(name, name), str(len(nodes)), _folded(nodes)) for name, nodes in
             named.items() if nodes]  # fmt: skip
     yield _table(("STATE", "COUNT", "NODES"), rows)
     yield _table(("HARDWARE", "COUNT", "NODES"), list(_spread_rows(facts.hardware)))
@@ -108,5 +108,5 @@ def _silent_node_document(found: SilentNode) -> Json:
 def _next(facts: FleetFacts, age_s: float | None) -> tuple[str, ...]:
     if age_s is None:
         return ("brctl sweep",)
-    asked = [found.node for found in facts.silent]
-    return (f"brctl dx -w {fold(asked)}",) if asked else ()
+    silent_nodes = [found.node for found in facts.silent]
+    return (f"brctl dx -w {fold(silent_nodes)}",) if silent_nodes else ()

@@ -14,8 +14,8 @@ def sweep_lines(sweep: Sweep) -> str:
 
 
 def _against(node: NodeHealth) -> str:
-    said = [f"{e.source}: {e.text}" for e in node.evidence if e.weight in _AGAINST]
+    reasons = [f"{e.source}: {e.text}" for e in node.evidence if e.weight in _AGAINST]
     if node.health is Health.UNKNOWN:
-        said += [f"{gap.what}: {gap.why}" for gap in node.gaps]
-        said += [node.report.detail] if node.report.detail else []
-    return printable("; ".join(said), 300)
+        reasons += [f"{gap.what}: {gap.why}" for gap in node.gaps]
+        reasons += [node.report.detail] if node.report.detail else []
+    return printable("; ".join(reasons), 300)

@@ -40,7 +40,7 @@ def alert_labels(notice: Notice, memory: Memory | None) -> dict[str, str]:
 def alertmanager_body(notice: Notice, labels: Mapping[str, str]) -> list[Json]:
     """The body of POST /api/v2/alerts; a resolve ends now, everything else in HOLDS."""
     ends_at = notice.at if notice.state is NoticeState.RESOLVED else notice.at + HOLDS
-    told = {
+    annotations = {
         "summary": notice.summary,
         "do": notice.do,
         "why": notice.why,
@@ -50,7 +50,9 @@ def alertmanager_body(notice: Notice, labels: Mapping[str, str]) -> list[Json]:
     return [
         {
             "labels": dict(labels),
-            "annotations": {key: clean(text, ANNOTATION) for key, text in told.items() if text},
+            "annotations": {
+                key: clean(text, ANNOTATION) for key, text in annotations.items() if text
+            },
             "endsAt": rfc3339(ends_at),
         }
     ]

@@ -41,7 +41,7 @@ def _lines(taken: Ingested) -> Iterator[tuple[str, ...]]:
     for word, incidents in groups:
         for incident in incidents:
             where = fold(incident.nodes) or incident.job or "-"
-            said = printable(redact(incident.summary), 120)
-            yield word, incident.id, printable(incident.name, 40), where, said
+            summary = printable(redact(incident.summary), 120)
+            yield word, incident.id, printable(incident.name, 40), where, summary
     if taken.ignored:
         yield "ignored", "-", f"{len(taken.ignored)} resolved", "-", "nothing was open under them"

@@ -53,9 +53,9 @@ def verdict_notice(
 
 
 def _chain(verdict: Verdict) -> list[str]:
-    told = [e for e in verdict.evidence if e.weight in (Weight.CONVICTS, Weight.HINTS)]
-    lines = [f"{e.subject.node} {e.text} ({e.source})".strip() for e in told[:CHAIN]]
-    lines += [f"{len(told) - CHAIN} more lines of evidence"] if len(told) > CHAIN else []
+    evidence = [e for e in verdict.evidence if e.weight in (Weight.CONVICTS, Weight.HINTS)]
+    lines = [f"{e.subject.node} {e.text} ({e.source})".strip() for e in evidence[:CHAIN]]
+    lines += [f"{len(evidence) - CHAIN} more lines of evidence"] if len(evidence) > CHAIN else []
     lines += [
         f"instead: {other.fault.value} {fold(other.nodes)} {other.probability:.2f}"
         for other in verdict.alternatives[:2]
@@ -168,12 +168,12 @@ def ended_notice(facts: RunFacts, at: datetime) -> Notice:
     result = facts.result
     if result is RunState.OK:
         return _run_notice(facts, at, _good_end(facts), result, _proof(facts) or "done")
-    said = facts.why or _WHY.get(result, "")
+    reason = facts.why or _WHY.get(result, "")
     # A run by hand that came to nothing concerns whoever typed it, and pages nobody.
     idle = result in (RunState.ROLLED_BACK, RunState.EXPIRED) and facts.verdict is None
     kind = _OTHER_END if idle else _ENDS.get(result, _OTHER_END)
     return _run_notice(
-        facts, at, kind, result, f"{result}: {said or facts.run.record.failed_error}"
+        facts, at, kind, result, f"{result}: {reason or facts.run.record.failed_error}"
     )
 
 
@@ -219,7 +219,7 @@ def _run_notice(
     at: datetime,
     kind: tuple[NoticeEvent, NoticeState, PageSeverity],
     result: RunState,
-    said: str,
+    summary: str,
 ) -> Notice:
     event, state, severity = kind
     run, verdict = facts.run, facts.verdict
@@ -234,7 +234,7 @@ def _run_notice(
         mark=f"{event}:{run.name}:{result}:{yes}",
         severity=severity,
         context=facts.context,
-        summary=f"{subject}: {run.name} {run.playbook.name}{about} {said}".removeprefix(": "),
+        summary=f"{subject}: {run.name} {run.playbook.name}{about} {summary}".removeprefix(": "),
         at=at,
         pages_again=result in AGAIN_FOR,
         subject=subject,
@@ -247,7 +247,7 @@ def _run_notice(
         runbook=run.playbook.runbook,
         details=tuple(step_lines(run.record)),
         verdict=verdict,
-        run=replace(facts, ending=(result, said)),
+        run=replace(facts, ending=(result, summary)),
     )
 
 

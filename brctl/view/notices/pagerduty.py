@@ -57,8 +57,8 @@ def _payload(notice: Notice) -> dict[str, Json]:
 
 
 def _details(notice: Notice) -> dict[str, Json]:
-    told = {
+    details = {
         "do": notice.do, "why": notice.why, "cost_if_wrong": notice.cost_if_wrong,
         "needs": notice.needs, "more": "\n".join(notice.details[:10]),
     }  # fmt: skip
-    return {key: "\n".join(map(clean, text.split("\n"))) for key, text in told.items() if text}
+    return {key: "\n".join(map(clean, text.split("\n"))) for key, text in details.items() if text}

@@ -88,8 +88,8 @@ def render_page(notice: Notice, kind: str) -> Page:
 
 def trial_page(rows: Sequence[tuple[str, str, str]]) -> Page:
     """The answer of `brctl notify test`: sink, what became of it, why; exit 69 when one failed."""
-    failed = any(told == "failed" for _, told, _ in rows)
-    table = [(sink, told, printable(why, 300)) for sink, told, why in rows]
+    failed = any(outcome == "failed" for _, outcome, _ in rows)
+    table = [(sink, outcome, printable(why, 300)) for sink, outcome, why in rows]
     body = {"deliveries": [{"sink": s, "told": t, "why": w or None} for s, t, w in rows]}
     code = ExitCode.UNAVAILABLE if failed else ExitCode.OK
     return Page("NotifyTrial", body, columns(table), code, tuple(row[0] for row in rows))

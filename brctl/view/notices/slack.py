@@ -54,14 +54,14 @@ def fitted(text: str, limit: int) -> str:
 
 def _section(label: str, text: str) -> Json:
     # Plain text: what a node said cannot become markup.
-    said = fitted(f"{label}: {text}", SECTION)
-    return {"type": "section", "text": {"type": "plain_text", "text": said}}
+    line = fitted(f"{label}: {text}", SECTION)
+    return {"type": "section", "text": {"type": "plain_text", "text": line}}
 
 
 def _command(command: str) -> Json:
     """A code span; the command's own backticks would end it."""
-    said = fitted(command.replace("`", "'"), SECTION)
-    return {"type": "section", "text": {"type": "mrkdwn", "text": f"`{said}`"}}
+    text = fitted(command.replace("`", "'"), SECTION)
+    return {"type": "section", "text": {"type": "mrkdwn", "text": f"`{text}`"}}
 
 
 def slack_text(notice: Notice) -> str:

@@ -30,7 +30,7 @@ _RESUMABLE = (
 
 def event_line(playbook: Playbook, event: Event) -> str | None:
     """One line for people about an event; None for those that say nothing to them."""
-    say = _SAYINGS.get(event.type)
+    say = _SENTENCES.get(event.type)
     step = str(event.fields.get("step", ""))
     return say(event.fields, _number(playbook, step), step) if say else None
 
@@ -53,7 +53,7 @@ def _node_ended(fields: Arguments, number: str, step: str) -> str:
     return _line(sign, "", f"{node} is through", fields.get("why"), fields.get("seconds"))
 
 
-_SAYINGS: Mapping[EventType, Callable[[Arguments, str, str], str | None]] = {
+_SENTENCES: Mapping[EventType, Callable[[Arguments, str, str], str | None]] = {
     EventType.STEP_RESULT: _result,
     EventType.STEP_SKIPPED: lambda f, n, step: _line("skip", n, step, f.get("why"), None),
     EventType.STEP_SETTLED: lambda f, n, step: _line("ok", n, step, f.get("say"), None),
@@ -219,11 +219,11 @@ def _next(run: str, state: RunState, record: RunRecord) -> tuple[str, ...]:
     return ()
 
 
-def resume_lines(lists: Mapping[str, Sequence[str]], way: str = "") -> list[str]:
+def resume_lines(lists: Mapping[str, Sequence[str]], hint: str = "") -> list[str]:
     """What a resume would not repeat, look at and do, and which of two ways it goes."""
     names = {"done": "done", "in_doubt": "IN DOUBT", "to_do": "to do"}
     rows = [[names[key], " ".join(_folded(steps)) or "-"] for key, steps in lists.items()]
-    return columns([*rows, *([["now", way]] if way else [])], " ").splitlines()
+    return columns([*rows, *([["now", hint]] if hint else [])], " ").splitlines()
 
 
 def _folded(instances: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
-from brctl.engine.job.diagnose import collect, job_says
+from brctl.engine.job.diagnose import assess_job_logs, collect
 from brctl.engine.sweeps.run_checks import Question, choose_checks, compare, judge
 from brctl.evidence.job.status import read_job
 from brctl.evidence.logs.catalogue import SHIPPED
@@ -48,7 +48,7 @@ def conclude(fleet: Fleet) -> tuple[Verdict, ...]:
     sweep = Sweep("S-1", 1, tuple(asked), NOW, 1.0, compare(nodes, inventory, None))
     status = read_job(fleet.job, [node.report for node in sweep.nodes])
     evidence, gaps = collect(sweep)
-    said, unread = job_says(PureController(), status, sweep, gaps)  # type: ignore[arg-type]  # all it uses
+    said, unread = assess_job_logs(PureController(), status, sweep, gaps)  # type: ignore[arg-type]  # all it uses
     evidence, gaps = (*evidence, *said), (*gaps, *unread)
     if status.stalled and all(view.alive for view in status.ranks):
         evidence += assess_stacks(analyse_stacks(fleet.rank_stacks(), fleet.job), fleet.job)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from brctl.training.checkpoints import start
-from brctl.training.checkpoints.memory import Room
+from brctl.training.checkpoints.memory import FreeMemory
 from brctl.training.checkpoints.slots import SlotFile
 from brctl.training.step_checkpoints import (
     NothingToResumeError,
@@ -151,7 +151,7 @@ def test_a_machine_that_is_too_small_is_refused_before_the_first_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With needed and free bytes, and no file was made."""
-    monkeypatch.setattr(start, "rooms", lambda _: [Room("the file system of /dev/shm", 4096)])
+    monkeypatch.setattr(start, "rooms", lambda _: [FreeMemory("the file system of /dev/shm", 4096)])
     model = nn.Linear(4, 4)
     settings = Settings(job="toy", directory=tmp_path / "slots")
     with pytest.raises(StartError, match=r"the slots need \d+ bytes .* has 4096 bytes"):

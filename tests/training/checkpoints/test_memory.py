@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from brctl.training.checkpoints.memory import (
+    FreeMemory,
     InsufficientMemoryError,
-    Room,
     bytes_needed,
-    check_room,
+    check_free_memory,
     rooms,
 )
 from brctl.training.checkpoints.slots import PAGE_BYTES, SlotFile, file_bytes
@@ -18,7 +18,9 @@ from brctl.training.checkpoints.slots import PAGE_BYTES, SlotFile, file_bytes
 def test_a_small_dev_shm_is_refused_with_needed_and_free_bytes() -> None:
     """Docker gives 64 MiB unless told otherwise; the way out is in the line."""
     with pytest.raises(InsufficientMemoryError) as refused:
-        check_room(1 << 30, [Room("the file system of /dev/shm", 64 << 20), Room("x", 1 << 40)])
+        check_free_memory(
+            1 << 30, [FreeMemory("the file system of /dev/shm", 64 << 20), FreeMemory("x", 1 << 40)]
+        )
     assert "need 1073741824 bytes (1.00 GiB)" in str(refused.value)
     assert "the file system of /dev/shm has 67108864 bytes (0.06 GiB) free" in str(refused.value)
     assert "--shm-size" in str(refused.value)
@@ -26,7 +28,7 @@ def test_a_small_dev_shm_is_refused_with_needed_and_free_bytes() -> None:
 
 def test_what_fits_is_not_refused() -> None:
     """To the byte."""
-    check_room(100, [Room("a", 100), Room("b", 200)])
+    check_free_memory(100, [FreeMemory("a", 100), FreeMemory("b", 200)])
 
 
 def test_files_that_are_there_need_no_memory_again(tmp_path: Path) -> None:
@@ -52,7 +54,7 @@ def test_every_cgroup_above_the_process_counts(tmp_path: Path) -> None:
     found = rooms(tmp_path, cgroups, process)
     free = os.statvfs(tmp_path)
     assert found[0].free_bytes == pytest.approx(free.f_bavail * free.f_frsize, rel=0.2)
-    assert found[1:] == [Room(f"the memory limit of cgroup {leaf.parent}", 600)]
+    assert found[1:] == [FreeMemory(f"the memory limit of cgroup {leaf.parent}", 600)]
 
 
 def test_without_cgroup_v2_the_file_system_alone_counts(tmp_path: Path) -> None:
