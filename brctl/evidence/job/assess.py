@@ -11,6 +11,7 @@ from brctl.evidence.job.absent import absent_ranks, own_code, silent_but_trainin
 from brctl.evidence.job.ends import exits, leaving
 from brctl.evidence.job.history import jumps, slower
 from brctl.evidence.job.long_phases import at_work
+from brctl.evidence.job.network import assess_network
 from brctl.evidence.job.numbers import non_finite
 from brctl.evidence.job.status import DONE_PHASE, RANKS_CHECK
 from brctl.evidence.job.stragglers import stragglers
@@ -25,7 +26,8 @@ PAUSE_SHARE = 0.5
 def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Evidence, ...]:
     """Evidence from the ranks' own numbers; empty while the job makes even progress."""
     outcomes = {report.node: report for report in reports}
-    found = [*non_finite(status), *jumps(status), *slower(status), *stragglers(status)]
+    network = assess_network(status, outcomes.values())
+    found = [*network, *non_finite(status), *jumps(status), *slower(status), *stragglers(status)]
     if status.stalled is False and not status.ended:
         found += silent_but_training(status)
     if status.stalled is not False:
