@@ -17,4 +17,15 @@ def why_not(playbook: Playbook, verdict: Verdict) -> str | None:
             f"{verdict.id} is of {verdict.confidence} confidence,"
             f" {playbook.name} wants {playbook.min_confidence}"
         )
+    if verdict.stalled is False and _only_stops(playbook):
+        return (
+            f"job {verdict.job} took steps when {verdict.id} was decided, {playbook.name} stops it"
+        )
     return None
+
+
+def _only_stops(playbook: Playbook) -> bool:
+    """It stops a job to look or to start it again, and takes no machine that is at fault out."""
+    verbs = {step.uses for step in playbook.steps}
+    evicts = any(spec.source == "verdict.suspects" for spec in playbook.inputs.values())
+    return "job.stop" in verbs and not evicts

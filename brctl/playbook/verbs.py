@@ -74,7 +74,7 @@ VERBS: Mapping[str, Verb] = {
         _set("nodes"), _set("released"), safety=Safety.REVERSIBLE, undoable=True,
     ),
     "job.stop": Verb(
-        _set("job"), _set("stopped", "killed", "unreachable"), _set("grace"),
+        _set("job"), _set("stopped", "killed", "unreachable", "step"), _set("grace"),
         safety=Safety.DESTRUCTIVE,
     ),
     "job.replace_nodes": Verb(
@@ -99,7 +99,8 @@ VERBS: Mapping[str, Verb] = {
         safety=Safety.REVERSIBLE, undoable=True,
     ),
     "job.wait_progress": Verb(
-        _set("job"), _set("first_step", "step"), _set("steps", "within", "beyond"),
+        _set("job"), _set("first_step", "step"),
+        _set("steps", "within", "at_most", "beyond", "stopped_at"),
     ),
     "gpu.reset": Verb(
         _set("nodes"), _set("reset"), _set("gpus"), safety=Safety.DESTRUCTIVE,

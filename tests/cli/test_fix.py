@@ -125,6 +125,19 @@ def test_an_unsure_verdict_gets_what_the_tree_says_and_not_its_class_s_playbook(
     assert json.loads(capsys.readouterr().out)["plan"]["playbook"] == "stop-time-checks"
 
 
+@pytest.mark.parametrize(("stalled", "code"), [(False, 5), (True, 0), (None, 0)])
+def test_a_job_that_advances_is_not_stopped_to_be_looked_at(
+    stalled: bool | None, code: int, site: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An exception that the script caught is no reason to start it again."""
+    verdict = replace(example_verdict(now()), fault=FaultClass.USER_CODE, stalled=stalled)
+    verdict_store.save(site.state_dir, StoredVerdict(verdict, VerdictState.OPEN))
+    assert run(["fix", "-n"]) == code
+    said = capsys.readouterr()
+    assert ("took steps when V-1 was decided" in said.err) is (code == 5)
+    assert ("restart-in-place" in said.out) is (code == 0)
+
+
 def test_what_no_playbook_mends_is_left_to_a_person(
     site: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -84,6 +84,11 @@ async def _refuse_taken(context: RunContext, job: Job, coming: Sequence[str]) ->
             _note_of(context, node).touch()
 
 
+def was_reserved(context: RunContext, node: str) -> bool:
+    """Whether this run put a standby into the job that it had reserved."""
+    return _note_of(context, node).exists()
+
+
 def _note_of(context: RunContext, node: str) -> Path:
     """Says that a node was reserved by this run before it went into the job."""
     return context.run.folder / f"reserved-before-{node}"

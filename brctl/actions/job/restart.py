@@ -1,6 +1,7 @@
 """job.restart: start every rank from a checkpoint, marked with this run's name."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
@@ -13,6 +14,7 @@ from brctl.actions.contract import (
     Observation,
 )
 from brctl.actions.job.code_copies import must_agree
+from brctl.actions.standby.replace import replace_lost_standbys
 from brctl.backends.contract import JobRunState, StartReport
 from brctl.model.jobs.checkpoint_path import is_checkpoint_of
 from brctl.model.jobs.code import CodeStart
@@ -22,6 +24,7 @@ from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
 CLEAN_UP_GRACE_S = 5.0
+STANDBYS_TRIED = 3
 KEEP = "keep"
 """Value of `running`: a job that runs whole is what was asked for, whoever started it."""
 
@@ -47,8 +50,22 @@ class JobRestart(NotUndoable):
         return (Change(Sign.ADD, f"job {job}", f"restarted from {checkpoint}"),)
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
-        job = await context.jobs.get(arguments.text(args, "job"))
-        checkpoint = arguments.text(args, "checkpoint", "")
+        swapped: list[str] = []
+        while True:
+            job = await context.jobs.get(arguments.text(args, "job"))
+            try:
+                done = await self._start(context, job, arguments.text(args, "checkpoint", ""))
+            except NothingDone:
+                raise
+            except ActionFailed as failed:
+                if len(swapped) == STANDBYS_TRIED:
+                    raise
+                swapped.append(await _another_standby(context, job, failed))
+            else:
+                say = "".join(f"; {text}, for it died" for text in swapped)
+                return replace(done, say=done.say + say)
+
+    async def _start(self, context: RunContext, job: Job, checkpoint: str) -> ActionResult:
         _refuse_strange(job, checkpoint)
         await self._clear(context, job)
         await self._note_code(context, job, checkpoint)
@@ -80,6 +97,17 @@ class JobRestart(NotUndoable):
             raise NothingDone(f"job {job.name} runs already, started by {sorted(other_starts)[0]}")
         if state.alive:
             await context.backend.stop_job(job, CLEAN_UP_GRACE_S)
+
+
+async def _another_standby(context: RunContext, job: Job, failed: ActionFailed) -> str:
+    """The start failed because a standby of this run died meanwhile: another takes its place."""
+    try:
+        swapped = await replace_lost_standbys(context, job)
+    except ActionFailed as short:
+        raise ActionFailed(f"{failed}; {short}", failed.kind) from short
+    if not swapped:
+        raise failed
+    return swapped
 
 
 def _refuse_strange(job: Job, checkpoint: str) -> None:

@@ -1,39 +1,107 @@
-"""job.wait_progress: wait until training really takes new steps."""
+"""job.wait_progress: wait until training has passed the step at which it had stopped.
+
+Steps beyond the checkpoint prove nothing by themselves: a job that falls at the same step each time
+takes them too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.runs.playbook import Arguments
+from brctl.model.units import describe_duration
 
 POLL_S = 1.0
 
+UNKNOWN_FACTOR = 4
+"""Where nobody knows at which step it had stopped, so many times the steps are asked for."""
 
-class JobWaitProgress(ReadOnly):
-    """Done when the newest step is `steps` beyond the first one seen and beyond `beyond`.
 
-    A job that is loading still shows step 0; without `beyond`, the step of the checkpoint it
-    starts from, its first step would look like progress.
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What has to be seen.
+
+    Attributes:
+        steps: New steps beyond all that is known.
+        beyond: Step of the checkpoint it starts from: a job that is loading still shows step 0.
+        stopped_at: Step at which it had stopped; 0 when nobody knows, None when nobody was asked.
     """
 
+    steps: int
+    beyond: int
+    stopped_at: int | None
+
+    def step(self, first: int) -> int:
+        """The step at which it is proved, counted from the first one seen."""
+        factor = UNKNOWN_FACTOR if self.stopped_at == 0 else 1
+        return max(first, self.beyond, self.stopped_at or 0) + self.steps * factor
+
+    @property
+    def note(self) -> str:
+        """What that proves."""
+        if self.stopped_at is None:
+            return ""
+        if self.stopped_at == 0:
+            return "; at which step it had stopped is not known"
+        return f"; it had stopped at step {self.stopped_at}"
+
+
+class JobWaitProgress(ReadOnly):
+    """Fails when no new step comes for `within`, or when `at_most` is over before the goal."""
+
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
-        wanted = arguments.count(args, "steps", 1)
-        beyond = arguments.count(args, "beyond", 0)
-        within_s = arguments.seconds(args, "within", "10m")
+        goal, within_s = read_goal(args), arguments.seconds(args, "within", "10m")
+        at_most_s = arguments.seconds(args, "at_most", f"{within_s}s")
         job = await context.jobs.get(arguments.text(args, "job"))
-        started, first, last = context.clock.now(), None, None
-        while (context.clock.now() - started).total_seconds() < within_s:
+        started = moved = context.clock.now()
+        first: int | None = None
+        last: int | None = None
+        while True:
             status = await context.jobs.progress(job)
             _refuse_ended(status)
-            last = status.step if status.step is not None else last
-            first = last if first is None else first
-            if last is not None and first is not None and last >= max(first, beyond) + wanted:
-                since = max(first, beyond)
-                return ActionResult({"first_step": since, "step": last}, changed=False,
-                            say=f"step {since} to {last}")  # fmt: skip
+            now = context.clock.now()
+            if status.step is not None:
+                first = status.step if first is None else first
+                moved = now if status.step != last else moved
+                last = status.step
+                if last >= goal.step(first):
+                    since = max(first, goal.beyond)
+                    return ActionResult({"first_step": since, "step": last}, changed=False,
+                                say=f"step {since} to {last}{goal.note}")  # fmt: skip
+            _refuse_late(last, goal, _since(moved, now), within_s)
+            if _since(started, now) >= at_most_s:
+                raise ActionFailed(_unproved(last, goal, at_most_s), FailureKind.TIMEOUT)
             await context.clock.pause(POLL_S)
+
+
+def read_goal(args: Arguments) -> Goal:
+    """The goal of a step's arguments; of several steps at which it may have stopped the last."""
+    stopped: int | None = None
+    if "stopped_at" in args:
+        value = args["stopped_at"]
+        known = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        numbers = [v for v in known if isinstance(v, int) and not isinstance(v, bool)]
+        stopped = max(numbers, default=0)
+    return Goal(arguments.count(args, "steps", 1), arguments.count(args, "beyond", 0), stopped)
+
+
+def _since(earlier: datetime, now: datetime) -> float:
+    return (now - earlier).total_seconds()
+
+
+def _refuse_late(last: int | None, goal: Goal, still_s: float, within_s: float) -> None:
+    if still_s >= within_s:
         progress = f"step {last}" if last is not None else "no step at all"
-        raise ActionFailed(f"{progress} after {within_s:g} s", FailureKind.TIMEOUT)
+        raise ActionFailed(f"{progress} after {within_s:g} s{goal.note}", FailureKind.TIMEOUT)
+
+
+def _unproved(last: int | None, goal: Goal, at_most_s: float) -> str:
+    progress = f"step {last} and going on" if last is not None else "no step at all"
+    return f"{progress} after {describe_duration(at_most_s)}, which proves nothing yet{goal.note}"
 
 
 def _refuse_ended(status: JobStatus) -> None:

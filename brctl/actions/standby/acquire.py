@@ -100,7 +100,7 @@ class StandbyAcquire:
                     doubtful.append(health.node)
                 else:
                     rejected.append(health.node)
-                    await self._reject(context, health)
+                    await reject(context, health)
         done = await self._choose(context, wanted, admitted, doubtful, rejected)
         return await self._name_spares(context, done)
 
@@ -147,13 +147,6 @@ class StandbyAcquire:
             examined += await context.sweeps.examine(some, level) if some else ()
         return examined
 
-    async def _reject(self, context: RunContext, health: NodeHealth) -> None:
-        """A standby that is not known to be well is of no use to the next run either."""
-        why = next((e.text for e in health.evidence if e.fault is not None), health.report.detail)
-        reason = f"{context.run.name}: failed admission to a job: {why or health.health.value}"
-        await context.backend.cordon([health.node], context.owner_mark, reason, context.clock.now())
-        await context.backend.release([health.node], context.owner_mark)
-
     async def undo(self, context: RunContext, args: Arguments) -> ActionResult:
         reservations = await context.backend.reservations()
         own = [name for name, r in reservations.items() if r.owner == context.owner_mark]
@@ -164,6 +157,14 @@ class StandbyAcquire:
         reservations = await context.backend.reservations()
         own = [name for name, r in reservations.items() if r.owner == context.owner_mark]
         return Observation(len(own) >= arguments.count(args, "count"), say=f"{fold(own)} reserved")
+
+
+async def reject(context: RunContext, health: NodeHealth) -> None:
+    """A standby that is not known to be well is of no use to the next run either."""
+    why = next((e.text for e in health.evidence if e.fault is not None), health.report.detail)
+    reason = f"{context.run.name}: failed admission to a job: {why or health.health.value}"
+    await context.backend.cordon([health.node], context.owner_mark, reason, context.clock.now())
+    await context.backend.release([health.node], context.owner_mark)
 
 
 def _only_gaps(health: NodeHealth) -> bool:

@@ -64,7 +64,8 @@ def save_new(state_dir: Path, verdict: Verdict) -> None:
 
 
 def _gives_way(older: Verdict, newer: Verdict) -> bool:
-    if older.job != newer.job:
+    # Two causes of one look on the same nodes are both said, and a person or the tree chooses.
+    if older.job != newer.job or older.decided_at == newer.decided_at:
         return False
     if older.fault in _NAMES_NO_CAUSE:
         return True

@@ -1,12 +1,15 @@
 """One damaged verdict stops nothing: it is set aside, said, and the others are read."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.incidents.verdict_store import load_all, save_new
+from brctl.engine.incidents.verdict_store import load_all, open_verdicts, save_new
+from brctl.model.fault import FaultClass
 from brctl.verdict.decide import Scene, decide
+from tests.fakes.run_context import example_verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -24,3 +27,15 @@ def test_a_truncated_verdict_is_set_aside(
     assert "V-BAD.json: damaged; set aside" in caplog.text
     assert bad.with_name("V-BAD.json.damaged-1").read_bytes() == content
     assert not bad.exists()
+
+
+def test_two_causes_of_one_look_are_both_open_and_a_later_look_closes_both(tmp_path: Path) -> None:
+    """`fix` refused the more likely one, because the other was stored after it."""
+    first = example_verdict()
+    second = replace(first, id="V-2", fault=FaultClass.STRAGGLER_SLOW)
+    for verdict in (first, second):
+        save_new(tmp_path, verdict)
+    assert {s.verdict.id for s in open_verdicts(tmp_path)} == {"V-1", "V-2"}
+    later = replace(first, id="V-3", decided_at=first.decided_at + timedelta(minutes=1))
+    save_new(tmp_path, later)
+    assert [s.verdict.id for s in open_verdicts(tmp_path)] == ["V-3"]

@@ -1,0 +1,76 @@
+"""A repair is proved by passing the step at which training had stopped, not by steps before it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from brctl.actions.contract import ActionFailed, ActionResult
+from brctl.actions.job.wait_progress import JobWaitProgress
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.runs.playbook import Arguments
+from tests.fakes.run_context import FakeJobs, fake_context
+
+
+@dataclass
+class ScriptedJobs(FakeJobs):
+    """A job that shows these steps, one a look, and stays at the last or falls there."""
+
+    steps: Sequence[int] = ()
+    falls: bool = False
+    looks: list[int] = field(default_factory=list)
+
+    async def progress(self, job: Job) -> JobStatus:
+        step = self.steps[min(len(self.looks), len(self.steps) - 1)]
+        fell = self.falls and len(self.looks) >= len(self.steps)
+        self.looks.append(step)
+        rank = RankView(0, "n1", alive=not fell, step=step, exit_status=1 if fell else None)
+        return JobStatus(job, (rank,), step, None, None, ())
+
+
+def waited(
+    folder: Path, steps: Sequence[int], *, falls: bool = False, **args: object
+) -> ActionResult:
+    """What waiting says over these steps, from a checkpoint of step 38."""
+    context = fake_context(folder)
+    jobs = ScriptedJobs(context.world, context.state_dir, steps=steps, falls=falls)
+    given: Arguments = {"job": "demo", "steps": 5, "beyond": 38, "within": "30s", **args}  # type: ignore[dict-item]  # plain values
+    return asyncio.run(JobWaitProgress().apply(replace(context, jobs=jobs), given))
+
+
+def test_steps_before_the_one_it_stopped_at_prove_nothing(tmp_path: Path) -> None:
+    """A job that falls at step 50 each time takes eleven steps from its checkpoint, each time."""
+    with pytest.raises(ActionFailed, match="rank 0 on n1 ended with 1"):
+        waited(tmp_path, range(38, 50), falls=True, stopped_at=[49, 0], at_most="1h")
+
+
+def test_five_steps_beyond_the_one_it_stopped_at_are_proof(tmp_path: Path) -> None:
+    done = waited(tmp_path, range(38, 60), stopped_at=[None, 49], at_most="1h")
+    assert (done.out["step"], done.say) == (54, "step 38 to 54; it had stopped at step 49")
+
+
+def test_where_nobody_knows_the_step_more_are_asked_for_and_it_is_said(tmp_path: Path) -> None:
+    """Neither the run nor the verdict could read how far it came."""
+    done = waited(tmp_path, range(38, 80), stopped_at=[None, 0], at_most="1h")
+    assert done.out["step"] == 38 + 4 * 5
+    assert "at which step it had stopped is not known" in done.say
+
+
+def test_a_playbook_that_does_not_ask_is_served_as_before(tmp_path: Path) -> None:
+    assert waited(tmp_path, range(38, 80)).say == "step 38 to 43"
+
+
+def test_a_long_way_to_the_step_is_no_stall(tmp_path: Path) -> None:
+    """`within` is the wait for the next step; progress files of before do not count as one."""
+    done = waited(tmp_path, [49, *range(38, 120)], stopped_at=[100], at_most="1h")
+    assert done.out["step"] == 105
+    with pytest.raises(ActionFailed, match="step 60 after 30 s; it had stopped at step 100"):
+        waited(tmp_path, range(38, 61), stopped_at=[100], at_most="1h")
+
+
+def test_training_that_has_not_come_so_far_is_not_called_repaired(tmp_path: Path) -> None:
+    with pytest.raises(ActionFailed, match=r"going on after 20\.0 s, which proves nothing yet"):
+        waited(tmp_path, range(38, 1000), stopped_at=[500], at_most="20s")
