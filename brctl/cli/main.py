@@ -7,7 +7,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 
 from brctl import __version__
 from brctl.cli.words import ALIASES, BRIDGE_WORDS, WORDS, Word
@@ -109,13 +108,13 @@ def top_help() -> str:
 def _report_bug(error: Exception) -> int:
     from brctl.cli.output import say
     from brctl.library.config import user_state_dir
+    from brctl.library.durable_files import private_dir
 
     text = "".join(traceback.format_exception(error))
     folder = user_state_dir(os.environ) / "crashes"
     say(f"error: unexpected {type(error).__name__}: {error}")
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = Path(folder) / f"crash-{os.getpid()}.txt"
+        path = private_dir(folder) / f"crash-{os.getpid()}.txt"
         path.write_text(text, encoding="utf-8")
         say(f"try:   attach {path} to a bug report; no node was changed by this error itself")
     except OSError:

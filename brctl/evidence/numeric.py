@@ -8,7 +8,6 @@ loss rarely rises 5x (it starts near ten nats), so a rise of 1.6x and two nats c
 import math
 import re
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -33,8 +32,6 @@ class ProgressRow:
     step: int | None
     loss: float | None
     grad_norm: float | None = None
-    rank: int | None = None
-    local_loss_finite: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +81,7 @@ class NumericWatch:
 
     def _judge(self, row: ProgressRow) -> NumericTrouble | None:
         values = [value for value in (row.loss, row.grad_norm) if value is not None]
-        if row.local_loss_finite is False or not all(map(math.isfinite, values)):
+        if not all(map(math.isfinite, values)):
             return NumericTrouble("nan", row)
         if row.step is not None and row.step < WARM_UP_STEPS:
             return None
@@ -102,28 +99,6 @@ def _jumped(loss: float, usual: float) -> bool:
     if loss > JUMP_RATIO * usual and loss - usual > 1.0:
         return True
     return usual >= 1.0 and loss > LOSS_RATIO * usual and loss - usual > LOSS_RISE_NATS
-
-
-def first_trouble(rows: Iterable[ProgressRow]) -> NumericTrouble | None:
-    """The first row that breaks the rule."""
-    watch = NumericWatch()
-    return next((trouble for trouble in map(watch.see, rows) if trouble), None)
-
-
-def culprit_ranks(rows: Iterable[ProgressRow]) -> tuple[int, ...]:
-    """Ranks whose own loss was the first to go bad.
-
-    After the first gradient reduction every rank is NaN; only the rank-local loss before it, at the
-    earliest bad step, tells where it began. All ranks bad at that step locates nobody.
-    """
-    seen = [row for row in rows if row.rank is not None and row.step is not None]
-    bad = [row for row in seen if row.local_loss_finite is False]
-    if not bad:
-        return ()
-    first = min(row.step for row in bad if row.step is not None)
-    culprits = {row.rank for row in bad if row.step == first and row.rank is not None}
-    everyone = {row.rank for row in seen}
-    return tuple(sorted(culprits)) if culprits < everyone else ()
 
 
 _NUMBER = r"(?P<value>[+-]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[+-]?\d+)?))(?![\w.])"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brctl.inventory.facts import InventorySource, NodeFacts
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import UnavailableError
 from brctl.model.units import rfc3339
 
@@ -57,7 +57,7 @@ def with_last_good(read: Callable[[], InventorySource], key: str, folder: Path) 
         source = read()
     except UnavailableError as failed:
         return _last_good(path, failed)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_dir(folder)
     write_atomic(path, json.dumps(_to_json(source)))
     return source
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from brctl.journal.store import PRIVATE_FILE, Journal, private_dir, read_journal
+from brctl.journal.store import PRIVATE_FILE, Journal, read_journal
+from brctl.library.durable_files import private_dir
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.jobs.code import ChangeState, CodeChange, CodeStart
 from brctl.model.jobs.job import Job

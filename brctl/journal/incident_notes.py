@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from brctl.journal.store import private_dir
-from brctl.library.durable_files import append_line, write_atomic
+from brctl.library.durable_files import append_line, private_dir, write_atomic
 from brctl.model.errors import UsageError
 from brctl.model.units import parse_rfc3339, rfc3339
 

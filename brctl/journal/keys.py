@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from brctl.journal.store import PRIVATE_FILE, private_dir
-from brctl.library.durable_files import write_atomic
+from brctl.journal.store import PRIVATE_FILE
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import ConfigError, LockedError
 from brctl.model.runs.playbook import Arguments
 from brctl.model.units import parse_rfc3339, rfc3339

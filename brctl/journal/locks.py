@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from brctl.journal.store import PRIVATE_FILE, locked, private_dir
-from brctl.library.durable_files import set_aside, write_atomic
+from brctl.journal.store import PRIVATE_FILE, locked
+from brctl.library.durable_files import private_dir, set_aside, write_atomic
 from brctl.model.errors import LockedError, UnavailableError
 from brctl.model.units import parse_rfc3339, rfc3339
 

@@ -20,7 +20,7 @@ from datetime import datetime
 from errno import ENOSPC
 from pathlib import Path
 
-from brctl.library.durable_files import sync_folder
+from brctl.library.durable_files import private_dir, sync_folder
 from brctl.model.errors import LockedError, UnavailableError, UsageError
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json
@@ -53,14 +53,6 @@ class Recording:
     def ended(self) -> bool:
         """Whether the last thing recorded is the end of the run."""
         return bool(self.events) and self.events[-1].type is EventType.END
-
-
-def private_dir(path: Path) -> Path:
-    """A folder only its owner may enter, made with its parents if need be."""
-    # Step by step: with `parents` the folders above would be as open as the umask lets them be.
-    for missing in reversed([p for p in (path, *path.parents) if not p.exists()]):
-        missing.mkdir(mode=PRIVATE_DIR, exist_ok=True)
-    return path
 
 
 def new_run(state_dir: Path) -> Path:

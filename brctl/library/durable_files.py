@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PRIVATE = 0o600
+PRIVATE_DIR = 0o700
 DAMAGED = ".damaged-"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -44,13 +45,41 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = PRIVATE) -> No
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a private file in one write; it is on disk when this returns."""
+    """Add a line to a private file; it is whole and on disk when this returns.
+
+    Raises:
+        OSError: It cannot be written; nothing of it is left, unless another process wrote behind.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+    raw = line.encode() + b"\n"
+    written = 0
     try:
-        os.write(descriptor, line.encode() + b"\n")
+        # A disk that becomes full takes a part and says so only at the next write.
+        while written < len(raw):
+            written += os.write(descriptor, raw[written:])
         os.fsync(descriptor)
+    except OSError:
+        _cut(descriptor, raw[:written])
+        raise
     finally:
         os.close(descriptor)
+
+
+def _cut(descriptor: int, part: bytes) -> None:
+    """Take back the beginning of a line, if it still is the end of the file."""
+    with suppress(OSError):
+        size = os.fstat(descriptor).st_size
+        end = os.lseek(descriptor, 0, os.SEEK_CUR)
+        if part and end == size:
+            os.ftruncate(descriptor, size - len(part))
+
+
+def private_dir(path: Path) -> Path:
+    """A folder only its owner may enter, made with its parents if need be."""
+    # Step by step: with `parents` the folders above would be as open as the umask lets them be.
+    for missing in reversed([p for p in (path, *path.parents) if not p.exists()]):
+        missing.mkdir(mode=PRIVATE_DIR, exist_ok=True)
+    return path
 
 
 def sync_folder(path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from brctl.library.durable_files import private_dir
 from brctl.model.notice import OPEN_STATES, Memory, NoticeState
 from brctl.model.units import parse_rfc3339, rfc3339
 
@@ -129,7 +130,7 @@ class DeliveryLedger:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_dir(self._path.parent)
         with closing(_connect(self._path)) as database, database:
             yield database
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brctl.library.config import user_cache_dir
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.sweep import vendor
 
 FILES_KEPT = 8
@@ -74,7 +74,7 @@ def _read_private(path: Path) -> bytes:
 
 def _write(path: Path, parts: dict[str, object]) -> None:
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_dir(path.parent)
         write_atomic(path, json.dumps(parts))
         files = sorted(path.parent.glob("bundle-*.json"), key=lambda file: file.stat().st_mtime)
         for old in files[:-FILES_KEPT]:

@@ -1,8 +1,11 @@
 """The numbers of tests/bench/structure.py count what they say."""
 
 import ast
+from pathlib import Path
 
-from tests.bench.structure import code_lines, duplicated_blocks, mentions_of_helpers
+import pytest
+
+from tests.bench.structure import code_lines, duplicated_blocks, main, mentions_of_helpers
 
 MODULE = """
 import os
@@ -28,3 +31,21 @@ def test_a_run_of_equal_lines_is_one_block_of_its_length() -> None:
     run = [f"line {number}" for number in range(8)]
     assert list(duplicated_blocks([[*run, "a"], ["b", *run, "c", "d"]])) == [8]
     assert list(duplicated_blocks([run[:5], run[:5]])) == []
+
+
+@pytest.mark.parametrize("words", [["--wide"], ["nowhere"], ["{empty}"]])
+def test_what_is_no_checkout_is_one_line_of_error(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unknown flag, a folder that is not there, one without the code: usage, exit 2."""
+    with pytest.raises(SystemExit) as ended:
+        main([word.format(empty=tmp_path) for word in words])
+    assert ended.value.code == 2
+    assert "tests.bench.structure: error:" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_its_help_says_what_a_dir_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert "DIR" in capsys.readouterr().out

@@ -7,6 +7,7 @@ duplicated block is a run of six lines or more, imports and blank lines left out
 for word elsewhere too; the first place is not counted.
 """
 
+import argparse
 import ast
 import statistics
 import sys
@@ -135,9 +136,23 @@ def share(ordered: Sequence[int], part: float) -> int:
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
+def checkout(text: str) -> Path:
+    """A folder that holds brctl, checks and tests."""
+    root = Path(text).resolve()
+    missing = [name for name in ("brctl", "checks", "tests") if not (root / name).is_dir()]
+    if missing:
+        raise argparse.ArgumentTypeError(f"{text}: no checkout of brctl, {missing[0]}/ is missing")
+    return root
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print one column a checkout."""
-    roots = [Path(argument).resolve() for argument in arguments] or [ROOT]
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.structure",
+        description="Say in numbers how the code is built, checkouts side by side.",
+    )
+    parser.add_argument("roots", nargs="*", type=checkout, metavar="DIR", help="default this one")
+    roots = parser.parse_args(arguments).roots or [ROOT]
     columns = [measure(root) for root in roots]
     print(f"{'':38}" + "".join(f"{root.name:>26}" for root in roots))
     for name in columns[0]:

@@ -1,8 +1,13 @@
-"""NaN and jumps by the paper's rule, and which rank began."""
+"""NaN and jumps by the paper's rule."""
 
 import math
+from collections.abc import Iterable
 
-from brctl.evidence.numeric import ProgressRow, culprit_ranks, first_trouble, parse_progress
+from brctl.evidence.numeric import NumericTrouble, NumericWatch, ProgressRow, parse_progress
+
+
+def first_trouble(rows: Iterable[ProgressRow]) -> NumericTrouble | None:
+    return next(filter(None, map(NumericWatch().see, rows)), None)
 
 
 def rows(*losses: float, start: int = 1000) -> list[ProgressRow]:
@@ -45,19 +50,6 @@ def test_a_gradient_norm_jumps_too() -> None:
     found = first_trouble([*usual, ProgressRow(1010, 2.0, 40.0)])
     assert found is not None
     assert found.kind == "grad-jump"
-
-
-def test_the_rank_whose_own_loss_broke_first_is_named() -> None:
-    """One step later every rank is NaN; only the earliest step tells."""
-    progress = [ProgressRow(7, None, rank=r, local_loss_finite=r != 2) for r in range(4)]
-    progress += [ProgressRow(8, None, rank=r, local_loss_finite=False) for r in range(4)]
-    assert culprit_ranks(progress) == (2,)
-
-
-def test_when_all_break_at_once_nobody_is_named() -> None:
-    """A bad batch or learning rate breaks all ranks in one step."""
-    progress = [ProgressRow(7, None, rank=r, local_loss_finite=False) for r in range(4)]
-    assert culprit_ranks(progress) == ()
 
 
 def test_progress_lines_of_several_frameworks_are_read() -> None:

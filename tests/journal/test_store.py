@@ -17,10 +17,10 @@ from brctl.journal.store import (
     is_running,
     new_run,
     owning,
-    private_dir,
     read_journal,
     run_dirs,
 )
+from brctl.library.durable_files import private_dir
 from brctl.model.errors import LockedError, UsageError
 from brctl.model.runs.event import EventType
 

@@ -2,14 +2,19 @@
 
 import errno
 import os
+import re
 import signal
 import stat
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+import brctl
+from brctl.engine.controller.trust import add_lines
+from brctl.engine.job.stack_store import new_folder
 from brctl.library.durable_files import append_line, write_atomic
 
 OLD, NEW = b"old" * 40_000, b"new" * 50_000
@@ -161,3 +166,64 @@ def test_appended_lines_stand_whole_in_a_private_file(tmp_path: Path) -> None:
     append_line(target, "zweite \u00fc")
     assert target.read_text(encoding="utf-8") == "first\nzweite \u00fc\n"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_a_line_is_whole_when_the_system_takes_it_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write may take less than it was given; the rest follows."""
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, raw: real(descriptor, raw[:3]))
+    append_line(tmp_path / "lines", "a long line")
+    append_line(tmp_path / "lines", "another")
+    assert (tmp_path / "lines").read_text() == "a long line\nanother\n"
+
+
+def test_a_line_that_does_not_fit_leaves_nothing_of_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that becomes full takes a part of it; what stood before stands, and it is an error."""
+    target, real = tmp_path / "lines", os.write
+    append_line(target, "first")
+
+    def full(descriptor: int, raw: bytes) -> int:
+        if target.stat().st_size > len("first\n"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, raw[:4])
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space"):
+        append_line(target, "second")
+    assert target.read_text() == "first\n"
+
+
+OF_PEOPLE = {"library/new_check.py", "library/foreign.py", "engine/controller/copying.py"}
+"""They write below a folder that a person names on the command line."""
+
+
+def test_no_folder_is_made_with_parents_as_open_as_the_umask() -> None:
+    """`mkdir(parents=True, mode=0o700)` gives the mode to the last folder only."""
+    package = Path(brctl.__file__).parent
+    apart = ("lab", "training", "_shipped")
+    found = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if path.relative_to(package).parts[0] not in apart
+        and re.search(r"mkdir\([^)]*parents=True|makedirs\(", path.read_text())
+    }
+    assert found == OF_PEOPLE
+
+
+def test_folders_of_stacks_dumps_and_host_keys_are_private_whatever_the_umask(
+    tmp_path: Path,
+) -> None:
+    """The folders above them too, when they had to be made."""
+    before = os.umask(0)
+    try:
+        new_folder(tmp_path / "state", "llm", datetime(2026, 7, 5, tzinfo=UTC))
+        add_lines(tmp_path / "home/.ssh/known_hosts", ["n1 ssh-ed25519 AAAA"])
+    finally:
+        os.umask(before)
+    made = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o700}
+    assert len(made) == 6

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from brctl.backends.kubernetes.jobs import Workload, anew
 from brctl.backends.kubernetes.kubectl import Kubectl, Object
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.jobs.job import Job
 
@@ -73,5 +73,5 @@ class Remaking:
 
 
 def _write(path: Path, value: Object) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_dir(path.parent)
     write_atomic(path, json.dumps(value))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from brctl.backends.contract import Cordon, Label, Reservation
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import ConfigError
 from brctl.model.units import parse_rfc3339, rfc3339
 
@@ -46,7 +46,7 @@ def read_state(path: Path) -> StaticState:
 
 def change_state(path: Path, change: Callable[[StaticState], StaticState]) -> StaticState:
     """Apply a change while holding the lock; the new state is on disk when this returns."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_dir(path.parent)
     lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, _PRIVATE)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

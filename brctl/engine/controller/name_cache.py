@@ -8,7 +8,7 @@ from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.verdict_store import load_all
 from brctl.inventory.select import known_groups
 from brctl.library.config import user_cache_dir
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.library.shipped import shipped_dir
 
 CACHE_FILE = "completion.json"
@@ -33,7 +33,7 @@ def write_names(controller: Controller) -> Path | None:
     }
     path = user_cache_dir(os.environ) / CACHE_FILE
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_dir(path.parent)
         write_atomic(path, json.dumps(names))
     except OSError:
         return None

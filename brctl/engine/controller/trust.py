@@ -8,6 +8,7 @@ from brctl.engine.controller.reach import Chosen
 from brctl.fanout.asyncssh.keyscan import ShownKey, scan_keys
 from brctl.fanout.asyncssh.known_hosts import KnownHosts
 from brctl.library.config import Settings
+from brctl.library.durable_files import private_dir
 from brctl.model.errors import ConfigError
 
 
@@ -34,7 +35,7 @@ def add_lines(path: Path, lines: Sequence[str]) -> None:
     """
     text = "".join(f"{line}\n" for line in lines)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_dir(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "r+b") as stream:
             if stream.seek(0, os.SEEK_END) and os.pread(descriptor, 1, stream.tell() - 1) != b"\n":

@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from brctl.journal.incident_notes import FOLDER
-from brctl.journal.store import private_dir
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.alert import Alert, AlertIncident
 from brctl.model.errors import ConfigError
 

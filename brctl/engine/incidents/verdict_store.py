@@ -6,8 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from brctl.journal.store import private_dir
-from brctl.library.durable_files import set_aside, write_atomic
+from brctl.library.durable_files import private_dir, set_aside, write_atomic
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict

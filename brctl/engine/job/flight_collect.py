@@ -5,6 +5,7 @@ from pathlib import Path
 
 from brctl.engine.job.rank_files import RankFile, fetch_rank_files
 from brctl.fanout.contract import Transport
+from brctl.library.durable_files import private_dir
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Node
 from brctl.model.jobs.job import Job
@@ -49,6 +50,6 @@ async def collect_dumps(
 
 
 def _write(files: Sequence[RankFile], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_dir(folder)
     for file in files:
         (folder / f"dump_{file.rank}").write_bytes(file.data)

@@ -3,6 +3,7 @@
 from datetime import datetime
 from pathlib import Path
 
+from brctl.library.durable_files import private_dir
 from brctl.model.errors import UsageError
 
 _STACKS = "stacks"
@@ -11,7 +12,8 @@ _STACKS = "stacks"
 def new_folder(state_dir: Path, job: str, now_at: datetime) -> Path:
     """A new folder for one capture."""
     folder = state_dir / _STACKS / job / f"{now_at:%Y%m%dT%H%M%S.%f}"
-    folder.mkdir(parents=True, mode=0o700)
+    private_dir(folder.parent)
+    folder.mkdir(mode=0o700)
     return folder
 
 

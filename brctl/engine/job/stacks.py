@@ -12,6 +12,7 @@ from brctl.evidence.job.status import RANKS_CHECK
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.fail_slow import most_flagged
 from brctl.evidence.stacks.snapshot import RankStack, read_own_frame, read_text, read_threads
+from brctl.library.durable_files import private_dir
 from brctl.library.parameters import fill_parameters
 from brctl.model.command import Outcome
 from brctl.model.errors import UsageError
@@ -97,7 +98,7 @@ async def dump_stacks(
 
 
 def _save_round(folder: Path, captured: Sequence[Captured]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    private_dir(folder)
     for one in captured:
         path = folder / f"rank-{one.rank:05d}.json"
         path.write_text(json.dumps(_document(one)), encoding="utf-8")

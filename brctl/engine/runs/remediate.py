@@ -27,12 +27,8 @@ from brctl.engine.runs.run_files import (
     write_json,
 )
 from brctl.engine.runs.wait import let_expire, overdue
-from brctl.journal.store import (
-    is_running,
-    new_run,
-    private_dir,
-)
-from brctl.library.durable_files import write_atomic
+from brctl.journal.store import is_running, new_run
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.library.own_program import own_program
 from brctl.model.errors import GuardError, LockedError, UsageError
 from brctl.model.runs.playbook import Json, Playbook

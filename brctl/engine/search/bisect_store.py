@@ -7,8 +7,7 @@ from pathlib import Path
 
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.runs.propose import with_next_move
-from brctl.journal.store import private_dir
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.localisation import Bisection, FaultKind, Finding

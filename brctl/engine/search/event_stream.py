@@ -8,6 +8,7 @@ from typing import TextIO
 
 from brctl import __version__
 from brctl.engine.controller.clock import now
+from brctl.library.durable_files import private_dir
 from brctl.model.localisation import RoundReport
 from brctl.view.job.bisect import round_document
 
@@ -51,7 +52,7 @@ def open_event_stream(state_dir: Path | None, also: Sequence[TextIO] = ()) -> It
         yield EventStream(also)
         return
     folder = state_dir / TRAILS
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_dir(folder)
     name = f"B-{now():%Y%m%dT%H%M%S%f}"[:-3]
     with (folder / f"{name}.ndjson").open("w", encoding="utf-8") as stream:
         yield EventStream((stream, *also))

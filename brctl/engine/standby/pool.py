@@ -7,8 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from brctl.engine.incidents.verdict_store import load_all
-from brctl.journal.store import private_dir
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.sweeps.sweep import Health

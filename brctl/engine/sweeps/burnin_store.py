@@ -5,8 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from brctl.journal.store import private_dir
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import UsageError
 from brctl.model.sweeps.burnin import Burnin, BurninState
 

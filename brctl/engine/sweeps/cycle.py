@@ -9,8 +9,7 @@ from pathlib import Path
 
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.history import SweepHistory
-from brctl.journal.store import private_dir
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import ConfigError, LockedError
 from brctl.model.inventory import Node
 from brctl.model.sweeps.changes import Changes

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from brctl.journal.store import private_dir
+from brctl.library.durable_files import private_dir
 
 FILE_NAME = "history.sqlite3"
 

@@ -12,8 +12,7 @@ from brctl.engine.sweeps.sweep_file import (
     read_sweep,
     sweep_bytes,
 )
-from brctl.journal.store import private_dir
-from brctl.library.durable_files import write_atomic
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import NodeHealth, Sweep
 
