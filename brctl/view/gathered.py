@@ -31,7 +31,7 @@ def gathered_page(
     silent = [answer for answer in listed if answer.outcome is not Outcome.ANSWERED]
     text = "\n".join([*FORMS[form](answered), *_partial(silent), *_silent(silent, missing)])
     return Page(
-        kind="Run",
+        kind="Answers",
         body={
             "answers": [answer_document(answer) for answer in listed],
             "interrupted": {"nodes": list(missing), "folded": fold(missing)},

@@ -6,7 +6,7 @@ written in the functional form, because `class` is a word of Python. The other k
 and the table of all, are in brctl/view/schemas.
 """
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 
 class NodeSetDocument(TypedDict):
@@ -286,6 +286,16 @@ class SuspectRankDocument(TypedDict):
     detail: str
 
 
+class CollectiveGroupDocument(TypedDict):
+    """How far each rank of one process group came: sequence numbers by rank."""
+
+    group: str
+    description: str
+    ranks: list[int]
+    last_enqueued: dict[str, int]
+    last_completed: dict[str, int]
+
+
 class FlightRecorderDocument(Envelope):
     """`brctl flight-recorder analyse`; `groups` shows how far each rank of each group came."""
 
@@ -293,23 +303,91 @@ class FlightRecorderDocument(Envelope):
     suspect_ranks: list[SuspectRankDocument]
     waiting_ranks: list[int]
     common_cause: bool
-    groups: list[dict[str, Any]]
+    groups: list[CollectiveGroupDocument]
     notes: list[str]
+
+
+class StackGroupDocument(TypedDict):
+    """Ranks with one and the same stack, innermost frame first; without one they are silent."""
+
+    ranks: list[int]
+    folded_ranks: str
+    stack: list[str]
+    dominant: bool
+    answered: bool
+
+
+class ParallelGroupDocument(TypedDict):
+    """The smallest group of one parallel axis that holds all outliers, and its nodes."""
+
+    axis: str
+    ranks: list[int]
+    nodes: list[str]
+    folded: str
+    node_count: int
 
 
 class StackAnalysisDocument(Envelope):
     """`brctl stacks show`, `brctl stacks analyse`."""
 
     rounds: int
-    groups: list[dict[str, Any]]
+    groups: list[StackGroupDocument]
     outlier_ranks: list[int]
     silent_ranks: list[int]
-    group: dict[str, Any] | None
-    candidate_groups: list[dict[str, Any]]
+    group: ParallelGroupDocument | None
+    candidate_groups: list[ParallelGroupDocument]
     suspect_ranks: list[int]
     suspect_nodes: NodeSetDocument
     reason: str
     notes: list[str]
+
+
+class GroupResultDocument(TypedDict):
+    """What one group's test gave; null is what was not measured."""
+
+    reps: int
+    failed: int | None
+    answered: bool | None
+    busbw_gb_per_s: float | None
+
+
+class GroupTestDocument(TypedDict):
+    """A test behind a finding: its round, its group and what it gave."""
+
+    round: int
+    group: list[str]
+    reps: int
+    failed: int | None
+    answered: bool | None
+    busbw_gb_per_s: float | None
+
+
+class SuspectNodeDocument(TypedDict):
+    """One of the likeliest nodes after a round."""
+
+    node: str
+    posterior: float
+
+
+class RoundDocument(TypedDict):
+    """One round: groups that ran at the same time and, in the same order, their results."""
+
+    round: int
+    stage: str
+    seconds: float
+    groups: list[list[str]]
+    results: list[GroupResultDocument]
+    suspects: list[SuspectNodeDocument]
+    notes: list[str]
+
+
+class ExclusionDocument(TypedDict):
+    """What the clean tests rule out, and who was never seen to pass."""
+
+    failure_probability_at_least: float
+    confidence: float
+    clean_repetitions: int
+    never_passed: list[str]
 
 
 class FindingDocument(TypedDict):
@@ -320,7 +398,7 @@ class FindingDocument(TypedDict):
     posterior: float
     smallest_size: int | None
     why: str | None
-    tests: list[dict[str, Any]]
+    tests: list[GroupTestDocument]
 
 
 class BisectionDocument(Envelope):
@@ -336,12 +414,12 @@ class BisectionDocument(Envelope):
     budget_seconds: float
     tested: NodeSetDocument
     verdicts: list[FindingDocument]
-    excluded: dict[str, Any]
+    excluded: ExclusionDocument
     rounds: int
     node_tests: int
     seconds: float
     complete: bool
     ended: str
     notes: list[str]
-    round_log: list[dict[str, Any]]
+    round_log: list[RoundDocument]
     stored_verdicts: NotRequired[list[str]]

@@ -72,7 +72,7 @@ def test_json_accounts_for_every_node(config: Path) -> None:
     """One document with each node's status and streams."""
     code, text = call(run_module, config, "-w", "@all", "-x", "n4", "--json", "--", "echo x")
     document = json.loads(text)
-    assert (code, document["kind"], document["exit_code"]) == (0, "Run", 0)
+    assert (code, document["kind"], document["exit_code"]) == (0, "Answers", 0)
     assert [a["node"] for a in document["answers"]] == ["n1", "n2", "n3"]
     assert {a["stdout"] for a in document["answers"]} == {"x\n"}
 

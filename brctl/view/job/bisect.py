@@ -3,10 +3,24 @@
 from collections.abc import Mapping
 
 from brctl.model.exit_codes import ExitCode
-from brctl.model.localisation import Bisection, FaultKind, Finding, GroupResult, RoundReport
+from brctl.model.localisation import (
+    Bisection,
+    Exclusion,
+    FaultKind,
+    Finding,
+    GroupResult,
+    RoundReport,
+)
 from brctl.model.nodeset import fold
 from brctl.model.units import describe_duration, rfc3339
 from brctl.view.notices.page import Json, Page
+from brctl.view.schema import (
+    ExclusionDocument,
+    FindingDocument,
+    GroupResultDocument,
+    GroupTestDocument,
+    RoundDocument,
+)
 from brctl.view.text import printable
 
 _GROUPS_SHOWN = 6
@@ -161,7 +175,6 @@ def _cost_line(result: Bisection) -> str:
 def bisection_document(result: Bisection) -> Mapping[str, Json]:
     """The keys of a Bisection document."""
     done = result.conclusion
-    excluded = done.exclusion
     return {
         "id": result.id,
         "started_at": rfc3339(result.started_at),
@@ -173,12 +186,7 @@ def bisection_document(result: Bisection) -> Mapping[str, Json]:
         "budget_seconds": result.budget_s,
         "tested": {"nodes": list(result.nodes), "folded": fold(result.nodes)},
         "verdicts": [_finding_document(result, finding) for finding in done.findings],
-        "excluded": {
-            "failure_probability_at_least": round(excluded.failure_probability, 6),
-            "confidence": excluded.confidence,
-            "clean_repetitions": excluded.clean_repetitions,
-            "never_passed": list(excluded.untested),
-        },
+        "excluded": _exclusion_document(done.exclusion),
         "rounds": done.rounds,
         "node_tests": done.node_tests,
         "seconds": round(result.seconds, 3),
@@ -189,9 +197,18 @@ def bisection_document(result: Bisection) -> Mapping[str, Json]:
     }
 
 
-def _finding_document(result: Bisection, finding: Finding) -> Mapping[str, Json]:
+def _exclusion_document(excluded: Exclusion) -> ExclusionDocument:
+    return {
+        "failure_probability_at_least": round(excluded.failure_probability, 6),
+        "confidence": excluded.confidence,
+        "clean_repetitions": excluded.clean_repetitions,
+        "never_passed": list(excluded.untested),
+    }
+
+
+def _finding_document(result: Bisection, finding: Finding) -> FindingDocument:
     reports = {report.number: report for report in result.rounds}
-    tests = [
+    tests: list[GroupTestDocument] = [
         {
             "round": number,
             "group": list(reports[number].groups[position]),
@@ -209,7 +226,7 @@ def _finding_document(result: Bisection, finding: Finding) -> Mapping[str, Json]
     }
 
 
-def _result_document(result: GroupResult) -> Mapping[str, Json]:
+def _result_document(result: GroupResult) -> GroupResultDocument:
     return {
         "reps": result.reps,
         "failed": result.failed,
@@ -218,7 +235,7 @@ def _result_document(result: GroupResult) -> Mapping[str, Json]:
     }
 
 
-def round_document(report: RoundReport) -> Mapping[str, Json]:
+def round_document(report: RoundReport) -> RoundDocument:
     """One round; `-o ndjson` prints one such object as soon as the round is over."""
     return {
         "round": report.number,

@@ -1,10 +1,9 @@
 """A flight-recorder analysis for programs and for people."""
 
-from collections.abc import Mapping
-
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.hang import FlightRecorderAnalysis, GroupProgress, SuspectRank
-from brctl.view.notices.page import Json, Page
+from brctl.view.notices.page import Page
+from brctl.view.schema import CollectiveGroupDocument, SuspectRankDocument
 from brctl.view.text import columns, printable
 
 
@@ -34,7 +33,7 @@ def _exit_code(result: FlightRecorderAnalysis) -> ExitCode:
     return ExitCode.OK
 
 
-def _suspect_document(suspect: SuspectRank) -> Mapping[str, Json]:
+def _suspect_document(suspect: SuspectRank) -> SuspectRankDocument:
     return {
         "rank": suspect.rank,
         "node": suspect.node or None,
@@ -46,7 +45,7 @@ def _suspect_document(suspect: SuspectRank) -> Mapping[str, Json]:
     }
 
 
-def _group_document(group: GroupProgress) -> Mapping[str, Json]:
+def _group_document(group: GroupProgress) -> CollectiveGroupDocument:
     return {
         "group": group.group,
         "description": group.description,

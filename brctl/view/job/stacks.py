@@ -1,11 +1,10 @@
 """A stack analysis for programs and for people."""
 
-from collections.abc import Mapping
-
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.hang import ParallelGroup, StackAnalysis, StackGroup
 from brctl.model.nodeset import fold
-from brctl.view.notices.page import Json, Page
+from brctl.view.notices.page import Page
+from brctl.view.schema import ParallelGroupDocument, StackGroupDocument
 from brctl.view.text import columns, printable
 
 _FRAMES_SHOWN = 3
@@ -21,7 +20,7 @@ def stacks_page(result: StackAnalysis, *, suspects_only: bool = False) -> Page:
             "groups": [_group_document(group) for group in result.groups],
             "outlier_ranks": list(result.outliers),
             "silent_ranks": list(result.silent),
-            "group": _parallel(result.group),
+            "group": _parallel(result.group) if result.group else None,
             "candidate_groups": [_parallel(group) for group in result.candidates],
             "suspect_ranks": list(result.suspect_ranks),
             "suspect_nodes": {"nodes": nodes, "folded": fold(nodes)},
@@ -41,7 +40,7 @@ def _exit_code(result: StackAnalysis) -> ExitCode:
     return ExitCode.UNKNOWN if result.outliers else ExitCode.OK
 
 
-def _group_document(group: StackGroup) -> Mapping[str, Json]:
+def _group_document(group: StackGroup) -> StackGroupDocument:
     return {
         "ranks": list(group.ranks),
         "folded_ranks": folded_ranks(group.ranks),
@@ -51,9 +50,7 @@ def _group_document(group: StackGroup) -> Mapping[str, Json]:
     }
 
 
-def _parallel(group: ParallelGroup | None) -> Mapping[str, Json] | None:
-    if group is None:
-        return None
+def _parallel(group: ParallelGroup) -> ParallelGroupDocument:
     nodes = list(group.nodes)
     return {
         "axis": group.axis,

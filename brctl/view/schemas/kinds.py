@@ -63,6 +63,7 @@ DOCUMENTS: Mapping[str, type] = {
     "RenderedNotice": incidents.RenderedNoticeDocument,
     "ReplayPlan": jobs.ReplayPlanDocument,
     "Run": runs.RunDocument,
+    "Answers": runs.AnswersDocument,
     "RunList": runs.RunListDocument,
     "Schedule": site.ScheduleDocument,
     "Schema": site.SchemaDocument,

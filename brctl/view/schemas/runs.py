@@ -59,11 +59,16 @@ class RunBody(TypedDict):
 
 
 class RunDocument(Envelope):
-    """`brctl fix`, `brctl play run|show R-...`: `run`; `brctl run`: `answers`, `interrupted`."""
+    """`brctl fix`, `brctl play run|show R-...`: one run of a playbook."""
 
-    run: NotRequired[RunBody]
-    answers: NotRequired[list[AnswerDocument]]
-    interrupted: NotRequired[NodeSetDocument]
+    run: RunBody
+
+
+class AnswersDocument(Envelope):
+    """`brctl run`: what every node answered, and those that had not when it was interrupted."""
+
+    answers: list[AnswerDocument]
+    interrupted: NodeSetDocument
 
 
 class RunRow(TypedDict):
