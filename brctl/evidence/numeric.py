@@ -102,7 +102,7 @@ def _jumped(loss: float, usual: float) -> bool:
 
 
 _NUMBER = r"(?P<value>[+-]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[+-]?\d+)?))(?![\w.])"
-_IS = r"['\"]?\s*(?:value)?\s*[:=|]\s*['\"]?(?:tensor\()?"
+_IS = r"['\"]?\s*(?:value)?(?:\s*[:=|]\s*|\s+)['\"]?(?:tensor\()?"
 # Lower-case text and patterns that start with plain letters: `re` then skips ahead like a text
 # search, which matters on logs whose every line is progress.
 _LOSS = re.compile(r"loss" + _IS + _NUMBER)

@@ -55,10 +55,19 @@ def attribute(
     return tuple(_outranked(item, weighed) for item in weighed)
 
 
+def set_aside(events: Iterable[LogEvent]) -> tuple[Weighed, ...]:
+    """Events that are over: shown beside the others, and weighing nothing."""
+    ordered = sorted(events, key=sort_key)
+    return tuple(Weighed(event, Role.CONTEXT, 0.0) for event in _representatives(ordered))
+
+
 HARD_STOPS = frozenset(
     {"slurm.preempted", "slurm.time-limit", "slurm.cancelled", "slurm.step-aborted"}
 )
 """After these the processes are being killed; before the signal arrives they may still speak."""
+
+BARE_STOPS = frozenset({"slurm.cancelled", "signal.term"})
+"""Stops that name no reason."""
 
 _ROLE_OF = {
     Part.ROOT: Role.ROOT,
@@ -69,6 +78,8 @@ _ROLE_OF = {
     Part.CONTEXT: Role.CONTEXT,
     Part.BENIGN: Role.CONTEXT,
     Part.HINT: Role.CONTEXT,
+    Part.HEALTHY: Role.CONTEXT,
+    Part.UNEXPLAINED: Role.CONTEXT,
 }
 
 
@@ -103,7 +114,7 @@ def _explained(item: Weighed, all_items: Sequence[Weighed], window_s: float) -> 
     for other in all_items:
         if other.role is not Role.ROOT or other.weight < CREDIBLE or other is item:
             continue
-        if not CATALOGUE[other.fault].produces(item.fault):
+        if not CATALOGUE[other.fault].produces(item.fault) or item.event.signature.own:
             continue
         if CATALOGUE[item.fault].produces(other.fault) and item.weight >= other.weight:
             continue
@@ -117,11 +128,18 @@ def _stopped(item: Weighed, all_items: Sequence[Weighed]) -> Weighed:
     if item.event.signature.part is not Part.STOPPED or item.role is not Role.ROOT:
         return item
     for other in all_items:
+        if other.role is Role.VICTIM and _only_stops(item) and is_before(other.event, item.event):
+            return replace(item, role=Role.TEARDOWN, weight=item.weight * 0.25)
         if other.role is not Role.ROOT or other.event.signature.part is Part.STOPPED:
             continue
         if other.weight >= CREDIBLE and not is_before(item.event, other.event):
             return replace(item, role=Role.TEARDOWN, weight=item.weight * 0.25)
     return item
+
+
+def _only_stops(item: Weighed) -> bool:
+    """A stop without a reason: it comes after a failure as well as by a person's wish."""
+    return item.event.signature.name in BARE_STOPS
 
 
 def _outranked(item: Weighed, all_items: Sequence[Weighed]) -> Weighed:

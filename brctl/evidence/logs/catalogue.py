@@ -4,15 +4,22 @@ from collections.abc import Iterable
 
 from brctl.evidence.logs.signature import Part, Signature
 from brctl.evidence.logs.signatures import (
+    accelerator,
     cuda,
+    fabric,
     gpu,
+    hardware,
     harmless,
+    health,
     host,
     kernel,
     launcher,
+    management,
     nccl,
     program,
+    storage,
 )
+from brctl.evidence.logs.unexplained import ALARM_ANCHORS
 
 SHIPPED: tuple[Signature, ...] = (
     *gpu.SIGNATURES,
@@ -21,6 +28,12 @@ SHIPPED: tuple[Signature, ...] = (
     *host.SIGNATURES,
     *launcher.SIGNATURES,
     *program.SIGNATURES,
+    *hardware.SIGNATURES,
+    *storage.SIGNATURES,
+    *fabric.SIGNATURES,
+    *management.SIGNATURES,
+    *accelerator.SIGNATURES,
+    *health.SIGNATURES,
     *harmless.SIGNATURES,
     *kernel.SIGNATURES,
 )
@@ -32,17 +45,13 @@ PROGRESS_ANCHORS = frozenset({"loss", "grad norm", "grad_norm", "gradient norm"}
 READER_ANCHORS: tuple[str, ...] = (
     "traceback (most recent call last)",
     'file "',
-    "error:",
-    "exception:",
-    "assertionerror",
     "stopiteration",
-    "failure:",
-    "timeout:",
     "unsupported:",
     "systemexit",
+    *ALARM_ANCHORS,
     *sorted(PROGRESS_ANCHORS),
 )
-"""Texts the readers of tracebacks and of training progress need besides the signatures' own."""
+"""Texts the readers of tracebacks, of alarms and of progress need besides the signatures' own."""
 
 
 def anchors_of(signatures: Iterable[Signature]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from brctl.evidence.logs.signature import Signature
 
@@ -27,6 +27,10 @@ class LogEvent:
             a year (syslog, glog) compare with those that have one.
         fields: Named groups of the pattern: host, rank, gpu, peer, ...
         count: Lines of this family in this source.
+        last_line: The family's newest line in this source, on its first event; 0 on others.
+        last_at_s: When that was, as `at_s`.
+        family: What lines are counted together; the signature's name but for unexplained lines.
+        rate_per_min: Lines of the family a minute, on its first event; None without clocks.
     """
 
     signature: Signature
@@ -36,6 +40,14 @@ class LogEvent:
     at_s: float | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     count: int = 1
+    last_line: int = 0
+    last_at_s: float | None = None
+    rate_per_min: float | None = None
+    family: str = ""
+
+    def newest(self) -> "LogEvent":
+        """The same family where it was seen last, for questions of order."""
+        return replace(self, line=self.last_line or self.line, at_s=self.last_at_s or self.at_s)
 
 
 def clean(raw: bytes) -> str:

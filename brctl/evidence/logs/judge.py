@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from brctl.evidence.logs.attribution import Weighed, attribute
+from brctl.evidence.logs.attribution import Weighed, attribute, set_aside
 from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
 from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.health import Health, health_of, split
 from brctl.evidence.logs.order import sort_key
 from brctl.evidence.logs.signature import Part
+from brctl.evidence.logs.unexplained import rank_unexplained
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
@@ -22,8 +24,8 @@ _FURTHER = 0.35
 _SPEAKING = frozenset({Part.ROOT, Part.GENERIC, Part.STOPPED, Part.HINT})
 _CEILING = 0.97
 _SHRINK = 0.95
-_UNKNOWN_ODDS = {True: 0.3, False: 0.1}
-_CLEAN_ODDS = {True: 0.02, False: 0.45}
+_FAILED = frozenset({Part.VICTIM, Part.TEARDOWN, Part.STOPPED, Part.UNEXPLAINED})
+_SHOWN_ODD = 5
 _SHOWN = {Role.ROOT: 6, Role.VICTIM: 4, Role.TEARDOWN: 2, Role.CONTEXT: 2}
 
 
@@ -39,8 +41,9 @@ def judge(
         readable: False when something stayed unread: then nothing found is unknown, not no-fault.
     """
     kept = sorted(events, key=lambda event: (*sort_key(event), event.signature.name))
-    weighed = attribute(kept)
-    odds = odds_of(weighed, readable=readable)
+    standing, over = split(kept)
+    weighed = (*attribute(standing), *set_aside(over))
+    odds = odds_of(weighed, health_of(standing, over) if readable else None)
     total = sum(odds.values())
     ranked = sorted(odds.items(), key=lambda item: (-item[1], item[0].value))
     winner = ranked[0][0]
@@ -52,7 +55,7 @@ def judge(
         origin=_origin(winner, deciding, odds),
         culprit=culprit.describe(),
         probability=round(calibrate(winner, odds[winner] / total), 3),
-        evidence=_lines(winner, weighed, kept),
+        evidence=_lines(winner, weighed, kept, rank_unexplained(standing)),
         alternatives=tuple(
             (fault, round(o / total, 3)) for fault, o in ranked[1:4] if o / total >= 0.02
         ),
@@ -76,28 +79,46 @@ def calibrate(winner: FaultClass, raw: float) -> float:
 
 def chances_of(weighed: Sequence[Weighed]) -> dict[FaultClass, float]:
     """The stated probability of every class that lines speak for, as `judge` would state it."""
-    odds = odds_of(weighed, readable=True)
+    odds = odds_of(weighed, Health(0.0, explained=False))
     total = sum(odds.values())
     return {fault: calibrate(fault, value / total) for fault, value in odds.items()}
 
 
-def odds_of(weighed: Sequence[Weighed], *, readable: bool) -> dict[FaultClass, float]:
-    """Odds of every class that lines speak for, and of there being no cause or an unknown one."""
+def odds_of(weighed: Sequence[Weighed], health: Health | None) -> dict[FaultClass, float]:
+    """Odds of every class that lines speak for, and of there being no cause or an unknown one.
+
+    Args:
+        weighed: Events with their roles.
+        health: What proves health; None when something stayed unread.
+    """
     by_class: dict[FaultClass, list[float]] = {}
-    failed = not readable
     for item in weighed:
-        part = item.event.signature.part
-        failed = failed or part in (Part.VICTIM, Part.TEARDOWN, Part.STOPPED)
-        if part in _SPEAKING:
+        if item.event.signature.part in _SPEAKING:
             by_class.setdefault(item.fault, []).append(item.weight)
     odds = {
         fault: _class_odds(weights)
         for fault, weights in by_class.items()
         if max(weights) >= MIN_STRENGTH
     }
-    odds[FaultClass.UNKNOWN] = odds.get(FaultClass.UNKNOWN, 0.0) + _UNKNOWN_ODDS[failed]
-    odds[FaultClass.NO_FAULT] = _CLEAN_ODDS[failed]
+    accused = bool(odds)
+    failed = health is None or any(
+        item.event.signature.part in _FAILED and (item.weight > 0 or item.role is not Role.CONTEXT)
+        for item in weighed
+    )
+    odds[FaultClass.NO_FAULT], unknown = _rest(health, accused=accused, failed=failed)
+    odds[FaultClass.UNKNOWN] = odds.get(FaultClass.UNKNOWN, 0.0) + unknown
     return odds
+
+
+def _rest(health: Health | None, *, accused: bool, failed: bool) -> tuple[float, float]:
+    """Odds of no fault and of an unknown cause, by what else was seen."""
+    if health is not None and health.proof and not accused:
+        return health.proof / (1.0 - health.proof), 1.0
+    if accused or failed:
+        return (0.02, 0.3) if failed else (0.3, 0.15)
+    if health is not None and health.explained:
+        return 1.5, 0.6
+    return 0.3, 0.6
 
 
 def _class_odds(weights: list[float]) -> float:
@@ -157,26 +178,36 @@ def _host_of(deciding: Sequence[LogEvent], kept: Sequence[LogEvent]) -> str:
 
 
 def _lines(
-    winner: FaultClass, weighed: Sequence[Weighed], kept: Sequence[LogEvent]
+    winner: FaultClass,
+    weighed: Sequence[Weighed],
+    kept: Sequence[LogEvent],
+    unexplained: Sequence[LogEvent],
 ) -> tuple[LogEvidence, ...]:
-    """The deciding lines first, then some of each other role."""
+    """The deciding lines first, then some of each other role; of an unknown cause, what is odd."""
     ranked = sorted(
-        weighed, key=lambda w: (w.fault is not winner, -w.weight, w.event.source, w.event.line)
+        (w for w in weighed if w.event.signature.part is not Part.UNEXPLAINED),
+        key=lambda w: (_shown_late(w, winner), -w.weight, w.event.source, w.event.line),
     )
+    odd = unexplained[:_SHOWN_ODD] if winner is FaultClass.UNKNOWN else ()
     shown = {role: [w for w in ranked if w.role is role][:limit] for role, limit in _SHOWN.items()}
-    return tuple(
-        LogEvidence(
-            role,
-            w.event.source,
-            w.event.line,
-            w.event.text[:400],
-            w.event.signature.name,
-            _count(w, kept),
-        )
-        for role, items in shown.items()
-        for w in items
+    lines = [
+        _line(w.event, role, _count(w.event, kept)) for role, items in shown.items() for w in items
+    ]
+    return (*(_line(event, Role.CONTEXT, event.count) for event in odd), *lines)
+
+
+def _shown_late(item: Weighed, winner: FaultClass) -> bool:
+    """What speaks for the winner comes first; for no fault that is what proves it."""
+    if winner is FaultClass.NO_FAULT:
+        return item.event.signature.part is not Part.HEALTHY
+    return item.fault is not winner
+
+
+def _line(event: LogEvent, role: Role, count: int) -> LogEvidence:
+    return LogEvidence(
+        role, event.source, event.line, event.text[:400], event.signature.name, count
     )
 
 
-def _count(item: Weighed, kept: Sequence[LogEvent]) -> int:
-    return sum(e.count for e in kept if e.signature.name == item.event.signature.name)
+def _count(event: LogEvent, kept: Sequence[LogEvent]) -> int:
+    return sum(e.count for e in kept if e.signature.name == event.signature.name)

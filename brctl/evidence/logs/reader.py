@@ -6,15 +6,22 @@ from dataclasses import dataclass, field, replace
 
 from brctl.evidence.logs.catalogue import PROGRESS_ANCHORS, anchors_of
 from brctl.evidence.logs.event import LogEvent, clean
+from brctl.evidence.logs.family import Family
 from brctl.evidence.logs.signature import Part, Signature, root
+from brctl.evidence.logs.steps import StepRows
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
+from brctl.evidence.logs.unexplained import UNEXPLAINED, is_alarming, template_of
 from brctl.evidence.numeric import NumericWatch, parse_progress
 from brctl.model.fault import FaultClass, Origin
 
 KEPT_PER_FAMILY = 8
 """Lines of one signature that one input keeps; the rest are counted. Bounds memory for any size."""
 
+KEPT_UNEXPLAINED = 32
+"""Kinds of unexplained lines that one input keeps."""
+
+_TEMPLATE = 120
 QUOTED = 1000
 """Characters of a line that an event keeps."""
 
@@ -31,6 +38,7 @@ _SYSLOG_HOST = re.compile(
     r"(?:^|[: ])\S{2,6} +\d{1,2} \d\d:\d\d:\d\d (?P<host>[A-Za-z][\w.-]*) [\w.-]+(?:\[\d+\])?:"
 )
 _TASK_PID = re.compile(r":(?P<pid>\d+) blocked")
+_UPTIME = re.compile(r"^.{0,80}?\[ *(?P<uptime>\d{1,9}\.\d{6})\]")
 _JUMP = root(
     FaultClass.NUMERIC_NAN, "progress.jump", "loss", 0.74, "ByteRobust section 4.1: the 5x rule",
     origin=Origin.USER,
@@ -63,13 +71,17 @@ class LineIndex:
         numbers = {number for anchor in anchors for number in self._by_anchor.get(anchor, ())}
         return [self.signatures[number] for number in sorted(numbers)]
 
-    def is_harmless(self, text: str) -> bool:
-        """True when a benign signature matches."""
+    def harmless_row(self, text: str) -> Signature | None:
+        """The first benign signature that matches."""
         lowered = text.lower()
-        return any(
-            any(anchor in lowered for anchor in signature.anchors)
-            and signature.compiled.search(text)
-            for signature in self._benign
+        return next(
+            (
+                signature
+                for signature in self._benign
+                if any(anchor in lowered for anchor in signature.anchors)
+                and signature.compiled.search(text)
+            ),
+            None,
         )
 
 
@@ -90,8 +102,10 @@ class LineReader:
     _traceback_at: int = -TRACEBACK_LINES
     _at_s: float | None = None
     _watch: NumericWatch = field(default_factory=NumericWatch)
+    _unexplained: int = 0
+    _steps: StepRows = field(default_factory=StepRows)
     _events: dict[str, list[LogEvent]] = field(default_factory=dict)
-    _counts: dict[str, int] = field(default_factory=dict)
+    _families: dict[str, Family] = field(default_factory=dict)
 
     def read(self, number: int, raw: bytes, anchors: Collection[str] | None = None) -> None:
         """Take one line; `anchors` are the texts known to stand on it, None to search."""
@@ -111,16 +125,18 @@ class LineReader:
         parts = {signature.part for signature, _ in matched}
         if not parts - {Part.CONTEXT, Part.GENERIC}:
             self._read_exception(number, text, explained=Part.GENERIC in parts)
+        if not matched:
+            self._read_alarm(number, text)
         if not PROGRESS_ANCHORS.isdisjoint(anchors):
             self._read_progress(number, text)
 
     def events(self) -> list[LogEvent]:
         """What was kept, in line order, each with the number of lines of its family."""
-        kept = (
-            replace(event, count=self._counts[name] if event is events[0] else 0)
-            for name, events in self._events.items()
-            for event in events
-        )
+        proof = self._steps.proof(self.source)
+        kept = [] if proof is None else [proof]
+        for name, events in self._events.items():
+            first, *rest = events
+            kept += [self._families[name].describe(first), *(replace(e, count=0) for e in rest)]
         return sorted(kept, key=lambda event: (event.line, event.signature.name))
 
     def match(
@@ -141,8 +157,8 @@ class LineReader:
                     number,
                 )
             found.append((signature, fields))
-        if found and self.index.is_harmless(text):
-            return []
+        if found and self.index.harmless_row(text):
+            return [pair for pair in found if pair[0].part is Part.HEALTHY]
         return _without_weaker(found)
 
     def _holds(self, signature: Signature) -> bool:
@@ -153,14 +169,22 @@ class LineReader:
         return True
 
     def _keep(
-        self, signature: Signature, number: int, text: str, fields: Mapping[str, str]
+        self,
+        signature: Signature,
+        number: int,
+        text: str,
+        fields: Mapping[str, str],
+        family: str = "",
     ) -> None:
-        self._counts[signature.name] = self._counts.get(signature.name, 0) + 1
-        events = self._events.setdefault(signature.name, [])
+        name = family or signature.name
+        seen = self._families.setdefault(name, Family())
+        seen.see(number, self._at_s, _uptime_s(text), fields)
+        events = self._events.setdefault(name, [])
         if len(events) >= KEPT_PER_FAMILY:
             return
         known = {**self._known(text), **fields}
-        events.append(LogEvent(signature, self.source, number, text[:QUOTED], self._at_s, known))
+        event = LogEvent(signature, self.source, number, text[:QUOTED], self._at_s, known)
+        events.append(replace(event, family=name))
 
     def _known(self, text: str) -> dict[str, str]:
         known: dict[str, str] = {}
@@ -197,13 +221,36 @@ class LineReader:
         signature = classify_final(final["type"], tuple(self._frames), in_traceback=inside)
         self._keep(signature, number, text, {"exception": final["type"]})
 
+    def _read_alarm(self, number: int, text: str) -> None:
+        """Keep a line that nobody knows and that reads like an error, or a known harmless one."""
+        if number - self._traceback_at < TRACEBACK_LINES and FRAME.match(text):
+            return
+        if not is_alarming(text):
+            return
+        row = self.index.harmless_row(text)
+        if row is not None:
+            self._keep(row, number, text, {})
+            return
+        name = f"{UNEXPLAINED.name}:{template_of(text)[:_TEMPLATE]}"
+        if name in self._families or self._unexplained < KEPT_UNEXPLAINED:
+            self._unexplained += name not in self._families
+            self._keep(UNEXPLAINED, number, text, {}, family=name)
+
     def _read_progress(self, number: int, text: str) -> None:
         row = parse_progress(text)
+        if row is not None:
+            self._steps.see(row, number, self._at_s, text)
         trouble = self._watch.see(row) if row else None
         if trouble:
             at_s = seconds_of_year(text)
             self._at_s = at_s + self.offset_s if at_s is not None else self._at_s
             self._keep(_NAN if trouble.kind == "nan" else _JUMP, number, text, {})
+
+
+def _uptime_s(text: str) -> float | None:
+    """Seconds since boot, as `dmesg` prints them; None on other lines."""
+    match = _UPTIME.match(text)
+    return float(match["uptime"]) if match else None
 
 
 def _without_weaker(
@@ -216,7 +263,7 @@ def _without_weaker(
     rest = [
         pair
         for pair in found
-        if pair[0].part in (Part.VICTIM, Part.TEARDOWN, Part.CONTEXT, Part.HINT)
+        if pair[0].part in (Part.VICTIM, Part.TEARDOWN, Part.CONTEXT, Part.HINT, Part.HEALTHY)
     ]
     if not roots:
         return rest

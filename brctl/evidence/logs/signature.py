@@ -42,6 +42,10 @@ class Part(StrEnum):
     """Says where we are (host, GPU, rank, section); accuses nobody."""
     BENIGN = "benign"
     """Looks alarming and is not; silences other families on its line."""
+    HEALTHY = "healthy"
+    """Proves that what it speaks of went well; only a proof newer than every warning counts."""
+    UNEXPLAINED = "unexplained"
+    """Looks like an error and no row knows it: nobody may then say that nothing is wrong."""
 
 
 @cache
@@ -68,6 +72,10 @@ class Signature:
         when: Context keys and values that must hold, as left by earlier `sets` in the same input.
         physical: Speaks of hardware or the kernel: stays evidence after the job is torn down.
         say: What it means, for people; "" where the line says it itself.
+        per_minute: Lines a minute below which the family accuses nobody: corrected errors are a
+            rate. 0 accuses at the first line.
+        own: Its class stands beside another cause: an oops is no symptom of a slow disk.
+        settles: Names of families that this line shows to be over: `nfs: server x OK`.
     """
 
     name: str
@@ -82,6 +90,9 @@ class Signature:
     when: tuple[tuple[str, str], ...] = ()
     physical: bool = False
     say: str = ""
+    per_minute: float = 0.0
+    own: bool = False
+    settles: tuple[str, ...] = ()
 
     @property
     def weight(self) -> Weight:
@@ -116,11 +127,13 @@ def root(
     sets: str = "",
     when: tuple[tuple[str, str], ...] = (),
     physical: bool = False,
+    per_minute: float = 0.0,
+    own: bool = False,
 ) -> Signature:
     """A row that speaks for a class."""
     return Signature(
         name, _texts(anchors), part, fault, strength, source, pattern,
-        origin, sets, when, physical,
+        origin, sets, when, physical, per_minute=per_minute, own=own,
     )  # fmt: skip
 
 
@@ -137,6 +150,21 @@ def aside(
     """A row that speaks for no class: a victim, teardown, context or harmless line."""
     return Signature(
         name, _texts(anchors), part, None, 0.0, source, pattern, sets=sets, when=when
+    )  # fmt: skip
+
+
+def healthy(
+    name: str,
+    anchors: str | tuple[str, ...],
+    strength: float,
+    source: str,
+    pattern: str | None = None,
+    *,
+    settles: tuple[str, ...] = (),
+) -> Signature:
+    """A row that proves health: `strength` is how far it does so for the whole log."""
+    return Signature(
+        name, _texts(anchors), Part.HEALTHY, None, strength, source, pattern, settles=settles
     )  # fmt: skip
 
 

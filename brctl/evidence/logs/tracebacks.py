@@ -9,7 +9,7 @@ from brctl.model.fault import FaultClass
 
 FINAL = re.compile(
     r"^(?:\W{0,3}\[[^\]]{1,40}\]:?\s*|\[\d+,\d+\]<std\w+>:\s*|\(\w+ pid=\d+[^)]*\)\s*|\d+: |[\w.-]{1,60}\s+\|\s|[\w.-]{1,60}: (?=\w+Error)){0,6}"
-    r"(?P<type>(?:[a-zA-Z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Interrupt|Failure|Exit|Timeout|Iteration)|Unsupported))(?::\s*(?P<words>.*)|\s*)$"
+    r"(?P<type>(?:[a-zA-Z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Interrupt|Failure|Exit|Timeout|Iteration)|Unsupported|(?:struct|zlib|lzma|lmdb|binascii|zipfile|tarfile|cv2)\.\w*[Ee]rror))(?::\s*(?P<words>.*)|\s*)$"
 )
 """`pkg.SomeError: words`, behind the rank prefixes of torchrun, Ray and Megatron."""
 
@@ -52,7 +52,8 @@ CARRIERS = re.compile(r"(?:.*\.)?(?:RuntimeError|OSError|IOError|Exception|Error
 """Types that carry somebody else's message; what they say decides, not what they are."""
 
 _DATA_FRAME = re.compile(
-    r"data ?loader|dataset|data_utils|collat|tokeniz|utils/data|/data/", re.IGNORECASE
+    r"data ?loader|dataset|data_utils|collat|tokeniz|utils/data|/data/|/PIL/|torchvision/(?:io|datasets)|/(?:decord|cv2|av|soundfile|librosa|h5py|lmdb|webdataset|pyarrow|tarfile|petastorm|nvidia/dali)\b",
+    re.IGNORECASE,
 )
 _SAVE_FRAME = re.compile(
     r"serialization\.py|distributed/checkpoint|checkpointing\.py|save_checkpoint|checkpoint_engine|safetensors",

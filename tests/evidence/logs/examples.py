@@ -75,7 +75,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "mlx5_core 0000:9a:00.0: poll_health:819: device's health compromised - reached miss count",
         "mlx5_core 0000:9a:00.0: assert_var[0] 0x00000000, synd 0x8: unrecoverable hardware error.",
         "UCX  ERROR Transport retry count exceeded on mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)",
-        "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out",
     ),
     "network-link": (
         "mlx5_core 0000:5e:00.0 ib2: Link down",
@@ -134,6 +133,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "torch.cuda.OutOfMemoryError: HIP out of memory. Tried to allocate 20.00 MiB",
     ),
     "user-code": (
+        "RuntimeError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
         "RuntimeError: DDP expects same model across all ranks, but Rank 0 has 199 params, while rank 1 has inconsistent 0 params.",
         "RuntimeError: [2]: params[0] in this process with sizes [3, 4] appears to not match sizes of the same param in process 0.",
         "RuntimeError: CUDA error: device-side assert triggered",
@@ -156,10 +156,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
     ),
     "nccl-config": (
+        "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out",
         "g1:2:3 [0] NCCL WARN Bootstrap : no socket interface found",
         "g1:2:3 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-AbCdEf to 9637892 bytes, error: No space left on device (28)",
         "ncclInvalidUsage: This usually reflects invalid usage of NCCL library. Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
-        "RuntimeError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
         "NCCL WARN NCCL_IB_HCA is set to an invalid value mlx6_0",
         "gloo: Unable to find address for: eth9",
     ),
@@ -424,7 +424,7 @@ STORIES: tuple[tuple[str, str], ...] = (
     ("data-loader","RuntimeError: Caught UnicodeDecodeError in DataLoader worker process 0."),
     ("data-loader","OSError: image file is truncated (3 bytes not processed)"),
     ("nccl-config","NCCL WARN Error while creating shared memory segment /dev/shm/nccl-X (size 9637888)"),
-    ("nccl-config","RuntimeError: Address already in use (errno: 98)"),
+    ("user-code","RuntimeError: Address already in use (errno: 98)"),
     ("nccl-config","ncclInvalidArgument: Invalid value for an argument"),
     ("environment-mismatch","ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory"),
     ("environment-mismatch","RuntimeError: Found no NVIDIA driver on your system."),

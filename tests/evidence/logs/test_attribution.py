@@ -114,9 +114,9 @@ def test_the_journal_may_be_printed_newest_first() -> None:
 
 
 def test_nothing_wrong_is_said_only_when_something_was_read() -> None:
-    """An input without any bytes is unknown; one that was read and is quiet is no fault."""
+    """An input without any bytes is unknown, and so is a quiet one: silence is not health."""
     assert judge("empty", [], readable=False).fault is FaultClass.UNKNOWN
-    assert judge("quiet", []).fault is FaultClass.NO_FAULT
+    assert judge("quiet", []).fault is FaultClass.UNKNOWN
 
 
 def test_the_last_line_of_a_traceback_speaks_for_the_code() -> None:

@@ -16,7 +16,7 @@ _XID = "NVIDIA Xid catalogue, 2025-10-29"
 _SMI = "nvidia-smi and NVML texts"
 _NVRM = "NVIDIA kernel driver texts"
 _GUIDE = "NVIDIA memory error management guide"
-_BUS = r"(?:PCI:)?(?P<gpu>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.\d)?)"
+_BUS = r"(?:PCI:)?(?:(?P<gpu>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.\d)?)|[.x*:]{2,24})"
 
 
 def _xid(codes: str, tail: str = "") -> str:
@@ -34,6 +34,20 @@ def _xid_rows() -> tuple[Signature, ...]:
     return tuple(_xid_row(fault, weight, codes) for (fault, weight), codes in groups.items())
 
 
+def _previous_row(fault: FaultClass, codes: list[int]) -> Signature:
+    """An Xid 45 that names the Xid before it: that one decides."""
+    pattern = rf"caused by previous Xid (?P<code>{'|'.join(map(str, codes))})\b"
+    return root(fault, f"xid.previous.{fault}", "previous xid", 0.86, _XID, pattern, physical=True)
+
+
+def _previous_rows() -> tuple[Signature, ...]:
+    groups: dict[FaultClass, list[int]] = {}
+    for code, xid in XIDS.items():
+        if xid.fault is not None and xid.weight is not Weight.CONTEXT:
+            groups.setdefault(xid.fault, []).append(code)
+    return tuple(_previous_row(fault, codes) for fault, codes in groups.items())
+
+
 def _xid_row(fault: FaultClass | None, weight: Weight, codes: list[int]) -> Signature:
     pattern = _xid("|".join(map(str, codes)))
     if fault is None:
@@ -44,6 +58,7 @@ def _xid_row(fault: FaultClass | None, weight: Weight, codes: list[int]) -> Sign
 
 _XID_ROWS = (
     *_xid_rows(),
+    *_previous_rows(),
     root(FaultClass.DRIVER_FIRMWARE, "xid.unlisted", "xid", 0.5, _XID,
          _xid(rf"(?!(?:{'|'.join(map(str, XIDS))})\b)\d+"), physical=True),
 )  # fmt: skip
@@ -82,10 +97,10 @@ _DRIVER = (
     root(FaultClass.DRIVER_FIRMWARE, "nvrm.rminit",
          ("rminitadapter", "rm_init_adapter", "cannot initialize gsp", "wpr2 already up",
           "kgspbootgsprm", "gsp rpc", "rpc response from gpu", "_issuerpc", "rpcrecvpoll", "rpcsendmessage", "kgsphealthcheck", "gsp crash",
-          "rminit failed", "gsp-rm"), 0.86, _NVRM,
+          "rminit failed", "gsp-rm", "rpc event history", "rpc history"), 0.86, _NVRM,
          rf"(?:{_BUS}.{{0,160}})?RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|Cannot initialize GSP|WPR2 already up|"
          r"kgspBootGspRm.*(?:fail|unexpected|cannot)|RPC response from GPU\d* GSP|GSP RPC.*(?:timeout|fail)|"
-         r"kgspHealthCheck|_issueRpc\w*: |rpc(?:RecvPoll|SendMessage) (?:timed ?out|failed)|GSP(?:-RM)? (?:has )?(?:crash|fail|halt|timeout)", physical=True),
+         r"kgspHealthCheck|RPC (?:event )?history \(CPU|_issueRpc\w*: |rpc(?:RecvPoll|SendMessage) (?:timed ?out|failed)|GSP(?:-RM)? (?:has )?(?:crash|fail|halt|timeout)", physical=True),
     root(FaultClass.DRIVER_FIRMWARE, "nvrm.inforom", "inforom", 0.84, _SMI,
          r"infoROM is corrupted(?: at gpu (?P<gpu>[0-9a-f:.]+))?|infoROM.*(?:invalid|checksum)",
          physical=True),

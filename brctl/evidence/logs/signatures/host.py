@@ -9,7 +9,7 @@ _LINUX = "Linux kernel texts, 3.x to 6.x"
 _AER = "Linux PCIe AER driver"
 _EDAC = "Linux EDAC and machine check texts"
 _ERRNO = "errno texts"
-_FS = r"(?:mmfs|gpfs|lustre|ldlm|ptlrpc|osc_|mdc_|llite|nfs4?_|rpc_wait|rpciod|fuse_|ceph_|beegfs|weka|cxiWait|jbd2|xfs_|ext4_|wb_wait|io_schedule|submit_bio|blk_mq)"
+_FS = r"(?:mmfs|gpfs|lustre|ldlm|ptlrpc|osc_|mdc_|llite|nfs4?_|rpc_wait|rpciod|fuse_|ceph_|beegfs|weka|zfs_|zio_|txg_wait|cxiWait|jbd2|xfs_|ext4_|wb_wait|io_schedule|submit_bio|blk_mq)"
 
 _KERNEL = (
     root(FaultClass.HOST_KERNEL, "kernel.panic",
@@ -32,7 +32,7 @@ _KERNEL = (
          ("warning: cpu:", "warning: at ", "list_del corruption", "list_add corruption", "nobody cared", "file-max limit",
           "page allocation failure", "call trace:", "scheduling while atomic", "no irq handler", "bad rip value",
           "stack segment", "invalid opcode:", "divide error:", "sysrq: trigger a crash"), 0.74, _LINUX,
-         r"WARNING: (?:CPU: \d+ PID: \d+ )?at |list_(?:add|del) corruption|nobody cared|file-max limit \d+ reached|"
+         r"WARNING: (?:CPU: \d+ PID: \d+ )?at (?!\S*(?:sch_generic|dev_watchdog))|list_(?:add|del) corruption|nobody cared|file-max limit \d+ reached|"
          r"page allocation failure|scheduling while atomic|No irq handler for vector|stack segment: |invalid opcode: |divide error: |Trigger a crash",
          physical=True),
     root(FaultClass.HOST_KERNEL, "kernel.hung-task", "blocked for more than", 0.75, _LINUX,
@@ -40,8 +40,8 @@ _KERNEL = (
          physical=True, sets="hung-task"),
     root(FaultClass.STORAGE_CHECKPOINT, "kernel.hung-in-filesystem",
          ("mmfs", "gpfs", "lustre", "ptlrpc", "ldlm", "nfs_", "nfs4_", "rpc_wait", "fuse_", "ceph_", "beegfs",
-          "jbd2", "xfs_", "ext4_", "wb_wait", "weka", "cl_sync", "osc_", "ll_file"), 0.9, _LINUX,
-         r"\b\w*" + _FS + r"\w*\+0x[0-9a-f]+", when=(("hung-task", "*"),), physical=True),
+          "jbd2", "xfs", "ext4", "wb_wait", "weka", "cl_sync", "osc_", "ll_file", "[zfs]", "zfs_", "[btrfs]", "[nfs", "[fuse]", "[ceph]", "[nvme", "[dm_", "[cifs]", "zio_", "[md_mod]", "[raid", "io_schedule"), 0.9, _LINUX,
+         r"\b\w*" + _FS + r"\w*\+0x[0-9a-f]+|\+0x[0-9a-f]+/0x[0-9a-f]+ \[(?:zfs|spl|nfsd?|nfsv\d|lustre|mmfs\w*|xfs|ext4|btrfs|fuse|ceph|beegfs|wekafs\w*|gfs2|ocfs2|cifs|9p|virtiofs|nvme\w*|dm_\w+|md_mod|raid\w+)\]", when=(("hung-task", "*"),), physical=True),
     root(FaultClass.DRIVER_FIRMWARE, "kernel.hung-in-nvidia",
          ("os_acquire", "nv_", "rm_ioctl", "uvm_", "nvidia_ioctl", "[nvidia"), 0.85, _LINUX,
          r"\b(?:os_acquire_\w+|nvidia_\w+|nv_\w+|rm_ioctl|uvm_\w+|_nv\d+rm)\+0x|\+0x\w+/0x\w+ \[nvidia",
@@ -74,14 +74,12 @@ _KERNEL = (
          ("machine check", "mce:", "edac", "hardware error", "uncorrected error", "uncorrectable error",
           "memory failure:", "ghes", "cper", "mcelog", "mca:"), 0.8, _EDAC,
          r"[Mm]achine [Cc]heck(?: [Ee]xception|: Processor context corrupt|.{0,30}(?:Uncorrected|fatal))|"
-         r"mce: \[Hardware Error\]: (?!Machine check events logged)|EDAC .{0,60}\bUE\b|EDAC.{0,40}[Uu]ncorrect|"
-         r"(?:GHES|\{\d+\}\[Hardware Error\]).{0,80}(?:fatal|uncorrect|recoverable)|Memory failure: 0x|"
+         r"mce: \[Hardware Error\]: (?!Machine check events logged|Corrected error)|EDAC .{0,60}\bUE\b|EDAC.{0,40}[Uu]ncorrect|"
+         r"(?:GHES|\{\d+\}\[Hardware Error\]).{0,80}(?:fatal|uncorrect|recoverable)|Memory failure: 0x(?!.*(?:Recovered|Delayed))|"
          r"CPU \d+: Machine Check|[Uu]ncorrect(?:ed|able) (?:memory|DIMM|hardware) error(?! count: 0)",
          physical=True),
     root(FaultClass.NODE_FAILURE, "kernel.mce-fatal", ("machine check", "hardware error"), 0.94, _EDAC,
          r"[Mm]achine [Cc]heck.{0,40}(?:Processor context corrupt|fatal)|[Ff]atal machine check|event severity: fatal",
-         physical=True),
-    root(FaultClass.NODE_FAILURE, "kernel.edac-ce", "edac", 0.5, _EDAC, r"EDAC .{0,60}\b[1-9]\d* CE\b",
          physical=True),
     root(FaultClass.THERMAL_POWER, "kernel.thermal",
          ("temperature above threshold", "cpu clock throttled", "thermal throttl", "critical temperature",
@@ -116,7 +114,7 @@ _STORAGE = (
           "unrecovered read error", "controller is down", "exception emask", "failed command:", "hard resetting", "critical medium", "journal has aborted",
           "filesystem has been shut", "smart error", "btrfs"), 0.84, _LINUX,
          r"(?:Buffer )?I/O error(?: on dev(?:ice)? (?P<disk>[\w\-]+)|, dev (?P<disk2>\w+))|"
-         r"(?P<disk3>nvme\d+(?:n\d+)?).{0,80}(?:timeout|reset controller|[Dd]isabling|controller is down|removing|not ready|failed)|"
+         r"(?P<disk3>nvme\d+(?:n\d+)?).{0,80}(?:timeout(?!, completion polled)|reset controller|[Dd]isabling|controller is down|removing|not ready|failed)|"
          r"(?:block (?P<disk5>\w+): )?no available path|access beyond end of device|[Rr]emounting filesystem read-only|Disk failure on (?P<disk4>\w+)|failing array|"
          r"EXT4-fs (?:error|warning.*error|\([^)]*\): .*error)|XFS \([^)]*\): .*(?:[Ss]hutting down|[Cc]orruption|log I/O error|force_shutdown|metadata I/O)|"
          r"(?:critical )?[Mm]edium [Ee]rror|[Uu]nrecovered read error|Aborting journal|journal has aborted|"
@@ -156,7 +154,7 @@ _STORAGE = (
           "unexpected eof", "eoferror", "headertoolarge", "metadataincompletebuffer", "incomplete metadata",
           "checkpoint is corrupt", "error while saving", "failed saving", "could not save", "unable to save", "checkpoint upload", "truncat", "incomplete",
           "failed to upload", "failed to flush", "checkpoint saving failed", "could not load", "unable to load"), 0.8, "torch serialization and checkpoint texts",
-         r"PytorchStream(?:Writer|Reader) failed|inline_container|unexpected pos \d+|[Ff]ailed finding central directory|"
+         r"PytorchStream(?:Writer|Reader) failed|[Ff]ailed finding central directory|"
          r"CheckpointException|(?:checkpoint|ckpt|shard|safetensors?).{0,80}(?:corrupt|truncat|incomplete)|"
          r"(?:corrupt|truncat)\w*.{0,60}(?:checkpoint|ckpt)|"
          r"(?:[Ff]ailed|[Ee]rror|[Uu]nable|[Cc]ould not) (?:to |while |when |during )?(?:sav|writ|load|read|upload|flush)\w* (?:the )?(?:async )?(?:model |optimizer |global )?(?:checkpoint|ckpt|shard|state)|"
@@ -182,7 +180,7 @@ _FABRIC = (
          r"(?:(?P<device>ib\d+|mlx5_\d+|en[ops]\w+|eth\d+|bond\w*|hsn\d+|roce\w*|rdma\d+)\b.{0,60})?"
          r"(?:Link (?:is |went )?[Dd]own|link status definitely down|(?:lost|Lost) carrier|link flap\w*|NO-CARRIER|port (?:went |is )?down|Link DOWN)|"
          r"\b(?:link_downed|LinkDowned\w*|link_error_recovery|LinkErrorRecovery\w*|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)\b"
-         r"[\s.:=]*[1-9]|Physical state:\s*(?:Polling|Disabled|LinkErrorRecovery)|State:\s*(?:Down|Initializing)\s*$|"
+         r"[\s.:]*=?\s*[1-9]|Physical state:\s*(?:Polling|LinkErrorRecovery)|"
          r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True),
     root(FaultClass.NETWORK_LINK, "link.unplugged", "cable unplugged", 0.62, "mlx5 driver texts",
          r"(?P<device>mlx[45]_core [0-9a-f:.]+).*Cable unplugged", physical=True),

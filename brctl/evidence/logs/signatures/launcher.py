@@ -62,6 +62,7 @@ _SCHEDULER = (
 )  # fmt: skip
 
 _EXITS = (
+    aside(Part.VICTIM, "torchrun.failed", (" failed", "failures:"), _TORCHRUN, r"^\S+ FAILED\s*$|^Failures:\s*$"),
     aside(Part.CONTEXT, "torchrun.root-cause", "root cause (first observed failure)", _TORCHRUN,
           sets="torchrun-block"),
     aside(Part.CONTEXT, "torchrun.host", ("host      :", "host:"), _TORCHRUN, r"^\W*host\s*:\s*(?P<host>\S+)\s*$"),
@@ -79,20 +80,16 @@ _EXITS = (
     root(FaultClass.UNKNOWN, "exit.segv", ("exitcode", "sigsegv", "segmentation fault", "exit code", "signal 11"), 0.45,
          _TORCHRUN, r"exit ?code\D{0,6}(?:-11|139)\b|SIGSEGV|Signal 11\b"),
     root(FaultClass.DATA_LOADER, "exit.bus", ("exitcode", "sigbus", "bus error", "exit code", "signal 7"), 0.55, _TORCHRUN,
-         r"exit ?code\D{0,6}(?:-7|135)\b|SIGBUS|Bus error|Signal 7\b", part=Part.GENERIC),
+         r"exit ?code\D{0,6}(?:-7|135)\b|SIGBUS|(?-i:\bBus error\b)|Signal 7\b", part=Part.GENERIC),
     aside(Part.VICTIM, "exit.python",
           ("exitcode", "exited with exit code", "childfailederror", "exit status", "non-zero exit", "failed with exit code",
            "exit code 1", "failed (exitcode", "calledprocesserror", "task 0:", "exited with"), _TORCHRUN,
           r"exit ?code\s*:? *[1-9]\b|ChildFailedError|[Ee]xited with exit code [1-9]\d*|non-zero exit|CalledProcessError|"
           r"srun: error: (?P<host>[\w.\-]+): tasks? (?P<task>[\d,\-]+): (?:Exited|Killed|Aborted|Segm|Out)"),
+    aside(Part.VICTIM, "python.traceback", "traceback (most recent call last)", _PY),
     aside(Part.CONTEXT, "torchrun.no-error-file", ("error_file: <n/a>", "to enable traceback see"), _TORCHRUN),
 )  # fmt: skip
 
-_UNREAD = (
-    aside(Part.VICTIM, "unread.error", ("error", "fatal", "critical", "core dumped", "check failed"), "log levels",
-          r"(?-i:^(?:.{0,80}[^\w\"'.-])?(?:ERROR|FATAL|CRITICAL)\b\s*[:\]\|])|[Hh]ealth check failed|core dumped"),
-)  # fmt: skip
-"""Something failed and no family knows it: nobody may then say that nothing is wrong."""
 
 _RUNTIMES = (
     aside(Part.VICTIM, "ray.actor-died",
@@ -115,4 +112,4 @@ _RUNTIMES = (
          origin=Origin.UNKNOWN),
 )  # fmt: skip
 
-SIGNATURES: tuple[Signature, ...] = (*_SCHEDULER, *_EXITS, *_RUNTIMES, *_UNREAD)
+SIGNATURES: tuple[Signature, ...] = (*_SCHEDULER, *_EXITS, *_RUNTIMES)

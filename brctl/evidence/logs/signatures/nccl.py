@@ -22,7 +22,7 @@ def _completion(status: str) -> str:
 
 _ROOTS = (
     root(FaultClass.NETWORK_IB, "nccl.ib.retry-exceeded", "got completion", 0.82, _IBV,
-         _completion("12|13")),
+         _completion("12|13"), origin=Origin.UNKNOWN),
     root(FaultClass.NETWORK_IB, "nccl.ib.local", "got completion", 0.75, _IBV,
          _completion("[1-46-9]|1[01]|1[4-9]|2[0-2]"), origin=Origin.UNKNOWN),
     root(FaultClass.NETWORK_IB, "nccl.ib.flushed", "got completion", 0.55, _IBV, _completion("5"),
@@ -32,6 +32,9 @@ _ROOTS = (
          r"async fatal event on (?!QP)|Got async event"),
     root(FaultClass.NETWORK_IB, "nccl.ib.async-qp", "async fatal event on qp", 0.86, _NCCL,
          r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+) async fatal event on QP", origin=Origin.UNKNOWN),
+    root(FaultClass.NCCL_CONFIG, "nccl.ib.modify-qp", "ibv_modify_qp", 0.74, _NCCL,
+         r"(?:Call to )?ibv_modify_qp failed"),
+    root(FaultClass.NVLINK, "nccl.nvls", ("transport/nvls.cc",), 0.72, _NCCL, r"transport/nvls\.cc:\d+ NCCL WARN", origin=Origin.INFRA),
     root(FaultClass.NETWORK_IB, "nccl.ib.call",
          ("call to ibv_", "ibv_modify_qp", "ibv_poll_cq", "ibv_post_send", "ibv_reg_mr", "ibv_create_qp",
           "ibv_open_device"), 0.72, _NCCL,
@@ -109,7 +112,7 @@ _ROOTS = (
          r"RendezvousTimeoutError|[Tt]ime(?:d )?out.{0,30}to complete rendezvous|[Tt]imed out.{0,60}store based barrier|failed to connect/validate to host (?P<host>[\w.\-\[\]:]+)|"
          r"TCPStore.{0,80}(?:timed? ?out|failed to connect|Connection refused)|"
          r"failed to connect to any addresses", origin=Origin.UNKNOWN),
-    root(FaultClass.NCCL_CONFIG, "store.port-in-use",
+    root(FaultClass.USER_CODE, "store.port-in-use",
          ("address already in use", "eaddrinuse", "errno: 98", "port is already"), 0.8, "errno 98",
          r"[Aa]ddress already in use|EADDRINUSE|errno: 98\b"),
     root(FaultClass.HANG_MISMATCH, "c10d.mismatch",

@@ -42,8 +42,8 @@ _ENVIRONMENT = (
 _DATA_ROWS = (
     root(FaultClass.DATA_LOADER, "loader.killed",
          ("dataloader worker", "dataloader workers", "insufficient shared memory", "received 0 items of ancdata",
-          "out of shared memory", "shared memory manager", "torch_shm_manager", "caught indexerror in dataloader"), 0.9, _DATA,
-         r"DataLoader worker(?: \(pid(?:\(s\))? (?P<pid>\d+))?|[Dd]ata[Ll]oader.{0,40}(?:killed|exited unexpectedly|died|timed out)|insufficient shared memory|"
+          "out of shared memory", "shared memory manager", "torch_shm_manager", "caught indexerror in dataloader", "encountered in worker"), 0.9, _DATA,
+         r"DataLoader worker(?: \(pid(?:\(s\))? (?P<pid>\d+))?|Unexpected (?:bus error|segmentation fault|floating-point exception|\w+) encountered in worker|[Dd]ata[Ll]oader.{0,40}(?:killed|exited unexpectedly|died|timed out)|insufficient shared memory|"
          r"received 0 items of ancdata|out of shared memory|torch_shm_manager"),
     root(FaultClass.DATA_LOADER, "loader.words",
          ("failed to load", "failed to read", "failed to open", "failed to decode", "failed to fetch", "failed to parse", "error loading",
@@ -66,7 +66,7 @@ _NUMERIC = (
          ("nan", ": inf", "=inf", "= inf", "is inf", "-inf", "loss: inf", "infinite loss", "non-finite", "nonfinite", "not finite", "loss is inf", "grad norm: inf",
           "found inf", "inf or nan", "nan or inf", "loss=inf", "diverge", "loss spike", "exploding", "overflow detected",
           "minimum loss scale", "loss scale is", "current loss scale already at minimum"), 0.86, "training frameworks' loss checks",
-         r"(?:loss|ppl|perplexity|grad\w*|norm|reward|logits?|gradients?)\w*[\"']?\s*(?:value)?\s*(?:is|[:=|]|was|became|->)\s*[\"']?(?:tensor\()?-?(?:nan|inf)\b|"
+         r"^\s*(?:step\s*)?\d+\b.{0,120}[\s,|:=]-?nan\s*$|(?:loss|ppl|perplexity|grad\w*|norm|reward|logits?|gradients?)\w*[\"']?\s*(?:value)?\s*(?:is|[:=|]|was|became|->)\s*[\"']?(?:tensor\()?-?(?:nan|inf)\b|"
          r"\b(?:nan|NaN|NAN)s?\b.{0,30}\b(?:loss|grad|weight|activation|tensor|output|logit|detected|found|encountered)|"
          r"(?:found|detected|encountered|contains?|got|produced|returned|hit).{0,20}\b(?:nan|NaN|NAN|inf|Inf|non-?finite)s?\b|"
          r"(?:loss|gradients?|norm).{0,24}(?:not|non-?)[ -]?finite|non-?finite.{0,40}(?:loss|grad|norm|value|tensor)|"

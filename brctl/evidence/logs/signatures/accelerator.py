@@ -1,0 +1,48 @@
+"""AMD GPUs, and what tools of any vendor say about an accelerator.
+
+Source: drivers/gpu/drm/amd of Linux 5.x to 6.x, ROCm and RCCL texts, rocm-smi; DCGM and nvidia-smi for
+what the NVIDIA driver's own table lacks.
+"""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+from brctl.evidence.logs.signature import Part, aside, root
+from brctl.model.fault import FaultClass, Origin
+
+_AMD = "amdgpu and amdkfd driver texts"
+_ROCM = "ROCm, HIP and RCCL texts"
+_DCGM = "DCGM, nvidia-smi and NVML texts"
+
+_AMD_ROWS = (
+    root(FaultClass.GPU_MEMORY_ECC, "amd.memory", ("uncorrectable", "ras", "bad page", "umc", "ecc"), 0.9, _AMD,
+         r"amdgpu.{0,120}(?:[1-9]\d* (?:new )?uncorrectable (?:hardware )?errors|RAS .{0,40}(?:poison|bad page)|bad page.{0,40}(?:threshold|exceed|reserv)|[Uu]ncorrectable error)|ROCM? .{0,40}uncorrectable ECC", physical=True),
+    root(FaultClass.GPU_LOST, "amd.lost", ("lost from bus", "fallen off", "bar is not", "device lost", "reset failed", "wedged", "hw_fini", "asic hang", "device was lost"), 0.84, _AMD,
+         r"amdgpu.{0,100}(?:lost from bus|fell off|device (?:was |is )?lost|GPU is (?:lost|wedged)|no longer accessible|reset end with ret = -\d+|GPU reset(?:\(\d+\))? failed|ASIC reset failed|recovery failed)|device wedged, but no recovery", physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "amd.firmware", ("psp", "smu", "firmware", "hw_init", "ip block", "amdgpu_device", "fatal error during gpu init", "kfd", "vbios", "mes ", "ring "), 0.84, _AMD,
+         r"amdgpu.{0,120}(?:(?:psp|smu|rlc|mes|sdma|vcn).{0,40}(?:fail|timed? ?out|error|hang)|hw_init of IP block <\w+> failed|Fatal error during GPU init|[Ff]ailed to load (?:ucode|firmware|ip discovery)|amdgpu_device_ip_(?:init|resume|suspend) failed|Unable to locate a BIOS ROM|[Ff]ailed to (?:initialize|resume|disable gfxoff|export SMU))", physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "amd.ring-timeout", ("timeout", "gpu reset begin", "ring "), 0.78, _AMD,
+         r"\*ERROR\* ring \S+ timeout|amdgpu_job_timedout|amdgpu: GPU reset begin|qcm fence wait loop timeout|[Tt]he cp might be in an unrecoverable state|HIQ .{0,40}(?:preempt|timeout)|queue preemption failed", physical=True, origin=Origin.UNKNOWN),
+    root(FaultClass.USER_CODE, "amd.page-fault", ("page fault", "memory access fault", "illegal register access", "queue error", "hsa_status_error"), 0.7, _AMD,
+         r"\[(?:gfxhub|mmhub)\d?\] (?:no-retry )?page fault|Memory access fault by GPU|HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|EXCEPTION|ILLEGAL_INSTRUCTION|INVALID_PACKET)", origin=Origin.USER),
+    root(FaultClass.NVLINK, "amd.xgmi", ("xgmi",), 0.82, _AMD, r"xgmi.{0,80}(?:error|fail|link .{0,20}down|wafl)", physical=True),
+    aside(Part.VICTIM, "amd.context-lost", ("failed to initialize parser", "cs has been rejected", "context isn't robust", "vram is lost"), _AMD,
+          r"Failed to initialize parser -\d+|CS has been rejected|VRAM is lost|context isn't robust"),
+    root(FaultClass.GPU_OOM, "amd.out-of-memory", ("hip out of memory", "hiperroroutofmemory"), 0.92, _ROCM, r"HIP out of memory|hipErrorOutOfMemory"),
+    root(FaultClass.ENVIRONMENT_MISMATCH, "amd.no-device", ("no hip gpus", "hiperrornodevice", "rocminfo", "hsa_init", "invalid device function", "hiperrornobinaryforgpu"), 0.84, _ROCM,
+         r"No HIP GPUs are available|hipErrorNoDevice|hipErrorNoBinaryForGpu|HIP error: invalid device function|hsa_init.{0,30}fail|ROCk module is NOT loaded"),
+)  # fmt: skip
+
+_NVIDIA = (
+    root(FaultClass.THERMAL_POWER, "gpu.clocks-held", ("hw slowdown", "hw thermal", "hw power brake", "thermal slowdown", "power brake", "slowdown : active"), 0.86, _DCGM,
+         r"(?:HW (?:Thermal )?Slowdown|HW Power Brake(?: Slowdown)?|SW Thermal Slowdown|[Pp]ower [Bb]rake)\s*[:|]\s*Active\b", physical=True),
+    root(FaultClass.GPU_SLOW, "gpu.clock-low", ("clock", "below", "slower"), 0.6, _DCGM,
+         r"GPU ?\d* .{0,40}(?:clocks?|throughput|FLOPS|bandwidth) .{0,30}(?:below|lower than|under|slower)", physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "gpu.firmware-missing", ("no firmware image", "rmfetchgsprmimages", "failed to load firmware", "gsp firmware", "rminitadapter", "rm_init_adapter", "nvidia: probe of", "nvidia: probe with", "nvidia_uvm", "modprobe"), 0.84, "NVIDIA kernel driver texts",
+         r"RmFetchGspRmImages|GSP firmware.{0,60}(?:fail|missing|not found|mismatch)|NVRM: .{0,60}(?:RmInitAdapter failed|rm_init_adapter failed|[Ff]ailed to (?:load|initialize|allocate) .{0,40}(?:firmware|GSP|adapter))|nvidia: probe .{0,40}failed with error|modprobe: .{0,40}(?:could not insert|FATAL).{0,40}nvidia|NVRM: The NVIDIA (?:GPU driver|probe routine) (?:failed|was not called)", physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "gpu.nvml", ("nvml", "nvidia-smi has failed", "driver not loaded"), 0.74, _DCGM,
+         r"nvml(?:Init| error|Error)?.{0,60}(?:[Dd]river [Nn]ot [Ll]oaded|Unknown Error|driver not loaded)|NVIDIA-SMI has failed|Failed to initialize NVML: (?:Unknown|Driver Not)"),
+    root(FaultClass.GPU_MEMORY_ECC, "gpu.row-remap", ("row remap", "remapped rows", "remapping", "retired pages", "page retirement"), 0.84, _DCGM,
+         r"(?:[Rr]ow [Rr]emapp?\w*|[Rr]emapped [Rr]ows?|[Rr]emapping).{0,40}(?:[Ff]ailure occurred\s*[:|]\s*Yes|pending\s*[:|]\s*Yes|failed|has failed)", physical=True),
+)  # fmt: skip
+
+SIGNATURES = (*_AMD_ROWS, *_NVIDIA)

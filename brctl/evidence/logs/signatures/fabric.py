@@ -1,0 +1,71 @@
+"""Network adapters, links, switches and the subnet manager.
+
+Source: drivers/net/ethernet and drivers/infiniband of Linux 4.x to 6.x (mlx5, mlx4, bnxt, ice, i40e, ixgbe,
+igb, tg3, hns, ena, efa, hfi1, irdma), net/core and bonding; opensm, ibdiagnet, ibqueryerrors and
+perfquery; Fabric Manager; switch operating systems.
+"""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+from brctl.evidence.logs.signature import Part, aside, root
+from brctl.model.fault import FaultClass, Origin
+
+_NIC = "Linux network adapter drivers"
+_NET = "Linux net core, bonding and iproute2"
+_IB = "opensm, ibdiagnet, ibqueryerrors and perfquery"
+_SWITCH = "switch operating systems and fabric management"
+_ETH_NAME = r"(?:en[opsx]\w+|eth\d+\w*|net\d+|bond\d+\w*|hsn\d+|em\d+|p\d+p\d+|roce\w*|lan\d+)"
+
+_ADAPTERS = (
+    root(FaultClass.NETWORK_ETH, "nic.ethernet-dead", ("mlx5e", "bnxt_en", "i40e", "ice ", "ixgbe", "igb", "tg3", "ena ", "hns3", "be2net", "qede", "cxgb4", "e1000e", "r8169", "sfc ", "nfp ", "enic", "efa "), 0.84, _NIC,
+         r"\b(?:bnxt_en|i40e|iavf|ice|ixgbe|igb|tg3|ena|hns3|be2net|qede|cxgb4|e1000e|r8169|sfc|nfp|enic|gve)\b.{0,120}(?:[Tt]x (?:[Uu]nit )?[Hh]ang|[Rr]eset adapter|adapter reset|PCIe link lost|firmware (?:fatal|reset|hang|not responding|error)|[Ff]atal error|MMIO .{0,20}fail|DMA .{0,30}timed out|[Uu]nrecoverable|[Ff]ailed to (?:reset|recover|init|start)|hwrm .{0,60}(?:error|timeout)|device removed|dead|TX timeout|malicious|ECC error)", physical=True),
+    root(FaultClass.NETWORK_IB, "nic.health", ("health compromised", "health issue observed", "reached miss count", "assert_var", "ext_synd", "firmware internal error", "fatal error on port", "in error state", "sick"), 0.82, _NIC,
+         r"device's health compromised|[Hh]ealth issue observed|reached miss count|firmware internal error|device is in (?:error|internal error)|NIC (?:IFC )?still \d+ after|mlx5_.{0,80}(?:in fatal|fatal error|sick|reset requested|handling bad device)", physical=True),
+    root(FaultClass.NETWORK_ETH, "nic.health-ethernet", ("health compromised", "reached miss count", "ext_synd"), 0.86, _NIC,
+         r"device's health compromised|reached miss count|ext_synd", when=(("nic-kind", "*"),), physical=True),
+    aside(Part.CONTEXT, "nic.is-ethernet", ("mlx5e", "renamed from eth", "ethernet"), _NIC, r"(?i:(?P<value>MLX5E)): |(?P<name>en\w+): renamed from eth", sets="nic-kind"),
+    root(FaultClass.DRIVER_FIRMWARE, "nic.command-failed", ("bad parameter", "syndrome", "bad resource", "internal err", "cmd_out_err", "cmd_work_handler", "failed to init", "probe of", "probe with driver"), 0.66, _NIC,
+         r"mlx5_cmd_(?:out_err|check).{0,160}(?:failed|status)|mlx5_core.{0,60}(?:init_one|load_one|mlx5_\w+_init).{0,60}failed|(?:probe of \S+ failed|probe with driver (?:mlx5_core|mlx4_core|bnxt_en|i40e|ice|irdma|efa|hfi1) failed) with error -\d+", physical=True),
+    root(FaultClass.NETWORK_IB, "nic.verbs", ("dump_cqe", "cqe error", "local qp catastrophic", "catastrophic", "port_error", "sm_lid", "hfi1", "opa", "ib_port", "qp event", "cq error", "mlx4_core", "irdma"), 0.8, _NIC,
+         r"mlx[45]\w*.{0,60}(?:dump_cqe|CQE error|CQ error|catastrophic|Internal error detected|lost interrupt)|hfi1.{0,100}(?:fatal|freeze|LNI fail|link (?:down|failed)|SPC|offline)|irdma.{0,60}(?:fail|error)|local catastrophic error|ib_\w+: .{0,60}port .{0,20}(?:error|down)", physical=True),
+    root(FaultClass.NETWORK_IB, "net.watchdog-ib", ("netdev watchdog", "transmit timeout", "transmit queue"), 0.87, _NET,
+         r"NETDEV WATCHDOG: (?P<device>ib\w[\w.]*)|(?P<device2>ib\d[\w.]*): transmit timeout", physical=True),
+    root(FaultClass.NETWORK_ETH, "net.watchdog-ethernet", ("netdev watchdog", "transmit queue", "tx timeout", "tx hang"), 0.84, _NET,
+         r"NETDEV WATCHDOG: (?P<device>(?!ib\d)\S+)", physical=True),
+    root(FaultClass.NETWORK_ETH, "net.errors-growing", ("rx_crc_errors", "rx_symbol_err", "rx_discards_phy", "tx_errors", "rx_out_of_buffer", "prio", "pause", "retrans"), 0.5, "ethtool -S and /proc/net",
+         r"\b(?:rx_crc_errors(?:_phy)?|rx_symbol_err_phy|rx_pcs_symbol_err_phy|rx_in_range_len_errors_phy)\s*[:=]\s*[1-9]\d{2,}", physical=True),
+    root(FaultClass.THERMAL_POWER, "nic.hot", ("high temperature", "temperature is too high", "over temperature", "overtemp", "thermal event"), 0.8, _NIC,
+         r"(?:mlx5_core|bnxt_en|i40e|ice|nic|transceiver|module).{0,80}(?:[Tt]emperature (?:is )?(?:too high|above|exceeded|critical)|[Oo]ver[- ]?[Tt]emp|[Tt]hermal (?:shutdown|event|stop))", physical=True),
+)  # fmt: skip
+
+_LINKS = (
+    root(FaultClass.NETWORK_LINK, "net.link-down", ("link is down", "link down", "link status definitely down", "lost carrier", "no carrier", "link becomes down", "nic link is down", "link up: false", "down (ib)", "link failure", "link flap", "lower layer down", "lowerlayerdown", "no-carrier", "link_state"), 0.83, _NET,
+         r"\b(?P<device>" + _ETH_NAME + r"|ib\d+\w*|mlx\d_\d+)\b.{0,80}(?:[Ll]ink (?:is )?[Dd]own|link status definitely down|[Ll]ost carrier|[Nn]o carrier|NO-CARRIER|link flap|[Ll]ink [Ff]ailure)", physical=True),
+    root(FaultClass.NETWORK_LINK, "link.module", ("module event", "unplugged", "module", "transceiver", "sfp", "qsfp", "eeprom", "rx los", "signal loss", "laser", "bad cable", "power budget", "cable"), 0.72, _NIC,
+         r"[Pp]ort module event.{0,80}(?:error|[Bb]ad|[Uu]nsupported|[Uu]nshielded|Bus stuck|[Pp]ower budget|[Hh]igh)|(?:[Tt]ransceiver|[QS]SFP\S*|[Cc]able|[Mm]odule|[Oo]ptic\w*) .{0,60}(?:fault|fail|removed|[Bb]ad|unsupported|not supported|LOS\b|alarm|out of range|degraded|missing)|(?:[Rr]x|[Tt]x)[ _](?:LOS|power) .{0,30}(?:alarm|low|warning)|[Ll]ow (?:rx|optical|receive) power", physical=True),
+    root(FaultClass.NETWORK_IB, "ib.link-counters", ("symbolerror", "linkerrorrecovery", "linkdowned", "portrcverrors", "localLinkIntegrityErrors".lower(), "excessivebufferoverrun", "portrcvremotephysicalerrors"), 0.78, _IB,
+         r"\[(?:SymbolError\w*|LinkErrorRecovery\w*|LinkDowned\w*|PortRcvErrors|LocalLinkIntegrityErrors|ExcessiveBufferOverrun\w*) == [1-9]\d*\]", physical=True),
+    root(FaultClass.NETWORK_IB, "ib.port-state", ("state:", "port_down", "port_init", "physical state", "phys_state", "state down", "state init", "rate:"), 0.76, "ibstat, ibv_devinfo and rdma(8)",
+         r"^\s*State:\s*(?:Down|Initializing|Armed)\s*$|^\s*Physical state:\s*(?:Disabled|PhyTest)|state:\s*PORT_(?:DOWN|INIT|ARMED)|state (?:DOWN|INIT|ARMED) physical_state \w+", physical=True),
+    root(FaultClass.NETWORK_ETH, "net.bond-degraded", ("bond", "lacp", "aggregator", "mlag"), 0.6, _NET,
+         r"bond\d+: .{0,80}(?:no active|all slaves are down|[Nn]o 802\.3ad response|aggregator .{0,20}has no|now running without any active)|LACP .{0,40}(?:fail|timeout|down|expired)", physical=True),
+)  # fmt: skip
+
+_SUBNET = (
+    root(FaultClass.NETWORK_SWITCH, "switch.err-disabled", ("err-disabled", "errdisable", "err-disable"), 0.74, _SWITCH, r"\berr-?disabled?\b", physical=True),
+    root(FaultClass.NETWORK_IB, "opensm.error", ("err ", "subnet manager", "opensm", "sm port is down", "duplicate", "timeout while getting", "dr smp"), 0.76, _IB,
+         r"\bERR [0-9A-F]{4}: .{0,160}|SM port is down|entering (?:the )?(?:NOT-ACTIVE|DISCOVERING) (?:SM )?state.{0,30}(?:lost|timeout)|[Dd]uplicated (?:port )?GUID|Timeout while getting attribute", physical=True),
+    root(FaultClass.NETWORK_SWITCH, "switch.failed", ("switch", "spine", "leaf", "chassis", "asic", "line card", "linecard", "fabric card", "bgp", "ufm", "port-channel", "interface ethernet", "swss", "syncd"), 0.74, _SWITCH,
+         r"(?:^|[\s(])(?:leaf|spine|tor|ib|core|aggregation|network|ethernet|infiniband|mlx|quantum\S*)[ -]?switch\b.{0,80}(?:down|fail|reboot|unreachable|error|crash|offline|unresponsive|lost|power)|"
+         r"\bswitch ['\"]?[\w.-]+['\"]? (?:is |was |has been |went )?(?:down|unreachable|offline|reboot\w*|not responding|isolated|lost)|(?:[Ll]ine ?[Cc]ard|[Ff]abric [Cc]ard|[Ss]upervisor|ASIC) .{0,60}(?:fail|crash|reset|fatal|parity|offline)|(?:syncd|orchagent|swss).{0,60}(?:crash|fail|abort)|neighbor \S+ Down\b|%\w+-[0-2]-\w+:", physical=True),
+    root(FaultClass.NETWORK_SWITCH, "switch.many-links", ("switch reboot", "all ports", "all links"), 0.7, _SWITCH,
+         r"all (?:ports|links) (?:on|of|to) (?:switch|leaf|spine).{0,30}(?:down|lost)", physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "fabric-manager.failed", ("fabric manager", "fabricmanager", "nv-fabricmanager", "nvlsm", "imex", "nvswitch"), 0.85, "Fabric Manager, NVLSM and IMEX texts",
+         r"(?:nvidia-|nv-)?fabric[ -]?manager(?:\.service|\[\d+\])?.{0,120}(?:fail|error|mismatch|abort|exited|not running|inactive|timed? ?out|doesn't match|does not match|unable|cannot)|nvidia-imex.{0,80}(?:fail|error|not ready|DOWN|UNAVAILABLE)|failed to (?:open|initialize|bind|request).{0,60}(?:fabric|NVSwitch|nvswitch)"),
+    root(FaultClass.NVLINK, "fabric-manager.nvlink", ("nvlink", "nvswitch", "inactive", "trunk"), 0.84, "Fabric Manager texts and nvidia-smi",
+         r"failed to enable NVLink for GPU|(?:detected|fatal) (?:NVSwitch|nvswitch) (?:fatal|non-fatal)|NVLink .{0,60}(?:training (?:fail|error)|not trained|in(?:A|a)ctive|down\b|degraded|lane.{0,20}fail)|all links are in ?[Aa]ctive|(?:NVLink|nvlink) (?:P2P )?(?:status|state)\s*:\s*(?:Not [Ss]upported|Disabled|[Ii]nactive)", physical=True),
+    root(FaultClass.NETWORK_ETH, "net.services-gone", ("connection timed out", "no route to host", "network is unreachable", "unreachable", "name resolution", "unable to contact", "connect failure"), 0.6, "several clients of a host",
+         r"Unable to contact (?:slurm controller|\S+ server)|[Cc]ommunication connection failure|kubelet.{0,60}(?:no route to host|i/o timeout|connection refused)|dial tcp .{0,60}(?:i/o timeout|no route to host|network is unreachable)", origin=Origin.INFRA),
+)  # fmt: skip
+
+SIGNATURES = (*_ADAPTERS, *_LINKS, *_SUBNET)

@@ -1,0 +1,112 @@
+"""Proofs of health: what programs print when something went well.
+
+A block of start-up lines proves only that start-up worked, so it is weak here; a job's own success,
+a passed test, or a service that does its work is strong. Sources: the programs' own texts.
+"""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+from brctl.evidence.logs.signature import healthy
+
+_JOB = "training frameworks and launchers"
+_SCHEDULER = "Slurm and Kubernetes texts"
+_TEST = "NCCL tests, DCGM, fabric and burn-in tools"
+_SMI = "nvidia-smi"
+_TOOLS = "system tools"
+_NODE = "systemd, cron and daemons of a node in service"
+
+_ENDED = (
+    healthy("well.training-ended",
+            ("complete", "finished", "succeeded", " done", " ended", "max_epochs", "max_steps", "train_runtime", "train metrics", "reached max", "reached the max", "was successful"), 0.9, _JOB,
+            r"\b(?:training|train(?:ing)? (?:run|job|loop)|fine-?tuning|pre-?training|run|job|experiment|fit)\b.{0,24}\b(?:complet(?:e|ed)|finished|done|ended|succeeded|was successful)\b(?! with (?:error|fail))(?!.{0,20}(?:error|fail|exit code:? [1-9]))|"
+            r"\b(?:[Ff]inished|[Cc]ompleted|[Dd]one) (?:the )?(?:training|fine-?tuning|pre-?training|all (?:epochs|steps|iterations))\b|"
+            r"`?Trainer\.fit`? stopped: `?max_\w+|['\"]train_runtime['\"]\s*:|\*{3,} train metrics \*{3,}|reached (?:the )?max(?:imum)? (?:number of )?(?:epochs?|steps?|iterations?)"),
+    healthy("well.run-success", ("success", "exited with code 0", "exit code 0", "zero exit code", "exit status 0", "returned 0", "exit_code: 0", "exitcode 0", "exit code: 0"), 0.9, _JOB,
+            r"\"status\": ?\"success\"|exited successfully|successfully (?:finished|completed|exited)|(?:finished|completed|exited|ended|terminated) (?:successfully|with(?: a zero)? exit (?:code|status):? 0\b|with code 0\b)|"
+            r"zero exit code|\bexit(?:ed)?[ _](?:with )?(?:code|status)\s*[:=]?\s*0\b(?!:[1-9])|\b(?:job|run|task|command|pipeline|workflow)\b.{0,40}\bsucceeded\b"),
+    healthy("well.saved-at-end", ("saved model", "model saved", "final checkpoint", "last checkpoint", "at last step"), 0.6, _JOB,
+            r"(?:final|last) checkpoint (?:was )?(?:saved|written)|saved (?:the )?final (?:model|checkpoint)|at last step, step"),
+    healthy("well.slurm", ("completed", "exitcode=0:0"), 0.88, _SCHEDULER,
+            r"\bCOMPLETED\s+0:0\b|State: COMPLETED \(exit code 0\)|JobState=COMPLETED\b.{0,80}|\bJob \d+ .{0,60}completed successfully"),
+    healthy("well.kubernetes", ("succeeded", "completed", "running  ", " ready  "), 0.7, _SCHEDULER,
+            r"^\S+\s+(?:\d+/\d+\s+)?(?:Completed|Succeeded)\s+0\s|reason: Completed\b|Normal\s+Completed\s.{0,60}Job completed|^\S+\s+Ready\s+(?:<none>|[\w,.-]+)\s+\d+[dhms]|^\S+\s+(\d+)/\1\s+Running\s+0\s"),
+    healthy("well.steps", ("sec/step", "s/step", "steps/s", "samples/s", "tokens/s", "images/sec", "img/s", "examples/sec", "global_step/sec", "tok/s", "it/s", "s/it"), 0.74, _JOB,
+            r"\b(?:step|iter(?:ation)?|epoch|ep|batch|it)\w*\b.{0,160}\b(?:sec/step|s/step|steps/s(?:ec)?|samples/s(?:ec)?|tokens/s(?:ec)?|images/sec|img/s|examples/sec|tok/s)\b(?!.*\b(?:nan|inf)\b)|global_step/sec: [\d.]+|\b\d+/\d+ \[\d+:\d\d(?::\d\d)?<[\d:]+, +[\d.]+(?:it/s|s/it)"),
+    healthy("well.final-metrics", ("accuracy", "f1", "auc", "bleu", "perplexity", "eval_loss", "val_loss"), 0.7, _JOB,
+            r"^\W{0,20}(?:.{0,40}\b)?(?:test|final|eval(?:uation)?)[ _-](?:set )?(?:accuracy|acc|loss|f1|auc|score|bleu|ppl|perplexity)\b\s*[:=]\s*(?!.{0,6}nan)[\d.]+"),
+    healthy("well.progress-bar", ("100%|",), 0.6, "tqdm", r"100%\|[^|]{3,}\|\s*(\d+)/\1\b"),
+)  # fmt: skip
+
+_TESTS = (
+    healthy("well.nccl-tests", ("out of bounds values", "avg bus bandwidth"), 0.93, _TEST,
+            r"# Out of bounds values : 0 OK|# Avg bus bandwidth\s*:\s*[\d.]+"),
+    healthy("well.nccl-tests-row", ("float ", "  sum ", " bfloat16 ", " half "), 0.8, _TEST,
+            r"^\s*\d+\s+\d+\s+(?:float|half|double|bfloat16|u?int\d+)\s+(?:(?:sum|prod|min|max|avg|none)\s+)?(?:-?\d+\s+)?[\d.]+\s+[\d.]+\s+[\d.]+\s+(?:0|0e\+00|N/A)\b"),
+    healthy("well.dcgm", ("pass", "healthy"), 0.85, _TEST,
+            r"\|\s*[\w /()-]{4,40}\|\s*Pass\s|Overall [Hh]ealth\s*[:|]\s*Healthy|Overall Health:\s*Healthy"),
+    healthy("well.burn", (": ok", "errors: 0"), 0.85, "gpu-burn", r"^\s*GPU \d+: OK\s*$|proc'd: \d+ .{0,60}errors: 0 (?:- 0 )?.{0,20}temps"),
+    healthy("well.test-passed", ("passed", "test ok", "[ok]"), 0.82, _TEST,
+            r"\b(?:all )?(?:tests?|checks?|diagnostics?|validations?|health ?checks?|self-?tests?|burn-?in)\b.{0,24}\bpass(?:ed)?\b(?!.{0,20}\bfail)|Result = PASS\b|overall-health self-assessment test result: PASSED|SMART Health Status: OK|\bTest PASSED\b"),
+    healthy("well.ib-port", ("physical state: linkup", "phys_port_cnt", "port_active", "state active"), 0.75, "ibstat, ibv_devinfo and rdma",
+            r"Physical state:\s*LinkUp|state:\s*PORT_ACTIVE|state ACTIVE physical_state LINK_UP"),
+    healthy("well.ib-fabric", ("subnet up", "no topology change", "no configuration change required", "0 bad nodes", "no bad nodes"), 0.78, "opensm and ibdiagnet",
+            r"\bSUBNET UP\b|No topology change|No configuration change required|nodes checked, 0 bad nodes"),
+)  # fmt: skip
+
+_DEVICES = (
+    healthy("well.smi-table", ("mib /",), 0.8, _SMI,
+            r"\|\s*\S+\s+\d+C\s+P\d+\s+\d+W\s*/\s*\d+W\s*\|\s*\d+MiB\s*/\s*\d+MiB\s*\|\s*\d+%\s+\w"),
+    healthy("well.smi-ecc", ("uncorrectable", "double bit", "remapping failure occurred", "pending"), 0.7, _SMI,
+            r"^\s*(?:(?:SRAM|DRAM) ?Uncorrectable(?: Parity| SEC-DED)?|Double Bit ECC(?: Errors?)?|Uncorrectable Error)\s*:\s*0\s*$|^\s*(?:Remapping Failure Occurred|Pending(?: Page Blacklist)?)\s*:\s*No\s*$"),
+    healthy("well.smi-clocks", ("not active",), 0.7, _SMI,
+            r"^\s*(?:HW (?:Thermal )?Slowdown|HW Power Brake(?: Slowdown)?|SW Thermal Slowdown)\s*:\s*Not Active"),
+    healthy("well.nvlink-counters", ("replay errors:", "recovery errors:", "crc errors:", "gb/s"), 0.8, _SMI,
+            r"Link \d+:\s*(?:Replay|Recovery|CRC)(?: FLIT| Data)? Errors?:\s*0\s*$|^\s*Link \d+: [\d.]+ GB/s\s*$"),
+    healthy("well.disk-space", ("% /",), 0.62, "df(1)",
+            r"^\S+\s+[\d.]+[KMGTP]i?\s+[\d.]+[KMGTP]?i?\s+[\d.]+[KMGTP]i?\s+[1-8]?\d%\s+/"),
+    healthy("well.ping", ("packet loss",), 0.75, "ping(8)", r"\b0(?:\.0+)?% packet loss"),
+    healthy("well.disk", (": clean,", "no known data errors", "[uu", "state: online"), 0.75, "fsck, zpool and md",
+            r": clean, \d+/\d+ files|errors: No known data errors|blocks .{0,40}\[U{2,}\]"),
+    healthy("well.sel-empty", ("sel has no entries", "no entries"), 0.7, "ipmitool", r"SEL has no entries"),
+    healthy("well.link-speed", ("available pcie bandwidth",), 0.62, "Linux PCI core",
+            r"Gb/s available PCIe bandwidth \([\d.]+ GT/s PCIe x\d+ link\)"),
+)  # fmt: skip
+
+_IN_SERVICE = (
+    healthy("well.boot-ended", ("reached target", "startup finished", "login:", "started session", "new session"), 0.8, _NODE,
+            r"Reached target (?:Multi-?User|Graphical|multi-user|graphical|Login)|Startup finished in|^\S+ login:"),
+    healthy("well.in-service",
+            ("session opened for user", "started session", "new session", "synchronized to", "selected source", "registered node", "accepted publickey", ") cmd (", "node configuration differs", "health check passed", "status is now: nodeready", "successfully registered node", "dhcpack"), 0.66, _NODE,
+            r"session opened for user|Started [Ss]ession|[Nn]ew session \S+ of user|synchronized to \S+|Selected source \S+|Accepted publickey for|\) CMD \(|status is now: NodeReady|[Ss]uccessfully registered node|health check passed|DHCPACK"),
+    healthy("well.driver-loaded", ("loading nvidia unix", "nvlink core is being initialized", "[drm] initialized nvidia", "loaded the uvm driver", "initialized nvidia-drm"), 0.62, _SMI,
+            r"NVRM: loading NVIDIA UNIX|\[drm\] Initialized (?:nvidia-drm|amdgpu) \d|Loaded the UVM driver"),
+    healthy("well.nccl-init", ("init complete",), 0.6, "NCCL start-up lines; a start proves only that it started", r"NCCL INFO comm .{0,120}Init COMPLETE"),
+    healthy("well.boot-line", ("freeing unused", "write protecting the kernel", "as init process", "linux version", "loading compiled-in", "command line:", "registered taskstats", "clocksource: switched", "freeing smp", "brought up"), 0.66, "Linux boot texts",
+            r"Freeing unused (?:kernel|decrypted)|Write protecting the kernel|Run /\S+ as init process|\bLinux version \d|Loading compiled-in X\.509|registered taskstats|Switched to clocksource|smp: Brought up"),
+    healthy("well.container-left", ("entered disabled state", "entered forwarding state", "renamed from eth", "link up", "link is up", "becomes ready", "linkup", "link_up"), 0.62, "container networks and links that come up",
+            r"port \d+\(veth\w+\) entered (?:disabled|forwarding) state|veth\w+: renamed from eth|[Ll]ink (?:is )?[Uu]p\b|link becomes ready|\bLinkUp\b"),
+    healthy("well.ras-summary", ("no memory errors", "no mce errors", "no pcie aer errors", "no errors logged", "no error"), 0.75, "ras-mc-ctl and edac-util", r"^No (?:Memory|PCIe AER|MCE|Extlog|disk|devlink) errors|edac-util: No errors to report"),
+    healthy("well.saved", ("successfully saved checkpoint", "saved checkpoint", "saving checkpoints for", "checkpoint saved", "loaded checkpoint", "successfully loaded checkpoint", "finished saving the checkpoint"), 0.6, _JOB),
+)  # fmt: skip
+
+_OVER = (
+    healthy("over.nfs", ("server ",), 0.6, "Linux NFS client", r"nfs: server \S+ OK\b",
+            settles=("host.kernel.nfs_hangs", "netfs.stall", "kernel.hung-in-filesystem", "kernel.hung-task", "host.kernel.hung_task")),
+    healthy("over.lustre", ("connection restored to", "connection to", "recovery complete"), 0.6, "Lustre client",
+            r"Lustre: .{0,80}(?:Connection restored to|Recovery (?:over|complete))", settles=("netfs.stall", "lustre.lost", "lustre.error")),
+    healthy("over.thermal", ("temperature/speed normal",), 0.6, "Linux thermal driver", r"temperature/speed normal",
+            settles=("kernel.thermal", "host.kernel.cpu_throttled")),
+    healthy("over.memory-failure", ("recovered",), 0.5, "Linux memory failure handling",
+            r"Memory failure: .{0,80}(?:Recovered|Delayed)\b", settles=("kernel.mce", "mce.uncorrected-recovered")),
+    healthy("over.nvme", ("paths", "path", "resetting controller", "successfully reconnected", "reconnected"), 0.5, "NVMe multipath and fabrics",
+            r"nvme\d+: (?:[Ss]uccessfully reconnected|queue \d+ mapping)|Successfully reconnected \(\d+ attempts?\)", settles=("nvme.no-path", "block.error", "nvme.fabrics")),
+    healthy("over.bond", ("making interface", "now running without"), 0.45, "Linux bonding driver", r"making interface \S+ the new active one", settles=()),
+    healthy("over.slurm-node", ("now responding", "returned to service"), 0.6, "slurmctld", r"[Nn]odes? \S+ (?:now responding|returned to service)",
+            settles=("slurm.node-failure",)),
+    healthy("over.kubelet", ("nodeready", "is now: nodeready"), 0.6, "Kubernetes events", r"status is now: NodeReady", settles=("slurm.node-failure", "k8s.node-not-ready")),
+    healthy("over.reconnected", ("reconnected", "connection re-established", "connection restored", "retry succeeded", "succeeded after", "recovered after"), 0.6, "clients that retry by themselves",
+            r"\b(?:re-?connected|connection (?:re-?established|restored)|retry (?:\d+/\d+ )?(?:ok|succeeded)|succeeded (?:after|on) (?:\d+ )?(?:retr|attempt))",
+            settles=("http.unreachable", "net.unreachable", "store.join-timeout", "nccl.connect", "barrier.timeout", "object-store.timeout", "unexplained")),
+)  # fmt: skip
+
+SIGNATURES = (*_ENDED, *_TESTS, *_DEVICES, *_IN_SERVICE, *_OVER)

@@ -1,0 +1,78 @@
+"""Management controllers, schedulers, Kubernetes and clouds: what they record about nodes and jobs.
+
+Source: ipmitool sel (Sensor/Event types of the IPMI 2.0 specification, table 42-3), Redfish event
+texts, slurmctld and slurmd, Kubernetes events and node conditions, NVIDIA GPU Operator, cloud
+providers' maintenance texts.
+"""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+from brctl.evidence.logs.signature import Part, aside, root
+from brctl.model.fault import FaultClass, Origin
+
+_SEL = "IPMI 2.0 sensor types as ipmitool and vendors print them"
+_K8S = "Kubernetes events, conditions and device plug-ins"
+_SLURM = "slurmctld, slurmd and sacct texts"
+_CLOUD = "cloud providers' texts"
+_ASSERTED = r"(?!.{0,120}\bDeassert)"
+
+_BMC = (
+    root(FaultClass.THERMAL_POWER, "sel.power", ("power supply", "psu", "power unit", "ac lost", "power input", "redundancy lost", "power fault", "vrm", "voltage", "12v"), 0.8, _SEL,
+         r"(?:Power Supply|PSU|PS\d|Power Unit)\b.{0,60}(?:Failure detected|Predictive failure|AC lost|input (?:lost|out-of-range)|Redundancy Lost|[Ff]ail|[Ff]ault|Config Error|Soft-?[Pp]ower control failure)" + _ASSERTED + r"|Voltage\b.{0,40}(?:(?:Lower|Upper) (?:Critical|Non-recoverable)|out of range|State Asserted)" + _ASSERTED, physical=True),
+    root(FaultClass.THERMAL_POWER, "sel.temperature", ("temperature", "fan", "thermal", "cooling", "liquid", "leak", "coolant"), 0.82, _SEL,
+         r"(?:Temperature|Temp|Fan|Cooling|Thermal)\b.{0,60}(?:(?:Upper|Lower) (?:Critical|Non-recoverable)|Transition to (?:Critical|Non-recoverable)|over-?temp|exceeded|[Ff]ail)" + _ASSERTED + r"|(?:coolant|liquid) .{0,20}leak(?! sensor ok)|leak detected|Fan .{0,30}(?:redundancy lost|removed)", physical=True),
+    root(FaultClass.PCIE, "sel.bus", ("critical interrupt", "bus fatal", "pci serr", "pci perr", "bus uncorrectable", "fatal nmi", "pcie fatal"), 0.82, _SEL,
+         r"Critical Interrupt\b.{0,60}(?:Bus (?:Fatal|Uncorrectable)|PCI (?:SERR|PERR)|Fatal NMI|Front panel NMI)" + _ASSERTED + r"|PCIe? .{0,20}(?:[Ff]atal|[Uu]ncorrectable) [Ee]rror.{0,40}Assert|A fatal error was detected on a component at bus", physical=True),
+    root(FaultClass.NODE_FAILURE, "sel.memory-cpu", ("uncorrectable ecc", "processor", "ierr", "cat_err", "caterr", "machine check", "frb", "configuration error", "logging limit", "mem_ecc", "multi-bit"), 0.86, _SEL,
+         r"Memory\b.{0,60}(?:Uncorrectable|Parity|Multi-bit|Configuration error)" + _ASSERTED + r"|Processor\b.{0,60}(?:IERR|Thermal Trip|FRB|Machine Check|Configuration Error|[Uu]ncorrectable)" + _ASSERTED + r"|\b(?:CATERR|CAT_ERR|IERR)\b(?!.{0,60}Deassert)|[Mm]ulti-bit memory errors", physical=True),
+    root(FaultClass.NODE_FAILURE, "sel.memory-limit", ("logging limit", "correctable memory error rate"), 0.62, _SEL,
+         r"(?:Correctable ECC|[Cc]orrectable memory error).{0,40}(?:logging limit|rate exceeded|threshold)" + _ASSERTED, physical=True),
+    root(FaultClass.NODE_FAILURE, "sel.watchdog", ("watchdog", "os stop", "os critical stop", "hard reset", "power cycle", "unexpected reset", "system restart"), 0.72, _SEL,
+         r"Watchdog\s*\d?\b.{0,40}(?:Hard reset|Power (?:down|cycle)|Timer expired)" + _ASSERTED + r"|OS (?:Critical )?Stop\b.{0,40}(?:Run-time|Asserted|critical)", physical=True),
+    root(FaultClass.STORAGE_CHECKPOINT, "sel.drive", ("drive slot", "drive bay", "drive fault", "hdd", "in critical array", "disk drive"), 0.78, _SEL,
+         r"(?:Drive Slot|Drive Bay|Drive|HDD)\b.{0,60}(?:Drive Fault|Predictive Failure|In (?:Critical|Failed) Array|[Ff]ault)" + _ASSERTED, physical=True),
+    aside(Part.BENIGN, "sel.harmless", ("chassis intru", "session audit", "log area", "timestamp clock", "event logging disabled", "button", "presence detected", "fully redundant", "deasserted", "system boot", "entity presence", "boot initiated", "s0/g0", "ac regained", "power on"), _SEL,
+          r"(?:Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Event Logging Disabled|Presence [Dd]etected|Fully Redundant|System Boot Initiated|Entity [Pp]resen|S0/G0).{0,80}|\|\s*Deasserted"),
+)  # fmt: skip
+
+_POWERED_OFF = (
+    root(FaultClass.UNKNOWN, "sel.powered-off", ("power off/down", "powered off", "soft-off"), 0.55, _SEL,
+         r"Power Unit\b.{0,60}Power off/down" + _ASSERTED + r"|S4/S5: soft-off"),
+)  # fmt: skip
+
+_KUBERNETES = (
+    root(FaultClass.GPU_LOST, "k8s.device-unhealthy", ("unhealthy", "xidcriticalerror", "device plugin", "nvidia.com/gpu"), 0.62, _K8S,
+         r"[Xx]id[Cc]ritical[Ee]rror: Xid=79|'?nvidia'? device .{0,60}marked unhealthy|device .{0,60}(?:GPU-[\w-]+).{0,40}[Uu]nhealthy|Marking device.{0,60}[Uu]nhealthy|Insufficient nvidia\.com/gpu.{0,40}unhealthy", physical=True),
+    root(FaultClass.CPU_OOM, "k8s.memory", ("oomkilled", "oomkilling", "memorypressure", "low on resource: memory", "system oom encountered", "evictionthresholdmet", "exceeds its request", "exceeded its memory"), 0.92, _K8S,
+         r"OOMKill(?:ed|ing)|System OOM encountered|low on resource: memory|EvictionThresholdMet.{0,60}memory|Attempting to reclaim memory|(?:NodeHas)InsufficientMemory"),
+    root(FaultClass.DISK_FULL, "k8s.disk-pressure", ("diskpressure", "ephemeral-storage", "ephemeral local storage", "freediskspacefailed", "imagegcfailed", "nodehasdiskpressure", "inodes"), 0.86, _K8S,
+         r"NodeHasDiskPressure|DiskPressure\s+True|low on resource: (?:ephemeral-storage|inodes)|[Ee]phemeral[- ](?:local )?(?:ephemeral )?storage usage exceeds|exceeds the (?:total )?limit of.{0,30}(?:ephemeral|emptyDir)|FreeDiskSpaceFailed|ImageGCFailed"),
+    root(FaultClass.NODE_FAILURE, "k8s.node-not-ready", ("nodenotready", "notready", "kubelet stopped posting", "nodestatusunknown", "node is not ready", "taintmanagereviction", "unreachable", "nodelost", "not ready"), 0.84, _K8S,
+         r"NodeNotReady|[Kk]ubelet stopped posting node status|NodeStatusUnknown|status is now: NodeNotReady|node\.kubernetes\.io/(?:unreachable|not-ready):No\w+|^(?P<host>\S+)\s+NotReady\b|Node is not ready"),
+    root(FaultClass.PREEMPTION_SIGTERM, "k8s.preempted", ("preempted", "preempting", "preemptioncycle", "evictedbyvpa", "disruption", "drain", "deadlineexceeded", "taint"), 0.88, _K8S,
+         r"(?:Preempted|Preempting)\s.{0,80}|Preempted (?:by|in order to admit|to accommodate)|DisruptionTarget.{0,60}(?:True|Preempt)|PreemptionByScheduler|EvictionByEvictionAPI|TerminationByKubelet", part=Part.STOPPED, origin=Origin.INFRA),
+    root(FaultClass.ENVIRONMENT_MISMATCH, "k8s.config", ("failedscheduling", "insufficient", "createcontainerconfigerror", "invalidimagename", "imageinspecterror", "failedcreatepodsandbox", "configmap", "secret", "failed to create containerd task", "oci runtime", "runc create failed", "createcontainererror"), 0.74, _K8S,
+         r"CreateContainerConfigError|InvalidImageName|(?:configmap|secret) \"[^\"]+\" not found|OCI runtime (?:create|exec) failed|failed to create (?:containerd task|shim task)|runc create failed|CreateContainerError|StartError"),
+    root(FaultClass.NODE_FAILURE, "k8s.sandbox", ("pleg is not healthy", "container runtime is down", "runtime network not ready", "cni plugin not initialized", "failedcreatepodsandbox", "networkplugin"), 0.7, _K8S,
+         r"PLEG is not healthy|[Cc]ontainer runtime (?:is down|status check may not have completed|network not ready)|cni plugin not initialized|NetworkPluginNotReady|FailedCreatePodSandBox"),
+    root(FaultClass.DRIVER_FIRMWARE, "operator.driver", ("gpu operator", "gpu-operator", "nvidia-driver", "driver-validation", "toolkit-validation", "vgpu", "nvidia-container", "cuda-validation", "mig", "toolkit"), 0.72, "NVIDIA GPU Operator and container toolkit",
+         r"nvidia-(?:driver|operator-validator|driver-daemonset)\S*.{0,60}(?:CrashLoopBackOff|Error|failed)|nvidia-container-cli: (?:initialization error|ldcache error|mount error|device error|driver error)|error setting (?:VGPU|MIG) config|(?:mig|vgpu)\.config\.state=failed|No firmware image found|[Ff]ailed to (?:initialize NVML|get device handle)"),
+)  # fmt: skip
+
+_SCHEDULER = (
+    root(FaultClass.UNKNOWN, "slurm.unkillable", ("not ending with signals", "stepd terminated"), 0.62, _SLURM, r"DUE TO JOB NOT ENDING WITH SIGNALS|STEPD TERMINATED"),
+    root(FaultClass.NODE_FAILURE, "slurm.node-state", ("down*", "drain", "not responding", "reason=", "node_fail", "node fail", "unexpectedly rebooted", "low realmemory", "kill task failed", "prolog error", "epilog error", "launch failed", "duplicate jobid"), 0.72, _SLURM,
+         r"\bState=\S*(?:DOWN|FAIL|NOT_RESPONDING)\S*|\b(?:down|fail|unk)\*\s|Reason=(?:Not responding|Node unexpectedly rebooted|NHC|Kill task failed|Low RealMemory|Low socket|gres/gpu count|Prolog error|Epilog error|Duplicate jobid)|gres/gpu count reported lower than configured|Kill task failed|NODE_FAIL\b|error: Nodes \S+ not responding"),
+    root(FaultClass.CPU_OOM, "slurm.memory", ("out_of_me", "oom_kill", "oom-kill", "exceeded memory limit", "exceeded job memory limit", "0:125", "memory efficiency", "exceeded step memory", "out of memory", "virtual memory limit"), 0.9, _SLURM,
+         r"OUT_OF_ME\w*|\b0:125\b|[Ee]xceeded (?:job|step|virtual) ?memory limit|exceeded memory limit \(\d+ > \d+\)|(?:oom[-_]kill|OOM Kill)\w* event|Memory Efficiency: 1\d\d\.|Some of the step tasks have been OOM Killed|memory limit exceeded"),
+    root(FaultClass.PREEMPTION_SIGTERM, "slurm.requeue-by-job", ("this job is timed-out", "job has timed out", "this job is timed out", "requested time"), 0.95, "submitit and Slurm signal handlers",
+         r"this job is timed[- ]out|Job has timed out\. Ran", part=Part.STOPPED, origin=Origin.USER),
+    root(FaultClass.PREEMPTION_SIGTERM, "slurm.preempted-by-job", ("this job is preempted", "cluster is preempted", "was preempted", "spot", "interruption"), 0.95, "submitit, SkyPilot and spot instances",
+         r"this job is preempted|[Cc]luster is preempted|(?:instance|node|VM|worker|job) (?:was |has been |is being )?preempted|[Ss]pot .{0,40}(?:interrupt|reclaim|preempt|terminat)|EC2 Spot|instance-action|BidEvictedEvent|PREEMPTED\b", part=Part.STOPPED, origin=Origin.INFRA),
+    root(FaultClass.PREEMPTION_SIGTERM, "slurm.timeout-state", ("timeout", "preempted", "deadline"), 0.86, _SLURM,
+         r"^\S+\s+.{0,80}\b(?:TIMEOUT|DEADLINE|PREEMPTED)\s+\d+:\d+|JobState=(?:TIMEOUT|DEADLINE|PREEMPTED)|State: (?:TIMEOUT|PREEMPTED)\b", part=Part.STOPPED),
+    root(FaultClass.NODE_FAILURE, "cloud.host-error", ("hosterror", "host error", "maintenance", "instance retirement", "system status check", "hardware failure", "automatic restart", "instance_status", "degraded hardware", "underlying host", "impaired"), 0.78, _CLOUD,
+         r"compute\.instances\.hostError|\b[Hh]ost[ _]?[Ee]rror\b|[Ii]nstance (?:retirement|is impaired|scheduled for)|system-?(?: )?status .{0,20}(?:impaired|fail)|underlying (?:host|hardware) .{0,40}(?:fail|degrad|issue)|\bRedeploy(?:ing|ed)? due to|[Uu]nexpected(?:ly)? (?:shutdown|terminated) by (?:host|platform)|ScheduledEvents?.{0,60}(?:Reboot|Redeploy|Freeze|Terminate)"),
+)  # fmt: skip
+
+SIGNATURES = (*_BMC, *_POWERED_OFF, *_KUBERNETES, *_SCHEDULER)

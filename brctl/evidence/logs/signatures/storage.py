@@ -1,0 +1,82 @@
+"""Disks, arrays, file systems and the clients of file servers and object stores.
+
+Source: drivers/{nvme,ata,scsi,md,block}, fs/{ext4,xfs,btrfs,nfs,fuse,ceph} of Linux 4.x to 6.x; texts of
+Lustre, Storage Scale (GPFS), BeeGFS, WekaFS, Ceph; e2fsprogs; errno; S3, GCS and Azure clients.
+"""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+from brctl.evidence.logs.signature import Part, aside, root
+from brctl.model.fault import FaultClass, Origin
+
+_BLOCK = "Linux block layer, NVMe, SCSI and ATA drivers"
+_FS = "Linux file systems and e2fsprogs"
+_NET = "network and parallel file system clients"
+_OBJECT = "object store clients"
+_TORCH = "torch serialization and checkpoint texts"
+_S = FaultClass.STORAGE_CHECKPOINT
+
+_DISKS = (
+    root(_S, "block.io-error", ("i/o error", "blk_update_request", "medium error", "unrecovered read", "critical target", "critical space", "protection error", "lost async page write", "buffer i/o"), 0.84, _BLOCK,
+         r"(?:blk_update_request|print_req_error): .{0,20}(?:error|I/O)|(?:I/O|critical (?:medium|target|nexus|space allocation)|protection|timeout|operation not supported) error, dev (?P<disk>\w+)|Buffer I/O error (?:on|in)|[Mm]edium [Ee]rror|[Uu]nrecovered read error|lost async page write|Sense Key : (?:Medium|Hardware) Error|Add\. Sense: (?:Unrecovered|Internal target)", physical=True),
+    root(_S, "nvme.dead", ("controller is down", "nvme nvme", "removing after probe failure", "device not ready", "disabling device", "abort status", "controller fatal", "csts"), 0.88, _BLOCK,
+         r"(?P<disk>nvme\d+)(?:n\d+)?: (?:controller is down; will reset|Removing after probe failure|Device not ready; aborting|Disabling device after reset|I/O \d+ (?:\(\S+\) )?QID \d+ timeout, (?:reset controller|disable controller|aborting)|I/O tag \d+ .{0,40}QID \d+ timeout, (?:reset|disable|abort)|.{0,20}failed to (?:set APST|reset)|Could not set queue count|Identify Controller failed|Shutdown timeout|frozen state error|fatal)|CSTS=0xffffffff", physical=True),
+    root(_S, "nvme.slow-command", ("completion polled",), 0.6, _BLOCK, r"(?P<disk>nvme\d+): I/O .{0,40}timeout, completion polled", physical=True, per_minute=5),
+    root(_S, "nvme.no-path", ("no usable path", "no available path"), 0.5, "NVMe multipath", r"block (?P<disk>\w+): no (?:usable|available) path", physical=True),
+    root(_S, "scsi.reset", ("host bus reset", "host adapter abort", "scsi hang", "adapter reset", "rejecting i/o to offline device", "task abort", "device offlined", "host reset", "controller reset", "abort request", "megaraid", "mpt3sas", "mpt2sas", "aacraid", "hpsa", "smartpqi", "offlining lun"), 0.85, _BLOCK,
+         r"[Hh]ost bus reset request|SCSI hang|[Hh]ost adapter abort request|rejecting I/O to offline device|Device offlined - not ready|"
+         r"(?:aacraid|megaraid_sas|mpt[23]sas\w*|hpsa|smartpqi|qla2xxx|lpfc|mpi3mr)\b.{0,100}(?:reset|abort|hang|fault|FW in FAULT|timed? ?out|offlin|task management|dead)(?!.{0,20}succeeded)", physical=True),
+    root(_S, "ata.error", ("exception emask", "failed command:", "hard resetting link", "link is slow to respond", "comreset failed", "failed to identify"), 0.84, _BLOCK,
+         r"ata\d+(?:\.\d+)?: (?:exception Emask|failed command|hard resetting|COMRESET failed|failed to (?:IDENTIFY|set xfermode)|disabled|link is slow to respond|revalidation failed)", physical=True),
+    root(_S, "md.degraded", ("disk failure on", "raid", "failing array", "md/raid", "degraded"), 0.8, "md, LVM, ZFS and RAID tools",
+         r"md/raid\S*: .{0,60}(?:Disk failure|fail|not clean|Operation continuing on)|raid\d+:.{0,40}[Dd]isk failure|[Dd]egraded ?Array|\[U*_+U*\]|state: (?:DEGRADED|FAULTED|SUSPENDED|UNAVAIL)|(?:logical|virtual) (?:drive|disk).{0,30}(?:degraded|failed|offline)", physical=True),
+    root(_S, "smart.failing", ("smart", "reallocated", "pending sector", "failing_now", "media_errors", "media and data integrity", "percentage_used", "percentage used", "critical_warning", "critical warning"), 0.76, "smartctl, smartd and nvme-cli",
+         r"self-assessment test result: FAILED|FAILING_NOW|SMART.{0,40}(?:FAIL|Prefailure|threshold exceeded)|smartd\[?\d*\]?.{0,60}(?:FAILURE|[1-9]\d* (?:Currently unreadable|Offline uncorrectable))|[Cc]ritical[_ ][Ww]arning\s*:\s*(?:0x0?[1-9a-f]|[1-9])|[Mm]edia (?:and Data Integrity )?[Ee]rrors:?\s+[1-9]\d", physical=True),
+)  # fmt: skip
+
+_FILE_SYSTEMS = (
+    root(_S, "fs.shutdown", ("xfs (", "ext4-fs", "btrfs", "forced readonly", "read-only", "f2fs", "filesystem has been shut", "journal", "fsck", "unexpected inconsistency", "structure needs cleaning", "superblock"), 0.84, _FS,
+         r"XFS \([^)]*\): .{0,120}(?:[Ss]hut(?:ting)? ?down|[Cc]orruption|log I/O error|metadata I/O error|CRC error|mount/recovery failed|xfs_repair|failed to recover|log recovery)|"
+         r"EXT4-fs (?:error|abort|\([^)]*\):.{0,60}(?:error count|[Rr]emounting|failed|aborted|previous I/O error))|JBD2: .{0,80}(?:[Ee]rror|[Dd]etected IO errors|abort)|[Jj]ournal has aborted|Aborting journal|"
+         r"BTRFS(?: \w+)?(?: \([^)]*\))?: .{0,120}(?:forced readonly|transaction aborted|parent transid verify failed|bdev \S+ errs|checksum error|open_ctree failed|failed to read|csum failed|corrupt|lost page write)|BTRFS (?:error|critical)|"
+         r"[Rr]emounting filesystem read-only|[Rr]emounted read-only|UNEXPECTED INCONSISTENCY|RUN fsck MANUALLY|[Ss]tructure needs cleaning|fsck (?:found errors|failed|exited with)|contains a file system with errors|bad superblock|[Bb]ad magic number in super-?block|wrong fs type, bad option, bad superblock", physical=True),
+    root(_S, "fs.fuse", ("transport endpoint is not connected", "fuse"), 0.72, "FUSE clients",
+         r"(?:'|\"|: |on )/\S+(?:'|\")?:? .{0,20}Transport endpoint is not connected|Transport endpoint is not connected: ['\"]?/|Errno 107\b|fuse: .{0,60}(?:abort|fail|bad)"),
+    root(_S, "kernel.hung-io", ("blocked for more than", "rpcrdma", "xprt", "nfs4_", "fuse_", "ceph_", "lustre", "ll_"), 0.5, "stack of a hung task",
+         r"\b(?:nfs4?_\w+|rpc_wait\w*|fuse_\w+|ceph_\w+|ll_file\w*|cl_\w+wait\w*|wait_on_page_bit\w*|jbd2_\w+|xfs_log_\w+)\+0x", when=(("hung-task", "*"),), physical=True),
+    root(FaultClass.HOST_KERNEL, "kernel.hung-rpcrdma", ("rpcrdma", "xprt_rdma"), 0.86, "stack of a hung task: the transport's own lock", r"\b(?:rpcrdma|xprt_rdma)_\w+\+0x", physical=True, own=True),
+    aside(Part.CONTEXT, "kernel.task-in-d-state", ("state:d ",), "Linux hung task reports", r"task:(?P<value>\S+)\s+state:D\b", sets="hung-task"),
+)  # fmt: skip
+
+_CLIENTS = (
+    root(_S, "nfs.timed-out", ("nfs", "stale file handle", "stale nfs", "not responding", "rpc: "), 0.84, _NET,
+         r"nfs: server (?P<peer>\S+) not responding|[Ss]tale (?:NFS )?file handle|Errno 116\b|mount\.nfs\d?: .{0,80}(?:timed out|refused|denied|failed|unreachable|No route)|NFS: .{0,60}(?:error -?\d+|failed|state manager.{0,30}failed)|nfs4_\w+: .{0,60}(?:error|fail)|RPC: .{0,60}(?:timed out|failed|unreachable)"),
+    root(_S, "nfs.gave-up", ("not responding, timed out",), 0.88, "Linux NFS client, soft mounts: the program gets an error", r"nfs: server (?P<peer>\S+) not responding, timed out"),
+    root(_S, "ceph.health", ("slow ops", "health_warn", "health_err", "osd_down", "pg_degraded", "pg_availability", "mds_", "slow request", "slow_ops", "osd.", "reported failed"), 0.84, "Ceph cluster log",
+         r"\b[1-9]\d* slow ops, oldest|HEALTH_ERR|Health check (?:failed|update): .{0,120}\((?:SLOW_OPS|OSD_\w*DOWN|PG_\w+|MDS_\w+|OSD_FULL|OSD_NEARFULL|MON_DOWN|SLOW_\w+)\)|slow requests? are blocked|osd\.\d+ (?:\S+ )?(?:reported failed|marked down|failed)"),
+    root(_S, "lustre.error", ("lustreerror",), 0.8, _NET, r"LustreError: (?!.{0,40}lock timed out.{0,20}enqueued).{0,200}"),
+    root(_S, "lustre.lost", ("lustre:", "lnet", "lnetrerror", "lneterror"), 0.74, _NET,
+         r"Lustre: .{0,160}(?:was lost|evicted|timed out|in progress operations|Request .{0,40}has (?:timed out|failed))|LNet(?:Error)?: .{0,120}(?:timed out|fail|error|no route|aborting)"),
+    root(_S, "gpfs.error", ("gpfs", "mmfs", "6027-", "spectrum scale"), 0.86, _NET,
+         r"(?:mmfs|GPFS|6027-\d+).{0,160}(?:unmount|lost|stale|panic|expel|error|fail|quorum|unavailable|I/O)|\[[EXN]\] .{0,40}(?:6027|mmfs|GPFS).{0,80}"),
+    root(_S, "parallel-fs.error", ("beegfs", "weka", "ceph", "libceph", "gluster", "orangefs", "panfs", "vast", "daos", "cephfs", "longhorn", "rook"), 0.8, _NET,
+         r"(?:lib)?ceph: .{0,100}(?:hung|lost|stale|timeout|session (?:lost|reset|stale)|socket (?:closed|error)|osd\d+ down|mds\d+ (?:hung|lost|reconnect denied|caps stale|closed)|error|fail)|(?:beegfs|BeeGFS|wekafs|weka|gluster\w*|panfs|daos|longhorn|rook)\b.{0,100}(?:error|fail|timed? ?out|unreachable|disconnect|lost|faulted|degraded|read-only)"),
+    root(_S, "volume.mount", ("failedmount", "failedattachvolume", "mountvolume", "unable to attach or mount", "volume", "csi"), 0.8, "Kubernetes volume events",
+         r"MountVolume\.\w+ failed|FailedMount\b|FailedAttachVolume|Unable to attach or mount volumes|AttachVolume\.\w+ failed|NodeStageVolume.{0,60}(?:fail|error)|volume .{0,60}(?:faulted|is not ready|detached unexpectedly)"),
+    root(_S, "object-store.timeout", ("operation too slow", "slowdown", "requesttimeout", "s3", "gcs", "blob", "botocore", "curl_transport", "boto3", "endpointconnectionerror", "incompleteread", "internalerror", "serviceunavailable"), 0.72, _OBJECT,
+         r"Operation too slow|An error occurred \((?:SlowDown|InternalError|ServiceUnavailable|RequestTimeout|503|500)\)|curl_transport\.cc.{0,40}Error|(?:s3|gs|gcs|abfs|azure|blob)\S*.{0,60}(?:timed? ?out|5\d\d|unavailable|IncompleteRead)|ReadTimeoutError.{0,40}(?:s3|storage|blob)"),
+    root(_S, "object-store.access", ("expiredtoken", "requesttimetooskewed", "accessdenied", "nosuchbucket", "invalidaccesskeyid", "signaturedoesnotmatch", "nocredentials", "expired"), 0.7, _OBJECT,
+         r"An error occurred \((?:ExpiredToken\w*|RequestTimeTooSkewed|AccessDenied|NoSuchBucket|NoSuchKey|InvalidAccessKeyId|SignatureDoesNotMatch|403|401)\)|NoCredentialsError|ExpiredToken", origin=Origin.USER),
+)  # fmt: skip
+
+_CHECKPOINTS = (
+    root(FaultClass.DISK_FULL, "errno.no-space-write", ("no space left on device", "[errno 28]", "enospc"), 0.86, _TORCH,
+         r"(?:OSError|IOError|RuntimeError|write|torch|save|PytorchStreamWriter|tar|cp|rsync|pwrite|fwrite).{0,120}(?:\[Errno 28\]|No space left on device|ENOSPC)", origin=Origin.USER),
+    root(_S, "checkpoint.short-write", ("unexpected pos", "inline_container"), 0.45, _TORCH, r"unexpected pos \d+ vs \d+|inline_container"),
+    root(_S, "checkpoint.half-written", ("failed finding central directory", "failed reading zip archive", "headertoolarge", "metadataincompletebuffer", "incompletebuffer", "invalid magic number", "unexpected eof", "ran out of input", "corrupted file", "invalidheader"), 0.84, _TORCH,
+         r"failed finding central directory|failed reading zip archive|(?:Header|Metadata)\w*(?:TooLarge|IncompleteBuffer|InvalidHeader\w*)|invalid magic number; corrupt file|unexpected EOF, expected \d+ more bytes|Ran out of input", origin=Origin.UNKNOWN),
+    root(_S, "barrier.save", ("saving", "barrier"), 0.5, "Orbax and Megatron asynchronous saves",
+         r"[Bb]arrier .{0,80}(?:sav|checkpoint|ckpt).{0,80}timed? ?out|(?:sav|checkpoint|ckpt)\w* .{0,60}barrier .{0,40}timed? ?out", origin=Origin.UNKNOWN),
+)  # fmt: skip
+
+SIGNATURES = (*_DISKS, *_FILE_SYSTEMS, *_CLIENTS, *_CHECKPOINTS)

@@ -1,0 +1,155 @@
+"""No-fault needs a proof of health that is newer than every warning."""
+
+# ruff: noqa: E501 - a log line is quoted whole
+
+from collections.abc import Sequence
+
+import pytest
+
+from brctl.evidence.logs.catalogue import SHIPPED
+from brctl.evidence.logs.judge import judge
+from brctl.evidence.logs.reader import LineIndex, LineReader
+from brctl.evidence.logs.unexplained import is_alarming
+from brctl.model.fault import FaultClass
+from brctl.model.log_verdict import LogVerdict
+
+INDEX = LineIndex(SHIPPED)
+STEPS = tuple(f"step {n} | loss: 2.{n} | grad norm: 1.0" for n in range(300, 306))
+STRANGE = "fluxd[81]: capacitor bank 3 failed to align, code 77"
+
+
+def classify(*lines: str) -> LogVerdict:
+    reader = LineReader("rank-00000.log", INDEX)
+    for number, line in enumerate(lines, 1):
+        reader.read(number, line.encode())
+    return judge("rank-00000.log", reader.events())
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        STEPS,
+        ("Training completed.",),
+        ("`Trainer.fit` stopped: `max_epochs=5` reached.",),
+        ("812.batch  batch  acct  8  COMPLETED      0:0",),
+        ("# Out of bounds values : 0 OK",),
+        ("| Memory                    | Pass                                           |",),
+        ('{"key": "run_stop", "metadata": {"status": "success"}}',),
+        ("process finished with exit code 0",),
+        ("g3 login:",),
+        ("         Link 4: CRC Errors: 0",),
+    ],
+    ids=lambda lines: str(lines[-1])[:40],
+)
+def test_a_proof_makes_it_no_fault_and_an_error_after_it_does_not(proof: Sequence[str]) -> None:
+    """What ended well is well; an error that nobody knows and that comes later keeps it unknown."""
+    assert classify(*proof).fault is FaultClass.NO_FAULT
+    assert classify(*proof, STRANGE).fault is FaultClass.UNKNOWN
+
+
+def test_an_error_that_nobody_knows_is_shown_first() -> None:
+    """Nobody may say that nothing is wrong, and a person sees at once what was odd."""
+    said = classify("starting", STRANGE, "loading shards")
+    assert said.fault is FaultClass.UNKNOWN
+    assert said.evidence[0].text == STRANGE
+
+
+def test_the_seldom_line_is_shown_before_the_frequent_one() -> None:
+    """A line that stands once says more than one that stands a hundred times."""
+    often = [f"gmond: could not reach collector {n}" for n in range(100)]
+    said = classify(*often[:50], STRANGE, *often[50:])
+    assert [line.count for line in said.evidence[:2]] == [1, 100]
+
+
+def test_a_start_alone_is_no_proof() -> None:
+    """Rows of options and of start-up do not say how it went on."""
+    said = classify("--tensor-model-parallel-size 8", "building GPT model ...")
+    assert said.fault is FaultClass.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB. Skipping batch",
+        "OSError: [Errno 5] Input/output error: '/data/shard-7', retry 1",
+        "print from user code: CUDA error: an illegal memory access was encountered, handled",
+        STRANGE,
+    ],
+)
+def test_steps_after_an_error_show_that_it_was_survived(error: str) -> None:
+    """A caught exception or a retry stops nobody; the same line at the end does."""
+    assert classify(*STEPS[:3], error, *STEPS[3:]).fault is FaultClass.NO_FAULT
+    assert classify(*STEPS, error).fault is not FaultClass.NO_FAULT
+
+
+def test_steps_after_a_restart_do_not_excuse_the_failure_before() -> None:
+    """The job ended and began anew: what ended it is still the answer."""
+    error = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    ended = "E0705 torch/distributed/elastic: failed (exitcode: 1) local_rank: 0 (pid: 7)"
+    assert classify(*STEPS, error, ended, *STEPS).fault is FaultClass.GPU_OOM
+
+
+def test_steps_do_not_excuse_the_hardware() -> None:
+    """A dying GPU is one whatever the log prints afterwards."""
+    xid = "kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."
+    assert classify(xid, *STEPS).fault is FaultClass.GPU_LOST
+
+
+def test_a_server_that_answers_again_was_survived() -> None:
+    """A hard mount waits; a soft mount that gave up has handed the program an error."""
+    waits, back = "nfs: server fs1 not responding, still trying", "nfs: server fs1 OK"
+    assert classify(waits).fault is FaultClass.STORAGE_CHECKPOINT
+    assert classify(waits, back).fault is FaultClass.NO_FAULT
+    gave_up = "nfs: server fs1 not responding, timed out"
+    assert classify(gave_up, back).fault is FaultClass.STORAGE_CHECKPOINT
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("[{t:.6f}] pcieport 0000:3a:00.0: AER: Corrected error message received from 0000:3b:00.0", FaultClass.PCIE),
+        ("[{t:.6f}] EDAC MC0: 1 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1)", FaultClass.NODE_FAILURE),
+        ("[{t:.6f}] mce: [Hardware Error]: Corrected error, no action required.", FaultClass.NODE_FAILURE),
+    ],
+)  # fmt: skip
+def test_corrected_errors_are_a_rate(line: str, fault: FaultClass) -> None:
+    """One in many minutes is corrected and harmless; many a minute is a part that dies."""
+    rare = [line.format(t=n * 1200.0) for n in range(1, 6)]
+    storm = [line.format(t=5000.0 + n) for n in range(60)]
+    assert classify(*rare).fault is FaultClass.NO_FAULT
+    assert classify(*storm).fault is fault
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step 5 error: 0.031",
+        "errors: 0",
+        "oom=0.000 failures=0",
+        "timeout(ms): 1800000",
+        "fault_tolerance enabled",
+        "writing errors.log",
+        "class OutOfMemoryHandler",
+        "No errors found",
+        "failed: None",
+    ],
+)
+def test_zero_counters_options_and_names_are_no_alarm(text: str) -> None:
+    """Words of alarm in a metric, an option or a name are not one."""
+    assert not is_alarming(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "unit failed",
+        "ERROR no lease",
+        "link timed out",
+        "cannot open device",
+        "3 errors",
+        "disk offline",
+    ],
+)
+def test_words_of_alarm_are_one(text: str) -> None:
+    """The same words where they speak of something that went wrong."""
+    assert is_alarming(text)
