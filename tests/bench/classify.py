@@ -1,8 +1,9 @@
 """Accuracy, calibration and speed of `brctl logs classify`.
 
-    python3 tests/bench/classify.py [--corpus DIR] [--speed [MIB]] [--wrong] [-o json]
+    python3 tests/bench/classify.py [--corpus DIR ...] [--speed [MIB]] [--wrong] [-o json]
 
-The corpus is a folder with cases.jsonl (file, fault_class, origin, culprit) and logs/.
+A corpus is a folder with cases.jsonl (file, fault_class, origin, culprit) and logs/; several are
+judged together. Claimed is every answer but unknown.
 """
 
 # ruff: noqa: E501 - tables and patterns are read whole
@@ -84,10 +85,14 @@ def scores(cases: list[Case]) -> dict[str, float]:
     clean = [c for c in cases if c.is_clean]
     faulty = [c for c in cases if not c.is_clean]
     alarms = sum(c.said.fault.value not in ("no-fault", "unknown") for c in clean)
+    claimed = [c for c in cases if c.said.fault.value != "unknown"]
     return {
         "cases": len(cases),
         "class_right_ratio": sum(c.class_right for c in cases) / len(cases),
         "class_right_faulty_ratio": sum(c.class_right for c in faulty) / max(1, len(faulty)),
+        "claimed_ratio": len(claimed) / len(cases),
+        "precision_ratio": sum(c.class_right for c in claimed) / max(1, len(claimed)),
+        "missed_faults": sum(c.said.fault.value == "no-fault" for c in faulty),
         "origin_right_ratio": sum(c.origin_right for c in cases) / len(cases),
         "clean_alarm_ratio": alarms / max(1, len(clean)),
         "brier": sum((c.said.probability - c.class_right) ** 2 for c in cases) / len(cases),
@@ -96,7 +101,7 @@ def scores(cases: list[Case]) -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", type=Path, default=DEFAULT_CORPUS)
+    parser.add_argument("--corpus", type=Path, action="append")
     parser.add_argument("--speed", type=int, nargs="?", const=256, metavar="MIB")
     parser.add_argument("--wrong", action="store_true", help="print the cases that came out wrong")
     parser.add_argument("-o", choices=["text", "json"], default="text")
@@ -105,12 +110,12 @@ def main() -> int:
         from tests.bench.classify_speed import print_speed
 
         return print_speed(options.speed)
-    if not (options.corpus / "cases.jsonl").is_file():
-        print(
-            f"no labelled cases at {options.corpus}: give a folder with cases.jsonl and logs/ as --corpus"
-        )
+    folders = options.corpus or [DEFAULT_CORPUS]
+    missing = [str(folder) for folder in folders if not (folder / "cases.jsonl").is_file()]
+    if missing:
+        print(f"no labelled cases at {', '.join(missing)}: give folders with cases.jsonl and logs/")
         return 3
-    cases = run_cases(options.corpus)
+    cases = [case for folder in folders for case in run_cases(folder)]
     result = scores(cases)
     if options.o == "json":
         print(json.dumps(result, indent=2))

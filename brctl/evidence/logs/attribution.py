@@ -143,7 +143,7 @@ def _only_stops(item: Weighed) -> bool:
 
 
 def _outranked(item: Weighed, all_items: Sequence[Weighed]) -> Weighed:
-    if item.role is not Role.ROOT:
+    if item.role is not Role.ROOT or item.event.signature.own:
         return item
     for other in all_items:
         if other.role is not Role.ROOT or other.fault is item.fault or other.weight < CREDIBLE:

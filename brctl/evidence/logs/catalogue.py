@@ -17,6 +17,7 @@ from brctl.evidence.logs.signatures import (
     management,
     nccl,
     program,
+    runtime,
     storage,
 )
 from brctl.evidence.logs.unexplained import ALARM_ANCHORS
@@ -33,6 +34,7 @@ SHIPPED: tuple[Signature, ...] = (
     *fabric.SIGNATURES,
     *management.SIGNATURES,
     *accelerator.SIGNATURES,
+    *runtime.SIGNATURES,
     *health.SIGNATURES,
     *harmless.SIGNATURES,
     *kernel.SIGNATURES,

@@ -2,7 +2,7 @@
 
 1. A warning is over when a line says that it is (`nfs: server x OK`), or when steps or the job's
    own success follow it and nothing was torn down in between: a retry, a caught exception.
-2. Hardware and the kernel are over only when their own line says so.
+2. Hardware, the kernel and what steps themselves show are over only when their own line says so.
 3. A corrected error below its rate was never a warning.
 4. A proof counts when every warning left is older than it; a weak one only where none is left.
 """
@@ -95,7 +95,7 @@ def _is_over(first: LogEvent, proofs: Sequence[LogEvent], endings: Sequence[LogE
             return True
         if proof.signature.strength < GOES_ON or proof.source != first.source:
             continue
-        if signature.physical or not is_before(newest, proof):
+        if signature.physical or signature.own or not is_before(newest, proof):
             continue
         if signature.part not in _CAUSES or not _was_torn_down(first, proof, endings):
             return True

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from brctl.evidence.logs.attribution import Weighed, attribute, set_aside
+from brctl.evidence.logs.collectives import sequences_that_differ
 from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.health import Health, health_of, split
@@ -40,6 +41,8 @@ def judge(
         notes: What could not be read.
         readable: False when something stayed unread: then nothing found is unknown, not no-fault.
     """
+    events = list(events)
+    events += sequences_that_differ(events)
     kept = sorted(events, key=lambda event: (*sort_key(event), event.signature.name))
     standing, over = split(kept)
     weighed = (*attribute(standing), *set_aside(over))

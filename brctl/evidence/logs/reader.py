@@ -132,8 +132,8 @@ class LineReader:
 
     def events(self) -> list[LogEvent]:
         """What was kept, in line order, each with the number of lines of its family."""
-        proof = self._steps.proof(self.source)
-        kept = [] if proof is None else [proof]
+        made = (self._steps.proof(self.source), self._steps.loader(self.source))
+        kept = [event for event in made if event is not None]
         for name, events in self._events.items():
             first, *rest = events
             kept += [self._families[name].describe(first), *(replace(e, count=0) for e in rest)]

@@ -1,18 +1,35 @@
-"""Rows of training steps as a proof of health: steps after a warning show that it was survived."""
+"""Rows of training steps: steps after a warning show that it was survived, slow ones what slows."""
 
 import math
+import re
 from collections import deque
 from dataclasses import dataclass, field
 
 from brctl.evidence.logs.event import LogEvent
-from brctl.evidence.logs.signature import healthy
+from brctl.evidence.logs.signature import healthy, root
 from brctl.evidence.numeric import ProgressRow
+from brctl.model.fault import FaultClass
 
 STEPS_NEEDED = 3
 """Steps that must follow a warning: the one in flight is printed after an error as well."""
 
 STEPS = healthy("progress.steps", "loss", 0.85, "training goes on")
 """Not matched by text: the reader makes it from rows that advance."""
+
+LOADER = root(
+    FaultClass.DATA_LOADER, "progress.loader-slow", "loss", 0.74, "meters of ImageNet trainers",
+    own=True,
+)  # fmt: skip
+"""Made from rows whose step is slow because the batch came late."""
+
+_METERS = re.compile(
+    r"\btime:?\s+([\d.]{1,12})\b.{0,60}?\bdata(?:[_ ]time)?:?\s+([\d.]{1,12})\b", re.I
+)
+_LOADER_SHARE = 0.8
+_SLOWER = 5.0
+_SLOW_S = 1.0
+_SLOW_ROWS = 2
+_KEPT = 100
 
 
 @dataclass(slots=True)
@@ -29,6 +46,8 @@ class StepRows:
     )
     _step: int | None = None
     _total: int = 0
+    _fastest_s: float = math.inf
+    _slow: list[tuple[int, float | None, str]] = field(default_factory=list)
 
     def see(self, row: ProgressRow, line: int, at_s: float | None, text: str) -> None:
         """Take one row; a value that is no number proves nothing and ends the count."""
@@ -42,6 +61,24 @@ class StepRows:
         self._step = row.step if row.step is not None else self._step
         self._total += 1
         self._rows.append((line, at_s, text))
+        self._see_meters(line, at_s, text)
+
+    def _see_meters(self, line: int, at_s: float | None, text: str) -> None:
+        match = _METERS.search(text)
+        if match is None or match[1].count(".") > 1 or match[2].count(".") > 1:
+            return
+        step_s, data_s = float(match[1]), float(match[2])
+        self._fastest_s = min(self._fastest_s, step_s)
+        late = data_s >= _LOADER_SHARE * step_s
+        if late and step_s >= max(_SLOW_S, _SLOWER * self._fastest_s) and len(self._slow) < _KEPT:
+            self._slow.append((line, at_s, text))
+
+    def loader(self, source: str) -> LogEvent | None:
+        """The event that shows steps waiting for data."""
+        if len(self._slow) < _SLOW_ROWS:
+            return None
+        line, at_s, text = self._slow[0]
+        return LogEvent(LOADER, source, line, text[:400], at_s, count=len(self._slow))
 
     def proof(self, source: str) -> LogEvent | None:
         """The event that shows steps going on, placed at the first row of the last few."""

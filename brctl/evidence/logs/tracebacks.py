@@ -5,7 +5,7 @@
 import re
 
 from brctl.evidence.logs.signature import Part, Signature, aside, root
-from brctl.model.fault import FaultClass
+from brctl.model.fault import FaultClass, Origin
 
 FINAL = re.compile(
     r"^(?:\W{0,3}\[[^\]]{1,40}\]:?\s*|\[\d+,\d+\]<std\w+>:\s*|\(\w+ pid=\d+[^)]*\)\s*|\d+: |[\w.-]{1,60}\s+\|\s|[\w.-]{1,60}: (?=\w+Error)){0,6}"
@@ -28,6 +28,8 @@ _VICTIM = aside(Part.VICTIM, "python.distributed-exception", "error", _SOURCE)
 _LOADER = root(FaultClass.DATA_LOADER, "python.in-data-loading", "error", 0.82, _SOURCE)
 _STORAGE = root(FaultClass.STORAGE_CHECKPOINT, "python.in-checkpoint", "error", 0.6, _SOURCE)
 _TABLE: tuple[tuple[re.Pattern[str], Signature], ...] = (
+    (re.compile(r"(?:.*\.)?(?:requests|urllib3|httpx|aiohttp)\..*|(?:.*\.)?(?:ConnectTimeout|ReadTimeout|MaxRetryError|gaierror|LocalEntryNotFoundError)"),
+     root(FaultClass.NETWORK_ETH, "python.http", "error", 0.62, _SOURCE, origin=Origin.UNKNOWN)),
     (re.compile(r"(?:.*\.)?(?:Dist\w*Error|ChildFailedError|Ray\w*Error|Actor\w*Error|CalledProcessError|BrokenPipeError|"
                 r"Connection\w*Error|TimeoutError|GetTimeoutError|EOFError|ProcessRaisedException|ProcessExitedException|"
                 r"BrokenProcessPool|SystemExit|GeneratorExit|RendezvousTimeoutError|RendezvousConnectionError|"

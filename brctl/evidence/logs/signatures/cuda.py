@@ -51,10 +51,10 @@ SIGNATURES: tuple[Signature, ...] = (
          r"unspecified launch failure|CUDA (?:runtime )?error:? (?:\(?\d+\)?:? )?unknown error|cudaErrorLaunch(?:Failure|Timeout)|"
          r"CUDA_ERROR_LAUNCH_(?:FAILED|TIMEOUT)|launch timed out and was terminated|"
          r"STATUS_(?:INTERNAL_ERROR|NOT_INITIALIZED)"),
-    root(FaultClass.GPU_LOST, "cuda.device-gone",
+    root(FaultClass.ENVIRONMENT_MISMATCH, "cuda.device-gone",
          ("cudaerrordevicesunavailable", "device is busy or unavailable", "devices are busy or unavailable",
           "cuda_error_device_unavailable", "device(s) is/are busy"), 0.55, _CUDA,
-         r"cudaErrorDevicesUnavailable|(?:device\(?s?\)? (?:is|are|is/are) )busy or unavailable|DEVICE_UNAVAILABLE"),
+         r"cudaErrorDevicesUnavailable|(?:device\(?s?\)? (?:is|are|is/are) )busy or unavailable|DEVICE_UNAVAILABLE", origin=Origin.UNKNOWN),
     root(FaultClass.ENVIRONMENT_MISMATCH, "cuda.no-device",
          ("no cuda-capable device", "no cuda gpus are available", "no devices were found",
           "found no nvidia driver", "invalid device ordinal", "cuda_error_no_device",

@@ -62,7 +62,7 @@ _SUBNET = (
          r"all (?:ports|links) (?:on|of|to) (?:switch|leaf|spine).{0,30}(?:down|lost)", physical=True),
     root(FaultClass.DRIVER_FIRMWARE, "fabric-manager.failed", ("fabric manager", "fabricmanager", "nv-fabricmanager", "nvlsm", "imex", "nvswitch"), 0.85, "Fabric Manager, NVLSM and IMEX texts",
          r"(?:nvidia-|nv-)?fabric[ -]?manager(?:\.service|\[\d+\])?.{0,120}(?:fail|error|mismatch|abort|exited|not running|inactive|timed? ?out|doesn't match|does not match|unable|cannot)|nvidia-imex.{0,80}(?:fail|error|not ready|DOWN|UNAVAILABLE)|failed to (?:open|initialize|bind|request).{0,60}(?:fabric|NVSwitch|nvswitch)"),
-    root(FaultClass.NVLINK, "fabric-manager.nvlink", ("nvlink", "nvswitch", "inactive", "trunk"), 0.84, "Fabric Manager texts and nvidia-smi",
+    root(FaultClass.NVLINK, "fabric-manager.nvlink", ("nvlink", "nvswitch", "inactive", "trunk"), 0.88, "Fabric Manager texts and nvidia-smi",
          r"failed to enable NVLink for GPU|(?:detected|fatal) (?:NVSwitch|nvswitch) (?:fatal|non-fatal)|NVLink .{0,60}(?:training (?:fail|error)|not trained|in(?:A|a)ctive|down\b|degraded|lane.{0,20}fail)|all links are in ?[Aa]ctive|(?:NVLink|nvlink) (?:P2P )?(?:status|state)\s*:\s*(?:Not [Ss]upported|Disabled|[Ii]nactive)", physical=True),
     root(FaultClass.NETWORK_ETH, "net.services-gone", ("connection timed out", "no route to host", "network is unreachable", "unreachable", "name resolution", "unable to contact", "connect failure"), 0.6, "several clients of a host",
          r"Unable to contact (?:slurm controller|\S+ server)|[Cc]ommunication connection failure|kubelet.{0,60}(?:no route to host|i/o timeout|connection refused)|dial tcp .{0,60}(?:i/o timeout|no route to host|network is unreachable)", origin=Origin.INFRA),

@@ -23,7 +23,7 @@ _PCIE = (
          r"\[ ?\d{1,2}\] (?:Surprise Down Error|SDES|DLP\b|Data Link Protocol|FCP|Flow Control Protocol|CmpltTO|Completion Timeout|CmpltAbrt|RxOF|Receiver Overflow|MalfTLP|Malformed TLP|PoisonTLPBlocked|Poisoned TLP|TLP\s|ECRC)\b.{0,30}|Surprise (?:Link )?Down", physical=True),
     root(FaultClass.PCIE, "pci.recovery-failed", ("device recovery failed", "recovery failed", "can't recover"), 0.6, _PCI,
          _DEVICE + r"(?:AER: )?(?:[Dd]evice recovery failed|subordinate device reset failed|Root Port link has been reset|Upstream link has been reset)", physical=True),
-    root(FaultClass.GPU_LOST, "pci.not-ready", ("not ready",), 0.66, _PCI,
+    root(FaultClass.GPU_LOST, "pci.not-ready", ("not ready", "giving up"), 0.78, _PCI,
          r"(?:nvidia|amdgpu|nvidia-vgpu\S*|vfio-pci) (?P<gpu>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d): (?:not ready \d+ms after|.{0,40}giving up)", physical=True),
     root(FaultClass.PCIE, "pci.device-gone", ("not ready", "giving up", "device inaccessible", "disabling already-disabled", "unable to change power state", "can't change power state", "no longer responds", "device is disconnected", "broken device"), 0.74, _PCI,
          _DEVICE + r"(?:not ready \d{4,}ms after (?:FLR|bus reset|DPC|resume|D3)|giving up|device inaccessible|[Uu]nable to change power state from \S+ to D0|can't change power state from (?:D3cold|unknown)|broken device, retraining non-functional)", physical=True),

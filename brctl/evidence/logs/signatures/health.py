@@ -67,6 +67,7 @@ _DEVICES = (
     healthy("well.ping", ("packet loss",), 0.75, "ping(8)", r"\b0(?:\.0+)?% packet loss"),
     healthy("well.disk", (": clean,", "no known data errors", "[uu", "state: online"), 0.75, "fsck, zpool and md",
             r": clean, \d+/\d+ files|errors: No known data errors|blocks .{0,40}\[U{2,}\]"),
+    healthy("well.sel-routine", ("chassis intru", "session audit", "log area", "timestamp clock", "presence detected", "fully redundant"), 0.64, "ipmitool", r"Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Presence [Dd]etected|Fully Redundant"),
     healthy("well.sel-empty", ("sel has no entries", "no entries"), 0.7, "ipmitool", r"SEL has no entries"),
     healthy("well.link-speed", ("available pcie bandwidth",), 0.62, "Linux PCI core",
             r"Gb/s available PCIe bandwidth \([\d.]+ GT/s PCIe x\d+ link\)"),

@@ -34,7 +34,6 @@ _ROOTS = (
          r"(?:" + _HOST + r")?NET/IB ?: ?(?P<device>[\w:]+) async fatal event on QP", origin=Origin.UNKNOWN),
     root(FaultClass.NCCL_CONFIG, "nccl.ib.modify-qp", "ibv_modify_qp", 0.74, _NCCL,
          r"(?:Call to )?ibv_modify_qp failed"),
-    root(FaultClass.NVLINK, "nccl.nvls", ("transport/nvls.cc",), 0.72, _NCCL, r"transport/nvls\.cc:\d+ NCCL WARN", origin=Origin.INFRA),
     root(FaultClass.NETWORK_IB, "nccl.ib.call",
          ("call to ibv_", "ibv_modify_qp", "ibv_poll_cq", "ibv_post_send", "ibv_reg_mr", "ibv_create_qp",
           "ibv_open_device"), 0.72, _NCCL,
@@ -84,9 +83,7 @@ _ROOTS = (
          r"NET/IB ?: ?Using .*\[\d+\]mlx5_\d+:1/IB.*mlx5_bond_\d+:1/RoCE"),
     root(FaultClass.NCCL_CONFIG, "nccl.peermem", ("gdr", "nvidia-peermem", "nv_peer_mem"), 0.45, _NCCL,
          r"(?:GPU Direct RDMA|GDR).{0,40}(?:Disabled|not available|failed)"),
-    root(FaultClass.NVLINK, "nccl.p2p-nvls",
-         ("nvlink sharp", "cudaipcopenmemhandle", "nccl warn cuda", "multicast", "nccl warn p2p"), 0.45, _NCCL,
-         r"NCCL WARN.{0,120}(?:Failed to bind NVLink SHARP|NVLS|multicast).{0,80}|"
+    root(FaultClass.NVLINK, "nccl.p2p", ("cudaipcopenmemhandle", "nccl warn p2p"), 0.45, _NCCL,
          r"NCCL WARN.{0,60}(?:cudaIpcOpenMemHandle|P2P).{0,60}(?:fail|error)", origin=Origin.UNKNOWN),
     root(FaultClass.NETWORK_ETH, "nccl.connect",
          ("connection refused", "no route to host", "network is unreachable", "host is unreachable",
