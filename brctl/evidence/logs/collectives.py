@@ -1,4 +1,4 @@
-"""Watchdogs of several ranks side by side: ranks that wait at far apart numbers run other programs."""
+"""Watchdogs of ranks side by side: ranks that wait at far apart numbers run other programs."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -316,7 +316,7 @@ STORIES: tuple[tuple[str, str], ...] = (
     ("network-link","ERROR:  nhc:  Health check failed:  check_ib_link_flapping: IB link flapping detected, multiple IB link flapping within 6 hours (mlx5_ib2)"),
     ("nvlink","ERROR: nhc: Health check failed: check_nvlink_status: GPU 3 has nvlinks 2 4 inactive"),
     ("nvlink","GPU 0's NvLink link 0 is currently down Run a field diagnostic on the GPU."),
-    ("nvlink","NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'the operation cannot be performed in the present state'."),
+    ("driver-firmware","NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'the operation cannot be performed in the present state'."),
     ("thermal-power","Detected clocks event due to thermal violation in GPU 2. Verify that the cooling on this machine is functional"),
     ("thermal-power","Clocks are being throttled: HW Slowdown: Active"),
     ("driver-firmware","Failed to initialize NVML: Unknown Error"),

@@ -55,7 +55,7 @@ _MEMORY = (
          r"\[Hardware Error\]: (?:Corrected error, no action required|event severity: corrected)", physical=True, per_minute=10),
     root(FaultClass.NODE_FAILURE, "mce.deferred", ("deferred", "poison", "software restartable", "action required", "action optional"), 0.86, _RAS,
          r"\[Hardware Error\]:.{0,60}(?:Deferred error|Uncorrected, (?:software (?:restartable|containable)|contained)|System Fatal error)|MC\d+_STATUS\[(?![^\]]*\|CE\|)[^\]]*(?:\|UE\||\|PCC\||Deferred)|MCE: Killing \S+ due to hardware memory corruption", physical=True),
-    root(FaultClass.NODE_FAILURE, "edac.uncorrected", ("edac", "uncorrected", "uncorrectable"), 0.9, _RAS,
+    root(FaultClass.NODE_FAILURE, "edac.uncorrected", ("edac", "uncorrected", "uncorrectable"), 0.93, _RAS,
          r"EDAC .{0,60}\b[1-9]\d* UE\b|EDAC .{0,60}\bUE (?:row|page|memory|on)|mc_event: \d+ (?:Uncorrected|Fatal) error|Uncorrected hardware memory error", physical=True),
     root(FaultClass.NODE_FAILURE, "memory.unrecovered", ("memory failure:", "memory error not recovered", "hwpoison"), 0.86, _RAS,
          r"Memory failure: .{0,60}(?:Ignored|Failed|unhandlable|still referenced)|Memory error not recovered|HWPoison|hardware memory corruption", physical=True),

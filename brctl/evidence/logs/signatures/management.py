@@ -23,7 +23,7 @@ _BMC = (
          r"(?:Temperature|Temp|Fan|Cooling|Thermal)\b.{0,60}(?:(?:Upper|Lower) (?:Critical|Non-recoverable)|Transition to (?:Critical|Non-recoverable)|over-?temp|exceeded|[Ff]ail)" + _ASSERTED + r"|(?:coolant|liquid) .{0,20}leak(?! sensor ok)|leak detected|Fan .{0,30}(?:redundancy lost|removed)", physical=True),
     root(FaultClass.PCIE, "sel.bus", ("critical interrupt", "bus fatal", "pci serr", "pci perr", "bus uncorrectable", "fatal nmi", "pcie fatal"), 0.82, _SEL,
          r"Critical Interrupt\b.{0,60}(?:Bus (?:Fatal|Uncorrectable)|PCI (?:SERR|PERR)|Fatal NMI|Front panel NMI)" + _ASSERTED + r"|PCIe? .{0,20}(?:[Ff]atal|[Uu]ncorrectable) [Ee]rror.{0,40}Assert|A fatal error was detected on a component at bus", physical=True),
-    root(FaultClass.NODE_FAILURE, "sel.memory-cpu", ("uncorrectable ecc", "processor", "ierr", "cat_err", "caterr", "machine check", "frb", "configuration error", "logging limit", "mem_ecc", "multi-bit"), 0.86, _SEL,
+    root(FaultClass.NODE_FAILURE, "sel.memory-cpu", ("uncorrectable ecc", "processor", "ierr", "cat_err", "caterr", "machine check", "frb", "configuration error", "logging limit", "mem_ecc", "multi-bit"), 0.93, _SEL,
          r"Memory\b.{0,60}(?:Uncorrectable|Parity|Multi-bit|Configuration error)" + _ASSERTED + r"|Processor\b.{0,60}(?:IERR|Thermal Trip|FRB|Machine Check|Configuration Error|[Uu]ncorrectable)" + _ASSERTED + r"|\b(?:CATERR|CAT_ERR|IERR)\b(?!.{0,60}Deassert)|[Mm]ulti-bit memory errors", physical=True),
     root(FaultClass.NODE_FAILURE, "sel.memory-limit", ("logging limit", "correctable memory error rate"), 0.62, _SEL,
          r"(?:Correctable ECC|[Cc]orrectable memory error).{0,40}(?:logging limit|rate exceeded|threshold)" + _ASSERTED, physical=True),
