@@ -24,6 +24,22 @@ class LogEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class LogLead:
+    """A class that an unknown cause may be of: where to look first, never a claim.
+
+    Attributes:
+        probability: Chance that the cause is of this class, by what names the lead alone.
+        source: What names it: `words` for the model of words.
+        lines: The lines that speak most for it.
+    """
+
+    fault: FaultClass
+    probability: float
+    source: str
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LogVerdict:
     """What one input, or all together, say.
 
@@ -33,6 +49,7 @@ class LogVerdict:
         names_machine: A culprit is named, or a kernel's own line decides: its machine is at fault.
         probability: Calibrated chance that `fault` is right.
         alternatives: Other classes with what is left of the probability, likeliest first.
+        leads: Where to look first when the class is unknown, likeliest first.
         notes: What could not be read, and why; silence is said aloud.
         action: What comes next by the decision tree, once it was asked; see `Verdict`.
     """
@@ -44,6 +61,7 @@ class LogVerdict:
     probability: float
     evidence: tuple[LogEvidence, ...] = ()
     alternatives: tuple[tuple[FaultClass, float], ...] = ()
+    leads: tuple[LogLead, ...] = ()
     notes: tuple[str, ...] = ()
     culprit_ranks: tuple[int, ...] = ()
     culprit_host: str = ""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
-from brctl.model.log_verdict import LogClassification, LogEvidence, LogVerdict
+from brctl.model.log_verdict import LogClassification, LogEvidence, LogLead, LogVerdict
 from brctl.view.next_move import move_name
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
@@ -57,7 +57,17 @@ def verdict_document(verdict: LogVerdict) -> Mapping[str, Json]:
             {"class": fault.value, "probability": probability}
             for fault, probability in verdict.alternatives
         ],
+        "leads": [_lead_document(lead) for lead in verdict.leads],
         "notes": list(verdict.notes),
+    }
+
+
+def _lead_document(lead: LogLead) -> Mapping[str, Json]:
+    return {
+        "class": lead.fault.value,
+        "probability": lead.probability,
+        "source": lead.source,
+        "lines": list(lead.lines),
     }
 
 
@@ -79,6 +89,7 @@ def _text(result: LogClassification) -> str:
     if overall.alternatives:
         rest = ", ".join(f"{f.value} {p:.2f}" for f, p in overall.alternatives)
         lines.append(f"or: {rest}")
+    lines += [_lead(lead) for lead in overall.leads]
     lines += [f"note: {printable(note)}" for note in overall.notes[:_SHOWN_LINES]]
     if len(result.items) > 1:
         lines += ["", columns(_rows(result.items))]
@@ -95,6 +106,13 @@ def _quoted(line: LogEvidence) -> str:
     times = f" ({line.count} lines)" if line.count > 1 else ""
     place = f"{printable(line.file)}:{line.line}{times}"
     return f"  {line.role.value:<8} {place}  {printable(line.text.strip(), 160)}"
+
+
+def _lead(lead: LogLead) -> str:
+    """A lead names what it goes by, and the line that speaks most for it."""
+    by = f" by {lead.source} alone"
+    line = f"  {printable(lead.lines[0], 120)}" if lead.lines else ""
+    return f"lead: {lead.fault.value} {lead.probability:.2f}{by}{line}"
 
 
 def _rows(items: Sequence[LogVerdict]) -> list[list[str]]:

@@ -249,6 +249,11 @@ class LogLineDocument(TypedDict):
 
 LogAlternative = TypedDict("LogAlternative", {"class": str, "probability": float})
 
+LogLeadDocument = TypedDict(
+    "LogLeadDocument",
+    {"class": str, "probability": float, "source": str, "lines": list[str]},
+)
+
 LogVerdictDocument = TypedDict(
     "LogVerdictDocument",
     {
@@ -262,6 +267,7 @@ LogVerdictDocument = TypedDict(
         "say": str | None,
         "evidence": list[LogLineDocument],
         "alternatives": list[LogAlternative],
+        "leads": list[LogLeadDocument],
         "notes": list[str],
     },
 )

@@ -6,16 +6,23 @@ from pathlib import Path
 
 from brctl.engine.logs.anchor_scan import AnchorEngine, AnchorScan, open_engine
 from brctl.engine.logs.log_sources import list_inputs, read_blocks
+from brctl.engine.logs.text_sample import TextSample
 from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import judge
+from brctl.evidence.logs.leads import with_leads, with_leads_of
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
+from brctl.library.log_model import shipped_model
+from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogClassification, LogVerdict
 from brctl.playbook.recommend import recommend_for_logs
 
 _SAMPLE_BYTES = 64 << 10
 _CONTROL_SHARE = 0.05
+SEARCHED_INPUTS = 16
+"""Inputs of unknown cause that are searched for leads; ranks that fail together say the same."""
+
 _TEXT = bytes({*range(32, 127), *range(128, 256), *b"\t\n\r\f\v\b\x07\x1b"})
 """Bytes of text in any encoding: random data has a tenth of others, logs next to none."""
 
@@ -61,18 +68,27 @@ class Classifier:
         everything: list[LogEvent] = []
         unread = list(notes)
         any_read = False
+        searched = 0
         for name, blocks in inputs:
-            events, lines, readable = self.read_events(name, blocks)
-            items.append(recommend_for_logs(judge(name, events, lines, readable=readable)))
+            sample = TextSample()
+            events, lines, readable = self.read_events(name, blocks, sample)
+            item = judge(name, events, lines, readable=readable)
+            if item.fault is FaultClass.UNKNOWN and readable and searched < SEARCHED_INPUTS:
+                searched += 1
+                item = with_leads(item, sample.lines(), shipped_model(), name)
+            items.append(recommend_for_logs(item))
             everything += events
             unread += lines
             any_read = any_read or readable
             complete = complete and (readable or blocks.is_empty)
         items.sort(key=lambda item: item.name)
         overall = judge("", everything, unread, readable=any_read and complete)
+        overall = with_leads_of(overall, items)
         return LogClassification(tuple(items), recommend_for_logs(overall))
 
-    def read_events(self, name: str, blocks: "Blocks") -> tuple[list[LogEvent], list[str], bool]:
+    def read_events(
+        self, name: str, blocks: "Blocks", sample: TextSample | None = None
+    ) -> tuple[list[LogEvent], list[str], bool]:
         """Events of one input, notes on what could not be read, and whether anything was."""
         scan = AnchorScan(self.engine)
         reader = LineReader(name, self._index, self.clock_offsets_s.get(name, 0.0))
@@ -82,6 +98,8 @@ class Classifier:
             text = text and (size > 0 or not _is_binary(block))
             size += len(block)
             zeros += block.count(0)
+            if sample is not None:
+                sample.feed(block)
             for line in scan.feed(block):
                 reader.read(line.number, line.raw, line.anchors)
         for line in scan.finish():

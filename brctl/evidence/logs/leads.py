@@ -1,0 +1,92 @@
+"""An unknown cause still has leads: the lines that stand out, and what their words make likely."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from brctl.evidence.logs.unusual import UnusualLine, rank_unusual
+from brctl.evidence.logs.word_model import WordModel
+from brctl.model.evidence import Role
+from brctl.model.fault import FaultClass
+from brctl.model.log_verdict import LogEvidence, LogLead, LogVerdict
+
+SIGNATURE = "unusual"
+"""The name under which a line is shown that stands out and that no rule read."""
+
+WORTH_NAMING = 0.1
+"""A lead less likely than this only distracts."""
+
+_LEADS = 3
+_SHOWN = 5
+_QUOTED = 400
+_NO_CAUSE = frozenset({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
+
+
+def with_leads(
+    verdict: LogVerdict, lines: Mapping[int, str], model: WordModel, file: str = ""
+) -> LogVerdict:
+    """The verdict with leads and the most unusual lines first; a known class stays as it is.
+
+    Args:
+        verdict: What the rules say.
+        lines: Lines of the log by number, its two ends where it is long.
+        model: The shipped tables.
+        file: The input's name, for the lines shown.
+    """
+    if verdict.fault is not FaultClass.UNKNOWN or not lines:
+        return verdict
+    shown = verdict.evidence
+    if not any(line.role is Role.ROOT for line in shown):
+        known = {(line.file, line.line) for line in shown}
+        odd = _unusual(lines, model, file)
+        shown = (*(line for line in odd if (line.file, line.line) not in known), *shown)
+    return replace(verdict, leads=leads_of(tuple(lines.values()), model), evidence=shown)
+
+
+def with_leads_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdict:
+    """The verdict over all inputs with what leads those have that it does not explain either."""
+    searched = [item for item in items if item.leads or _odd_lines(item)]
+    if overall.fault is not FaultClass.UNKNOWN or not searched:
+        return overall
+    by_class: dict[FaultClass, list[LogLead]] = {}
+    for item in searched:
+        for lead in item.leads:
+            by_class.setdefault(lead.fault, []).append(lead)
+    joined = [
+        replace(found[0], probability=round(sum(f.probability for f in found) / len(searched), 3))
+        for found in by_class.values()
+    ]
+    leads = sorted(joined, key=lambda lead: (-lead.probability, lead.fault.value))[:_LEADS]
+    odd = tuple(line for item in searched for line in _odd_lines(item))[:_SHOWN]
+    shown = () if any(line.role is Role.ROOT for line in overall.evidence) else odd
+    return replace(overall, leads=tuple(leads), evidence=(*shown, *overall.evidence))
+
+
+def _odd_lines(item: LogVerdict) -> tuple[LogEvidence, ...]:
+    return tuple(line for line in item.evidence if line.signature == SIGNATURE)
+
+
+def leads_of(lines: Sequence[str], model: WordModel) -> tuple[LogLead, ...]:
+    """The classes that the words make likely, likeliest first."""
+    shares = model.shares(lines)
+    ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0].value))
+    return tuple(
+        LogLead(
+            fault,
+            round(share, 3),
+            "words",
+            tuple(line.strip()[:_QUOTED] for line in model.speaking_lines(fault, lines)),
+        )
+        for fault, share in ranked
+        if fault not in _NO_CAUSE and share >= WORTH_NAMING
+    )[:_LEADS]
+
+
+def _unusual(lines: Mapping[int, str], model: WordModel, file: str) -> tuple[LogEvidence, ...]:
+    numbers = tuple(lines)
+    found = rank_unusual(tuple(lines.values()), model, _SHOWN)
+    return tuple(_shown_line(line, numbers[line.number - 1], file) for line in found)
+
+
+def _shown_line(line: UnusualLine, number: int, file: str) -> LogEvidence:
+    text = line.text[:_QUOTED]
+    return LogEvidence(Role.CONTEXT, file, number, text, SIGNATURE, line.alike)

@@ -1,0 +1,136 @@
+"""What is said of a log that no rule explains: the lines that stand out, and what they may mean."""
+
+import pytest
+
+from brctl.evidence.logs.leads import SIGNATURE, with_leads, with_leads_of
+from brctl.evidence.logs.line_words import BUCKETS, LINES_READ, buckets_of_log, words_of
+from brctl.evidence.logs.unusual import rank_unusual
+from brctl.evidence.logs.word_model import WordModel
+from brctl.library.log_model import shipped_model
+from brctl.model.evidence import Role
+from brctl.model.fault import FaultClass, Origin
+from brctl.model.log_verdict import LogEvidence, LogVerdict
+
+STEPS = [f"step {n} done, 3{n}.2 samples/s" for n in range(100, 140)]
+ODD = "raft peer 7 lost its lease on the block volume"
+
+
+@pytest.fixture(scope="module")
+def model() -> WordModel:
+    return shipped_model()
+
+
+def unknown(*evidence: LogEvidence) -> LogVerdict:
+    return LogVerdict("a.log", FaultClass.UNKNOWN, Origin.UNKNOWN, None, 0.75, evidence)
+
+
+def test_numbers_and_addresses_are_no_words() -> None:
+    """Two lines that differ in values only look the same to the model."""
+    first = "nvme0: timeout at 0x7f3a on queue 12, id deadbeef01"
+    second = "nvme3: timeout at 0x11bb on queue 9, id 00c0ffee99"
+    assert words_of(first) == words_of(second) == ["nvme", "timeout", "queue"]
+
+
+def test_a_joined_name_speaks_as_a_whole_and_in_its_parts() -> None:
+    """`ibv_modify_qp` is known even where only `modify` was seen before."""
+    assert words_of("call to ibv_modify_qp") == ["call", "ibv_modify_qp", "ibv", "modify"]
+
+
+def test_a_long_log_is_read_at_both_ends() -> None:
+    """A bounded number of lines is looked at, the last ones among them."""
+    lines = [f"row {n}" for n in range(10 * LINES_READ)]
+    assert len(buckets_of_log([*lines, "the very end"])) == LINES_READ
+    assert len(buckets_of_log(["", "  ", "one line"])) == 1
+
+
+def test_the_shares_of_all_classes_add_up(model: WordModel) -> None:
+    """They are a distribution, for words nobody ever saw and for no words at all too."""
+    for lines in ([], ["zzyzx qqfrob wibble"], STEPS):
+        shares = model.shares(lines)
+        assert set(shares) == set(FaultClass)
+        assert sum(shares.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("nvme drive: i/o error, filesystem shut down, buffer lost", "storage-checkpoint"),
+        ("dataloader worker could not open the image file, dataset is truncated", "data-loader"),
+        ("temperature above threshold, clock throttled by thermal slowdown", "thermal-power"),
+        ("gradient overflow, loss is nan, loss scale reduced", "numeric-nan"),
+    ],
+)
+def test_words_of_a_fault_make_its_class_the_first_lead(
+    model: WordModel, line: str, fault: str
+) -> None:
+    """Sentences no rule and no training log has still point to where to look."""
+    said = with_leads(unknown(), {1: line}, model)
+    assert said.leads[0].fault.value == fault
+    assert said.leads[0].lines == (line,)
+    assert said.leads[0].source == "words"
+
+
+def test_a_lead_claims_nothing(model: WordModel) -> None:
+    """Class, origin and probability stay what the rules said."""
+    before = unknown()
+    after = with_leads(before, {1: "filesystem i/o error on the nvme drive"}, model)
+    assert after.leads
+    assert (after.fault, after.probability, after.alternatives) == (
+        before.fault,
+        before.probability,
+        before.alternatives,
+    )
+
+
+def test_a_known_class_needs_no_lead(model: WordModel) -> None:
+    """What a rule explains is left alone."""
+    known = LogVerdict("a.log", FaultClass.GPU_LOST, Origin.INFRA, None, 0.9)
+    assert with_leads(known, {1: "filesystem i/o error"}, model) is known
+
+
+def test_neither_health_nor_ignorance_is_a_lead(model: WordModel) -> None:
+    """An ordinary log has lines to show but no class to suspect."""
+    said = with_leads(unknown(), dict(enumerate(STEPS, 1)), model)
+    assert {lead.fault for lead in said.leads}.isdisjoint({FaultClass.NO_FAULT, FaultClass.UNKNOWN})
+
+
+def test_the_odd_line_of_a_file_comes_first(model: WordModel) -> None:
+    """One line unlike all the others is shown before them, with its own number."""
+    lines = [*STEPS[:20], ODD, *STEPS[20:]]
+    found = rank_unusual(lines, model)
+    assert (found[0].number, found[0].text, found[0].alike) == (21, ODD, 1)
+    assert [line.alike for line in found[1:]] == [len(STEPS)]
+
+
+def test_a_line_of_alarm_is_more_unusual_than_a_plain_one(model: WordModel) -> None:
+    """Of two strange lines the one that speaks of failure is shown first."""
+    found = rank_unusual(["zorble gant accepted", "zorble gant failed"], model)
+    assert found[0].text == "zorble gant failed"
+
+
+def test_unusual_lines_are_shown_before_victims_with_their_place(model: WordModel) -> None:
+    """People read the top: what stands out comes first, and no line comes twice."""
+    victim = LogEvidence(Role.VICTIM, "a.log", 7, "peer closed", "nccl.peer-closed")
+    said = with_leads(unknown(victim), {7: "peer closed", 9: ODD}, model, "a.log")
+    assert said.evidence[0] == LogEvidence(Role.CONTEXT, "a.log", 9, ODD, SIGNATURE)
+    assert said.evidence[-1] == victim
+    assert [line.line for line in said.evidence] == [9, 7]
+
+
+def test_leads_of_ranks_are_joined_over_all(model: WordModel) -> None:
+    """What one of two unknown inputs suggests counts half for the job."""
+    line = "filesystem i/o error on the nvme drive"
+    one = with_leads(unknown(), {1: line}, model, "a.log")
+    two = with_leads(unknown(), {1: "zzyzx qqfrob"}, model, "b.log")
+    joined = with_leads_of(unknown(), [one, two])
+    assert joined.leads[0].fault is one.leads[0].fault
+    assert joined.leads[0].probability < one.leads[0].probability
+    assert {shown.file for shown in joined.evidence} == {"a.log", "b.log"}
+
+
+def test_tables_of_another_version_are_refused(model: WordModel) -> None:
+    """Weights for other features would speak nonsense in silence."""
+    with pytest.raises(ValueError, match="do not fit"):
+        WordModel(model.classes, b"\0" * BUCKETS, 1.0, model.bias, 1.0, model.surprise)
+    with pytest.raises(ValueError, match="1 biases"):
+        WordModel(model.classes, model.weights, 1.0, (0.0,), 1.0, model.surprise)
