@@ -16,6 +16,7 @@ from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.long_phases import excused
+from brctl.evidence.job.outlived import of_this_job, outlived, said_in_passing
 from brctl.evidence.job.status import goes_on, read_job, with_stacks
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
@@ -72,6 +73,10 @@ async def look(
     if status is not None:
         status, stacks, stack_gaps = await _look_at_hang(controller, status)
         log_evidence, unread = assess_job_logs(controller, status, sweep, gaps)
+        if said_in_passing(log_evidence, status):
+            later = read_job(status.job, await ask_ranks(controller, status.job))
+            log_evidence = outlived(log_evidence, status, later)
+        evidence = of_this_job(evidence, status, [node.report for node in sweep.nodes])
         evidence, gaps = (*evidence, *log_evidence, *stacks), (*gaps, *unread, *stack_gaps)
     decided = decide(evidence, gaps, _scene(controller, status))
     return Diagnosis(sweep, status, tuple(_with_move(controller, verdict) for verdict in decided))

@@ -14,6 +14,7 @@ from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.network import assess_network
 from brctl.evidence.job.numbers import non_finite
 from brctl.evidence.job.status import DONE_PHASE, RANKS_CHECK
+from brctl.evidence.job.storage import storage
 from brctl.evidence.job.stragglers import stragglers
 from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.jobs.job_status import JobStatus, RankView
@@ -27,7 +28,14 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
     """Evidence from the ranks' own numbers; empty while the job makes even progress."""
     outcomes = {report.node: report for report in reports}
     network = assess_network(status, outcomes.values())
-    found = [*network, *non_finite(status), *jumps(status), *slower(status), *stragglers(status)]
+    found = [
+        *network,
+        *storage(status, outcomes.values()),
+        *non_finite(status),
+        *jumps(status),
+        *slower(status),
+        *stragglers(status),
+    ]
     if status.stalled is False and not status.ended:
         found += silent_but_training(status)
     if status.stalled is not False:

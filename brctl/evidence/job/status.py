@@ -97,6 +97,7 @@ def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
         node=node,
         alive=_typed(values, "alive", bool),
         process_state=_typed(values, "process_state", str),
+        kernel_wait=_typed(values, "kernel_wait", str) or "",
         exit_status=_typed(values, "exit_status", int),
         step=_typed(values, "step", int),
         phase=_typed(values, "phase", str),

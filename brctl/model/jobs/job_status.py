@@ -25,6 +25,7 @@ class RankView:
     node: str
     alive: bool | None = None
     process_state: str | None = None
+    kernel_wait: str = ""
     exit_status: int | None = None
     step: int | None = None
     phase: str | None = None

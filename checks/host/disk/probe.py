@@ -77,6 +77,8 @@ def look(path):
         "host.disk.total_bytes": total,
         "host.disk.read_only": bool(found.f_flag & os.ST_RDONLY),
     }
+    if os.path.isdir(path):
+        result["host.disk.writable"] = os.access(path, os.W_OK | os.X_OK)
     if total:
         result["host.disk.free_pct"] = 100.0 * found.f_bavail * found.f_frsize / total
     if found.f_files:

@@ -139,6 +139,8 @@ def measure(readings, parameters):
     for rank in ranks:
         try:
             groups[int(rank)] = groups_of(pid_of(parameters["log_dir"], int(rank)), root)
+        except (FileNotFoundError, ProcessLookupError):
+            readings.note("not supported: rank %s has no process now" % rank)
         except (OSError, ValueError, KeyError, TypeError) as exc:
             readings.note("rank %s: %s: %s" % (rank, type(exc).__name__, exc))
     limited = {d for found in groups.values() for _, d in found if cpu_limit(d) is not None}

@@ -98,6 +98,16 @@ def process_state(pid, start_ticks):
     return fields[0]
 
 
+def kernel_wait(pid):
+    """The kernel function a process waits in; empty where the kernel does not say."""
+    try:
+        with open("/proc/%d/wchan" % pid) as stream:
+            wait = stream.read(256).strip()
+    except OSError:
+        return ""
+    return "" if wait == "0" else wait
+
+
 def measure(readings, parameters):
     ranks = parameters.get("ranks") or []
     if not ranks:
@@ -130,6 +140,8 @@ def measure_process(readings, parameters, rank):
     readings.add("job.rank.alive", subject, state not in (None, "Z", "X"))
     if state is not None:
         readings.add("job.rank.process_state", subject, state)
+        if state == "D":
+            readings.add("job.rank.kernel_wait", subject, kernel_wait(int(process["pid"])))
     # A start that was cut off with its node may still write here when its ranks give up.
     if exited is not None and exited.get("incarnation") == process.get("incarnation"):
         readings.add("job.rank.exit_status", subject, int(exited["exit_status"]))

@@ -1,0 +1,95 @@
+"""What a job outlived accuses nobody: a kill among other processes, a line that stopped no rank."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from brctl.model.evidence import Evidence, Role, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.sweeps.report import NodeReport
+
+GROUP = "job.cgroup.path"
+_KILL = "host.kernel.oom"
+_KILLED_IN = re.compile(r"task_memcg=(?P<group>/[^,\s]{0,300})")
+_AGAINST = (Weight.HINTS, Weight.CONVICTS)
+
+
+def of_this_job(
+    evidence: Iterable[Evidence], status: JobStatus, reports: Iterable[NodeReport]
+) -> tuple[Evidence, ...]:
+    """The evidence, with kills that were none of the job's as context."""
+    groups = _groups(reports)
+    return tuple(_kill(item, status, groups.get(item.subject.node, ())) for item in evidence)
+
+
+def _groups(reports: Iterable[NodeReport]) -> Mapping[str, tuple[str, ...]]:
+    """The control groups of each node's ranks."""
+    return {
+        report.node: tuple(
+            m.value
+            for result in report.results
+            for m in result.measurements
+            if m.name == GROUP and isinstance(m.value, str)
+        )
+        for report in reports
+    }
+
+
+def _kill(item: Evidence, status: JobStatus, groups: Sequence[str]) -> Evidence:
+    if not item.kind.startswith(_KILL) or item.weight not in _AGAINST:
+        return item
+    ranks = [view for view in status.ranks if view.node == item.subject.node]
+    found = _KILLED_IN.search(item.raw)
+    if found and groups and not any(_is_within(group, found["group"]) for group in groups):
+        return _context(item, f"in {found['group']}, which is no group of the job")
+    if ranks and status.stalled is False and all(view.alive for view in ranks):
+        return _context(item, f"the job's {len(ranks)} ranks on {item.subject.node} go on")
+    return item
+
+
+def _is_within(rank_group: str, killed_in: str) -> bool:
+    """Whether a process was killed in a rank's group, below it or above it; `/` is everybody's."""
+    own = rank_group.rstrip("/")
+    parts = killed_in.strip("/").split("/")
+    if own.endswith("/" + "/".join(parts)) or parts == [""]:
+        return True
+    return any(own.endswith("/" + "/".join(parts[:n])) for n in range(1, len(parts)))
+
+
+def outlived(
+    evidence: Iterable[Evidence], earlier: JobStatus, later: JobStatus
+) -> tuple[Evidence, ...]:
+    """The evidence, with what ranks said as context where each made a step after it was read.
+
+    A loss that is no number stops no training either, and counts.
+    """
+    if not _all_stepped(earlier, later):
+        return tuple(evidence)
+    why = "every rank made a step after it"
+    return tuple(_context(item, why) if _is_said(item) else item for item in evidence)
+
+
+def said_in_passing(evidence: Iterable[Evidence], status: JobStatus) -> bool:
+    """Whether a job that goes on said something that would stop another."""
+    return status.stalled is False and not status.ended and any(_is_said(e) for e in evidence)
+
+
+def _is_said(item: Evidence) -> bool:
+    lines = item.kind.startswith("log.") and item.weight in _AGAINST
+    return lines and item.fault is not FaultClass.NUMERIC_NAN
+
+
+def _all_stepped(earlier: JobStatus, later: JobStatus) -> bool:
+    before = {view.rank: view.step for view in earlier.ranks}
+    return bool(later.ranks) and all(
+        view.alive and view.step is not None and (then := before.get(view.rank)) is not None
+        and view.step > then
+        for view in later.ranks
+    )  # fmt: skip
+
+
+def _context(item: Evidence, why: str) -> Evidence:
+    return replace(
+        item, weight=Weight.CONTEXT, role=Role.CONTEXT, strength=None, text=f"{item.text}; {why}"
+    )

@@ -1,0 +1,67 @@
+"""Storage as one node has it: a directory only it cannot write, ranks that wait for files."""
+
+import re
+from collections.abc import Iterable
+
+from brctl.evidence.job.status import RANKS_CHECK
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.sweeps.report import NodeReport
+
+WRITABLE = "host.disk.writable"
+
+_FILE_SYSTEM = re.compile(
+    r"nfs|rpc_|cl_sync_io|fuse|request_wait_answer|lustre|ll_|ptlrpc|ceph|gpfs|mmfs|beegfs|wait_on_page"
+    r"|folio_wait|io_schedule|jbd2|xfs_|ext4_",
+    re.IGNORECASE,
+)
+
+
+def storage(status: JobStatus, reports: Iterable[NodeReport]) -> Iterable[Evidence]:
+    """What speaks of the storage of single nodes of the job."""
+    yield from _not_writable(status, reports)
+    if status.stalled:
+        yield from _waiting_for_files(status)
+
+
+def _not_writable(status: JobStatus, reports: Iterable[NodeReport]) -> Iterable[Evidence]:
+    """A directory of the job that few of its nodes cannot write, and most can."""
+    by_path: dict[str, dict[str, bool]] = {}
+    for report in reports:
+        for m in (m for result in report.results for m in result.measurements):
+            if m.name == WRITABLE and isinstance(m.value, bool) and report.node in status.job.nodes:
+                by_path.setdefault(m.subject, {})[report.node] = m.value
+    for path, nodes in sorted(by_path.items()):
+        shut = [node for node, writable in nodes.items() if not writable]
+        if len(nodes) < 3 or len(shut) * 2 >= len(nodes):
+            continue
+        for node in shut:
+            text = f"{path.removeprefix('disk:')} cannot be written on {node}"
+            yield Evidence(
+                kind=WRITABLE,
+                subject=Subject(node, path),
+                weight=Weight.CONVICTS,
+                fault=FaultClass.STORAGE_CHECKPOINT,
+                role=Role.ROOT,
+                source="host.disk",
+                text=f"{text}; {len(nodes) - len(shut)} other nodes of the job can write there",
+                raw=f"{WRITABLE} {path} false",
+            )
+
+
+def _waiting_for_files(status: JobStatus) -> Iterable[Evidence]:
+    """Ranks of a job that stands still, blocked in the kernel by a file system."""
+    for view in status.ranks:
+        if view.process_state == "D" and _FILE_SYSTEM.search(view.kernel_wait):
+            yield Evidence(
+                kind="job.rank.waits-for-files",
+                subject=Subject(view.node, f"rank:{view.rank}"),
+                weight=Weight.HINTS,
+                fault=FaultClass.STORAGE_CHECKPOINT,
+                role=Role.ROOT,
+                source=RANKS_CHECK,
+                text=f"rank {view.rank} waits in the kernel for a file system"
+                f" ({view.kernel_wait}) while the job stands still",
+                raw=f"state=D wchan={view.kernel_wait}",
+            )

@@ -1,0 +1,131 @@
+"""A kill among other processes, and a line that stopped nobody, accuse nobody."""
+
+from dataclasses import replace
+
+import pytest
+
+from brctl.evidence.job.outlived import of_this_job, outlived, said_in_passing
+from brctl.evidence.job.storage import storage
+from brctl.model.command import Outcome
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.model.jobs.job import example_job
+from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
+
+JOB = example_job()
+KILL = "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg={0},task_memcg={0},task=x"
+
+
+def status(step: int = 40, **more: object) -> JobStatus:
+    views = tuple(
+        RankView(rank, JOB.node_of(rank), alive=True, step=step, phase="forward")
+        for rank in range(8)
+    )
+    return replace(JobStatus(JOB, views, step, 0.1, stalled=False, silent=()), **more)  # type: ignore[arg-type]  # by name
+
+
+def against(kind: str, fault: FaultClass, raw: str = "", node: str = "n3") -> Evidence:
+    return Evidence(
+        kind, Subject(node), Weight.CONVICTS, fault, Role.ROOT, "host.kernel", "so it says", raw,
+        strength=0.9,
+    )  # fmt: skip
+
+
+def groups(path: str, node: str = "n3") -> list[NodeReport]:
+    rows = (Measurement("job.cgroup.path", "rank:2", path),)
+    result = CheckResult("job.cgroup", ProbeStatus.MEASURED, rows)
+    return [NodeReport(node, Outcome.ANSWERED, (result,))]
+
+
+@pytest.mark.parametrize(
+    ("rank_group", "killed_in", "is_the_jobs"),
+    [
+        ("/sys/fs/cgroup/job.slice/step_0", "/job.slice/step_0", True),
+        ("/sys/fs/cgroup/job.slice/step_0", "/job.slice/step_0/loader", True),
+        ("/sys/fs/cgroup/memory/slurm/job_7/step_0", "/slurm/job_7/step_0", True),
+        ("/sys/fs/cgroup/job.slice/step_0", "/system.slice/backup.service", False),
+        ("/sys/fs/cgroup/slurm/job_7", "/slurm/job_8", False),
+        ("/sys/fs/cgroup/job.slice/step_0", "/", True),
+    ],
+)
+def test_a_kill_counts_when_it_was_in_the_jobs_own_group(
+    rank_group: str, killed_in: str, is_the_jobs: bool
+) -> None:
+    item = against("host.kernel.oom_container", FaultClass.CPU_OOM, KILL.format(killed_in))
+    stalled = status(stalled=True)
+    (found,) = of_this_job([item], stalled, groups(rank_group))
+    assert (found.weight is Weight.CONVICTS) is is_the_jobs
+
+
+def test_a_kill_beside_ranks_that_all_go_on_was_not_theirs() -> None:
+    item = against("host.kernel.oom", FaultClass.CPU_OOM, "Out of memory: Killed process 7 (x)")
+    (found,) = of_this_job([item], status(), [])
+    assert (found.weight, found.role, found.strength) == (Weight.CONTEXT, Role.CONTEXT, None)
+    dead = tuple(replace(v, alive=v.node != "n3") for v in status().ranks)
+    (kept,) = of_this_job([item], status(ranks=dead), [])
+    assert kept is item
+
+
+def test_only_kills_are_looked_at() -> None:
+    other = against("host.kernel.panic", FaultClass.HOST_KERNEL)
+    assert of_this_job([other], status(), []) == (other,)
+
+
+def test_a_line_that_every_rank_outlived_is_context() -> None:
+    """User code printed the words of a CUDA error, and training went on."""
+    item = against("log.cuda.launch-failure", FaultClass.GPU_LOST)
+    assert said_in_passing([item], status())
+    (found,) = outlived([item], status(40), status(43))
+    assert found.weight is Weight.CONTEXT
+
+
+def test_a_line_counts_while_a_rank_has_not_made_a_step_since() -> None:
+    """Some seconds lie between an exception and the end of its process."""
+    item = against("log.python.traceback", FaultClass.USER_CODE)
+    later = status(43)
+    stuck = replace(later, ranks=(*later.ranks[:5], replace(later.ranks[5], step=40)))
+    assert outlived([item], status(40), stuck) == (item,)
+    assert outlived([item], status(40), replace(later, ranks=())) == (item,)
+
+
+def test_a_loss_that_is_no_number_counts_although_training_goes_on() -> None:
+    item = against("log.loss.nan", FaultClass.NUMERIC_NAN)
+    assert not said_in_passing([item], status())
+    assert outlived([item], status(40), status(43)) == (item,)
+    assert not said_in_passing([against("log.x", FaultClass.GPU_LOST)], status(stalled=True))
+
+
+def disk(node: str, writable: bool, path: str = "/ckpt") -> NodeReport:
+    rows = (Measurement("host.disk.writable", f"disk:{path}", writable),)
+    return NodeReport(
+        node, Outcome.ANSWERED, (CheckResult("host.disk", ProbeStatus.MEASURED, rows),)
+    )
+
+
+@pytest.mark.parametrize("shut", [{"n2"}, {"n5", "n7"}])
+def test_a_directory_that_few_nodes_cannot_write_names_them(shut: set[str]) -> None:
+    found = list(storage(status(), [disk(node, node not in shut) for node in JOB.nodes]))
+    assert {(e.subject.node, e.fault) for e in found} == {
+        (node, FaultClass.STORAGE_CHECKPOINT) for node in shut
+    }
+
+
+@pytest.mark.parametrize("shut", [set(), {"n1", "n2", "n3", "n4"}, set(JOB.nodes)])
+def test_a_directory_this_login_cannot_write_anywhere_names_nobody(shut: set[str]) -> None:
+    assert list(storage(status(), [disk(n, n not in shut) for n in JOB.nodes])) == []
+
+
+@pytest.mark.parametrize("wait", ["rpc_wait_bit_killable", "fuse_wait_answer", "cl_sync_io_wait"])
+def test_a_rank_blocked_by_a_file_system_says_so_while_the_job_stands_still(wait: str) -> None:
+    views = list(status().ranks)
+    views[4] = replace(views[4], process_state="D", kernel_wait=wait)
+    stalled = status(stalled=True, ranks=tuple(views))
+    assert [e.subject.node for e in storage(stalled, [])] == ["n5"]
+    assert list(storage(status(ranks=tuple(views)), [])) == []
+
+
+def test_a_rank_blocked_by_its_driver_is_not_waiting_for_files() -> None:
+    views = list(status().ranks)
+    views[4] = replace(views[4], process_state="D", kernel_wait="nv_wait_on_gpu")
+    assert list(storage(status(stalled=True, ranks=tuple(views)), [])) == []
