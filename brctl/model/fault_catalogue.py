@@ -40,6 +40,8 @@ class FaultRow:
         explains: Classes whose signs it produces by itself on its own node, or in the job.
         everywhere: Classes whose signs it produces on other nodes of the job.
         cost_if_wrong: What acting on it costs when it was something else.
+        worth_stopping: A job that makes progress with it is better stopped and brought back.
+        may_be_local: Not `per_node`, and yet one node alone may have it, which is then named.
     """
 
     title: str
@@ -51,6 +53,8 @@ class FaultRow:
     explains: frozenset[FaultClass] = frozenset()
     everywhere: frozenset[FaultClass] = frozenset()
     cost_if_wrong: str = _SWAP_COST
+    may_be_local: bool = False
+    worth_stopping: bool = True
 
     def produces(self, effect: FaultClass) -> bool:
         """Whether the signs of `effect` may be this class's own, wherever they were seen."""
@@ -160,6 +164,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         explains=_STOPPED,
         everywhere=_PEERS_SEE,
         cost_if_wrong="a needless page to the network team",
+        worth_stopping=False,
     ),
     F.NODE_FAILURE: FaultRow(
         "the node does not answer and its ranks are gone",
@@ -185,6 +190,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         explains=_STOPPED | {F.USER_CODE},
         everywhere=_PEERS_SEE,
         cost_if_wrong=_RESTART_COST,
+        worth_stopping=False,
     ),
     F.DISK_FULL: FaultRow(
         "a file system is full",
@@ -194,6 +200,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         explains=_STOPPED | {F.USER_CODE},
         everywhere=_PEERS_SEE,
         cost_if_wrong="a look at df",
+        worth_stopping=False,
     ),
     F.STORAGE_CHECKPOINT: FaultRow(
         "storage fails where checkpoints go",
@@ -204,6 +211,8 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         explains=_ENDED_JOB | {F.USER_CODE, F.HOST_KERNEL, F.DISK_FULL},
         everywhere=_PEERS_SEE | _STOPPED_RANK,
         cost_if_wrong="a needless page to the storage team",
+        may_be_local=True,
+        worth_stopping=False,
     ),
     F.STRAGGLER_SLOW: FaultRow(
         "one node slows all others down",
@@ -219,6 +228,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         Branch.GROUP,
         explains=_ENDED_JOB | {F.STRAGGLER_SLOW, F.NODE_FAILURE},
         everywhere=_PEERS_SEE,
+        worth_stopping=False,
     ),
     F.NUMERIC_NAN: FaultRow(
         "the loss became NaN on one rank first",
@@ -238,6 +248,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         explains=_ENDED_JOB | {F.USER_CODE},
         everywhere=_PEERS_SEE | _STOPPED_RANK,
         cost_if_wrong=_RESTART_COST,
+        worth_stopping=False,
     ),
     F.USER_CODE: FaultRow(
         "the training code raised an error",
@@ -249,6 +260,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         explains=_ENDED_JOB,
         everywhere=_PEERS_SEE | _STOPPED_RANK,
         cost_if_wrong=_RESTART_COST,
+        worth_stopping=False,
     ),
     F.DATA_LOADER: FaultRow(
         "a data loader failed",
@@ -259,6 +271,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         explains=_ENDED_JOB | {F.USER_CODE},
         everywhere=_PEERS_SEE | _STOPPED_RANK,
         cost_if_wrong=_RESTART_COST,
+        worth_stopping=False,
     ),
     F.NCCL_CONFIG: FaultRow(
         "NCCL is configured wrongly",
@@ -269,6 +282,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         explains=_ENDED_JOB | {F.DISK_FULL, F.USER_CODE},
         everywhere=_PEERS_SEE | _STOPPED_RANK,
         cost_if_wrong=_RESTART_COST,
+        worth_stopping=False,
     ),
     F.ENVIRONMENT_MISMATCH: FaultRow(
         "software versions do not fit",
@@ -279,6 +293,8 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         explains=_ENDED_JOB | {F.USER_CODE, F.GPU_LOST, F.NCCL_CONFIG, F.DRIVER_FIRMWARE},
         everywhere=_PEERS_SEE | _STOPPED_RANK,
         cost_if_wrong="a look at the versions",
+        may_be_local=True,
+        worth_stopping=False,
     ),
     F.PREEMPTION_SIGTERM: FaultRow(
         "the job was told to stop",
@@ -288,6 +304,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         per_node=False,
         everywhere=_PEERS_SEE | _STOPPED_RANK,
         cost_if_wrong=_RESTART_COST,
+        worth_stopping=False,
     ),
     F.NO_FAULT: FaultRow(
         "nothing is wrong that was looked at",
@@ -296,6 +313,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         Branch.NOTHING,
         per_node=False,
         cost_if_wrong="",
+        worth_stopping=False,
     ),
     F.UNKNOWN: FaultRow(
         "the cause is not known",
@@ -304,5 +322,6 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         Branch.UNCLEAR,
         per_node=False,
         cost_if_wrong="the time of the stop-time checks",
+        worth_stopping=False,
     ),
 }

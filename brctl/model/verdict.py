@@ -68,6 +68,7 @@ class Verdict:
             `playbook` does it, or is "" when a person must; `say` is why, or what a person does.
         stalled: The job made no progress; None without a job, or when it is not known.
         cost_if_wrong: One sentence: what acting on a wrong verdict costs.
+        settle: Commands that would tell the likeliest causes apart, where none is named.
     """
 
     id: str
@@ -88,6 +89,7 @@ class Verdict:
     playbook: str = ""
     say: str = ""
     stalled: bool | None = None
+    settle: tuple[str, ...] = ()
 
     @property
     def confidence(self) -> Confidence:

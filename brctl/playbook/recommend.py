@@ -1,19 +1,47 @@
 """The tree's next move, written into what is shown: a verdict, or what logs say."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from brctl.model.evidence import Evidence, Role, Weight
+from brctl.model.fault import Branch, FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.log_verdict import LogVerdict
 from brctl.model.verdict import Verdict, confidence_word
 from brctl.playbook.tree import NO_HISTORY, Case, IncidentHistory, Move, next_move
 
+_OF_MACHINE = (Branch.MACHINE, Branch.NETWORK)
+PROCESS_STATE, IN_KERNEL = "job.rank.process_state", "D"
+
+AT_WORK = "job.rank.at-work"
+"""A rank evaluates or saves, and the others wait for it: a job that advances, only not by steps."""
+
 
 def case_of(verdict: Verdict) -> Case:
     """What the tree asks of a verdict."""
-    advances = None if verdict.stalled is None else not verdict.stalled
+    busy = verdict.fault is FaultClass.UNKNOWN and any(i.kind == AT_WORK for i in verdict.evidence)
+    advances = None if verdict.stalled is None else not verdict.stalled or busy
     return Case(
-        verdict.fault, verdict.confidence, bool(verdict.suspects), bool(verdict.job), advances
+        verdict.fault,
+        verdict.confidence,
+        bool(verdict.suspects),
+        bool(verdict.job),
+        advances,
+        clean=not any(_is_of_machine(item) for item in _on_suspects(verdict)),
     )
+
+
+def _on_suspects(verdict: Verdict) -> Iterator[Evidence]:
+    return (item for item in verdict.evidence if item.subject.node in verdict.nodes)
+
+
+def _is_of_machine(item: Evidence) -> bool:
+    """Speaks of the machine itself; a process that waits in its kernel does so as well."""
+    if item.kind == PROCESS_STATE and item.raw.endswith(f" {IN_KERNEL}"):
+        return True
+    if item.weight not in (Weight.CONVICTS, Weight.HINTS) or item.fault is None:
+        return False
+    return item.role is Role.ROOT and CATALOGUE[item.fault].branch in _OF_MACHINE
 
 
 def recommend(verdict: Verdict, incident: IncidentHistory = NO_HISTORY) -> Verdict:
@@ -29,5 +57,6 @@ def with_move(verdict: Verdict, move: Move) -> Verdict:
 def recommend_for_logs(verdict: LogVerdict) -> LogVerdict:
     """What logs say, with the first move on it; logs are a job's, and nothing was tried yet."""
     named = verdict.names_machine and CATALOGUE[verdict.fault].per_node
-    move = next_move(Case(verdict.fault, confidence_word(verdict.probability), named))
+    case = Case(verdict.fault, confidence_word(verdict.probability), named, clean=True)
+    move = next_move(case)
     return replace(verdict, action=move.do, playbook=move.playbook, say=move.say)

@@ -32,7 +32,10 @@ class Move:
         fewer_alerts: There must be fewer than these; None for any number.
         changed: A code change must be on record that can be rolled back; None for no matter.
         job: There must be a job (True), must be none (False), or it does not matter (None).
-        advances: The job must make progress, and nothing be tried yet.
+        advances: The job must make progress, and not be worth stopping for this.
+        clean: Nothing but its own ranks must speak against the machine (True), something must
+            (False), or it does not matter (None).
+        repeated: The job must have been restarted on these nodes before.
         after: Playbooks of which one must have been tried already; empty for none.
         unless: Playbooks of which none may have been tried.
         source: Where in the paper the edge is drawn, or why we added it.
@@ -50,12 +53,13 @@ class Move:
     changed: bool | None = None
     job: bool | None = None
     advances: bool = False
+    clean: bool | None = None
+    repeated: bool = False
     after: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
 
 
 A, B = Action, Branch
-LOW = (Confidence.LOW,)
 HIGH = (Confidence.HIGH,)
 SURE = (Confidence.HIGH, Confidence.MEDIUM)
 _TRIES = ("swap-and-resume", "group-evict", "code-rollback", "restart-in-place")
@@ -76,7 +80,8 @@ TREE: tuple[Move, ...] = (
     Move(B.USER, A.RESTART, "restart-in-place", "no code change is on record to take back, restart",
          "ours: Fig. 5 [2] rolls back first", unless=("code-rollback",)),
     Move(B.USER, A.FIX_CODE, "",
-         "it failed again and no code change is on record, fix the code or its settings", "ours",
+         "a restart did not help and no code change is on record, fix the code or its settings",
+         "ours",
          after=("restart-in-place",), unless=("code-rollback",)),
     Move(B.TOLD, A.RESTART, "restart-in-place", "it was told to stop, start it again", "ours"),
     Move(B.TOLD, A.COLLECT_MORE, "", "it was told to stop again, ask who does that", "ours",
@@ -91,31 +96,44 @@ TREE: tuple[Move, ...] = (
     Move(B.CONFIG, A.FIX_CONFIG, "",
          "make the versions fit; neither another node nor another start would help", "ours"),
     Move(B.NOTHING, A.NONE, "", "nothing to do", "ours"),
+    Move(B.GROUP, A.RESTART, "restart-in-place",
+         "only its ranks speak against the node, so restart there first",
+         "ours: code stops a rank of a sound machine as well", SURE, nodes=True, clean=True),
     Move(B.GROUP, A.SWAP, "swap-and-resume", "one node is named surely, evict it alone",
-         "ours: isolate no more than needed", HIGH, nodes=True),
+         "ours: isolate no more than needed", HIGH, nodes=True, clean=False),
     Move(B.GROUP, A.EVICT_GROUP, "group-evict",
-         "the suspects share a parallel group, evict the group", "section 5", nodes=True),
+         "the suspects share a parallel group, evict the group", "section 5", SURE, nodes=True,
+         clean=False),
+    Move(B.GROUP, A.SWAP, "swap-and-resume", "the same node again after a restart, evict it alone",
+         "ours: isolate no more than needed", HIGH, nodes=True, clean=True, repeated=True),
+    Move(B.GROUP, A.EVICT_GROUP, "group-evict",
+         "the same suspects again after a restart, evict their group", "section 5", SURE,
+         nodes=True, clean=True, repeated=True),
+)  # fmt: skip
+
+_ALL_TRIED = Move(
+    B.UNCLEAR, A.COLLECT_MORE, "", "all of the tree was tried, look deeper by hand", "ours",
+    after=("replay",),
 )  # fmt: skip
 
 FALLBACK: tuple[Move, ...] = (
-    Move(B.UNCLEAR, A.WATCH, "", "training advances and nothing is named surely, look again later",
-         "ours: checks would stop a job that runs", LOW, advances=True),
+    Move(B.UNCLEAR, A.WATCH, "", "training advances and is not stopped for this, look again later",
+         "ours: a job that runs is not stopped for a guess", advances=True),
     Move(B.UNCLEAR, A.STOP_TIME_CHECKS, "stop-time-checks",
          "no culprit is sure, check every node of the job, stopped", "Fig. 5 [3]", unless=_TRIES),
     Move(B.UNCLEAR, A.STOP_TIME_CHECKS, "stop-time-checks",
-         "it failed again, check every node of the job", "Fig. 5, A fails again -> C",
+         "a restart did not help, check every node of the job", "Fig. 5, A fails again -> C",
          after=_TRIES),
     Move(B.UNCLEAR, A.RESTART, "restart-in-place",
          "all checks were clean, assume a transient fault", "Fig. 5 [5]",
          after=("stop-time-checks",)),
     Move(B.UNCLEAR, A.ROLLBACK_CODE, "code-rollback",
-         "it failed again, take back the newest code change", "Fig. 5 [6]", changed=True,
+         "a restart did not help, take back the newest code change", "Fig. 5 [6]", changed=True,
          after=("restart-in-place",)),
     Move(B.UNCLEAR, A.LOCALISE, "replay",
-         "it failed again, replay the job in groups to find the node", "Fig. 5 [8]",
+         "a restart did not help, replay the job in groups to find the node", "Fig. 5 [8]",
          after=("restart-in-place", "code-rollback")),
-    Move(B.UNCLEAR, A.COLLECT_MORE, "", "all of the tree was tried, look deeper by hand", "ours",
-         after=("replay",)),
+    _ALL_TRIED,
     Move(B.UNCLEAR, A.COLLECT_MORE, "",
          "nothing is named surely and there is no job to stop, look deeper", "ours", job=False),
 )  # fmt: skip
@@ -130,6 +148,7 @@ class Case:
         nodes: It names a machine.
         job: There is a job to stop and start.
         advances: The job makes progress; None when that is not known.
+        clean: Nothing but what its ranks do speaks against the machines it names.
     """
 
     fault: FaultClass
@@ -137,6 +156,13 @@ class Case:
     nodes: bool
     job: bool = True
     advances: bool | None = None
+    clean: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        """The job makes progress, and this is no reason to stop it, or not sure enough."""
+        worth = CATALOGUE[self.fault].worth_stopping and self.confidence is not Confidence.LOW
+        return self.advances is True and not worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +173,13 @@ class IncidentHistory:
         tried: Playbooks that already restarted this job in this incident and did not help.
         alerts: Network alerts on the suspects within five minutes.
         changed: A code change is on record that can be rolled back.
+        repeated: One of them restarted it on these very nodes.
     """
 
     tried: tuple[str, ...] = ()
     alerts: int = 1
     changed: bool = False
+    repeated: bool = False
 
 
 NO_HISTORY = IncidentHistory()
@@ -167,7 +195,7 @@ def next_move(case: Case, incident: IncidentHistory = NO_HISTORY) -> Move:
     branch = branch_of(case.fault)
     moves = [move for move in TREE if move.branch is branch and _fits(move, case, incident)]
     moves += [move for move in FALLBACK if _fits(move, case, incident)]
-    return moves[0] if moves else FALLBACK[-2]
+    return moves[0] if moves else _ALL_TRIED
 
 
 def _fits(move: Move, case: Case, incident: IncidentHistory) -> bool:
@@ -177,7 +205,9 @@ def _fits(move: Move, case: Case, incident: IncidentHistory) -> bool:
         and (move.nodes is None or move.nodes is case.nodes)
         and (move.job is None or move.job is case.job)
         and (case.job or not move.playbook or move.playbook in WITHOUT_JOB)
-        and (not move.advances or (case.advances is True and not tried))
+        and (move.advances or not move.playbook or not case.goes_on)
+        and (not move.advances or case.goes_on)
+        and (move.clean is None or move.clean is case.clean)
         and _fits_incident(move, incident, tried)
     )
 
@@ -187,6 +217,7 @@ def _fits_incident(move: Move, incident: IncidentHistory, tried: set[str]) -> bo
         incident.alerts >= move.alerts
         and (move.fewer_alerts is None or incident.alerts < move.fewer_alerts)
         and (move.changed is None or move.changed is incident.changed)
+        and (not move.repeated or incident.repeated)
         and move.playbook not in tried
         and (not move.after or bool(tried & set(move.after)))
         and not tried & set(move.unless)
@@ -208,12 +239,21 @@ def describe_tree() -> str:
     return "\n".join(lines)
 
 
+_MACHINE = {
+    None: [],
+    True: ["only its ranks speak against the machine"],
+    False: ["more than its ranks speaks against the machine"],
+}
+
+
 def _besides(move: Move) -> str:
     facts = [f"{move.alerts} alerts"] if move.alerts else []
     facts += [f"fewer than {move.fewer_alerts} alerts"] if move.fewer_alerts else []
     facts += ["a code change on record"] if move.changed else []
     facts += ["no job"] if move.job is False else []
-    facts += ["the job advances, nothing tried"] if move.advances else []
+    facts += ["the job advances and is not worth stopping"] if move.advances else []
+    facts += _MACHINE[move.clean]
+    facts += ["restarted on the same nodes before"] if move.repeated else []
     facts += [f"after {' or '.join(move.after)}"] if move.after else []
     facts += [f"not after {' or '.join(move.unless)}"] if move.unless else []
     return ", ".join(facts) or "-"

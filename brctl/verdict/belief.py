@@ -1,12 +1,15 @@
 """From evidence to belief: one number for every hypothesis "this fault, on this node".
 
 Rule 1: hypotheses on different nodes are independent; two bad nodes can both be found.
-Rule 2: within one source only the strongest observation counts; sources count as independent.
-        The logs of a job are one source: their lines were weighed together, and what they say
-        alone is believed as `logs classify` states it.
-Rule 3: what clears never rescues what convicts.
+Rule 2: within one source only the strongest observation counts. The logs of a job are one source:
+        their lines were weighed together, and what they say alone is believed as `logs classify`
+        states it. Sources that look at the same thing repeat each other: the first conviction
+        counts whole, every further source for a part.
+Rule 3: what clears never rescues what convicts, and on one node nothing of another.
 Rule 4: victims and teardown never speak.
-Rule 5: a hypothesis that a more likely one explains is not a rival, it follows from it.
+Rule 5: nothing is as good as certain: what is measured at the machine is believed further than
+        what the job's behaviour shows.
+What follows from a likelier cause is told apart in `brctl/verdict/roots.py`.
 """
 
 import math
@@ -20,6 +23,17 @@ from brctl.model.fault_catalogue import CATALOGUE, FaultRow
 # log10 likelihood ratios. A conviction alone lifts a 1:16 prior to about 0.95, a hint to 0.3,
 # two hints from different sources to 0.8. tests/verdict/test_belief.py pins these three.
 LOG_RATIO: Mapping[Weight, float] = {Weight.CONVICTS: 2.5, Weight.HINTS: 0.9, Weight.CLEARS: -0.5}
+
+FURTHER = 0.2
+"""The part for which a further source counts once one convicts (decision 0150)."""
+
+CEILING = 0.97
+BEHAVIOUR_CEILING = 0.94
+"""No probability above; the second where only the job's own behaviour speaks (decision 0150)."""
+
+BEHAVIOUR = frozenset({"job.ranks", "job.stacks", "flight-recorder"})
+"""Sources that show what ranks do; why they do it may be the machine or the code."""
+
 _SPEAKING = (Role.ROOT, Role.CONTEXT)
 _LOGS = "the job's logs"
 
@@ -63,21 +77,33 @@ def weigh(evidence: Iterable[Evidence]) -> dict[Hypothesis, float]:
         if hypothesis is not None and item.role in _SPEAKING and item.weight in LOG_RATIO:
             spoken.setdefault(hypothesis, []).append(item)
     return {
-        hypothesis: probability(hypothesis.row.prior + _sum_of_sources(hypothesis, items))
+        hypothesis: min(
+            _ceiling(items), probability(hypothesis.row.prior + _sum_of_sources(hypothesis, items))
+        )
         for hypothesis, items in sorted(spoken.items())
         if any(item.weight is not Weight.CLEARS for item in items)
     }
+
+
+def _ceiling(items: Iterable[Evidence]) -> float:
+    against = {item.source for item in items if item.weight is not Weight.CLEARS}
+    return BEHAVIOUR_CEILING if against <= BEHAVIOUR else CEILING
 
 
 def _sum_of_sources(hypothesis: Hypothesis, items: Iterable[Evidence]) -> float:
     strongest: dict[str, float] = {}
     convicted = False
     for item in items:
+        if item.weight is Weight.CLEARS and not hypothesis.row.per_node:
+            continue  # one sound node says nothing of the job on another
         source = _LOGS if item.strength is not None else item.source
         ratio = _ratio(hypothesis, item)
         strongest[source] = max(ratio, strongest.get(source, ratio))
         convicted = convicted or item.weight is Weight.CONVICTS
-    return sum(ratio for ratio in strongest.values() if ratio > 0 or not convicted)
+    if not convicted:
+        return sum(strongest.values())
+    first, *further = sorted((ratio for ratio in strongest.values() if ratio > 0), reverse=True)
+    return first + FURTHER * sum(further)
 
 
 def _ratio(hypothesis: Hypothesis, item: Evidence) -> float:
@@ -85,34 +111,3 @@ def _ratio(hypothesis: Hypothesis, item: Evidence) -> float:
     if item.strength is None:
         return LOG_RATIO[item.weight]
     return math.log10(item.strength / (1.0 - item.strength)) - hypothesis.row.prior
-
-
-def roots(beliefs: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:
-    """The beliefs that no more likely belief explains."""
-    return {
-        hypothesis: belief
-        for hypothesis, belief in beliefs.items()
-        if not any(
-            _explains(other, hypothesis) and _stronger(beliefs, other, hypothesis)
-            for other in beliefs
-        )
-    }
-
-
-def _explains(cause: Hypothesis, effect: Hypothesis) -> bool:
-    if cause == effect:
-        return False
-    same_node = cause.node == effect.node or not effect.node
-    if same_node and effect.fault in cause.row.explains:
-        return True
-    return effect.fault in cause.row.everywhere and cause.node != effect.node
-
-
-def _stronger(beliefs: Mapping[Hypothesis, float], cause: Hypothesis, effect: Hypothesis) -> bool:
-    """A cause explains away what is not clearly likelier; at a tie of both, the catalogue rules."""
-    if beliefs[cause] < 0.5:
-        return False
-    mutual = _explains(effect, cause)
-    if mutual:
-        return (beliefs[cause], cause) > (beliefs[effect], effect)
-    return beliefs[cause] >= beliefs[effect] or beliefs[cause] >= 0.9

@@ -5,14 +5,18 @@ What to do about a verdict is not decided here: brctl/playbook/recommend.py asks
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from brctl.model.evidence import Evidence, Gap, Role, Weight
-from brctl.model.fault import FaultClass, Origin
+from brctl.model.fault import Branch, FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.verdict import Alternative, RuledOut, Suspect, Verdict
-from brctl.verdict.belief import Hypothesis, hypothesis_of, roots, weigh
+from brctl.verdict.agreement import agreed
+from brctl.verdict.belief import Hypothesis, hypothesis_of, weigh
+from brctl.verdict.calm import chance_of_calm
+from brctl.verdict.leads import leads, settling
+from brctl.verdict.roots import convicted_by_own_ranks, roots
 
 SUSPECT_FLOOR = 0.5
 """A node is a suspect when it is likelier bad than good."""
@@ -21,6 +25,9 @@ NAMED_FLOOR = 0.2
 """Below this even the best explanation is not worth a name; the verdict is `unknown`."""
 
 CHAIN_LIMIT = 24
+TIE = 1e-9
+"""Beliefs closer than this are equal; nothing but a node's name would tell them apart."""
+
 _ORDER = {Weight.CONVICTS: 0, Weight.HINTS: 1, Weight.CONTEXT: 2, Weight.CLEARS: 3}
 _FOR = (Weight.CONVICTS, Weight.HINTS)
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -36,6 +43,9 @@ class Scene:
         stalled: The job makes no progress; None when there is no job or it is not known.
         decided_at: The moment of the decision, UTC.
         ranks: Ranks each node carries.
+        usual_pace: Steps go on as quickly as they used to, or the job has ended well; None when
+            nobody knows how quick they were.
+        leaves: The leaf switch of each node that was asked, where its labels name one.
     """
 
     decided_at: datetime
@@ -43,6 +53,8 @@ class Scene:
     job_step: int | None = None
     stalled: bool | None = None
     ranks: Mapping[str, tuple[int, ...]] | None = None
+    usual_pace: bool | None = None
+    leaves: Mapping[str, str] = field(default_factory=dict)
 
 
 def decide(evidence: Iterable[Evidence], gaps: Iterable[Gap], scene: Scene) -> tuple[Verdict, ...]:
@@ -51,29 +63,55 @@ def decide(evidence: Iterable[Evidence], gaps: Iterable[Gap], scene: Scene) -> t
     The order of the evidence never matters. With no root cause the single verdict is `no-fault`
     only when nothing was left unlooked at and the job, if any, makes progress; else `unknown`.
     """
-    chain = sorted(set(evidence), key=_chain_key)
+    chain = sorted(agreed(set(evidence), scene.leaves), key=_chain_key)
     missing = tuple(sorted(set(gaps), key=lambda gap: (gap.subject, gap.what, gap.why)))
     beliefs = weigh(chain)
-    causes = roots(beliefs)
-    groups = _group(causes)
+    causes = roots(beliefs, convicted_by_own_ranks(chain))
+    groups = _group(_claimable(causes, scene))
     if not groups:
-        return (_nothing_found(chain, missing, beliefs, scene),)
+        likely = any(belief >= SUSPECT_FLOOR for belief in causes.values())
+        return (_nothing_found(chain, missing, beliefs, scene, likely=likely),)
     verdicts = [
         _verdict(fault, members, chain, missing, beliefs, scene) for fault, members in groups
     ]
     return tuple(verdicts)
 
 
+def _claimable(causes: Mapping[Hypothesis, float], scene: Scene) -> dict[Hypothesis, float]:
+    """Causes that may be named; the others are leads.
+
+    What code does wrong ends or stops a job: a job that trains on has no such fault. And a class
+    that machines have says nothing where it is hinted at and no machine is.
+    """
+    return {
+        hypothesis: belief
+        for hypothesis, belief in causes.items()
+        if not (scene.stalled is False and hypothesis.row.branch is Branch.USER)
+        and (hypothesis.node or not hypothesis.row.per_node or belief >= SUSPECT_FLOOR)
+    }
+
+
 def _group(causes: Mapping[Hypothesis, float]) -> list[tuple[FaultClass, dict[Hypothesis, float]]]:
     """Causes of one class form one verdict; classes ordered by their best member."""
-    sure = {h: p for h, p in causes.items() if p >= SUSPECT_FLOOR}
-    if not sure:
-        best = max(causes.items(), key=lambda item: (item[1], item[0]), default=None)
-        sure = dict([best]) if best and best[1] >= NAMED_FLOOR else {}
+    likely = {h: p for h, p in causes.items() if p >= SUSPECT_FLOOR} or _weak(causes)
     by_fault: dict[FaultClass, dict[Hypothesis, float]] = {}
-    for hypothesis, belief in sure.items():
+    for hypothesis, belief in likely.items():
         by_fault.setdefault(hypothesis.fault, {})[hypothesis] = belief
     return sorted(by_fault.items(), key=lambda item: (-max(item[1].values()), item[0]))
+
+
+def _weak(causes: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:
+    """The best explanation where none is likely; of equals of one class, the class and no node.
+
+    Equals of different classes name nothing: they stand among the alternatives.
+    """
+    best = max(causes.values(), default=0.0)
+    equals = sorted(h for h, p in causes.items() if best - p < TIE)
+    if best < NAMED_FLOOR or len({h.fault for h in equals}) > 1:
+        return {}
+    if len(equals) == 1:
+        return {equals[0]: best}
+    return {Hypothesis(equals[0].fault, ""): best}
 
 
 def _verdict(
@@ -86,6 +124,7 @@ def _verdict(
 ) -> Verdict:
     row = CATALOGUE[fault]
     nodes = [hypothesis.node for hypothesis in sorted(members) if hypothesis.node]
+    nodes = nodes or _odd_one(fault, chain)
     kept = _relevant(chain, fault, nodes)
     return Verdict(
         id=_name(fault, nodes, scene),
@@ -95,7 +134,7 @@ def _verdict(
         origin=_origin(fault, kept),
         probability=min(members.values()),
         evidence=kept,
-        alternatives=_rivals(beliefs, fault),
+        alternatives=_rivals(beliefs, fault, nodes),
         ruled_out=_ruled_out(kept, fault, beliefs),
         not_checked=gaps,
         decided_at=scene.decided_at,
@@ -113,8 +152,21 @@ def _origin(fault: FaultClass, chain: Sequence[Evidence]) -> Origin:
     return only or CATALOGUE[fault].origin
 
 
-def _rivals(beliefs: Mapping[Hypothesis, float], fault: FaultClass) -> tuple[Alternative, ...]:
-    rivals = [(h, p) for h, p in beliefs.items() if h.fault is not fault]
+def _odd_one(fault: FaultClass, chain: Sequence[Evidence]) -> list[str]:
+    """The only node that has what may be everybody's, where others measured that they have not."""
+    if not CATALOGUE[fault].may_be_local:
+        return []
+    mine = [item for item in chain if item.fault is fault]
+    has = {i.subject.node for i in mine if i.weight in _FOR and i.role is Role.ROOT}
+    has_not = {i.subject.node for i in mine if i.weight is Weight.CLEARS}
+    return sorted(has) if len(has) == 1 and "" not in has and has_not - has else []
+
+
+def _rivals(
+    beliefs: Mapping[Hypothesis, float], fault: FaultClass, nodes: Sequence[str]
+) -> tuple[Alternative, ...]:
+    """What else it may be; where a class names no node, also the nodes it may be on."""
+    rivals = [(h, p) for h, p in beliefs.items() if h.fault is not fault or (h.node and not nodes)]
     rivals.sort(key=lambda item: (-item[1], item[0]))
     return tuple(Alternative(h.fault, (h.node,) if h.node else (), p) for h, p in rivals[:3])
 
@@ -124,9 +176,13 @@ def _nothing_found(
     gaps: tuple[Gap, ...],
     beliefs: Mapping[Hypothesis, float],
     scene: Scene,
+    *,
+    likely: bool,
 ) -> Verdict:
-    clean = not gaps and scene.stalled is not True and bool(chain)
-    fault = FaultClass.NO_FAULT if clean else FaultClass.UNKNOWN
+    calm = chance_of_calm(
+        chain, gaps, beliefs, stalled=scene.stalled, usual_pace=scene.usual_pace, likely=likely
+    )
+    fault = FaultClass.NO_FAULT if calm else FaultClass.UNKNOWN
     row = CATALOGUE[fault]
     return Verdict(
         id=_name(fault, [], scene),
@@ -134,10 +190,10 @@ def _nothing_found(
         title=row.title,
         suspects=(),
         origin=row.origin,
-        probability=0.9 if clean else 0.0,
+        probability=calm,
         evidence=_relevant(chain, fault, []),
         # Too weak to be named, but where somebody would look first.
-        alternatives=() if clean else _rivals(beliefs, fault),
+        alternatives=leads(chain) or _rivals(beliefs, fault, ()),
         ruled_out=(),
         not_checked=gaps,
         decided_at=scene.decided_at,
@@ -145,6 +201,7 @@ def _nothing_found(
         job_step=scene.job_step,
         cost_if_wrong=row.cost_if_wrong,
         stalled=scene.stalled,
+        settle=settling(chain),
     )
 
 

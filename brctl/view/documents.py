@@ -88,6 +88,7 @@ def verdict_document(verdict: Verdict) -> VerdictBody:
             {"class": a.fault.value, **node_set(a.nodes), "probability": round(a.probability, 4)}
             for a in verdict.alternatives
         ],
+        "settle": list(verdict.settle),
         "ruled_out": [
             {"class": r.fault.value, "by": list(r.by), "why": r.why} for r in verdict.ruled_out
         ],

@@ -98,6 +98,7 @@ VerdictBody = TypedDict(
         "cost_if_wrong": str | None,
         "evidence": list[EvidenceDocument],
         "alternatives": list[AlternativeDocument],
+        "settle": list[str],
         "ruled_out": list[RuledOutDocument],
         "not_checked": list[GapDocument],
         "decided_at": str,

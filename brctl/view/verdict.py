@@ -94,6 +94,7 @@ def summary_lines(verdict: Verdict) -> list[str]:
             for a in verdict.alternatives
         )
         lines.append(f"leads:  {', '.join(leads)}")
+    lines += [f"ask:    {printable(command, 140)}" for command in verdict.settle]
     if verdict.cost_if_wrong:
         lines.append(f"wrong?  costs {verdict.cost_if_wrong}")
     if verdict.not_checked:
@@ -120,6 +121,7 @@ def why_page(verdict: Verdict, state: str, note: str) -> Page:
         f"instead:   {other.fault.value} {fold(other.nodes)} {other.probability:.2f}"
         for other in verdict.alternatives
     ]
+    lines += [f"ask:       {printable(command, 140)}" for command in verdict.settle]
     lines += _not_checked(verdict)
     word = verdict.confidence
     lines.append(

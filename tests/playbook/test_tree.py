@@ -9,9 +9,10 @@ import pytest
 import brctl
 from brctl.library.playbooks import load_playbooks
 from brctl.library.shipped import shipped_dir
+from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import Action, Branch, FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
-from brctl.model.verdict import Confidence, Verdict
+from brctl.model.verdict import Confidence, Suspect, Verdict
 from brctl.playbook.proposals import why_not
 from brctl.playbook.recommend import case_of, recommend
 from brctl.playbook.tree import (
@@ -50,9 +51,18 @@ def verdict(fault: FaultClass, probability: float = SURE, *, nodes: bool = True)
         (FaultClass.PREEMPTION_SIGTERM, SURE, False, (), 1, "restart-in-place"),
         (FaultClass.NUMERIC_NAN, HALF, True, (), 1, "stop-time-checks"),
         (FaultClass.NUMERIC_NAN, HALF, True, ("stop-time-checks",), 1, "restart-in-place"),
-        (FaultClass.HANG_MISMATCH, SURE, True, (), 1, "swap-and-resume"),
-        (FaultClass.HANG_MISMATCH, HALF, True, (), 1, "group-evict"),
-        (FaultClass.HANG_MISMATCH, HALF, True, ("group-evict",), 1, "stop-time-checks"),
+        (FaultClass.HANG_MISMATCH, SURE, True, (), 1, "restart-in-place"),
+        (FaultClass.HANG_MISMATCH, SURE, True, ("restart-in-place",), 1, "swap-and-resume"),
+        (FaultClass.HANG_MISMATCH, HALF, True, ("restart-in-place",), 1, "group-evict"),
+        (FaultClass.HANG_MISMATCH, WEAK, True, (), 1, "stop-time-checks"),
+        (
+            FaultClass.HANG_MISMATCH,
+            HALF,
+            True,
+            ("restart-in-place", "group-evict"),
+            1,
+            "stop-time-checks",
+        ),
         (FaultClass.UNKNOWN, WEAK, False, (), 1, "stop-time-checks"),
         (FaultClass.UNKNOWN, WEAK, False, ("stop-time-checks", "restart-in-place"), 1, "replay"),
     ],
@@ -66,9 +76,8 @@ def test_the_paths_of_the_paper(
     playbook: str,
 ) -> None:
     """Evict on high confidence; two network alerts first; unclear to checks, restart, a person."""
-    found = next_move(
-        case_of(verdict(fault, probability, nodes=nodes)), IncidentHistory(tried, alerts)
-    )
+    incident = IncidentHistory(tried, alerts, repeated=bool(tried))
+    found = next_move(case_of(verdict(fault, probability, nodes=nodes)), incident)
     assert found.playbook == playbook
 
 
@@ -93,9 +102,10 @@ LADDER = ["stop-time-checks", "restart-in-place"]
         (FaultClass.NUMERIC_NAN, True, [*LADDER, "code-rollback", "replay"]),
         (FaultClass.UNKNOWN, False, [*LADDER, "replay"]),
         (FaultClass.HANG_MISMATCH, True,
-         ["swap-and-resume", "group-evict", *LADDER, "code-rollback", "replay"]),
+         ["restart-in-place", "swap-and-resume", "group-evict", "stop-time-checks",
+          "code-rollback", "replay"]),
         (FaultClass.STRAGGLER_SLOW, False,
-         ["swap-and-resume", "group-evict", *LADDER, "replay"]),
+         ["restart-in-place", "swap-and-resume", "group-evict", "stop-time-checks", "replay"]),
         (FaultClass.STORAGE_CHECKPOINT, True, []),
         (FaultClass.DISK_FULL, True, []),
     ],
@@ -110,7 +120,9 @@ def test_a_fault_that_comes_back_climbs_from_cheap_to_dear(
 def climb(about: Verdict, incident: IncidentHistory) -> list[str]:
     """What is proposed when nothing of it helps."""
     tried: list[str] = []
-    while playbook := next_move(case_of(about), replace(incident, tried=tuple(tried))).playbook:
+    while playbook := next_move(
+        case_of(about), replace(incident, tried=tuple(tried), repeated=bool(tried))
+    ).playbook:
         assert playbook not in tried
         tried.append(playbook)
     return tried
@@ -152,6 +164,40 @@ def test_a_job_that_advances_is_not_stopped_for_a_guess() -> None:
         assert recommend(going).action is Action.WATCH
         assert recommend(replace(going, stalled=True)).playbook == "stop-time-checks"
     assert recommend(replace(verdict(FaultClass.GPU_LOST), stalled=False)).action is Action.SWAP
+
+
+def test_a_sound_machine_is_evicted_only_after_its_rank_hung_there_again() -> None:
+    """Code hangs a rank of a healthy machine: nothing but its own ranks speaks against the node."""
+    hang = verdict(FaultClass.HANG_MISMATCH)
+    assert recommend(hang).playbook == "restart-in-place"
+    elsewhere = IncidentHistory(("restart-in-place",))
+    assert recommend(hang, elsewhere).playbook == "stop-time-checks"
+    assert recommend(hang, replace(elsewhere, repeated=True)).playbook == "swap-and-resume"
+
+
+@pytest.mark.parametrize(
+    "of_machine",
+    [
+        Evidence("gpu.driver.hang", Subject("n3"), Weight.HINTS, FaultClass.DRIVER_FIRMWARE,
+                 Role.ROOT, "gpu.ecc", "driver hang"),
+        Evidence("job.rank.process_state", Subject("n3", "rank:2"), Weight.CONTEXT, None,
+                 Role.CONTEXT, "job.ranks", "state D", "job.rank.process_state rank:2 D"),
+    ],
+)  # fmt: skip
+def test_a_hang_beside_a_sign_of_the_machine_is_a_swap_at_once(of_machine: Evidence) -> None:
+    base = verdict(FaultClass.HANG_MISMATCH)
+    signed = replace(base, suspects=(Suspect("n3"),), evidence=(of_machine,))
+    assert recommend(signed).playbook == "swap-and-resume"
+    elsewhere = replace(of_machine, subject=Subject("n4"))
+    assert recommend(replace(signed, evidence=(elsewhere,))).playbook == "restart-in-place"
+
+
+def test_a_job_that_advances_is_stopped_only_for_what_is_worth_it() -> None:
+    """A sure bad GPU is; code that printed an error, or a cause nobody knows, is not."""
+    for fault in FaultClass:
+        going = replace(verdict(fault), stalled=False)
+        proposed = climb(going, IncidentHistory(alerts=2, changed=True))
+        assert bool(proposed) is CATALOGUE[fault].worth_stopping, fault
 
 
 def test_a_weak_verdict_is_not_acted_on_by_a_playbook_that_wants_more() -> None:

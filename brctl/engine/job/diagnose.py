@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from brctl.engine.controller.name_cache import write_names
@@ -15,6 +16,7 @@ from brctl.engine.runs.propose import with_next_move
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.assess import assess_job, job_gaps
+from brctl.evidence.job.history import usual_pace
 from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import of_this_job, outlived, said_in_passing
 from brctl.evidence.job.status import goes_on, read_job, with_stacks
@@ -25,6 +27,7 @@ from brctl.evidence.stacks.node_evidence import assess_stacks
 from brctl.model.command import Outcome
 from brctl.model.errors import ConfigError
 from brctl.model.evidence import Evidence, Gap, Subject
+from brctl.model.inventory import Inventory
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.sweep import Sweep
@@ -88,7 +91,7 @@ def _with_move(controller: Controller, verdict: Verdict) -> Verdict:
     )
 
 
-def _hangs(status: JobStatus) -> bool:
+def hangs(status: JobStatus) -> bool:
     """It stands still and no rank ended: nothing but their stacks can tell them apart."""
     ended = any(view.alive is False for view in status.ranks)
     return bool(status.stalled) and not ended and any(view.alive for view in status.ranks)
@@ -98,7 +101,7 @@ async def _look_at_hang(
     controller: Controller, status: JobStatus
 ) -> tuple[JobStatus, tuple[Evidence, ...], tuple[Gap, ...]]:
     """A job that stands still, looked at twice: with its ranks' stacks, and what they say."""
-    if not _hangs(status):
+    if not hangs(status):
         return status, (), ()
     folder = new_folder(controller.state_dir, status.job.name, controller.now())
     await capture_rounds(controller, status.job, folder, times=1, every_s=0.0)
@@ -185,8 +188,21 @@ def _rank_text(view: RankView) -> RankWords:
 def _scene(controller: Controller, status: JobStatus | None) -> Scene:
     if status is None:
         return Scene(decided_at=controller.now())
-    ranks = {node: status.job.ranks_on(node) for node in status.job.nodes}
-    return Scene(controller.now(), status.job.name, status.step, status.stalled, ranks)
+    return scene_of(status, controller.inventory, controller.now())
+
+
+def scene_of(status: JobStatus, inventory: Inventory, now: datetime) -> Scene:
+    """What is known of a job besides the evidence."""
+    nodes = inventory.pick(node for node in status.job.nodes if node in inventory.nodes)
+    return Scene(
+        decided_at=now,
+        job=status.job.name,
+        job_step=status.step,
+        stalled=status.stalled,
+        ranks={node: status.job.ranks_on(node) for node in status.job.nodes},
+        usual_pace=usual_pace(status),
+        leaves={node.name: node.labels["leaf"] for node in nodes if "leaf" in node.labels},
+    )
 
 
 async def still_true(controller: Controller, verdict: Verdict) -> bool:

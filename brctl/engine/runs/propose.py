@@ -3,6 +3,7 @@
 `dx`, `why`, the terminal's screens, pages and `fix` all ask here, so that they never differ.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from brctl.playbook.node_runs import split_instance
 from brctl.playbook.recommend import case_of, with_move
 from brctl.playbook.run import Run
 from brctl.playbook.steps import StepState
-from brctl.playbook.tree import TREE, IncidentHistory, Move, branch_of, next_move
+from brctl.playbook.tree import FALLBACK, TREE, IncidentHistory, Move, branch_of, next_move
 
 ALERT_WINDOW = timedelta(minutes=5)
 ALERT_SPACING = timedelta(seconds=30)
@@ -25,7 +26,9 @@ ALERT_SPACING = timedelta(seconds=30)
 INCIDENT_WINDOW = timedelta(hours=1)
 """A job that fails again within this time after a run has the same trouble still."""
 
-_ABOUT_NODES = frozenset(row.playbook for row in TREE if row.nodes)
+_ABOUT_NODES = frozenset(row.playbook for row in TREE if row.nodes) - frozenset(
+    row.playbook for row in (*TREE, *FALLBACK) if not row.nodes
+)
 """Playbooks that act on the suspects: for other suspects they were not tried."""
 
 
@@ -36,33 +39,48 @@ def with_next_move(state_dir: Path, context: str, verdict: Verdict, now: datetim
 
 def propose(state_dir: Path, context: str, verdict: Verdict, now: datetime) -> Move:
     """The move of the tree that comes next now."""
+    tries = _tries(state_dir, verdict, now)
     incident = IncidentHistory(
-        tried_for(state_dir, verdict, now),
+        _names(tries),
         alerts_on(state_dir, verdict),
         has_change(state_dir, context, verdict.job),
+        repeated=any(_suspects(run) & set(verdict.nodes) for run in tries),
     )
     return next_move(case_of(verdict), incident)
 
 
 def tried_for(state_dir: Path, verdict: Verdict, now: datetime) -> tuple[str, ...]:
     """Playbooks that brought this job up again in this incident, and yet it failed again."""
+    return _names(_tries(state_dir, verdict, now))
+
+
+def _names(runs: Iterable[Run]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(run.playbook.name for run in runs))
+
+
+def _tries(state_dir: Path, verdict: Verdict, now: datetime) -> list[Run]:
+    """Runs that brought this job up again in this incident, and yet it failed again."""
     since = now - INCIDENT_WINDOW
-    tried = [
-        run.playbook.name
+    return [
+        run
         for run in sound_runs(state_dir, since)
         if run.ended_at is not None
         and run.ended_at >= since
         and _is_about(run, verdict)
         and _came_through(run)
     ]
-    return tuple(dict.fromkeys(tried))
+
+
+def _suspects(run: Run) -> frozenset[str]:
+    """The nodes that were named when the run was asked for."""
+    return frozenset(map(str, _list(run.verdict.get("suspects"))))
 
 
 def _is_about(run: Run, verdict: Verdict) -> bool:
     if run.job != verdict.job:
         return False
     if run.playbook.name in _ABOUT_NODES or not verdict.job:
-        return sorted(map(str, _list(run.verdict.get("suspects")))) == sorted(verdict.nodes)
+        return _suspects(run) == set(verdict.nodes)
     return _is_users(str(run.verdict.get("class"))) is _is_users(str(verdict.fault))
 
 

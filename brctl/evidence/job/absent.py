@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from brctl.evidence.job.ends import is_leaving
 from brctl.evidence.job.long_phases import at_work
-from brctl.evidence.job.status import DONE_PHASE, RANKS_CHECK, WAITING_PHASE
+from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE, RANKS_CHECK, WAITING_PHASE
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
@@ -92,7 +92,7 @@ def absent_ranks(status: JobStatus) -> Iterable[Evidence]:
         yield Evidence(
             kind="job.rank.absent",
             subject=Subject(view.node, f"rank:{view.rank}"),
-            weight=Weight.CONVICTS if few and status.stalled else Weight.HINTS,
+            weight=Weight.CONVICTS if few and _has_stayed(view, status) else Weight.HINTS,
             fault=FaultClass.HANG_MISMATCH,
             role=Role.ROOT,
             source=RANKS_CHECK,
@@ -131,6 +131,13 @@ def own_code(status: JobStatus) -> Iterable[Evidence]:
                 " library: a restart on the same machine tells whether the machine matters",
                 raw=" < ".join(view.stack)[:400],
             )
+
+
+def _has_stayed(view: RankView, status: JobStatus) -> bool:
+    """A rank of a job that broke a moment ago may only not have arrived yet."""
+    if view.process_state == "T" or view.phase_age_s is None:
+        return bool(status.stalled)
+    return bool(status.stalled) and view.phase_age_s > status.job.stall_after_s * PAUSE_SHARE
 
 
 def _has_place(view: RankView) -> bool:

@@ -8,20 +8,17 @@ judged elsewhere; this room reads the numbers of the `job.ranks` check.
 from collections.abc import Iterable
 
 from brctl.evidence.job.absent import absent_ranks, own_code, silent_but_training, silent_nodes
-from brctl.evidence.job.ends import exits, leaving
+from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.history import jumps, slower
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.network import assess_network
 from brctl.evidence.job.numbers import non_finite
-from brctl.evidence.job.status import DONE_PHASE, RANKS_CHECK
+from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE, RANKS_CHECK
 from brctl.evidence.job.storage import storage
 from brctl.evidence.job.stragglers import stragglers
 from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
-
-PAUSE_SHARE = 0.5
-"""A pause longer than this share of `stall_after` is no sound step any more."""
 
 
 def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Evidence, ...]:
@@ -40,7 +37,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         found += silent_but_training(status)
     if status.stalled is not False:
         found += [*silent_nodes(status, outcomes), *absent_ranks(status), *exits(status)]
-        found += [*leaving(status), *own_code(status)]
+        found += [*leaving(status), *own_code(status), *first_ends(status)]
     return tuple(found)
 
 

@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterable
 from itertools import dropwhile
 
-from brctl.evidence.job.status import RANKS_CHECK, WAITING_PHASE
+from brctl.evidence.job.status import DONE_PHASE, RANKS_CHECK, WAITING_PHASE
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 
 PYTHON_EXCEPTION = 1
+SIGKILL = 9
+KILLED_FIRST, LEFT_FIRST = "job.rank.killed-first", "job.rank.left-first"
 
 LEAVING_LINES = 12
 """A rank that wrote more than this after its last traceback went on; one that wrote less ends."""
@@ -40,6 +42,36 @@ def leaving(status: JobStatus) -> Iterable[Evidence]:
                 " and is ending",
                 raw=f"phase={view.phase} exit_status={view.exit_status}",
             )
+
+
+def first_ends(status: JobStatus) -> Iterable[Evidence]:
+    """Ranks of one node that were killed, or left early, without a word: it began there.
+
+    Nothing here says why; the evidence is a lead for whoever looks on.
+    """
+    ended = [view for view in status.ranks if _ended_without_a_word(view)]
+    nodes = {view.node for view in ended}
+    if len(nodes) != 1 or len(status.job.nodes) < 2:
+        return
+    for view in ended:
+        killed = view.exit_status == -SIGKILL
+        how = "was killed (SIGKILL)" if killed else "left with status 0, in the middle of training,"
+        yield Evidence(
+            kind=KILLED_FIRST if killed else LEFT_FIRST,
+            subject=Subject(view.node, f"rank:{view.rank}"),
+            weight=Weight.HINTS,
+            fault=FaultClass.UNKNOWN,
+            role=Role.ROOT,
+            source=RANKS_CHECK,
+            text=f"rank {view.rank} {how} in {view.phase or 'no phase'} at step {view.step};"
+            " no other node's rank ended so",
+            raw=f"exit_status={view.exit_status}",
+        )
+
+
+def _ended_without_a_word(view: RankView) -> bool:
+    early = view.exit_status == 0 and view.phase != DONE_PHASE
+    return view.alive is False and (early or view.exit_status == -SIGKILL)
 
 
 def exits(status: JobStatus) -> Iterable[Evidence]:

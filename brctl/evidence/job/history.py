@@ -101,6 +101,16 @@ def _more(before: Sequence[StepWindow], after: Sequence[StepWindow], value: _Val
     return None if then_s is None or now_s is None else now_s - then_s
 
 
+def usual_pace(status: JobStatus) -> bool | None:
+    """Whether steps go on as they used to, or the job ended well; None when no past was read."""
+    if status.ended:
+        return True
+    if slow_down(status.history) is not None:
+        return False
+    known = status.history.recent is not None and len(status.history.past) >= LEAST_WINDOWS
+    return True if known else None
+
+
 def slower(status: JobStatus) -> Iterable[Evidence]:
     """Steps that take longer than this job's own used to; no node is named by that."""
     change = None if status.stalled else slow_down(status.history)

@@ -18,6 +18,9 @@ STEPS = "job.steps."
 WAITING_PHASE = "all_reduce"
 DONE_PHASE = "done"
 
+PAUSE_SHARE = 0.5
+"""A pause longer than this share of `stall_after` is no sound step any more."""
+
 NO_CONTACT = frozenset(Outcome) - {
     Outcome.ANSWERED,
     Outcome.AUTHENTICATION_FAILED,

@@ -21,6 +21,7 @@ def healthy_at_any_pace(rng: Random) -> tuple[Fleet, Truth]:
     it = fleet(rng)
     for values in it.ranks:
         values["wait_s"] = it.step_s * rng.uniform(0.01, 0.3)
+        values["recent_wait_s"] = values["wait_s"]
     return it, nobody(F.NO_FAULT)
 
 
@@ -177,7 +178,8 @@ def all_slow_in_loading(rng: Random) -> tuple[Fleet, Truth]:
     times = rng.uniform(1.3, 5.0)
     slow_ranks(it, range(it.job.world_size), times)
     for values in it.ranks:
-        values["phase"] = "load"
+        values |= {"phase": "load", "recent_load_s": it.step_s * (times - 1.0)}
+    it.longer_in_load = True
     return it, nobody(*SLOW)
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
-from brctl.engine.job.diagnose import assess_job_logs, collect
+from brctl.engine.job.diagnose import assess_job_logs, collect, hangs, scene_of
 from brctl.engine.sweeps.run_checks import Question, choose_checks, compare, judge
-from brctl.evidence.job.status import read_job
+from brctl.evidence.job.long_phases import excused
+from brctl.evidence.job.status import read_job, with_stacks
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.signature import Signature
 from brctl.evidence.stacks.analyse import analyse_stacks
@@ -19,7 +20,7 @@ from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
 from brctl.playbook.recommend import recommend
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import decide
 from tests.bench.verdicts.fleet import NOW, Fleet
 
 
@@ -48,13 +49,14 @@ def conclude(fleet: Fleet) -> tuple[Verdict, ...]:
     sweep = Sweep("S-1", 1, tuple(asked), NOW, 1.0, compare(nodes, inventory, None))
     status = read_job(fleet.job, [node.report for node in sweep.nodes])
     evidence, gaps = collect(sweep)
-    said, unread = assess_job_logs(PureController(), status, sweep, gaps)  # type: ignore[arg-type]  # all it uses
-    evidence, gaps = (*evidence, *said), (*gaps, *unread)
-    if status.stalled and all(view.alive for view in status.ranks):
-        evidence += assess_stacks(analyse_stacks(fleet.rank_stacks(), fleet.job), fleet.job)
-    ranks = {node: fleet.job.ranks_on(node) for node in fleet.nodes}
-    scene = Scene(NOW, fleet.job.name, status.step, status.stalled, ranks)
-    return tuple(recommend(verdict) for verdict in decide(evidence, gaps, scene))
+    if hangs(status):
+        status = with_stacks(status, fleet.rank_stacks())
+        analysis = analyse_stacks(fleet.rank_stacks(), fleet.job)
+        evidence += assess_stacks(analysis, fleet.job, excused(status))
+    logs, unread = assess_job_logs(PureController(), status, sweep, gaps)  # type: ignore[arg-type]  # all it uses
+    evidence, gaps = (*evidence, *logs), (*gaps, *unread)
+    decided = decide(evidence, gaps, scene_of(status, inventory, NOW))
+    return tuple(recommend(verdict) for verdict in decided)
 
 
 def _labels(fleet: Fleet, node: str) -> dict[str, str]:

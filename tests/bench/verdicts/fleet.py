@@ -32,7 +32,10 @@ class Fleet:
         outcomes: How reaching a node failed, when it did.
         stacks: Where each rank stands; a rank without an entry gave no stack.
         leaves: The leaf switch of each node.
-        peeks: Ranks whose stacks are looked at; all, unless a node tells lies.
+        clock_off_s: How far a node's clock is off.
+        past: Whether the job has a step file that reaches back.
+        now_s: What a step takes now; `step_s` is what it took before.
+        longer_in_load: Whether what it takes longer goes into its batches, and not into waits.
     """
 
     job: Job
@@ -46,6 +49,9 @@ class Fleet:
     stacks: dict[int, tuple[str, ...]] = field(default_factory=dict)
     leaves: dict[str, str] = field(default_factory=dict)
     clock_off_s: dict[str, float] = field(default_factory=dict)
+    past: bool = True
+    now_s: float = 0.0
+    longer_in_load: bool = False
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -85,6 +91,7 @@ class Fleet:
                 () if rank in silent else self.stacks.get(rank, ()),
                 str(values.get("process_state", "")),
                 note="" if rank in self.stacks and rank not in silent else "no stack",
+                own_frame="" if rank in silent else _own_frame(self.stacks.get(rank, ())),
             )
             for rank, values in enumerate(self.ranks)
         ]
@@ -118,7 +125,34 @@ class Fleet:
             for rank in self.job.ranks_on(node)
             for name, value in self.ranks[rank].items()
         ]
-        return CheckResult(RANKS, ProbeStatus.MEASURED, tuple(rows))
+        past = self._past() if 0 in self.job.ranks_on(node) and self.past else []
+        return CheckResult(RANKS, ProbeStatus.MEASURED, (*rows, *past))
+
+    def _past(self) -> list[Measurement]:
+        """The job's own past as rank 0 wrote it, and its newest steps."""
+        rng, usual = Random(len(self.nodes)), self.step_s
+        waits = float(self.ranks[0].get("wait_s", 0.0))
+        longer = self.now_s - usual
+        windows = [(f"past:{i}", usual, usual * 0.05, usual * 0.02) for i in range(5)]
+        load = usual * 0.02 + (longer if self.longer_in_load else 0.0)
+        windows += [("recent", self.now_s, waits, load), ("last", self.now_s, waits, load)]
+        rows: list[Measurement] = []
+        for number, (window, step_s, wait_s, load_s) in enumerate(windows):
+            unrest = rng.uniform(0.98, 1.02)
+            for name, value in (
+                ("first", number * 25), ("count", 25), ("nonfinite", 0), ("loss", 2.3 * unrest),
+                ("step_s", step_s * unrest), ("wait_s", wait_s), ("load_s", load_s),
+            ):  # fmt: skip
+                rows.append(Measurement(f"job.steps.{name}", window, value))
+        return rows
+
+
+_PACKAGES = ("distributed_c10d.py:", "linear.py:", "module.py:", "serialization.py:")
+
+
+def _own_frame(stack: Sequence[str]) -> str:
+    """The innermost frame, where it is the job's own code and no package's."""
+    return stack[0] if stack and not stack[0].startswith(_PACKAGES) else ""
 
 
 def _with(result: CheckResult, new: Measurement) -> CheckResult:
@@ -137,6 +171,7 @@ def fleet(rng: Random, *, least: int = 4, most: int = 64) -> Fleet:
     sound = Fleet(job_on(nodes, per_node), rng, [], round(rng.uniform(0.2, 20.0), 2))
     per_leaf = max(2, count // 4)
     sound.leaves = {node: f"leaf-{i // per_leaf + 1}" for i, node in enumerate(nodes)}
+    sound.past = rng.random() < 0.8
     trains(sound)
     return sound
 
@@ -154,7 +189,7 @@ def job_on(nodes: Sequence[str], per_node: int) -> Job:
 def trains(fleet: Fleet) -> None:
     """Every rank is somewhere in the same step, and waits a little for the others."""
     rng, step, step_s = fleet.rng, fleet.rng.randrange(40, 40_000), fleet.step_s
-    fleet.ranks = []
+    fleet.ranks, fleet.now_s = [], step_s
     for _ in range(fleet.job.world_size):
         age = rng.uniform(0.0, min(step_s, STALL_AFTER_S / 4))
         fleet.ranks.append(
@@ -166,6 +201,14 @@ def trains(fleet: Fleet) -> None:
                 "step_s": step_s * rng.uniform(0.98, 1.02),
             }
         )  # fmt: skip
+    remember(fleet)
+
+
+def remember(fleet: Fleet) -> None:
+    """The medians over its newest steps that a rank writes beside those of the last step."""
+    for values in fleet.ranks:
+        values |= {"recent_steps": 12, "recent_wait_s": values["wait_s"]}
+        values |= {"recent_step_s": values["step_s"], "recent_load_s": fleet.step_s * 0.02}
 
 
 def stands_still(fleet: Fleet, absent: Sequence[int], *, where: str = "") -> float:
@@ -218,3 +261,5 @@ def slow_ranks(fleet: Fleet, slow: Sequence[int], times: float) -> None:
         values |= {"step_s": longer * rng.uniform(0.99, 1.01), "wait_s": max(0.001, waits)}
         values |= {"phase_age_s": age, "progress_age_s": age}
         values["phase"] = rng.choice(LOCAL_PHASES) if rank in slow else WAITING
+    fleet.now_s = longer
+    remember(fleet)

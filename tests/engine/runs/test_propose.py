@@ -89,9 +89,12 @@ def climb(state: Path, failures: list[Verdict]) -> list[str]:
         (True, [failure(F.USER_CODE)] * 5,
          ["code-rollback", "stop-time-checks", "restart-in-place", "replay", ""]),
         (False, [failure(F.USER_CODE)] * 2, ["restart-in-place", ""]),
-        # A hang: the group, then the ladder.
-        (False, [replace(failure(F.HANG_MISMATCH, "n1", "n2"), probability=0.7)] * 3,
-         ["group-evict", "stop-time-checks", "restart-in-place"]),
+        # A hang: a restart, then the group it came back on, then the ladder.
+        (False, [replace(failure(F.HANG_MISMATCH, "n1", "n2"), probability=0.7)] * 4,
+         ["restart-in-place", "group-evict", "stop-time-checks", "replay"]),
+        # A hang that moves from node to node is no machine's: nobody is evicted for it.
+        (False, [failure(F.HANG_MISMATCH, "n1"), failure(F.HANG_MISMATCH, "n2")],
+         ["restart-in-place", "stop-time-checks"]),
     ],
 )  # fmt: skip
 def test_failure_after_failure_the_tree_is_climbed(

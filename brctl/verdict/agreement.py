@@ -1,0 +1,99 @@
+"""Evidence that cannot all hold: what to make of it before anything is weighed.
+
+Every node speaks about itself alone. Where sources that each read all ranks name different nodes,
+one of them was lied to or came too late: then each is a hint, and nobody is convicted. Where every
+node behind one leaf is silent at once, the leaf is what they have in common.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.verdict.belief import BEHAVIOUR
+
+LEAST_BEHIND_A_LEAF = 2
+"""One silent node is a node; two that are all of their leaf are the leaf (own)."""
+
+
+def agreed(evidence: Iterable[Evidence], leaves: Mapping[str, str]) -> tuple[Evidence, ...]:
+    """The evidence with contradictions as hints, and with leaves in place of their nodes."""
+    return _by_leaf(_without_contradictions(tuple(evidence)), leaves)
+
+
+def _without_contradictions(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    named: dict[FaultClass, dict[str, set[str]]] = {}
+    for item in evidence:
+        if _convicts_a_rank(item) and item.fault is not None:
+            by_source = named.setdefault(item.fault, {})
+            by_source.setdefault(item.source, set()).add(item.subject.node)
+    torn = {fault for fault, by_source in named.items() if _disagree(list(by_source.values()))}
+    return tuple(
+        replace(item, weight=Weight.HINTS, text=f"{item.text}; another source names another node")
+        if _convicts_a_rank(item) and item.fault in torn
+        else item
+        for item in evidence
+    )
+
+
+def _convicts_a_rank(item: Evidence) -> bool:
+    return (
+        item.weight is Weight.CONVICTS
+        and item.role is Role.ROOT
+        and item.source in BEHAVIOUR
+        and bool(item.subject.node)
+    )
+
+
+def _disagree(named: Sequence[set[str]]) -> bool:
+    return any(not one & other for one in named for other in named)
+
+
+def _by_leaf(evidence: Sequence[Evidence], leaves: Mapping[str, str]) -> tuple[Evidence, ...]:
+    """Nodes of a silent leaf become its victims."""
+    dark = _dark_leaves(evidence, leaves)
+    behind = {node for nodes in dark.values() for node in nodes}
+    kept = [
+        replace(item, role=Role.VICTIM)
+        if item.subject.node in behind and item.fault in _OF_SILENCE
+        else item
+        for item in evidence
+    ]
+    return (*kept, *(_leaf(name, nodes) for name, nodes in dark.items()))
+
+
+_OF_SILENCE = (FaultClass.NODE_FAILURE, FaultClass.NETWORK_SWITCH)
+
+
+def _dark_leaves(
+    evidence: Sequence[Evidence], leaves: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Leaves behind which every node that was asked is silent, while others answer."""
+    spoken = {item.subject.node for item in evidence if item.role is Role.ROOT}
+    silent = {
+        item.subject.node
+        for item in evidence
+        if item.fault in _OF_SILENCE and item.source == "ssh" and item.weight is not Weight.CLEARS
+    }
+    behind: dict[str, list[str]] = {}
+    for node, leaf in sorted(leaves.items()):
+        behind.setdefault(leaf, []).append(node)
+    dark = {
+        leaf: tuple(nodes)
+        for leaf, nodes in behind.items()
+        if len(nodes) >= LEAST_BEHIND_A_LEAF and set(nodes) <= silent & spoken
+    }
+    return dark if len(dark) < len(behind) else {}
+
+
+def _leaf(name: str, nodes: Sequence[str]) -> Evidence:
+    return Evidence(
+        kind="topology.leaf.silent",
+        subject=Subject("", f"leaf:{name}"),
+        weight=Weight.CONVICTS,
+        fault=FaultClass.NETWORK_SWITCH,
+        role=Role.ROOT,
+        source="topology",
+        text=f"all {len(nodes)} nodes behind {name} are silent, others answer; they are"
+        f" {', '.join(nodes[:8])}",
+    )

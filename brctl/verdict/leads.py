@@ -1,0 +1,73 @@
+"""Where to look when nothing names the cause: the likeliest ones, and what would settle it.
+
+A process that was killed or left without a word says nothing of who did it. Shares are the own
+judgement of the field's order: memory comes first, then a scheduler or a person.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from brctl.model.evidence import Evidence
+from brctl.model.fault import FaultClass
+from brctl.model.verdict import Alternative
+
+KILLED, LEFT = "job.rank.killed-first", "job.rank.left-first"
+"""Kinds of evidence, as `brctl/evidence/job/ends.py` gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What an end without a word may come from.
+
+    Attributes:
+        causes: Classes with their share of such ends, likeliest first.
+        settle: Commands that tell them apart; `{node}` is replaced.
+    """
+
+    causes: tuple[tuple[FaultClass, float], ...]
+    settle: tuple[str, ...]
+
+
+LEADS = {
+    KILLED: Lead(
+        (
+            (FaultClass.CPU_OOM, 0.5),
+            (FaultClass.PREEMPTION_SIGTERM, 0.25),
+            (FaultClass.USER_CODE, 0.1),
+        ),
+        (
+            "brctl run -w {node} -- 'journalctl -k --since -1h | grep -i -e oom -e killed'",
+            "brctl run -w {node} -- 'journalctl --since -1h -u slurmd -u kubelet; last -x | head'",
+        ),
+    ),
+    LEFT: Lead(
+        ((FaultClass.USER_CODE, 0.6), (FaultClass.DATA_LOADER, 0.2)),
+        (
+            "brctl job show",
+            "brctl run -w {node} -- 'journalctl --since -1h | grep -i python'",
+        ),
+    ),
+}
+
+
+def leads(chain: Iterable[Evidence]) -> tuple[Alternative, ...]:
+    """The likeliest causes of an end without a word, on the node where it came first."""
+    return tuple(
+        Alternative(fault, (item.subject.node,), share)
+        for item in _first_ends(chain)
+        for fault, share in LEADS[item.kind].causes
+    )[:3]
+
+
+def settling(chain: Iterable[Evidence]) -> tuple[str, ...]:
+    """The commands that would settle it."""
+    found = [
+        command.format(node=item.subject.node)
+        for item in _first_ends(chain)
+        for command in LEADS[item.kind].settle
+    ]
+    return tuple(found[:2])
+
+
+def _first_ends(chain: Iterable[Evidence]) -> Sequence[Evidence]:
+    return [item for item in chain if item.kind in LEADS]

@@ -1,0 +1,118 @@
+"""What a cause hides and what it does not, and evidence that cannot all hold."""
+
+from dataclasses import replace
+
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.fault import FaultClass
+from brctl.verdict.decide import Scene, decide
+from tests.verdict.test_belief import NOW, SCENE, seen
+
+HANG, DEAD = FaultClass.HANG_MISMATCH, FaultClass.NODE_FAILURE
+LEAVES = {"n1": "leaf-1", "n2": "leaf-1", "n3": "leaf-2", "n4": "leaf-2"}
+BEHIND = replace(SCENE, leaves=LEAVES)
+
+
+def silent(node: str) -> Evidence:
+    return seen(node, DEAD, source="ssh")
+
+
+def test_a_rank_stuck_in_its_own_code_is_named_beside_a_dead_node() -> None:
+    """Two things broke: the dead node makes others wait, and the stuck rank does not wait."""
+    stuck = seen("n5", HANG, source="job.ranks")
+    found = decide([silent("n3"), stuck], (), SCENE)
+    assert {(v.fault, v.nodes) for v in found} == {(DEAD, ("n3",)), (HANG, ("n5",))}
+
+
+def test_a_rank_that_only_hints_is_explained_by_the_dead_node_it_waits_for() -> None:
+    waits = seen("n5", HANG, Weight.HINTS, "job.stacks")
+    (verdict,) = decide([silent("n3"), waits], (), SCENE)
+    assert (verdict.fault, verdict.nodes) == (DEAD, ("n3",))
+
+
+def test_sources_that_name_different_nodes_convict_none_of_them() -> None:
+    """The phases name one node and the stacks another: both are leads, as one is wrong."""
+    torn = [seen("n3", HANG, source="job.ranks"), seen("n5", HANG, source="job.stacks")]
+    (verdict,) = decide(torn, (), SCENE)
+    assert (verdict.fault, verdict.nodes) == (HANG, ())
+    assert verdict.probability < 0.5
+    assert {a.nodes for a in verdict.alternatives} == {("n3",), ("n5",)}
+
+
+def test_sources_that_agree_on_a_node_convict_it() -> None:
+    agree = [seen("n3", HANG, source="job.ranks"), seen("n3", HANG, source="job.stacks")]
+    (verdict,) = decide(agree, (), SCENE)
+    assert verdict.nodes == ("n3",)
+
+
+def test_equals_name_nobody_whatever_their_names() -> None:
+    """A name is no evidence: the class stands, the nodes are leads."""
+    hints = [seen(node, HANG, Weight.HINTS) for node in ("n1", "n2", "n3")]
+    (verdict,) = decide(hints, (), SCENE)
+    assert (verdict.fault, verdict.nodes) == (HANG, ())
+    assert {a.nodes[0] for a in verdict.alternatives} == {"n1", "n2", "n3"}
+
+
+def test_equals_of_different_classes_are_unknown_with_both_as_leads() -> None:
+    hints = [
+        seen("n1", FaultClass.NVLINK, Weight.HINTS),
+        seen("n2", FaultClass.GPU_SLOW, Weight.HINTS),
+    ]
+    (verdict,) = decide(hints, (), SCENE)
+    assert verdict.fault is FaultClass.UNKNOWN
+    assert {a.nodes for a in verdict.alternatives} == {("n1",), ("n2",)}
+
+
+def test_every_node_behind_a_leaf_silent_is_the_leaf() -> None:
+    (verdict,) = decide([silent("n3"), silent("n4"), seen("n1", weight=Weight.CLEARS)], (), BEHIND)
+    assert (verdict.fault, verdict.nodes) == (FaultClass.NETWORK_SWITCH, ())
+    assert any(e.subject == Subject("", "leaf:leaf-2") for e in verdict.evidence)
+
+
+def test_a_silent_node_beside_an_answering_one_of_its_leaf_is_that_node() -> None:
+    (verdict,) = decide([silent("n3")], (), BEHIND)
+    assert (verdict.fault, verdict.nodes) == (DEAD, ("n3",))
+
+
+def test_silence_behind_every_leaf_is_no_leaf() -> None:
+    """Then it may as well be the way from here."""
+    found = decide([silent(node) for node in LEAVES], (), BEHIND)
+    assert FaultClass.NETWORK_SWITCH not in {verdict.fault for verdict in found}
+
+
+def test_one_node_alone_with_what_may_be_everybodys_is_named() -> None:
+    """A read-only directory of one node, which the others can write, is that node's."""
+    storage = FaultClass.STORAGE_CHECKPOINT
+    fine = [seen(node, storage, Weight.CLEARS, role=Role.CONTEXT) for node in ("n1", "n2")]
+    (one,) = decide([seen("n3", storage), *fine], (), SCENE)
+    assert one.nodes == ("n3",)
+    (all_of_them,) = decide([seen("n3", storage), seen("n4", storage), *fine], (), SCENE)
+    assert all_of_them.nodes == ()
+    (nobody_else_looked,) = decide([seen("n3", storage)], (), SCENE)
+    assert nobody_else_looked.nodes == ()
+
+
+def test_a_clock_that_is_off_is_not_outvoted_by_the_clocks_of_others() -> None:
+    """Sound clocks elsewhere, and sound versions, say nothing of this one."""
+    clock = FaultClass.ENVIRONMENT_MISMATCH
+    fine = [
+        seen(f"n{i}", clock, Weight.CLEARS, source, Role.CONTEXT)
+        for i in range(1, 9)
+        for source in ("host.clock", "gpu.driver", "host.limits")
+    ]
+    off = seen("n3", clock, Weight.HINTS, "host.clock")
+    calm = Scene(decided_at=NOW, job="llm", stalled=False, usual_pace=True)
+    (verdict,) = decide([off, *fine], (), calm)
+    assert verdict.fault is clock
+
+
+def test_an_end_without_a_word_is_a_lead_with_what_would_settle_it() -> None:
+    killed = replace(
+        seen("n3", FaultClass.UNKNOWN, Weight.HINTS, "job.ranks"), kind="job.rank.killed-first"
+    )
+    (verdict,) = decide([killed], (), SCENE)
+    assert verdict.fault is FaultClass.UNKNOWN
+    assert verdict.nodes == ()
+    likeliest = verdict.alternatives[0]
+    assert (likeliest.fault, likeliest.nodes) == (FaultClass.CPU_OOM, ("n3",))
+    assert len(verdict.settle) == 2
+    assert all("-w n3" in command for command in verdict.settle)
