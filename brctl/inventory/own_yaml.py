@@ -19,6 +19,7 @@ from brctl.library.file_tables import (
 )
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
+from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand
 
@@ -32,6 +33,7 @@ def load_own_yaml(path: Path) -> InventorySource:
     Raises:
         ConfigError: The file is invalid; names file, line and the nearest known key.
     """
+    refuse_untrusted(path)
     top = open_kind(load_document(path), "Inventory", INVENTORY)
     defaults = top.section("defaults")
     defaults.allow(DEFAULTS)

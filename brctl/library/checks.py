@@ -10,6 +10,7 @@ from brctl.library.parameters import LABEL_PREFIX, SOURCES, is_source
 from brctl.library.schema import Section, open_kind
 from brctl.library.shipped import shipped_dir
 from brctl.library.strict_yaml import load_document
+from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import ConfigError, did_you_mean
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
@@ -49,6 +50,8 @@ def load_checks(dirs: Iterable[Path]) -> Mapping[str, Check]:
 def load_check(path: Path) -> Check:
     """One check from its check.yaml and the probe.py beside it."""
     is_shipped = path.resolve().is_relative_to(shipped_dir("checks"))
+    if not is_shipped:
+        refuse_untrusted(path)
     top = open_kind(load_document(path, shipped=is_shipped), "Check", _KEYS)
     name = top.value("name", str)
     wanted = f"{path.parent.parent.name}.{path.parent.name}"
@@ -122,6 +125,8 @@ def _read_needs(top: Section) -> frozenset[str]:
 def _read_probe(folder: Path, *, shipped: bool) -> str:
     """The probe's source; ours is Python by its tests, anybody else's is looked at."""
     path = folder / "probe.py"
+    if not shipped:
+        refuse_untrusted(path)
     try:
         raw = path.read_bytes()
     except OSError as exc:

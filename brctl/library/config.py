@@ -20,6 +20,7 @@ from brctl.library.notify_settings import NotifySettings, read_notify
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
 from brctl.library.sweep_settings import SweepSettings, read_sweep
+from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import ConfigError, did_you_mean
 
 CONFIG_NAME = "config.yaml"
@@ -162,6 +163,7 @@ def load_settings(
             f"no configuration found; looked at {tried}",
             hint="practise on the embedded cluster with `brctl lab up`, or see `brctl config path`",
         )
+    refuse_untrusted(found[0])
     return _read(load_document(found[0]), found[0], wanted, environ)
 
 

@@ -1,7 +1,5 @@
 """Read guards.yaml: the site's limits and approval rows, and who else may change the file."""
 
-import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 from brctl.library.playbooks import check_guard_line, guards_in, read_policy
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
+from brctl.library.trusted_files import why_untrusted
 from brctl.model.runs.playbook import GuardSpec, Policy
 from brctl.playbook.guards import GUARDS
 from brctl.playbook.validate import check_condition
@@ -42,7 +41,9 @@ def load_guards(files: Iterable[Path]) -> SiteGuards:
     warnings: list[str] = []
     groups: list[frozenset[str]] = []
     for path in files:
-        warnings += _writable_by_others(path)
+        problem = why_untrusted(path)
+        if problem:
+            warnings.append(f"{path}: its limits protect nobody: {problem}")
         top = open_kind(load_document(path), "Guards", _KEYS)
         for kind in GUARDS:
             guards += _lines(top, kind)
@@ -78,12 +79,3 @@ def _policy(row: Section) -> Policy:
     if problem:
         raise row.error(problem, "when")
     return policy
-
-
-def _writable_by_others(path: Path) -> list[str]:
-    status = path.stat()
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return [f"{path}: others may write this file, so its limits protect nobody (chmod go-w)"]
-    if path.is_relative_to("/etc") and status.st_uid not in (0, os.geteuid()):
-        return [f"{path}: not owned by root"]
-    return []

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
+from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.jobs.code import JobCode
 from brctl.model.jobs.job import CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE, Job
@@ -46,8 +47,9 @@ def load_job(path: Path) -> Job:
     """The job one file declares.
 
     Raises:
-        ConfigError: The file is not a valid job; names file, line and the nearest known key.
+        ConfigError: Others may write it, or it is no valid job; names file, line and nearest key.
     """
+    refuse_untrusted(path)
     return read_job(load_document(path))
 
 

@@ -10,6 +10,7 @@ from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Part, Signature
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
+from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.fault import FaultClass, Origin
 
 RULES_DIR = "rules.d"
@@ -60,6 +61,7 @@ def signatures_with(rules: Iterable[SiteRule]) -> tuple[Signature, ...]:
 
 def read_rule_file(path: Path) -> tuple[SiteRule, ...]:
     """The rules of one file."""
+    refuse_untrusted(path)
     document = load_document(path)
     top = open_kind(document, "LogRules", ("rules",))
     shipped = {signature.name for signature in SHIPPED}

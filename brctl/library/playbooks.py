@@ -1,8 +1,9 @@
 """Find and read playbooks: the schema of a file, with every mistake named by file and line."""
 
 import hashlib
+import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from brctl.library.schema import Section, open_kind
+from brctl.library.shipped import shipped_dir
 from brctl.library.strict_yaml import Document, parse_document
+from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
 from brctl.model.runs.playbook import (
@@ -70,21 +73,59 @@ def load_playbook(path: Path) -> Playbook:
     return read_playbook(raw, str(path))
 
 
+def load_trusted_playbook(path: Path) -> Playbook:
+    """A playbook that may be obeyed: a shipped one, or one that nobody else may write.
+
+    Raises:
+        ConfigError: It is invalid, or others may write it.
+    """
+    if not path.resolve().is_relative_to(shipped_dir("playbooks")):
+        refuse_untrusted(path)
+    return load_playbook(path)
+
+
 def load_playbooks(dirs: Iterable[Path]) -> dict[str, Playbook]:
     """Playbooks of `*.yaml` in these folders by name; a later folder replaces an earlier name."""
+    playbooks = map(load_trusted_playbook, playbook_files(dirs))
+    return {playbook.name: playbook for playbook in playbooks}
+
+
+def pick_playbook(dirs: Iterable[Path], name: str) -> Playbook:
+    """The playbook of a name in these folders; an unknown one names the nearest.
+
+    A file that cannot be read stops nobody who asks for another playbook, and is said on stderr.
+
+    Raises:
+        ConfigError: A file that is or may be this playbook is invalid, or others may write it.
+    """
     found: dict[str, Playbook] = {}
+    for path in playbook_files(dirs):
+        try:
+            playbook = load_trusted_playbook(path)
+        except ConfigError as exc:
+            if _may_be(path, name):
+                raise
+            logging.getLogger(__name__).warning("left out: %s", str(exc).partition("\n")[0])
+            continue
+        found[playbook.name] = playbook
+    if name not in found:
+        raise UsageError(f"no playbook {name!r}; {did_you_mean(name, found)}")
+    return found[name]
+
+
+def playbook_files(dirs: Iterable[Path]) -> Iterator[Path]:
+    """The files of playbooks in these folders, in the order in which one replaces another."""
     for folder in dirs:
-        for path in sorted(folder.glob("*.yaml")):
-            playbook = load_playbook(path)
-            found[playbook.name] = playbook
-    return found
+        yield from sorted(folder.glob("*.yaml"))
 
 
-def pick_playbook(playbooks: Mapping[str, Playbook], name: str) -> Playbook:
-    """The playbook of a name; an unknown one names the nearest."""
-    if name not in playbooks:
-        raise UsageError(f"no playbook {name!r}; {did_you_mean(name, playbooks)}")
-    return playbooks[name]
+def _may_be(path: Path, name: str) -> bool:
+    """Whether a broken file may be the playbook of a name: by its own name, or by what it says."""
+    said = re.compile(rb"\bname:[ '\"]*" + re.escape(name.encode()) + rb"\b")
+    try:
+        return path.stem == name or said.search(path.read_bytes()) is not None
+    except OSError:
+        return True
 
 
 def read_playbook(raw: bytes, path: str) -> Playbook:

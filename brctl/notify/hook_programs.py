@@ -3,12 +3,12 @@
 import contextlib
 import os
 import signal
-import stat
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from brctl.library.trusted_files import why_untrusted
 from brctl.notify.http import DeliveryError
 
 LIMIT_BYTES = 65536
@@ -30,27 +30,12 @@ def programs_in(folders: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[str, .
             # Editors and packagers leave such files; run-parts skips them too.
             if path.name.startswith(".") or path.name.endswith(("~", ".bak", ".dpkg-old")):
                 continue
-            problem = _problem(path)
+            problem = why_untrusted(path)
             if problem:
                 refused.append(f"{path}: {problem}")
             elif os.access(path, os.X_OK):
                 found[path.name] = path
     return tuple(found.values()), tuple(refused)
-
-
-def _problem(path: Path) -> str:
-    """Why a file must not be run: whoever may write it, or put another in its place, acts as us."""
-    try:
-        own, above = path.stat(), path.parent.stat()
-    except OSError as exc:
-        return f"cannot be read: {exc.strerror}"
-    if not stat.S_ISREG(own.st_mode):
-        return "not a regular file"
-    if own.st_mode & 0o022 or above.st_mode & 0o022:
-        return "others may write it or its folder; chmod go-w"
-    if own.st_uid not in (0, os.geteuid()):
-        return f"belongs to user {own.st_uid}, neither root nor you"
-    return ""
 
 
 def run_program(command: Sequence[str], text: bytes, deadline: float) -> bytes:

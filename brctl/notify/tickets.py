@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 
 from brctl.library.notify_settings import TicketProgram
+from brctl.library.trusted_files import why_untrusted
 from brctl.model.errors import ConfigError
 from brctl.notify.hook_programs import run_program
 from brctl.notify.http import DeliveryError, Post, deliver
@@ -80,6 +82,9 @@ class Tickets:
         ticket_program, deadline = self._ticket_program, time.monotonic() + self._deadline_s
         raw = encode({"action": action, "idempotency_key": key, **more})
         if ticket_program.command:
+            problem = why_untrusted(Path(ticket_program.command[0]))
+            if problem:
+                raise DeliveryError(f"{ticket_program.command[0]}: refused: {problem}")
             return run_program((*ticket_program.command, action), raw, deadline)
         try:
             headers = {**JSON, **bearer(ticket_program.token_file), "Idempotency-Key": _header(key)}

@@ -211,7 +211,7 @@ def test_shipped_playbooks_are_sound_and_found_by_name() -> None:
     found = load_playbooks([shipped_dir("playbooks")])
     assert {"swap-and-resume", "cordon", "restart-in-place", "uncordon"} <= set(found)
     with pytest.raises(UsageError, match="did you mean 'swap-and-resume'"):
-        pick_playbook(found, "swap-and-resum")
+        pick_playbook([shipped_dir("playbooks")], "swap-and-resum")
 
 
 def test_a_sites_playbook_replaces_the_shipped_one(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.run_files import RunRequest, read_json
 from brctl.journal.store import read_journal
 from brctl.library.config import Settings
-from brctl.library.playbooks import load_playbook, load_playbooks, pick_playbook
+from brctl.library.playbooks import load_playbooks, load_trusted_playbook, pick_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError, UsageError, did_you_mean
 from brctl.model.runs.playbook import Json, Playbook
@@ -26,14 +26,19 @@ from brctl.playbook.overrides import Override
 
 def all_playbooks(dirs: Sequence[Path]) -> dict[str, Playbook]:
     """Shipped playbooks and those of the site's library folders; the site's win."""
-    return load_playbooks([shipped_dir("playbooks"), *(d / "playbooks" for d in dirs)])
+    return load_playbooks(playbook_dirs(dirs))
+
+
+def playbook_dirs(dirs: Sequence[Path]) -> list[Path]:
+    """Where playbooks lie: those that ship, then those of the site's library folders."""
+    return [shipped_dir("playbooks"), *(folder / "playbooks" for folder in dirs)]
 
 
 def find_playbook(dirs: Sequence[Path], name: str) -> Playbook:
     """A playbook by name, or by the path of a file."""
     if name.endswith((".yaml", ".yml")) or "/" in name:
-        return load_playbook(Path(name))
-    return pick_playbook(all_playbooks(dirs), name)
+        return load_trusted_playbook(Path(name))
+    return pick_playbook(playbook_dirs(dirs), name)
 
 
 def read_saved_plan(path: Path) -> Mapping[str, Json]:
