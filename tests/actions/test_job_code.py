@@ -96,8 +96,8 @@ async def test_a_lazy_change_is_refused_where_only_urgent_or_due_ones_are_wanted
 ) -> None:
     bound, context = bound_with(tmp_path)
     verify = ACTIONS["job.verify_code"]
-    for only, said in (("urgent", "C-0001 is not urgent"), ("due", "has not waited for")):
-        with pytest.raises(ActionFailed, match=said):
+    for only, actual in (("urgent", "C-0001 is not urgent"), ("due", "has not waited for")):
+        with pytest.raises(ActionFailed, match=actual):
             await verify.apply(bound, {"job": "demo", "only": only})
     with context.world.change() as data:
         data["seconds"] = 24 * 3600.0

@@ -24,7 +24,7 @@ def at(folder: Path, **world: Any) -> tuple[RunContext, FakeContext]:
 
 
 @pytest.mark.parametrize(
-    ("given", "world", "says"),
+    ("arguments", "world", "expected"),
     [
         ({"nodes": ["s1"]}, {"held": {"s1": 2}}, "s1: processes hold gpu:0 by 2; end them first"),
         (
@@ -40,13 +40,13 @@ def at(folder: Path, **world: Any) -> tuple[RunContext, FakeContext]:
     ],
 )
 async def test_a_reset_that_would_hurt_somebody_is_refused(
-    given: dict[str, Json], world: dict[str, Any], says: str, tmp_path: Path
+    arguments: dict[str, Json], world: dict[str, Any], expected: str, tmp_path: Path
 ) -> None:
     """Processes die of a reset; who cannot be seen is not excluded, and no option slips in."""
     bound, context = at(tmp_path, **world)
     with pytest.raises(ActionFailed) as caught:
-        await ACTIONS["gpu.reset"].apply(bound, given)
-    assert says in str(caught.value)
+        await ACTIONS["gpu.reset"].apply(bound, arguments)
+    assert expected in str(caught.value)
     assert context.world.read()["effects"] == []
 
 
@@ -76,12 +76,12 @@ async def test_a_reset_of_all_leaves_a_mark_that_makes_older_xids_history(tmp_pa
 async def test_a_reboot_is_ordered_once_and_seen_by_another_boot(tmp_path: Path) -> None:
     """A controller that died after the order finds the new boot and sends nobody down again."""
     bound, context = at(tmp_path)
-    verb, given = ACTIONS["node.reboot"], {"nodes": ["s1", "s2"]}
-    assert (await verb.observe(bound, given)).done is False
-    await verb.apply(bound, given)
+    verb, arguments = ACTIONS["node.reboot"], {"nodes": ["s1", "s2"]}
+    assert (await verb.observe(bound, arguments)).done is False
+    await verb.apply(bound, arguments)
     assert sorted(context.world.read()["effects"]) == ["reboot s1", "reboot s2"]
-    assert (await verb.observe(bound, given)).done is True
-    await verb.apply(bound, given)
+    assert (await verb.observe(bound, arguments)).done is True
+    await verb.apply(bound, arguments)
     assert len(context.world.read()["effects"]) == 2
 
 
@@ -118,18 +118,18 @@ async def test_a_burn_in_that_did_not_finish_is_not_passed(tmp_path: Path) -> No
 async def test_bandwidth_is_compared_with_two_known_good_nodes(tmp_path: Path) -> None:
     """Wrong, slow and silent are three different sentences."""
     bound, _ = at(tmp_path, sick=["n1"], slow=["n2"], dead=["n3"])
-    given: dict[str, Json] = {"nodes": ["n1", "n2", "n3", "n4"], "min_busbw_ratio": 0.92}
+    arguments: dict[str, Json] = {"nodes": ["n1", "n2", "n3", "n4"], "min_busbw_ratio": 0.92}
     with pytest.raises(ActionFailed) as caught:
-        await ACTIONS["nccl.test"].apply(bound, given)
-    said = str(caught.value)
-    assert said.startswith("1 of 4 nodes pass all_reduce beside s[1-2]")
-    assert "n1: 1 of 8 collectives with s1 are wrong" in said
-    assert "n2: 33.33 GB/s beside s2, less than 0.92 of 100.00 GB/s" in said
-    assert "n3: no answer beside s1" in said
+        await ACTIONS["nccl.test"].apply(bound, arguments)
+    actual = str(caught.value)
+    assert actual.startswith("1 of 4 nodes pass all_reduce beside s[1-2]")
+    assert "n1: 1 of 8 collectives with s1 are wrong" in actual
+    assert "n2: 33.33 GB/s beside s2, less than 0.92 of 100.00 GB/s" in actual
+    assert "n3: no answer beside s1" in actual
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("arguments", "expected"),
     [
         ({"against": ["n1"]}, "names no other node"),
         ({"against": ["s1"], "min_busbw_ratio": 0.9}, "needs two known-good nodes"),
@@ -137,12 +137,12 @@ async def test_bandwidth_is_compared_with_two_known_good_nodes(tmp_path: Path) -
     ],
 )
 async def test_a_test_without_a_measure_is_no_test(
-    given: dict[str, Json], says: str, tmp_path: Path
+    arguments: dict[str, Json], expected: str, tmp_path: Path
 ) -> None:
     """Nothing passes because there was nothing to compare with."""
     bound, _ = at(tmp_path)
-    with pytest.raises(ActionFailed, match=says):
-        await ACTIONS["nccl.test"].apply(bound, {"nodes": ["n1"], **given})
+    with pytest.raises(ActionFailed, match=expected):
+        await ACTIONS["nccl.test"].apply(bound, {"nodes": ["n1"], **arguments})
 
 
 async def test_a_named_checkpoint_is_the_one_that_is_read(tmp_path: Path) -> None:
@@ -160,12 +160,12 @@ async def test_the_pool_is_filled_with_what_can_be_warmed_and_no_more(tmp_path: 
     """Enough is enough, a node that cannot be warmed is passed over, undo takes out its own."""
     bound, context = at(tmp_path, nodes=["s1", "s2", "n3", "n4"], dead=["n1"])
     verb = ACTIONS["standby.add"]
-    given: dict[str, Json] = {"nodes": ["n1", "n2"], "size": 1}
-    done = await verb.apply(bound, given)
+    arguments: dict[str, Json] = {"nodes": ["n1", "n2"], "size": 1}
+    done = await verb.apply(bound, arguments)
     assert done.say == "1 standbys free, 1 wanted; n1: no answer"
     assert context.world.read()["pool"] == ["n2"]
-    assert await verb.plan(bound, given) == ()
+    assert await verb.plan(bound, arguments) == ()
     with pytest.raises(ActionFailed, match="1 standbys free, 2 wanted; n1: no answer; no other"):
         await verb.apply(bound, {"nodes": ["n1", "n2"], "size": 2})
-    await verb.undo(bound, given)
+    await verb.undo(bound, arguments)
     assert context.world.read()["pool"] == []

@@ -37,8 +37,8 @@ def waited(
     """What waiting says over these steps, from a checkpoint of step 38."""
     context = fake_context(folder)
     jobs = ScriptedJobs(context.world, context.state_dir, steps=steps, falls=falls)
-    given: Arguments = {"job": "demo", "steps": 5, "beyond": 38, "within": "30s", **args}  # type: ignore[dict-item]  # plain values
-    return asyncio.run(JobWaitProgress().apply(replace(context, jobs=jobs), given))
+    arguments: Arguments = {"job": "demo", "steps": 5, "beyond": 38, "within": "30s", **args}  # type: ignore[dict-item]  # plain values
+    return asyncio.run(JobWaitProgress().apply(replace(context, jobs=jobs), arguments))
 
 
 def test_steps_before_the_one_it_stopped_at_prove_nothing(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_the_index_names_every_page() -> None:
 def hand_tables() -> dict[str, set[str]]:
     """Every table that is written by hand and checked."""
     texts = [path.read_text(encoding="utf-8") for path in documents()]
-    return {name: words for text in texts for name, words in checked_tables(text).items()}
+    return {name: arguments for text in texts for name, arguments in checked_tables(text).items()}
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -122,13 +122,13 @@ def command_lines(text: str) -> list[str]:
 
 def what_cannot_be_typed(line: str, paths: dict[str, dict[str, list[str]]]) -> str | None:
     """The word or flags of a command line that do not exist; values are not looked at."""
-    words = [word for word in re.split(r"#| \| ", line)[0].split() if word != "..."]
-    name = next((n for n in (" ".join(words[:2]), words[0]) if n in paths), None)
+    arguments = [word for word in re.split(r"#| \| ", line)[0].split() if word != "..."]
+    name = next((n for n in (" ".join(arguments[:2]), arguments[0]) if n in paths), None)
     if name is None:
-        return None if words[0] in BRIDGE_WORDS else words[0]
-    if paths[name]["words"] and len(words) > 1 and not words[1].startswith("-"):
-        return words[1]
-    flags = {word.split("=")[0] for word in words if re.fullmatch(r"--?[a-z][\w=-]*", word)}
+        return None if arguments[0] in BRIDGE_WORDS else arguments[0]
+    if paths[name]["words"] and len(arguments) > 1 and not arguments[1].startswith("-"):
+        return arguments[1]
+    flags = {word.split("=")[0] for word in arguments if re.fullmatch(r"--?[a-z][\w=-]*", word)}
     return " ".join(sorted(flags - set(paths[name]["flags"]))) or None
 
 

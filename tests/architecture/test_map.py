@@ -33,7 +33,7 @@ def test_every_path_in_the_architecture_page_exists() -> None:
 
 
 def test_every_command_is_a_row_a_module_and_a_line_of_help() -> None:
-    listed = {word for words in GROUPS.values() for word in words}
+    listed = {word for arguments in GROUPS.values() for word in arguments}
     assert listed == set(WORDS)
     assert set(ALIASES.values()) <= set(WORDS)
     for word, entry in WORDS.items():

@@ -33,13 +33,13 @@ def test_a_run_of_equal_lines_is_one_block_of_its_length() -> None:
     assert list(duplicated_blocks([run[:5], run[:5]])) == []
 
 
-@pytest.mark.parametrize("words", [["--wide"], ["nowhere"], ["{empty}"]])
+@pytest.mark.parametrize("arguments", [["--wide"], ["nowhere"], ["{empty}"]])
 def test_what_is_no_checkout_is_one_line_of_error(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An unknown flag, a folder that is not there, one without the code: usage, exit 2."""
     with pytest.raises(SystemExit) as ended:
-        main([word.format(empty=tmp_path) for word in words])
+        main([word.format(empty=tmp_path) for word in arguments])
     assert ended.value.code == 2
     assert "tests.bench.structure: error:" in capsys.readouterr().err.splitlines()[-1]
 

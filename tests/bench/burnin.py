@@ -18,10 +18,10 @@ from tests.checks.probes import load_probe
 
 def bare(probe: ModuleType, name: str, parameters: dict[str, object], seconds: float) -> float:
     """TFLOP/s of nothing but the product."""
-    given, result, multiply = probe.DTYPES[name]
+    arguments, result, multiply = probe.DTYPES[name]
     probe.exactly(torch, name)
     device = torch.device(str(parameters["device"]))
-    a, b, _ = probe.operands(torch, parameters, getattr(torch, given), device)
+    a, b, _ = probe.operands(torch, parameters, getattr(torch, arguments), device)
     out = torch.empty(a.shape[0], b.shape[1], dtype=getattr(torch, result), device=device)
     multiply(torch, a, b, out)
     probe.synchronize(torch, device)

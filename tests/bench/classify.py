@@ -25,7 +25,7 @@ DEFAULT_CORPUS = ROOT.parent / "shared" / "corpus"
 
 
 @dataclass(frozen=True)
-class Case:
+class LabelledLog:
     """A labelled log and what was said about it."""
 
     row: dict[str, str]
@@ -44,44 +44,44 @@ class Case:
         return self.row["fault_class"] == "no-fault"
 
 
-def run_cases(corpus: Path) -> list[Case]:
+def run_cases(corpus: Path) -> list[LabelledLog]:
     classifier = Classifier()
     rows = [json.loads(line) for line in (corpus / "cases.jsonl").read_text().splitlines() if line]
     return [
-        Case(row, classifier.classify_paths([corpus / "logs" / row["file"]]).overall)
+        LabelledLog(row, classifier.classify_paths([corpus / "logs" / row["file"]]).overall)
         for row in rows
     ]
 
 
-def confusion(cases: list[Case]) -> list[str]:
+def confusion(cases: list[LabelledLog]) -> list[str]:
     counts = Counter((c.row["fault_class"], c.said.fault.value) for c in cases)
     labels = sorted({label for pair in counts for label in pair})
     lines = ["label -> said (count)"]
     for label in labels:
-        said = [(n, s) for (labelled, s), n in counts.items() if labelled == label]
-        if said:
+        actual = [(n, s) for (labelled, s), n in counts.items() if labelled == label]
+        if actual:
             parts = ", ".join(
-                f"{'' if s == label else '!'}{s} {n}" for n, s in sorted(said, reverse=True)
+                f"{'' if s == label else '!'}{s} {n}" for n, s in sorted(actual, reverse=True)
             )
             lines.append(f"  {label:<22}{parts}")
     return lines
 
 
-def reliability(cases: list[Case]) -> list[str]:
+def reliability(cases: list[LabelledLog]) -> list[str]:
     lines = ["stated probability   cases   said on average   right"]
     for low in (0.0, 0.5, 0.6, 0.7, 0.8, 0.9):
         high = {0.0: 0.5, 0.9: 1.01}.get(low, low + 0.1)
         inside = [c for c in cases if low <= c.said.probability < high]
         if inside:
-            said = sum(c.said.probability for c in inside) / len(inside)
+            actual = sum(c.said.probability for c in inside) / len(inside)
             right = sum(c.class_right for c in inside) / len(inside)
             lines.append(
-                f"  {low:.1f} to {min(high, 1.0):.1f}         {len(inside):>5}   {said:>15.2f}   {right:>5.2f}"
+                f"  {low:.1f} to {min(high, 1.0):.1f}         {len(inside):>5}   {actual:>15.2f}   {right:>5.2f}"
             )
     return lines
 
 
-def scores(cases: list[Case]) -> dict[str, float]:
+def scores(cases: list[LabelledLog]) -> dict[str, float]:
     clean = [c for c in cases if c.is_clean]
     faulty = [c for c in cases if not c.is_clean]
     alarms = sum(c.said.fault.value not in ("no-fault", "unknown") for c in clean)
@@ -128,15 +128,15 @@ def main() -> int:
     return 0
 
 
-def print_wrong(cases: list[Case]) -> None:
+def print_wrong(cases: list[LabelledLog]) -> None:
     for case in cases:
         if case.class_right and case.origin_right:
             continue
-        said = case.said
+        actual = case.said
         print(
-            f"\n{case.row['id']}: label {case.row['fault_class']}/{case.row['origin']}, said {said.fault}/{said.origin} {said.probability}"
+            f"\n{case.row['id']}: label {case.row['fault_class']}/{case.row['origin']}, said {actual.fault}/{actual.origin} {actual.probability}"
         )
-        for line in said.evidence[:6]:
+        for line in actual.evidence[:6]:
             print(f"    {line.role} {line.signature}: {line.text[:140]}")
 
 

@@ -63,12 +63,12 @@ async def print_sweeps(controller: Controller, sweeps: int) -> int:
         began = time.monotonic()
         result = await sweep_nodes(controller, names, Question())
         seconds.append(time.monotonic() - began)
-        sick = [node for node in result.nodes if node.health is not Health.OK]
-        unclean += bool(sick)
-        for node in sick:
+        faulty = [node for node in result.nodes if node.health is not Health.OK]
+        unclean += bool(faulty)
+        for node in faulty:
             against = [e.text for e in node.evidence if e.weight in _AGAINST]
-            said = against + [gap.why for gap in node.gaps]
-            print(f"sweep {number}: {node.node} {node.health.value}: {'; '.join(said)[:300]}")
+            actual = against + [gap.why for gap in node.gaps]
+            print(f"sweep {number}: {node.node} {node.health.value}: {'; '.join(actual)[:300]}")
     print(
         f"{sweeps} sweeps of {len(names)} clean nodes: {unclean} found something; "
         f"median {statistics.median(seconds):.2f} s, worst {max(seconds):.2f} s"

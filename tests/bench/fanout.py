@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.bench.fanout_peers import install_peers
 from tests.bench.fanout_site import Fleet, enter_namespaces, make_faulty, open_fleet
 from tests.bench.fanout_sweep import measure_sweeps
-from tests.bench.fanout_tools import CONNECT_S, LOGIN_S, Run, measure, tool_commands
+from tests.bench.fanout_tools import CONNECT_S, LOGIN_S, ToolRun, measure, tool_commands
 
 PEERS = ("clush -f 64", "pdsh -f 64", "parallel-ssh 128", "ansible -f 64 raw")
 
@@ -70,21 +70,21 @@ def _measure_all(folder: Path, sizes: Sequence[int], options: argparse.Namespace
         if options.sweep:
             measure_sweeps(Fleet(folder, fleet.hosts[: options.sweep]))
         if options.faulty:
-            sick = make_faulty(Fleet(folder, fleet.hosts[: options.faulty]))
-            title = f"{options.faulty} hosts, {len(sick.faulty)} of them sick"
+            faulty = make_faulty(Fleet(folder, fleet.hosts[: options.faulty]))
+            title = f"{options.faulty} hosts, {len(faulty.faulty)} of them sick"
             _report(
                 f"{title} (deadline {CONNECT_S} s, login {LOGIN_S} s)",
-                _interleaved(sick, 1, wanted),
+                _interleaved(faulty, 1, wanted),
                 start_s,
             )
 
 
-def _interleaved(fleet: Fleet, repeats: int, wanted: tuple[str, ...]) -> list[Run]:
+def _interleaved(fleet: Fleet, repeats: int, wanted: tuple[str, ...]) -> list[ToolRun]:
     commands = {k: v for k, v in tool_commands(fleet).items() if k.startswith(wanted)}
     return [measure(tool, commands[tool], fleet) for _ in range(repeats) for tool in commands]
 
 
-def _report(title: str, runs: Sequence[Run], start_s: Mapping[str, float]) -> None:
+def _report(title: str, runs: Sequence[ToolRun], start_s: Mapping[str, float]) -> None:
     head = ("tool", "wall s", "CPU s", "CPU ms/host", "login ms", "peak MB", "right")
     print(f"\n{title}\n" + _row(*head), flush=True)
     for tool in dict.fromkeys(run.tool for run in runs):
@@ -101,7 +101,7 @@ def _report(title: str, runs: Sequence[Run], start_s: Mapping[str, float]) -> No
         print(_row(tool, *cells), flush=True)
 
 
-def _median_cpu_s(runs: Sequence[Run], tool: str) -> float:
+def _median_cpu_s(runs: Sequence[ToolRun], tool: str) -> float:
     return statistics.median(run.cpu_s for run in runs if run.tool == tool)
 
 

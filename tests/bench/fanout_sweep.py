@@ -53,7 +53,7 @@ print(time.process_time() - Replay.began, file=sys.stderr)
 
 
 @dataclass(frozen=True)
-class Sweep:
+class SweepTiming:
     """One sweep: what it cost, and whether all nodes were asked."""
 
     wall_s: float
@@ -103,7 +103,7 @@ def measure_sweeps(fleet: Fleet, repeats: int = 1, *, canned: bool = False) -> N
             _sweep(config, fleet, one)
         started = {way: [_sweep(config, fleet, one) for _ in range(3)]
                    for way, config in ways.items()}  # fmt: skip
-        full: dict[str, list[Sweep]] = {way: [] for way in ways}
+        full: dict[str, list[SweepTiming]] = {way: [] for way in ways}
         for _ in range(repeats):
             for way, config in ways.items():
                 full[way].append(_sweep(config, fleet, []))
@@ -116,8 +116,8 @@ def measure_sweeps(fleet: Fleet, repeats: int = 1, *, canned: bool = False) -> N
 
 def _report(
     fleet: Fleet,
-    started: dict[str, list[Sweep]],
-    full: dict[str, list[Sweep]],
+    started: dict[str, list[SweepTiming]],
+    full: dict[str, list[SweepTiming]],
     judging_s: float,
 ) -> None:
     count = len(fleet.hosts)
@@ -140,7 +140,7 @@ def _report(
         print(f"{way:<16}" + "".join(f"{cell:>12}" for cell in cells), flush=True)
 
 
-def _sweep(config: Path, fleet: Fleet, nodes: list[str]) -> Sweep:
+def _sweep(config: Path, fleet: Fleet, nodes: list[str]) -> SweepTiming:
     before_s, started = broker_cpu_s(fleet), time.perf_counter()
     client_s, peak_mb = _brctl(config, [*_ARGUMENTS, *nodes], fleet)
     wall_s = time.perf_counter() - started
@@ -149,7 +149,7 @@ def _sweep(config: Path, fleet: Fleet, nodes: list[str]) -> Sweep:
     late = [n for n in answered if any("deadline" in gap["why"] for gap in n["not_checked"])]
     broker_s = broker_cpu_s(fleet) - before_s
     count = len(answered)
-    return Sweep(wall_s, client_s, broker_s, peak_mb, count, count - len(late))
+    return SweepTiming(wall_s, client_s, broker_s, peak_mb, count, count - len(late))
 
 
 def _can(fleet: Fleet, hostfile: Path) -> None:

@@ -33,7 +33,7 @@ for output in client.run_command(sys.argv[5], stop_on_errors=False, read_timeout
 
 
 @dataclass(frozen=True)
-class Run:
+class ToolRun:
     """One measured run; `right` counts hosts that were reported as what they are."""
 
     tool: str
@@ -106,7 +106,7 @@ def write_config(folder: Path, hostfile: Path, transport: str) -> Path:
     return config
 
 
-def measure(tool: str, argv: list[str], fleet: Fleet) -> Run:
+def measure(tool: str, argv: list[str], fleet: Fleet) -> ToolRun:
     """Run a tool once: wall, CPU of it and what it waited for, largest process, honesty."""
     output = fleet.folder / "output"
     with output.open("wb") as stream:
@@ -117,7 +117,7 @@ def measure(tool: str, argv: list[str], fleet: Fleet) -> Run:
         process.returncode = 0
     right = _count_right(output.read_text(errors="replace"), fleet)
     cpu_s = used.ru_utime + used.ru_stime
-    return Run(tool, wall_s, cpu_s, used.ru_maxrss / 1024, right, len(fleet.hosts))
+    return ToolRun(tool, wall_s, cpu_s, used.ru_maxrss / 1024, right, len(fleet.hosts))
 
 
 def _count_right(text: str, fleet: Fleet) -> int:

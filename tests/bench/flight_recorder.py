@@ -40,11 +40,11 @@ def _measure(folder: Path) -> bool:
     before = time.process_time()
     result = analyse_folder(folder)
     spent_s = time.process_time() - before
-    said = sorted(s.rank for s in result.suspects)
-    print(f"{folder.name}: injected {truth}, suspected {said}, {spent_s * 1000:.0f} ms CPU")
+    actual = sorted(s.rank for s in result.suspects)
+    print(f"{folder.name}: injected {truth}, suspected {actual}, {spent_s * 1000:.0f} ms CPU")
     for suspect in result.suspects:
         print(f"    {suspect.reason.value}: {suspect.detail}")
-    return said == truth
+    return actual == truth
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ START = 'exec "$HOME/env/bin/python" "$@"'
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class UpdateTiming:
     """Seconds of one change of code, by phase."""
 
     phases: dict[str, float]
@@ -64,7 +64,7 @@ class Timing:
         return sum(self.phases.values())
 
 
-async def hot_update(site: CodeSite, release: str) -> Timing:
+async def hot_update(site: CodeSite, release: str) -> UpdateTiming:
     """What `brctl job update --code RELEASE -m WHY --urgent` does."""
     began, old_step = monotonic(), site.last_step()
     site.release(release)
@@ -75,7 +75,7 @@ async def hot_update(site: CodeSite, release: str) -> Timing:
     phases = {"record and check copies": recorded - began, **_steps_of(run)}
     await site.steps_until(old_step + 1)
     phases["rest"] = monotonic() - began - sum(phases.values())
-    return Timing(phases)
+    return UpdateTiming(phases)
 
 
 def _steps_of(run: Run) -> dict[str, float]:
@@ -87,7 +87,7 @@ def _steps_of(run: Run) -> dict[str, float]:
     }
 
 
-async def requeue(site: CodeSite, name: str) -> Timing:
+async def requeue(site: CodeSite, name: str) -> UpdateTiming:
     """Stop all, nodes back, nodes new, each checked, cold start from the newest checkpoint."""
     clock = _Clock()
     job = await site.context.jobs.get("lab-train")
@@ -107,7 +107,7 @@ async def requeue(site: CodeSite, name: str) -> Timing:
     clock.note("start ranks")
     await site.steps_until(old_step + 1)
     clock.note("first new step")
-    return Timing(clock.phases)
+    return UpdateTiming(clock.phases)
 
 
 async def install(controller: Controller, nodes: Sequence[str]) -> None:
@@ -153,10 +153,10 @@ def _boot_anew(lab: Lab, nodes: tuple[str, ...]) -> None:
     lab.heal()
 
 
-async def measure(nodes: int, repeats: int, folder: Path) -> dict[str, list[Timing]]:
+async def measure(nodes: int, repeats: int, folder: Path) -> dict[str, list[UpdateTiming]]:
     """Hot updates and requeues in turn, so that both see the same machine."""
     spec = LabSpec(nodes=nodes, standbys=0, gpus=1, isolation=Isolation.NONE, checkpoint_every=5)
-    found: dict[str, list[Timing]] = {"hot update": [], "requeue": []}
+    found: dict[str, list[UpdateTiming]] = {"hot update": [], "requeue": []}
     lab = up(spec, folder / "lab")
     lab.adopt_children()
     try:
@@ -176,7 +176,7 @@ async def measure(nodes: int, repeats: int, folder: Path) -> dict[str, list[Timi
     return found
 
 
-def report(found: dict[str, list[Timing]]) -> dict[str, float]:
+def report(found: dict[str, list[UpdateTiming]]) -> dict[str, float]:
     """Print medians by phase and the ratio of the totals."""
     medians = {}
     for name, timings in found.items():

@@ -15,7 +15,7 @@ from brctl.localise.conclude import conclude
 from brctl.localise.problem import Conclusion, FaultKind, GroupResult, SearchProblem
 from brctl.localise.strategy import Localiser
 from tests.bench.localise_anchors import ANCHORS, Answer
-from tests.bench.localise_fleet import Cause, Fleet, Incident
+from tests.bench.localise_fleet import Cause, InjectedCause, LocalisedFleet
 
 OURS = "brctl"
 _UNNAMED = (FaultKind.NONE, FaultKind.UNDECIDABLE)
@@ -38,7 +38,7 @@ class Scenario:
 
     name: str
     count: int
-    make: Callable[[random.Random, int, int], Incident]
+    make: Callable[[random.Random, int, int], InjectedCause]
     goal: Goal
     span: int = 1
     reps: int = 8
@@ -81,7 +81,9 @@ def leaf_size(count: int) -> int:
     return 16 if count <= 512 else 32
 
 
-def search(fleet: Fleet, scenario: Scenario, seed: int, score: Score) -> tuple[Answer, Conclusion]:
+def search(
+    fleet: LocalisedFleet, scenario: Scenario, seed: int, score: Score
+) -> tuple[Answer, Conclusion]:
     """Run our search against the fleet and translate its findings."""
     names = tuple(f"n{v}" for v in range(fleet.count))
     leaves = tuple(f"l{leaf}" for leaf in fleet.leaf) if fleet.leaves > 1 else ()
@@ -122,14 +124,14 @@ def evicted(answer: Answer) -> set[int]:
     return {v for kind, members in answer if kind in ("node", "slow", "pair") for v in members}
 
 
-def guilty(incident: Incident) -> set[int]:
+def guilty(incident: InjectedCause) -> set[int]:
     return {v for kind, m in incident.truth() if kind in ("node", "slow", "pair") for v in m}
 
 
 def run_one(scenario: Scenario, method: str, seed: int) -> Score:
     """One incident with one method."""
     incident = scenario.make(random.Random(seed), scenario.count, leaf_size(scenario.count))
-    fleet = Fleet(scenario.count, leaf_size(scenario.count), incident, seed)
+    fleet = LocalisedFleet(scenario.count, leaf_size(scenario.count), incident, seed)
     score = Score(incidents=1)
     truth = incident.truth()
     if method == OURS:
@@ -159,58 +161,58 @@ def _only(conclusion: Conclusion, finding: object) -> Conclusion:
     return Conclusion(kept, conclusion.exclusion, 0, 0, complete=True)
 
 
-def _nodes(k: int, p: float, q: float) -> Callable[[random.Random, int, int], Incident]:
-    def make(rng: random.Random, count: int, size: int) -> Incident:
-        return Incident(nodes=dict.fromkeys(rng.sample(range(count), k), p), noise=q)
+def _nodes(k: int, p: float, q: float) -> Callable[[random.Random, int, int], InjectedCause]:
+    def make(rng: random.Random, count: int, size: int) -> InjectedCause:
+        return InjectedCause(nodes=dict.fromkeys(rng.sample(range(count), k), p), noise=q)
 
     return make
 
 
-def _uplink(rng: random.Random, count: int, size: int) -> Incident:
-    return Incident(uplinks={rng.randrange(round(count / size)): 1.0}, noise=0.01)
+def _uplink(rng: random.Random, count: int, size: int) -> InjectedCause:
+    return InjectedCause(uplinks={rng.randrange(round(count / size)): 1.0}, noise=0.01)
 
 
-def _path(rng: random.Random, count: int, size: int) -> Incident:
+def _path(rng: random.Random, count: int, size: int) -> InjectedCause:
     low, high = sorted(rng.sample(range(round(count / size)), 2))
-    return Incident(paths={(low, high): 1.0}, noise=0.01)
+    return InjectedCause(paths={(low, high): 1.0}, noise=0.01)
 
 
-def _scale_node(rng: random.Random, count: int, size: int) -> Incident:
+def _scale_node(rng: random.Random, count: int, size: int) -> InjectedCause:
     threshold = rng.choice([s for s in (4, 8, 16, 32, 64, 128, 256, 512) if s <= count // 2])
-    return Incident(scale_nodes={rng.randrange(count): (threshold, 1.0)})
+    return InjectedCause(scale_nodes={rng.randrange(count): (threshold, 1.0)})
 
 
-def _bad_pair(rng: random.Random, count: int, size: int) -> Incident:
+def _bad_pair(rng: random.Random, count: int, size: int) -> InjectedCause:
     low, high = sorted(rng.sample(range(count), 2))
-    return Incident(pairs={(low, high): 1.0})
+    return InjectedCause(pairs={(low, high): 1.0})
 
 
-def _pure_scale(rng: random.Random, count: int, size: int) -> Incident:
-    return Incident(scale=(count // 2, 1.0))
+def _pure_scale(rng: random.Random, count: int, size: int) -> InjectedCause:
+    return InjectedCause(scale=(count // 2, 1.0))
 
 
-def _slow(k: int, loss: float) -> Callable[[random.Random, int, int], Incident]:
-    def make(rng: random.Random, count: int, size: int) -> Incident:
-        return Incident(slow=dict.fromkeys(rng.sample(range(count), k), loss), sigma=0.03)
+def _slow(k: int, loss: float) -> Callable[[random.Random, int, int], InjectedCause]:
+    def make(rng: random.Random, count: int, size: int) -> InjectedCause:
+        return InjectedCause(slow=dict.fromkeys(rng.sample(range(count), k), loss), sigma=0.03)
 
     return make
 
 
-def _sessions(rng: random.Random, count: int, size: int) -> Incident:
-    return Incident(nodes={rng.randrange(count): 0.7}, noise=0.001, sessions=True)
+def _sessions(rng: random.Random, count: int, size: int) -> InjectedCause:
+    return InjectedCause(nodes={rng.randrange(count): 0.7}, noise=0.001, sessions=True)
 
 
-def _partners(rng: random.Random, count: int, size: int) -> Incident:
-    return Incident(nodes={rng.randrange(count): 1.0}, noise=0.001, partner_share=0.7)
+def _partners(rng: random.Random, count: int, size: int) -> InjectedCause:
+    return InjectedCause(nodes={rng.randrange(count): 1.0}, noise=0.001, partner_share=0.7)
 
 
-def _rates(rng: random.Random, count: int, size: int) -> Incident:
+def _rates(rng: random.Random, count: int, size: int) -> InjectedCause:
     bad = rng.sample(range(count), 3)
-    return Incident(nodes=dict(zip(bad, (1.0, 0.6, 0.35), strict=True)), noise=0.01)
+    return InjectedCause(nodes=dict(zip(bad, (1.0, 0.6, 0.35), strict=True)), noise=0.01)
 
 
-def _nothing(rng: random.Random, count: int, size: int) -> Incident:
-    return Incident(noise=rng.choice((0.0, 0.01)))
+def _nothing(rng: random.Random, count: int, size: int) -> InjectedCause:
+    return InjectedCause(noise=rng.choice((0.0, 0.01)))
 
 
 # Kind of incident, weight: an assumption, weights of localisation.md section 8.
@@ -220,7 +222,7 @@ _MIX: tuple[tuple[str, float], ...] = (
 )  # fmt: skip
 
 
-def _mixed(rng: random.Random, count: int, size: int) -> Incident:
+def _mixed(rng: random.Random, count: int, size: int) -> InjectedCause:
     kind = rng.choices([k for k, _ in _MIX], [w for _, w in _MIX])[0]
     noise = rng.choice((0.0, 0.01))
     if kind.startswith("node"):
@@ -234,9 +236,9 @@ def _mixed(rng: random.Random, count: int, size: int) -> Incident:
     return make(rng, count, size)
 
 
-def _small(rng: random.Random, count: int, size: int) -> Incident:
+def _small(rng: random.Random, count: int, size: int) -> InjectedCause:
     k = rng.randint(0, count // 2)
-    return Incident(nodes=dict.fromkeys(rng.sample(range(count), k), rng.choice((1.0, 0.7))))
+    return InjectedCause(nodes=dict.fromkeys(rng.sample(range(count), k), rng.choice((1.0, 0.7))))
 
 
 def scenarios(count: int) -> Iterator[Scenario]:

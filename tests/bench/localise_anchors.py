@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Callable
 
-from tests.bench.localise_fleet import Cause, Fleet
+from tests.bench.localise_fleet import Cause, LocalisedFleet
 
 Answer = frozenset[Cause]
 
@@ -13,7 +13,7 @@ def _nodes(members: set[int]) -> Answer:
     return frozenset(("node", (v,)) for v in members)
 
 
-def bisection(fleet: Fleet, seed: int) -> Answer:
+def bisection(fleet: LocalisedFleet, seed: int) -> Answer:
     """Halve failing sets, all halves of a level in one round; confirm with a known-good node."""
     del seed
     everyone = list(range(fleet.count))
@@ -43,7 +43,7 @@ def bisection(fleet: Fleet, seed: int) -> Answer:
     return _nodes(found)
 
 
-def dlrover(fleet: Fleet, seed: int) -> Answer:
+def dlrover(fleet: LocalisedFleet, seed: int) -> Answer:
     """Adjacent pairs; then failed ones with passing ones; faulty is what failed both times."""
     del seed
     nodes = list(range(fleet.count))
@@ -61,7 +61,7 @@ def dlrover(fleet: Fleet, seed: int) -> Answer:
     return _nodes(first & second)
 
 
-def dual_phase(fleet: Fleet, seed: int, width: int | None = None) -> Answer:
+def dual_phase(fleet: LocalisedFleet, seed: int, width: int | None = None) -> Answer:
     """Horizontal groups of consecutive nodes, vertical ones by stride; suspects are in both."""
     del seed
     count = fleet.count
@@ -75,7 +75,7 @@ def dual_phase(fleet: Fleet, seed: int, width: int | None = None) -> Answer:
     return _nodes({v for r in bad_rows for c in bad_columns for v in r & c})
 
 
-def sqrt_screen(fleet: Fleet, seed: int) -> Answer:
+def sqrt_screen(fleet: LocalisedFleet, seed: int) -> Answer:
     """Screen in about sqrt(N) groups, split failing ones to two, confirm with healthy nodes."""
     del seed
     size = max(2, math.ceil(fleet.count / math.ceil(math.sqrt(fleet.count))))
@@ -103,7 +103,7 @@ def sqrt_screen(fleet: Fleet, seed: int) -> Answer:
     return _nodes({g[0] for g, f in zip(tests, outcome, strict=True) if f})
 
 
-def random_pairings(fleet: Fleet, seed: int) -> Answer:
+def random_pairings(fleet: LocalisedFleet, seed: int) -> Answer:
     """Fifteen random pairings; bad is a node that fails half of its pairs or more."""
     rng = random.Random(seed)
     failed = [0] * fleet.count
@@ -119,7 +119,7 @@ def random_pairings(fleet: Fleet, seed: int) -> Answer:
     return _nodes({v for v in range(fleet.count) if played[v] and failed[v] / played[v] >= 0.5})
 
 
-ANCHORS: dict[str, Callable[[Fleet, int], Answer]] = {
+ANCHORS: dict[str, Callable[[LocalisedFleet, int], Answer]] = {
     "bisection": bisection,
     "DLRover pairs": dlrover,
     "dual-phase": dual_phase,

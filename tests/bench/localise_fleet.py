@@ -11,7 +11,7 @@ Cause = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Incident:
+class InjectedCause:
     """What is broken and how it shows.
 
     Attributes:
@@ -51,10 +51,10 @@ class Incident:
         return frozenset(found)
 
 
-class Fleet:
+class LocalisedFleet:
     """Nodes under leaf switches with one incident; counts the tests it is asked for."""
 
-    def __init__(self, count: int, leaf_size: int, incident: Incident, seed: int) -> None:
+    def __init__(self, count: int, leaf_size: int, incident: InjectedCause, seed: int) -> None:
         self.count = count
         leaves = max(1, round(count / leaf_size)) if leaf_size else 1
         self.leaf = [v * leaves // count for v in range(count)]
@@ -67,11 +67,11 @@ class Fleet:
 
     def test(self, groups: Sequence[Sequence[int]], reps: int) -> list[tuple[int, float | None]]:
         """Run one round of disjoint groups: failed repetitions and bus bandwidth per group."""
-        seen = [v for group in groups for v in group]
-        assert len(seen) == len(set(seen)), "a node cannot be in two groups of one round"
+        observed = [v for group in groups for v in group]
+        assert len(observed) == len(set(observed)), "a node cannot be in two groups of one round"
         assert all(len(group) >= 2 for group in groups)
         self.rounds += 1
-        self.node_tests += len(seen)
+        self.node_tests += len(observed)
         spurious = self.rng.binomial(reps, self.incident.noise, len(groups))
         return [
             self._one(group, reps, int(noise))

@@ -58,7 +58,7 @@ from tests.bench import hot_update
 
 WARM_STEPS = 14
 """Past the first checkpoint."""
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 LEASE_S = 3600.0
 GRACE_S = 30.0
 HOT_UPDATE = "hot update"
@@ -77,7 +77,7 @@ COLUMNS = ("plan", *PHASES, "install", "checks", "first step")
 
 
 @dataclass
-class Timing:
+class RecoveryTiming:
     """One recovery: seconds by phase, and what has to be said about it."""
 
     detect_s: float
@@ -146,18 +146,18 @@ class Bench:
                     raise SystemExit(f"{main.nodes} named, {self._culprit} broken")
                 keep(controller, found)
                 return time.monotonic() - began, main
-            if time.monotonic() - began > PATIENCE_S:
+            if time.monotonic() - began > TIMEOUT_S:
                 raise SystemExit(f"no verdict: {main.fault} {main.nodes}")
             await asyncio.sleep(0.2)
 
     async def swap(
         self, ready: Callable[[Controller], Awaitable[str]], *, evict: bool = False
-    ) -> Timing:
+    ) -> RecoveryTiming:
         """A run of swap-and-resume on a standby that was made ready in some way."""
         async with self.trained() as controller:
             say = await ready(controller)
             detect_s, verdict = await self.break_and_find(controller)
-            timing = Timing(detect_s, say=say)
+            timing = RecoveryTiming(detect_s, say=say)
             if evict:
                 with phase(timing, "install"):
                     await hot_update.install(controller, [self._standby])
@@ -181,7 +181,7 @@ class Bench:
             self._fill(timing, run_dir, began, controller.job(None))
             return timing
 
-    def _fill(self, timing: Timing, run_dir: Path, began: float, job: Job) -> None:
+    def _fill(self, timing: RecoveryTiming, run_dir: Path, began: float, job: Job) -> None:
         """Phases from the journal's own times; the first step from the job's own account."""
         spans: dict[str, float] = {}
         intent: dict[str, float] = {}
@@ -199,10 +199,10 @@ class Bench:
         timing.phases["plan"] = ended - began - sum(timing.phases[phase] for phase in PHASES)
         timing.phases["first step"] = self._first_step(job, ended) - ended
 
-    async def requeue(self) -> Timing:
+    async def requeue(self) -> RecoveryTiming:
         """The whole job again: every node released and checked, every rank started from nothing."""
         async with self.trained() as controller:
-            timing = Timing((await self.break_and_find(controller))[0])
+            timing = RecoveryTiming((await self.break_and_find(controller))[0])
             backend, job = controller.backend, controller.job(None)
             with phase(timing, "stop"):
                 await backend.stop_job(job, GRACE_S)
@@ -267,17 +267,15 @@ class Bench:
         return [float(json.loads(line)["at"]) for line in lines]
 
     async def _until(self, happened: Callable[[], bool], what: str, job: Job) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not happened():
             if time.monotonic() > deadline:
-                raise SystemExit(
-                    f"{what} did not come within {PATIENCE_S:.0f} s; see {job.log_dir}"
-                )
+                raise SystemExit(f"{what} did not come within {TIMEOUT_S:.0f} s; see {job.log_dir}")
             await asyncio.sleep(0.02)
 
 
 @contextlib.contextmanager
-def phase(timing: Timing, name: str) -> Iterator[None]:
+def phase(timing: RecoveryTiming, name: str) -> Iterator[None]:
     began = time.monotonic()
     yield
     timing.phases[name] = time.monotonic() - began
@@ -313,7 +311,7 @@ def resident_bytes(path: Path) -> int:
     return sum(page & 1 for page in vector) * mmap.PAGESIZE
 
 
-ROWS: Mapping[str, Callable[[Bench], Awaitable[Timing]]] = {
+ROWS: Mapping[str, Callable[[Bench], Awaitable[RecoveryTiming]]] = {
     "parked everywhere": lambda bench: bench.swap(bench.parked_all),
     "parked standby": lambda bench: bench.swap(bench.parked),
     "warm standby": lambda bench: bench.swap(bench.warm),
@@ -322,9 +320,11 @@ ROWS: Mapping[str, Callable[[Bench], Awaitable[Timing]]] = {
 }
 
 
-async def measure(bench: Bench, rounds: int, only: Sequence[str]) -> Mapping[str, list[Timing]]:
+async def measure(
+    bench: Bench, rounds: int, only: Sequence[str]
+) -> Mapping[str, list[RecoveryTiming]]:
     """All rows in turns, so that every row meets the same disturbances."""
-    found: dict[str, list[Timing]] = {name: [] for name in ROWS if not only or name in only}
+    found: dict[str, list[RecoveryTiming]] = {name: [] for name in ROWS if not only or name in only}
     for number in range(rounds):
         for name, times in found.items():
             times.append(await ROWS[name](bench))
@@ -336,10 +336,10 @@ async def measure(bench: Bench, rounds: int, only: Sequence[str]) -> Mapping[str
     return found
 
 
-def report(found: Mapping[str, Sequence[Timing]]) -> str:
+def report(found: Mapping[str, Sequence[RecoveryTiming]]) -> str:
     """The medians, phase by phase, and the ratios."""
 
-    def median(times: Sequence[Timing], what: Callable[[Timing], float]) -> float:
+    def median(times: Sequence[RecoveryTiming], what: Callable[[RecoveryTiming], float]) -> float:
         return statistics.median(what(timing) for timing in times)
 
     head = f"{'':<18}{'detect':>8}" + "".join(f"{name:>11}" for name in COLUMNS) + f"{'total':>9}"

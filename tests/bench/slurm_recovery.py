@@ -29,7 +29,7 @@ from tests.fakes.slurm_lab import ask_slurm, missing, slurm_lab
 
 WARM_STEPS = 14
 """Past the first checkpoint, with some steps to train twice."""
-PATIENCE_S = 180.0
+TIMEOUT_S = 180.0
 STALL_AFTER_S = 6.0
 """A step takes 0.1 s; this long without one is a stall even on two busy cores."""
 
@@ -104,14 +104,14 @@ class Play:
         return self.result
 
     def _diagnose(self) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while True:
             code, document = self.brctl("dx")
             if code == CRITICAL:
                 self.result.named = document["verdict"]["suspects"]["nodes"]
                 return
             if time.monotonic() > deadline:
-                raise SystemExit(f"no verdict within {PATIENCE_S:.0f} s: {document}")
+                raise SystemExit(f"no verdict within {TIMEOUT_S:.0f} s: {document}")
             time.sleep(0.3)
 
     def _fix(self) -> None:
@@ -167,10 +167,10 @@ class Play:
         return "\n".join([jobs, *ends])
 
     def _until(self, happened: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not happened():
             if time.monotonic() > deadline:
-                raise SystemExit(f"{what} did not come within {PATIENCE_S:.0f} s\n{self._scene()}")
+                raise SystemExit(f"{what} did not come within {TIMEOUT_S:.0f} s\n{self._scene()}")
             time.sleep(0.1)
 
 

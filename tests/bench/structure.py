@@ -116,17 +116,17 @@ def code_lines(text: str) -> list[str]:
 
 def duplicated_blocks(modules: Sequence[Sequence[str]]) -> Iterator[int]:
     """The length of every run of lines that stands elsewhere before."""
-    seen: set[int] = set()
+    observed: set[int] = set()
     for lines in modules:
         run = 0
         for start in range(len(lines) - BLOCK_LINES + 1):
             window = hash(tuple(lines[start : start + BLOCK_LINES]))
-            if window in seen:
+            if window in observed:
                 run = run + 1 if run else BLOCK_LINES
             elif run:
                 yield run
                 run = 0
-            seen.add(window)
+            observed.add(window)
         if run:
             yield run
 

@@ -27,7 +27,7 @@ from brctl.model.command import Outcome
 from brctl.model.inventory import Inventory, Node
 from brctl.model.sweeps.report import ProbeStatus
 from brctl.sweep.stream import sweep
-from tests.contract.test_parking import LEASE_S, N1, N2, SCRIPT, Site, job_in, until
+from tests.contract.test_parking import LEASE_S, N1, N2, SCRIPT, ParkingSite, job_in, until
 from tests.fakes.pythons import OLDEST, needs_oldest, oldest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "brctl"
@@ -134,7 +134,7 @@ async def test_the_oldest_python_measures_a_whole_node(
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def site(tmp_path: Path) -> AsyncIterator[ParkingSite]:
     """A node and a job whose interpreters are both the oldest."""
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "helper.py").write_text("shade = 1\n")
@@ -142,7 +142,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     transport = LocalTransport()
     backend = StaticBackend(tmp_path / "static.json", transport, inventory, 8)
     job = job_in(tmp_path, (oldest(), "-u", "train.py", "--depth"))
-    site = Site(tmp_path, backend, Parking(transport, inventory, 8), job)
+    site = ParkingSite(tmp_path, backend, Parking(transport, inventory, 8), job)
     yield site
     await site.backend.stop_job(site.job, 0.1)
     assert await site.parking.unpark(site.job, [N1, N2]) == {}
@@ -150,7 +150,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 
 @needs_oldest
-async def test_ranks_park_start_and_stop_on_the_oldest_python(site: Site) -> None:
+async def test_ranks_park_start_and_stop_on_the_oldest_python(site: ParkingSite) -> None:
     """Every order that brctl gives to a node of a job: examine, park, look, start, status, stop."""
     setup = (await site.parking.examine(site.job, [N1]))[N1]
     assert (setup.problem, str(setup.python).rpartition(".")[0]) == ("", OLDEST)
@@ -179,11 +179,16 @@ def run_on_oldest(path: str, given: Mapping[str, object], *arguments: str) -> tu
 @needs_oldest
 def test_a_site_s_script_runs_on_the_oldest_python() -> None:
     """Status, bounded output and the deadline."""
-    given = {"run": "echo $SHADE; exit 3", "env": {"SHADE": "teal"}, "deadline_s": 20, "limit": 99}
-    assert run_on_oldest("_script.py", given) == (3, "teal\n", "")
-    late = {**given, "run": "sleep 60", "deadline_s": 0.2}
+    arguments = {
+        "run": "echo $SHADE; exit 3",
+        "env": {"SHADE": "teal"},
+        "deadline_s": 20,
+        "limit": 99,
+    }
+    assert run_on_oldest("_script.py", arguments) == (3, "teal\n", "")
+    late = {**arguments, "run": "sleep 60", "deadline_s": 0.2}
     assert run_on_oldest("_script.py", late)[0] == 124
-    flood = {**given, "run": "seq 1 100000", "limit": 5}
+    flood = {**arguments, "run": "seq 1 100000", "limit": 5}
     assert run_on_oldest("_script.py", flood) == (0, "1\n2\n3", "")
 
 
@@ -201,10 +206,10 @@ def test_a_foreign_check_runs_on_the_oldest_python(tmp_path: Path) -> None:
     program = tmp_path / "check_disk"
     program.write_text("#!/bin/sh\necho WARNING - 91 percent\nexit 1\n")
     program.chmod(0o755)
-    given = {
+    arguments = {
         "name": "site.disk", "command": [str(program)], "deadline_s": 20, "known_codes": [0, 1, 2],
     }  # fmt: skip
-    code, out, err = run_on_oldest("_foreign.py", given)
+    code, out, err = run_on_oldest("_foreign.py", arguments)
     assert code == 0, err
     values = {row["name"]: row["value"] for row in json.loads(out)["measurements"]}
     assert values["site.disk.code"] == 1

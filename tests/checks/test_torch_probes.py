@@ -127,8 +127,8 @@ def test_copies_arrive_unchanged() -> None:
 class Sensed:
     """What torch.cuda would read of one GPU, look after look; milliwatts, as torch says them."""
 
-    def __init__(self, *looks: tuple[int, int, int]) -> None:
-        self.looks = list(looks)
+    def __init__(self, *observations: tuple[int, int, int]) -> None:
+        self.looks = list(observations)
 
     def temperature(self, device: object) -> int:
         if not self.looks:

@@ -23,11 +23,11 @@ def test_a_burn_in_needs_its_nodes_named(config: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--stop-on", "xid,smoke"], ["--level", "1"], ["--duration", "long"]]
+    "arguments", [["--stop-on", "xid,smoke"], ["--level", "1"], ["--duration", "long"]]
 )
-def test_a_word_that_cannot_be_meant_is_refused(config: str, words: list[str]) -> None:
+def test_a_word_that_cannot_be_meant_is_refused(config: str, arguments: list[str]) -> None:
     """Nothing is loaded on a slip of the pen."""
-    assert run(["burnin", "run", "-w", "n1", "--config", config, *words]) == 64
+    assert run(["burnin", "run", "-w", "n1", "--config", config, *arguments]) == 64
 
 
 def test_a_busy_node_is_refused(config: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,8 +40,8 @@ def test_a_node_that_cannot_be_loaded_is_not_passed(
     config: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No interpreter on the node: exit 3, and other terminals see why."""
-    words = ["--level", "2", "--duration", "1s", "--config", config, "--json"]
-    assert run(["burnin", "run", "-w", "n1", *words]) == 3
+    arguments = ["--level", "2", "--duration", "1s", "--config", config, "--json"]
+    assert run(["burnin", "run", "-w", "n1", *arguments]) == 3
     document = json.loads(capsys.readouterr().out)
     assert document["nodes"][0]["state"] == "unfinished"
     assert run(["burnin", "status", "--config", config]) == 3

@@ -30,18 +30,18 @@ def test_a_heavy_check_refuses_a_node_with_ranks(
 ) -> None:
     """Exit 5 names the node and its job, and nothing was run on the idle one either."""
     assert run(["check", "run", "gpu.gemm", "-w", "n[1-2]", "--config", config]) == 5
-    said = capsys.readouterr().err
-    assert "n2 carries ranks of llm" in said
-    assert "--beside-job" in said
+    output = capsys.readouterr().err
+    assert "n2 carries ranks of llm" in output
+    assert "--beside-job" in output
     assert not (Path(config).parent / "state/sweeps").exists()
 
 
-@pytest.mark.parametrize("words", [["-w", "n1"], ["-w", "n2", "--beside-job"]])
+@pytest.mark.parametrize("arguments", [["-w", "n1"], ["-w", "n2", "--beside-job"]])
 def test_a_heavy_check_runs_where_it_may(
-    config: str, words: list[str], capsys: pytest.CaptureFixture[str]
+    config: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On an idle node as it is, on a busy one when somebody says so."""
-    assert run(["check", "run", "gpu.gemm", "--config", config, "--json", *words]) == 0
+    assert run(["check", "run", "gpu.gemm", "--config", config, "--json", *arguments]) == 0
     assert json.loads(capsys.readouterr().out)["sweep"]["checks"] == ["gpu.gemm"]
 
 

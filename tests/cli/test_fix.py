@@ -133,9 +133,9 @@ def test_a_job_that_advances_is_not_stopped_to_be_looked_at(
     verdict = replace(example_verdict(now()), fault=FaultClass.USER_CODE, stalled=stalled)
     verdict_store.save(site.state_dir, StoredVerdict(verdict, VerdictState.OPEN))
     assert run(["fix", "-n"]) == code
-    said = capsys.readouterr()
-    assert ("took steps when V-1 was decided" in said.err) is (code == 5)
-    assert ("restart-in-place" in said.out) is (code == 0)
+    output = capsys.readouterr()
+    assert ("took steps when V-1 was decided" in output.err) is (code == 5)
+    assert ("restart-in-place" in output.out) is (code == 0)
 
 
 def test_what_no_playbook_mends_is_left_to_a_person(
@@ -145,9 +145,9 @@ def test_what_no_playbook_mends_is_left_to_a_person(
     verdict = replace(example_verdict(now()), fault=FaultClass.NO_FAULT)
     verdict_store.save(site.state_dir, StoredVerdict(verdict, VerdictState.OPEN))
     assert run(["fix", "V-1"]) == 64
-    said = capsys.readouterr().err
-    assert "a person must act" in said
-    assert "brctl why V-1" in said
+    output = capsys.readouterr().err
+    assert "a person must act" in output
+    assert "brctl why V-1" in output
     assert not (site.state_dir / "runs").exists()
 
 
@@ -195,13 +195,13 @@ def torn_run(site: Settings, name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("torn", [INPUTS, PLAYBOOK, REQUEST])
-@pytest.mark.parametrize("words", ["fix -n", "incident show V-1", "incident list"])
+@pytest.mark.parametrize("arguments", ["fix -n", "incident show V-1", "incident list"])
 def test_a_torn_run_stops_no_command_and_is_named(
-    torn: str, words: str, site: Settings, caplog: pytest.LogCaptureFixture
+    torn: str, arguments: str, site: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What it did is not known; what everybody else asks does not depend on it."""
     keep(site)
     torn_run(site, torn, '{"inputs')
-    assert run(words.split()) == 0
+    assert run(arguments.split()) == 0
     assert "run R-0001 cannot be read" in caplog.text
     assert torn in caplog.text

@@ -79,8 +79,8 @@ def test_an_alert_may_start_a_look_and_never_a_run(config: Path) -> None:
 
 
 def test_an_alert_about_a_stranger_opens_an_incident_without_a_node(config: Path) -> None:
-    stranger = alert(labels={"alertname": "Disk", "instance": "../../etc/passwd"})
-    (row,) = ingest(config, body(stranger), "--dx")["opened"]
+    unknown = alert(labels={"alertname": "Disk", "instance": "../../etc/passwd"})
+    (row,) = ingest(config, body(unknown), "--dx")["opened"]
     assert (row["folded"], row["alert"]) == ("", "Disk")
 
 

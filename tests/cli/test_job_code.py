@@ -37,8 +37,10 @@ def test_a_change_is_recorded_with_why_and_digest_and_waits(
         "pending": "C-0001",
     }  # fmt: skip
     assert brctl("job", "updates") == 0
-    said = capsys.readouterr().out
-    assert "forced in 23h" in said or "forced in 1d" in said or "forced in 24h" in said, said
+    output = capsys.readouterr().out
+    assert "forced in 23h" in output or "forced in 1d" in output or "forced in 24h" in output, (
+        output
+    )
 
 
 def test_cron_says_nothing_when_nothing_is_due(
@@ -53,7 +55,7 @@ def test_cron_says_nothing_when_nothing_is_due(
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("arguments", "code", "output"),
     [
         (("--code", "r2"), 64, "--code needs -m"),
         ((), 64, "name the code"),
@@ -65,10 +67,10 @@ def test_cron_says_nothing_when_nothing_is_due(
 )
 def test_what_cannot_be_meant_is_not_recorded(
     brctl: Brctl, releases: Path, capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...], code: int, said: str,
+    arguments: tuple[str, ...], code: int, output: str,
 ) -> None:  # fmt: skip
-    assert brctl("job", "update", *words) == code
-    assert said in capsys.readouterr().err
+    assert brctl("job", "update", *arguments) == code
+    assert output in capsys.readouterr().err
     assert brctl("job", "updates", "--json") == 0
     assert document(capsys)["changes"] == []
 
@@ -93,8 +95,8 @@ def test_ranks_find_their_release_and_an_edited_one_is_not_started(
     job.write_text("\n".join(lines) + "\n")
     brctl("job", "start")
     for rank in (0, 1):
-        said = (releases / f"out.{rank}").read_text().split()
-        assert said == [str(releases / "r1"), str(releases / "r1"), "r1"]
+        output = (releases / f"out.{rank}").read_text().split()
+        assert output == [str(releases / "r1"), str(releases / "r1"), "r1"]
     (releases / "r1" / "train.py").write_text("edited\n")
     capsys.readouterr()
     assert brctl("job", "start", "--json") == 8

@@ -21,9 +21,9 @@ def lab_command(
     """`brctl lab ...` on a lab of this test's own."""
     monkeypatch.setenv("BRCTL_LAB_DIR", str(tmp_path / "lab"))
 
-    def call(*words: str) -> tuple[int, str, str]:
+    def call(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = run(["lab", *words])
+        code = run(["lab", *arguments])
         return code, *capsys.readouterr()
 
     yield call
@@ -75,7 +75,7 @@ def test_selectors_name_the_nodes_to_break_and_to_heal(lab_command: Command) -> 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "output"),
     [
         (("up", "--isolation", "netn"), "did you mean 'netns'"),
         (("up", "--nodes", "0"), "a lab has 1 to 64 nodes"),
@@ -84,12 +84,12 @@ def test_selectors_name_the_nodes_to_break_and_to_heal(lab_command: Command) -> 
     ],
 )
 def test_what_cannot_be_meant_is_one_error(
-    lab_command: Command, words: tuple[str, ...], said: str
+    lab_command: Command, arguments: tuple[str, ...], output: str
 ) -> None:
     """Exit 64, one sentence, no traceback."""
-    code, text, errors = lab_command(*words)
+    code, text, errors = lab_command(*arguments)
     assert (code, text) == (64, "")
-    assert said in errors
+    assert output in errors
     assert "Traceback" not in errors
 
 

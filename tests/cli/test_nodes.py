@@ -68,8 +68,8 @@ def test_a_node_s_page_has_its_state_its_facts_and_its_past(config: Path) -> Non
     assert "1h00 ago  NEW  CRIT  gpu.ecc  n1 is bad" in text
     assert "host.cpu" not in text
     _, text = call(nodes_module, config, "show", "n1", "--history", "7d", "--json")
-    told = [(each["what"], each["check"]) for each in json.loads(text)["history"]]
-    assert told == [("new", "host.cpu"), ("new", "gpu.ecc")]
+    reported = [(each["what"], each["check"]) for each in json.loads(text)["history"]]
+    assert reported == [("new", "host.cpu"), ("new", "gpu.ecc")]
 
 
 def test_a_node_that_was_never_swept_is_unknown(config: Path) -> None:
@@ -121,8 +121,8 @@ def test_the_list_in_the_order_and_with_the_columns_one_asks_for(config: Path) -
     assert [line.split() for line in text.splitlines()[:-1]] == [
         ["RACK", "NODES"], ["r12", "n[1-4]"],
     ]  # fmt: skip
-    words = ("list", "--sort", "state", "--columns", "node,check", "-o", "csv")
-    assert call(nodes_module, config, *words)[1].split() == [
+    arguments = ("list", "--sort", "state", "--columns", "node,check", "-o", "csv")
+    assert call(nodes_module, config, *arguments)[1].split() == [
         "node,check", "n2,gpu.ecc", "n3,gpu.ecc", "n1,", "n4,",
     ]  # fmt: skip
     assert call(nodes_module, config, "--sort", "state", "-o", "name")[1].split()[0] == "n2"

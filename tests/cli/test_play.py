@@ -61,7 +61,7 @@ def brctl(tmp_path: Path) -> Iterator[Brctl]:
         text = text.replace("FOLDER", str(tmp_path)).replace("PYTHON", sys.executable)
         (tmp_path / f"{name}.yaml").write_text(text)
     config = str(tmp_path / "config.yaml")
-    yield lambda *words: run([*words, "--config", config, "--no-input"])
+    yield lambda *arguments: run([*arguments, "--config", config, "--no-input"])
     shutil.rmtree(tmp_path / "state", ignore_errors=True)
 
 
@@ -167,8 +167,8 @@ def test_a_plan_changes_nothing_and_a_saved_one_is_kept_to(
 ) -> None:
     """The saved plan runs while the world stands still, and is refused when it moved."""
     saved = str(tmp_path / "plan.json")
-    words = ("play", "plan", "cordon", "--set", "nodes=n1", "-o", "json", "--out", saved)
-    assert brctl(*words) == 0
+    arguments = ("play", "plan", "cordon", "--set", "nodes=n1", "-o", "json", "--out", saved)
+    assert brctl(*arguments) == 0
     assert brctl("play", "history", "-o", "name") == 0
     assert capsys.readouterr().out == ""
     assert brctl("play", "run", "--plan", saved) == 0
@@ -229,7 +229,7 @@ def test_checkpoints_that_are_not_there_are_no_restart(
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("arguments", "code"),
     [
         (("fix",), 64),
         (("play", "show", "R-0404"), 64),
@@ -243,10 +243,10 @@ def test_checkpoints_that_are_not_there_are_no_restart(
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(
-    words: tuple[str, ...], code: int, brctl: Brctl, tmp_path: Path
+    arguments: tuple[str, ...], code: int, brctl: Brctl, tmp_path: Path
 ) -> None:
     """One error, exit 64, and no run is made."""
-    assert brctl(*words) == code
+    assert brctl(*arguments) == code
     assert not (tmp_path / "state" / "runs").exists()
 
 
@@ -303,10 +303,10 @@ def test_an_answer_ends_the_vigil(brctl: Brctl, tmp_path: Path) -> None:
 
 def _waits_for(process: Path, run_dir: Path) -> bool:
     try:
-        words = (process / "cmdline").read_bytes().split(b"\0")
+        arguments = (process / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return str(run_dir).encode() in words
+    return str(run_dir).encode() in arguments
 
 
 def test_a_run_whose_waiting_process_died_is_found_by_the_next_sweep(
@@ -355,12 +355,12 @@ def test_people_label_nodes_and_take_their_labels_back(
     state["labels"]["n1"]["burnin"] = {"value": "R-0007", "owner": "brctl:R-0007", "former": None}
     state["labels"]["n2"]["rack"] = {"value": "r1", "owner": "", "former": None}
     table.write_text(json.dumps(state))
-    for words, said in (
+    for arguments, output in (
         (("n[1-2]", "burnin-"), "n1: label burnin was set by run R-0007"),
         (("n[1-2]", "rack=r2"), "n2: label rack was set by somebody else"),
     ):
-        assert brctl("nodes", "label", *words) == 5
-        assert said in capsys.readouterr().err
+        assert brctl("nodes", "label", *arguments) == 5
+        assert output in capsys.readouterr().err
     for wrong in (["n1", "role=x"], ["n1", "a b=c"], ["n1", "ticket"], ["n1", "a=1", "a-"], ["n1"]):
         assert brctl("nodes", "label", *wrong) == 64
     assert state == json.loads(table.read_text())
@@ -393,10 +393,10 @@ def test_a_stopped_rollback_is_resumed_forward_and_that_is_said_first(
     (tmp_path / "flag").touch()
     capsys.readouterr()
     assert brctl("play", "resume", "latest", "--json") == 0
-    said = capsys.readouterr()
-    assert "goes forward again: burn cannot be undone, so the rollback ends there" in said.err
-    assert "to do     mark look" in said.err
-    states = {s["id"]: s["state"] for s in json.loads(said.out)["run"]["steps"]}
+    output = capsys.readouterr()
+    assert "goes forward again: burn cannot be undone, so the rollback ends there" in output.err
+    assert "to do     mark look" in output.err
+    states = {s["id"]: s["state"] for s in json.loads(output.out)["run"]["steps"]}
     assert states == {"burn": "done", "mark": "done", "look": "done"}
     assert (tmp_path / "burnt").read_text() == "burnt\n"
     assert brctl("play", "resume", "latest", "--forward") == 64

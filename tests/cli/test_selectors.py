@@ -120,16 +120,16 @@ def takes_nodes(leaf: Leaf) -> list[str]:
 
 def reads_minus_w(function: FunctionType) -> bool:
     """Whether a command's own code looks at `-w` and `-x`, through the functions of its file."""
-    seen: set[FunctionType] = set()
+    observed: set[FunctionType] = set()
     todo = [function]
     while todo:
         here = todo.pop()
-        seen.add(here)
+        observed.add(here)
         read = [i for code in _codes(here.__code__) for i in get_instructions(code)]
         if {"nodes", "exclude"} <= {i.argval for i in read if i.opname == "LOAD_ATTR"}:
             return True
         known = [here.__globals__.get(i.argval) for i in read if i.opname == "LOAD_GLOBAL"]
-        todo += [f for f in known if isinstance(f, FunctionType) and f not in seen
+        todo += [f for f in known if isinstance(f, FunctionType) and f not in observed
                  and f.__module__.startswith("brctl.cli.")]  # fmt: skip
     return False
 
@@ -197,13 +197,13 @@ def test_an_argument_that_takes_nodes_takes_every_selector(
 ) -> None:
     """No selector is unknown to it, and none of them is silently empty."""
     code = run(LEAVES[name].line(at, NO_NODE))
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     if LEAVES[name].words == ("play", "history"):
         assert code == 0
-        assert "no run" in said.out
+        assert "no run" in output.out
         return
-    assert code == 64, said.err
-    assert "matched 0 of" in said.err or "means 0 nodes" in said.err
+    assert code == 64, output.err
+    assert "matched 0 of" in output.err or "means 0 nodes" in output.err
 
 
 @pytest.mark.parametrize("name", MINUS_W)
@@ -247,8 +247,8 @@ def test_a_job_is_where_its_ranks_run_and_not_where_job_yaml_put_it(
 ) -> None:
     """After a swap `-w @job:demo` reaches the replacement and leaves the evicted node alone."""
     assert run(["run", "-w", "@job:demo", "-o", "json", "--", "true"]) == 0
-    said = capsys.readouterr().out
-    rows = json.loads(said)["answers"]
+    output = capsys.readouterr().out
+    rows = json.loads(output)["answers"]
     assert sorted(row["node"] for row in rows) == ["n1", "s1"]
 
 
@@ -272,5 +272,5 @@ def test_a_filter_of_the_terminal_takes_every_selector(
 def test_help_lists_every_selector(capsys: pytest.CaptureFixture[str]) -> None:
     """The text comes from the table that the parser reads."""
     assert run(["help", "selectors"]) == 0
-    said = capsys.readouterr().out
-    assert all(form in said and meaning in said for form, meaning in SELECTOR_FORMS.items())
+    output = capsys.readouterr().out
+    assert all(form in output and meaning in output for form, meaning in SELECTOR_FORMS.items())

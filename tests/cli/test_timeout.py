@@ -45,8 +45,8 @@ def test_run_and_cp_end_their_command(config: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("module", [sweep_module, check_module])
 def test_a_look_ends_with_the_node_unknown(config: Path, module: object) -> None:
     """Nodes that a sweep or a check did not hear in time are not healthy."""
-    words = ("run", "host.kernel") if module is check_module else ("--checks", "host.kernel")
-    code, text = call(module, config, *LIMIT, "-w", "n1", "-o", "json", *words)
+    arguments = ("run", "host.kernel") if module is check_module else ("--checks", "host.kernel")
+    code, text = call(module, config, *LIMIT, "-w", "n1", "-o", "json", *arguments)
     assert code == 3
     assert "0.4 s" in json.dumps(json.loads(text))
 

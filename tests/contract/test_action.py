@@ -192,14 +192,14 @@ async def test_only_the_shortfall_comes_from_idle_nodes(tmp_path: Path) -> None:
     with context.world.change() as data:
         data |= {"spare": ["n1", "w1", "w2"], "dead": []}
     action = ACTIONS["standby.acquire"]
-    given: dict[str, Json] = {"count": 3, "job": "demo"}
-    planned = [(change.subject, change.what) for change in await action.plan(bound, given)]
+    arguments: dict[str, Json] = {"count": 3, "job": "demo"}
+    planned = [(change.subject, change.what) for change in await action.plan(bound, arguments)]
     assert planned == [
         ("s1", "standby -> reserved"),
         ("s2", "standby -> reserved"),
         ("w1", "idle, no standby -> reserved for the shortfall"),
     ]
-    done = await action.apply(bound, given)
+    done = await action.apply(bound, arguments)
     assert (done.out["nodes"], done.out["spares"]) == (["s1", "s2", "w1"], ["w1"])
     assert "w1 no standby but idle, for the shortfall" in done.say
     assert set(context.world.read()["reservations"]) == {"s1", "s2", "w1"}

@@ -243,17 +243,17 @@ async def test_a_foreign_process_under_a_recorded_number_is_not_touched(
     tmp_path: Path, job: Job
 ) -> None:
     """A number proves nothing: start time and environment must match before a signal is sent."""
-    stranger = await asyncio.create_subprocess_exec("/bin/sleep", "60")
+    unknown = await asyncio.create_subprocess_exec("/bin/sleep", "60")
     try:
-        record = f'{{"rank": 0, "pid": {stranger.pid}, "start_ticks": 1, "node": "n1"}}'
+        record = f'{{"rank": 0, "pid": {unknown.pid}, "start_ticks": 1, "node": "n1"}}'
         write_record(Path(job.log_dir), record)
         static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
         report = await static.stop_job(job, 0.2)
         assert report.killed == ()
-        assert stranger.returncode is None
+        assert unknown.returncode is None
     finally:
-        stranger.kill()
-        await stranger.wait()
+        unknown.kill()
+        await unknown.wait()
 
 
 def write_record(logs: Path, record: str) -> None:

@@ -46,7 +46,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @dataclass
-class Site:
+class ParkingSite:
     """Nodes of this machine, the backend and the job of one test."""
 
     folder: Path
@@ -86,14 +86,14 @@ def job_in(folder: Path, launch: Sequence[str], name: str = "") -> Job:
 
 
 @pytest.fixture
-async def site(tmp_path: Path, python: str) -> AsyncIterator[Site]:
+async def site(tmp_path: Path, python: str) -> AsyncIterator[ParkingSite]:
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "helper.py").write_text("shade = 1\n")
     inventory = Inventory({name: Node(name, "127.0.0.1") for name in (N1, N2)})
     transport = LocalTransport()
     backend = StaticBackend(tmp_path / "static.json", transport, inventory, 8)
     job = job_in(tmp_path, (python, "-u", "train.py", "--depth"))
-    site = Site(tmp_path, backend, Parking(transport, inventory, 8), job)
+    site = ParkingSite(tmp_path, backend, Parking(transport, inventory, 8), job)
     yield site
     stopped = await site.backend.stop_job(site.job, 0.1)
     assert (stopped.stuck, dict(stopped.unreachable)) == ((), {})
@@ -127,7 +127,7 @@ async def until(happened: object, seconds: float = 8.0) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_the_parked_processes_become_the_ranks(site: Site) -> None:
+async def test_the_parked_processes_become_the_ranks(site: ParkingSite) -> None:
     """Same processes, with the ranks' environment, arguments, log, record and command line."""
     await site.park()
     parked = site.parked_pids()
@@ -139,8 +139,8 @@ async def test_the_parked_processes_become_the_ranks(site: Site) -> None:
         lambda: all((site.folder / "logs" / f"rank-0000{r}.log").stat().st_size for r in (0, 1))
     )
     for rank in (0, 1):
-        said = site.said(rank)
-        assert said == {
+        actual = site.said(rank)
+        assert actual == {
             "pid": parked[rank], "argv": ["train.py", "--depth"], "name": "__main__",
             "main": "train.py", "parked": None,
             "environment": {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2",
@@ -155,7 +155,9 @@ async def test_the_parked_processes_become_the_ranks(site: Site) -> None:
     assert (await site.backend.job_status(site.job)).exits == {0: -15, 1: -15}
 
 
-async def test_a_module_runs_in_the_parked_process_and_its_exit_status_is_kept(site: Site) -> None:
+async def test_a_module_runs_in_the_parked_process_and_its_exit_status_is_kept(
+    site: ParkingSite,
+) -> None:
     """`python -m MODULE` too, and the supervisor writes how it ended."""
     site.job = replace(site.job, launch=(site.job.launch[0], "-m", "train", "--nap", "0.05"))
     await site.park()
@@ -168,7 +170,7 @@ async def test_a_module_runs_in_the_parked_process_and_its_exit_status_is_kept(s
     assert (await site.backend.job_status(site.job)).exits == {0: 7, 1: 7}
 
 
-async def test_parking_again_keeps_what_is_fit(site: Site) -> None:
+async def test_parking_again_keeps_what_is_fit(site: ParkingSite) -> None:
     """Asking again renews the lease of the same processes."""
     await site.park()
     before = site.parked_pids()
@@ -176,7 +178,7 @@ async def test_parking_again_keeps_what_is_fit(site: Site) -> None:
     assert site.parked_pids() == before
 
 
-async def test_changed_code_is_imported_anew(site: Site) -> None:
+async def test_changed_code_is_imported_anew(site: ParkingSite) -> None:
     """A file that was imported and has changed ends the parked process, which says so."""
     await site.park()
     (site.folder / "helper.py").write_text("shade = 2222\n")
@@ -185,7 +187,7 @@ async def test_changed_code_is_imported_anew(site: Site) -> None:
     assert "helper.py changed since it was imported" in report.cold[N1]
 
 
-async def test_changed_code_is_parked_anew(site: Site) -> None:
+async def test_changed_code_is_parked_anew(site: ParkingSite) -> None:
     """Parking again after a change of code does not keep the old process."""
     await site.park()
     before = site.parked_pids()
@@ -196,7 +198,7 @@ async def test_changed_code_is_parked_anew(site: Site) -> None:
 
 
 @pytest.mark.parametrize("change", ["launch", "environment"])
-async def test_another_start_than_was_parked_for_is_cold(site: Site, change: str) -> None:
+async def test_another_start_than_was_parked_for_is_cold(site: ParkingSite, change: str) -> None:
     """A flag or a variable more is another program."""
     await site.park()
     other = {
@@ -209,7 +211,7 @@ async def test_another_start_than_was_parked_for_is_cold(site: Site, change: str
     assert site.parked_pids() == []
 
 
-async def test_a_node_that_started_anew_starts_cold_and_says_so(site: Site) -> None:
+async def test_a_node_that_started_anew_starts_cold_and_says_so(site: ParkingSite) -> None:
     """Power loss leaves the record, but neither process nor supervisor."""
     await site.park()
     for path in (site.folder / "logs").glob(f"parked-{N1}-*.record"):
@@ -223,7 +225,7 @@ async def test_a_node_that_started_anew_starts_cold_and_says_so(site: Site) -> N
     assert "the node started anew" in report.cold[N1]
 
 
-async def test_a_killed_parked_process_is_told_from_one_that_never_was(site: Site) -> None:
+async def test_a_killed_parked_process_is_told_from_one_that_never_was(site: ParkingSite) -> None:
     """Its supervisor writes the signal down; a node where nothing was parked says nothing."""
     await site.park()
     os.kill(site.parked_pids()[0], signal.SIGKILL)
@@ -237,7 +239,7 @@ async def test_a_killed_parked_process_is_told_from_one_that_never_was(site: Sit
 
 
 async def test_a_frozen_parked_process_is_ended_and_its_rank_starts_cold(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: ParkingSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There are never two processes for one rank."""
     monkeypatch.setattr(rank_commands, "ANSWER_S", 0.5)
@@ -252,25 +254,25 @@ async def test_a_frozen_parked_process_is_ended_and_its_rank_starts_cold(
 
 
 async def test_a_foreign_process_under_a_recorded_number_is_neither_rank_nor_ended(
-    site: Site,
+    site: ParkingSite,
 ) -> None:
     """A record that names another process by now is only paper."""
     await site.park()
-    stranger = await asyncio.create_subprocess_exec("/bin/sleep", "60")
+    unknown = await asyncio.create_subprocess_exec("/bin/sleep", "60")
     try:
         for path in (site.folder / "logs").glob(f"parked-{N1}-*.record"):
             record = json.loads(path.read_text())
             os.kill(record["pid"], signal.SIGKILL)
-            path.write_text(json.dumps({**record, "pid": stranger.pid}))
+            path.write_text(json.dumps({**record, "pid": unknown.pid}))
         report = await site.backend.start_job(site.job, "", "R-1")
         assert report.warm == ()
-        assert stranger.returncode is None
+        assert unknown.returncode is None
     finally:
-        stranger.kill()
-        await stranger.wait()
+        unknown.kill()
+        await unknown.wait()
 
 
-async def test_stopping_a_job_leaves_the_parked_alone(site: Site) -> None:
+async def test_stopping_a_job_leaves_the_parked_alone(site: ParkingSite) -> None:
     """Neither its own next start nor that of another job on the node is stopped with the ranks."""
     other = job_in(site.folder, site.job.launch, name=f"{site.job.name}-other")
     await site.backend.start_job(site.job, "", "R-1")
@@ -284,7 +286,7 @@ async def test_stopping_a_job_leaves_the_parked_alone(site: Site) -> None:
     assert (await site.backend.start_job(site.job, "", "R-2")).warm == (0, 1)
 
 
-async def test_a_parked_process_ends_with_its_lease_or_its_record(site: Site) -> None:
+async def test_a_parked_process_ends_with_its_lease_or_its_record(site: ParkingSite) -> None:
     """Nobody renews it, or the pool drops it: it leaves by itself."""
     await site.park(lease_s=0.3)
     await until(lambda: processes_of(site.job) == [])
@@ -296,7 +298,7 @@ async def test_a_parked_process_ends_with_its_lease_or_its_record(site: Site) ->
     await until(lambda: processes_of(site.job) == [])
 
 
-async def test_a_parked_process_costs_no_processor_time(site: Site) -> None:
+async def test_a_parked_process_costs_no_processor_time(site: ParkingSite) -> None:
     """It sleeps in the kernel until somebody writes to its pipe."""
     await site.park()
 
@@ -309,7 +311,7 @@ async def test_a_parked_process_costs_no_processor_time(site: Site) -> None:
     assert ticks() - before <= 1
 
 
-async def test_two_starts_at_once_start_every_rank_once(site: Site) -> None:
+async def test_two_starts_at_once_start_every_rank_once(site: ParkingSite) -> None:
     """A start that a dead controller left behind on the node, and the one of its successor."""
     await site.park()
     first, second = await asyncio.gather(
@@ -329,7 +331,9 @@ asyncio.run(StaticBackend(path, LocalTransport(), inventory, 8).start_job(job, "
 """
 
 
-async def test_a_controller_killed_after_the_activation_starts_nothing_twice(site: Site) -> None:
+async def test_a_controller_killed_after_the_activation_starts_nothing_twice(
+    site: ParkingSite,
+) -> None:
     """The next start of the same run finds the ranks and leaves them alone."""
     import pickle
 
@@ -349,7 +353,7 @@ async def test_a_controller_killed_after_the_activation_starts_nothing_twice(sit
 
 
 @pytest.mark.parametrize(
-    ("launch", "says"),
+    ("launch", "expected"),
     [
         (("/bin/sh", "-c", "sleep 60"), "not `python SCRIPT ...` or `python -m MODULE ...`"),
         (("PYTHON", "-c", "pass"), "not `python SCRIPT ...`"),
@@ -359,15 +363,15 @@ async def test_a_controller_killed_after_the_activation_starts_nothing_twice(sit
     ],
 )
 async def test_what_cannot_be_parked_is_told_before(
-    site: Site, python: str, launch: tuple[str, ...], says: str
+    site: ParkingSite, python: str, launch: tuple[str, ...], expected: str
 ) -> None:
     """The node says what is missing, or that nothing of this kind can wait."""
     words = tuple(python if word == "PYTHON" else word for word in launch)
     setup = (await site.parking.examine(replace(site.job, launch=words), [N1]))[N1]
-    assert says in setup.problem + setup.unfit
+    assert expected in setup.problem + setup.unfit
 
 
-async def test_a_module_that_cannot_be_imported_is_told(site: Site) -> None:
+async def test_a_module_that_cannot_be_imported_is_told(site: ParkingSite) -> None:
     """The reason comes back, and nothing is left."""
     site.job = replace(site.job, warm=("helper", "no_such_module"))
     found = (await site.parking.park(site.job, [N1], LEASE_S))[N1]
@@ -391,7 +395,7 @@ class zeros:
 """
 
 
-async def test_a_standby_opens_its_gpus_and_a_node_with_ranks_does_not(site: Site) -> None:
+async def test_a_standby_opens_its_gpus_and_a_node_with_ranks_does_not(site: ParkingSite) -> None:
     """A fake torch tells who asked for a CUDA context: beside ranks it would take their memory."""
     (site.folder / "torch").mkdir()
     (site.folder / "torch" / "__init__.py").write_text(FAKE_TORCH)
@@ -402,7 +406,7 @@ async def test_a_standby_opens_its_gpus_and_a_node_with_ranks_does_not(site: Sit
     assert sorted(path.name for path in site.folder.glob("context-*")) == ["context-0", "context-1"]
 
 
-async def test_versions_are_read_without_importing_torch(site: Site) -> None:
+async def test_versions_are_read_without_importing_torch(site: ParkingSite) -> None:
     """An interpreter without torch has none; this one has the version its metadata says."""
     from importlib.metadata import version
 

@@ -67,9 +67,9 @@ def found(state: Path, fault: FaultClass, at: datetime) -> Verdict:
 def in_logs(verdict: Verdict) -> dict[str, object]:
     """The same class from logs that are as sure and name as much."""
     named = bool(verdict.nodes)
-    said = LogVerdict("", verdict.fault, Origin.UNKNOWN, "n1" if named else None,
+    actual = LogVerdict("", verdict.fault, Origin.UNKNOWN, "n1" if named else None,
                       verdict.probability, names_machine=named)  # fmt: skip
-    page = classification_page(LogClassification((), recommend_for_logs(said)))
+    page = classification_page(LogClassification((), recommend_for_logs(actual)))
     overall = page.body["overall"]
     assert isinstance(overall, dict)
     return overall
@@ -159,7 +159,7 @@ rules:
 def test_a_rule_of_the_site_is_believed_as_surely_by_dx_as_by_logs(tmp_path: Path) -> None:
     """Without the rule both know nothing of the line."""
     line = "pfs-client: evicted by oss-7"
-    assert {said.fault for said in said_by([line])} <= {FaultClass.NO_FAULT, FaultClass.UNKNOWN}
+    assert {actual.fault for actual in said_by([line])} <= {FaultClass.NO_FAULT, FaultClass.UNKNOWN}
     (tmp_path / "rules.d").mkdir()
     (tmp_path / "rules.d" / "site.yaml").write_text(RULES)
     logs, dx = said_by([line], tmp_path)

@@ -71,8 +71,8 @@ def replays(count: Value, subject: str = GPU) -> NodeReport:
 def growth(before: NodeReport, after: NodeReport) -> list[str]:
     """What is said of the counter's growth: sentences that speak against, and gaps about it."""
     found = assess(after, {"gpu.pcie": SHIPPED["gpu.pcie"]}, before)
-    said = [e.text for e in found.evidence if e.weight in (Weight.HINTS, Weight.CONVICTS)]
-    return [*said, *(why for why in whys(found) if "replays" in why)]
+    actual = [e.text for e in found.evidence if e.weight in (Weight.HINTS, Weight.CONVICTS)]
+    return [*actual, *(why for why in whys(found) if "replays" in why)]
 
 
 def test_a_counter_that_grew_is_judged_and_one_seen_first_is_not() -> None:
@@ -89,7 +89,7 @@ def test_an_answer_to_a_question_nobody_asked_is_a_gap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "says"),
+    ("broken", "expected"),
     [
         (result((), ProbeStatus.PROBE_ERROR, stderr="Traceback\nKeyError: 'x'"), "KeyError: 'x'"),
         (result((), ProbeStatus.PROBE_ERROR), "no reason given"),
@@ -98,10 +98,12 @@ def test_an_answer_to_a_question_nobody_asked_is_a_gap() -> None:
         (result((), ProbeStatus.TIMED_OUT), "no answer within 8 s"),
     ],
 )
-def test_a_probe_that_failed_is_a_gap_and_clears_nothing(broken: CheckResult, says: str) -> None:
+def test_a_probe_that_failed_is_a_gap_and_clears_nothing(
+    broken: CheckResult, expected: str
+) -> None:
     """Whatever way a probe fails, the reason is kept."""
     found = judge(broken)
-    assert any(says in why for why in whys(found))
+    assert any(expected in why for why in whys(found))
     assert not [e for e in found.evidence if e.weight is Weight.CLEARS]
 
 
@@ -139,7 +141,7 @@ def test_a_node_that_was_not_reached_is_said_to_be_so(outcome: Outcome) -> None:
     found = assess(report, {})
     assert bool(found.gaps) is (outcome is not Outcome.ANSWERED)
     blamed = {e.fault for e in found.evidence}
-    ours = {
+    own = {
         Outcome.ANSWERED,
         Outcome.AUTHENTICATION_FAILED,
         Outcome.HOST_KEY_MISMATCH,
@@ -147,7 +149,7 @@ def test_a_node_that_was_not_reached_is_said_to_be_so(outcome: Outcome) -> None:
         Outcome.OUTPUT_OVER_LIMIT,
         Outcome.UNPARSABLE,
     }
-    assert blamed == (set() if outcome in ours else {FaultClass.NODE_FAILURE})
+    assert blamed == (set() if outcome in own else {FaultClass.NODE_FAILURE})
 
 
 @given(st.sets(st.sampled_from([name for name, _ in READINGS])))
@@ -199,14 +201,14 @@ def ask(check: Check, *rows: tuple[str, Value]) -> Assessment:
 @pytest.mark.parametrize("operand", [{"measurement": "a.c"}, 3])
 def test_a_rule_that_leans_on_a_missing_reading(operand: object) -> None:
     """Where its absence is normal the rule is silent; where it is not, that is a gap."""
-    given = (Condition("a.c", "gt", 0),) if operand == 3 else ()
+    arguments = (Condition("a.c", "gt", 0),) if operand == 3 else ()
     rule = Rule(
-        "a.b", "gt", operand, Weight.HINTS, FaultClass.PCIE, "x", "own", given=given  # type: ignore[arg-type]  # either of Rule's operand types
+        "a.b", "gt", operand, Weight.HINTS, FaultClass.PCIE, "x", "own", given=arguments  # type: ignore[arg-type]  # either of Rule's operand types
     )  # fmt: skip
     silent = ask(one_rule(rule, optional=True), ("a.b", 5))
     assert (silent.evidence, silent.gaps) == ((), ())
-    said = ask(one_rule(rule, optional=False), ("a.b", 5))
-    assert whys(said) == ["a.b: no reading of a.c to compare with"]
+    actual = ask(one_rule(rule, optional=False), ("a.b", 5))
+    assert whys(actual) == ["a.b: no reading of a.c to compare with"]
 
 
 def test_a_rule_keeps_the_role_it_names() -> None:

@@ -136,11 +136,11 @@ class FileBackend:
     async def job_status(self, job: Job) -> JobRunState:
         data = self._world.read()
         silent = {n: "no answer" for n in data["nodes"] if n in data["dead"]}
-        seen = [r for r in range(job.world_size) if data["nodes"][r] not in silent]
-        alive = tuple(r for r in seen if str(r) in data["ranks"])
+        observed = [r for r in range(job.world_size) if data["nodes"][r] not in silent]
+        alive = tuple(r for r in observed if str(r) in data["ranks"])
         return JobRunState(
             alive=alive,
-            gone=tuple(r for r in seen if r not in alive),
+            gone=tuple(r for r in observed if r not in alive),
             incarnations=frozenset(data["ranks"][str(r)] for r in alive),
             unreachable=silent,
             exits={},

@@ -47,7 +47,7 @@ class HttpSink:
         self.over = threading.Event()
         sink = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class SinkHandler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length", "0"))
                 body = self.rfile.read(length)
@@ -57,7 +57,7 @@ class HttpSink:
             def log_message(self, format: str, *args: object) -> None:
                 """Say nothing."""
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), SinkHandler)
         self.server.daemon_threads = True
         scheme = "http"
         if context is not None:

@@ -58,8 +58,8 @@ def gpu_rows(data: dict[str, Any], node: str, check: str) -> list[Measurement]:
     """Eight GPUs; the first is the one that is held or lost, and what is lost is not counted."""
     held, lost = data.get("held", {}).get(node, 0), node in data.get("lost_gpus", [])
     if check == "gpu.processes":
-        seen = range(int(lost), 8)
-        return [Measurement("gpu.processes.count", f"gpu:{i}", held * (i == 0)) for i in seen]
+        observed = range(int(lost), 8)
+        return [Measurement("gpu.processes.count", f"gpu:{i}", held * (i == 0)) for i in observed]
     return [
         Measurement("gpu.devices.nvml_count", "node", 7 if lost else 8),
         Measurement("gpu.device.lost", "gpu:0", lost),

@@ -191,8 +191,8 @@ class FakeSweeps:
 
     def _health(self, node: str) -> NodeHealth:
         data = self.world.read()
-        sick = node in data["sick"] or node in data["dead"]
-        weight = Weight.CONVICTS if sick else Weight.CLEARS
+        faulty = node in data["sick"] or node in data["dead"]
+        weight = Weight.CONVICTS if faulty else Weight.CLEARS
         evidence = Evidence(
             "gpu.lost",
             Subject(node),
@@ -203,7 +203,7 @@ class FakeSweeps:
             "a GPU is lost",
         )
         report = NodeReport(node, Outcome.ANSWERED)
-        health = Health.CRITICAL if sick else Health.OK
+        health = Health.CRITICAL if faulty else Health.OK
         return NodeHealth(node, health, report, (evidence,), ())
 
     async def ask(

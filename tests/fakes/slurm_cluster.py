@@ -132,13 +132,13 @@ def end_step_daemons(config: Path) -> None:
 
 def wait_until_idle(names: Sequence[str]) -> None:
     deadline = time.monotonic() + UP_S
-    said = ""
+    actual = ""
     while time.monotonic() < deadline:
         done = subprocess.run(
             ["sinfo", "-h", "-N", "-o", "%N %t"], capture_output=True, text=True, check=False
         )
-        said = done.stdout + done.stderr
+        actual = done.stdout + done.stderr
         if sum(line.endswith(" idle") for line in done.stdout.splitlines()) == len(names):
             return
         time.sleep(0.1)
-    raise RuntimeError(f"Slurm is not up after {UP_S:.0f} s: {said}")
+    raise RuntimeError(f"Slurm is not up after {UP_S:.0f} s: {actual}")

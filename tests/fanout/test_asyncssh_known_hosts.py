@@ -70,10 +70,10 @@ def test_a_name_s_keys_are_openssh_s(tmp_path: Path, name: str) -> None:
     path = tmp_path / "known"
     path.write_text(FILE)
     found = subprocess.run([KEYGEN, "-F", name, "-f", str(path)], capture_output=True, text=True)
-    theirs = {i for i, text in enumerate(TEXT) if text.split()[1] in found.stdout}
+    others = {i for i, text in enumerate(TEXT) if text.split()[1] in found.stdout}
     host, _, port = name.strip("[").partition("]:")
-    ours = numbers(KnownHosts([path])(host, "", int(port) if port else None))
-    assert ours[0] | ours[1] | ours[2] == theirs
+    own = numbers(KnownHosts([path])(host, "", int(port) if port else None))
+    assert own[0] | own[1] | own[2] == others
 
 
 def test_a_revocation_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ ECHO = Command(("sh", "-c", "cat; exit 3"), b"hello")
 
 
 @dataclass
-class Place:
+class BrokerSite:
     """A site, and the folder whose broker this test owns."""
 
     site: Site
@@ -41,15 +41,15 @@ class Place:
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
+async def place(tmp_path: Path) -> AsyncIterator[BrokerSite]:
     async with open_site(tmp_path, real_sshd=False) as site:
-        here = Place(site, tmp_path / "run" / "broker.sock")
+        here = BrokerSite(site, tmp_path / "run" / "broker.sock")
         yield here
         with contextlib.suppress(OSError, ValueError):
             os.kill(here.broker_pid(), signal.SIGKILL)
 
 
-async def test_the_next_command_finds_the_connection_open(place: Place) -> None:
+async def test_the_next_command_finds_the_connection_open(place: BrokerSite) -> None:
     """Two clients, one login: the second one's command needs no handshake."""
     for fanout in (64, 8):  # what `-f` says bears on no connection
         transport = place.open(fanout)
@@ -68,7 +68,7 @@ async def test_the_next_command_finds_the_connection_open(place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(SICK_KINDS))
-async def test_a_sick_node_is_the_same_through_the_broker(place: Place, kind: str) -> None:
+async def test_a_sick_node_is_the_same_through_the_broker(place: BrokerSite, kind: str) -> None:
     """Outcomes, deadlines and sentences pass through."""
     transport = place.open()
     answer = await transport.run(getattr(place.site, kind), ECHO)
@@ -77,7 +77,7 @@ async def test_a_sick_node_is_the_same_through_the_broker(place: Place, kind: st
     assert answer.detail
 
 
-async def test_a_killed_broker_breaks_only_what_it_was_running(place: Place) -> None:
+async def test_a_killed_broker_breaks_only_what_it_was_running(place: BrokerSite) -> None:
     """What ran is DIED, named as what it is; what comes later goes straight to its node."""
     transport = place.open()
     assert (await transport.run(place.site.good, ECHO)).exit_status == 3
@@ -93,7 +93,7 @@ async def test_a_killed_broker_breaks_only_what_it_was_running(place: Place) -> 
     await transport.close()
 
 
-async def test_without_a_broker_commands_go_straight(place: Place, tmp_path: Path) -> None:
+async def test_without_a_broker_commands_go_straight(place: BrokerSite, tmp_path: Path) -> None:
     """A folder nobody can write to is no reason to fail."""
     (tmp_path / "file").write_text("")
     ssh = place.site.ssh
@@ -103,7 +103,7 @@ async def test_without_a_broker_commands_go_straight(place: Place, tmp_path: Pat
     await transport.close()
 
 
-async def test_many_commands_share_one_conversation(place: Place) -> None:
+async def test_many_commands_share_one_conversation(place: BrokerSite) -> None:
     """Answers find the command they belong to."""
     transport = place.open()
     nodes = [Node(f"n{i}", "127.0.0.1", place.site.good.port) for i in range(20)]
@@ -141,13 +141,13 @@ async def test_only_its_owner_can_reach_it_and_it_ends_when_idle(tmp_path: Path)
     assert not path.exists()
 
 
-async def test_settings_keep_connections_apart(place: Place) -> None:
+async def test_settings_keep_connections_apart(place: BrokerSite) -> None:
     """Another user name is another login, never a connection of someone else's."""
     transport = place.open()
     await transport.run(place.site.good, ECHO)
     await transport.close()
     ssh = SshSettings(known_hosts=place.site.ssh.known_hosts, login_timeout_s=3)
-    stranger = BrokerTransport(ssh, {}, place.path, lambda: AsyncsshTransport(ssh))
-    answer = await stranger.run(place.site.good, ECHO)
-    await stranger.close()
+    unknown = BrokerTransport(ssh, {}, place.path, lambda: AsyncsshTransport(ssh))
+    answer = await unknown.run(place.site.good, ECHO)
+    await unknown.close()
     assert answer.outcome is Outcome.AUTHENTICATION_FAILED

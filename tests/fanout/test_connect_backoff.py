@@ -11,8 +11,8 @@ def test_the_second_wait_is_short_and_says_so() -> None:
     assert silence.deadline_s("n3", 100.0) == 10.0
     assert silence.keep("n3", 10.0, 110.0) == "within 10 s"
     assert silence.deadline_s("n3", 112.0) == AGAIN_S[0]
-    said = silence.keep("n3", AGAIN_S[0], 113.5)
-    assert said == "within 1.5 s, nor within 10 s, 4 s ago"
+    actual = silence.keep("n3", AGAIN_S[0], 113.5)
+    assert actual == "within 1.5 s, nor within 10 s, 4 s ago"
     assert [silence.deadline_s("n3", 114.0), silence.keep("n3", 0.5, 114.5)] == [
         AGAIN_S[1],
         "within 0.5 s, nor within 10 s, 4 s ago",

@@ -28,7 +28,7 @@ def test_frames_are_the_same_however_the_bytes_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "actual",
     [
         b"x" * (GREETING_LIMIT_BYTES + 100),
         GREETING + b"x" * 5000,
@@ -42,10 +42,10 @@ def test_frames_are_the_same_however_the_bytes_are_cut() -> None:
         GREETING + b"\xff\xfe\n",
     ],
 )
-def test_what_no_honest_gateway_sends_ends_the_talk(said: bytes) -> None:
+def test_what_no_honest_gateway_sends_ends_the_talk(actual: bytes) -> None:
     """Nothing of it is kept, waited for or believed."""
     with pytest.raises(GatewayError):
-        list(Frames(100).feed(said))
+        list(Frames(100).feed(actual))
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_only_the_end_mark_makes_a_status(
     stderr: bytes, begun: bool, status: int | None, own: bytes
 ) -> None:
     """An `ssh` that exits 255 after the command began is a connection that broke."""
-    seen = Frame(number=1, status=255, begun=True)
-    assert unwrap(seen, stderr, "MARK") == own
-    assert (seen.begun, seen.status) == (begun, status)
+    observed = Frame(number=1, status=255, begun=True)
+    assert unwrap(observed, stderr, "MARK") == own
+    assert (observed.begun, observed.status) == (begun, status)
 
 
 def test_what_two_commands_have_in_common() -> None:

@@ -17,13 +17,13 @@ from brctl.model.inventory import Node
 ECHO = Command(("echo", "hello"))
 
 
-class Gateway(asyncssh.SSHServer):
+class JumpHost(asyncssh.SSHServer):
     """Forwards connections and counts its own."""
 
     logins = 0
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        Gateway.logins += 1
+        JumpHost.logins += 1
 
     def connection_requested(self, *_: object) -> bool:
         return True
@@ -53,13 +53,13 @@ async def fleet(tmp_path: Path) -> AsyncIterator[tuple[SshSettings, dict[str, No
     host_key, user_key = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     user_key.write_private_key(str(tmp_path / "id"))
     (tmp_path / "authorized").write_bytes(user_key.export_public_key())
-    Gateway.logins = Inner.open_handshakes = Inner.most = 0
+    JumpHost.logins = Inner.open_handshakes = Inner.most = 0
     servers = [
         await asyncssh.listen(
             "127.0.0.1", 0, server_factory=factory, server_host_keys=[host_key],
             authorized_client_keys=str(tmp_path / "authorized"), process_factory=say_hello,
         )
-        for factory in (Gateway, Inner)
+        for factory in (JumpHost, Inner)
     ]  # fmt: skip
     key = host_key.export_public_key().decode()
     ports = [server.get_port() for server in servers]
@@ -82,7 +82,7 @@ async def test_nodes_share_one_connection_to_their_jump_host(
     answers = [a async for a in gather(transport, many, lambda _: ECHO, limit=20)]
     await transport.close()
     assert {(a.outcome, a.stdout) for a in answers} == {(Outcome.ANSWERED, b"hello\n")}
-    assert Gateway.logins == 1
+    assert JumpHost.logins == 1
     assert 1 <= Inner.most <= 3
 
 

@@ -16,18 +16,18 @@ from tests.contract.transport_sites import SSHD, open_site
 async def test_keys_go_there_and_the_screen_comes_here(tmp_path: Path) -> None:
     """A shell started on a terminal runs what is typed and ends with its own status."""
     async with open_site(tmp_path, real_sshd=SSHD is not None and os.geteuid() == 0) as site:
-        ours, theirs = pty.openpty()
+        own, others = pty.openpty()
         screen, shown = os.pipe()
         try:
             shell = asyncio.create_task(
-                asyncio.to_thread(open_shell, site.good, site.ssh, theirs, shown, "dumb")
+                asyncio.to_thread(open_shell, site.good, site.ssh, others, shown, "dumb")
             )
-            os.write(ours, b"echo to''gether; exit 7\r")
+            os.write(own, b"echo to''gether; exit 7\r")
             async with asyncio.timeout(20):
                 assert await shell == (Outcome.ANSWERED, 7)
             assert b"together" in os.read(screen, 1 << 16)
         finally:
-            for descriptor in (ours, theirs, screen, shown):
+            for descriptor in (own, others, screen, shown):
                 os.close(descriptor)
 
 

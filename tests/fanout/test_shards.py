@@ -28,7 +28,7 @@ ECHO = Command(("sh", "-c", "cat; exit 3"), b"hello")
 
 
 @dataclass
-class Split:
+class ShardedSite:
     """A site asked through two processes."""
 
     site: Site
@@ -44,23 +44,23 @@ class Split:
 
 
 @pytest.fixture
-async def split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Split]:
+async def split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ShardedSite]:
     monkeypatch.setattr(spread_transport, "SPREAD_OVER", 3)
     async with open_site(tmp_path, real_sshd=False) as site:
         ssh = replace(site.ssh, transport="asyncssh", shards=2)
         transport = open_transport(ssh)
         assert isinstance(transport, SpreadTransport)
-        yield Split(site, transport)
+        yield ShardedSite(site, transport)
         await transport.close()
 
 
-async def test_each_node_is_asked_once_by_one_of_the_processes(split: Split) -> None:
+async def test_each_node_is_asked_once_by_one_of_the_processes(split: ShardedSite) -> None:
     """Every node has exactly one answer, its own, and this process logged in to none."""
     answers = gather(
         split.transport, split.nodes(30), lambda node: Command(("echo", node.name)), limit=8
     )
-    said = [(answer.node, answer.stdout.decode().strip()) async for answer in answers]
-    assert sorted(said) == sorted((f"n{i}", f"n{i}") for i in range(30))
+    actual = [(answer.node, answer.stdout.decode().strip()) async for answer in answers]
+    assert sorted(actual) == sorted((f"n{i}", f"n{i}") for i in range(30))
     assert len(split.transport.shards) == 2
     assert all(_sockets(shard.pid) > 1 for shard in split.transport.shards)
 
@@ -71,7 +71,7 @@ def _sockets(pid: int) -> int:
 
 
 @pytest.mark.parametrize("kind", sorted(SICK_KINDS))
-async def test_a_sick_node_is_the_same_through_a_shard(split: Split, kind: str) -> None:
+async def test_a_sick_node_is_the_same_through_a_shard(split: ShardedSite, kind: str) -> None:
     """Outcomes, deadlines and sentences pass through."""
     split.transport.expect(4)
     answer = await split.transport.run(getattr(split.site, kind), ECHO)
@@ -79,13 +79,15 @@ async def test_a_sick_node_is_the_same_through_a_shard(split: Split, kind: str) 
     assert answer.detail
 
 
-async def test_few_nodes_start_no_process(split: Split) -> None:
+async def test_few_nodes_start_no_process(split: ShardedSite) -> None:
     """What one process serves well is not split."""
     assert len(await split.ask(3, ECHO)) == 3
     assert not split.transport.shards
 
 
-async def test_a_killed_shard_costs_the_nodes_it_was_asking_and_no_other(split: Split) -> None:
+async def test_a_killed_shard_costs_the_nodes_it_was_asking_and_no_other(
+    split: ShardedSite,
+) -> None:
     """They are DIED for a reason that names this machine; the rest is asked by the other one."""
     nodes = split.nodes(40)
     answers: list[CommandResult] = []
@@ -107,7 +109,7 @@ async def test_a_killed_shard_costs_the_nodes_it_was_asking_and_no_other(split: 
     assert all("1 of 2 ended (killed by SIGKILL)" in answer.detail for answer in lost)
 
 
-async def test_without_any_shard_left_the_work_is_done_here(split: Split) -> None:
+async def test_without_any_shard_left_the_work_is_done_here(split: ShardedSite) -> None:
     """Nodes that come after the last one died are asked directly."""
     await split.ask(6, ECHO)
     for shard in split.transport.shards:
@@ -117,7 +119,7 @@ async def test_without_any_shard_left_the_work_is_done_here(split: Split) -> Non
 
 
 async def test_a_key_that_cannot_be_read_is_told_and_does_not_hang(
-    split: Split, tmp_path: Path
+    split: ShardedSite, tmp_path: Path
 ) -> None:
     """A mistake in our own settings is an error here as it is without shards."""
     ssh = replace(split.site.ssh, identity_files=(tmp_path / "no-such-key",), shards=2)
@@ -130,7 +132,7 @@ async def test_a_key_that_cannot_be_read_is_told_and_does_not_hang(
         await transport.close()
 
 
-async def test_cancelling_ends_commands_and_processes(split: Split) -> None:
+async def test_cancelling_ends_commands_and_processes(split: ShardedSite) -> None:
     """Ctrl-C: what was answered stays, nothing stays behind."""
     running = asyncio.create_task(split.ask(8, Command(("sleep", "60"), deadline_s=90)))
     await asyncio.sleep(1.5)

@@ -44,8 +44,8 @@ def test_the_way_to_a_node_is_what_slurm_allows() -> None:
     found = routes(SINFO, parse_jobs(SQUEUE), uid=1001)
     assert found["n1"] == SrunRoute(partition="train", gres="gpu:h100:8,nvme:1")
     assert found["n2"] == found["n6"] == SrunRoute(job="7")
-    said = {name: (route.outcome, route.why) for name, route in found.items() if route.outcome}
-    assert said == {
+    actual = {name: (route.outcome, route.why) for name, route in found.items() if route.outcome}
+    assert actual == {
         "n3": (Outcome.NOT_AVAILABLE, "busy: job 8 of root runs there"),
         "n4": (Outcome.UNREACHABLE, "idle* in Slurm: none"),
         "n5": (Outcome.NOT_AVAILABLE, "drained in Slurm by ann: fan | loud"),
@@ -57,9 +57,9 @@ def test_the_way_to_a_node_is_what_slurm_allows() -> None:
 def test_srun_s_own_words_are_told_from_the_command_s() -> None:
     """The exit status counts only when srun says that the task ended by itself."""
     raw = b"mark\nsrun: error: n1: task 0: Exited with exit code 3\nmine: error\nslurmstepd-n1: x\n"
-    stderr, said = split_stderr(raw, b"mark")
+    stderr, actual = split_stderr(raw, b"mark")
     assert stderr == b"mine: error\n"
-    assert ended_by_itself(3, said)
+    assert ended_by_itself(3, actual)
     assert ended_by_itself(0, "")
     assert not ended_by_itself(1, "srun: error: Unable to allocate resources: busy")
     assert not ended_by_itself(137, "srun: error: Node failure on n1\nsrun: task 0: Killed")
@@ -116,8 +116,8 @@ async def test_every_node_ends_in_one_outcome_and_says_why(srun: SrunTransport) 
     finally:
         other.terminate()
         await other.wait()
-    said = {name: (answer.outcome, answer.exit_status) for name, answer in found.items()}
-    assert said == {
+    actual = {name: (answer.outcome, answer.exit_status) for name, answer in found.items()}
+    assert actual == {
         "n1": (Outcome.ANSWERED, 3),
         "n2": (Outcome.NOT_AVAILABLE, None),
         "n5": (Outcome.NOT_AVAILABLE, None),

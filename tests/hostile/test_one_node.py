@@ -32,13 +32,13 @@ def test_a_number_that_nothing_measures_is_not_believed(value: float) -> None:
 def test_the_others_are_judged_as_if_it_had_been_silent() -> None:
     """Its sick answer leaves n1 UNKNOWN; n2 and n3 stay as they are."""
     checks = {"c": check("c")}
-    sick = parse_report(answer(HELLO, result("c", envelope(10**400)), end(1)), checks, NOW)
+    faulty = parse_report(answer(HELLO, result("c", envelope(10**400)), end(1)), checks, NOW)
     well = [
         NodeReport(n, Outcome.ANSWERED, (CheckResult("c", ProbeStatus.MEASURED, (_one(),)),))
         for n in ("n2", "n3")
     ]
     inventory = Inventory({name: Node(name, name) for name in ("n1", "n2", "n3")})
-    states = compare([judge(r, checks, None) for r in (sick, *well)], inventory, None)
+    states = compare([judge(r, checks, None) for r in (faulty, *well)], inventory, None)
     alone = compare([judge(r, checks, None) for r in well], inventory, None)
     assert states[0].health is Health.UNKNOWN
     assert [n.health for n in states[1:]] == [n.health for n in alone]

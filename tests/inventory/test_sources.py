@@ -51,8 +51,8 @@ def test_a_later_source_overrules_and_both_are_remembered(tmp_path: Path) -> Non
         parse_hostlist(b"n1 slots=4\nn3\n", "hosts"),
         parse_hostlist(b"n1 slots=8\n", "newer"),
     ]
-    told = merge(sources)["n1"]["slots"]
-    assert (told.value, told.overruled) == ("8", (("4", "hostlist:hosts:1"),))
+    reported = merge(sources)["n1"]["slots"]
+    assert (reported.value, reported.overruled) == ("8", (("4", "hostlist:hosts:1"),))
     mixed = load_inventory(settings(tmp_path, {"file": str(tmp_path / "own.yaml")}))
     assert mixed.names(NodeRole.STANDBY) == ("n1", "n2")
 

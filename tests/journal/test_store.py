@@ -132,23 +132,23 @@ async def test_a_follower_sees_every_line_and_stops_at_the_end(tmp_path: Path) -
     """What was written before and after it came; a half-written line waits until it is whole."""
     run_dir = new_run(tmp_path)
     write(run_dir, 2)
-    seen = []
+    observed = []
     with owning(run_dir):
         journal = Journal(run_dir)
         async for event in follow(run_dir, poll_s=0.001):
-            seen.append(event.type)
-            if len(seen) == 2:
+            observed.append(event.type)
+            if len(observed) == 2:
                 journal.append(EventType.END, AT, {"result": "ok"})
         journal.close()
-    assert seen == [EventType.NOTE, EventType.NOTE, EventType.END]
+    assert observed == [EventType.NOTE, EventType.NOTE, EventType.END]
 
 
 async def test_a_follower_of_a_dead_run_comes_back_without_an_end(tmp_path: Path) -> None:
     """A cut stream is visible: the last line is not `end`."""
     run_dir = new_run(tmp_path)
     write(run_dir, 2)
-    seen = [event.type async for event in follow(run_dir, poll_s=0.001)]
-    assert seen == [EventType.NOTE, EventType.NOTE]
+    observed = [event.type async for event in follow(run_dir, poll_s=0.001)]
+    assert observed == [EventType.NOTE, EventType.NOTE]
 
 
 def test_state_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:

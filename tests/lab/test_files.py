@@ -50,10 +50,10 @@ def test_a_node_finds_its_own_state(lab: Lab) -> None:
     """Programs on a node are told where its GPUs, faults and log are, and nothing of ours."""
     status, text = asyncio.run(run(lab, "n2", "env"))
     variables = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-    mine = lab.paths.node("n2")
+    own = lab.paths.node("n2")
     assert status == 0
     assert variables["BRCTL_LAB_NODE"] == "n2"
-    assert variables["BRCTL_FAKE_NVML_STATE"] == str(mine.nvml)
-    assert variables["BRCTL_LAB_KERNEL_LOG"] == str(mine.kernel_log)
-    assert variables["HOME"] == str(mine.home)
+    assert variables["BRCTL_FAKE_NVML_STATE"] == str(own.nvml)
+    assert variables["BRCTL_LAB_KERNEL_LOG"] == str(own.kernel_log)
+    assert variables["HOME"] == str(own.home)
     assert "PYTEST_CURRENT_TEST" not in variables

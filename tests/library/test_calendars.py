@@ -53,7 +53,7 @@ def test_ranges_and_files_are_read_beside_the_configuration(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "expected"),
     [
         ('d: {ranges: ["09:00-10:00"]}', "config.yaml:6: ranges need `timezone`"),
         ("d: {timezone: Mars/Base, file: x}", "config.yaml:6: 'timezone': no time zone"),
@@ -62,8 +62,10 @@ def test_ranges_and_files_are_read_beside_the_configuration(tmp_path: Path) -> N
         ("d: {fiel: x}", "unknown key 'fiel' in calendars.d; did you mean 'file'?"),
     ],
 )
-def test_a_calendar_that_cannot_be_meant_is_an_error(line: str, says: str, tmp_path: Path) -> None:
+def test_a_calendar_that_cannot_be_meant_is_an_error(
+    line: str, expected: str, tmp_path: Path
+) -> None:
     """With file and line, before any guard asks."""
     with pytest.raises(ConfigError) as caught:
         sources(tmp_path, f"  {line}\n")
-    assert says in str(caught.value)
+    assert expected in str(caught.value)

@@ -68,7 +68,7 @@ def test_a_good_check_is_read_as_written(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "expected"),
     [
         ("level: 1", "levle: 1", "check.yaml:7: unknown key 'levle'; did you mean 'level'?"),
         ("level: 1", "level: 9", "check.yaml:7: 'level' must be 1, 2, 3 or 4, not 9"),
@@ -97,9 +97,9 @@ def test_a_good_check_is_read_as_written(folder: Path) -> None:
         ("unit: percent,", "unit: percent, reader: eval,", "'reader': unknown 'eval'"),
     ],
 )  # fmt: skip
-def test_a_mistake_names_line_and_word(folder: Path, old: str, new: str, says: str) -> None:
+def test_a_mistake_names_line_and_word(folder: Path, old: str, new: str, expected: str) -> None:
     """The error leads to the place and proposes what was meant."""
-    assert says in refusal(folder, old, new)
+    assert expected in refusal(folder, old, new)
 
 
 def test_a_probe_that_is_no_python_is_refused_at_load(folder: Path) -> None:

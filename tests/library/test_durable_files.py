@@ -118,11 +118,11 @@ def test_a_part_is_never_readable_by_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the content is whole, only its owner reads it, even when everybody may afterwards."""
-    seen: list[int] = []
+    observed: list[int] = []
     real = os.fchmod
 
     def note(descriptor: int, mode: int) -> None:
-        seen.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        observed.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
         real(descriptor, mode)
 
     monkeypatch.setattr(os, "fchmod", note)
@@ -131,7 +131,7 @@ def test_a_part_is_never_readable_by_others(
         write_atomic(tmp_path / "file", "new", mode=0o644)
     finally:
         os.umask(before)
-    assert seen == [0o600]
+    assert observed == [0o600]
 
 
 def test_a_link_in_the_place_of_the_file_is_replaced_not_followed(tmp_path: Path) -> None:

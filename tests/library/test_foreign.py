@@ -81,7 +81,7 @@ def test_a_program_that_is_missing_or_hangs_is_a_gap(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "expected"),
     [
         ("fault: straggler-slow", "fault: slow", "'fault': unknown 'slow'"),
         ("[sh, -c, \"echo 'LOAD - high'; exit CODE\"]", "[]", "must name a program"),
@@ -89,11 +89,11 @@ def test_a_program_that_is_missing_or_hangs_is_a_gap(tmp_path: Path) -> None:
         ("  fault", "  shell: true\n  fault", "unknown key 'shell'"),
     ],
 )
-def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, expected: str) -> None:
     """Errors lead to file and line as everywhere."""
     with pytest.raises(ConfigError, match=r"check\.yaml:\d+") as caught:
         wrapped(tmp_path, PLUGIN.replace(old, new))
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
 
 
 NHC = """\

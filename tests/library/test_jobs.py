@@ -61,7 +61,7 @@ def test_without_parallel_sizes_every_rank_is_a_replica() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "expected"),
     [
         ("name: demo", "name: ../demo", "job.yaml:3: '../demo': a job name has"),
         ("n[1-4]", "n[4-1]", "job.yaml:4: 'nodes'"),
@@ -85,11 +85,11 @@ def test_without_parallel_sizes_every_rank_is_a_replica() -> None:
         ("kind: Job", "kind: Jobs", "kind must be 'Job'"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(old: str, new: str, says: str) -> None:
+def test_a_mistake_is_named_with_its_place(old: str, new: str, expected: str) -> None:
     """Every mistake is one ConfigError that quotes what is wrong."""
     with pytest.raises(ConfigError) as caught:
         read(GOOD.replace(old, new))
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_two_files_cannot_declare_one_job(tmp_path: Path) -> None:

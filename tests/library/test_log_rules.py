@@ -36,9 +36,9 @@ def test_a_site_rule_decides_a_classification(tmp_path: Path) -> None:
     write(tmp_path, RULE)
     classifier = Classifier(signatures_with(load_log_rules([tmp_path])))
     line = b"2026-07-05 03:00:00 pfs: PFS client evicted by oss-7\n"
-    said = classifier.classify_inputs([("log", Blocks([line]))]).overall
-    assert (said.fault, said.origin) == (FaultClass.STORAGE_CHECKPOINT, Origin.INFRA)
-    assert (said.action, said.culprit) == (Action.PAGE_STORAGE, "oss-7")
+    actual = classifier.classify_inputs([("log", Blocks([line]))]).overall
+    assert (actual.fault, actual.origin) == (FaultClass.STORAGE_CHECKPOINT, Origin.INFRA)
+    assert (actual.action, actual.culprit) == (Action.PAGE_STORAGE, "oss-7")
 
 
 def test_a_rule_is_tried_on_its_own_examples(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_a_harmless_rule_silences_a_line(tmp_path: Path) -> None:
     write(tmp_path, text)
     classifier = Classifier(signatures_with(load_log_rules([tmp_path])))
     line = b"flaky probe says: CUDA error: uncorrectable ECC error encountered\n"
-    said = classifier.classify_inputs([("log", Blocks([line]))]).overall
-    assert said.fault is FaultClass.NO_FAULT
+    actual = classifier.classify_inputs([("log", Blocks([line]))]).overall
+    assert actual.fault is FaultClass.NO_FAULT
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,9 @@ def test_every_key_and_verb_of_the_tables_is_described() -> None:
     """A new key or verb reaches editors, or this fails."""
     assert set(TOP_KEYS) <= set(_TOP)
     assert set(STEP_KEYS) <= set(_STEP)
-    said = about_verbs()
-    assert set(said) == set(VERBS)
-    assert all(text and not text.startswith(name) for name, text in said.items())
+    actual = about_verbs()
+    assert set(actual) == set(VERBS)
+    assert all(text and not text.startswith(name) for name, text in actual.items())
 
 
 @pytest.mark.parametrize(

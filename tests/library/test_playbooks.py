@@ -182,13 +182,13 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "says"), MISTAKES)
-def test_a_mistake_is_named_with_its_place(old: str, new: str, says: str) -> None:
+@pytest.mark.parametrize(("old", "new", "expected"), MISTAKES)
+def test_a_mistake_is_named_with_its_place(old: str, new: str, expected: str) -> None:
     """One sentence per mistake, and the file is refused as a whole."""
     assert old in GOOD
     with pytest.raises(ConfigError) as caught:
         read(GOOD.replace(old, new, 1))
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
     assert str(caught.value).startswith("my.yaml:")
 
 
@@ -237,7 +237,7 @@ def test_guard_files_are_read_line_by_line_and_loose_modes_are_said(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "expected"),
     [
         ("blast_radius: {nodes: 2}", "unknown key 'nodes'"),
         ("blast_radios: {max_nodes: 2}", "did you mean 'blast_radius'?"),
@@ -246,10 +246,10 @@ def test_guard_files_are_read_line_by_line_and_loose_modes_are_said(tmp_path: Pa
         ("approval: [{need: one, roles: sre}]", "did you mean 'role'?"),
     ],
 )
-def test_a_limit_that_cannot_be_read_is_an_error(line: str, says: str, tmp_path: Path) -> None:
+def test_a_limit_that_cannot_be_read_is_an_error(line: str, expected: str, tmp_path: Path) -> None:
     """A guards file is never half believed."""
     path = tmp_path / "guards.yaml"
     path.write_text(f"apiVersion: brctl.dev/v1\nkind: Guards\n{line}\n")
     with pytest.raises(ConfigError) as caught:
         load_guards([path])
-    assert says in str(caught.value)
+    assert expected in str(caught.value)

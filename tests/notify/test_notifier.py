@@ -60,9 +60,9 @@ def notify(folder: Path, sink: Sink, *notices: Notice) -> list[DeliveryState]:
 def test_a_fault_is_one_page_from_trigger_to_resolve(tmp_path: Path, server: HttpSink) -> None:
     """Repeats, also from other processes, add nothing; every request carries the same key."""
     sink = pagerduty(tmp_path, server)
-    told = notify(tmp_path, sink, FIRST, FIRST, ACK, ACK, FIRST, ADVANCED, ADVANCED)
+    reported = notify(tmp_path, sink, FIRST, FIRST, ACK, ACK, FIRST, ADVANCED, ADVANCED)
     s, k = DeliveryState.SENT, DeliveryState.KNOWN
-    assert told == [s, k, s, k, k, s, k]
+    assert reported == [s, k, s, k, k, s, k]
     sent = [(body["event_action"], body["dedup_key"]) for body in server.bodies]
     key = "brctl/prod-a/demo/gpu-lost"
     assert sent == [("trigger", key), ("acknowledge", key), ("resolve", key)]
@@ -93,7 +93,7 @@ def test_a_run_that_needs_a_human_pages_again_after_the_acknowledgement(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"fresh": True}, DeliveryState.SENT),
         ({"at": NOON + timedelta(hours=25)}, DeliveryState.SENT),
@@ -101,11 +101,11 @@ def test_a_run_that_needs_a_human_pages_again_after_the_acknowledgement(
     ],
 )
 def test_a_repeat_is_told_when_it_was_gone_or_lasts_for_a_day(
-    tmp_path: Path, server: HttpSink, change: dict[str, Any], told: DeliveryState
+    tmp_path: Path, server: HttpSink, change: dict[str, Any], reported: DeliveryState
 ) -> None:
     """Somebody may have closed the page by hand; silence would then last for ever."""
     sink = pagerduty(tmp_path, server)
-    assert notify(tmp_path, sink, FIRST, replace(FIRST, **change))[1] is told
+    assert notify(tmp_path, sink, FIRST, replace(FIRST, **change))[1] is reported
 
 
 def test_what_could_not_be_told_is_counted_and_told_by_the_next_repeat(
@@ -129,9 +129,9 @@ def test_a_dead_sink_costs_no_more_than_the_deadline_and_hides_no_other(
     with http_sink() as well:
         dead, alive = pagerduty(tmp_path, server), Sink("webhook", ALL, well.url)
         started = time.monotonic()
-        told = notifier(tmp_path, dead, alive, deadline_s=1.0).notify(FIRST)
+        reported = notifier(tmp_path, dead, alive, deadline_s=1.0).notify(FIRST)
         assert time.monotonic() - started < 2.5
-        assert [d.state for d in told] == [DeliveryState.FAILED, DeliveryState.SENT]
+        assert [d.state for d in reported] == [DeliveryState.FAILED, DeliveryState.SENT]
 
 
 def test_a_memory_that_cannot_be_written_loses_no_page(tmp_path: Path, server: HttpSink) -> None:

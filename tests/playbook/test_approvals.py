@@ -50,8 +50,8 @@ def test_a_role_is_a_unix_group_of_those_who_count() -> None:
     assert missing(demands, ("ann",), "eve", groups_of) == ()
     assert why_not_counted(demands, "bob", "eve", groups_of) == "bob is not in group sre-lead"
     assert why_not_counted(demands, "ann", "eve", groups_of) is None
-    said = why_not_counted((Demand(Need.TWO),), "ann", "ann", groups_of)
-    assert said == "ann started this run, and it takes two other people"
+    actual = why_not_counted((Demand(Need.TWO),), "ann", "ann", groups_of)
+    assert actual == "ann started this run, and it takes two other people"
 
 
 def test_one_yes_may_meet_several_demands() -> None:

@@ -127,7 +127,7 @@ def test_a_moved_instance_stands_in_for_its_own_and_a_cancelled_one_for_none() -
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "expected"),
     [
         ("DTSTART:20260710T080000", "line 6: DTSTART has no time zone"),
         ("DTSTART;TZID=Mars/Base:20260710T080000", "line 6: DTSTART: no time zone 'Mars/Base'"),
@@ -142,11 +142,11 @@ def test_a_moved_instance_stands_in_for_its_own_and_a_cancelled_one_for_none() -
         ("DTSTART:20260710T080000Z\nEND:VALARM", "closes nothing"),
     ],
 )
-def test_what_is_not_understood_is_never_left_out(lines: str, says: str) -> None:
+def test_what_is_not_understood_is_never_left_out(lines: str, expected: str) -> None:
     """Half a calendar would open a window nobody meant, or end a freeze early."""
     with pytest.raises(ValueError, match=r".") as caught:
         of_ical(lines, zone=None)
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_a_file_that_was_cut_off_is_no_calendar() -> None:

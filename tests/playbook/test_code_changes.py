@@ -16,7 +16,7 @@ CODE = JobCode(PurePosixPath("/code"), "r1", "r1")
 E = EventType
 
 
-class Lines:
+class LedgerLines:
     """A ledger in the making, one line an hour."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ def states(record: CodeRecord) -> list[str]:
 
 def test_a_newer_change_supersedes_the_one_that_waits_and_inherits_its_wait() -> None:
     """Recording again and again does not put the forced moment off for ever."""
-    lines = Lines()
+    lines = LedgerLines()
     lines.record(2, urgent=True)
     record = lines.record(3)
     assert states(record) == ["superseded", "pending"]
@@ -51,18 +51,18 @@ def test_a_newer_change_supersedes_the_one_that_waits_and_inherits_its_wait() ->
 
 
 def test_a_change_is_due_when_it_is_urgent_or_has_waited_for_the_window() -> None:
-    lazy = Lines().record(2).pending
+    lazy = LedgerLines().record(2).pending
     assert lazy is not None
     assert not is_due(lazy, NOON + timedelta(hours=23), 24 * HOUR_S)
     assert is_due(lazy, NOON + timedelta(hours=24), 24 * HOUR_S)
-    urgent = Lines().record(2, urgent=True).pending
+    urgent = LedgerLines().record(2, urgent=True).pending
     assert urgent is not None
     assert is_due(urgent, NOON, 24 * HOUR_S)
 
 
 def test_rollbacks_walk_back_change_by_change_to_the_code_of_job_yaml() -> None:
     """Each finds the digest that ran before it."""
-    lines = Lines()
+    lines = LedgerLines()
     lines.add(E.CODE_STARTED, by_run="R-0", version="r1", change="", digest="d1", checkpoint="")
     for number in (2, 3):
         lines.record(number)
@@ -79,7 +79,7 @@ def test_rollbacks_walk_back_change_by_change_to_the_code_of_job_yaml() -> None:
 
 def test_a_rollback_puts_aside_what_waits_and_its_undo_brings_both_back() -> None:
     """What waits was made on top of the change that is taken back."""
-    lines = Lines()
+    lines = LedgerLines()
     lines.record(2)
     lines.add(E.CODE_APPLIED, change="C-0002", by_run="R-1")
     lines.record(3)
@@ -90,7 +90,7 @@ def test_a_rollback_puts_aside_what_waits_and_its_undo_brings_both_back() -> Non
 
 
 def test_undoing_a_hot_update_after_a_newer_wish_does_not_let_two_wait() -> None:
-    lines = Lines()
+    lines = LedgerLines()
     lines.record(2)
     lines.add(E.CODE_APPLIED, change="C-0002", by_run="R-1")
     lines.record(3)
@@ -101,7 +101,7 @@ def test_undoing_a_hot_update_after_a_newer_wish_does_not_let_two_wait() -> None
                           st.integers(1, 4), st.integers(1, 3)), max_size=25))  # fmt: skip
 def test_whatever_is_written_at_most_one_change_waits(moves: list[tuple[str, int, int]]) -> None:
     """Also for lines no ledger would write; a change never gets lost."""
-    lines, recorded = Lines(), 0
+    lines, recorded = LedgerLines(), 0
     for kind, number, run in moves:
         if kind == "recorded":
             recorded += 1

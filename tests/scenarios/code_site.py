@@ -27,7 +27,7 @@ from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import confirmation_text
 from brctl.playbook.run import Run
 
-PATIENCE_S = 90.0
+TIMEOUT_S = 90.0
 TRAIN = """\
 print("this is release NAME", flush=True)
 import runpy
@@ -79,8 +79,8 @@ class CodeSite:
     async def play(self, name: str, verdict: Verdict | None = None, **values: Json) -> Run:
         """Run a playbook to its end as `fix` does, with the words typed that it asks for."""
         playbook = load_playbook(shipped_dir("playbooks") / f"{name}.yaml")
-        given: Mapping[str, Json] = {"steps": 2, "grace": "5s", "within": "2m", **values}
-        known = {key: value for key, value in given.items() if key in playbook.inputs}
+        arguments: Mapping[str, Json] = {"steps": 2, "grace": "5s", "within": "2m", **values}
+        known = {key: value for key, value in arguments.items() if key in playbook.inputs}
         if verdict is None:
             known["job"] = "lab-train"
         prepared = await prepare(self.context, playbook, verdict, known)
@@ -96,7 +96,7 @@ class CodeSite:
         return int(json.loads(lines[-1])["step"]) if lines else -1
 
     async def steps_until(self, step: int) -> None:
-        limit_s = monotonic() + PATIENCE_S
+        limit_s = monotonic() + TIMEOUT_S
         while self.last_step() < step:
             assert monotonic() < limit_s, f"step {step} does not come: {self.logs()}"
             await asyncio.sleep(0.1)

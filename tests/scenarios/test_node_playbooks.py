@@ -69,13 +69,13 @@ def healed(lab: Lab) -> Iterator[None]:
     (lab.paths.state / "static" / "lab.json").unlink(missing_ok=True)
 
 
-def run_brctl(lab: Lab, *words: str) -> int:
-    return run([*words, "--config", str(lab.paths.config), "--no-input"])
+def run_brctl(lab: Lab, *arguments: str) -> int:
+    return run([*arguments, "--config", str(lab.paths.config), "--no-input"])
 
 
-def brctl(lab: Lab, *words: str) -> tuple[int, Run]:
+def brctl(lab: Lab, *arguments: str) -> tuple[int, Run]:
     """The command's exit code, and the newest run."""
-    code, newest = run_brctl(lab, *words), next(history(lab.paths.state))
+    code, newest = run_brctl(lab, *arguments), next(history(lab.paths.state))
     assert isinstance(newest, Run), newest.why
     return code, newest
 
@@ -104,7 +104,7 @@ def test_a_reset_clears_what_a_reset_clears_and_the_node_comes_back(lab: Lab) ->
 
 def test_a_gpu_in_use_is_not_reset_and_a_lost_one_needs_a_reboot(lab: Lab) -> None:
     """Nothing is touched, the node stays out of service, and the sentence says what to do."""
-    for node, change, says in (
+    for node, change, expected in (
         ("n3", {"gpu0.processes": "4711:1000000"}, "processes hold"),
         ("n4", {"gpu0.*": "!15"}, "needs node.reboot"),
     ):
@@ -114,7 +114,7 @@ def test_a_gpu_in_use_is_not_reset_and_a_lost_one_needs_a_reboot(lab: Lab) -> No
             lab, "play", "run", "reset-gpu", "--set", f"nodes={node}", "--confirm", "reset 1"
         )
         assert code == 8
-        assert says in found.record.failed_error
+        assert expected in found.record.failed_error
         assert lab.paths.node(node).nvml.read_text() == before
         assert read_run(found.run_dir).record.failed_step == "reset"
         assert node in json.loads((lab.paths.state / "static" / "lab.json").read_text())["cordons"]
@@ -129,11 +129,11 @@ def test_good_nodes_come_back_one_by_one_and_bad_ones_stay_out(lab: Lab) -> None
     state = json.loads(table.read_text())
     state["cordons"]["n5"] = {**state["cordons"]["n4"], "owner": "dcops"}
     table.write_text(json.dumps(state))
-    words = [
+    arguments = [
         "play", "run", "return-to-service", "--set", "level=1", "--set", "duration=1s",
         "--set", "golden=", "--set", "batch=2", "--confirm", "return-to-service",
     ]  # fmt: skip
-    _, found = brctl(lab, *words)
+    _, found = brctl(lab, *arguments)
     wrong.unlink()
     assert {node: node_run.result for node, node_run in found.record.node_runs.items()} == {
         "n3": "ok", "n4": "failed",
@@ -148,8 +148,8 @@ def test_good_nodes_come_back_one_by_one_and_bad_ones_stay_out(lab: Lab) -> None
 def test_the_pool_is_filled_to_its_size(lab: Lab) -> None:
     """Tested, warmed, added; the second time there is nothing to do."""
     assert run_brctl(lab, "standby", "remove", "n[4-5]") == 0
-    words = ["play", "run", "standby-refill", "--set", "candidates=n[4-5]", "--set", "size=2"]
-    code, found = brctl(lab, *words, "--set", "level=1", "--yes")
+    arguments = ["play", "run", "standby-refill", "--set", "candidates=n[4-5]", "--set", "size=2"]
+    code, found = brctl(lab, *arguments, "--set", "level=1", "--yes")
     assert (code, found.state) == (0, "ok")
     assert len(list(out_of(found, "add", "added") or [])) == 1  # type: ignore[arg-type]  # a list
     pool = json.loads((lab.paths.state / "static" / "lab.standbys.json").read_text())

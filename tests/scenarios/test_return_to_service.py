@@ -70,8 +70,8 @@ def test_the_window_counts_where_the_site_has_one(tmp_path: Path) -> None:
     """None: any time, and the guard says so. A closed one, or one nobody can read: refused."""
     context = cordoned(tmp_path, ["s1"])
     prepared = asyncio.run(prepare(context, PLAYBOOK, None, {"nodes": "s1", "golden": ""}))
-    said = next(g for g in prepared.plan.guards if g.kind == "maintenance_window")
-    assert (said.ok, said.sentence) == (
+    actual = next(g for g in prepared.plan.guards if g.kind == "maintenance_window")
+    assert (actual.ok, actual.sentence) == (
         True, "any time will do: `calendars` of the configuration has no 'hw-daytime'",
     )  # fmt: skip
     tomorrow = Span(NOON + timedelta(days=1), NOON + timedelta(days=2))

@@ -78,8 +78,8 @@ def run(context: FakeContext, name: str, values: dict[str, Json]) -> tuple[ExitC
     try:
         prepared = asyncio.run(prepare(context, playbook, None, values))
         job = str(prepared.inputs.job["name"])
-        words = confirmation_text(playbook, len(prepared.plan.nodes), job)
-        run_dir = create_run(context, prepared, RunRequest("cron", yes=True, typed=words))
+        arguments = confirmation_text(playbook, len(prepared.plan.nodes), job)
+        run_dir = create_run(context, prepared, RunRequest("cron", yes=True, typed=arguments))
     except GuardError:
         return ExitCode.REFUSED, False
     code = asyncio.run(carry_out(run_dir, open_fake, Journal))

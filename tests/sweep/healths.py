@@ -20,16 +20,16 @@ def node(name: str, health: Health = Health.OK, check: str = "gpu.ecc") -> NodeH
         return NodeHealth(name, health, report, (), ())
     result = CheckResult(check, ProbeStatus.MEASURED)
     report = NodeReport(name, Outcome.ANSWERED, (result,))
-    said: tuple[Evidence, ...] = ()
+    actual: tuple[Evidence, ...] = ()
     if health in WEIGHTS:
-        said = (
+        actual = (
             Evidence(
                 subject=Subject(name), kind=f"{check}.x", weight=WEIGHTS[health],
                 fault=FaultClass.GPU_MEMORY_ECC, role=Role.ROOT, source=check,
                 text=f"{name} is bad",
             ),
         )  # fmt: skip
-    return NodeHealth(name, health, report, said, ())
+    return NodeHealth(name, health, report, actual, ())
 
 
 def gapped(name: str, check: str = "gpu.ecc") -> NodeHealth:

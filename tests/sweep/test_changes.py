@@ -88,12 +88,12 @@ def test_silence_that_becomes_a_fault_is_worse() -> None:
 def test_a_flapping_problem_is_told_as_such_and_then_kept_quiet() -> None:
     """After the third comeback only a calm day is news."""
     watch = Watch()
-    told = []
+    reported = []
     for _ in range(FLAPS_TOLD + 4):
         for health in (BAD, OK, OK):
             changes = watch.see(node("n1", health))
-            told.append((len(changes.new), len(changes.flapping), len(changes.recovered)))
-    news = [sum(column) for column in zip(*told, strict=True)]
+            reported.append((len(changes.new), len(changes.flapping), len(changes.recovered)))
+    news = [sum(column) for column in zip(*reported, strict=True)]
     assert news == [FLAPS_TOLD, 1, FLAPS_TOLD]
     calm = watch.see(node("n1", OK), after_min=FLAP_WINDOW.total_seconds() / 60)
     assert [t.problem.node for t in calm.recovered] == ["n1"]

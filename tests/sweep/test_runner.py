@@ -215,8 +215,8 @@ async def test_parameters_reach_only_their_own_node_and_check() -> None:
         )
     ]  # fmt: skip
     await transport.close()
-    told = {r.node: r.results[0].measurements[0].value for r in reports}
-    assert told == {"a": "a", "b": "b"}
+    reported = {r.node: r.results[0].measurements[0].value for r in reports}
+    assert reported == {"a": "a", "b": "b"}
 
 
 async def test_the_runner_starts_as_root_only_when_a_check_needs_it() -> None:

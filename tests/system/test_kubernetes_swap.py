@@ -92,9 +92,9 @@ def the_backend(folder: Path) -> tuple[Backend, Job]:
     return found, load_job(folder / "job.yaml")
 
 
-def command(folder: Path, *words: str) -> list[str]:
+def command(folder: Path, *arguments: str) -> list[str]:
     config = str(folder / "config.yaml")
-    return [sys.executable, "-m", "brctl", *words, "--config", config, "--no-input"]
+    return [sys.executable, "-m", "brctl", *arguments, "--config", config, "--no-input"]
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
@@ -109,8 +109,8 @@ def has_begun(folder: Path, step: str) -> bool:
 
 def killed_while_it_restarts(folder: Path) -> None:
     """Start the swap, and end its run and its terminal at once while the pods come up."""
-    words = ("swap", "n3", "--job", "demo", "-m", "dead", "--confirm", "swap 1")
-    terminal = subprocess.Popen(command(folder, *words), stderr=subprocess.PIPE)
+    arguments = ("swap", "n3", "--job", "demo", "-m", "dead", "--confirm", "swap 1")
+    terminal = subprocess.Popen(command(folder, *arguments), stderr=subprocess.PIPE)
     try:
         deadline = time.monotonic() + 400
         while not has_begun(folder, "restart"):
@@ -140,8 +140,10 @@ def test_stand_in_a_swap_killed_in_the_middle_is_resumed_and_ends_right(
     assert "schedulable -> cordoned" in planned
     assert "s1               standby -> reserved" in planned
     killed_while_it_restarts(tmp_path)
-    words = ("play", "resume", "R-0001", "--confirm", "swap 1")
-    resumed = subprocess.run(command(tmp_path, *words), capture_output=True, text=True, check=False)
+    arguments = ("play", "resume", "R-0001", "--confirm", "swap 1")
+    resumed = subprocess.run(
+        command(tmp_path, *arguments), capture_output=True, text=True, check=False
+    )
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     check_end_state(cluster, tmp_path)
 
@@ -155,9 +157,9 @@ def check_end_state(cluster: KubeCluster, folder: Path) -> None:
     pods = [p for p in cluster.pods() if "deletionTimestamp" not in p["metadata"]]
     assert {p["spec"]["nodeName"] for p in pods} == {"n1", "n2", "s1"}
     assert {p["metadata"]["annotations"]["brctl.dev/incarnation"] for p in pods} == {"R-0001"}
-    told = str(folder / f"ckpt/step-{STEP:08d}")
+    reported = str(folder / f"ckpt/step-{STEP:08d}")
     for rank in range(3):
         progress = json.loads((folder / "progress" / f"rank-{rank:05d}.json").read_text())
-        assert progress["told"] == told
+        assert progress["told"] == reported
         assert progress["step"] > STEP
     assert events(folder)[-1]["type"] == "end"

@@ -52,15 +52,15 @@ def test_a_node_powered_off_under_a_slurm_job_is_replaced(directory: Path) -> No
         left = directory.exists()
         take_down(LabPaths(directory))
     assert done.stdout, done.stderr[-9000:]
-    said: dict[str, Any] = json.loads(done.stdout)
-    assert said["named"] == ["n2"]
-    assert said["run_state"] == "ok", done.stderr[-9000:]
-    assert "drain" in said["drained"]
-    assert f"[brctl:{said['run']}] V-" in said["drained"]
-    assert said["placed"] == "n1,n3"
-    assert said["new_step"] > said["old_step"]
-    assert said["losses"]
-    assert all(before == after for before, after in said["losses"].values())
+    actual: dict[str, Any] = json.loads(done.stdout)
+    assert actual["named"] == ["n2"]
+    assert actual["run_state"] == "ok", done.stderr[-9000:]
+    assert "drain" in actual["drained"]
+    assert f"[brctl:{actual['run']}] V-" in actual["drained"]
+    assert actual["placed"] == "n1,n3"
+    assert actual["new_step"] > actual["old_step"]
+    assert actual["losses"]
+    assert all(before == after for before, after in actual["losses"].values())
     assert done.returncode == 0
     assert not left
 

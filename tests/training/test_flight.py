@@ -5,7 +5,7 @@ from pathlib import Path
 from brctl.training.flight import FlightWatch, dump_target
 
 
-class Clock:
+class SettableClock:
     """A clock that a test sets."""
 
     now = 100.0
@@ -16,7 +16,7 @@ class Clock:
 
 def test_a_long_pause_is_dumped_once(tmp_path: Path) -> None:
     """A pause gives one dump; the next collective and the next pause give a new one."""
-    clock, dumps = Clock(), iter([b"first", b"second", b"third"])
+    clock, dumps = SettableClock(), iter([b"first", b"second", b"third"])
     watch = FlightWatch(tmp_path / "fr_3", 10.0, lambda: next(dumps), clock)
     clock.now += 10.0
     watch.look()
@@ -34,7 +34,7 @@ def test_a_long_pause_is_dumped_once(tmp_path: Path) -> None:
 
 def test_a_disk_that_takes_no_dump_does_not_stop_training(tmp_path: Path) -> None:
     """The watch says nothing to the trainer; it goes on at the next pause."""
-    clock = Clock()
+    clock = SettableClock()
     watch = FlightWatch(tmp_path / "missing" / "fr_0", 1.0, lambda: b"{}", clock)
     clock.now += 2.0
     watch.look()

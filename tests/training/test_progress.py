@@ -23,13 +23,13 @@ def read(directory: Path, rank: int = 3) -> dict[str, object]:
 def test_a_phase_change_is_on_disk_at_once(tmp_path: Path) -> None:
     """Who hangs where is read from the phase and its moment; what was not measured is null."""
     started(tmp_path).enter("all_reduce", 17)
-    said = read(tmp_path)
-    assert (said["rank"], said["node"], said["step"]) == (3, "n4", 17)
-    assert said["phase"] == "all_reduce"
-    assert said["phase_since"] == said["at"]
-    assert said["loss"] is None
-    assert said["loss_finite"] is None
-    assert said["wait_seconds"] is None
+    actual = read(tmp_path)
+    assert (actual["rank"], actual["node"], actual["step"]) == (3, "n4", 17)
+    assert actual["phase"] == "all_reduce"
+    assert actual["phase_since"] == actual["at"]
+    assert actual["loss"] is None
+    assert actual["loss_finite"] is None
+    assert actual["wait_seconds"] is None
 
 
 def test_the_first_nan_is_remembered(tmp_path: Path) -> None:
@@ -38,10 +38,10 @@ def test_the_first_nan_is_remembered(tmp_path: Path) -> None:
     for step, loss in ((1, 4.2), (2, math.nan), (3, math.inf)):
         progress.saw_loss(step, loss)
     progress.enter("backward", 3)
-    said = read(tmp_path)
-    assert said["loss"] is None
-    assert said["loss_finite"] is False
-    assert said["first_nonfinite_step"] == 2
+    actual = read(tmp_path)
+    assert actual["loss"] is None
+    assert actual["loss_finite"] is False
+    assert actual["first_nonfinite_step"] == 2
 
 
 def test_rank_zero_keeps_the_steps_and_they_are_json(tmp_path: Path) -> None:
@@ -95,10 +95,10 @@ def test_the_medians_of_the_last_steps_outlive_one_odd_step(tmp_path: Path) -> N
             step, loss=1.0, grad_norm=1.0, seconds=seconds, wait_seconds=seconds / 4
         )
     progress.enter("forward", 6)
-    said = read(tmp_path)
-    assert (said["recent_steps"], said["recent_step_seconds"]) == (5, 0.4)
-    assert said["recent_wait_seconds"] == 0.1
-    assert said["recent_load_seconds"] is None
+    actual = read(tmp_path)
+    assert (actual["recent_steps"], actual["recent_step_seconds"]) == (5, 0.4)
+    assert actual["recent_wait_seconds"] == 0.1
+    assert actual["recent_load_seconds"] is None
 
 
 def test_how_long_a_phase_takes_is_known_from_the_last_time(tmp_path: Path) -> None:
@@ -119,6 +119,6 @@ def test_the_first_gradient_that_is_no_number_is_remembered(tmp_path: Path) -> N
     for step, norm in ((1, 0.5), (2, math.inf), (3, math.nan)):
         progress.saw_gradient(step, norm)
     progress.enter("all_reduce", 3)
-    said = read(tmp_path)
-    assert (said["local_grad_norm"], said["grad_finite"]) == (None, False)
-    assert said["first_nonfinite_grad_step"] == 2
+    actual = read(tmp_path)
+    assert (actual["local_grad_norm"], actual["grad_finite"]) == (None, False)
+    assert actual["first_nonfinite_grad_step"] == 2

@@ -49,10 +49,10 @@ def test_it_learns_and_saves(whole: Ranks) -> None:
 
 def test_a_finished_rank_says_done(whole: Ranks) -> None:
     """Its last words are step, loss and the time it waited for its peers."""
-    said = whole.progress(3)
-    assert (said["phase"], said["step"], said["node"]) == ("done", 30, "n4")
-    assert said["loss_finite"] is True
-    assert isinstance(said["wait_seconds"], float)
+    actual = whole.progress(3)
+    assert (actual["phase"], actual["step"], actual["node"]) == ("done", 30, "n4")
+    assert actual["loss_finite"] is True
+    assert isinstance(actual["wait_seconds"], float)
 
 
 def test_a_restart_repeats_the_same_losses(starter: Starter, whole: Ranks, tmp_path: Path) -> None:

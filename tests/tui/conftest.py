@@ -12,13 +12,13 @@ from brctl.tui.app import BrctlApp
 from tests.tui.screen_text import screen_text
 from tests.tui.site import SiteEngine, make_site, site_app, site_verdict
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 """Bound of every wait; a test that needs it all has failed."""
 
 
 async def until(holds: Callable[[], bool], what: str = "") -> None:
     """Wait until something holds; fails after PATIENCE_S."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < end, f"waited in vain for {what or holds}"
         await asyncio.sleep(0.02)
@@ -26,7 +26,7 @@ async def until(holds: Callable[[], bool], what: str = "") -> None:
 
 async def shows(app: BrctlApp, text: str) -> None:
     """Wait until the screen holds a text."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while text not in screen_text(app):
         assert time.monotonic() < end, f"waited in vain for {text!r} on\n{screen_text(app)}"
         await asyncio.sleep(0.02)

@@ -22,13 +22,13 @@ def lab_environ(folder: Path) -> dict[str, str]:
     return {**kept, **home, "BRCTL_LAB_DIR": str(folder / "lab"), "TERM": "xterm-256color"}
 
 
-def brctl(environ: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+def brctl(environ: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """One command line; exit codes up to 3 are answers."""
     done = subprocess.run(
-        [*BRCTL, *words], env=dict(environ), capture_output=True, text=True, timeout=COMMAND_S,
+        [*BRCTL, *arguments], env=dict(environ), capture_output=True, text=True, timeout=COMMAND_S,
         check=False,
     )  # fmt: skip
-    assert done.returncode <= 3, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode <= 3, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
 

@@ -206,8 +206,8 @@ class SiteEngine(LocalEngine):
         self.did.append(f"rollback {run}")
         await super().rollback(run)
 
-    async def in_terminal(self, words: Sequence[str]) -> int:
-        self.did.append("terminal " + " ".join(words))
+    async def in_terminal(self, arguments: Sequence[str]) -> int:
+        self.did.append("terminal " + " ".join(arguments))
         return 0
 
 

@@ -29,15 +29,15 @@ def settings(tmp_path: Path) -> Settings:
 
 async def test_its_sweep_is_kept_with_what_it_changed(settings: Settings) -> None:
     """The screen's sweep is the newest one, and the next `sweep --diff` compares with it."""
-    told: list[str] = []
-    engine = LocalEngine(settings, told.append)
+    reported: list[str] = []
+    engine = LocalEngine(settings, reported.append)
     try:
-        name = await engine.sweep(("n3",), lambda node: told.append(node.node))
+        name = await engine.sweep(("n3",), lambda node: reported.append(node.node))
     finally:
         await engine.close()
     newest = sweep_store.latest(settings.state_dir)
     assert newest is not None
-    assert (newest.id, told) == (name, ["n3"])
+    assert (newest.id, reported) == (name, ["n3"])
     assert {
         tracked.problem.node for tracked in SweepHistory(settings.state_dir).tracked().values()
     } == {"n3"}
@@ -75,16 +75,16 @@ async def test_its_diagnosis_pages_what_it_is_sure_of(tmp_path: Path) -> None:
 
 async def test_a_page_that_cannot_be_delivered_is_said_on_the_screen(tmp_path: Path) -> None:
     """And the verdict is there all the same."""
-    told: list[str] = []
+    reported: list[str] = []
     with http_sink() as server:
         settings = lost_gpu(tmp_path, server)
-    engine = LocalEngine(settings, told.append)
+    engine = LocalEngine(settings, reported.append)
     try:
         (found,) = await engine.diagnose(("n1",), "")
     finally:
         await engine.close()
     assert verdict_store.load(settings.state_dir, found).verdict.nodes == ("n1",)
-    assert any("pagerduty" in line for line in told)
+    assert any("pagerduty" in line for line in reported)
 
 
 def lost_gpu(folder: Path, server: HttpSink) -> Settings:

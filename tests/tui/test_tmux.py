@@ -12,7 +12,7 @@ import pytest
 
 from tests.tui.lab_site import BRCTL, brctl, broken_lab, job_step, wait_for_step
 
-PATIENCE_S = 90.0
+TIMEOUT_S = 90.0
 
 
 class Terminal:
@@ -24,9 +24,9 @@ class Terminal:
         self._tmux("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), "-s", "t",
                    *BRCTL, "--context", "lab", "tui")  # fmt: skip
 
-    def _tmux(self, *words: str) -> str:
+    def _tmux(self, *arguments: str) -> str:
         done = subprocess.run(
-            ["tmux", "-L", self._socket, "-f", "/dev/null", *words], env=self._environ,
+            ["tmux", "-L", self._socket, "-f", "/dev/null", *arguments], env=self._environ,
             capture_output=True, text=True, timeout=20, check=False,
         )  # fmt: skip
         return done.stdout
@@ -42,9 +42,9 @@ class Terminal:
 
     def shows(self, text: str) -> None:
         """Wait until the terminal shows a text."""
-        end = time.monotonic() + PATIENCE_S
-        while text not in (seen := self.text()):
-            assert time.monotonic() < end, f"waited in vain for {text!r} on\n{seen}"
+        end = time.monotonic() + TIMEOUT_S
+        while text not in (observed := self.text()):
+            assert time.monotonic() < end, f"waited in vain for {text!r} on\n{observed}"
             time.sleep(0.2)
 
     def ended(self) -> bool:

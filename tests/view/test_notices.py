@@ -86,34 +86,36 @@ hostile = st.text(
 )
 
 
-def hostile_run(told: str) -> RunFacts:
+def hostile_run(reported: str) -> RunFacts:
     """A run of which every text is hostile."""
     playbook = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
-    playbook = replace(playbook, name=told, title=told)
+    playbook = replace(playbook, name=reported, title=reported)
     record = blank_record(playbook)
-    record.steps[record.step_ids[0]] = StepRecord(StepState.DONE, attempts=1, say=told)
+    record.steps[record.step_ids[0]] = StepRecord(StepState.DONE, attempts=1, say=reported)
     run = Run(
         name="R-0001", run_dir=Path(), playbook=playbook, record=record, events=(), damage=(),
-        alive=False, by=told, verdict_id="V-1", verdict={}, job=told, nodes=(told,),
+        alive=False, by=reported, verdict_id="V-1", verdict={}, job=reported, nodes=(reported,),
     )  # fmt: skip
-    return RunFacts("prod-a", run, None, (RunState.NEEDS_HUMAN, told))
+    return RunFacts("prod-a", run, None, (RunState.NEEDS_HUMAN, reported))
 
 
 @settings(max_examples=40, deadline=None)
 @given(hostile, hostile, st.sampled_from(SECRETS))
 def test_no_control_character_and_no_secret_passes(title: str, said: str, secret: str) -> None:
     """Log lines and titles come from nodes; they reach pagers, chat rooms, other people's logs."""
-    told = f"{said} {secret} password={secret} {title}"
+    reported = f"{said} {secret} password={secret} {title}"
     verdict = replace(
         example_verdict(),
         title=f"{title} {secret}",
-        suspects=(Suspect("n3", (told,)),),
-        evidence=(line(told),),
-        cost_if_wrong=told,
+        suspects=(Suspect("n3", (reported,)),),
+        evidence=(line(reported),),
+        cost_if_wrong=reported,
         job=f"job {secret} {title}",
     )
-    base = verdict_notice(verdict, "prod-a", NOON, runbook=told)
-    for body in everything(replace(base, run=hostile_run(told), needs=told, do=told, why=told)):
+    base = verdict_notice(verdict, "prod-a", NOON, runbook=reported)
+    for body in everything(
+        replace(base, run=hostile_run(reported), needs=reported, do=reported, why=reported)
+    ):
         for text in texts(body):
             assert secret not in text
             bad = [c for c in text.replace("\n", "") if unicodedata.category(c) == "Cc"]

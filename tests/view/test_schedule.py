@@ -28,8 +28,8 @@ def test_systemd_accepts_the_units(tmp_path: Path, every_s: float) -> None:
     done = subprocess.run(
         [ANALYZE, "verify", *map(str, paths)], capture_output=True, text=True, timeout=60
     )
-    ours = [line for line in done.stderr.splitlines() if "brctl-sweep" in line]
-    assert (done.returncode, ours) == (0, [])
+    own = [line for line in done.stderr.splitlines() if "brctl-sweep" in line]
+    assert (done.returncode, own) == (0, [])
 
 
 @pytest.mark.parametrize("every_s", EVERY)

@@ -74,11 +74,11 @@ def test_why_and_dx_print_one_next_move() -> None:
     (verdict,) = decided([seen("n3")], (), Scene(NOW, "llm", 7, stalled=True))
     line = "swap (playbook swap-and-resume): a machine is at fault, evict it"
     assert f"do:        {line}" in why_page(verdict, "open", "").text
-    told = {
+    reported = {
         "do": "swap", "playbook": "swap-and-resume", "say": "a machine is at fault, evict it",
         "command": f"brctl fix {verdict.id}",
     }  # fmt: skip
-    assert verdict_document(verdict)["action"] == told
+    assert verdict_document(verdict)["action"] == reported
 
 
 def test_a_low_confidence_lead_is_never_followed_by_fix() -> None:

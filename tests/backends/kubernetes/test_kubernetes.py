@@ -123,17 +123,17 @@ async def test_stand_in_a_change_is_made_again_when_somebody_else_wrote_meanwhil
 ) -> None:
     """Nothing of theirs is lost; who writes all the time is an error, not a silent loss."""
     client = Kubectl()
-    seen: list[int] = []
+    observed: list[int] = []
 
     def meddle(node: dict[str, object]) -> dict[str, object]:
-        seen.append(1)
-        if len(seen) < 3:
+        observed.append(1)
+        if len(observed) < 3:
             with cluster.store.lock:
                 cluster.store.touch(cluster.node("n1"))
         return {**node, "metadata": {**node["metadata"], "labels": {"mine": "x"}}}  # type: ignore[dict-item]  # as read
 
     await change_node(client, "n1", meddle)
-    assert len(seen) == 3
+    assert len(observed) == 3
     assert cluster.node("n1")["metadata"]["labels"] == {"mine": "x"}
 
     def always(node: dict[str, object]) -> dict[str, object]:
@@ -193,10 +193,10 @@ async def test_stand_in_a_dead_nodes_rank_comes_back_on_the_standby_with_the_che
     assert (report.started, report.failed) == ((0, 1, 2), {})
     assert (await backend.job_status(job)).incarnations == {"R-2"}
     assert sorted((await backend.place(job)).nodes) == ["n1", "n2", "s1"]
-    told = {"/ckpt/step-00000020\n"}
+    reported = {"/ckpt/step-00000020\n"}
 
     async def all_told() -> bool:
-        return {(tmp_path / str(rank)).read_text() for rank in range(3)} == told
+        return {(tmp_path / str(rank)).read_text() for rank in range(3)} == reported
 
     await until(all_told)
     again = await backend.start_job(after, "/ckpt/step-00000021", "R-3")

@@ -105,8 +105,8 @@ def test_a_run_that_leaves_changes_pages_again(tmp_path: Path, server: HttpSink)
 
 def _rotten() -> Any:
     """Whole at the first look, damaged once the job was stopped: the way back is gone."""
-    looks = iter(range(1000))
-    return lambda: [(38, next(looks) < 2)]
+    observations = iter(range(1000))
+    return lambda: [(38, next(observations) < 2)]
 
 
 class _Ending:
@@ -185,9 +185,9 @@ async def test_a_torn_run_is_named_and_the_next_one_is_told(
             (run_dir / "events.ndjson").mkdir()
     await notify_lost(context, context.state_dir, print)
     assert [b["run"]["id"] for b in server.bodies if "notification" in b] == ["R-0003"]
-    said = capsys.readouterr().out
-    assert "run R-0001 cannot be read" in said
-    assert "R-0002" in said
+    actual = capsys.readouterr().out
+    assert "run R-0001 cannot be read" in actual
+    assert "R-0002" in actual
 
 
 async def test_a_job_that_advances_closes_every_page_of_its_own(

@@ -58,7 +58,7 @@ def test_bad_input_is_read_and_said(
     path.write_bytes(data)
     found = classifier.classify_paths([path]).overall
     assert found.fault is FaultClass.GPU_LOST
-    assert any(note in said for said in found.notes) if note else not found.notes
+    assert any(note in actual for actual in found.notes) if note else not found.notes
     assert "\x1b" not in found.evidence[0].text
 
 

@@ -157,15 +157,17 @@ def test_a_failing_task_names_node_task_and_reason(context: FakeContext, tmp_pat
     path = site_file(tmp_path, fail)
     run_dir, code = start(context, playbook_of(path))
     assert code is ExitCode.NEEDS_HUMAN
-    said = str(result_of(run_dir)["error"])
-    assert said.startswith("1 ok, 0 changed; n2 failed: Look at the disk: disk is full token=[red")
+    actual = str(result_of(run_dir)["error"])
+    assert actual.startswith(
+        "1 ok, 0 changed; n2 failed: Look at the disk: disk is full token=[red"
+    )
     run_dir, code = start(context, playbook_of(path, "may_fail: true"))
     assert code is ExitCode.OK
     assert read_run(run_dir).record.steps["site"].out["failed"] == ["n2"]
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
         (
             TASKS.replace("all", "dgx") + "    - ansible.builtin.debug: {}\n",
@@ -176,12 +178,12 @@ def test_a_failing_task_names_node_task_and_reason(context: FakeContext, tmp_pat
     ],
 )
 def test_nodes_nobody_speaks_of_are_never_counted_as_ok(
-    text: str, says: str, context: FakeContext, tmp_path: Path
+    text: str, expected: str, context: FakeContext, tmp_path: Path
 ) -> None:
     """Ansible exits 0 when no host matches; that is not success."""
     run_dir, code = start(context, playbook_of(site_file(tmp_path, text)))
     assert code is ExitCode.NEEDS_HUMAN
-    assert says in str(result_of(run_dir)["error"])
+    assert expected in str(result_of(run_dir)["error"])
 
 
 def _is_alive(pid: int) -> bool:
@@ -198,9 +200,11 @@ async def test_a_play_that_is_cut_off_leaves_no_process(
     """Nothing goes on changing nodes behind the step, although workers leave the group."""
     started = tmp_path / "started"
     sleep = TASKS + f"    - ansible.builtin.shell: echo $$ > {started}; exec sleep 97\n"
-    given: dict[str, Json] = {"nodes": ["n1"], "playbook": str(site_file(tmp_path, sleep))}
+    arguments: dict[str, Json] = {"nodes": ["n1"], "playbook": str(site_file(tmp_path, sleep))}
     task = asyncio.create_task(
-        AnsiblePlaybook().apply(for_run(context, JournalledRun(context, tmp_path, "R-0001")), given)
+        AnsiblePlaybook().apply(
+            for_run(context, JournalledRun(context, tmp_path, "R-0001")), arguments
+        )
     )
     until = time.monotonic() + 30
     while not (started.exists() and started.read_text().strip()):
@@ -219,7 +223,7 @@ def test_what_cannot_be_run_is_refused_before_anything_happens(
     context: FakeContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = site_file(tmp_path, WRITE % tmp_path)
-    site, given = (
+    site, arguments = (
         for_run(context, JournalledRun(context, tmp_path, "R-0001")),
         {"nodes": ["n1"], "playbook": str(path)},
     )
@@ -232,19 +236,21 @@ def test_what_cannot_be_run_is_refused_before_anything_happens(
         ({"tags": ["-x"]}, "is no tag"),
         ({"check": "sometimes"}, "`check` is one of always, plan, never"),
     ]
-    for more, says in wrong:
-        with pytest.raises(NothingDone, match=says):
-            asyncio.run(AnsiblePlaybook().apply(site, {**given, **more}))
+    for more, expected in wrong:
+        with pytest.raises(NothingDone, match=expected):
+            asyncio.run(AnsiblePlaybook().apply(site, {**arguments, **more}))
     path.chmod(0o666)
     with pytest.raises(NothingDone, match="can be written by anybody; chmod o-w"):
-        asyncio.run(AnsiblePlaybook().apply(site, given))
+        asyncio.run(AnsiblePlaybook().apply(site, arguments))
     path.chmod(0o644)
     monkeypatch.setenv("PATH", "/nowhere")
-    says = "ansible-playbook is not installed; install it on this machine: pip install ansible-core"
-    with pytest.raises(NothingDone, match=says):
-        asyncio.run(AnsiblePlaybook().apply(site, given))
+    expected = (
+        "ansible-playbook is not installed; install it on this machine: pip install ansible-core"
+    )
+    with pytest.raises(NothingDone, match=expected):
+        asyncio.run(AnsiblePlaybook().apply(site, arguments))
     plan = asyncio.run(prepare(context, playbook_of(path))).plan
-    assert says in plan.changes[0].what
+    assert expected in plan.changes[0].what
 
 
 def test_a_site_without_ansible_ends_as_if_nothing_was_asked(
@@ -271,12 +277,12 @@ def test_values_are_in_private_files_and_never_on_the_command_line(
     assert "s3same" not in " ".join(argv)
     assert not Path(argv[1]).exists()
     assert "s3cret" not in (tmp_path / "env").read_text()
-    given = tmp_path / "given"
-    assert '"word": !unsafe "s3same"' in (given / "variables.yaml").read_text().replace(
+    arguments = tmp_path / "given"
+    assert '"word": !unsafe "s3same"' in (arguments / "variables.yaml").read_text().replace(
         "word:", '"word":'
     )
-    assert (given / "variables.yaml").stat().st_mode & 0o777 == 0o600
-    assert (given / "inventory.yaml").stat().st_mode & 0o777 == 0o600
+    assert (arguments / "variables.yaml").stat().st_mode & 0o777 == 0o600
+    assert (arguments / "inventory.yaml").stat().st_mode & 0o777 == 0o600
 
 
 def test_after_a_crash_a_person_says_whether_to_run_it_again(
@@ -307,17 +313,17 @@ async def test_over_a_real_sshd_who_was_not_reached_is_said(
         nodes = {node.name: node for node in (site.good, site.refusing, site.changed)}
         inventory = Inventory(nodes)
         context = replace(fake_context(tmp_path), ssh=site.ssh, inventory=inventory)
-        given: dict[str, Json] = {
+        arguments: dict[str, Json] = {
             "nodes": list(nodes), "playbook": str(site_file(tmp_path, tasks)), "may_fail": True,
         }  # fmt: skip
         bound = for_run(context, JournalledRun(context, tmp_path, "R-0001"))
-        done = await AnsiblePlaybook().apply(bound, given)
+        done = await AnsiblePlaybook().apply(bound, arguments)
         assert done.out == {
             "ok": ["good"], "changed": ["good"], "failed": [],
             "unreachable": ["refusing", "changed"],
         }  # fmt: skip
         assert word.read_text() == "hello"
-        alone: dict[str, Json] = {**given, "nodes": ["refusing"], "may_fail": False}
+        alone: dict[str, Json] = {**arguments, "nodes": ["refusing"], "may_fail": False}
         with pytest.raises(ActionFailed, match=r"refusing unreachable: .*refused") as caught:
             await AnsiblePlaybook().apply(bound, alone)
         assert caught.value.kind is FailureKind.TRANSPORT

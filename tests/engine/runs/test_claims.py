@@ -84,9 +84,11 @@ def test_a_run_that_dies_on_its_claim_holds_up_nobody_and_is_named(tmp_path: Pat
     assert read_run(dead).record.claimed == ("n1",)
     assert run_together([alive]) == [0]
     assert cordoned(tmp_path) == {"n2"}
-    said = [str(row["says"]) for row in read_run(alive).guards if row["guard"] == "blast_radius"]
-    assert all(f"{dead.name} died before it took n1, which does not count" in text for text in said)
-    assert said
+    actual = [str(row["says"]) for row in read_run(alive).guards if row["guard"] == "blast_radius"]
+    assert all(
+        f"{dead.name} died before it took n1, which does not count" in text for text in actual
+    )
+    assert actual
 
 
 def test_a_dead_run_that_comes_back_finds_the_limit_used_up(tmp_path: Path) -> None:

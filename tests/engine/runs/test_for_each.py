@@ -71,13 +71,13 @@ ALL = "n[1-4],s1"
 AGREED = RunRequest("cron", yes=True)
 
 
-def cluster(folder: Path, sick: Sequence[str] = ()) -> FakeContext:
+def cluster(folder: Path, faulty: Sequence[str] = ()) -> FakeContext:
     context = fake_context(folder)
     context = replace(
         context, guards=SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
     )
     with context.world.change() as data:
-        data |= {"sick": list(sick), "dead": []}
+        data |= {"sick": list(faulty), "dead": []}
     return context
 
 
@@ -134,7 +134,7 @@ def test_nodes_of_a_batch_run_side_by_side(tmp_path: Path) -> None:
 
 def test_a_failed_node_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
     """Its own cordon is lifted, its note is written, exit 1 says that not all went well."""
-    context = cluster(tmp_path, sick=["n3"])
+    context = cluster(tmp_path, faulty=["n3"])
     run_dir, code = start(context)
     assert code is ExitCode.WARNING
     run = read_run(run_dir)
@@ -153,14 +153,14 @@ def test_a_failed_node_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
 def test_when_no_node_gets_through_the_run_has_failed(tmp_path: Path) -> None:
     """All was undone: exit 7, not a success with footnotes."""
     text = ROLLING.replace("canary: 1, max_failed: 50%", "canary: 0")
-    run_dir, code = start(cluster(tmp_path, sick=["n1", "n2"]), text, nodes="n1,n2")
+    run_dir, code = start(cluster(tmp_path, faulty=["n1", "n2"]), text, nodes="n1,n2")
     assert code is ExitCode.ROLLED_BACK
     assert "no node got through" in str(read_journal(run_dir).events[-1].fields["why"])
 
 
 def test_a_failed_canary_pauses_the_run_until_a_person_says_go_on(tmp_path: Path) -> None:
     """`--yes` was for another question; the answer is typed, and no node is done twice."""
-    context = cluster(tmp_path, sick=["n1"])
+    context = cluster(tmp_path, faulty=["n1"])
     run_dir, code = start(context)
     assert code is ExitCode.WAITING
     assert lane_results(run_dir) == {"n1": "failed", "n2": "", "n3": "", "n4": "", "s1": ""}
@@ -176,7 +176,7 @@ def test_a_failed_canary_pauses_the_run_until_a_person_says_go_on(tmp_path: Path
 
 def test_saying_no_takes_back_what_is_left_to_take_back(tmp_path: Path) -> None:
     """Denied means denied for the nodes that went well, too."""
-    context = cluster(tmp_path, sick=["n2", "n3"])
+    context = cluster(tmp_path, faulty=["n2", "n3"])
     run_dir, code = start(context)
     assert code is ExitCode.WAITING
     answer(context, run_dir, "ann", yes=False)
@@ -186,15 +186,15 @@ def test_saying_no_takes_back_what_is_left_to_take_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("max_failed", "sick", "ran"),
+    ("max_failed", "faulty", "ran"),
     [("0", ["n2"], 3), ("1", ["n2", "n3"], 3), ("1", ["n2"], 5), ("40%", ["n2", "n3"], 3)],
 )
 def test_more_failures_than_allowed_pause_between_batches(
-    max_failed: str, sick: list[str], ran: int, tmp_path: Path
+    max_failed: str, faulty: list[str], ran: int, tmp_path: Path
 ) -> None:
     """A count is absolute, a percentage goes by the nodes that are through."""
     text = ROLLING.replace("canary: 1, max_failed: 50%", f"canary: 1, max_failed: {max_failed}")
-    run_dir, code = start(cluster(tmp_path, sick=sick), text)
+    run_dir, code = start(cluster(tmp_path, faulty=faulty), text)
     assert sum(bool(result) for result in lane_results(run_dir).values()) == ran
     assert code is (ExitCode.WAITING if ran == 3 else ExitCode.WARNING)
 
@@ -219,7 +219,7 @@ def test_one_approval_holds_for_all_nodes_and_never_runs_out_between_them(tmp_pa
 def test_a_step_that_ends_the_run_lets_the_other_nodes_finish_their_step(tmp_path: Path) -> None:
     """`rollback` in one node run undoes every node run, after all are quiet."""
     text = ROLLING.replace("next_node", "rollback").replace("canary: 1", "canary: 0")
-    context = cluster(tmp_path, sick=["n2"])
+    context = cluster(tmp_path, faulty=["n2"])
     run_dir, code = start(context, text, batch=3)
     assert code is ExitCode.ROLLED_BACK
     record = read_run(run_dir).record
@@ -312,7 +312,7 @@ def test_expressions_know_the_node_its_verdict_and_its_facts(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("expression", "says"),
+    ("expression", "expected"),
     [
         ("verdicts[node].actin", "did you mean 'action'"),
         ("facts[node].serials", "did you mean 'serial'"),
@@ -321,12 +321,12 @@ def test_expressions_know_the_node_its_verdict_and_its_facts(tmp_path: Path) -> 
     ],
 )
 def test_a_wrong_name_about_a_node_is_found_before_anything_runs(
-    expression: str, says: str
+    expression: str, expected: str
 ) -> None:
     """With the place and what was probably meant."""
     with pytest.raises(ConfigError) as caught:
         read_playbook(ROLLING.replace("for $(run.id)", f"$({expression})").encode(), "r.yaml")
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_strangers_and_odd_batches_are_refused(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_rolling_back_a_finished_run_takes_every_node_back(tmp_path: Path) -> No
 
 def test_the_page_of_a_run_says_what_became_of_each_node(tmp_path: Path) -> None:
     """One line per node at the end, and documents per node and step."""
-    run_dir, _ = start(cluster(tmp_path, sick=["n3"]))
+    run_dir, _ = start(cluster(tmp_path, faulty=["n3"]))
     run, events = read_run(run_dir), read_journal(run_dir).events
     page = run_page(run.name, run.playbook, run.record, run.state, events, ())
     assert "failed  n3           checks: 0 of 1 nodes pass" in page.text
@@ -364,7 +364,7 @@ def test_the_screen_of_a_run_shows_each_node_and_the_steps_of_those_that_failed(
     tmp_path: Path,
 ) -> None:
     """64 nodes that went well are 64 lines, not 256."""
-    context = cluster(tmp_path, sick=["n1"])
+    context = cluster(tmp_path, faulty=["n1"])
     run_dir, _ = start(context)
     rows = run_rows(read_run(run_dir), 120, Times())
     lines = [row.text for row in rows]
@@ -417,9 +417,9 @@ def test_min_healthy_counts_the_batch_that_is_out_and_not_the_whole_run(tmp_path
     context = replace(context, guards=SiteGuards((*context.guards.guards, HALF)))
     run_dir, code = start(context)
     assert code is ExitCode.OK
-    said = {r["says"] for e in of_type(run_dir, EventType.GUARDS_CHECKED) for r in rows_of(e)
+    actual = {r["says"] for e in of_type(run_dir, EventType.GUARDS_CHECKED) for r in rows_of(e)
             if r["guard"] == "min_healthy"}  # fmt: skip
-    assert "4 of 6 fleet nodes stay healthy with n[2-3] out, 66.7 %; at least 60 %" in said
+    assert "4 of 6 fleet nodes stay healthy with n[2-3] out, 66.7 %; at least 60 %" in actual
     with pytest.raises(GuardError, match=r"3 of 6 fleet nodes stay healthy with n\[2-4\] out"):
         start(context, batch=3)
 
@@ -433,7 +433,7 @@ def rows_of(event: Event) -> list[dict[str, Json]]:
 def test_a_node_that_stays_out_counts_in_every_later_batch(tmp_path: Path) -> None:
     """The canary stays cordoned, so that the next two would leave three of six: the run pauses."""
     text = ROLLING.replace("with: {nodes: $(node)}", "with: {nodes: $(node), may_fail: true}")
-    context = cluster(tmp_path, sick=["n1"])
+    context = cluster(tmp_path, faulty=["n1"])
     context = replace(context, guards=SiteGuards((*context.guards.guards, HALF)))
     run_dir, code = start(context, text)
     assert code is ExitCode.WAITING

@@ -39,8 +39,8 @@ SWAP = load_playbook(shipped_dir("playbooks") / "swap-and-resume.yaml")
 
 def begin(context: FakeContext, playbook: Playbook = SWAP, **values: Json) -> Path:
     """A run that waits at its gate."""
-    given: dict[str, Json] = values or {"suspects": "n3", "job": "demo"}
-    prepared = asyncio.run(prepare(context, playbook, None, given))
+    arguments: dict[str, Json] = values or {"suspects": "n3", "job": "demo"}
+    prepared = asyncio.run(prepare(context, playbook, None, arguments))
     run_dir = create_run(context, prepared, RunRequest(by="oncall"))
     assert carry(context, run_dir) is ExitCode.WAITING
     return run_dir

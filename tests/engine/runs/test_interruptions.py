@@ -245,7 +245,7 @@ class Interrupted(RuleBasedStateMachine):
     @initialize(
         kind=st.sampled_from(["swap", "swap by hand", "nodes"]), sick=st.sampled_from(["", "n2"])
     )
-    def start(self, kind: str, sick: str) -> None:
+    def start(self, kind: str, faulty: str) -> None:
         """A swap for a verdict, one a person approves, or a check of nodes one by one."""
         self.kind = kind
         playbook: Playbook = NODES if kind == "nodes" else SWAP
@@ -256,7 +256,7 @@ class Interrupted(RuleBasedStateMachine):
             values = {"suspects": "n3", "job": "demo"}
         if kind == "nodes":
             with self.world.change() as data:
-                data["sick"] = [sick] if sick else []
+                data["sick"] = [faulty] if faulty else []
         prepared = asyncio.run(prepare(self.context, playbook, verdict, values))
         self.run_dir = create_run(self.context, prepared, RunRequest("cron", yes=True))
         self.world.journal = self.run_dir

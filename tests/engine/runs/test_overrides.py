@@ -58,7 +58,7 @@ def test_an_override_is_recorded_with_who_why_and_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("groups", "override", "says"),
+    ("groups", "override", "expected"),
     [
         (("lead",), None, "or (group lead) --override blast_radius -m TEXT"),
         (("lead",), replace(ANN, by="bob"), "bob is not in group lead"),
@@ -69,14 +69,14 @@ def test_an_override_is_recorded_with_who_why_and_group(tmp_path: Path) -> None:
     ],
 )
 def test_an_override_that_does_not_count_refuses_with_the_reason(
-    groups: tuple[str, ...], override: Override | None, says: str, tmp_path: Path
+    groups: tuple[str, ...], override: Override | None, expected: str, tmp_path: Path
 ) -> None:
     """Neither somebody else's group, nor silence, nor yesterday's decision."""
     context = strict_context(tmp_path, *groups)
     prepared = asyncio.run(prepare(context, CORDON, None, {"nodes": "n2"}, override))
     with pytest.raises(GuardError) as caught:
         refuse_guarded(prepared)
-    assert says in str(caught.value.hint)
+    assert expected in str(caught.value.hint)
     assert context.world.read()["effects"] == ["cordon n1"]
 
 

@@ -41,8 +41,8 @@ def start(
     **values: Json,
 ) -> tuple[Path, ExitCode]:
     verdict = None if by_hand else example_verdict()
-    given = {**BY_HAND, **values} if by_hand else values
-    prepared = asyncio.run(prepare(context, playbook, verdict, given))
+    arguments = {**BY_HAND, **values} if by_hand else values
+    prepared = asyncio.run(prepare(context, playbook, verdict, arguments))
     run_dir = create_run(context, prepared, request)
     return run_dir, carry(context, run_dir)
 
@@ -192,10 +192,10 @@ def test_without_a_whole_checkpoint_nothing_is_stopped(tmp_path: Path) -> None:
 
 def test_the_newest_checkpoint_that_fails_its_checksum_is_passed_over(tmp_path: Path) -> None:
     """Complete is not undamaged: only what was read is chosen."""
-    looks = iter(
+    observations = iter(
         [[(40, True), (38, True)], [(40, False)], [(38, True)]] * 2  # list, verify 40, verify 38
     )
-    context = fake_context(tmp_path, checkpoints=lambda: next(looks))
+    context = fake_context(tmp_path, checkpoints=lambda: next(observations))
     run_dir, code = start(context)
     assert code is ExitCode.OK
     assert read_run(run_dir).record.steps["choose"].out == {
@@ -312,7 +312,7 @@ def test_a_run_that_is_owned_cannot_be_carried_out_twice(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "expected"),
     [
         ({"suspect": "n3"}, "did you mean 'suspects'"),
         ({"suspects": "n9"}, "'n9' is not in the inventory"),
@@ -323,12 +323,12 @@ def test_a_run_that_is_owned_cannot_be_carried_out_twice(tmp_path: Path) -> None
     ],
 )
 def test_an_input_that_does_not_fit_is_refused(
-    values: dict[str, Json], says: str, tmp_path: Path
+    values: dict[str, Json], expected: str, tmp_path: Path
 ) -> None:
     """Usage errors come before any plan."""
     with pytest.raises(UsageError) as caught:
         asyncio.run(prepare(fake_context(tmp_path), SWAP, None, {**BY_HAND, **values}))
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_an_approval_that_comes_too_late_frees_the_standby_and_keeps_the_cordon(
@@ -439,7 +439,7 @@ def test_a_step_whose_verification_says_no_has_failed_and_is_undone(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "expected"),
     [
         ("standby: {at_least: $(1 < job.name)}", "its values cannot be evaluated: 'demo' is not a"),
         ("standby: {at_least: $(job.name)}", "its values cannot be meant: 'at_least' must be a n"),
@@ -447,13 +447,13 @@ def test_a_step_whose_verification_says_no_has_failed_and_is_undone(tmp_path: Pa
     ],
 )
 def test_a_guard_whose_values_make_no_sense_refuses_and_names_its_line(
-    line: str, says: str, tmp_path: Path
+    line: str, expected: str, tmp_path: Path
 ) -> None:
     """What cannot be decided is never let through, and nobody gets a traceback for it."""
     text = SWAP.text.replace(
         b"  - verdict: {max_age: 30m, still_true: true}", b"  - " + line.encode()
     )
-    with pytest.raises(GuardError, match=says) as caught:
+    with pytest.raises(GuardError, match=expected) as caught:
         start(fake_context(tmp_path), read_playbook(text, "swap.yaml"))
     number = text[: text.index(line.encode())].count(b"\n") + 1
     assert f"swap.yaml:{number}" in str(caught.value)

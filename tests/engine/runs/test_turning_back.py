@@ -155,21 +155,21 @@ def test_forward_is_refused_where_no_rollback_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("world", "says"),
+    ("world", "expected"),
     [
         ({"held": {"s1": 4711}}, "processes hold gpu:0 by 4711; end them first; nothing was done"),
         ({"lost_gpus": ["s1"]}, "nobody can tell which processes hold its GPUs"),
     ],
 )
 def test_a_reset_that_is_refused_before_it_acts_is_rolled_back(
-    world: dict[str, object], says: str, tmp_path: Path
+    world: dict[str, object], expected: str, tmp_path: Path
 ) -> None:
     """Nothing happened to a GPU: the cordon goes, exit is 7, and the sentence says it."""
     context = fake_context(tmp_path)
     change(context, dead=[], **world)
     run_dir, code = start_reset(context)
     assert code is ExitCode.ROLLED_BACK
-    assert says in why(run_dir)
+    assert expected in why(run_dir)
     assert read_run(run_dir).record.steps["reset"].error.endswith("nothing was done")
     assert context.world.read()["cordons"] == {}
 

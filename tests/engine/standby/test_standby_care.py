@@ -80,7 +80,7 @@ N1, N2, S1, S2, S3 = (f"{name}-{os.getpid()}" for name in ("n1", "n2", "s1", "s2
 
 
 @dataclass
-class Place:
+class StandbyContext:
     """One opened context on this machine."""
 
     controller: Controller
@@ -107,7 +107,7 @@ class Place:
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
+async def place(tmp_path: Path) -> AsyncIterator[StandbyContext]:
     venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
     python = str(tmp_path / "bare" / "bin" / "python")
     (tmp_path / "train.py").write_text("import time\ntime.sleep(60)\n")
@@ -127,7 +127,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     settings = load_settings({"HOME": str(tmp_path)}, config=tmp_path / "config.yaml")
     async with open_controller(settings) as controller:
         controller.__dict__["checks"] = load_checks((tmp_path / "checks",))
-        found = Place(controller, tmp_path)
+        found = StandbyContext(controller, tmp_path)
         yield found
         pool = Pool().with_known(
             replace(Pool().of(node), parked_for=found.one.name) for node in (N1, S1, S2)
@@ -144,7 +144,7 @@ def ready(rows: Sequence[dict[str, Json]]) -> str:
     return text.splitlines()[1][text.index("READY") : text.index("AGE")].strip()
 
 
-async def test_a_well_standby_is_parked_and_its_rank_starts_warm(place: Place) -> None:
+async def test_a_well_standby_is_parked_and_its_rank_starts_warm(place: StandbyContext) -> None:
     """Self-checks, then processes; the swapped-in node's rank runs in one of them."""
     pool = await place.park(Pool(), S1)
     save_pool(place.controller.state_dir, "here", pool)
@@ -160,7 +160,7 @@ async def test_a_well_standby_is_parked_and_its_rank_starts_warm(place: Place) -
     assert ready([row]) == f"cold, was parked for {place.one.name}"
 
 
-async def test_a_standby_that_fails_its_self_checks_is_not_parked(place: Place) -> None:
+async def test_a_standby_that_fails_its_self_checks_is_not_parked(place: StandbyContext) -> None:
     """And one that was parked is parked no more once a later test fails."""
     pool = await place.park(Pool(), S1)
     (place.folder / "code").write_text("2")
@@ -172,7 +172,7 @@ async def test_a_standby_that_fails_its_self_checks_is_not_parked(place: Place) 
     assert place.pids(S1) == []
 
 
-async def test_a_standby_nobody_can_ask_is_not_called_parked(place: Place) -> None:
+async def test_a_standby_nobody_can_ask_is_not_called_parked(place: StandbyContext) -> None:
     """Neither when parking, nor later in the list."""
     pool = await place.park(Pool(), S3)
     assert "not parked" in pool.of(S3).note
@@ -181,7 +181,7 @@ async def test_a_standby_nobody_can_ask_is_not_called_parked(place: Place) -> No
     assert ready([row]) == f"parked for {place.one.name}? no answer"
 
 
-async def test_the_regular_test_parks_anew_what_is_gone(place: Place) -> None:
+async def test_the_regular_test_parks_anew_what_is_gone(place: StandbyContext) -> None:
     """Killed, or ended with the node: the next test puts it back and says nothing is wrong."""
     pool = await place.park(Pool(), S1, S2)
     kept, killed = place.pids(S1), place.pids(S2)
@@ -195,7 +195,7 @@ async def test_the_regular_test_parks_anew_what_is_gone(place: Place) -> None:
     assert (pool.of(S1).note, pool.of(S2).note) == ("", "")
 
 
-async def test_processes_wait_beside_ranks_for_the_next_start(place: Place) -> None:
+async def test_processes_wait_beside_ranks_for_the_next_start(place: StandbyContext) -> None:
     """On the job's own node; they go when the node leaves the job."""
     await place.controller.backend.start_job(place.one, "", "R-1")
     pool = await place.park(Pool(), N1)
@@ -212,7 +212,7 @@ async def test_processes_wait_beside_ranks_for_the_next_start(place: Place) -> N
     await place.controller.backend.stop_job(replace(moved, nodes=(N1,)), 0.2)
 
 
-async def test_a_start_of_another_job_ends_what_waits_for_this_one(place: Place) -> None:
+async def test_a_start_of_another_job_ends_what_waits_for_this_one(place: StandbyContext) -> None:
     """It would keep GPU memory from the ranks; the other job's end file says what happened."""
     pool = await place.park(Pool(), S1)
     job = await place.controller.backend.replace_nodes(place.two, {N2: S1})
@@ -222,7 +222,9 @@ async def test_a_start_of_another_job_ends_what_waits_for_this_one(place: Place)
     assert "it ended by signal 15" in str((await place.row(pool, S1))["note"])
 
 
-async def test_nothing_is_parked_on_another_jobs_node_or_under_a_scheduler(place: Place) -> None:
+async def test_nothing_is_parked_on_another_jobs_node_or_under_a_scheduler(
+    place: StandbyContext,
+) -> None:
     """The reason is one sentence, before anything is done."""
     with pytest.raises(UsageError, match=f"{N2} carries ranks of two"):
         await place.park(Pool(), N2)
@@ -232,7 +234,7 @@ async def test_nothing_is_parked_on_another_jobs_node_or_under_a_scheduler(place
 
 
 @pytest.mark.parametrize(
-    ("have", "want", "says"),
+    ("have", "want", "expected"),
     [
         (Setup(python="3.11.7", torch="2.13.0"), Setup(python="3.11.7", torch="2.13.0"), ""),
         (Setup(python="3.11.2"), Setup(python="3.11.7"), "Python 3.11.2, the job has 3.11.7"),
@@ -241,6 +243,6 @@ async def test_nothing_is_parked_on_another_jobs_node_or_under_a_scheduler(place
         (Setup(problem="no directory"), Setup(), "no directory"),
     ],
 )
-def test_other_versions_than_the_jobs_are_told(have: Setup, want: Setup, says: str) -> None:
+def test_other_versions_than_the_jobs_are_told(have: Setup, want: Setup, expected: str) -> None:
     """A rank with another torch would fail at the first collective, or worse, not fail."""
-    assert _difference(have, want) == says
+    assert _difference(have, want) == expected

@@ -110,9 +110,11 @@ def test_history_shows_only_what_moved(tmp_path: Path) -> None:
     for day, changes in enumerate(
         ({}, {}, {"gpu__ecc__volatile_corrected": 9}, {"gpu__ecc__volatile_corrected": None})
     ):
-        seen = NodeHealth("n1", Health.OK, report(**cast(dict[str, Value | None], changes)), (), ())
+        observed = NodeHealth(
+            "n1", Health.OK, report(**cast(dict[str, Value | None], changes)), (), ()
+        )
         at = NOW + timedelta(days=day)
-        sweep_store.save(tmp_path, Sweep(f"S-{at:%Y%m%d}", 1, (), at, 1.0, (seen,)))
+        sweep_store.save(tmp_path, Sweep(f"S-{at:%Y%m%d}", 1, (), at, 1.0, (observed,)))
     found = ecc_history(controller, "n1", None, NOW - timedelta(days=1))
     assert [row.corrected for _, row in found] == [0, 9]
     assert len(ecc_history_page("n1", found).rows) == 2

@@ -19,8 +19,8 @@ def test_every_node_is_known_by_its_newest_answer(tmp_path: Path) -> None:
     save(tmp_path, sweep(0, {"n1": Health.OK, "n2": Health.CRITICAL}))
     save(tmp_path, sweep(10, [gapped("n1")]))
     remember_nodes(tmp_path, sweep(5, {"n1": Health.CRITICAL}))
-    told = [(k.node, k.health, k.check, k.detail) for k in known(tmp_path)]
-    assert told == [
+    reported = [(k.node, k.health, k.check, k.detail) for k in known(tmp_path)]
+    assert reported == [
         ("n1", Health.UNKNOWN, "gpu.ecc", "killed at its deadline"),
         ("n2", Health.CRITICAL, "gpu.ecc", "n2 is bad"),
     ]

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.netns, pytest.mark.torch, pytest.mark.system, pytest.m
 NODES = "n[1-4]"
 
 
-class Document(TypedDict):
+class PairTestKeys(TypedDict):
     """The keys these tests read."""
 
     pairs: list[dict[str, Any]]
@@ -39,7 +39,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     lab.down()
 
 
-def exchange(lab: Lab, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Document]:
+def exchange(lab: Lab, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, PairTestKeys]:
     """Exit code and document of one test, small because the cores are shared."""
     capsys.readouterr()
     command = ["check", "pairs", "--config", str(lab.paths.config), "--json", "--size", "1M"]
@@ -63,14 +63,14 @@ def test_wrong_bits_name_the_node_between_two_bad_pairs(
         code = run([*command, "-w", NODES, "--beside-job"])
     finally:
         inventory.write_text(before)
-    said = json.loads(capsys.readouterr().out)
+    actual = json.loads(capsys.readouterr().out)
     against = [
         (row["node"], row["class"], row["weight"])
-        for node in said["nodes"]
+        for node in actual["nodes"]
         for row in node["evidence"]
         if row["weight"] in ("convicts", "hints")
     ]
-    assert against == [("n3", "silent-corruption", "convicts")], said["nodes"]
+    assert against == [("n3", "silent-corruption", "convicts")], actual["nodes"]
     assert code == 2
 
 

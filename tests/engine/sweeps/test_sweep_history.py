@@ -30,8 +30,8 @@ def test_every_transition_is_kept_once(tmp_path: Path) -> None:
     for each in night():
         history.record(each, {}, DAY)
         assert history.record(each, {}, DAY).quiet
-    told = [(t.node, t.check, t.what) for t in history.of_node("n1", START - DAY)]
-    assert told == [
+    reported = [(t.node, t.check, t.what) for t in history.of_node("n1", START - DAY)]
+    assert reported == [
         ("n1", "gpu.ecc", "new"),
         ("n1", "gpu.ecc", "recovered"),
         ("n1", "transport", "new"),

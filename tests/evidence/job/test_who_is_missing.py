@@ -65,12 +65,12 @@ def test_a_rank_at_long_work_convicts_no_node(
     (item,) = assess_job(status, ())
     assert (item.weight, item.subject.node) == (Weight.HINTS, "")
     stacks = [RankStack(r, EVALUATION if r == rank else SYNC) for r in range(8)]
-    seen = assess_stacks(analyse_stacks(stacks, JOB), JOB, excused(status))
+    observed = assess_stacks(analyse_stacks(stacks, JOB), JOB, excused(status))
     never = SuspectRank(rank, SuspectReason.NEVER_JOINED, "0", 3, (1,), "", JOB.node_of(rank))
     dumped = assess_flight(
         FlightRecorderAnalysis((), (never,), (), common_cause=False), excused(status)
     )
-    assert {e.weight for e in (*seen, *dumped)} == {Weight.CONTEXT}
+    assert {e.weight for e in (*observed, *dumped)} == {Weight.CONTEXT}
     assert [gap.subject.device for gap in job_gaps(status, ())] == [f"rank:{rank}"]
 
 

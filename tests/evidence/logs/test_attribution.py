@@ -31,86 +31,86 @@ def test_a_victim_never_wins_over_a_root_before_it() -> None:
     kernel = [
         "Jul  5 03:10:12 g7 kernel: NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."
     ]
-    said = classify(dmesg=kernel, **victims)
-    assert said.fault is FaultClass.GPU_LOST
-    assert said.culprit == "GPU 0000:9b:00 on g7"
-    assert {line.role for line in said.evidence} >= {Role.ROOT, Role.VICTIM}
+    actual = classify(dmesg=kernel, **victims)
+    assert actual.fault is FaultClass.GPU_LOST
+    assert actual.culprit == "GPU 0000:9b:00 on g7"
+    assert {line.role for line in actual.evidence} >= {Role.ROOT, Role.VICTIM}
 
 
 def test_victims_alone_stay_unknown_and_name_the_peer() -> None:
     """With nothing but broken connections the class is unknown; the peer they name is the lead."""
-    said = classify(a=[PEER_LOST.format(20, 1)], b=[PEER_LOST.format(21, 2)])
-    assert said.fault is FaultClass.UNKNOWN
-    assert said.culprit == "peer g7"
-    assert recommend_for_logs(said).action is Action.STOP_TIME_CHECKS
+    actual = classify(a=[PEER_LOST.format(20, 1)], b=[PEER_LOST.format(21, 2)])
+    assert actual.fault is FaultClass.UNKNOWN
+    assert actual.culprit == "peer g7"
+    assert recommend_for_logs(actual).action is Action.STOP_TIME_CHECKS
 
 
 def test_what_follows_the_schedulers_stop_proves_nothing() -> None:
     """Errors of processes that are being killed are teardown."""
-    said = classify(
+    actual = classify(
         log=[
             "slurmstepd: error: *** STEP 1.0 ON g1 CANCELLED AT 2026-07-05T03:00:00 DUE TO PREEMPTION ***",
             "[rank1]: Traceback (most recent call last):",
             "[rank1]: RuntimeError: CUDA error: an illegal memory access was encountered",
         ]
     )
-    assert said.fault is FaultClass.PREEMPTION_SIGTERM
-    assert any(line.role is Role.TEARDOWN for line in said.evidence)
+    assert actual.fault is FaultClass.PREEMPTION_SIGTERM
+    assert any(line.role is Role.TEARDOWN for line in actual.evidence)
 
 
 def test_a_stop_after_a_crash_is_not_the_cause() -> None:
     """Torchrun ends the other ranks because one failed, not the other way round."""
-    said = classify(
+    actual = classify(
         log=[
             "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
             "Sending process 17 closing signal SIGTERM",
             "slurmstepd: error: *** STEP 1.0 ON g1 CANCELLED AT 2026-07-05T03:00:00 ***",
         ]
     )
-    assert said.fault is FaultClass.GPU_OOM
-    assert said.culprit_ranks == (3,)
+    assert actual.fault is FaultClass.GPU_OOM
+    assert actual.culprit_ranks == (3,)
 
 
 def test_node_failure_explains_the_cancellation() -> None:
     """A job cancelled because a node died is a node failure, and the node is named."""
-    said = classify(
+    actual = classify(
         log=[
             "srun: error: Node failure on g[017]",
             "slurmstepd: error: *** STEP 1.0 ON g1 CANCELLED AT 2026-07-05T03:00:00 DUE TO NODE FAILURE ***",
         ]
     )
-    assert said.fault is FaultClass.NODE_FAILURE
-    assert said.culprit == "g[017]"
+    assert actual.fault is FaultClass.NODE_FAILURE
+    assert actual.culprit == "g[017]"
 
 
 def test_a_killed_worker_with_the_kernels_proof_is_out_of_memory() -> None:
     """The kernel's line explains both the SIGKILL and the data loader that died of it."""
-    said = classify(
+    actual = classify(
         dmesg=["Out of memory: Killed process 99 (python3) total-vm:1kB"],
         log=["RuntimeError: DataLoader worker (pid 99) is killed by signal: Killed."],
     )
-    assert said.fault is FaultClass.CPU_OOM
+    assert actual.fault is FaultClass.CPU_OOM
 
 
 def test_a_bare_sigkill_stays_unknown() -> None:
     """Infra and out-of-memory both need proof; without it the next step is to collect more."""
-    said = classify(
+    actual = classify(
         log=["  exitcode  : -9 (pid: 7)", "  traceback : Signal 9 (SIGKILL) received by PID 7"]
     )
-    assert said.fault is FaultClass.UNKNOWN
-    assert said.origin is Origin.UNKNOWN
-    assert FaultClass.CPU_OOM in dict(said.alternatives)
+    assert actual.fault is FaultClass.UNKNOWN
+    assert actual.origin is Origin.UNKNOWN
+    assert FaultClass.CPU_OOM in dict(actual.alternatives)
 
 
 def test_the_journal_may_be_printed_newest_first() -> None:
     """Within one input the clock decides, not the line number."""
-    said = classify(
+    actual = classify(
         log=[
             "Jul  5 03:20:00 g1 kernel: NVRM: Xid (PCI:0000:9b:00): 31, pid=1, name=python, MMU Fault",
             "Jul  5 03:10:00 g1 kernel: NVRM: Xid (PCI:0000:9b:00): 48, pid=1, DBE (double bit error) ECC Error",
         ]
     )
-    assert said.fault is FaultClass.GPU_MEMORY_ECC
+    assert actual.fault is FaultClass.GPU_MEMORY_ECC
 
 
 def test_nothing_wrong_is_said_only_when_something_was_read() -> None:
@@ -121,32 +121,32 @@ def test_nothing_wrong_is_said_only_when_something_was_read() -> None:
 
 def test_the_last_line_of_a_traceback_speaks_for_the_code() -> None:
     """An ordinary exception that fails first is user code, on the rank that raised it."""
-    said = classify(
+    actual = classify(
         log=[
             "[rank5]: Traceback (most recent call last):",
             '[rank5]:   File "/home/u/train.py", line 10, in main',
             "[rank5]: TypeError: forward() missing 1 required positional argument: 'mask'",
         ]
     )
-    assert (said.fault, said.origin) == (FaultClass.USER_CODE, Origin.USER)
-    assert said.culprit == "rank 5"
+    assert (actual.fault, actual.origin) == (FaultClass.USER_CODE, Origin.USER)
+    assert actual.culprit == "rank 5"
 
 
 def test_frames_in_a_dataset_make_it_the_data_loader() -> None:
     """The same exception raised inside a dataset is about data."""
-    said = classify(
+    actual = classify(
         log=[
             "Traceback (most recent call last):",
             '  File "/home/u/my_dataset.py", line 10, in __getitem__',
             "IndexError: list index out of range",
         ]
     )
-    assert said.fault is FaultClass.DATA_LOADER
+    assert actual.fault is FaultClass.DATA_LOADER
 
 
 def test_torchruns_summary_names_rank_and_host() -> None:
     """The block names where the first child failed; a class needs another line."""
-    said = classify(
+    actual = classify(
         log=[
             "ValueError: batch size must be positive",
             "Root Cause (first observed failure):",
@@ -155,18 +155,18 @@ def test_torchruns_summary_names_rank_and_host() -> None:
             "  exitcode  : 1 (pid: 9)",
         ]
     )
-    assert said.culprit == "rank 6 on g12"
+    assert actual.culprit == "rank 6 on g12"
 
 
 def test_the_host_comes_from_other_lines_of_the_same_log() -> None:
     """The deciding line names the rank; the victims' lines around it name the machine."""
-    said = classify(
+    actual = classify(
         log=[
             "g27:1:2 [0] NCCL WARN socketProgress: Connection closed by remote peer g3<1>",
             "[rank221]: RuntimeError: CUDA error: uncorrectable ECC error encountered",
         ]
     )
-    assert said.culprit == "rank 221 on g27"
+    assert actual.culprit == "rank 221 on g27"
 
 
 def test_time_decides_between_unrelated_causes() -> None:

@@ -61,9 +61,9 @@ def test_a_clean_log_never_changes_the_verdict(logs: list[list[str]], clean: lis
 @given(LOGS)
 def test_probabilities_are_probabilities(logs: list[list[str]]) -> None:
     """Stated probability and alternatives lie in 0 to 1 and are no certainty."""
-    said = verdict(name_all(logs))
-    assert 0.0 < said.probability < 1.0
-    assert all(0.0 <= p <= 1.0 for _, p in said.alternatives)
+    actual = verdict(name_all(logs))
+    assert 0.0 < actual.probability < 1.0
+    assert all(0.0 <= p <= 1.0 for _, p in actual.alternatives)
 
 
 @settings(max_examples=60, deadline=None)

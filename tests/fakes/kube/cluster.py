@@ -12,7 +12,7 @@ from typing import Any
 from tests.fakes.kube.controllers import GPU, set_condition, tick
 from tests.fakes.kube.kubelet import Kubelet
 from tests.fakes.kube.objects import Object, Store
-from tests.fakes.kube.server import Server
+from tests.fakes.kube.server import ApiServer
 
 NAMESPACE = "train"
 TICK_S = 0.02
@@ -27,7 +27,7 @@ class KubeCluster:
 
     def __init__(self, names: Sequence[str], standbys: Sequence[str] = ()) -> None:
         self.store = Store()
-        self.server = Server(self.store)
+        self.server = ApiServer(self.store)
         self.kubelet = Kubelet(self.store)
         self._stop = threading.Event()
         self._loop = threading.Thread(target=self._run, daemon=True)

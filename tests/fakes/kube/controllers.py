@@ -69,9 +69,9 @@ def _job(store: Store, job: Object) -> None:
     if _has_ended(store, job, pods):
         return
     for index in range(job["spec"]["completions"]):
-        mine = [p for p in pods if p["metadata"]["annotations"][INDEX] == str(index)]
-        done = any(p["status"].get("phase") == "Succeeded" for p in mine)
-        if not done and not any(is_active(pod) for pod in mine):
+        own = [p for p in pods if p["metadata"]["annotations"][INDEX] == str(index)]
+        done = any(p["status"].get("phase") == "Succeeded" for p in own)
+        if not done and not any(is_active(pod) for pod in own):
             _make_pod(store, job, index)
 
 

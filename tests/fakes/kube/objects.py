@@ -54,9 +54,9 @@ class Store:
             raise ApiError(404, "NotFound", f'{plural} "{name}" not found')
         return found
 
-    def create(self, plural: str, namespace: str, given: Object) -> Object:
+    def create(self, plural: str, namespace: str, arguments: Object) -> Object:
         with self.lock:
-            made = copy.deepcopy(given)
+            made = copy.deepcopy(arguments)
             version, kind = KINDS[plural]
             made |= {"apiVersion": version, "kind": kind}
             meta = made.setdefault("metadata", {})
@@ -71,17 +71,17 @@ class Store:
             self.objects[plural, namespace, name] = made
             return self.touch(made)
 
-    def replace(self, plural: str, namespace: str, name: str, given: Object) -> Object:
+    def replace(self, plural: str, namespace: str, name: str, arguments: Object) -> Object:
         """What is stored now; 409 when somebody else changed it since it was read."""
         with self.lock:
             old = self.get(plural, namespace, name)
-            meta = given["metadata"]
+            meta = arguments["metadata"]
             version = meta.get("resourceVersion")
             if version and version != old["metadata"]["resourceVersion"]:
                 raise conflict(plural, name, "the object has been modified")
             if meta.get("uid") not in (None, old["metadata"]["uid"]):
                 raise conflict(plural, name, "Precondition failed: UID in precondition")
-            new = copy.deepcopy(given)
+            new = copy.deepcopy(arguments)
             for fixed in ("uid", "creationTimestamp", "name", "deletionTimestamp"):
                 if fixed in old["metadata"]:
                     new["metadata"][fixed] = old["metadata"][fixed]
@@ -99,8 +99,8 @@ class Store:
 
 
 def conflict(plural: str, name: str, why: str) -> ApiError:
-    said = f'Operation cannot be fulfilled on {plural} "{name}": {why}'
-    return ApiError(409, "Conflict", said)
+    actual = f'Operation cannot be fulfilled on {plural} "{name}": {why}'
+    return ApiError(409, "Conflict", actual)
 
 
 def namespace_of(item: Object) -> str:

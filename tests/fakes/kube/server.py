@@ -35,21 +35,21 @@ GROUPS = {
 }
 
 
-class Server(ThreadingHTTPServer):
+class ApiServer(ThreadingHTTPServer):
     """One cluster's API on a loopback port."""
 
     daemon_threads = True
 
     def __init__(self, store: Store) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), ApiHandler)
         self.store = store
         self.denied: set[tuple[str, str]] = set()
         self.without: set[str] = set()
         self.said: list[tuple[str, str, str]] = []
 
 
-class Handler(BaseHTTPRequestHandler):
-    server: Server
+class ApiHandler(BaseHTTPRequestHandler):
+    server: ApiServer
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -113,8 +113,8 @@ class Handler(BaseHTTPRequestHandler):
         resource = f"{plural}/{sub}" if sub else plural
         verb = "list" if verb == "get" and not name else verb
         if (verb, resource) in self.server.denied:
-            said = f'{resource} is forbidden: User "test" cannot {verb} resource "{resource}"'
-            raise ApiError(403, "Forbidden", said)
+            actual = f'{resource} is forbidden: User "test" cannot {verb} resource "{resource}"'
+            raise ApiError(403, "Forbidden", actual)
         self.server.said.append((verb, resource, name))
         return getattr(self, f"_{verb}")(plural, match["namespace"] or "", name, sub, body)
 

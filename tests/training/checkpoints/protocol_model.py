@@ -15,7 +15,7 @@ from brctl.training.checkpoints.protocol import Save, Slots, decide_save, vote
 DAMAGED = -1
 
 
-class Rule(Enum):
+class OverwriteRule(Enum):
     """When the slot of the oldest step may be overwritten."""
 
     BEFORE_UPDATE = (2, "2 slots, wait before the update")
@@ -46,7 +46,7 @@ class Rank(NamedTuple):
 State = tuple[Rank, ...]
 
 
-def start(rule: Rule, ranks: int) -> State:
+def start(rule: OverwriteRule, ranks: int) -> State:
     """Everybody has step 1, own and backup."""
     slots = rule.value[0]
     held = (1,) + (DAMAGED,) * (slots - 1)
@@ -54,7 +54,7 @@ def start(rule: Rule, ranks: int) -> State:
     return (rank,) * ranks
 
 
-def reachable(rule: Rule, ranks: int, *, sends: bool = True) -> Iterator[State]:
+def reachable(rule: OverwriteRule, ranks: int, *, sends: bool = True) -> Iterator[State]:
     """Every state, each once; of steps only their order is told apart.
 
     Args:
@@ -63,13 +63,13 @@ def reachable(rule: Rule, ranks: int, *, sends: bool = True) -> Iterator[State]:
         sends: Without, backups stay at the first step; far fewer states.
     """
     first = start(rule, ranks)
-    seen, queue = {first}, deque([first])
+    observed, queue = {first}, deque([first])
     while queue:
         state = queue.popleft()
         yield state
         for following in map(_normal, _successors(rule, state, sends=sends)):
-            if following not in seen:
-                seen.add(following)
+            if following not in observed:
+                observed.add(following)
                 queue.append(following)
 
 
@@ -88,7 +88,7 @@ def common_own_step(state: State) -> bool:
     return bool(set.intersection(*(set(rank.own) for rank in state)) - {DAMAGED})
 
 
-def _successors(rule: Rule, state: State, *, sends: bool) -> Iterator[State]:
+def _successors(rule: OverwriteRule, state: State, *, sends: bool) -> Iterator[State]:
     if all(not rank.met and _may_meet(rule, rank) for rank in state):
         yield _meet(rule, state)
     for index, rank in enumerate(state):
@@ -96,23 +96,23 @@ def _successors(rule: Rule, state: State, *, sends: bool) -> Iterator[State]:
             yield (*state[:index], following, *state[index + 1 :])
 
 
-def _may_meet(rule: Rule, rank: Rank) -> bool:
-    return rule is not Rule.BEFORE_COLLECTIVE or rank.copying is None
+def _may_meet(rule: OverwriteRule, rank: Rank) -> bool:
+    return rule is not OverwriteRule.BEFORE_COLLECTIVE or rank.copying is None
 
 
-def _meet(rule: Rule, state: State) -> State:
+def _meet(rule: OverwriteRule, state: State) -> State:
     """The collective: nobody leaves it before all have entered; the votes travel with it."""
     agreed = min(vote(max(rank.own), max(rank.backup)) for rank in state)
     return tuple(rank._replace(met=True, saves=_saves(rule, rank, agreed)) for rank in state)
 
 
-def _saves(rule: Rule, rank: Rank, agreed: int) -> bool:
-    if rule is not Rule.EVERYONE_HAS_THE_OTHER:
+def _saves(rule: OverwriteRule, rank: Rank, agreed: int) -> bool:
+    if rule is not OverwriteRule.EVERYONE_HAS_THE_OTHER:
         return True
     return decide_save(rank.kept, agreed) is Save.WRITE
 
 
-def _compute(rule: Rule, rank: Rank) -> Iterator[Rank]:
+def _compute(rule: OverwriteRule, rank: Rank) -> Iterator[Rank]:
     if rank.met:
         yield from _update(rule, rank)
     if rank.copying is not None:
@@ -131,14 +131,14 @@ def _send(rank: Rank) -> Iterator[Rank]:
         yield rank._replace(sending=(index, max(rank.own)), backup=backup)
 
 
-def _update(rule: Rule, rank: Rank) -> Iterator[Rank]:
+def _update(rule: OverwriteRule, rank: Rank) -> Iterator[Rank]:
     """The update changes what is copied, so it waits for the copy under every rule."""
     if rank.copying is not None:
         return
     updated = rank._replace(step=rank.step + 1, met=False)
     if not rank.saves:
         yield updated
-    elif rule is Rule.EVERYONE_HAS_THE_OTHER:
+    elif rule is OverwriteRule.EVERYONE_HAS_THE_OTHER:
         kept = rank.kept.written(updated.step)
         yield _begin_copy(updated._replace(kept=kept), kept.kept_index)
     else:

@@ -109,9 +109,9 @@ def test_a_job_does_not_start_anew_over_copies_it_cannot_load(job: ToyJob) -> No
     job.finish()
     before = (job.directory(1) / "rank-00001.own").read_bytes()
     job.start(steps=5, width=64)
-    said = job.fails()
-    assert "holds a state of another size" in said
-    assert "resume=False" in said
+    actual = job.fails()
+    assert "holds a state of another size" in actual
+    assert "resume=False" in actual
     assert (job.directory(1) / "rank-00001.own").read_bytes() == before
 
 

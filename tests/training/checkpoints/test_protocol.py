@@ -4,7 +4,7 @@ import pytest
 
 from brctl.training.checkpoints.protocol import NOT_FINITE, Save, Slots, decide_save, vote
 from tests.training.checkpoints.protocol_model import (
-    Rule,
+    OverwriteRule,
     common_own_step,
     common_step,
     reachable,
@@ -13,12 +13,12 @@ from tests.training.checkpoints.protocol_model import (
 
 @pytest.mark.parametrize(
     ("rule", "survives"),
-    [(Rule.BEFORE_UPDATE, False), (Rule.BEFORE_COLLECTIVE, True),
-     (Rule.THREE_SLOTS, True), (Rule.EVERYONE_HAS_THE_OTHER, True)],
-    ids=lambda value: value.name.lower() if isinstance(value, Rule) else "",
+    [(OverwriteRule.BEFORE_UPDATE, False), (OverwriteRule.BEFORE_COLLECTIVE, True),
+     (OverwriteRule.THREE_SLOTS, True), (OverwriteRule.EVERYONE_HAS_THE_OTHER, True)],
+    ids=lambda value: value.name.lower() if isinstance(value, OverwriteRule) else "",
 )  # fmt: skip
 def test_after_a_crash_of_all_processes_a_common_step_is_left(
-    rule: Rule, *, survives: bool
+    rule: OverwriteRule, *, survives: bool
 ) -> None:
     """Waiting before the own update is not enough: a fast rank overwrites what a slow one needs."""
     assert all(map(common_own_step, reachable(rule, 2, sends=not survives))) == survives
@@ -26,13 +26,13 @@ def test_after_a_crash_of_all_processes_a_common_step_is_left(
 
 @pytest.mark.parametrize(
     ("rule", "ranks", "survives"),
-    [(Rule.BEFORE_UPDATE, 2, False), (Rule.BEFORE_COLLECTIVE, 2, False),
-     (Rule.THREE_SLOTS, 2, False), (Rule.EVERYONE_HAS_THE_OTHER, 2, True),
-     (Rule.EVERYONE_HAS_THE_OTHER, 3, True)],
-    ids=lambda value: value.name.lower() if isinstance(value, Rule) else "",
+    [(OverwriteRule.BEFORE_UPDATE, 2, False), (OverwriteRule.BEFORE_COLLECTIVE, 2, False),
+     (OverwriteRule.THREE_SLOTS, 2, False), (OverwriteRule.EVERYONE_HAS_THE_OTHER, 2, True),
+     (OverwriteRule.EVERYONE_HAS_THE_OTHER, 3, True)],
+    ids=lambda value: value.name.lower() if isinstance(value, OverwriteRule) else "",
 )  # fmt: skip
 def test_after_the_loss_of_any_machine_a_common_step_is_left(
-    rule: Rule, ranks: int, *, survives: bool
+    rule: OverwriteRule, ranks: int, *, survives: bool
 ) -> None:
     """Only the rule that looks at backups too never loses it, however late they are."""
     states = reachable(rule, ranks)
@@ -41,7 +41,7 @@ def test_after_the_loss_of_any_machine_a_common_step_is_left(
 
 def test_under_the_last_rule_no_slot_changes_while_it_is_sent() -> None:
     """So a backup never begins with one step and ends with another."""
-    states = list(reachable(Rule.EVERYONE_HAS_THE_OTHER, 2))
+    states = list(reachable(OverwriteRule.EVERYONE_HAS_THE_OTHER, 2))
     sending = [(rank, rank.sending[1]) for state in states for rank in state if rank.sending]
     assert sending
     assert all(step in rank.own for rank, step in sending)
@@ -51,7 +51,7 @@ def test_under_the_last_rule_saves_go_on() -> None:
     """Newer steps become common, in either slot; a rule that never saves is safe as well."""
     whole = [
         state
-        for state in reachable(Rule.EVERYONE_HAS_THE_OTHER, 2)
+        for state in reachable(OverwriteRule.EVERYONE_HAS_THE_OTHER, 2)
         if all(set(rank.own) == set(rank.backup) == {1, 2} for rank in state)
     ]
     assert {rank.kept.kept_index for state in whole for rank in state} == {0, 1}

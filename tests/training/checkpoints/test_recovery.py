@@ -56,13 +56,13 @@ def test_any_tp_pp_or_dp_group_may_go(
     """The twelve groups in turn: resumed from their peers, bits as if nothing had happened."""
     groups = [group for kind in parse_layout(AXES, 1).groups().values() for group in kind]
     assert len(groups) == 12
-    seen: dict[tuple[int, int], tuple[object, object]] = {}
+    observed: dict[tuple[int, int], tuple[object, object]] = {}
     job.start(steps=10_000)
     for group in groups:
         first = job.resumed()
         job.reaches(first + 3)
         job.crash()
-        seen.update(bits(job))
+        observed.update(bits(job))
         reached = max(job.last_step(rank) for rank in range(8))
         skipped = int(str(job.steps()[-1]["lagging"]))
         job.lose(members(group))
@@ -70,7 +70,7 @@ def test_any_tp_pp_or_dp_group_may_go(
         assert reached - 1 - skipped <= job.resumed() <= reached
     job.reaches(job.resumed() + 2)
     job.crash()
-    seen.update(bits(job))
-    compared = [key for key in seen if key in undisturbed]
+    observed.update(bits(job))
+    compared = [key for key in observed if key in undisturbed]
     assert len(compared) > 200
-    assert all(seen[key] == undisturbed[key] for key in compared)
+    assert all(observed[key] == undisturbed[key] for key in compared)

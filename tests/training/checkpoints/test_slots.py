@@ -232,10 +232,10 @@ def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     link.symlink_to(tmp_path)
     with pytest.raises(PermissionError):
         SlotDirectory(link).create()
-    mine = SlotDirectory(tmp_path / "mine")
-    mine.create()
-    mine.create()
-    assert stat.S_IMODE(mine.path.stat().st_mode) == 0o700
+    own = SlotDirectory(tmp_path / "mine")
+    own.create()
+    own.create()
+    assert stat.S_IMODE(own.path.stat().st_mode) == 0o700
 
 
 WRITER = [sys.executable, "-m", "tests.training.checkpoints.filler"]

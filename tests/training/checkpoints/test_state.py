@@ -16,7 +16,7 @@ from brctl.training.checkpoints.state import ForeignStateError, describe, read_s
 pytestmark = pytest.mark.torch
 
 
-class Position:
+class DataPosition:
     """A data position that a script may hand over."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Position:
 def script(optimizer: type[torch.optim.Optimizer] = torch.optim.AdamW, **options: float) -> Parts:
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 1))
-    return Parts(model, optimizer(model.parameters(), **options), {"data": Position()})
+    return Parts(model, optimizer(model.parameters(), **options), {"data": DataPosition()})
 
 
 def step(parts: Parts) -> None:
@@ -141,7 +141,7 @@ def test_another_scripts_state_is_refused(tmp_path: Path) -> None:
     parts = script()
     payload, at = saved(parts, tmp_path / "slot"), table_at(parts)
     model = nn.Linear(2, 2)
-    other = Parts(model, torch.optim.AdamW(model.parameters()), {"data": Position()})
+    other = Parts(model, torch.optim.AdamW(model.parameters()), {"data": DataPosition()})
     with pytest.raises(ForeignStateError, match="weights differ in name"):
         other.load(read_state(payload, at))
     with pytest.raises(ForeignStateError, match=r"saved with \['data'\]"):
