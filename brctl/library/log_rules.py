@@ -5,15 +5,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Part, Signature
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
 from brctl.library.trusted_files import refuse_untrusted
+from brctl.model.errors import UsageError
 from brctl.model.fault import FaultClass, Origin
 
 RULES_DIR = "rules.d"
+TAUGHT_LIMIT = 500
+"""Taught rules of one directory: each costs every later classification a little."""
+
 _KEYS = (
     "name",
     "contains",
@@ -72,6 +79,31 @@ def read_rule_file(path: Path) -> tuple[SiteRule, ...]:
             raise section.error(f"{rule.signature.name!r} is a shipped rule's name", "name")
         rules.append(rule)
     return tuple(rules)
+
+
+def write_taught_rule(directory: Path, rule: Signature, example: str) -> Path:
+    """Keep a rule that a person taught, in a private file of its own that people can read.
+
+    Raises:
+        UsageError: So many were taught that somebody should sort them first.
+        OSError: It cannot be written; nothing is left of it.
+    """
+    folder = directory / RULES_DIR
+    private_dir(folder)
+    path = folder / f"{rule.name.replace('.', '-')}.yaml"
+    if not path.exists() and len(list(folder.glob("taught-*.yaml"))) >= TAUGHT_LIMIT:
+        raise UsageError(f"{folder}: {TAUGHT_LIMIT} taught rules; join or delete some first")
+    entry = {
+        "name": rule.name,
+        "contains": list(rule.anchors),
+        "class": rule.fault.value if rule.fault else None,
+        "probability": rule.strength,
+        "why": rule.source,
+        "examples": [example],
+    }
+    document = {"apiVersion": "brctl.dev/v1", "kind": "LogRules", "rules": [entry]}
+    write_atomic(path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000))
+    return path
 
 
 def matches(line: str, rules: Iterable[SiteRule] = ()) -> tuple[str, ...]:

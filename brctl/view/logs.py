@@ -84,7 +84,7 @@ def _line_document(line: LogEvidence) -> Mapping[str, Json]:
 
 def _text(result: LogClassification) -> str:
     overall = result.overall
-    lines = [_headline(overall), *([f"why: {overall.say}"] if overall.say else [])]
+    lines = [headline(overall), *([f"why: {overall.say}"] if overall.say else [])]
     lines += [_quoted(line) for line in overall.evidence[:_SHOWN_LINES]]
     if overall.alternatives:
         rest = ", ".join(f"{f.value} {p:.2f}" for f, p in overall.alternatives)
@@ -96,7 +96,8 @@ def _text(result: LogClassification) -> str:
     return "\n".join(lines)
 
 
-def _headline(verdict: LogVerdict) -> str:
+def headline(verdict: LogVerdict) -> str:
+    """Class, culprit, how sure, whose side, and what comes next, on one line."""
     culprit = f"  {printable(verdict.culprit)}" if verdict.culprit else ""
     sure = f"p={verdict.probability:.2f}  origin {verdict.origin.value}"
     return f"{verdict.fault.value}{culprit}  {sure}  do: {move_name(verdict)}"

@@ -133,3 +133,36 @@ def test_dumps_of_a_folder_name_the_rank(
     (suspect,) = document["suspect_ranks"]
     assert (suspect["rank"], suspect["reason"]) == (1, "never-joined")
     assert suspect["detail"]
+
+
+def test_teach_and_explain_write_their_documents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is taught on the command line is used by the next `logs classify`."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    log = tmp_path / "job.log"
+    log.write_text("burst buffer zorn7: drain lease withdrawn by arbiter 12\n")
+    assert run(["logs", "explain", str(log), "-o", "json"]) == 0
+    explained = json.loads(capsys.readouterr().out)
+    assert explained["kind"] == "LogExplanation"
+    assert explained["lines"][0]["line"] == 1
+    assert run(["logs", "teach", str(log), "--class", "storage-checkpoint", "-o", "json"]) == 0
+    lesson = json.loads(capsys.readouterr().out)
+    assert (lesson["kind"], lesson["after"]) == ("LogLesson", "storage-checkpoint")
+    assert lesson["path"].startswith(str(tmp_path / "config" / "brctl" / "rules.d" / "taught-"))
+    assert run(["logs", "classify", str(log), "-o", "json"]) == 2
+    overall = json.loads(capsys.readouterr().out)["overall"]
+    assert overall["class"] == "storage-checkpoint"
+    assert overall["evidence"][0]["signature"] == lesson["lesson"]["rule"]
+
+
+@pytest.mark.parametrize("name", ["no-such-class", "unknown", "no-fault"])
+def test_only_a_cause_can_be_taught(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Neither ignorance nor health is a cause, and a typing error is said to be one."""
+    log = tmp_path / "job.log"
+    log.write_text("x\n")
+    assert run(["logs", "teach", str(log), "--class", name]) == 64
+    assert name in capsys.readouterr().err

@@ -9,6 +9,7 @@ import typer
 from brctl.cli.invocation import Invocation, new_app
 from brctl.evidence.logs.signature import Signature
 from brctl.model.errors import ConfigError, UsageError
+from brctl.model.fault import FaultClass
 
 app = new_app()
 rules_app = new_app()
@@ -38,6 +39,50 @@ def classify(
         result = Classifier(signatures).classify_paths(Path(path) for path in paths)
         invocation.finish(classification_page(result))
     _classify_job(invocation, job)
+
+
+@app.command()
+def teach(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="one log whose cause you know")],
+    fault: Annotated[str, typer.Option("--class", metavar="CLASS", help="its fault class")],
+    line: Annotated[int | None, typer.Option("--line", help="the line that shows it")] = None,
+) -> None:
+    """Learn a log of this site: its telling line becomes a rule for classify and dx."""
+    from brctl.engine.controller.clock import now
+    from brctl.engine.logs.teaching import teach as learn
+    from brctl.view.log_lessons import lesson_page
+
+    invocation: Invocation = ctx.obj
+    directory = _directories(invocation)[-1]
+    lesson = learn(
+        Path(file), _fault(fault), _signatures(invocation), directory, now().date(), line
+    )
+    invocation.finish(lesson_page(lesson))
+
+
+@app.command()
+def explain(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="one log")],
+) -> None:
+    """Show a log's most unusual lines, and the known ones each is like."""
+    from brctl.engine.logs.teaching import explain as look
+    from brctl.view.log_lessons import explanation_page
+
+    invocation: Invocation = ctx.obj
+    invocation.finish(explanation_page(look(Path(file), _signatures(invocation))))
+
+
+def _fault(name: str) -> FaultClass:
+    try:
+        fault = FaultClass(name)
+    except ValueError:
+        fault = FaultClass.UNKNOWN
+    if fault in (FaultClass.UNKNOWN, FaultClass.NO_FAULT):
+        known = "see `brctl help classes`"
+        raise UsageError(f"--class {name}: not a class that a log can be taught as", hint=known)
+    return fault
 
 
 def _classify_job(invocation: Invocation, name: str | None) -> None:

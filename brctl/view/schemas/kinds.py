@@ -48,6 +48,8 @@ DOCUMENTS: Mapping[str, type] = {
     "LabFaults": site.LabFaultsDocument,
     "LabHealed": site.LabHealedDocument,
     "LabStatus": site.LabStatusDocument,
+    "LogExplanation": site.LogExplanationDocument,
+    "LogLesson": site.LogLessonDocument,
     "LogRuleList": site.LogRuleListDocument,
     "LogRuleTrial": site.LogRuleTrialDocument,
     "NewCheck": site.NewCheckDocument,

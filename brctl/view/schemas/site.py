@@ -2,7 +2,7 @@
 
 from typing import Any, NotRequired, TypedDict
 
-from brctl.view.schema import Envelope, VerdictBody
+from brctl.view.schema import Envelope, LogVerdictDocument, VerdictBody
 
 
 class FirstMoveDocument(TypedDict):
@@ -142,6 +142,45 @@ class LogRuleTrialDocument(Envelope):
     """`brctl logs rules test`."""
 
     lines: list[RuleTrialDocument]
+
+
+LearnedRuleDocument = TypedDict(
+    "LearnedRuleDocument",
+    {"rule": str, "class": str, "contains": list[str], "line": int, "text": str},
+)
+
+
+class LogLessonDocument(Envelope):
+    """`brctl logs teach`: the rule that was learned, and what the log was before and is now."""
+
+    lesson: LearnedRuleDocument
+    path: str
+    before: str
+    after: str
+    probability: float
+
+
+NearRuleDocument = TypedDict(
+    "NearRuleDocument",
+    {"rule": str, "class": str | None, "alike": float, "shared": list[str]},
+)
+
+
+class ExplainedLineDocument(TypedDict):
+    """A line that stands out, and the rules it is like."""
+
+    line: int
+    text: str
+    count: int
+    surprise_bits: float
+    near: list[NearRuleDocument]
+
+
+class LogExplanationDocument(Envelope):
+    """`brctl logs explain`."""
+
+    verdict: LogVerdictDocument
+    lines: list[ExplainedLineDocument]
 
 
 class NewCheckDocument(Envelope):
