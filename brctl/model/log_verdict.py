@@ -29,14 +29,18 @@ class LogLead:
 
     Attributes:
         probability: Chance that the cause is of this class, by what names the lead alone.
-        source: What names it: `words` for the model of words.
+        source: What names it: `words` for the model of words, `ending` for how the log ends.
         lines: The lines that speak most for it.
+        why: What makes it likely, one sentence; "" where the words do.
+        commands: Commands whose output settles it.
     """
 
     fault: FaultClass
     probability: float
     source: str
     lines: tuple[str, ...] = ()
+    why: str = ""
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,8 @@ def _lead_document(lead: LogLead) -> Mapping[str, Json]:
         "probability": lead.probability,
         "source": lead.source,
         "lines": list(lead.lines),
+        "why": lead.why,
+        "commands": list(lead.commands),
     }
 
 
@@ -89,7 +91,7 @@ def _text(result: LogClassification) -> str:
     if overall.alternatives:
         rest = ", ".join(f"{f.value} {p:.2f}" for f, p in overall.alternatives)
         lines.append(f"or: {rest}")
-    lines += [_lead(lead) for lead in overall.leads]
+    lines += [line for lead in overall.leads for line in _lead(lead)]
     lines += [f"note: {printable(note)}" for note in overall.notes[:_SHOWN_LINES]]
     if len(result.items) > 1:
         lines += ["", columns(_rows(result.items))]
@@ -109,11 +111,12 @@ def _quoted(line: LogEvidence) -> str:
     return f"  {line.role.value:<8} {place}  {printable(line.text.strip(), 160)}"
 
 
-def _lead(lead: LogLead) -> str:
-    """A lead names what it goes by, and the line that speaks most for it."""
-    by = f" by {lead.source} alone"
+def _lead(lead: LogLead) -> list[str]:
+    """A lead names what it goes by, the line that speaks most for it, and what would settle it."""
+    by = f": {lead.why}" if lead.why else f" by {lead.source} alone"
     line = f"  {printable(lead.lines[0], 120)}" if lead.lines else ""
-    return f"lead: {lead.fault.value} {lead.probability:.2f}{by}{line}"
+    head = f"lead: {lead.fault.value} {lead.probability:.2f}{by}{line}"
+    return [head, *(f"  to settle it: {command}" for command in lead.commands)]
 
 
 def _rows(items: Sequence[LogVerdict]) -> list[list[str]]:

@@ -252,7 +252,14 @@ LogAlternative = TypedDict("LogAlternative", {"class": str, "probability": float
 
 LogLeadDocument = TypedDict(
     "LogLeadDocument",
-    {"class": str, "probability": float, "source": str, "lines": list[str]},
+    {
+        "class": str,
+        "probability": float,
+        "source": Literal["words", "ending"],
+        "lines": list[str],
+        "why": str,
+        "commands": list[str],
+    },
 )
 
 LogVerdictDocument = TypedDict(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from brctl.evidence.logs.attribution import Weighed, attribute, set_aside
 from brctl.evidence.logs.collectives import sequences_that_differ
 from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
+from brctl.evidence.logs.endings import leads_of_ending
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.health import Health, health_of, split
 from brctl.evidence.logs.order import sort_key
@@ -63,6 +64,7 @@ def judge(
             (fault, round(o / total, 3)) for fault, o in ranked[1:4] if o / total >= 0.02
         ),
         notes=tuple(notes),
+        leads=leads_of_ending(standing) if winner is FaultClass.UNKNOWN else (),
         culprit_ranks=culprit.ranks,
         culprit_host=culprit.host,
         names_machine=culprit.describe() is not None or _is_physical(deciding),
@@ -104,9 +106,14 @@ def odds_of(weighed: Sequence[Weighed], health: Health | None) -> dict[FaultClas
         if max(weights) >= MIN_STRENGTH
     }
     accused = bool(odds)
-    failed = health is None or any(
-        item.event.signature.part in _FAILED and (item.weight > 0 or item.role is not Role.CONTEXT)
-        for item in weighed
+    failed = (
+        FaultClass.UNKNOWN in odds
+        or health is None
+        or any(
+            item.event.signature.part in _FAILED
+            and (item.weight > 0 or item.role is not Role.CONTEXT)
+            for item in weighed
+        )
     )
     odds[FaultClass.NO_FAULT], unknown = _rest(health, accused=accused, failed=failed)
     odds[FaultClass.UNKNOWN] = odds.get(FaultClass.UNKNOWN, 0.0) + unknown

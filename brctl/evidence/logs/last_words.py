@@ -11,7 +11,9 @@ from datetime import datetime
 from brctl.evidence.logs.attribution import Weighed, attribute
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.health import split
 from brctl.evidence.logs.judge import chances_of
+from brctl.evidence.logs.order import sort_key
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import CONVICTING, Part, Signature
 from brctl.model.evidence import Evidence, Role, Subject, Weight
@@ -28,6 +30,9 @@ _CODE = frozenset(
     }
 )
 """Classes for which the rank that says it is not the one that has it: no node is named."""
+
+
+_NOT_SHOWN = frozenset({Part.CONTEXT, Part.HINT, Part.HEALTHY, Part.BENIGN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +74,12 @@ def assess_log_lines(
     ranks = sorted(words, key=lambda w: w.rank)
     index = LineIndex(signatures)
     read = {w.rank: _events(w, index) for w in ranks}
-    weighed = attribute(event for events in read.values() for event in events)
+    everything = [event for events in read.values() for event in events]
+    standing, _ = split(sorted(everything, key=lambda e: (*sort_key(e), e.signature.name)))
+    weighed = attribute(standing)
     by_source = {_source(w): w for w in ranks}
     ranked = sorted(weighed, key=lambda w: (w.role is not Role.ROOT, -w.weight, w.event.source))
-    shown = [item for item in ranked if item.event.signature.part not in (Part.CONTEXT, Part.HINT)]
+    shown = [item for item in ranked if item.event.signature.part not in _NOT_SHOWN]
     chances = chances_of(weighed)
     evidence = [_evidence(item, by_source[item.event.source], read, chances) for item in shown]
     evidence = [_of_a_running_job(item) if advancing else item for item in evidence]
@@ -144,10 +151,16 @@ def _silent(
     victims = {
         r for r, events in read.items() if any(e.signature.part is Part.VICTIM for e in events)
     }
-    quiet = [w for w in ranks if w.rank not in victims and w.alive is not True and not read[w.rank]]
+    spoke = {r for r, events in read.items() if any(_reports(event) for event in events)}
+    quiet = [w for w in ranks if w.alive is not True and w.rank not in spoke]
     if not victims or not quiet or len(quiet) * 2 > len(ranks):
         return []
     return [_silence(w, len(victims)) for w in quiet]
+
+
+def _reports(event: LogEvent) -> bool:
+    """Whether a line tells of a failure; steps and known harmless lines do not."""
+    return event.signature.part not in (Part.HEALTHY, Part.BENIGN)
 
 
 def _silence(words: RankWords, victims: int) -> Evidence:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from brctl.evidence.logs.endings import SOURCE as ENDING
 from brctl.evidence.logs.unusual import UnusualLine, rank_unusual
 from brctl.evidence.logs.word_model import WordModel
 from brctl.model.evidence import Role
@@ -39,7 +40,14 @@ def with_leads(
         known = {(line.file, line.line) for line in shown}
         odd = _unusual(lines, model, file)
         shown = (*(line for line in odd if (line.file, line.line) not in known), *shown)
-    return replace(verdict, leads=leads_of(tuple(lines.values()), model), evidence=shown)
+    by_words = leads_of(tuple(lines.values()), model)
+    return replace(verdict, leads=_joined(verdict.leads, by_words), evidence=shown)
+
+
+def _joined(first: Sequence[LogLead], second: Sequence[LogLead]) -> tuple[LogLead, ...]:
+    """Leads by how the log ends before those by its words; a class is named once."""
+    known = {lead.fault for lead in first}
+    return (*first, *(lead for lead in second if lead.fault not in known))[:_LEADS]
 
 
 def with_leads_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdict:
@@ -50,6 +58,8 @@ def with_leads_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdic
     by_class: dict[FaultClass, list[LogLead]] = {}
     for item in searched:
         for lead in item.leads:
+            if lead.source == ENDING:
+                continue
             by_class.setdefault(lead.fault, []).append(lead)
     joined = [
         replace(found[0], probability=round(sum(f.probability for f in found) / len(searched), 3))
@@ -58,7 +68,9 @@ def with_leads_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdic
     leads = sorted(joined, key=lambda lead: (-lead.probability, lead.fault.value))[:_LEADS]
     odd = tuple(line for item in searched for line in _odd_lines(item))[:_SHOWN]
     shown = () if any(line.role is Role.ROOT for line in overall.evidence) else odd
-    return replace(overall, leads=tuple(leads), evidence=(*shown, *overall.evidence))
+    return replace(
+        overall, leads=_joined(overall.leads, leads), evidence=(*shown, *overall.evidence)
+    )
 
 
 def _odd_lines(item: LogVerdict) -> tuple[LogEvidence, ...]:

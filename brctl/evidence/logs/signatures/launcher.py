@@ -74,7 +74,7 @@ _EXITS = (
     root(FaultClass.UNKNOWN, "exit.killed",
          ("exitcode", "sigkill", "killed", "exit code", "signal 9", "signal: 9", "exited with code 137"), 0.5,
          _TORCHRUN, r"exit ?code\D{0,6}(?:-9|137)\b|SIGKILL|\bKilled\b\s*(?:$|python|\")|Signal 9\b|signal:? 9\b"),
-    root(FaultClass.CPU_OOM, "exit.killed-maybe-oom", ("exitcode", "sigkill", "exit code", "signal 9"), 0.3,
+    root(FaultClass.CPU_OOM, "exit.killed-maybe-oom", ("exitcode", "sigkill", "exit code", "signal 9"), 0.48,
          "the kernel's OOM killer is the commonest sender of SIGKILL; without its line unproven",
          r"exit ?code\D{0,6}(?:-9|137)\b|Signal 9 \(SIGKILL\)", part=Part.HINT),
     root(FaultClass.UNKNOWN, "exit.segv", ("exitcode", "sigsegv", "segmentation fault", "exit code", "signal 11"), 0.45,

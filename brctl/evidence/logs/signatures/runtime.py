@@ -71,7 +71,7 @@ _ENVIRONMENT = (
 _BATCH_ROWS = (
     root(FaultClass.PREEMPTION_SIGTERM, "batch.time", ("walltime", "term_runlimit", "run time limit", "h_rt", "job killed:", "runlimit", "exceeded its time", "wallclock"), 0.92, _BATCH,
          r"PBS: job killed: walltime|TERM_RUNLIMIT|walltime \d+ exceeded limit|exceed(?:ed|s) (?:its |the |hard |soft )?(?:wall ?(?:clock|time)?|run ?time|job time|time)[ _]?(?:limit)?\b|h_rt", part=Part.STOPPED, origin=Origin.USER),
-    root(FaultClass.CPU_OOM, "batch.memory", ("mem exceeded limit", "term_memlimit", "vmem", "memory limit", "exceeded memory", "memlimit", "out-of-memory handler"), 0.92, _BATCH,
+    root(FaultClass.CPU_OOM, "batch.memory", ("job killed:", "exceeded limit", "term_memlimit", "vmem", "memory limit", "exceeded memory", "memlimit", "out-of-memory handler"), 0.92, _BATCH,
          r"PBS: job killed: (?:v?mem|cgroup mem)|TERM_MEMLIMIT|(?:v?mem) \d+\w* exceeded limit|memory usage limit|exceed(?:ed|s) (?:its |the )?(?:job |virtual )?memory limit"),
     root(FaultClass.PREEMPTION_SIGTERM, "batch.stopped", ("term_owner", "term_admin", "term_preempt", "bkill", "qdel", "scancel", "requested to terminate", "stop requested", "job was killed by"), 0.82, _BATCH,
          r"TERM_(?:OWNER|ADMIN|PREEMPT|WINDOW)|deleted (?:by|as a result of) .{0,40}(?:qdel|user|owner)|requested to terminate", part=Part.STOPPED, origin=Origin.INFRA),
