@@ -237,3 +237,40 @@ def long_save_by_all(rng: Random) -> tuple[Fleet, Truth]:
         values["process_state"] = "S"
         it.stacks[rank] = ("serialization.py:save", "checkpoint.py:write", "train.py:main")
     return it, nobody(F.NO_FAULT, F.UNKNOWN)
+
+
+def sshd_hangs_and_deadlock(rng: Random) -> tuple[Fleet, Truth]:
+    """The login of a node hangs, its ranks wait like all; another node's rank is in a deadlock."""
+    it, truth = deadlock(rng)
+    (deaf,) = it.some_nodes(1, but=truth.blamed)
+    it.is_silent(deaf, Outcome.LOGIN_TIMED_OUT, "connected, no login within 10 s")
+    return it, truth
+
+
+def loader_waits_for_storage(rng: Random) -> tuple[Fleet, Truth]:
+    """Every rank reads a file server that does not answer."""
+    it = fleet(rng)
+    stands_still(it, range(it.job.world_size), where="load")
+    for rank, values in enumerate(it.ranks):
+        values["process_state"] = "D"
+        it.stacks[rank] = ("dataset.py:Shard.read", "train.py:main")
+    return it, nobody(F.STORAGE_CHECKPOINT, F.DATA_LOADER, F.UNKNOWN, F.HANG_MISMATCH)
+
+
+def two_left_early(rng: Random) -> tuple[Fleet, Truth]:
+    """Two ranks of different nodes return before the others, by a condition on their data."""
+    it = fleet(rng)
+    both = it.some_nodes(2)
+    ends(it, [it.rank_on(node) for node in both], 0, "")
+    return it, nobody(F.UNKNOWN, F.USER_CODE)
+
+
+def oom_of_a_loader(rng: Random) -> tuple[Fleet, Truth]:
+    """The kernel kills a loader worker of the job; its rank ends of that."""
+    it = fleet(rng)
+    (there,) = it.some_nodes(1)
+    ends(it, [it.rank_on(there)], 1, words("loader-killed", "culprit"), phase="load")
+    it.reads(there, "host.kernel", "host.kernel.line",
+             "3,900,12290000000,-;Memory cgroup out of memory: Killed process 4242 (pt_data_worker)"
+             " total-vm:91234567kB, anon-rss:88000000kB, UID:1000")  # fmt: skip
+    return it, place([F.CPU_OOM], there)

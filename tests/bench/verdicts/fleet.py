@@ -105,6 +105,8 @@ class Fleet:
             answer |= changed_by(fault)
         answer["host.clock"] = self._clock(node, answer["host.clock"])
         answer[RANKS] = self._ranks_on(node)
+        answer["fabric.tcp"] = self._tcp(node)
+        answer["job.cgroup"] = self._cgroup(node)
         for check, measurement in self.extra.get(node, ()):
             answer[check] = _with(answer[check], measurement)
         answer |= {
@@ -114,6 +116,37 @@ class Fleet:
             node, Outcome.ANSWERED, tuple(answer.values()), seconds=0.6, received_at=NOW,
             python="3.11.7", login_s=0.2,
         )  # fmt: skip
+
+    def _tcp(self, node: str) -> CheckResult:
+        """Its connection to the next node of the ring; a check newer than the recordings."""
+        here = self.nodes.index(node)
+        other = (here + 1) % len(self.nodes)
+        peer = f"peer:{_address(other)}"
+        gone = self.nodes[other] in self.outcomes
+        rows = [
+            Measurement("fabric.tcp.peers", "", 1),
+            Measurement("fabric.tcp.own_address", f"address:{_address(here)}", value=True),
+            *(
+                Measurement(f"fabric.tcp.{name}", peer, value)
+                for name, value in (
+                    ("segments", 9000), ("lost", 0), ("segments_now", 0 if gone else 40),
+                    ("lost_now", 0), ("timeouts_in_a_row", 6 if gone else 0),
+                    ("path_mtu", 9000), ("delay_ms", 0.05),
+                )
+            ),
+        ]  # fmt: skip
+        return CheckResult("fabric.tcp", ProbeStatus.MEASURED, tuple(rows))
+
+    def _cgroup(self, node: str) -> CheckResult:
+        """No limit that its ranks feel; a check newer than the recordings."""
+        rows = [
+            Measurement(f"job.cgroup.{name}", f"rank:{rank}", value)
+            for rank in self.job.ranks_on(node)
+            for name, value in (
+                ("path", "/sys/fs/cgroup/job"), ("memory_pct", 40.0), ("oom_kills", 0)
+            )
+        ]  # fmt: skip
+        return CheckResult("job.cgroup", ProbeStatus.MEASURED, tuple(rows))
 
     def _clock(self, node: str, result: CheckResult) -> CheckResult:
         moment = NOW - timedelta(seconds=0.3 - self.clock_off_s.get(node, 0.0))
@@ -145,6 +178,10 @@ class Fleet:
             ):  # fmt: skip
                 rows.append(Measurement(f"job.steps.{name}", window, value))
         return rows
+
+
+def _address(number: int) -> str:
+    return f"10.0.{number // 250}.{number % 250 + 1}"
 
 
 _PACKAGES = ("distributed_c10d.py:", "linear.py:", "module.py:", "serialization.py:")

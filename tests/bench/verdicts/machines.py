@@ -4,6 +4,7 @@ from random import Random
 
 from brctl.model.command import Outcome
 from brctl.model.fault import FaultClass as F
+from brctl.model.sweeps.report import CheckResult, ProbeStatus
 from tests.bench.verdicts.answers import words
 from tests.bench.verdicts.fleet import Fleet, ends, fleet, slow_ranks, stands_still
 from tests.bench.verdicts.incident import Truth, machine, place
@@ -220,3 +221,40 @@ def nan_of_a_bad_gpu(rng: Random) -> tuple[Fleet, Truth]:
     it.has(bad, "gpu-ecc")
     it.ranks[it.rank_on(bad)] |= {"loss_finite": False, "first_nonfinite_step": 39}
     return it, machine(F.GPU_MEMORY_ECC, bad)
+
+
+def frozen_and_looping(rng: Random) -> tuple[Fleet, Truth]:
+    """A node froze, and a rank of another loops in its own code."""
+    it = fleet(rng, least=6)
+    bad, loops = it.some_nodes(2)
+    stuck = it.rank_on(loops)
+    stands_still(it, [stuck])
+    it.ranks[stuck]["process_state"] = "R"
+    it.is_silent(bad, Outcome.CONNECT_TIMED_OUT, "no TCP connection within 5 s")
+    return it, Truth(
+        frozenset({F.NODE_FAILURE, F.HANG_MISMATCH, F.USER_CODE}),
+        frozenset({bad, loops}), frozenset({bad}),
+    )  # fmt: skip
+
+
+def driver_hangs(rng: Random) -> tuple[Fleet, Truth]:
+    """The driver of a node answers nobody, and the rank there waits in its kernel."""
+    it = fleet(rng)
+    (bad,) = it.some_nodes(1)
+    rank = it.rank_on(bad)
+    stands_still(it, [rank])
+    it.ranks[rank]["process_state"] = "D"
+    for check in ("gpu.devices", "gpu.ecc", "gpu.clocks", "gpu.pcie", "gpu.nvlink"):
+        it.lost_checks[bad, check] = CheckResult(check, ProbeStatus.TIMED_OUT)
+    return it, machine(F.DRIVER_FIRMWARE, bad)
+
+
+def crash_a_moment_ago(rng: Random) -> tuple[Fleet, Truth]:
+    """A rank has just died of its GPU; the others are still on their way to the all-reduce."""
+    it = fleet(rng)
+    (bad,) = it.some_nodes(1)
+    it.has(bad, "gpu-lost")
+    rank = it.rank_on(bad)
+    it.ranks[rank] |= {"alive": False, "exit_status": 1, "phase": "forward"}
+    it.ranks[rank]["last_words"] = words("gpu-lost", "culprit")
+    return it, machine(F.GPU_LOST, bad)
