@@ -102,7 +102,7 @@ def read_common(
     Flags in `keep` have another meaning for the command and stay in the rest.
 
     Raises:
-        UsageError: A flag lacks its value, or the value cannot be meant.
+        UsageError: A flag lacks its value, or the value makes no sense.
     """
     found: dict[str, object] = {"environ": dict(os.environ if environ is None else environ)}
     rest: list[str] = []

@@ -18,7 +18,7 @@ from brctl.engine.application.fix import choose_fix, plan_fix, start_planned
 from brctl.engine.application.runs import request_for
 from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.incidents import verdict_store
-from brctl.engine.job.diagnose import Diagnosis, look
+from brctl.engine.job.diagnose import Diagnosis, diagnose_once
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.read_run import read_run
 from brctl.journal.follow import follow
@@ -115,7 +115,7 @@ class _Demo:
         """Look every second until the verdict is at least likely; never before it is."""
         broken_at, deadline = monotonic(), monotonic() + PHASE_TIMEOUT_S
         while monotonic() < deadline:
-            found = await look(self.controller, self.job, self.job.nodes)
+            found = await diagnose_once(self.controller, self.job, self.job.nodes)
             main = found.verdicts[0]
             stalled = found.status is not None and found.status.stalled is True
             if stalled or main.fault not in _SETTLED:

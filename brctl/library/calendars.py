@@ -37,7 +37,7 @@ def read_sources(section: Section, base: Path) -> dict[str, CalendarSource]:
     """The calendars of a configuration; paths are relative to its folder.
 
     Raises:
-        ConfigError: A range or a zone cannot be meant; names the line.
+        ConfigError: A range or a zone makes no sense; names the line.
     """
     return {name: _source(name, section.section(name), base) for name in section.data}
 

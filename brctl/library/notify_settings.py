@@ -91,7 +91,7 @@ def read_notify(
         hook_dirs: Folders whose `hooks.d` is used when nothing else is said.
 
     Raises:
-        ConfigError: A key is unknown or its value cannot be meant; names the line.
+        ConfigError: A key is unknown or its value makes no sense; names the line.
     """
     section.allow(NOTIFY)
     sinks = [

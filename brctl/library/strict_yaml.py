@@ -164,7 +164,7 @@ def _build(node: yaml.Node, at: Path_, lines: dict[Path_, int], path: str) -> An
     try:
         return _build_scalar(node)
     except ValueError as exc:
-        problem = f"{str(node.value)[:40]!r} is no number that can be meant"
+        problem = f"{str(node.value)[:40]!r} is not a number that makes sense"
         raise ConfigError.at(path, line, problem) from exc
 
 

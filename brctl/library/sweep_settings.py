@@ -29,7 +29,7 @@ def read_sweep(section: Section) -> SweepSettings:
     """The settings of one section; absent keys keep their defaults.
 
     Raises:
-        ConfigError: A key is unknown or its value cannot be meant; names the line.
+        ConfigError: A key is unknown or its value makes no sense; names the line.
     """
     section.allow(SWEEP)
     section.duration_s("interval", "5m")

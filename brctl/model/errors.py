@@ -1,7 +1,7 @@
 """Every error brctl raises on purpose, by whose fault it is and what to do now.
 
 BrctlError
-├── UsageError         you typed something that cannot be meant     64
+├── UsageError         you typed something that makes no sense      64
 ├── ConfigError        a file you wrote is wrong (file and line)    78
 ├── DeniedError        SSH, scheduler or cluster said no             4
 ├── GuardError         a guard refused; nothing was changed          5
@@ -39,7 +39,7 @@ class BrctlError(Exception):
 
 
 class UsageError(BrctlError):
-    """Something typed cannot be meant: bad flag, no such name, no node matched."""
+    """Something typed makes no sense: bad flag, no such name, no node matched."""
 
     exit_code = ExitCode.USAGE
 

@@ -69,7 +69,7 @@ def check_guards(specs: Iterable[GuardSpec], facts: GuardFacts) -> tuple[GuardRe
         try:
             decision = _answer(spec, facts)
         except ValueError as exc:
-            decision = GuardDecision(False, f"its values cannot be meant: {exc}", MEND)
+            decision = GuardDecision(False, f"its values make no sense: {exc}", MEND)
         results.append(
             GuardResult(
                 spec.kind,

@@ -31,7 +31,7 @@ from pathlib import Path
 from brctl.actions.registry import ACTIONS
 from brctl.backends.ranks.parking import Parking
 from brctl.engine.controller.wiring import Controller, open_controller
-from brctl.engine.job.diagnose import keep, look
+from brctl.engine.job.diagnose import diagnose_once, keep
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.read_run import read_run
@@ -139,7 +139,9 @@ class Bench:
         began = time.monotonic()
         await asyncio.to_thread(self._lab.break_node, self._fault, self._culprit)
         while True:
-            found = await look(controller, controller.job(None), controller.job(None).nodes)
+            found = await diagnose_once(
+                controller, controller.job(None), controller.job(None).nodes
+            )
             main = found.verdicts[0]
             if main.nodes and main.confidence is not Confidence.LOW:
                 if main.nodes != (self._culprit,):

@@ -177,7 +177,7 @@ def run_on_oldest(path: str, given: Mapping[str, object], *arguments: str) -> tu
 
 
 @needs_oldest
-def test_a_site_s_script_runs_on_the_oldest_python() -> None:
+def test_a_script_of_the_site_runs_on_the_oldest_python() -> None:
     """Status, bounded output and the deadline."""
     arguments = {
         "run": "echo $SHADE; exit 3",

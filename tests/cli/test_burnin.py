@@ -25,7 +25,7 @@ def test_a_burn_in_needs_its_nodes_named(config: str) -> None:
 @pytest.mark.parametrize(
     "arguments", [["--stop-on", "xid,smoke"], ["--level", "1"], ["--duration", "long"]]
 )
-def test_a_word_that_cannot_be_meant_is_refused(config: str, arguments: list[str]) -> None:
+def test_a_stop_condition_that_makes_no_sense_is_refused(config: str, arguments: list[str]) -> None:
     """Nothing is loaded on a slip of the pen."""
     assert run(["burnin", "run", "-w", "n1", "--config", config, *arguments]) == 64
 

@@ -65,7 +65,7 @@ def test_cron_says_nothing_when_nothing_is_due(
         (("--code", "r2", "-m", "x", "--readonly"), 5, "read-only"),
     ],
 )
-def test_what_cannot_be_meant_is_not_recorded(
+def test_what_makes_no_sense_is_not_recorded(
     brctl: Brctl, releases: Path, capsys: pytest.CaptureFixture[str],
     arguments: tuple[str, ...], code: int, output: str,
 ) -> None:  # fmt: skip

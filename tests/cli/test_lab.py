@@ -83,7 +83,7 @@ def test_selectors_name_the_nodes_to_break_and_to_heal(lab_command: Command) -> 
         (("explode",), "No such command"),
     ],
 )
-def test_what_cannot_be_meant_is_one_error(
+def test_what_makes_no_sense_is_one_error(
     lab_command: Command, arguments: tuple[str, ...], output: str
 ) -> None:
     """Exit 64, one sentence, no traceback."""

@@ -54,7 +54,7 @@ def versioned(name: str, driver: str) -> NodeHealth:
     return NodeHealth(name, Health.OK, NodeReport(name, Outcome.ANSWERED, (result,)), (), ())
 
 
-def test_a_node_s_page_has_its_state_its_facts_and_its_past(config: Path) -> None:
+def test_the_page_of_a_node_has_its_state_its_facts_and_its_past(config: Path) -> None:
     """The past only when asked for, and only as far back as asked."""
     record(config, 3000, [node("n1", Health.WARNING, "host.cpu")])
     record(config, 60, [node("n1", Health.CRITICAL)])

@@ -242,7 +242,7 @@ def test_checkpoints_that_are_not_there_are_no_restart(
         (("job", "show", "other"), 64),
     ],
 )
-def test_what_cannot_be_meant_is_a_usage_error(
+def test_what_makes_no_sense_is_a_usage_error(
     arguments: tuple[str, ...], code: int, brctl: Brctl, tmp_path: Path
 ) -> None:
     """One error, exit 64, and no run is made."""

@@ -66,7 +66,9 @@ async def test_a_gateway_asks_what_the_controller_cannot_reach(
     assert alone.outcome is Outcome.UNREACHABLE
 
 
-async def test_a_status_of_255_is_the_node_s_own(transport: Transport, site: GatewaySite) -> None:
+async def test_a_status_of_255_is_that_of_the_command(
+    transport: Transport, site: GatewaySite
+) -> None:
     """The gateway's ssh says 255 for its own failures; the rest of the contract: test_transport."""
     own = await transport.run(site.leaves[0].node, Command(("sh", "-c", "exit 255"), b"", 20.0))
     assert (own.outcome, own.exit_status) == (Outcome.ANSWERED, 255)

@@ -48,7 +48,7 @@ def numbers(found: Sequence[Sequence[asyncssh.SSHKey]]) -> list[set[int]]:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("hash_it", [False, True], ids=["plain", "hashed"])
-def test_the_answer_is_asyncssh_s_own(
+def test_known_hosts_are_matched_as_asyncssh_matches_them(
     tmp_path: Path, question: tuple[str, str, int | None], hash_it: bool
 ) -> None:
     """Trusted, authorities and revoked keys agree with the library's reader, file by file."""
@@ -64,7 +64,7 @@ def test_the_answer_is_asyncssh_s_own(
 
 @pytest.mark.skipif(KEYGEN is None, reason="needs ssh-keygen")
 @pytest.mark.parametrize("name", ["gpu01", "[gpu01]:2222", "gpu09", "gpu-upper", "nobody"])
-def test_a_name_s_keys_are_openssh_s(tmp_path: Path, name: str) -> None:
+def test_the_keys_found_for_a_name_are_those_openssh_finds(tmp_path: Path, name: str) -> None:
     """`ssh-keygen -F` finds the same lines, whatever the case of the name."""
     assert KEYGEN
     path = tmp_path / "known"

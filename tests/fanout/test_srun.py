@@ -39,7 +39,7 @@ garbage
 SQUEUE = "7|1001|ann|n[2,6]\n8|0|root|n3\ngarbage\n9|0|root|n[9-1]\n"
 
 
-def test_the_way_to_a_node_is_what_slurm_allows() -> None:
+def test_the_route_to_a_node_is_what_slurm_allows() -> None:
     """A step in our own job, a short allocation, or one sentence about why neither."""
     found = routes(SINFO, parse_jobs(SQUEUE), uid=1001)
     assert found["n1"] == SrunRoute(partition="train", gres="gpu:h100:8,nvme:1")
@@ -54,7 +54,7 @@ def test_the_way_to_a_node_is_what_slurm_allows() -> None:
     }
 
 
-def test_srun_s_own_words_are_told_from_the_command_s() -> None:
+def test_messages_of_srun_are_told_from_those_of_the_command() -> None:
     """The exit status counts only when srun says that the task ended by itself."""
     raw = b"mark\nsrun: error: n1: task 0: Exited with exit code 3\nmine: error\nslurmstepd-n1: x\n"
     stderr, actual = split_stderr(raw, b"mark")

@@ -52,7 +52,7 @@ def test_every_call_may_be_repeated(tmp_path: Path) -> None:
     assert len(lines) == 5
 
 
-def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
+def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     """Applying what does not wait, rolling back what is not on, the same code again."""
     ledger = CodeLedger(tmp_path / "demo")
     change_id = wish(ledger, "r2")

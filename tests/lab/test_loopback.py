@@ -139,7 +139,7 @@ async def test_a_lost_gpu_shows_in_the_driver_and_in_the_kernel_log(lab: Lab) ->
     assert "Xid" not in (await run(lab, "n2", "cat $BRCTL_LAB_KERNEL_LOG"))[1]
 
 
-def test_what_cannot_be_meant_is_refused(lab: Lab) -> None:
+def test_what_makes_no_sense_is_refused(lab: Lab) -> None:
     """Unknown faults, nodes and GPUs, and faults that take namespaces, change nothing."""
     for fault, node, gpu in (
         ("gpu-los", "n1", None),

@@ -62,7 +62,7 @@ def test_ranges_and_files_are_read_beside_the_configuration(tmp_path: Path) -> N
         ("d: {fiel: x}", "unknown key 'fiel' in calendars.d; did you mean 'file'?"),
     ],
 )
-def test_a_calendar_that_cannot_be_meant_is_an_error(
+def test_a_calendar_that_makes_no_sense_is_an_error(
     line: str, expected: str, tmp_path: Path
 ) -> None:
     """With file and line, before any guard asks."""

@@ -87,5 +87,5 @@ def test_the_fast_parser_reads_shipped_files_as_the_careful_one_does() -> None:
 @pytest.mark.parametrize("value", ["9" * 5000, "9" * 30, "!!int abc", "!!float abc"])
 def test_a_number_that_is_none_is_named_with_its_line(value: str) -> None:
     """It ended in a traceback."""
-    with pytest.raises(ConfigError, match=r"f:2: .* is no number that can be meant"):
+    with pytest.raises(ConfigError, match=r"f:2: .* is not a number that makes sense"):
         parse_document(f"a: 1\nb: {value}\n".encode(), "f")

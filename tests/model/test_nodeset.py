@@ -52,6 +52,6 @@ def test_groups_take_part_in_arithmetic() -> None:
         ("@nobody", "no group"),
     ],
 )
-def test_a_set_that_cannot_be_meant_is_refused_with_its_faulty_part(text: str, part: str) -> None:
+def test_a_set_that_makes_no_sense_is_refused_with_its_faulty_part(text: str, part: str) -> None:
     with pytest.raises(UsageError, match=part.replace("$", r"\$").replace("(", r"\(")):
         expand(text)

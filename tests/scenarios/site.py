@@ -10,7 +10,7 @@ from time import monotonic
 import pytest
 
 from brctl.engine.controller.wiring import Controller
-from brctl.engine.job.diagnose import Diagnosis, look
+from brctl.engine.job.diagnose import Diagnosis, diagnose_once
 from brctl.lab import namespaces
 from brctl.lab.cluster import Lab, leftovers, up
 from brctl.lab.spec import LabSpec
@@ -74,9 +74,9 @@ class Site:
     async def break_node(self, fault: str, node: str) -> None:
         await asyncio.to_thread(self.lab.break_node, fault, node)
 
-    async def look(self) -> Diagnosis:
+    async def diagnose_once(self) -> Diagnosis:
         """One look; every verdict of it is kept."""
-        found = await look(self.controller, self.job, self.job.nodes)
+        found = await diagnose_once(self.controller, self.job, self.job.nodes)
         self.seen += found.verdicts
         return found
 
@@ -84,7 +84,7 @@ class Site:
         """Look again and again, as a person does, until a verdict is at least likely."""
         deadline = monotonic() + VERDICT_PATIENCE_S
         while True:
-            found = await self.look()
+            found = await self.diagnose_once()
             main = found.verdicts[0]
             if main.fault not in _SETTLED and main.confidence is not Confidence.LOW:
                 return found

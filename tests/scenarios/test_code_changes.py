@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from brctl.engine.job.diagnose import keep, look
+from brctl.engine.job.diagnose import diagnose_once, keep
 from brctl.engine.runs.propose import propose
 from brctl.lab.cluster import Lab, leftovers, up
 from brctl.lab.spec import Isolation, LabSpec
@@ -89,7 +89,7 @@ async def test_a_lazy_change_comes_with_the_next_restart_and_a_bad_one_is_taken_
     await pair.request("bad", urgent=True)
     assert (await pair.play("hot-update")).state == "needs_human"
     job = await pair.context.jobs.get("lab-train")
-    found = await look(pair.controller, job, job.nodes)
+    found = await diagnose_once(pair.controller, job, job.nodes)
     verdict = found.verdicts[0]
     assert verdict.fault is FaultClass.USER_CODE, found
     keep(pair.controller, found)

@@ -70,12 +70,12 @@ async def test_a_refused_login_is_no_verdict_while_steps_advance(site: Site) -> 
     await site.break_node("ssh-refused", CULPRIT)
     # A connection from before the refusal still works; a person would bring a new one.
     async with open_controller(site.controller.settings) as controller:
-        newcomer = Site(site.lab, controller)
-        found = await newcomer.look()
+        other_site = Site(site.lab, controller)
+        found = await other_site.diagnose_once()
     main = found.verdicts[0]
     assert main.fault == FAULTS["ssh-refused"].expected, say(main)
     assert {gap.subject.node for gap in main.not_checked} == {CULPRIT}
-    assert newcomer.named() == set()
+    assert other_site.named() == set()
     await site.steps_until(site.last_step() + 3)
 
 

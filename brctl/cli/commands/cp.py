@@ -30,7 +30,7 @@ def cp(
         save_answer,
     )
     from brctl.engine.controller.reach import (
-        Gathered,
+        CommandResults,
         choose,
         must_name,
         refuse_when_readonly,
@@ -53,7 +53,7 @@ def cp(
     size = command.output_limit_bytes if get else len(command.stdin)
     fanout = bounded_fanout(size, settings.ssh.fanout)
     settings = replace(settings, ssh=replace(settings.ssh, fanout=fanout))
-    gathered = Gathered(chosen.names)
+    gathered = CommandResults(chosen.names)
     interrupted = False
     try:
         asyncio.run(run_on_nodes(settings, chosen, lambda _: command, gathered, counter()))

@@ -23,7 +23,7 @@ def run(
 ) -> None:
     """Run a command on nodes; their shell reads the words, as with ssh. Exit 3: some are silent."""
     from brctl.engine.controller.reach import (
-        Gathered,
+        CommandResults,
         choose,
         must_name,
         refuse_when_readonly,
@@ -44,7 +44,7 @@ def run(
     )
     wanted = must_name(invocation.nodes)
     chosen = asyncio.run(choose(settings, wanted, invocation.exclude))
-    gathered = Gathered(chosen.names)
+    gathered = CommandResults(chosen.names)
     interrupted = False
     try:
         asyncio.run(run_on_nodes(settings, chosen, lambda _: command, gathered, counter()))

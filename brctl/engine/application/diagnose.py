@@ -6,7 +6,7 @@ from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.notify_runs import Say
 from brctl.engine.incidents.notify_verdicts import notify_diagnosis
-from brctl.engine.job.diagnose import Diagnosis, keep, look
+from brctl.engine.job.diagnose import Diagnosis, diagnose_once, keep
 from brctl.engine.sweeps.run_checks import Progress
 from brctl.model.jobs.job import Job
 
@@ -43,7 +43,7 @@ async def diagnose(
     level: int = 1,
 ) -> Diagnosis:
     """Look once, decide, keep the verdicts and tell what is sure."""
-    found = await look(controller, scope.job, scope.nodes, on_node, level=level)
+    found = await diagnose_once(controller, scope.job, scope.nodes, on_node, level=level)
     await conclude(controller, found, say)
     return found
 

@@ -100,7 +100,7 @@ async def search(
     A context is opened only by what needs one: a runner over SSH, a selector.
 
     Raises:
-        UsageError: The runner, a size, a duration or a selector cannot be meant.
+        UsageError: The runner, a size, a duration or a selector makes no sense.
     """
     options = _options(request)
     async with _prepared(open_settings, request, options, say) as ready:

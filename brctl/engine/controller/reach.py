@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
-class Gathered:
+class CommandResults:
     """Answers as they come; what is here when someone presses Ctrl-C is not lost."""
 
     asked: tuple[str, ...]
@@ -49,7 +49,7 @@ class Chosen:
         return tuple(node.name for node in self.nodes)
 
 
-class LateCluster:
+class LateContext:
     """Inventory and jobs of a context; its scheduler is opened by the selector that asks it."""
 
     def __init__(self, settings: Settings, inventory: Inventory | None = None) -> None:
@@ -75,9 +75,9 @@ class LateCluster:
 @asynccontextmanager
 async def late_cluster(
     settings: Settings, inventory: Inventory | None = None
-) -> AsyncIterator[LateCluster]:
+) -> AsyncIterator[LateContext]:
     """What selectors ask, for one command."""
-    cluster = LateCluster(settings, inventory)
+    cluster = LateContext(settings, inventory)
     try:
         yield cluster
     finally:
@@ -143,7 +143,7 @@ async def run_on_nodes(
     settings: Settings,
     chosen: Chosen,
     command_for: Callable[[Node], Command],
-    gathered: Gathered,
+    gathered: CommandResults,
     progress: Progress | None = None,
 ) -> None:
     """Run a command on nodes; every answer is in `gathered` as soon as it is there."""

@@ -34,7 +34,7 @@ from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
 from brctl.verdict.decide import Scene, decide
 
-SECOND_LOOK = frozenset(Outcome) - {
+ASK_AGAIN = frozenset(Outcome) - {
     Outcome.ANSWERED,
     Outcome.AUTHENTICATION_FAILED,
     Outcome.HOST_KEY_MISMATCH,
@@ -59,7 +59,7 @@ def keep(controller: Controller, found: Diagnosis) -> None:
     write_names(controller)
 
 
-async def look(
+async def diagnose_once(
     controller: Controller,
     job: Job | None,
     names: Sequence[str],
@@ -70,11 +70,11 @@ async def look(
     """Look at the nodes (and the job on them) once and decide; stores nothing but the sweep."""
     question = Question(level=level, job=job)
     sweep = await sweep_nodes(controller, names, question, on_node)
-    sweep = await _second_look(controller, sweep, question)
+    sweep = await _ask_again(controller, sweep, question)
     status = read_job(job, [node.report for node in sweep.nodes]) if job else None
     evidence, gaps = collect(sweep)
     if status is not None:
-        status, stacks, stack_gaps = await _look_at_hang(controller, status)
+        status, stacks, stack_gaps = await _examine_hang(controller, status)
         log_evidence, unread = assess_job_logs(controller, status, sweep, gaps)
         if said_in_passing(log_evidence, status):
             later = read_job(status.job, await ask_ranks(controller, status.job))
@@ -97,7 +97,7 @@ def hangs(status: JobStatus) -> bool:
     return bool(status.stalled) and not ended and any(view.alive for view in status.ranks)
 
 
-async def _look_at_hang(
+async def _examine_hang(
     controller: Controller, status: JobStatus
 ) -> tuple[JobStatus, tuple[Evidence, ...], tuple[Gap, ...]]:
     """A job that stands still, looked at twice: with its ranks' stacks, and what they say."""
@@ -110,7 +110,7 @@ async def _look_at_hang(
         return later, (), ()
     status = with_stacks(status, load_rounds(folder)[-1])
     seen, unseen = _judge_stacks(status, folder)
-    dumped, undumped = await _look_at_flight(controller, status, folder)
+    dumped, undumped = await _examine_flight(controller, status, folder)
     return status, (*seen, *dumped), (*unseen, *undumped)
 
 
@@ -123,7 +123,7 @@ def _judge_stacks(status: JobStatus, folder: Path) -> tuple[tuple[Evidence, ...]
     return assess_stacks(analysis, status.job, excused(status)), ()
 
 
-async def _look_at_flight(
+async def _examine_flight(
     controller: Controller, status: JobStatus, folder: Path
 ) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
     """What the ranks' flight recorders say, if the job is set up to dump them."""
@@ -140,8 +140,8 @@ async def _look_at_flight(
     return assess_flight(analyse_dumps(dumps, job), excused(status)), ()
 
 
-async def _second_look(controller: Controller, sweep: Sweep, question: Question) -> Sweep:
-    silent = [n.node for n in sweep.nodes if n.report.outcome in SECOND_LOOK]
+async def _ask_again(controller: Controller, sweep: Sweep, question: Question) -> Sweep:
+    silent = [n.node for n in sweep.nodes if n.report.outcome in ASK_AGAIN]
     if not silent:
         return sweep
     again = await sweep_nodes(controller, silent, question)
@@ -211,7 +211,7 @@ async def still_true(controller: Controller, verdict: Verdict) -> bool:
     A guard asks this right before nodes are changed: a node may have come back.
     """
     job = controller.jobs.get(verdict.job)
-    again = await look(controller, job, job.nodes if job else verdict.nodes)
+    again = await diagnose_once(controller, job, job.nodes if job else verdict.nodes)
     return any(
         v.fault is verdict.fault and set(verdict.nodes) <= set(v.nodes) for v in again.verdicts
     )

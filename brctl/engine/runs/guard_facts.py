@@ -28,7 +28,7 @@ FORWARD_ONLY = frozenset({"lock"})
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class GuardInputs:
     """Guards with what they go by.
 
     Attributes:
@@ -75,7 +75,7 @@ class Guarding:
         taken: tuple[str, ...],
         kinds: Collection[str] | None = None,
         at_once: tuple[tuple[str, ...], ...] = (),
-    ) -> Gathered:
+    ) -> GuardInputs:
         """What the guards of these kinds go by, but for the other runs: those are read last.
 
         `taken` are the nodes that the whole run takes out of service, `at_once` the same by batch.
@@ -89,9 +89,9 @@ class Guarding:
             scope,
         )
         facts = await self._facts(inputs, taken, specs)
-        return Gathered(tuple(specs), broken, replace(facts, at_once=at_once))
+        return GuardInputs(tuple(specs), broken, replace(facts, at_once=at_once))
 
-    def decide(self, gathered: Gathered) -> tuple[GuardResult, ...]:
+    def decide(self, gathered: GuardInputs) -> tuple[GuardResult, ...]:
         """What they say now; nothing is waited for, so that it can be done under a lock."""
         context, specs = self._context, gathered.specs
         facts = with_other_runs(context, gathered.facts, needed_by(specs))

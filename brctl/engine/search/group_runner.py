@@ -63,7 +63,7 @@ def nothing_measured(order: RoundOrder, problem: str) -> RoundMeasurement:
 
 
 def read_results(rows: Sequence[object], reps: int) -> tuple[tuple[GroupResult, ...], list[str]]:
-    """Results as a foreign program wrote them; a row that cannot be meant is not measured.
+    """Results as a foreign program wrote them; a row that makes no sense is not measured.
 
     `failed` null means that the group did not answer: its repetitions count as failed.
     """

@@ -99,7 +99,7 @@ class _Burning:
         first = not any(node.rounds for node in self._nodes.values())
         return bool(self.running()) and (first or self._elapsed_s() < self._plan.duration_s)
 
-    async def look(self) -> None:
+    async def observe(self) -> None:
         """Remember what speaks against a node before it is loaded."""
         for report in await self._ask(self._watching()):
             found = assess(report, self._watching())
@@ -206,7 +206,7 @@ async def burn_in(
         refuse_busy(nodes_of_jobs(controller), plan.nodes, hint=_HINT)
     burning = _Burning(controller, plan)
     try:
-        await burning.look()
+        await burning.observe()
         while burning.wants_more():
             await burning.round()
             _tell(controller, burning, on_round)

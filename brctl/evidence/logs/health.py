@@ -27,7 +27,7 @@ GOES_ON = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class LogHealth:
     """What speaks for health in a set of events.
 
     Attributes:
@@ -53,7 +53,7 @@ def split(events: Sequence[LogEvent]) -> tuple[list[LogEvent], list[LogEvent]]:
     return standing, [e for e in events if (e.source, e.family) in over]
 
 
-def health_of(standing: Iterable[LogEvent], over: Sequence[LogEvent]) -> Health:
+def health_of(standing: Iterable[LogEvent], over: Sequence[LogEvent]) -> LogHealth:
     """What the standing events and those that are over prove."""
     standing = list(standing)
     warnings = [e.newest() for e in standing if e.signature.part in _WARNINGS]
@@ -65,7 +65,7 @@ def health_of(standing: Iterable[LogEvent], over: Sequence[LogEvent]) -> Health:
         and all(is_before(warning, event.newest()) for warning in warnings)
     ]
     harmless = any(e.signature.part is Part.BENIGN for e in standing)
-    return Health(max(proofs, default=0.0), (harmless or bool(over)) and not warnings)
+    return LogHealth(max(proofs, default=0.0), (harmless or bool(over)) and not warnings)
 
 
 def _name(event: LogEvent) -> str:

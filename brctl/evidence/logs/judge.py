@@ -8,7 +8,7 @@ from brctl.evidence.logs.collectives import sequences_that_differ
 from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
 from brctl.evidence.logs.endings import leads_of_ending
 from brctl.evidence.logs.event import LogEvent
-from brctl.evidence.logs.health import Health, health_of, split
+from brctl.evidence.logs.health import LogHealth, health_of, split
 from brctl.evidence.logs.order import sort_key
 from brctl.evidence.logs.signature import Part
 from brctl.evidence.logs.unexplained import rank_unexplained
@@ -84,12 +84,12 @@ def calibrate(winner: FaultClass, raw: float) -> float:
 
 def chances_of(weighed: Sequence[Weighed]) -> dict[FaultClass, float]:
     """The stated probability of every class that lines speak for, as `judge` would state it."""
-    odds = odds_of(weighed, Health(0.0, explained=False))
+    odds = odds_of(weighed, LogHealth(0.0, explained=False))
     total = sum(odds.values())
     return {fault: calibrate(fault, value / total) for fault, value in odds.items()}
 
 
-def odds_of(weighed: Sequence[Weighed], health: Health | None) -> dict[FaultClass, float]:
+def odds_of(weighed: Sequence[Weighed], health: LogHealth | None) -> dict[FaultClass, float]:
     """Odds of every class that lines speak for, and of there being no cause or an unknown one.
 
     Args:
@@ -120,7 +120,7 @@ def odds_of(weighed: Sequence[Weighed], health: Health | None) -> dict[FaultClas
     return odds
 
 
-def _rest(health: Health | None, *, accused: bool, failed: bool) -> tuple[float, float]:
+def _rest(health: LogHealth | None, *, accused: bool, failed: bool) -> tuple[float, float]:
     """Odds of no fault and of an unknown cause, by what else was seen."""
     if health is not None and health.proof and not accused:
         return health.proof / (1.0 - health.proof), 1.0

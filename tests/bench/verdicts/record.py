@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from brctl.engine.controller.wiring import open_controller
-from brctl.engine.job.diagnose import look
+from brctl.engine.job.diagnose import diagnose_once
 from brctl.lab.cluster import up
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import load_settings
@@ -46,7 +46,7 @@ async def record_fault(site: Site, fault: str) -> Recording:
     if fault:
         await site.break_node(fault, CULPRIT)
     await asyncio.sleep(SETTLE_S)
-    found = await look(site.controller, site.job, site.job.nodes)
+    found = await diagnose_once(site.controller, site.job, site.job.nodes)
     reports = {node.node: node.report for node in found.sweep.nodes if node.node in KEPT_NODES}
     return Recording(fault, reports, stacks_of(site.controller.state_dir, site.job))
 

@@ -442,8 +442,8 @@ def test_a_step_whose_verification_says_no_has_failed_and_is_undone(tmp_path: Pa
     ("line", "expected"),
     [
         ("standby: {at_least: $(1 < job.name)}", "its values cannot be evaluated: 'demo' is not a"),
-        ("standby: {at_least: $(job.name)}", "its values cannot be meant: 'at_least' must be a n"),
-        ("blast_radius: {window: $(job.name)}", "its values cannot be meant: 'demo': not a dura"),
+        ("standby: {at_least: $(job.name)}", "its values make no sense: 'at_least' must be a n"),
+        ("blast_radius: {window: $(job.name)}", "its values make no sense: 'demo': not a dura"),
     ],
 )
 def test_a_guard_whose_values_make_no_sense_refuses_and_names_its_line(

@@ -32,7 +32,7 @@ OUTPUT = """\
      {"failed": 0, "busbw_gb_per_s": "x"},
      {"failed": 0.0}, {}],
 )  # fmt: skip
-def test_a_row_that_cannot_be_meant_is_not_measured(row: object) -> None:
+def test_a_row_that_makes_no_sense_is_not_measured(row: object) -> None:
     """No shape of nonsense reads as a pass."""
     (result,), notes = read_results([row], 4)
     assert result.failed is None

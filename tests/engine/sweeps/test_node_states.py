@@ -27,7 +27,7 @@ def test_every_node_is_known_by_its_newest_answer(tmp_path: Path) -> None:
     assert node_health(tmp_path, "n1") == gapped("n1")
 
 
-def test_a_node_s_past_keeps_only_changes(tmp_path: Path) -> None:
+def test_the_past_of_a_node_keeps_only_changes(tmp_path: Path) -> None:
     """Newest first; staying in a state is no event."""
     states = [Health.OK, Health.OK, Health.CRITICAL, Health.CRITICAL, Health.UNKNOWN, Health.OK]
     for i, state in enumerate(states):
