@@ -11,7 +11,7 @@ from brctl.view.notices.page import Json, Page
 from brctl.view.text import printable
 
 
-class ShownRule(Protocol):
+class ShownLearnedRule(Protocol):
     """What is shown of a learned rule."""
 
     @property
@@ -26,7 +26,7 @@ class ShownLesson(Protocol):
     """What is shown of a lesson."""
 
     @property
-    def rule(self) -> ShownRule: ...
+    def rule(self) -> ShownLearnedRule: ...
     @property
     def line(self) -> str: ...
     @property
