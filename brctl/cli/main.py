@@ -31,7 +31,7 @@ def run(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.OK)
     except Exception as error:  # noqa: BLE001  # the last resort: a bug must not look like a fault
-        return _report_bug(error)
+        return _report_disk(error, form) or _report_bug(error)
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -103,6 +103,18 @@ def top_help() -> str:
         lines += [f"  {word:<16}{WORDS[word].help}" for word in words if word in WORDS]
     lines += ["", "brctl COMMAND --help shows one command.  brctl help exit-codes"]
     return "\n".join(lines)
+
+
+def _report_disk(error: Exception, form: str) -> int:
+    """A full or read-only disk is no bug of ours; 0 when it is something else."""
+    from brctl.cli.output import write_error
+    from brctl.library.disk_trouble import disk_trouble
+
+    trouble = disk_trouble(error)
+    if trouble is None:
+        return 0
+    write_error(trouble, form)
+    return int(trouble.exit_code)
 
 
 def _report_bug(error: Exception) -> int:

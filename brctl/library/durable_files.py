@@ -37,9 +37,11 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = PRIVATE) -> No
             os.fchmod(descriptor, mode)
             os.fsync(descriptor)
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             part.unlink()
+        if isinstance(error, OSError):
+            raise _about(error, path) from None
         raise
     sync_folder(path.parent)
 
@@ -58,9 +60,9 @@ def append_line(path: Path, line: str) -> None:
         while written < len(raw):
             written += os.write(descriptor, raw[written:])
         os.fsync(descriptor)
-    except OSError:
+    except OSError as error:
         _cut(descriptor, raw[:written])
-        raise
+        raise _about(error, path) from None
     finally:
         os.close(descriptor)
 
@@ -72,6 +74,12 @@ def _cut(descriptor: int, part: bytes) -> None:
         end = os.lseek(descriptor, 0, os.SEEK_CUR)
         if part and end == size:
             os.ftruncate(descriptor, size - len(part))
+
+
+def _about(error: OSError, path: Path) -> OSError:
+    """The same error with the file's name, which a write to an open file does not know."""
+    error.filename = error.filename or str(path)
+    return error
 
 
 def private_dir(path: Path) -> Path:

@@ -19,8 +19,8 @@ class ForeignJsonError(ValueError):
     """The text is no JSON that we read."""
 
 
-def read_foreign_json(text: bytes | str) -> object:
-    """The value of a JSON text.
+def read_foreign_json(text: bytes | str, *, finite: bool = True) -> object:
+    """The value of a JSON text; without `finite` NaN and Infinity are values too.
 
     Raises:
         ForeignJsonError: It is none, too large, too deep, or holds a number that nothing measures.
@@ -29,7 +29,10 @@ def read_foreign_json(text: bytes | str) -> object:
         raise ForeignJsonError(f"more than {SIZE_LIMIT_BYTES >> 20} MiB")
     try:
         value: object = json.loads(
-            text, parse_int=_integer, parse_float=_float, parse_constant=_constant
+            text,
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=_constant if finite else float,
         )
     except ForeignJsonError:
         raise

@@ -1,10 +1,10 @@
 """What became of each host, from the lines of our callback; a host nobody speaks of is not ok."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.view.redact import redact
 
 LIMIT_BYTES = 8 << 20
@@ -74,8 +74,8 @@ def _rows(path: Path) -> Iterator[Mapping[str, object]]:
         text = stream.read(LIMIT_BYTES).decode("utf-8", "replace")
     for line in text.splitlines():
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
+            row = read_foreign_json(line)
+        except ForeignJsonError:
             continue
         if isinstance(row, dict):
             yield row

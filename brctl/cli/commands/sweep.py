@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sqlite3
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
@@ -97,9 +98,11 @@ def sweep(
         for run in done.expired:
             invocation.note(f"{run}: nobody approved in time, so it ends as its playbook says")
         _finish(_Answer(invocation, question.profile, policy, cron, diff, lines, prom), done)
-    except BrctlError as error:
+    except (BrctlError, OSError, sqlite3.Error) as error:
         if invocation.output == "nagios":
-            _nagios_failure(error)
+            from brctl.library.disk_trouble import disk_trouble
+
+            _nagios_failure(disk_trouble(error) or error)
         raise
 
 
@@ -121,7 +124,7 @@ def _closed(flag: str, word: str, known: tuple[str, ...]) -> None:
         raise UsageError(f"{flag} {word}: unknown; {did_you_mean(word, known)}")
 
 
-def _nagios_failure(error: BrctlError) -> None:
+def _nagios_failure(error: Exception) -> None:
     """A plugin always prints a line, and never exits above 3."""
     from brctl.view.fleet.nagios import nagios_failure
 

@@ -16,7 +16,7 @@ from brctl.engine.standby.care import (
     unpark_standbys,
     warm_standbys,
 )
-from brctl.engine.standby.pool import Pool, load_pool, save_pool
+from brctl.engine.standby.pool import Pool, load_pool, save_pool, usable_pool
 from brctl.engine.standby.report import standby_rows
 from brctl.library.config import Settings
 from brctl.model.runs.playbook import Json
@@ -121,7 +121,7 @@ async def _changed(settings: Settings, nodes: str | None, change: _Change) -> Po
     """Change the pool's file for the nodes that were named; without a name for all of it."""
     refuse_readonly(settings)
     async with open_controller(settings) as controller:
-        pool = load_pool(settings.state_dir, settings.context)
+        pool = usable_pool(settings.state_dir, settings.context)
         everybody = tuple(dict.fromkeys([*pool.members(controller.inventory), *pool.parked()]))
         names = await select_nodes(controller, nodes) if nodes else everybody
         after = await change(controller, pool, names)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from brctl.journal.incident_notes import FOLDER
-from brctl.library.durable_files import private_dir, write_atomic
+from brctl.library.durable_files import private_dir, set_aside, write_atomic
 from brctl.model.alert import Alert, AlertIncident
 from brctl.model.errors import ConfigError
 
@@ -68,12 +68,9 @@ def save(state_dir: Path, incident: AlertIncident) -> None:
 
 
 def load_all(state_dir: Path) -> tuple[AlertIncident, ...]:
-    """Every incident an alert has opened.
-
-    Raises:
-        ConfigError: A file is damaged.
-    """
-    return tuple(_read(path) for path in sorted((state_dir / FOLDER).glob("I-*.json")))
+    """Every incident an alert has opened; a damaged file is set aside and stops nothing."""
+    found = (_read(path) for path in sorted((state_dir / FOLDER).glob("I-*.json")))
+    return tuple(incident for incident in found if incident is not None)
 
 
 def _find(state_dir: Path, name: str) -> AlertIncident | None:
@@ -81,8 +78,12 @@ def _find(state_dir: Path, name: str) -> AlertIncident | None:
     return _read(path) if path.is_file() else None
 
 
-def _read(path: Path) -> AlertIncident:
+def _read(path: Path) -> AlertIncident | None:
+    """One incident; None for a damaged file, so that its alert opens it anew."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=AlertIncident)
-    except (msgspec.MsgspecError, OSError) as exc:
-        raise ConfigError(f"{path}: not a stored incident: {exc}") from exc
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc}") from exc
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        set_aside(path)
+        return None

@@ -15,7 +15,7 @@ from brctl.engine.search.bisect import BisectOptions
 from brctl.engine.search.group_search import search_nodes, test_groups
 from brctl.engine.search.replay_phases import phases_of, replay_job
 from brctl.engine.standby.care import warm_standbys
-from brctl.engine.standby.pool import Pool, add, load_pool, remove, save_pool
+from brctl.engine.standby.pool import Pool, add, remove, save_pool, usable_pool
 from brctl.engine.sweeps.burnin import BurninPlan, burn_in
 from brctl.engine.sweeps.node_states import ailing_nodes
 from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
@@ -207,7 +207,7 @@ class StandbyPool:
         self._save(remove(self._load(), nodes))
 
     def _load(self) -> Pool:
-        return load_pool(self._controller.state_dir, self._controller.settings.context)
+        return usable_pool(self._controller.state_dir, self._controller.settings.context)
 
     def _save(self, pool: Pool) -> None:
         save_pool(self._controller.state_dir, self._controller.settings.context, pool)

@@ -30,6 +30,7 @@ from brctl.engine.runs.run_files import (
     load_inputs,
     load_request,
     read_json,
+    refuse_changed_playbook,
     save_result,
 )
 from brctl.engine.runs.session import Ending, RunSession
@@ -83,6 +84,7 @@ async def _carry_out(
 ) -> ExitCode:
     playbook, inputs = frozen_playbook(run_dir), load_inputs(run_dir)
     recording = read_journal(run_dir)
+    refuse_changed_playbook(run_dir, playbook, recording.events)
     record = replay(playbook, recording.events)
     journal = open_journal(run_dir)
     digest = str(read_json(run_dir / PLAN)["digest"])

@@ -1,7 +1,7 @@
 """Read a run from its folder: its files, its journal, and whether a process owns it."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 from brctl.engine.runs.run_files import (
     INPUTS,
     PLAN,
+    changed_playbook,
     listed_playbook,
     load_inputs,
     load_request,
@@ -17,7 +18,7 @@ from brctl.engine.runs.run_files import (
 from brctl.journal.store import EVENTS, is_running, read_journal, run_dirs
 from brctl.model.errors import BrctlError, ConfigError
 from brctl.model.runs.event import Event, EventType
-from brctl.model.runs.playbook import Arguments
+from brctl.model.runs.playbook import Arguments, Playbook
 from brctl.playbook.plan import nodes_named
 from brctl.playbook.run import Run, UnreadableRun
 from brctl.playbook.run_record import replay
@@ -49,7 +50,7 @@ def _read(run_dir: Path) -> Run:
         playbook=playbook,
         record=replay(playbook, recording.events),
         events=recording.events,
-        damage=recording.damage,
+        damage=(*recording.damage, *_tampered(run_dir, playbook, recording.events)),
         # After its last line a process still needs a moment to leave.
         alive=is_running(run_dir) and not recording.ended,
         by=load_request(run_dir).by,
@@ -59,6 +60,12 @@ def _read(run_dir: Path) -> Run:
         nodes=nodes_named(playbook, inputs.inputs),
         guards=_guards(run_dir, recording.events),
     )
+
+
+def _tampered(run_dir: Path, playbook: Playbook, events: Sequence[Event]) -> Iterator[str]:
+    changed = changed_playbook(run_dir, playbook, events) if (run_dir / PLAN).exists() else ""
+    if changed:
+        yield changed
 
 
 def _guards(run_dir: Path, events: Sequence[Event]) -> tuple[Arguments, ...]:

@@ -22,6 +22,7 @@ from brctl.engine.runs.run_files import (
     add_answer,
     load_request,
     plan_document,
+    refuse_changed_playbook,
     save_inputs,
     save_request,
     write_json,
@@ -105,6 +106,8 @@ async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> None:
 
 async def resume(run_dir: Path, request: RunRequest, program: Sequence[str] = RUN_PROGRAM) -> None:
     """Let a run go on where its journal stands."""
+    run = read_run(run_dir)
+    refuse_changed_playbook(run_dir, run.playbook, run.events)
     save_request(run_dir, _same_context(run_dir, request))
     await spawn(run_dir, program)
 
@@ -188,6 +191,7 @@ def answer(
         GuardError: This person's yes does not count here.
     """
     run = read_run(run_dir)
+    refuse_changed_playbook(run_dir, run.playbook, run.events)
     if run.record.result is not RunState.WAITING:
         raise UsageError(f"{run.name} does not wait for an approval; it is {run.state}")
     if not run.record.question:

@@ -1,6 +1,7 @@
 """The files of a run besides its journal: what was asked, what was planned, how it ended."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +13,8 @@ import msgspec
 
 from brctl.library.durable_files import append_line, write_atomic
 from brctl.library.playbooks import read_playbook
-from brctl.model.errors import ConfigError
+from brctl.model.errors import ConfigError, GuardError
+from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.plan import Plan
 from brctl.model.runs.playbook import Arguments, Json, Playbook
 from brctl.model.runs.result import PastRun, read_result
@@ -192,6 +194,32 @@ def frozen_playbook(run_dir: Path) -> Playbook:
     """The text the run follows, whatever became of the file it was read from."""
     path = run_dir / PLAYBOOK
     return read_playbook(path.read_bytes(), str(path))
+
+
+def changed_playbook(run_dir: Path, playbook: Playbook, events: Sequence[Event]) -> str:
+    """A sentence when the run's copy is not what its journal, or before that its plan, says."""
+    started = next((event for event in events if event.type is EventType.RUN_STARTED), None)
+    if started is not None:
+        recorded = started.fields.get("sha256", playbook.sha256)
+    else:
+        recorded = read_json(run_dir / PLAN).get("playbook_sha256")
+    if recorded == playbook.sha256:
+        return ""
+    return f"{run_dir / PLAYBOOK} was changed after the run was planned"
+
+
+def refuse_changed_playbook(run_dir: Path, playbook: Playbook, events: Sequence[Event]) -> None:
+    """Do nothing that nobody has read and approved.
+
+    Raises:
+        GuardError: The text is another one.
+    """
+    changed = changed_playbook(run_dir, playbook, events)
+    if changed:
+        raise GuardError(
+            f"refused: {changed}. Nothing is done.",
+            hint=f"put the old text back, or plan anew: brctl play plan {playbook.name}",
+        )
 
 
 def listed_playbook(run_dir: Path) -> Playbook:

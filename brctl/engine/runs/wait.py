@@ -15,7 +15,7 @@ from pathlib import Path
 
 from brctl.engine.controller.clock import now
 from brctl.engine.runs.read_run import read_run
-from brctl.engine.runs.run_files import RESULT, load_request, save_request
+from brctl.engine.runs.run_files import RESULT, changed_playbook, load_request, save_request
 from brctl.journal.store import EVENTS, is_running, run_dirs
 from brctl.library.own_program import own_program
 from brctl.model.errors import BrctlError
@@ -29,11 +29,13 @@ RUN_MODULE, WAIT_MODULE = "brctl.engine.runs.process", "brctl.engine.runs.wait"
 
 
 def due_at(run_dir: Path) -> datetime | None:
-    """When a waiting run's approval expires; None when it waits for none."""
+    """When a waiting run's approval expires; None when it waits for none, or may do nothing."""
     if not (run_dir / RESULT).exists():
         return None
     run = read_run(run_dir)
     approval = run.playbook.approval
+    if changed_playbook(run_dir, run.playbook, run.events):
+        return None
     if not run.record.waits_at_gate or approval is None:
         return None
     return parse_rfc3339(run.record.asked_at) + timedelta(seconds=approval.expires_s)

@@ -182,8 +182,8 @@ def _last_report(rank: Mapping[str, object]) -> Mapping[str, object]:
     lines = rank.get("lines")
     for line in reversed(lines if isinstance(lines, list) else []):
         try:
-            value = json.loads(line) if isinstance(line, str) else None
-        except (ValueError, RecursionError):
+            value = read_foreign_json(line, finite=False) if isinstance(line, str) else None
+        except ForeignJsonError:
             continue
         if isinstance(value, dict):
             return value

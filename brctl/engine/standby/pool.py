@@ -1,13 +1,14 @@
 """The pool of standbys: who is in it, how each was last found, how many are wanted."""
 
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from brctl.engine.incidents.verdict_store import load_all
-from brctl.library.durable_files import private_dir, write_atomic
+from brctl.library.durable_files import private_dir, set_aside, write_atomic
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.sweeps.sweep import Health
@@ -103,8 +104,25 @@ def load_pool(state_dir: Path, context: str) -> Pool:
         data = json.loads(path.read_bytes())
         known = {row["node"]: Standby(**row) for row in data["known"]}
         return Pool(tuple(data["added"]), tuple(data["removed"]), known)
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise ConfigError(f"{path}: damaged: {exc}") from exc
+
+
+def usable_pool(state_dir: Path, context: str) -> Pool:
+    """The same for whoever acts on it: a damaged file is set aside, and the inventory's pool holds.
+
+    Nobody in it counts as tested then, and admission looks at each; whom people had removed is a
+    member again, which is said.
+    """
+    try:
+        return load_pool(state_dir, context)
+    except ConfigError:
+        set_aside(_path(state_dir, context))
+        logging.getLogger(__name__).warning(
+            "warning: the standbys of %s are those of the inventory again, untested; look:"
+            " brctl standby list", context,
+        )  # fmt: skip
+        return Pool()
 
 
 def save_pool(state_dir: Path, context: str, pool: Pool) -> None:
