@@ -17,7 +17,7 @@ _EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.NEEDS_HUMAN: "failed with changes left in place; the journal says which",
     ExitCode.CANCELLED: "you answered no",
     ExitCode.USAGE: "bad flag, no such command, 0 nodes matched",
-    ExitCode.UNAVAILABLE: "scheduler or API down",
+    ExitCode.UNAVAILABLE: "scheduler or API down, or the disk full or read-only",
     ExitCode.BUG: "unexpected error; report path printed",
     ExitCode.LOCKED: "another run holds it",
     ExitCode.CONFIG: "config, inventory, check, job or playbook invalid",
