@@ -107,8 +107,8 @@ def top_help() -> str:
 
 def _report_disk(error: Exception, form: str) -> int:
     """A full or read-only disk is no bug of ours; 0 when it is something else."""
+    from brctl.cli.disk_trouble import disk_trouble
     from brctl.cli.output import write_error
-    from brctl.library.disk_trouble import disk_trouble
 
     trouble = disk_trouble(error)
     if trouble is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.library.disk_trouble import disk_trouble
+from brctl.cli.disk_trouble import disk_trouble
 from brctl.library.durable_files import append_line
 
 CONFIG = """\

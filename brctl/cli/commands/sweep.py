@@ -100,7 +100,7 @@ def sweep(
         _finish(_Answer(invocation, question.profile, policy, cron, diff, lines, prom), done)
     except (BrctlError, OSError, sqlite3.Error) as error:
         if invocation.output == "nagios":
-            from brctl.library.disk_trouble import disk_trouble
+            from brctl.cli.disk_trouble import disk_trouble
 
             _nagios_failure(disk_trouble(error) or error)
         raise
