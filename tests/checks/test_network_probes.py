@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,31 @@ def test_the_kernel_tells_of_a_real_connection() -> None:
     assert sent["pmtu"] >= 1280
     assert 0 < sent["rtt_us"] < 10_000_000
     assert not load_probe("fabric.tcp").is_of_a_job(sent)
+
+
+def measured(*connections: Mapping[str, object]) -> dict[str, object]:
+    """What is said of one peer with these connections, none of which was there before."""
+    probe = load_probe("fabric.tcp")
+    readings = probe.Readings()
+    usual = {"state": 1, "timeouts": 0, "unacked": 0, "last_sent_ms": 5, "last_received_ms": 5}
+    group = [{**usual, "key": n, **connection} for n, connection in enumerate(connections)]
+    probe.measure_peer(readings, "peer:10.0.0.2", group, {})
+    return {row["name"].removeprefix("fabric.tcp."): row["value"] for row in readings.rows}
+
+
+def test_a_connection_that_cannot_be_made_counts_its_time_outs() -> None:
+    """Where every packet is dropped a new start gets no further than asking for connections."""
+    connecting = {"state": 2, "timeouts": 4, "rtt_us": 1000, "rttvar_us": 0}
+    assert measured(connecting)["timeouts_in_a_row"] == 4
+    assert "delay_ms" not in measured(connecting)
+
+
+def test_only_connections_in_use_tell_of_the_delay() -> None:
+    """The store's connection measured its round trip an hour ago."""
+    idle = {"rtt_us": 90, "rttvar_us": 10, "last_sent_ms": 997880, "last_received_ms": 997880}
+    assert "delay_ms" not in measured(idle)
+    assert measured(idle, {"rtt_us": 51000, "rttvar_us": 1000})["delay_ms"] == 50.0
+    assert measured({"timeouts": 5})["timeouts_in_a_row"] == 0
 
 
 @pytest.mark.parametrize(

@@ -213,3 +213,14 @@ def test_ranks_that_died_waiting_are_victims() -> None:
 def test_a_job_nobody_could_read_is_not_called_healthy() -> None:
     answers = [NodeReport(node, Outcome.UNREACHABLE) for node in JOB.nodes]
     assert read_job(JOB, answers).stalled is None
+
+
+def test_ranks_that_all_ended_in_their_common_save_accuse_no_code_of_their_own() -> None:
+    """A path that fails under a save ends every rank with an exception of the collective."""
+    ended: dict[str, Value] = {"alive": False, "exit_status": 1, "phase": "checkpoint"}
+    answers = reports({rank: ended for rank in range(8)})
+    found = assess_job(read_job(JOB, answers), answers)
+    assert {e.role for e in found if e.kind == "job.rank.exited"} == {Role.VICTIM}
+    alone = reports({3: ended})
+    (one,) = [e for e in assess_job(read_job(JOB, alone), alone) if e.kind == "job.rank.exited"]
+    assert (one.fault, one.weight) == (FaultClass.USER_CODE, Weight.HINTS)

@@ -12,6 +12,7 @@ from brctl.model.jobs.job_status import JobStatus, RankView
 PYTHON_EXCEPTION = 1
 SIGKILL = 9
 KILLED_FIRST, LEFT_FIRST = "job.rank.killed-first", "job.rank.left-first"
+SAVING_PHASE = "checkpoint"
 
 LEAVING_LINES = 12
 """A rank that wrote more than this after its last traceback went on; one that wrote less ends."""
@@ -80,10 +81,11 @@ def exits(status: JobStatus) -> Iterable[Evidence]:
     Status 1 is how Python ends on an exception. It hints, and what the rank said decides: a dying
     GPU ends its rank the same way.
     """
+    together = _saved_together(status)
     for view in status.ranks:
         if view.exit_status in (None, 0):
             continue
-        victim = view.phase == WAITING_PHASE
+        victim = view.phase == WAITING_PHASE or together
         own_exception = view.exit_status == PYTHON_EXCEPTION and not victim
         yield Evidence(
             kind="job.rank.exited",
@@ -96,3 +98,10 @@ def exits(status: JobStatus) -> Iterable[Evidence]:
             f" at step {view.step}",
             raw=f"exit_status={view.exit_status}",
         )
+
+
+def _saved_together(status: JobStatus) -> bool:
+    """All ranks ended in their save, which they make together: none of them left by itself."""
+    return len(status.ranks) > 1 and all(
+        view.phase == SAVING_PHASE and view.exit_status == PYTHON_EXCEPTION for view in status.ranks
+    )

@@ -75,12 +75,13 @@ ANSWER_BYTES = 1 << 18
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
 REQUEST_DUMP = 0x301
 DONE, ERROR = 3, 2
-ESTABLISHED, INFO = 1, 2
+ESTABLISHED, CONNECTING, INFO = 1, 2, 2
+STATES = 1 << ESTABLISHED | 1 << CONNECTING
 MESSAGE = struct.Struct("=IHHII")
 HEAD_BYTES = 72
 # linux/tcp.h, struct tcp_info: what is read of it and where it lies; older kernels end earlier.
 FIELDS = {
-    "timeouts": (2, "=B"), "unacked": (24, "=I"), "last_sent_ms": (44, "=I"),
+    "state": (0, "=B"), "timeouts": (2, "=B"), "unacked": (24, "=I"), "last_sent_ms": (44, "=I"),
     "last_received_ms": (52, "=I"), "pmtu": (60, "=I"), "rtt_us": (68, "=I"),
     "rttvar_us": (72, "=I"), "retransmits": (100, "=I"), "segments": (156, "=I"),
     "duplicates": (216, "=I"),
@@ -88,14 +89,12 @@ FIELDS = {
 
 
 def connections():
-    """Established TCP connections of this network namespace, as the kernel's sock_diag tells."""
+    """TCP connections of this network namespace, standing or being made, as sock_diag tells."""
     found = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as link:
         link.settimeout(2.0)
         for family in (socket.AF_INET, socket.AF_INET6):
-            wanted = struct.pack(
-                "=BBBxI48x", family, socket.IPPROTO_TCP, 1 << (INFO - 1), 1 << ESTABLISHED
-            )
+            wanted = struct.pack("=BBBxI48x", family, socket.IPPROTO_TCP, 1 << (INFO - 1), STATES)
             size = MESSAGE.size + len(wanted)
             link.send(MESSAGE.pack(size, SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, 1, 0) + wanted)
             found.extend(answers(link))
@@ -199,12 +198,13 @@ def measure_peer(readings, subject, group, before):
     readings.add("fabric.tcp.lost", subject, gone)
     readings.add("fabric.tcp.segments_now", subject, max(0, newly_sent))
     readings.add("fabric.tcp.lost_now", subject, max(0, newly_lost))
-    waiting = [c.get("timeouts", 0) for c in group if c.get("unacked", 0)]
+    waiting = [c["timeouts"] for c in group if c.get("unacked") or c["state"] == CONNECTING]
     readings.add("fabric.tcp.timeouts_in_a_row", subject, max(waiting) if waiting else 0)
     mtus = [connection["pmtu"] for connection in group if connection.get("pmtu")]
     if mtus:
         readings.add("fabric.tcp.path_mtu", subject, min(mtus))
-    used = [c for c in group if min(c["last_sent_ms"], c["last_received_ms"]) <= RECENT_MS]
+    standing = [c for c in group if c["state"] == ESTABLISHED]
+    used = [c for c in standing if min(c["last_sent_ms"], c["last_received_ms"]) <= RECENT_MS]
     delays = [max(0, c["rtt_us"] - c["rttvar_us"]) for c in used if c.get("rtt_us")]
     if delays:
         readings.add("fabric.tcp.delay_ms", subject, min(delays) / 1000.0)
