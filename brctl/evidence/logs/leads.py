@@ -37,9 +37,7 @@ def with_leads(
         return verdict
     shown = verdict.evidence
     if not any(line.role is Role.ROOT for line in shown):
-        known = {(line.file, line.line) for line in shown}
-        odd = _unusual(lines, model, file)
-        shown = (*(line for line in odd if (line.file, line.line) not in known), *shown)
+        shown = _unusual_first(shown, _unusual(lines, model, file))
     by_words = leads_of(tuple(lines.values()), model)
     return replace(verdict, leads=_joined(verdict.leads, by_words), evidence=shown)
 
@@ -91,6 +89,17 @@ def leads_of(lines: Sequence[str], model: WordModel) -> tuple[LogLead, ...]:
         for fault, share in ranked
         if fault not in _NO_CAUSE and share >= WORTH_NAMING
     )[:_LEADS]
+
+
+def _unusual_first(
+    shown: Sequence[LogEvidence], odd: Sequence[LogEvidence]
+) -> tuple[LogEvidence, ...]:
+    """Unusual lines first, each once; a victim stays among the victims."""
+    known = {(line.file, line.line): line for line in shown}
+    places = [(line.file, line.line) for line in odd]
+    first = [known.get(place, line) for place, line in zip(places, odd, strict=True)]
+    first = [line for line in first if line.role is Role.CONTEXT]
+    return (*first, *(line for line in shown if line not in first))
 
 
 def _unusual(lines: Mapping[int, str], model: WordModel, file: str) -> tuple[LogEvidence, ...]:

@@ -1,18 +1,12 @@
 """Which lines of a log are worth a look when no rule knows them."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from brctl.evidence.logs.unexplained import is_alarming, template_of
 from brctl.evidence.logs.word_model import WordModel
 
-_VALUES = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+", re.IGNORECASE)
-_ALARM = re.compile(
-    r"\b(?:error|fail(?:ed|ure)?|fatal|panic|abort(?:ed)?|timed out|timeout|unable|cannot|"
-    r"corrupt\w*|lost|refused|unreachable|hung|stuck|stall(?:ed)?|exception|killed)\b",
-    re.IGNORECASE,
-)
 _ALARM_BITS = 3.0
 """How much a word of alarm counts: as much as words that one ordinary log in eight has."""
 
@@ -35,7 +29,7 @@ class UnusualLine:
 
 def rank_unusual(lines: Sequence[str], model: WordModel, limit: int = 8) -> tuple[UnusualLine, ...]:
     """The most unusual lines, one of each form, most unusual first; equals in their own order."""
-    forms = [_VALUES.sub("#", line.strip()) for line in lines]
+    forms = [template_of(line.strip()) for line in lines]
     counts = Counter(forms)
     first = {form: number for number, form in reversed(list(enumerate(forms))) if form}
     found = [
@@ -45,7 +39,7 @@ def rank_unusual(lines: Sequence[str], model: WordModel, limit: int = 8) -> tupl
             counts[form],
             model.surprise_of(lines[number])
             + _rarity(counts[form], len(lines))
-            + (_ALARM_BITS if _ALARM.search(lines[number]) else 0.0),
+            + (_ALARM_BITS if is_alarming(lines[number]) else 0.0),
         )
         for form, number in first.items()
     ]

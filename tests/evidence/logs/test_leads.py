@@ -117,6 +117,14 @@ def test_unusual_lines_are_shown_before_victims_with_their_place(model: WordMode
     assert [line.line for line in said.evidence] == [9, 7]
 
 
+def test_a_line_of_alarm_that_is_shown_already_moves_up_as_it_is(model: WordModel) -> None:
+    """What the reader kept of it (its count, its name) is not lost by showing it first."""
+    plain = LogEvidence(Role.CONTEXT, "a.log", 3, "disk error, retry later", "unexplained", 2)
+    odd = LogEvidence(Role.CONTEXT, "a.log", 9, f"{ODD}: fatal error", "unexplained", 4)
+    said = with_leads(unknown(plain, odd), {3: plain.text, 9: odd.text}, model, "a.log")
+    assert said.evidence == (odd, plain)
+
+
 def test_leads_of_ranks_are_joined_over_all(model: WordModel) -> None:
     """What one of two unknown inputs suggests counts half for the job."""
     line = "filesystem i/o error on the nvme drive"
