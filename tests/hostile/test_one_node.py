@@ -1,6 +1,7 @@
 """One node's answer can make that node UNKNOWN, and nothing else."""
 
 import json
+import math
 from datetime import UTC, datetime
 
 import pytest
@@ -110,3 +111,13 @@ def test_a_node_that_speaks_for_its_own_ranks_is_believed() -> None:
     raw = json.dumps({"ranks": [{"rank": 0, "alive": True}], "stopped": [0]}).encode()
     found = read_rank_answer(CommandResult("n1", Outcome.ANSWERED, 0, raw, b"", 1.0), (0,))
     assert not isinstance(found, str)
+
+
+def test_a_loss_that_is_no_number_is_read_where_that_is_the_finding_and_nothing_else_is() -> None:
+    """A rank's own report says NaN; depth and digits stay bounded there too."""
+    loss = read_foreign_json('{"loss": NaN}', finite=False)
+    assert isinstance(loss, dict)
+    assert math.isnan(loss["loss"])
+    for text in ("[" * 100_000, "9" * 5_000, '{"a": ' * 61 + "1" + "}" * 61):
+        with pytest.raises(ForeignJsonError):
+            read_foreign_json(text, finite=False)

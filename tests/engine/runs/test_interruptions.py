@@ -243,7 +243,7 @@ class Interrupted(RuleBasedStateMachine):
                 self.patches.setitem(ACTIONS, name, watched)
 
     @initialize(
-        kind=st.sampled_from(["swap", "swap by hand", "nodes"]), sick=st.sampled_from(["", "n2"])
+        kind=st.sampled_from(["swap", "swap by hand", "nodes"]), faulty=st.sampled_from(["", "n2"])
     )
     def start(self, kind: str, faulty: str) -> None:
         """A swap for a verdict, one a person approves, or a check of nodes one by one."""
@@ -450,7 +450,7 @@ def test_a_swap_whose_verdict_grew_old_while_it_was_cut_off_can_be_taken_back() 
     """Its guard pauses it for good, so the way on is back."""
     life = Interrupted()
     try:
-        life.start(kind="swap", sick="")
+        life.start(kind="swap", faulty="")
         life.killed_right_after_a_change(changes=0)
         life.clock_jumps(line=0, seconds=86400)
         assert read_run(life.run_dir).record.paused
@@ -469,7 +469,7 @@ def test_a_swap_that_lost_its_network_anywhere_goes_forward_or_back_to_an_allowe
     for line in range(4, 40):
         life = Interrupted()
         try:
-            life.start(kind="swap", sick="")
+            life.start(kind="swap", faulty="")
             life.live(Trap("network", line, back=99))
             forward = resume_direction(read_run(life.run_dir)).forward
             ways[forward] = ways.get(forward, 0) + 1
