@@ -70,7 +70,14 @@ def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
 
 
 @pytest.fixture(
-    params=["static", "file", "kubernetes-stand-in", pytest.param("slurm", marks=pytest.mark.slurm)]
+    params=[
+        "static",
+        "file",
+        pytest.param("kubernetes-stand-in", marks=pytest.mark.xdist_group("backends: kubectl")),
+        pytest.param(
+            "slurm", marks=[pytest.mark.slurm, pytest.mark.xdist_group("backends: slurm")]
+        ),
+    ]
 )
 async def backend(
     request: pytest.FixtureRequest, tmp_path: Path, job: Job

@@ -130,11 +130,14 @@ async def ask_srun() -> AsyncIterator[Ask]:
     await transport.close()
 
 
+# One site of the module for all of them, so one worker.
+_SHARES_SLURM = pytest.mark.xdist_group("transports: srun")
+_SHARES_GATEWAY = pytest.mark.xdist_group("transports: tree")
 WAYS = [
     *OVER_SSH,
     pytest.param(("local", False), id="local"),
-    pytest.param(("srun", False), id="srun", marks=pytest.mark.slurm),
-    pytest.param(("tree", False), id="tree", marks=pytest.mark.netns),
+    pytest.param(("srun", False), id="srun", marks=[pytest.mark.slurm, _SHARES_SLURM]),
+    pytest.param(("tree", False), id="tree", marks=[pytest.mark.netns, _SHARES_GATEWAY]),
 ]
 
 
