@@ -63,7 +63,9 @@ def main(arguments: list[str]) -> int:
     pytest += ["--no-loadscope-reorder"]
     if "--quick" in arguments:
         pytest += ["-m", f"not ({HEAVY}) and not deep"]
-    elif "--deep" not in arguments:
+    elif "--deep" in arguments:
+        pytest += ["--hypothesis-profile", "default"]
+    else:
         pytest += ["-m", "not deep"]
     steps = {
         "format": ["ruff", "format", "--check", "--quiet"],

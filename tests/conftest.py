@@ -1,10 +1,12 @@
 """Every test starts from an empty home, and under CI a skipped tier is a failure."""
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from brctl.cli import output
 from brctl.view.notices.page import Page
@@ -12,6 +14,10 @@ from tests.fakes.documents import check_page
 
 _FORGOTTEN = ("BRCTL_CONFIG", "BRCTL_CONTEXT", "BRCTL_READONLY", "BRCTL_LAB_DIR", "NO_COLOR")
 _DEAREST_FIRST = ("slurm", "system", "netns", "torch", "ssh")
+
+# The same examples each time: a red run must be red again. `tests/check.py --deep` tries new ones.
+settings.register_profile("the same examples", derandomize=True, database=None)
+settings.load_profile("the same examples")
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +46,12 @@ def documents_fit_their_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
         return render(page, form, context)
 
     monkeypatch.setattr(output, "render", checked)
+
+
+def pytest_configure() -> None:
+    """Run in the background of a script, everything would ignore the Ctrl-C that tests send."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -22,6 +22,7 @@ from brctl.model.errors import ConfigError, UsageError
 from tests.cli.test_notify import CONFIG, OWN, XID
 from tests.cli.test_run import call
 from tests.evidence.test_alert_webhook import alert, body
+from tests.timeouts import TIMEOUT_S
 
 ENDED: dict[str, Any] = {"status": "resolved", "endsAt": "2026-07-05T03:06:58Z"}
 
@@ -138,7 +139,7 @@ def listening(config: Path, *flags: str) -> Iterator[int]:
 
 
 def post(port: int, raw: bytes, **headers: str) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     connection.request("POST", "/", raw, headers)
     response = connection.getresponse()
     answer: dict[str, Any] = json.loads(response.read())

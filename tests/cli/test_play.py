@@ -17,6 +17,7 @@ from brctl.engine.controller.clock import now
 from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.remediate import expire_overdue
 from brctl.engine.runs.wait import due_at, overdue
+from tests.timeouts import TIMEOUT_S
 
 CONFIG = """\
 apiVersion: brctl.dev/v1
@@ -271,7 +272,7 @@ def _state_of(folder: Path, run: str) -> str:
 
 
 def _until(state: str, folder: Path, run: str) -> None:
-    deadline = monotonic() + 60
+    deadline = monotonic() + TIMEOUT_S
     while _state_of(folder, run) != state:
         assert monotonic() < deadline, _state_of(folder, run)
         sleep(0.05)
@@ -295,7 +296,7 @@ def test_an_answer_ends_the_vigil(brctl: Brctl, tmp_path: Path) -> None:
     waiting = [p for p in Path("/proc").glob("[0-9]*") if _waits_for(p, run_dir)]
     assert len(waiting) <= 1
     assert brctl("play", "deny", "R-0001") == 6
-    deadline = monotonic() + 30
+    deadline = monotonic() + TIMEOUT_S
     while any(_waits_for(p, run_dir) for p in Path("/proc").glob("[0-9]*")):
         assert monotonic() < deadline
         sleep(0.1)
@@ -317,7 +318,7 @@ def test_a_run_whose_waiting_process_died_is_found_by_the_next_sweep(
     playbook.write_text(ASKS.replace("EXPIRES", "3s"))
     assert brctl("play", "run", str(playbook), "--set", "nodes=n3") == 6
     run_dir = tmp_path / "state" / "runs" / "R-0001"
-    deadline = monotonic() + 30
+    deadline = monotonic() + TIMEOUT_S
     while not (found := [p for p in Path("/proc").glob("[0-9]*") if _waits_for(p, run_dir)]):
         assert monotonic() < deadline
         sleep(0.05)

@@ -15,6 +15,7 @@ from brctl.cli.commands import cp as cp_module
 from brctl.cli.commands import run as run_module
 from brctl.cli.invocation import read_common
 from brctl.model.errors import GuardError, UsageError
+from tests.timeouts import TIMEOUT_S
 
 CONFIG = """\
 apiVersion: brctl.dev/v1
@@ -139,20 +140,24 @@ def test_a_missing_file_is_an_error_before_any_node_is_asked(config: Path) -> No
 
 def test_ctrl_c_keeps_what_came_and_names_the_rest(config: Path) -> None:
     """The answers so far are printed, the others are listed, and nothing stays behind."""
-    script = "echo quick; test -e {0} && exec sleep 60; touch {0}"
-    flag = config.parent / "first-was-here"
+    begin = "if test -e {0}/first; then touch {0}/second; exec sleep 600; fi; touch {0}/first"
+    script = "echo quick; " + begin
     process = subprocess.Popen(
         [sys.executable, "-m", "brctl", "--config", str(config), "run", "-w", "n[1-2]",
-         "-f", "1", "--deadline", "60s", "--", script.format(flag)],
+         "-f", "1", "--deadline", "600s", "--", script.format(config.parent)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    for _ in range(600):
-        if flag.exists():
-            break
-        time.sleep(0.05)
-    time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    try:
+        # One node at a time: the second is asked once the first has answered.
+        limit_s = time.monotonic() + TIMEOUT_S
+        while not (config.parent / "second").exists():
+            assert time.monotonic() < limit_s
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+        process.communicate()
     assert process.returncode == 130
     assert "n1 (1)\n---------------\nquick" in out
     assert "no answer (1): n2\n  interrupted  n2" in out

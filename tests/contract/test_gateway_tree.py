@@ -5,8 +5,9 @@ import dataclasses
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -19,6 +20,7 @@ from brctl.model.inventory import Node
 from brctl.sweep.stream import sweep
 from tests.contract.gateway_site import CAN_ISOLATE, GatewaySite, Machine, open_gateway_site
 from tests.sweep.answers import check
+from tests.timeouts import TIMEOUT_S
 
 pytestmark = [
     pytest.mark.netns,
@@ -99,9 +101,10 @@ async def test_a_leaf_that_loses_power_mid_way_died(
     transport: Transport, site: GatewaySite
 ) -> None:
     """Never a success, and what it said is kept."""
-    command = Command(("sh", "-c", "echo begun; exec sleep 60"), deadline_s=8)
+    command = Command(("sh", "-c", "echo begun; exec sleep 60"), deadline_s=15)
     running = asyncio.create_task(transport.run(site.leaves[0].node, command))
-    await asyncio.sleep(3)
+    await _sleeps(site.leaves[0])
+    await asyncio.sleep(0.7)  # for its word to travel
     site.leaves[0].power_off()
     answer = await running
     assert answer.outcome in (Outcome.DIED, Outcome.COMMAND_TIMED_OUT)
@@ -114,11 +117,11 @@ async def test_a_gateway_that_dies_makes_all_behind_it_unreachable(
     """Those that had answered stay answered; the others name the gateway, later ones at once."""
     first = await transport.run(site.leaves[0].node, STATUS)
     assert first.exit_status == 3
-    command = Command(("sh", "-c", "sleep 30; echo late"), deadline_s=60)
+    command = Command(("sh", "-c", "sleep 300; echo late"), deadline_s=600)
     running = [asyncio.create_task(transport.run(m.node, command)) for m in site.leaves]
-    await asyncio.sleep(3)
+    await _sleeps(*site.leaves)
     site.gateway.power_off()
-    answers = await asyncio.wait_for(asyncio.gather(*running), 40)
+    answers = await asyncio.wait_for(asyncio.gather(*running), TIMEOUT_S)
     later = await transport.run(site.leaves[1].node, STATUS)
     for answer in (*answers, later):
         assert answer.outcome is Outcome.UNREACHABLE, answer
@@ -130,16 +133,29 @@ async def test_closing_ends_what_the_gateway_runs(transport: Transport, site: Ga
     """Ctrl-C on the controller leaves no ssh behind on the gateway."""
     command = Command(("sleep", "300"), deadline_s=400)
     running = asyncio.create_task(transport.run(site.leaves[0].node, command))
-    await asyncio.sleep(3)
+    await _sleeps(site.leaves[0])
     assert _programs(site.gateway, "ssh")
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     await transport.close()
-    for _ in range(100):
-        if not _programs(site.gateway, "ssh") and not _programs(site.gateway, "python3"):
-            return
+    await _until(
+        lambda: not _programs(site.gateway, "ssh") and not _programs(site.gateway, "python3"),
+        "ssh or the program still runs on the gateway",
+    )
+
+
+async def _sleeps(*machines: Machine) -> None:
+    """Until every one of these machines runs the command it was asked for."""
+    await _until(
+        lambda: all(_programs(machine, "sleep") for machine in machines), "it did not begin"
+    )
+
+
+async def _until(happened: Callable[[], bool], otherwise: str) -> None:
+    limit_s = monotonic() + TIMEOUT_S
+    while not happened():
+        assert monotonic() < limit_s, otherwise
         await asyncio.sleep(0.05)
-    raise AssertionError("ssh or the program still runs on the gateway")
 
 
 def _programs(machine: Machine, name: str) -> list[str]:

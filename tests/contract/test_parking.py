@@ -19,6 +19,7 @@ from brctl.backends.static.backend import StaticBackend
 from brctl.fanout.local import LocalTransport
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
+from tests.timeouts import TIMEOUT_S
 
 SCRIPT = """\
 import helper, json, os, sys
@@ -119,9 +120,9 @@ def command_line(pid: int) -> tuple[str, ...]:
     return tuple(word.decode() for word in words)
 
 
-async def until(happened: object, seconds: float = 8.0) -> None:
+async def until(happened: object) -> None:
     assert callable(happened)
-    deadline = monotonic() + seconds
+    deadline = monotonic() + TIMEOUT_S
     while not happened():
         assert monotonic() < deadline
         await asyncio.sleep(0.02)
@@ -344,7 +345,7 @@ async def test_a_controller_killed_after_the_activation_starts_nothing_twice(
     asked.write_bytes(pickle.dumps((state, site.job)))
     controller = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTER, str(asked))
     logs = site.folder / "logs"
-    await until(lambda: any(logs.glob("rank-*.process.json")), 20.0)
+    await until(lambda: any(logs.glob("rank-*.process.json")))
     controller.kill()
     await controller.wait()
     report = await site.backend.start_job(site.job, "", "R-1")

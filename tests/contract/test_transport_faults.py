@@ -26,6 +26,7 @@ from brctl.model.inventory import Node
 from brctl.sweep.stream import sweep
 from tests.contract.transport_sites import SSHD
 from tests.sweep.answers import check
+from tests.timeouts import TIMEOUT_S
 
 TOOLS = all(map(shutil.which, ("ip", "unshare", "nsenter")))
 pytestmark = [
@@ -141,13 +142,14 @@ def _write_server(folder: Path, home: Path) -> None:
 
 
 def _wait_for_banner(address: str) -> None:
-    for _ in range(300):
+    limit_s = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < limit_s:
         with contextlib.suppress(OSError), socket.create_connection((address, 2222), 1) as opened:
             opened.settimeout(1)
             if opened.recv(4) == b"SSH-":
                 return
         time.sleep(0.03)
-    raise AssertionError("sshd in the namespace did not start within 10 s")
+    raise AssertionError("sshd in the namespace did not start")
 
 
 @pytest.fixture(params=TRANSPORTS)
@@ -160,7 +162,7 @@ async def transport(machine: Machine, request: pytest.FixtureRequest) -> AsyncIt
 
 async def _begun(machine: Machine) -> None:
     """Until the command said its word and sleeps, and some time for the word to travel."""
-    deadline = time.monotonic() + ROOM_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not any(_program(pid) == b"sleep" for pid in _descendants(machine.pid)):
         assert time.monotonic() < deadline, "the command did not begin"
         await asyncio.sleep(0.02)

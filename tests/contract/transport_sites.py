@@ -18,6 +18,7 @@ import asyncssh
 from brctl.library.config import SshSettings
 from brctl.model.command import Outcome
 from brctl.model.inventory import Node
+from tests.timeouts import TIMEOUT_S
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:" + os.environ.get("PATH", ""))
 DIE_WORD = "brctl-test-die"
@@ -208,14 +209,15 @@ def _run_sshd(folder: Path, host_key: asyncssh.SSHKey) -> Iterator[int]:
 
 
 def _wait_until_open(port: int) -> None:
-    for _ in range(500):
+    limit_s = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < limit_s:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
             time.sleep(0.02)
         else:
             return
-    raise AssertionError("sshd did not start within 10 s")
+    raise AssertionError("sshd did not start")
 
 
 def _free_port() -> int:

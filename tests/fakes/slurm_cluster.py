@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.timeouts import TIMEOUT_S
+
 NEEDED = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sinfo", "squeue")
-UP_S = 30.0
 
 CONFIG = """\
 ClusterName=brctl
@@ -131,7 +132,7 @@ def end_step_daemons(config: Path) -> None:
 
 
 def wait_until_idle(names: Sequence[str]) -> None:
-    deadline = time.monotonic() + UP_S
+    deadline = time.monotonic() + TIMEOUT_S
     actual = ""
     while time.monotonic() < deadline:
         done = subprocess.run(
@@ -141,4 +142,4 @@ def wait_until_idle(names: Sequence[str]) -> None:
         if sum(line.endswith(" idle") for line in done.stdout.splitlines()) == len(names):
             return
         time.sleep(0.1)
-    raise RuntimeError(f"Slurm is not up after {UP_S:.0f} s: {actual}")
+    raise RuntimeError(f"Slurm is not up after {TIMEOUT_S:.0f} s: {actual}")

@@ -21,6 +21,7 @@ from brctl.library.config import SshSettings
 from brctl.model.command import Command, Outcome
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SICK_KINDS, Site, open_site
+from tests.timeouts import TIMEOUT_S
 
 ECHO = Command(("sh", "-c", "cat; exit 3"), b"hello")
 
@@ -77,14 +78,18 @@ async def test_a_sick_node_is_the_same_through_the_broker(place: BrokerSite, kin
     assert answer.detail
 
 
-async def test_a_killed_broker_breaks_only_what_it_was_running(place: BrokerSite) -> None:
+async def test_a_killed_broker_breaks_only_what_it_was_running(
+    place: BrokerSite, tmp_path: Path
+) -> None:
     """What ran is DIED, named as what it is; what comes later goes straight to its node."""
     transport = place.open()
     assert (await transport.run(place.site.good, ECHO)).exit_status == 3
-    running = asyncio.create_task(
-        transport.run(place.site.good, Command(("sleep", "60"), deadline_s=50))
-    )
-    await asyncio.sleep(0.3)
+    begun = tmp_path / "begun"
+    sleeper = Command(("sh", "-c", f"touch {begun}; exec sleep 600"), deadline_s=500)
+    running = asyncio.create_task(transport.run(place.site.good, sleeper))
+    async with asyncio.timeout(TIMEOUT_S):
+        while not begun.exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.02)
     os.kill(place.broker_pid(), signal.SIGKILL)
     died = await running
     assert (died.outcome, died.exit_status) == (Outcome.DIED, None)
@@ -129,7 +134,7 @@ async def test_only_its_owner_can_reach_it_and_it_ends_when_idle(tmp_path: Path)
         stdin=subprocess.DEVNULL,
     )
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(TIMEOUT_S):
             while not path.exists():  # noqa: ASYNC110 - another process makes it
                 await asyncio.sleep(0.02)
             assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700

@@ -23,6 +23,7 @@ from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SICK_KINDS, Site, open_site
+from tests.timeouts import TIMEOUT_S
 
 ECHO = Command(("sh", "-c", "cat; exit 3"), b"hello")
 
@@ -127,15 +128,18 @@ async def test_a_key_that_cannot_be_read_is_told_and_does_not_hang(
     transport.expect(4)
     try:
         with pytest.raises(ConfigError, match="no-such-key"):
-            await asyncio.wait_for(transport.run(split.site.good, ECHO), 30)
+            await asyncio.wait_for(transport.run(split.site.good, ECHO), TIMEOUT_S)
     finally:
         await transport.close()
 
 
-async def test_cancelling_ends_commands_and_processes(split: ShardedSite) -> None:
+async def test_cancelling_ends_commands_and_processes(split: ShardedSite, tmp_path: Path) -> None:
     """Ctrl-C: what was answered stays, nothing stays behind."""
-    running = asyncio.create_task(split.ask(8, Command(("sleep", "60"), deadline_s=90)))
-    await asyncio.sleep(1.5)
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    sleeper = Command(("sh", "-c", f"touch {begun}/$$; exec sleep 600"), deadline_s=900)
+    running = asyncio.create_task(split.ask(8, sleeper))
+    await _eight_begin(begun)
     pids = [shard.pid for shard in split.transport.shards]
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -143,6 +147,12 @@ async def test_cancelling_ends_commands_and_processes(split: ShardedSite) -> Non
     await split.transport.close()
     assert len(pids) == 2
     assert not any(_runs(pid) for pid in pids)
+
+
+async def _eight_begin(folder: Path) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while len(os.listdir(folder)) < 8:  # noqa: ASYNC110 - other processes make files there
+            await asyncio.sleep(0.02)
 
 
 def test_a_shard_ends_with_the_process_it_works_for(tmp_path: Path) -> None:
@@ -161,7 +171,7 @@ def test_a_shard_ends_with_the_process_it_works_for(tmp_path: Path) -> None:
     parent.wait(10)
     parent.stdout.close()
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + TIMEOUT_S
         while _runs(pid) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not _runs(pid)

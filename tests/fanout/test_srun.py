@@ -20,6 +20,7 @@ from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from tests.fakes import slurm_cluster
 from tests.fakes.slurm_lab import ask_slurm, missing, slurm_lab
+from tests.timeouts import TIMEOUT_S
 
 SSH = SshSettings(transport="srun", connect_timeout_s=3.0, login_timeout_s=3.0)
 STATUS = Command(("sh", "-c", "echo out; exit 3"))
@@ -91,7 +92,7 @@ async def srun(lab: Lab) -> AsyncIterator[SrunTransport]:
     transport = SrunTransport(SSH)
     yield transport
     await transport.close()
-    deadline = monotonic() + 15
+    deadline = monotonic() + TIMEOUT_S
     while (left := ask_slurm("squeue", "-h", "-n", "brctl", "-t", "R,PD", "-o", "%A %N")) != "":
         assert monotonic() < deadline, f"still in the queue: {left} (before: {before})"
         await asyncio.sleep(0.1)
@@ -147,7 +148,7 @@ async def test_a_node_with_our_own_job_is_asked_beside_it(srun: SrunTransport) -
 
 
 async def running(node: str) -> None:
-    deadline = monotonic() + 30
+    deadline = monotonic() + TIMEOUT_S
     while not ask_slurm("squeue", "-h", "-t", "R", "-w", node, "-o", "%A"):
         assert monotonic() < deadline, "the job does not start"
         await asyncio.sleep(0.05)
@@ -155,7 +156,7 @@ async def running(node: str) -> None:
 
 async def begun(*files: Path) -> None:
     """Until the commands that touch these files spoke, and some time for their words to travel."""
-    deadline = monotonic() + 30
+    deadline = monotonic() + TIMEOUT_S
     while not all(path.exists() for path in files):
         assert monotonic() < deadline, f"not begun: {[f.name for f in files if not f.exists()]}"
         await asyncio.sleep(0.05)
@@ -163,7 +164,7 @@ async def begun(*files: Path) -> None:
 
 
 async def idle(*nodes: str) -> None:
-    deadline = monotonic() + 15
+    deadline = monotonic() + TIMEOUT_S
     while set(ask_slurm("sinfo", "-h", "-n", ",".join(nodes), "-o", "%T").split()) != {"idle"}:
         assert monotonic() < deadline, "the nodes do not become idle"
         await asyncio.sleep(0.05)

@@ -16,6 +16,7 @@ from brctl.lab.interrupts import locked
 from brctl.lab.record import LabRecord, read_record
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
 from brctl.model.errors import ConfigError, LockedError, UnavailableError, UsageError
+from tests.timeouts import TIMEOUT_S
 
 ISOLATIONS = [
     Isolation.NONE,
@@ -72,7 +73,7 @@ def test_an_interrupted_up_removes_what_it_made(tmp_path: Path, number: signal.S
     process = subprocess.Popen(_up_command(directory, Isolation.NONE), stderr=subprocess.DEVNULL)
     record = _wait_for_record(directory)
     process.send_signal(number)
-    process.wait(timeout=15)
+    process.wait(timeout=TIMEOUT_S)
     assert_nothing_left(record, directory)
 
 
@@ -142,7 +143,7 @@ def _up_command(directory: Path, isolation: Isolation) -> list[str]:
 
 
 def _wait_for_record(directory: Path) -> LabRecord:
-    limit_s = time.monotonic() + 15
+    limit_s = time.monotonic() + TIMEOUT_S
     while time.monotonic() < limit_s:
         try:
             record = read_record(LabPaths(directory))

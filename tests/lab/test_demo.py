@@ -14,6 +14,7 @@ from brctl.lab.cluster import leftovers, take_down
 from brctl.lab.record import LabRecord, read_record
 from brctl.lab.spec import LabPaths
 from brctl.model.errors import ConfigError
+from tests.timeouts import TIMEOUT_S
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_an_interrupted_demo_leaves_nothing(
         record = _wait_for_record(directory)
         time.sleep(delay_s)
         demo.send_signal(number)
-        assert demo.wait(timeout=30) == code
+        assert demo.wait(timeout=TIMEOUT_S) == code
         assert leftovers(record) == ()
         assert not directory.exists()
     finally:
@@ -63,7 +64,7 @@ def test_an_interrupt_during_the_fix_ends_the_run_too(tmp_path: Path) -> None:
             lambda: any(b"brctl.engine.runs.process" in _command(pid) for pid in leftovers(record))
         )
         demo.send_signal(signal.SIGINT)
-        assert demo.wait(timeout=30) == 130
+        assert demo.wait(timeout=TIMEOUT_S) == 130
         assert leftovers(record) == ()
         assert not directory.exists()
     finally:
@@ -73,7 +74,7 @@ def test_an_interrupt_during_the_fix_ends_the_run_too(tmp_path: Path) -> None:
 
 
 def _wait_until(happened: Callable[[], bool]) -> None:
-    limit_s = time.monotonic() + 20
+    limit_s = time.monotonic() + TIMEOUT_S
     while not happened():
         assert time.monotonic() < limit_s
         time.sleep(0.02)
@@ -87,7 +88,7 @@ def _command(pid: int) -> bytes:
 
 
 def _wait_for_record(directory: Path) -> LabRecord:
-    limit_s = time.monotonic() + 15
+    limit_s = time.monotonic() + TIMEOUT_S
     while time.monotonic() < limit_s:
         try:
             record = read_record(LabPaths(directory))

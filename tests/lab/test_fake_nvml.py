@@ -11,6 +11,7 @@ import pytest
 
 from brctl.lab.compile import Libraries
 from brctl.lab.nvml.state import LOST, change_state, gpu_uuid, healthy, write_state
+from tests.timeouts import TIMEOUT_S
 
 READER = Path(__file__).parent / "nvml_reader.py"
 
@@ -39,7 +40,7 @@ class Reader:
         return json.loads(self._process.stdout.readline())
 
     def close(self) -> None:
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=TIMEOUT_S)
 
 
 @pytest.fixture

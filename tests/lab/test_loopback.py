@@ -14,6 +14,7 @@ from brctl.lab.processes import is_stopped
 from brctl.lab.site import FaultSite
 from brctl.model.errors import UsageError
 from tests.lab.ssh import connect, run
+from tests.timeouts import TIMEOUT_S
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +55,10 @@ async def test_a_node_with_another_key_is_not_trusted(lab: Lab) -> None:
 async def test_a_dead_node_takes_its_commands_along(lab: Lab) -> None:
     """Power-off ends a running command without exit status, then connections are refused."""
     async with await connect(lab, "n2") as connection:
-        process = await connection.create_process("echo started; sleep 60")
+        process = await connection.create_process("echo started; sleep 600")
         assert await process.stdout.readline() == "started\n"
         lab.break_node("node-dead", "n2")
-        done = await asyncio.wait_for(process.wait(), 5)
+        done = await asyncio.wait_for(process.wait(), TIMEOUT_S)
     assert done.exit_status is None
     with pytest.raises(ConnectionRefusedError):
         await connect(lab, "n2")
@@ -74,7 +75,7 @@ async def test_a_dead_node_boots_again(lab: Lab) -> None:
 
 async def until(happened: Callable[[], bool]) -> None:
     """Wait for something that a busy machine may take seconds to do."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(TIMEOUT_S):
         while not happened():  # noqa: ASYNC110 - a file on disk sets no event
             await asyncio.sleep(0.02)
 
@@ -109,7 +110,7 @@ async def test_a_node_that_refuses_ssh_goes_on_working(lab: Lab) -> None:
         with pytest.raises(ConnectionRefusedError):
             await connect(lab, "n2")
         process.stdin.write("this\n")
-        assert await asyncio.wait_for(process.stdout.readline(), 5) == "got this\n"
+        assert await asyncio.wait_for(process.stdout.readline(), TIMEOUT_S) == "got this\n"
     lab.heal("n2")
     assert await run(lab, "n2", "true") == (0, "")
 

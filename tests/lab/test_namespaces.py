@@ -10,6 +10,7 @@ import pytest
 
 from brctl.lab.cluster import Lab
 from tests.lab.ssh import connect, run
+from tests.timeouts import TIMEOUT_S
 
 pytestmark = [pytest.mark.netns, pytest.mark.ssh]
 
@@ -43,10 +44,10 @@ async def test_a_dead_node_goes_silent(netns_lab: Lab) -> None:
     """Nobody says goodbye: a running command just ends without status, new ones find no host."""
     connection = await connect(netns_lab, "n2")
     connection.set_keepalive(0.2, 2)
-    process = await connection.create_process("echo started; sleep 60")
+    process = await connection.create_process("echo started; sleep 600")
     assert await process.stdout.readline() == "started\n"
     netns_lab.break_node("node-dead", "n2")
-    done = await asyncio.wait_for(process.wait(), 5)
+    done = await asyncio.wait_for(process.wait(), TIMEOUT_S)
     assert done.exit_status is None
     with pytest.raises((TimeoutError, OSError)) as failure:
         await connect(netns_lab, "n2", login_timeout_s=1)
@@ -101,7 +102,7 @@ async def test_a_node_that_refuses_ssh_keeps_its_sessions(netns_lab: Lab) -> Non
         with pytest.raises(ConnectionRefusedError):
             await connect(netns_lab, "n1")
         process.stdin.write("this\n")
-        assert await asyncio.wait_for(process.stdout.readline(), 5) == "got this\n"
+        assert await asyncio.wait_for(process.stdout.readline(), TIMEOUT_S) == "got this\n"
     netns_lab.heal("n1")
     assert await run(netns_lab, "n1", "true") == (0, "")
 

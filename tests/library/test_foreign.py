@@ -16,6 +16,7 @@ from brctl.model.errors import ConfigError, UsageError
 from brctl.model.evidence import Weight
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
+from tests.timeouts import TIMEOUT_S
 
 PLUGIN = """\
 apiVersion: brctl.dev/v1
@@ -45,7 +46,8 @@ def run(check: Check) -> Assessment:
     parameters = {**check.parameters, "deadline_s": check.deadline_s}
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", check.probe_source],
-        input=json.dumps(parameters), capture_output=True, text=True, timeout=30, check=False,
+        input=json.dumps(parameters), capture_output=True, text=True, timeout=TIMEOUT_S,
+        check=False,
     )  # fmt: skip
     answer = json.loads(done.stdout)
     rows = tuple(Measurement(r["name"], r["subject"], r["value"]) for r in answer["measurements"])

@@ -18,6 +18,7 @@ from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.fanout.processes.shards import Shard
 from brctl.library.config import SshSettings
 from brctl.library.own_program import own_program
+from tests.timeouts import TIMEOUT_S
 
 PACKAGE = Path(brctl.__file__).parent
 OURS = ("brctl", "asyncio", "msgspec", "asyncssh")
@@ -75,7 +76,7 @@ def test_no_run_starts_what_lies_here(trap: Path, tmp_path: Path) -> None:
     (run_dir / "stdout").mkdir(parents=True)
     asyncio.run(spawn(run_dir))
     log = run_dir / "stdout" / "run.log"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + TIMEOUT_S
     while not log.read_text() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert log.read_text()

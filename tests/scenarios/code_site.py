@@ -26,8 +26,8 @@ from brctl.model.runs.playbook import Json
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import confirmation_text
 from brctl.playbook.run import Run
+from tests.timeouts import TIMEOUT_S
 
-TIMEOUT_S = 90.0
 TRAIN = """\
 print("this is release NAME", flush=True)
 import runpy

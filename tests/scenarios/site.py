@@ -17,10 +17,9 @@ from brctl.lab.spec import LabSpec
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import Job
 from brctl.model.verdict import Confidence, Verdict
+from tests.timeouts import TIMEOUT_S
 
 WARM_STEPS = 8
-START_PATIENCE_S = 60.0
-VERDICT_PATIENCE_S = 45.0
 _SETTLED = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
 _starts = iter(range(1_000_000))
 
@@ -66,7 +65,7 @@ class Site:
 
     async def steps_until(self, step: int) -> None:
         """Wait until rank 0 has finished a step."""
-        deadline = monotonic() + START_PATIENCE_S
+        deadline = monotonic() + TIMEOUT_S
         while self.last_step() < step:
             assert monotonic() < deadline, f"step {step} does not come: {self._words()}"
             await asyncio.sleep(0.1)
@@ -82,7 +81,7 @@ class Site:
 
     async def verdict(self) -> Diagnosis:
         """Look again and again, as a person does, until a verdict is at least likely."""
-        deadline = monotonic() + VERDICT_PATIENCE_S
+        deadline = monotonic() + TIMEOUT_S
         while True:
             found = await self.diagnose_once()
             main = found.verdicts[0]

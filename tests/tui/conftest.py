@@ -9,15 +9,13 @@ import pytest
 from textual.pilot import Pilot
 
 from brctl.tui.app import BrctlApp
+from tests.timeouts import TIMEOUT_S
 from tests.tui.screen_text import screen_text
 from tests.tui.site import SiteEngine, make_site, site_app, site_verdict
 
-TIMEOUT_S = 20.0
-"""Bound of every wait; a test that needs it all has failed."""
-
 
 async def until(holds: Callable[[], bool], what: str = "") -> None:
-    """Wait until something holds; fails after PATIENCE_S."""
+    """Wait until something holds; fails after TIMEOUT_S."""
     end = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < end, f"waited in vain for {what or holds}"

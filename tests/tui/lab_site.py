@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.timeouts import TIMEOUT_S
+
 BRCTL = (sys.executable, "-m", "brctl")
-COMMAND_S = 90.0
-TRAINING_S = 60.0
 
 
 def lab_environ(folder: Path) -> dict[str, str]:
@@ -25,7 +25,7 @@ def lab_environ(folder: Path) -> dict[str, str]:
 def brctl(environ: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """One command line; exit codes up to 3 are answers."""
     done = subprocess.run(
-        [*BRCTL, *arguments], env=dict(environ), capture_output=True, text=True, timeout=COMMAND_S,
+        [*BRCTL, *arguments], env=dict(environ), capture_output=True, text=True, timeout=TIMEOUT_S,
         check=False,
     )  # fmt: skip
     assert done.returncode <= 3, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -41,7 +41,7 @@ def job_step(environ: Mapping[str, str]) -> int:
 
 def wait_for_step(environ: Mapping[str, str], least: int) -> int:
     """Wait until the job has come this far."""
-    end = time.monotonic() + TRAINING_S
+    end = time.monotonic() + TIMEOUT_S
     while (step := job_step(environ)) < least:
         assert time.monotonic() < end, f"the job is at step {step}, not {least}"
         time.sleep(0.5)

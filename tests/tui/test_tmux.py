@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.timeouts import TIMEOUT_S
 from tests.tui.lab_site import BRCTL, brctl, broken_lab, job_step, wait_for_step
-
-TIMEOUT_S = 90.0
 
 
 class Terminal:
@@ -27,7 +26,7 @@ class Terminal:
     def _tmux(self, *arguments: str) -> str:
         done = subprocess.run(
             ["tmux", "-L", self._socket, "-f", "/dev/null", *arguments], env=self._environ,
-            capture_output=True, text=True, timeout=20, check=False,
+            capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
         )  # fmt: skip
         return done.stdout
 

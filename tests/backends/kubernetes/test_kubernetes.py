@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from time import monotonic
 
 import pytest
 
@@ -17,6 +18,7 @@ from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
 from tests.backends.kubernetes.test_marks import AT
 from tests.fakes.kube.cluster import NAMESPACE, KubeCluster, kube_cluster, no_kubectl
+from tests.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.skipif(no_kubectl(), reason="not installed: kubectl")
 NAMES = ("n1", "n2", "n3", "s1")
@@ -69,7 +71,8 @@ def kubectl(*argv: str) -> None:
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Wait for what the stand-in's controllers do next."""
-    for _ in range(400):
+    limit_s = monotonic() + TIMEOUT_S
+    while monotonic() < limit_s:
         if await holds():
             return
         await asyncio.sleep(0.05)

@@ -9,6 +9,7 @@ from pathlib import Path
 from brctl.backends.ranks.commands import start_request
 from brctl.model.inventory import Node
 from tests.contract.test_parking import N1, job_in
+from tests.timeouts import TIMEOUT_S
 
 # In a process of its own, which forks; the delay stands for a program on a slow file system.
 SLOW_EXEC = """
@@ -38,7 +39,7 @@ def test_a_start_returns_when_its_ranks_can_be_found(tmp_path: Path) -> None:
         input=json.dumps(asked),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=TIMEOUT_S,
         check=True,
     )
     assert done.stdout.split("\n")[:2] == ["[2, []]", "0"]

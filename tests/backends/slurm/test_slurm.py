@@ -28,6 +28,7 @@ from brctl.model.errors import BrctlError, UnavailableError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
 from tests.fakes.slurm_cluster import ONE_PARTITION, missing, slurm_cluster
+from tests.timeouts import TIMEOUT_S
 
 AT = datetime(2026, 7, 5, 12, tzinfo=UTC)
 NAMES = ("n1", "n2", "n3", "s1")
@@ -215,7 +216,7 @@ def test_slurm_s_own_mark_is_no_cordon(tmp_path: Path) -> None:
         }
         await backend.cordon(["n2"], "brctl:R-1", "V-1 dead", AT)
         ask("scontrol", "reconfigure")  # every node registers again
-        deadline = monotonic() + 20
+        deadline = monotonic() + TIMEOUT_S
         while "n1" in (found := await backend.cordons()):
             assert monotonic() < deadline, "n1 did not return"
             await asyncio.sleep(0.1)
@@ -264,7 +265,7 @@ def test_a_dead_node_does_not_keep_the_job_in_slurm(tmp_path: Path) -> None:
 
 async def without_ranks(backend: SlurmBackend, job: Job) -> JobRunState:
     """The job once none of its ranks runs any more."""
-    deadline = monotonic() + 20
+    deadline = monotonic() + TIMEOUT_S
     while (state := await backend.job_status(job)).alive:
         assert monotonic() < deadline, "the ranks do not end"
         await asyncio.sleep(0.05)

@@ -32,6 +32,7 @@ from tests.contract.transport_sites import open_site
 from tests.fakes.ansible import use_ansible, use_fake
 from tests.fakes.run_context import FakeContext, fake_context
 from tests.fakes.run_here import carry
+from tests.timeouts import TIMEOUT_S
 
 LIMIT = SiteGuards((GuardSpec("blast_radius", {"max_nodes": 6}, "g.yaml:1"),))
 
@@ -206,7 +207,7 @@ async def test_a_play_that_is_cut_off_leaves_no_process(
             for_run(context, JournalledRun(context, tmp_path, "R-0001")), arguments
         )
     )
-    until = time.monotonic() + 30
+    until = time.monotonic() + TIMEOUT_S
     while not (started.exists() and started.read_text().strip()):
         assert time.monotonic() < until, "Ansible did not start"
         await asyncio.sleep(0.05)
