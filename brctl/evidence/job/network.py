@@ -6,7 +6,8 @@ node whose paths are all bad, while others have good ones, is where the trouble 
 little traffic to tell is neither.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -18,6 +19,10 @@ from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.report import NodeReport
 
 CHECK = "fabric.tcp"
+MTU = "fabric.eth.mtu"
+
+MAJORITY = 2
+"""So many agree at least before one that differs is the odd one."""
 
 LOST_SHARE = 0.003
 """A sound data-centre network loses next to nothing; 0.3 % already costs TCP its speed (own)."""
@@ -68,17 +73,45 @@ class _Paths:
         return tuple(sorted(p for p in self.seen[node] if frozenset({node, p}) in self.trouble))
 
 
-def assess_network(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Evidence, ...]:
+def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[Evidence, ...]:
     """One observation for each node whose paths are all bad, or one for what no node explains."""
     hurt = bool(status.stalled) or slow_down(status.history) is not None
+    weight = Weight.CONVICTS if hurt else Weight.HINTS
+    odd = tuple(_odd_packet_sizes(status, reports, weight))
     # What was lost long ago matters only to a job that is in trouble now.
     paths = _paths(_ways(status, reports), ("_now", "") if hurt else ("_now",))
-    if not paths.trouble:
-        return ()
+    if odd or not paths.trouble:
+        return odd
     nodes = _centres(paths)
     if not nodes:
         return (_nobodys(paths),)
-    return tuple(_of_node(node, paths, Weight.CONVICTS if hurt else Weight.HINTS) for node in nodes)
+    return tuple(_of_node(node, paths, weight) for node in nodes)
+
+
+def _odd_packet_sizes(
+    status: JobStatus, reports: Collection[NodeReport], weight: Weight
+) -> Iterable[Evidence]:
+    """Few nodes of the job whose interface of one name sends other packets than the others'."""
+    by_nic: dict[str, dict[str, float]] = {}
+    for report in reports:
+        for m in (m for result in report.results for m in result.measurements):
+            if m.name == MTU and is_number(m.value) and report.node in status.job.nodes:
+                by_nic.setdefault(m.subject, {})[report.node] = float(m.value)
+    for nic, sizes in sorted(by_nic.items()):
+        usual, nodes = Counter(sizes.values()).most_common(1)[0]
+        for node, size in sorted(sizes.items()):
+            if nodes >= MAJORITY and nodes * 2 > len(sizes) and size < usual:
+                yield Evidence(
+                    kind=MTU,
+                    subject=Subject(node, nic),
+                    weight=weight,
+                    fault=FaultClass.NETWORK_ETH,
+                    role=Role.ROOT,
+                    source="fabric.eth",
+                    text=f"{nic.removeprefix('nic:')} of {node} sends packets of {size:.0f} bytes,"
+                    f" {nodes} other nodes send {usual:.0f}",
+                    raw=f"{MTU} {nic} {size:.0f}",
+                )
 
 
 def _ways(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[_Way, ...]:

@@ -155,3 +155,27 @@ def test_a_fleet_that_was_not_asked_says_nothing() -> None:
     job = fleet(4)
     status = JobStatus(job, (), 40, 70.0, stalled=True, silent=())
     assert assess_network(status, [NodeReport(n, Outcome.UNREACHABLE) for n in job.nodes]) == ()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "named"),
+    [((9000, 9000, 576, 9000), {"g03"}), ((1500, 1400, 1500, 1500, 1500), {"g02"}),
+     ((1500, 9000, 1500, 1500), set()), ((1500, 1500, 9000, 9000), set()),
+     ((1500, 9000), set()), ((1500, 1500, 1500), set())],
+)  # fmt: skip
+def test_a_node_whose_interface_sends_smaller_packets_than_the_others_is_named(
+    sizes: tuple[int, ...], named: set[str]
+) -> None:
+    job = fleet(len(sizes))
+    answers = [
+        NodeReport(
+            node, Outcome.ANSWERED,
+            (CheckResult("fabric.eth", ProbeStatus.MEASURED,
+                         (Measurement("fabric.eth.mtu", "nic:eth0", size),)),),
+        )
+        for node, size in zip(job.nodes, sizes, strict=True)
+    ]  # fmt: skip
+    status = JobStatus(job, (), 40, 0.1, stalled=False, silent=())
+    found = assess_network(status, answers)
+    assert {e.subject.node for e in found} == named
+    assert {e.weight for e in found} <= {Weight.HINTS}
