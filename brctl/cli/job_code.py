@@ -9,8 +9,9 @@ from brctl.cli.invocation import Invocation
 from brctl.cli.output import say
 from brctl.cli.running import Consent, finish_run, run_playbook
 from brctl.cli.typed import typed
-from brctl.engine.application.runs import find_playbook, open_context, refuse_readonly
+from brctl.engine.application.runs import find_playbook, open_context
 from brctl.engine.controller.people import person
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.wiring import open_controller
 from brctl.library.config import Settings
 from brctl.model.errors import UsageError

@@ -15,6 +15,7 @@ from brctl.model.errors import BrctlError, UsageError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.units import rfc3339
 from brctl.view.notices.page import Json, Page
+from brctl.view.text import printable
 
 _ANSI = {"CRIT": "31;1", "CRITICAL": "31;1", "FAIL": "31;1", "WARN": "33", "UNKNOWN": "35"}
 _ANSI |= {"HIGH": "31;1", "MEDIUM": "33", "OK": "32", "ok": "32"}
@@ -78,8 +79,23 @@ def _csv(page: Page) -> str:
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, fieldnames=list(page.rows[0]), extrasaction="ignore")
     writer.writeheader()
-    writer.writerows(page.rows)
+    writer.writerows({key: _cell(value) for key, value in row.items()} for row in page.rows)
     return buffer.getvalue()
+
+
+_FORMULA = ("=", "+", "-", "@")
+
+
+def _cell(value: Json) -> Json:
+    """Text without controls; what a spreadsheet would take for a formula begins with a quote."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value, limit=10 * len(value) + 1)
+    is_number = _NUMBER.fullmatch(text) is not None
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) and not is_number else text
+
+
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 
 
 def write(page: Page, form: str, *, context: str, out: Path | None, color: str) -> None:

@@ -121,6 +121,8 @@ class OpensshTransport:
 def options_for(ssh: SshSettings, node: Node) -> tuple[str, ...]:
     """Options of `ssh` that our settings mean; StrictHostKeyChecking is never touched."""
     argv = ["-F", str(ssh.config_file or "none"), "-o", "ServerAliveInterval=5"]
+    # An agent lent to a node is an agent of whoever owns that node, whatever ssh_config says.
+    argv += ["-o", "ForwardAgent=no", "-o", "ForwardX11=no"]
     argv += ["-o", f"ConnectTimeout={max(1, round(ssh.connect_timeout_s))}"]
     if ssh.known_hosts:
         argv += ["-o", f"UserKnownHostsFile={ssh.known_hosts}"]

@@ -5,8 +5,10 @@ record with the lab's tag and interface names is on disk before anything exists.
 """
 
 import os
+import stat
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from brctl.lab.record import (
 from brctl.lab.site import FaultSite
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
 from brctl.library.config import user_cache_dir
+from brctl.library.durable_files import private_dir
 from brctl.model.errors import UsageError, did_you_mean
 
 
@@ -202,7 +205,7 @@ def up(spec: LabSpec, directory: Path) -> Lab:
     """
     spec.check()
     paths = LabPaths(directory.absolute())
-    paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _own_folder(paths.root)
     with locked(paths):
         if read_record(paths) is not None:
             raise UsageError(f"a lab is up in {paths.root}", hint="brctl lab down, then up again")
@@ -213,6 +216,22 @@ def up(spec: LabSpec, directory: Path) -> Lab:
                 _remove_everything(paths)
                 raise
     return Lab(paths.root)
+
+
+def _own_folder(root: Path) -> None:
+    """Make the lab's folder, or see that it is ours: a link in another's would lead us anywhere."""
+    private_dir(root.parent)
+    with suppress(FileExistsError):
+        root.mkdir(mode=0o700)
+    found = root.lstat()
+    if stat.S_ISLNK(found.st_mode) or not stat.S_ISDIR(found.st_mode):
+        raise UsageError(f"{root}: a lab needs a folder of its own, and this is a link or a file")
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        mode = stat.S_IMODE(found.st_mode)
+        raise UsageError(
+            f"{root}: others may write here (owner {found.st_uid}, mode {mode:04o})",
+            hint="name a folder of your own in BRCTL_LAB_DIR, or none",
+        )
 
 
 def take_down(paths: LabPaths) -> None:

@@ -21,7 +21,7 @@ CONFIG_WORDS: Mapping[str, str] = {
     "contexts.kubernetes": "which cluster and namespace",
     "contexts.kubernetes.context": "context of the kubeconfig",
     "contexts.kubernetes.namespace": "where the jobs are",
-    "contexts.readonly": "refuse every change here",
+    "contexts.readonly": "refuse every change here, and every load on nodes",
     "ssh": "how nodes are reached",
     "ssh.user": "login name; without it that of ssh_config or your own",
     "ssh.identity_file": "private key to offer",

@@ -5,7 +5,12 @@ from collections.abc import Sequence
 
 from brctl.model.units import describe_duration
 
-_UNSAFE = re.compile(r"[^\S ]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+# Controls; what turns the direction of writing (061C, 200E-200F, 202A-202E, 2066-2069); what nobody
+# sees (00AD, 200B-200D, 2060-206F, FEFF, interlinear marks, tags); halves of a character.
+_UNSAFE = re.compile(
+    r"[^\S ]|[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    r"\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
 
 
 def printable(text: str, limit: int = 400) -> str:

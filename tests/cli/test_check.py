@@ -51,3 +51,29 @@ def test_light_checks_need_no_leave(config: str, capsys: pytest.CaptureFixture[s
     assert run(["check", "run", "gpu.[gx]*", "-w", "n2", "--level", "1", "--config", config]) == 0
     capsys.readouterr()
     assert run(["check", "run", "gpu.[gx]*", "-w", "n2", "--config", config]) == 5
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check", "run", "gpu.gemm", "-w", "n1"],
+        ["sweep", "--level", "2", "-w", "n1"],
+        ["burnin", "run", "--level", "2", "--duration", "1s", "-w", "n1"],
+        ["check", "pairs", "-w", "n[1-2]", "--beside-job"],
+        ["nccl", "bisect", "-w", "n[1-2]"],
+        ["replay", "run"],
+        ["play", "abort", "R-0001"],
+    ],
+)
+def test_a_readonly_context_puts_no_load_on_nodes_and_stops_no_run(
+    config: str, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 5 before any node is asked."""
+    assert run([*words, "--readonly", "--config", config]) == 5
+    assert "read-only" in capsys.readouterr().err
+    assert not (Path(config).parent / "state/sweeps").exists()
+    assert not (Path(config).parent / "state/burnin").exists()
+
+
+def test_a_readonly_context_may_be_looked_at(config: str) -> None:
+    assert run(["check", "run", "gpu.xid", "-w", "n2", "--readonly", "--config", config]) == 0

@@ -102,3 +102,21 @@ def test_every_fault_says_what_it_takes(lab_command: Command) -> None:
     assert {name for name, needs in faults.items() if needs == "netns"} == {
         "link-slow", "link-cut", "disk-full",
     }  # fmt: skip
+
+
+def test_a_lab_is_built_only_in_a_folder_of_ones_own(lab_command: Command, tmp_path: Path) -> None:
+    """Somebody's link, or a folder others may write, would have files written where they like."""
+    elsewhere, place = tmp_path / "elsewhere", tmp_path / "lab"
+    elsewhere.mkdir()
+    place.symlink_to(elsewhere)
+    code, _, errors = lab_command("up", "--nodes", "1", "--isolation", "none")
+    assert code == 64
+    assert "this is a link" in errors
+    place.unlink()
+    place.mkdir()
+    place.chmod(0o777)
+    code, _, errors = lab_command("up", "--nodes", "1", "--isolation", "none")
+    assert code == 64
+    assert "mode 0777" in errors
+    assert list(elsewhere.iterdir()) == list(place.iterdir()) == []
+    place.rmdir()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from brctl.model.runs.calendar import Span, merged
 from brctl.playbook.calendars.ical import read_spans
 from brctl.playbook.calendars.ranges import parse_range, spans_of
+from brctl.playbook.calendars.repeats import parse_repeat, starts
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -147,6 +148,37 @@ def test_what_is_not_understood_is_never_left_out(lines: str, expected: str) -> 
     with pytest.raises(ValueError, match=r".") as caught:
         of_ical(lines, zone=None)
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["FREQ=MONTHLY;BYMONTHDAY=32", "FREQ=MONTHLY;BYMONTHDAY=0", "FREQ=MONTHLY;BYMONTHDAY=-32",
+     "FREQ=MONTHLY;BYDAY=6MO", "FREQ=DAILY;INTERVAL=0", "FREQ=DAILY;INTERVAL=" + "9" * 5000,
+     "FREQ=DAILY;COUNT=0"],
+)  # fmt: skip
+def test_a_rule_that_can_mean_no_day_is_an_error_and_not_a_search(rule: str) -> None:
+    """A megabyte of such events took an hour: each was looked for until the year 9990."""
+    with pytest.raises(ValueError, match=r"is not between|is no day"):
+        of_ical(f"DTSTART:20260701T090000Z\nDTEND:20260701T170000Z\nRRULE:{rule}")
+
+
+def test_a_rule_that_never_meets_a_day_is_given_up_soon() -> None:
+    """30 February: no instance, after a look at few months; 29 February is found over a century."""
+    first = datetime(2024, 2, 28)  # noqa: DTZ001 - a wall clock
+    monthly = parse_repeat("FREQ=MONTHLY;INTERVAL=12;BYMONTHDAY=30", UTC)
+    assert list(starts(first, monthly)) == []
+    leap = starts(first, parse_repeat("FREQ=MONTHLY;INTERVAL=12;BYMONTHDAY=29", UTC))
+    assert [next(leap).year for _ in range(25)] == [
+        year for year in range(2024, 2130, 4) if year != 2100
+    ][:25]
+
+
+def test_events_are_bounded_together() -> None:
+    """Ten thousand events that began long ago are an error, not an hour of looking."""
+    event = "BEGIN:VEVENT\nDTSTART:19500101T090000Z\nRRULE:FREQ=DAILY\nEND:VEVENT\n"
+    text = f"BEGIN:VCALENDAR\n{event * 10_000}END:VCALENDAR\n"
+    with pytest.raises(ValueError, match="repeat too often to be followed all"):
+        read_spans(text, UTC, zones, at("2026-07-01"), at("2026-08-01"))
 
 
 def test_a_file_that_was_cut_off_is_no_calendar() -> None:

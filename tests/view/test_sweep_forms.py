@@ -1,5 +1,6 @@
 """A sweep for Nagios, for Prometheus and for cron's mail."""
 
+import csv
 import json
 from datetime import timedelta
 
@@ -87,3 +88,18 @@ def test_json_is_indented_as_python_indents_it() -> None:
         text = render(page, "json", "c")
         assert text == json.dumps(json.loads(text), indent=2) + "\n"
         assert json.loads(text)["rows"][0]["n"] == name
+
+
+@pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1+c", "-2+3", "@SUM(A1)", "\t=1", "  =1"])
+def test_a_cell_of_csv_is_never_a_formula(text: str) -> None:
+    """A spreadsheet shows what a node said instead of working it out."""
+    rows = ({"node": "n1", "why": text},)
+    line = render(Page("List", {}, "", rows=rows), "csv", "c").splitlines()[1]
+    assert next(csv.reader([line]))[1][0] not in "=+-@\t "
+
+
+def test_numbers_and_hidden_characters_of_csv() -> None:
+    """A negative number stays one; an escape sequence is written out."""
+    rows = ({"a": -1.5, "b": "-17", "c": "n\x1b[31m\u202e1", "d": "x" * 2000, "e": None},)
+    found = render(Page("List", {}, "", rows=rows), "csv", "c").splitlines()[1]
+    assert found == f"-1.5,-17,n\\x1b[31m\\u202e1,{'x' * 2000},"

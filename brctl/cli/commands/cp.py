@@ -29,13 +29,8 @@ def cp(
         put_command,
         save_answer,
     )
-    from brctl.engine.controller.reach import (
-        CommandResults,
-        choose,
-        must_name,
-        refuse_when_readonly,
-        run_on_nodes,
-    )
+    from brctl.engine.controller.reach import CommandResults, choose, must_name, run_on_nodes
+    from brctl.engine.controller.readonly import refuse_readonly
     from brctl.model.exit_codes import ExitCode
     from brctl.model.units import parse_duration_s
     from brctl.view.gathered import gathered_page
@@ -48,7 +43,7 @@ def cp(
     if get:
         command = get_command(source, deadline_s)
     else:
-        refuse_when_readonly(settings, "brctl cp")
+        refuse_readonly(settings, "brctl cp")
         command = put_command(Path(source), destination, deadline_s)
     size = command.output_limit_bytes if get else len(command.stdin)
     fanout = bounded_fanout(size, settings.ssh.fanout)

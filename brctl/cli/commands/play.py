@@ -27,10 +27,10 @@ from brctl.engine.application.runs import (
     find_playbook,
     open_context,
     read_saved_plan,
-    refuse_readonly,
 )
 from brctl.engine.controller.people import person
 from brctl.engine.controller.reach import names_of_the_past
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.incidents.verdict_store import load
 from brctl.engine.runs import remediate
 from brctl.engine.runs.read_run import read_run
@@ -267,7 +267,9 @@ def _answer(invocation: Invocation, name: str, *, yes: bool, typed: str | None) 
 def abort(ctx: typer.Context, run: Run) -> None:
     """Ask a run to stop after its current step; it stays resumable."""
     invocation: Invocation = ctx.obj
-    run_dir = find_run(invocation.settings().state_dir, run)
+    settings = invocation.settings()
+    refuse_readonly(settings)
+    run_dir = find_run(settings.state_dir, run)
     if not is_running(run_dir):
         raise UsageError(f"{run_dir.name} is not running", hint="brctl play history")
     stop_after_step(run_dir)

@@ -22,13 +22,8 @@ def run(
     limit: Annotated[str, typer.Option("--limit", help="output kept per node")] = "1M",
 ) -> None:
     """Run a command on nodes; their shell reads the words, as with ssh. Exit 3: some are silent."""
-    from brctl.engine.controller.reach import (
-        CommandResults,
-        choose,
-        must_name,
-        refuse_when_readonly,
-        run_on_nodes,
-    )
+    from brctl.engine.controller.reach import CommandResults, choose, must_name, run_on_nodes
+    from brctl.engine.controller.readonly import refuse_readonly
     from brctl.model.command import Command
     from brctl.model.exit_codes import ExitCode
     from brctl.model.units import parse_duration_s, parse_size_bytes
@@ -36,7 +31,7 @@ def run(
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    refuse_when_readonly(settings, "brctl run")
+    refuse_readonly(settings, "brctl run")
     command = Command(
         ("sh", "-c", " ".join(words)),
         deadline_s=typed("--deadline", deadline, parse_duration_s),

@@ -16,14 +16,15 @@ def ssh(
     node: Annotated[str, typer.Argument(help="one node", metavar="NODE")],
 ) -> None:
     """Open a shell on a node; `exit` or Ctrl-D comes back."""
-    from brctl.engine.controller.reach import choose_one, refuse_when_readonly
+    from brctl.engine.controller.reach import choose_one
+    from brctl.engine.controller.readonly import refuse_readonly
     from brctl.engine.controller.shell import exec_openssh, needs_openssh, shell_on
     from brctl.model.command import Outcome
     from brctl.model.exit_codes import ExitCode
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    refuse_when_readonly(settings, "a shell")
+    refuse_readonly(settings, "a shell")
     chosen = asyncio.run(choose_one(settings, node))
     if needs_openssh(settings, chosen):
         exec_openssh(settings, chosen)

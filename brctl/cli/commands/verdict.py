@@ -82,7 +82,7 @@ def dismiss(
 
 
 def _close(invocation: Invocation, verdict_id: str, state: VerdictState, note: str) -> None:
-    from brctl.engine.application.runs import refuse_readonly
+    from brctl.engine.controller.readonly import refuse_readonly
 
     settings = invocation.settings()
     refuse_readonly(settings)

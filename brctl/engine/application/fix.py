@@ -7,7 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from brctl.actions.context import RunContext
-from brctl.engine.application.runs import find_playbook, refuse_readonly
+from brctl.engine.application.runs import find_playbook
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
 from brctl.engine.runs.plan import Prepared, prepare
 from brctl.engine.runs.propose import propose

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from brctl.engine.controller.clock import now
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.search.bisect import BisectOptions, bisect
 from brctl.engine.search.recorded import OnRound, Recorded, SearchRecord, record_search
@@ -70,6 +71,7 @@ async def replay(
         UsageError: The job does not say how to replay it, or cannot be cut into such groups.
     """
     async with open_controller(settings) as controller:
+        refuse_readonly(settings, "a replay")
         job = controller.job(request.job)
         replay_command(job)
         runner = ReplayRunner(controller.transport, controller.inventory.nodes, job)

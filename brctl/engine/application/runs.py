@@ -18,7 +18,7 @@ from brctl.journal.store import read_journal
 from brctl.library.config import Settings
 from brctl.library.playbooks import load_playbooks, load_trusted_playbook, pick_playbook
 from brctl.library.shipped import shipped_dir
-from brctl.model.errors import GuardError, UsageError, did_you_mean
+from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.playbook.guards import GUARDS
 from brctl.playbook.overrides import Override
@@ -76,16 +76,6 @@ def request_for(
     """What the run's process must know: who asks, in which context, and what they said already."""
     config = str(settings.config_file) if settings.config_file else ""
     return RunRequest(person(), settings.context, config, yes=yes, typed=typed, override=override)
-
-
-def refuse_readonly(settings: Settings) -> None:
-    """End here when nothing may be changed.
-
-    Raises:
-        GuardError: The context is read-only.
-    """
-    if settings.readonly:
-        raise GuardError("refused: read-only (--readonly, BRCTL_READONLY or the context says so)")
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from brctl.engine.controller.clock import now
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.search.bisect import BisectOptions, Preflight, bisect
 from brctl.engine.search.bisect_inputs import labelled_leaves, leaves_for, read_leaves, read_prior
 from brctl.engine.search.group_runner import GroupRunner, RoundOrder
@@ -135,8 +136,10 @@ async def _prepared(
         )
     from brctl.engine.controller.wiring import open_controller
 
+    settings = open_settings()
+    refuse_readonly(settings, "a search")
     async with (
-        open_controller(open_settings()) as controller,
+        open_controller(settings) as controller,
         prepare(controller, request, options, say) as ready,
     ):
         yield ready

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.actions.standby.acquire import free_standbys
-from brctl.engine.application.runs import refuse_readonly
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.runs.context import run_context

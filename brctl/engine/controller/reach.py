@@ -15,7 +15,7 @@ from brctl.inventory.select import names_in
 from brctl.library.config import Settings
 from brctl.library.jobs import load_jobs
 from brctl.model.command import Command, CommandResult
-from brctl.model.errors import GuardError, UsageError
+from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
 
@@ -131,12 +131,6 @@ def only(text: str, found: Sequence[T]) -> T:
     if len(found) != 1:
         raise UsageError(f"{text}: means {len(found)} nodes; name one")
     return found[0]
-
-
-def refuse_when_readonly(settings: Settings, what: str) -> None:
-    """A command of unknown effect does not run where changes are refused."""
-    if settings.readonly:
-        raise GuardError(f"{what} may change nodes and this context is read-only")
 
 
 async def run_on_nodes(

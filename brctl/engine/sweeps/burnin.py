@@ -6,6 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps import burnin_store
 from brctl.engine.sweeps.busy_nodes import nodes_of_jobs, refuse_busy
@@ -202,6 +203,7 @@ async def burn_in(
         GuardError: A job runs on one of the nodes.
         UsageError: No check fits the level.
     """
+    refuse_readonly(controller.settings, "a burn-in")
     if not plan.beside_job:
         refuse_busy(nodes_of_jobs(controller), plan.nodes, hint=_HINT)
     burning = _Burning(controller, plan)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.search.group_preflight import preflight
 from brctl.engine.search.group_runner import RoundOrder
@@ -58,6 +59,7 @@ async def exchange_with_neighbours(controller: Controller, plan: PairPlan) -> Pa
         GuardError: A job runs on one of the nodes.
         UsageError: Fewer than two nodes.
     """
+    refuse_readonly(controller.settings, "a test of pairs")
     if len(plan.nodes) < 2:
         raise UsageError("a pair needs two nodes", hint="name them with -w")
     if not plan.beside_job:

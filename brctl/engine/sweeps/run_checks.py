@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.busy_nodes import nodes_of_jobs, refuse_busy
 from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
@@ -89,6 +90,9 @@ async def sweep_nodes(
     """Ask nodes and judge each as it answers; every name appears in the result exactly once."""
     started_at = controller.now()
     checks = askable(choose_checks(controller.checks, question), names, question.pattern)
+    heavy = sorted(name for name, check in checks.items() if check.level > 1)
+    if heavy:
+        refuse_readonly(controller.settings, f"check {heavy[0]}")
     nodes = controller.inventory.pick(names)
     judged: dict[str, NodeHealth] = {}
     before = latest_reports(controller.state_dir)

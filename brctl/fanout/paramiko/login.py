@@ -5,8 +5,10 @@ import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import paramiko
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from brctl.fanout.contract import LoginFailedError
 from brctl.library.config import SshSettings
@@ -98,22 +100,40 @@ def _authenticate(
 
 
 def _load_known_hosts(client: paramiko.SSHClient, ssh: SshSettings) -> None:
+    """Lines that paramiko understands: one with a marker, or a broken one, would end it."""
+    for path in _known_hosts_files(ssh):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        with NamedTemporaryFile("w", encoding="utf-8") as kept:
+            kept.writelines(f"{line}\n" for line in lines if _is_plain(line))
+            kept.flush()
+            client.load_system_host_keys(kept.name)
+
+
+def _known_hosts_files(ssh: SshSettings) -> tuple[Path, ...]:
     if ssh.known_hosts is not None:
-        client.load_host_keys(str(ssh.known_hosts))
-        return
-    for path in (Path.home() / ".ssh" / "known_hosts", Path("/etc/ssh/ssh_known_hosts")):
-        if path.is_file():
-            client.load_system_host_keys(str(path))
+        return (ssh.known_hosts,)
+    both = (Path.home() / ".ssh" / "known_hosts", Path("/etc/ssh/ssh_known_hosts"))
+    return tuple(path for path in both if path.is_file())
+
+
+def _is_plain(line: str) -> bool:
+    """A host key and nothing else: `@cert-authority` and `@revoked` say something else."""
+    if not line.strip() or line.lstrip().startswith(("#", "@")):
+        return False
+    try:
+        return HostKeyEntry.from_line(line) is not None
+    except (InvalidHostKey, paramiko.SSHException, ValueError, IndexError):
+        return False
 
 
 def _refuse_revoked(client: paramiko.SSHClient, ssh: SshSettings, address: str) -> None:
-    """Paramiko skips `@revoked` lines; a revoked key must not pass as unknown to them."""
+    """Paramiko knows no `@revoked` lines; whichever host they name, their key passes nowhere."""
     transport = client.get_transport()
-    path = ssh.known_hosts or Path.home() / ".ssh" / "known_hosts"
-    if transport is None or not path.is_file():
+    if transport is None:
         return
     shown = transport.get_remote_server_key().get_base64()
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    texts = (p.read_text(encoding="utf-8", errors="replace") for p in _known_hosts_files(ssh))
+    for line in (line for text in texts for line in text.splitlines()):
         if line.startswith("@revoked") and shown in line.split():
             raise LoginFailedError(Outcome.HOST_KEY_MISMATCH, f"{address}: host key is revoked")
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import islice
+from itertools import count, islice
 
 from brctl.model.runs.calendar import Span
 from brctl.playbook.calendars.ranges import in_utc
@@ -17,6 +17,9 @@ from brctl.playbook.calendars.repeats import Repeat, parse_repeat, starts
 
 LOOKED_AT = 50_000
 """Instances of one event that are looked at; a daily event reaches back over a hundred years."""
+
+LOOKED_AT_IN_FILE = 500_000
+"""Of all events together: a file of a megabyte has ten thousand of them."""
 
 Zones = Callable[[str], tzinfo]
 """A time zone by name; raises ValueError for one nobody knows."""
@@ -70,10 +73,11 @@ def read_spans(
         raise ValueError("the file is cut off: it does not end with END:VCALENDAR")
     events = [_event(rows, zone, zones) for rows in _blocks(lines)]
     moved = {(e.uid, e.instead_of) for e in events}
+    looked_at = count(1)
     spans: list[Span] = []
     for event in events:
         if not event.cancelled:
-            spans += _instances(event, moved, since, until)
+            spans += _instances(event, moved, since, until, looked_at)
     return spans
 
 
@@ -192,14 +196,20 @@ def _told_length(row: _Line) -> timedelta:
 
 
 def _instances(
-    event: _CalendarEvent, moved: set[tuple[str, datetime | None]], since: datetime, until: datetime
+    event: _CalendarEvent,
+    moved: set[tuple[str, datetime | None]],
+    since: datetime,
+    until: datetime,
+    looked_at: Iterator[int],
 ) -> Iterator[Span]:
     walls = starts(event.start, event.repeat) if event.repeat else iter((event.start,))
-    for count, wall in enumerate(islice(walls, LOOKED_AT), 1):
+    for number, wall in enumerate(islice(walls, LOOKED_AT), 1):
         at = in_utc(wall, event.zone)
         if at > until:
             return
-        if count == LOOKED_AT:
+        if next(looked_at) > LOOKED_AT_IN_FILE:
+            raise ValueError("its events repeat too often to be followed all")
+        if number == LOOKED_AT:
             raise ValueError("an event repeats too often to be followed")
         end = in_utc(wall + event.length, event.zone)
         is_master = event.instead_of is None

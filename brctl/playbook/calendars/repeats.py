@@ -1,9 +1,13 @@
 """Repeat rules of iCalendar events: by day, week, month and year, on the wall clock."""
 
+import re
 from calendar import monthrange
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+
+_LARGEST = 100_000
+"""No rule of a calendar counts further; Python would, and never come back."""
 
 _DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _KNOWN = frozenset({"FREQ", "INTERVAL", "COUNT", "UNTIL", "BYDAY", "BYMONTHDAY", "WKST"})
@@ -48,29 +52,39 @@ def parse_repeat(text: str, zone: tzinfo) -> Repeat:
     odd = sorted((set(parts) - _KNOWN) | (by - _ALLOWED[every]))
     if odd:
         raise ValueError(f"{odd[0]} with FREQ={every} is not understood")
-    interval = int(parts.get("INTERVAL", "1"))
+    interval = _number("INTERVAL", parts.get("INTERVAL", "1"), 1, _LARGEST)
     if every == "WEEKLY" and interval > 1 and parts.get("WKST", "MO") != "MO":
         raise ValueError("weeks that do not begin on Monday are not understood")
-    if interval < 1:
-        raise ValueError("INTERVAL must be at least 1")
     days = tuple(_weekday(day, every) for day in parts["BYDAY"].split(",")) if "BYDAY" in by else ()
     return Repeat(
         every=every,
         interval=interval,
-        count=int(parts["COUNT"]) if "COUNT" in parts else None,
+        count=_number("COUNT", parts["COUNT"], 1, _LARGEST) if "COUNT" in parts else None,
         until=_until(parts["UNTIL"], zone) if "UNTIL" in parts else None,
         days=days,
-        month_days=tuple(int(d) for d in parts["BYMONTHDAY"].split(","))
-        if "BYMONTHDAY" in by
-        else (),
+        month_days=_month_days(parts["BYMONTHDAY"]) if "BYMONTHDAY" in by else (),
     )
+
+
+def _month_days(text: str) -> tuple[int, ...]:
+    """Days from the start of a month or, negative, from its end; none beyond any month's."""
+    days = {_number("BYMONTHDAY", part, -31, 31) for part in text.split(",")}
+    if 0 in days:
+        raise ValueError("BYMONTHDAY=0 is no day")
+    return tuple(sorted(days))
+
+
+def _number(name: str, text: str, least: int, most: int) -> int:
+    if re.fullmatch(r"[+-]?\d{1,9}", text) is None or not least <= int(text) <= most:
+        raise ValueError(f"{name}={text[:20]} is not between {least} and {most}")
+    return int(text)
 
 
 def _weekday(text: str, every: str) -> tuple[int, int]:
     place, name = text[:-2], text[-2:]
     if name not in _DAYS or (place and every != "MONTHLY"):
         raise ValueError(f"BYDAY={text} is not understood")
-    return int(place or 0), _DAYS.index(name)
+    return _number("BYDAY", place, -5, 5) if place else 0, _DAYS.index(name)
 
 
 def _until(text: str, zone: tzinfo) -> datetime:
@@ -120,14 +134,21 @@ def _weeks(first: datetime, rule: Repeat) -> Iterator[datetime]:
         monday += timedelta(weeks=rule.interval)
 
 
+_EMPTY_MONTHS = 64
+"""In a row, without a day of a rule: it never has one. 29 February skips eight years at most."""
+
+
 def _months(first: datetime, rule: Repeat) -> Iterator[datetime]:
     """Months a rule names; a date a month does not have is passed over, as the standard says."""
     month = first.year * 12 + first.month - 1
     step = rule.interval * (12 if rule.every == "YEARLY" else 1)
-    while month // 12 < 9990:
+    empty = 0
+    while month // 12 < 9990 and empty < _EMPTY_MONTHS:
         year, number = month // 12, month % 12 + 1
         length = monthrange(year, number)[1]
-        for day in sorted(_days_of_month(first, rule, year, number, length)):
+        days = sorted(_days_of_month(first, rule, year, number, length))
+        empty = 0 if days else empty + 1
+        for day in days:
             yield first.replace(year=year, month=number, day=day)
         month += step
 

@@ -167,7 +167,7 @@ class LocalEngine:
 
     async def _answer(self, run: str, *, yes: bool, typed: str | None = None) -> None:
         context = await self._run_context()
-        from brctl.engine.application.runs import refuse_readonly
+        from brctl.engine.controller.readonly import refuse_readonly
         from brctl.engine.runs.remediate import answer, resume
 
         refuse_readonly(self._settings)
@@ -176,7 +176,7 @@ class LocalEngine:
         await resume(run_dir, self._request(), self._program)
 
     async def rollback(self, run: str) -> None:
-        from brctl.engine.application.runs import refuse_readonly
+        from brctl.engine.controller.readonly import refuse_readonly
         from brctl.engine.runs.remediate import roll_back
 
         refuse_readonly(self._settings)
