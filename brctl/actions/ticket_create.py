@@ -20,7 +20,7 @@ from brctl.view.documents import verdict_document
 from brctl.view.notices.page import Json
 from brctl.view.notices.text import clean_tree
 
-NOWHERE = "no ticket desk configured (`ticket:` in config.yaml)"
+NOWHERE = "no ticket system configured (`ticket:` in config.yaml)"
 
 
 class TicketCreate(VerbImplementation):

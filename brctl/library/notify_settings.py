@@ -66,7 +66,7 @@ class TicketProgram:
 
 @dataclass(frozen=True, slots=True)
 class NotifySettings:
-    """Everything about telling people outside.
+    """Everything about notifying people outside.
 
     Attributes:
         deadline_s: Longest time one notice may take, retries included.

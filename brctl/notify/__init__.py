@@ -1,1 +1,1 @@
-"""Telling people outside: HTTP, hook programs, and the memory of what was told."""
+"""Notify people outside: HTTP, hook programs, and the memory of what was sent."""

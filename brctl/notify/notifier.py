@@ -128,7 +128,7 @@ class Notifier:
     def _deliver(self, sink: Sink, notice: Notice, deadline: float, *, requested: bool) -> Delivery:
         claimed, memory = self._claim(sink, notice)
         if not claimed:
-            return Delivery(sink.kind, DeliveryState.KNOWN, "another process is telling it")
+            return Delivery(sink.kind, DeliveryState.KNOWN, "another process is sending it")
         try:
             if self._is_repeat(sink, notice, memory):
                 return Delivery(sink.kind, DeliveryState.KNOWN)

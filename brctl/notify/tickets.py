@@ -1,4 +1,4 @@
-"""The ticket desk of a site: a URL or a program; the same key never opens two tickets."""
+"""The ticket system of a site: a URL or a program; the same key never opens two tickets."""
 
 import json
 import sqlite3
@@ -38,7 +38,7 @@ class Tickets:
 
     @property
     def configured(self) -> bool:
-        """Whether there is a desk at all."""
+        """Whether there is a ticket system at all."""
         return bool(self._ticket_program.url or self._ticket_program.command)
 
     def find(self, key: str) -> tuple[str, str] | None:
@@ -54,7 +54,7 @@ class Tickets:
         """Open a ticket, once; returns its name.
 
         Raises:
-            DeliveryError: The desk did not take it, or another process is opening it.
+            DeliveryError: The ticket system refused it, or another process is opening it.
         """
         hold_s = self._deadline_s + 1
         with _remembering():
@@ -72,7 +72,7 @@ class Tickets:
         """Take a ticket back.
 
         Raises:
-            DeliveryError: The desk did not take it.
+            DeliveryError: The ticket system refused it.
         """
         self._send("withdraw", key, {"ticket": ticket})
         with _remembering():
@@ -112,7 +112,7 @@ def _header(text: str) -> str:
 
 
 def _name(answer: bytes) -> str:
-    """The name a desk gives a ticket: `{"ticket": ...}`, or its first line."""
+    """The name of a new ticket: `{"ticket": ...}`, or its first line."""
     text = answer.decode("utf-8", "replace").strip()
     try:
         reply = json.loads(text)
@@ -122,5 +122,7 @@ def _name(answer: bytes) -> str:
     except (ValueError, RecursionError):
         name = text.partition("\n")[0].strip()
     if not name or not name.isprintable() or len(name) > NAME_LIMIT:
-        raise DeliveryError('the desk gave the ticket no name: answer with {"ticket": NAME}')
+        raise DeliveryError(
+            'the ticket system gave the ticket no name: answer with {"ticket": NAME}'
+        )
     return name

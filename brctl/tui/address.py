@@ -7,7 +7,7 @@ from brctl.model.errors import UsageError, did_you_mean
 
 ROOTS = ("fleet", "verdicts", "runs", "bisect", "incidents", "standby")
 DETAILS = ("node", "stacks")
-PLACES = (*ROOTS, *DETAILS)
+VIEW_NAMES = (*ROOTS, *DETAILS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,22 +15,24 @@ class Address:
     """A view.
 
     Attributes:
-        place: One of PLACES.
+        view_name: One of VIEW_NAMES.
         item: The node, verdict, run, incident or job it shows; "" for the list.
         filter: What `/` holds.
     """
 
-    place: str = "fleet"
+    view_name: str = "fleet"
     item: str = ""
     filter: str = ""
 
     def __post_init__(self) -> None:
-        if self.place not in PLACES:
-            raise UsageError(f"no view `{self.place}`; {did_you_mean(self.place, PLACES)}")
+        if self.view_name not in VIEW_NAMES:
+            raise UsageError(
+                f"no view `{self.view_name}`; {did_you_mean(self.view_name, VIEW_NAMES)}"
+            )
 
     def words(self) -> list[str]:
         """The arguments of `brctl tui` that open it."""
-        words = [self.place]
+        words = [self.view_name]
         if self.item:
             words.append(self.item)
         if self.filter:

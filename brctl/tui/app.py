@@ -32,7 +32,7 @@ from brctl.tui.session.engine_client import EngineClient
 from brctl.tui.session.state_reader import StateReader
 from brctl.tui.target import Target
 from brctl.tui.widgets.palette import SIXTEEN, THEMES, AsciiFilter
-from brctl.tui.widgets.palette_commands import Places
+from brctl.tui.widgets.palette_commands import ViewCommands
 
 
 class BrctlApp(ChangingApp):
@@ -41,7 +41,7 @@ class BrctlApp(ChangingApp):
     TITLE = "brctl"
     CSS_PATH = Path(__file__).with_name("brctl.tcss")
     DEFAULT_MODE = "fleet"
-    COMMANDS = {Places}  # noqa: RUF012  # Textual reads it from the class
+    COMMANDS = {ViewCommands}  # noqa: RUF012  # Textual reads it from the class
     MODES = {  # noqa: RUF012  # Textual reads it from the class
         "fleet": FleetScreen,
         "verdicts": VerdictsScreen,
@@ -132,8 +132,8 @@ class BrctlApp(ChangingApp):
 
     def open_help(self) -> None:
         """The keys of this view."""
-        place = self.view.place if self.view else "fleet"
-        self.push_screen(ListDialog("keys", help_rows(place)))
+        view_name = self.view.view_name if self.view else "fleet"
+        self.push_screen(ListDialog("keys", help_rows(view_name)))
 
     def open_actions(self, target: Target) -> None:
         """Every action on what the cursor stands on."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.model.errors import UsageError
-from brctl.tui.address import PLACES, Address
+from brctl.tui.address import VIEW_NAMES, Address
 
 HOME = Address()
 
@@ -47,7 +47,7 @@ def read_command(text: str) -> TypedCommand:
     return TypedCommand("terminal", words=tuple(words))
 
 
-def _place(place: str) -> Callable[[Sequence[str]], TypedCommand]:
+def _go_to(view_name: str) -> Callable[[Sequence[str]], TypedCommand]:
     def command(rest: Sequence[str]) -> TypedCommand:
         item, wanted = "", ""
         words = iter(rest)
@@ -56,9 +56,9 @@ def _place(place: str) -> Callable[[Sequence[str]], TypedCommand]:
                 wanted = next(words, "")
             elif not word.startswith("-"):
                 item = word
-        if place == "fleet" and item:
+        if view_name == "fleet" and item:
             item, wanted = "", item
-        return TypedCommand("go", Address(place, item, wanted))
+        return TypedCommand("go", Address(view_name, item, wanted))
 
     return command
 
@@ -66,15 +66,15 @@ def _place(place: str) -> Callable[[Sequence[str]], TypedCommand]:
 _SHOWING = ("list", "show", "explain", "history", "latest")
 
 
-def _noun(word: str, place: str) -> Callable[[Sequence[str]], TypedCommand]:
+def _noun(word: str, view_name: str) -> Callable[[Sequence[str]], TypedCommand]:
     """`play show R-1` is a view; `play run X` is not, and goes to the terminal."""
-    view = _place(place)
+    go_to = _go_to(view_name)
 
     def command(rest: Sequence[str]) -> TypedCommand:
         if not rest or rest[0].startswith("-"):
-            return view(rest)
+            return go_to(rest)
         if rest[0] in _SHOWING:
-            return view(rest[1:])
+            return go_to(rest[1:])
         return TypedCommand("terminal", words=(word, *rest))
 
     return command
@@ -85,10 +85,10 @@ def _simple(do: str) -> Callable[[Sequence[str]], TypedCommand]:
 
 
 _VIEWS: Mapping[str, Callable[[Sequence[str]], TypedCommand]] = {
-    **{place: _place(place) for place in PLACES},
-    "ls": _place("fleet"), "nodes": _place("fleet"), "status": _place("fleet"),
+    **{view_name: _go_to(view_name) for view_name in VIEW_NAMES},
+    "ls": _go_to("fleet"), "nodes": _go_to("fleet"), "status": _go_to("fleet"),
     "verdict": _noun("verdict", "verdicts"), "v": _noun("verdict", "verdicts"),
-    "why": _place("verdicts"), "play": _noun("play", "runs"),
+    "why": _go_to("verdicts"), "play": _noun("play", "runs"),
     "ckpt": _noun("ckpt", "standby"), "incident": _noun("incident", "incidents"),
     "fix": _simple("fix"), "sweep": _simple("sweep"),
     "dx": _simple("diagnose"), "diagnose": _simple("diagnose"), "help": _simple("help"),

@@ -46,10 +46,10 @@ class NavigatingApp(NotifyingApp):
         """Open a view."""
         if remember:
             self._history.arrive(address)
-        if address.place in DETAILS:
-            self.push_screen(DETAILS[address.place](address))
+        if address.view_name in DETAILS:
+            self.push_screen(DETAILS[address.view_name](address))
             return
-        self.switch_mode(address.place)
+        self.switch_mode(address.view_name)
         while len(self.screen_stack) > 1:
             self.pop_screen()
         if isinstance(self.screen, ViewScreen):
@@ -57,8 +57,8 @@ class NavigatingApp(NotifyingApp):
 
     def go_root(self, number: int) -> None:
         """Open one of the six screens as it was left."""
-        place = ROOTS[number - 1]
-        self.switch_mode(place)
+        view_name = ROOTS[number - 1]
+        self.switch_mode(view_name)
         view = self.view
         if view is not None:
             self._history.arrive(view.address)

@@ -6,7 +6,7 @@ KEPT = 100
 
 
 class NavigationHistory:
-    """Visited addresses with a place among them."""
+    """Visited addresses, and which of them is shown."""
 
     def __init__(self) -> None:
         self._been: list[Address] = []

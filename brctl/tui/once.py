@@ -27,9 +27,11 @@ def once_text(facts: Facts, address: Address, *, width: int, ascii_only: bool) -
     """
     rows = header_rows(facts, facts.read_at)
     body = (
-        _fleet(facts, address, width) if address.place == "fleet" else _other(facts, address, width)
+        _fleet(facts, address, width)
+        if address.view_name == "fleet"
+        else _other(facts, address, width)
     )
-    wanted = row_matcher(address.filter if address.place != "fleet" else "")
+    wanted = row_matcher(address.filter if address.view_name != "fleet" else "")
     text = "\n".join(line.text.rstrip() for line in [*rows, *body] if not line.key or wanted(line))
     return in_ascii(text) if ascii_only else text
 
@@ -56,19 +58,19 @@ def _letters(by_name: dict[str, NodeFact], names: Sequence[str]) -> str:
 
 def _other(facts: Facts, address: Address, width: int) -> Sequence[Row]:
     times = Times()
-    if address.place == "verdicts":
+    if address.view_name == "verdicts":
         stored = facts.verdict(address.item)
         return verdict_rows(stored, width, times) if stored else verdict_list(facts.verdicts, times)
-    if address.place == "runs":
+    if address.view_name == "runs":
         run = facts.run(address.item)
         return run_rows(run, width, times) if run else run_list(facts.runs, times)
-    if address.place == "incidents":
+    if address.view_name == "incidents":
         found = incidents_of(facts)
         one = next((i for i in found if i.id == address.item), None)
         return timeline_rows(one, width, times) if one else incident_list(found, times)
-    if address.place == "bisect":
+    if address.view_name == "bisect":
         search = next((b for b in facts.bisects if b.id == address.item), None)
         return bisect_rows(search, width) if search else bisect_list(facts.bisects)
-    if address.place == "standby":
+    if address.view_name == "standby":
         return standby_rows(facts, times)
-    raise UsageError(f"{address.place} has no text form", hint="open it without --once")
+    raise UsageError(f"{address.view_name} has no text form", hint="open it without --once")

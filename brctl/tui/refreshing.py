@@ -68,7 +68,7 @@ class RefreshingApp(NavigatingApp):
             self._reading = True
             self._read_in_thread()
 
-    @work(thread=True, group="desk", exit_on_error=False)
+    @work(thread=True, group="read", exit_on_error=False)
     def _read_in_thread(self) -> None:
         try:
             self.post_message(FactsRead(self.reader.read()))
@@ -78,11 +78,11 @@ class RefreshingApp(NavigatingApp):
     @work(exclusive=True, group="placement", exit_on_error=False)
     async def _ask_placement(self) -> None:
         try:
-            placed = await self.engine.placement()
+            state = await self.engine.placement()
         except (BrctlError, OSError) as error:
             self.post_message(WorkFailed(f"scheduler: {error}"))
             return
-        self.reader.place(placed.cordons, placed.jobs, placed.guard)
+        self.reader.set_scheduler_state(state.cordons, state.jobs, state.guard)
         self._read_state()
 
     @on(FactsRead)

@@ -19,7 +19,7 @@ class ViewRequest:
     """What the command line asks of the interface.
 
     Attributes:
-        view: A place, or None for what needs attention.
+        view: A view, or None for what needs attention.
         keys_file: keys.yaml, which need not exist.
     """
 
@@ -79,8 +79,8 @@ def print_once(settings: Settings, request: ViewRequest) -> str:
 
     reader = DiskStateReader(settings)
     if asks_scheduler(request.filter):
-        placed = asyncio.run(_placement(LocalEngine(settings, _say)))
-        reader.place(placed.cordons, placed.jobs, placed.guard)
+        state = asyncio.run(_placement(LocalEngine(settings, _say)))
+        reader.set_scheduler_state(state.cordons, state.jobs, state.guard)
     return once_text(
         reader.read(), request.address or Address(), width=_columns(), ascii_only=request.ascii_only
     )

@@ -41,8 +41,8 @@ class WorkingApp(RefreshingApp):
         self.busy = ""
         self.say(message.text)
         self._ask_placement()
-        if message.place:
-            self.go(Address(message.place, message.item))
+        if message.view_name:
+            self.go(Address(message.view_name, message.item))
         self._read_state()
 
     def sweep(self, target: Target) -> None:
@@ -50,7 +50,7 @@ class WorkingApp(RefreshingApp):
         facts, view = self.facts, self.view
         if facts is None or self.busy:
             return
-        names = target.nodes if view and view.place == "node" else ()
+        names = target.nodes if view and view.view_name == "node" else ()
         if isinstance(view, FleetScreen):
             shown = [fact.name for fact in view.shown(facts)]
             names = tuple(view.heatmap.marks) or tuple(shown)

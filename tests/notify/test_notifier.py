@@ -174,7 +174,7 @@ def test_one_slack_message_moves_with_the_incident(tmp_path: Path, server: HttpS
     assert first["channel"] == "training-oncall"
     assert (thread["channel"], thread["thread_ts"]) == ("C7", "17.5")
     assert (second["channel"], second["ts"]) == ("C7", "17.5")
-    assert "in hand" in second["blocks"][0]["text"]["text"]
+    assert "acknowledged" in second["blocks"][0]["text"]["text"]
     assert "resolved" in third["blocks"][0]["text"]["text"]
     assert {r.headers["Authorization"] for r in server.requests} == {"Bearer s3cr3t-value"}
 

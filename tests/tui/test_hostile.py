@@ -108,8 +108,8 @@ def test_once_prints_nothing_that_controls_a_terminal(tmp_path: Path) -> None:
     """The plain print is as harmless as the screen."""
     app = nasty_app(tmp_path, NASTY[0])
     facts = app.reader.read()
-    for place in ("fleet", "verdicts", "incidents", "standby", "runs"):
-        text = once_text(facts, Address(place), width=100, ascii_only=False)
+    for view_name in ("fleet", "verdicts", "incidents", "standby", "runs"):
+        text = once_text(facts, Address(view_name), width=100, ascii_only=False)
         assert "\x1b" not in text
         assert all(line.isprintable() for line in text.splitlines())
 

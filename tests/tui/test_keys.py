@@ -30,10 +30,10 @@ async def test_digits_open_the_six_screens(app: BrctlApp) -> None:
     """1 to 6 open the screens of the first line."""
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settled(pilot)
-        for number, place in enumerate(ROOTS, start=1):
+        for number, view_name in enumerate(ROOTS, start=1):
             await pilot.press(str(number))
             assert app.view is not None
-            assert app.view.address.place == place
+            assert app.view.address.view_name == view_name
 
 
 async def test_two_keys_lead_to_the_worst_and_one_to_why_and_one_to_the_plan(app: BrctlApp) -> None:
@@ -222,13 +222,13 @@ async def test_history_and_last_go_where_we_were(app: BrctlApp) -> None:
         await settled(pilot)
         await pilot.press("2", "3", "left_square_bracket")
         assert app.view is not None
-        assert app.view.address.place == "verdicts"
+        assert app.view.address.view_name == "verdicts"
         await pilot.press("right_square_bracket")
-        assert app.view.address.place == "runs"
+        assert app.view.address.view_name == "runs"
         await pilot.press("minus")
-        assert app.view.address.place == "verdicts"
+        assert app.view.address.view_name == "verdicts"
         await pilot.press("minus")
-        assert app.view.address.place == "runs"
+        assert app.view.address.view_name == "runs"
 
 
 async def test_a_frozen_screen_stays_and_a_thawed_one_goes_on(
@@ -271,7 +271,7 @@ async def test_diagnosis_ends_on_its_verdict(app: BrctlApp) -> None:
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settled(pilot)
         await pilot.press("n", "x")
-        await until(lambda: app.view is not None and app.view.address.place == "verdicts")
+        await until(lambda: app.view is not None and app.view.address.view_name == "verdicts")
         assert engine_of(app).did == ["diagnose demo"]
         stored = {s.verdict.id for s in load_all(engine_of(app).settings.state_dir)}
         assert app.view is not None
@@ -296,7 +296,7 @@ async def test_timeline_stacks_and_actions_open(app: BrctlApp) -> None:
         assert app.view is not None
         assert app.view.address == Address("incidents", "V-1")
         await pilot.press("1", "n", "K")
-        assert app.view.address.place == "stacks"
+        assert app.view.address.view_name == "stacks"
 
 
 async def test_a_line_of_the_action_sheet_lands_in_the_prompt(app: BrctlApp) -> None:

@@ -87,12 +87,12 @@ class RunNotifier:
         if not context.notifier.configured:
             return
         self._context = context
-        # A run that goes on because nobody answered has nobody who took the fault in hand.
+        # A run that goes on because nobody answered has nobody who acknowledged the fault.
         if load_request(self._run_dir).by != NOBODY:
             self._starting = asyncio.create_task(self._notify(started_notice))
 
     async def ended(self) -> None:
-        """Tell how it ended; at most two deadlines long, and only when telling is configured."""
+        """Notify how it ended; at most two deadlines long, and only where sinks are configured."""
         if self._starting is not None:
             await self._starting
         await self._notify(ended_notice)
@@ -218,7 +218,7 @@ def _was_cut_off(run_dir: Path) -> bool:
 
 @contextmanager
 def beside_the_work(say: Say) -> Iterator[None]:
-    """Whatever goes wrong while telling is said, and never becomes the result of the work."""
+    """A notification that fails is reported, and never becomes the result of the work."""
     try:
         yield
     except Exception as exc:  # noqa: BLE001 - see the head of this file

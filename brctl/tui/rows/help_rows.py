@@ -25,9 +25,9 @@ _ABOUT = {
 }
 
 
-def help_rows(place: str) -> list[Row]:
+def help_rows(view_name: str) -> list[Row]:
     """The help of one view."""
-    rows = [row((f"{place}: ", Tone.HEAD), _ABOUT.get(place, "")), blank()]
+    rows = [row((f"{view_name}: ", Tone.HEAD), _ABOUT.get(view_name, "")), blank()]
     rows += [row(line) for line in FIRST_HELP]
     for title, table in (
         ("on a node, verdict or run", TARGET),

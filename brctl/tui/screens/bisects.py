@@ -9,7 +9,7 @@ from brctl.tui.session.facts import Facts
 class BisectScreen(ListScreen):
     """Follows the lines of `nccl bisect`; leaving it stops no search."""
 
-    place = "bisect"
+    view_name = "bisect"
     kind = "bisect"
     unavailable = frozenset({"approve", "deny", "rollback", "colour"})
 

@@ -25,7 +25,7 @@ COLOURS = ("health", "job", "age", "owner", *MEASURES)
 class FleetScreen(ViewScreen):
     """The heatmap and the list of what needs attention."""
 
-    place = "fleet"
+    view_name = "fleet"
     unavailable = frozenset({"approve", "deny", "rollback", "sort", "times"})
 
     def __init__(self, address: Address | None = None) -> None:
@@ -137,9 +137,9 @@ class FleetScreen(ViewScreen):
             self.app.notify("every node shown is ok", markup=False)
             return
         here = self.heatmap.name_here
-        place = bad.index(here) + by if here in bad else (0 if by > 0 else -1)
+        target = bad.index(here) + by if here in bad else (0 if by > 0 else -1)
         self.set_focus(self.heatmap)
-        self.heatmap.go_to(bad[place % len(bad)])
+        self.heatmap.go_to(bad[target % len(bad)])
 
     def action_colour(self) -> None:
         self._colour = COLOURS[(COLOURS.index(self._colour) + 1) % len(COLOURS)]

@@ -10,7 +10,7 @@ from brctl.view.incident import Incident, markdown
 class IncidentsScreen(ListScreen):
     """`n` adds a note here, `e` exports the post-mortem."""
 
-    place = "incidents"
+    view_name = "incidents"
     kind = "incident"
     unavailable = frozenset({"approve", "deny", "rollback", "colour"})
 

@@ -80,7 +80,7 @@ class ListScreen(ViewScreen):
         if self._requested_item:
             return
         if self.item != self.address.item:
-            self.address = Address(self.place, self.item, self.address.filter)
+            self.address = Address(self.view_name, self.item, self.address.filter)
             self.left_item()
         if self.brctl.facts:
             self.draw_detail(self.brctl.facts)
@@ -116,6 +116,6 @@ def sorted_rows(rows: list[Row], column: int) -> list[Row]:
     if column < 0:
         return rows
     # Cells and the gaps between them alternate.
-    place = 2 * column
+    column_index = 2 * column
     head, body = rows[:1], rows[1:]
-    return head + sorted(body, key=lambda line: natural_key(line.spans[place][0].strip()))
+    return head + sorted(body, key=lambda line: natural_key(line.spans[column_index][0].strip()))

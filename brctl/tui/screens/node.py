@@ -18,7 +18,7 @@ from brctl.tui.widgets.lines import Lines
 class NodeScreen(ViewScreen):
     """Tab moves between tabs, `[` and `]` between nodes."""
 
-    place = "node"
+    view_name = "node"
     unavailable = frozenset({"approve", "deny", "rollback", "colour", "sort", "detail"})
 
     def __init__(self, address: Address) -> None:

@@ -12,7 +12,7 @@ EVENTS_SHOWN = 400
 class RunsScreen(ListScreen):
     """`e` turns between the steps and the journal itself."""
 
-    place = "runs"
+    view_name = "runs"
     kind = "run"
     unavailable = frozenset({"colour"})
 

@@ -18,7 +18,7 @@ from brctl.tui.widgets.lines import Lines
 class StacksScreen(ViewScreen):
     """`r` takes stacks anew, in the terminal."""
 
-    place = "stacks"
+    view_name = "stacks"
     unavailable = frozenset(
         {"approve", "deny", "rollback", "colour", "sort", "detail", "evidence", "why", "fix", "ssh"}
     )

@@ -74,7 +74,7 @@ def _saves(job: Job) -> Row:
 class StandbyScreen(ViewScreen):
     """One list."""
 
-    place = "standby"
+    view_name = "standby"
     unavailable = frozenset({"approve", "deny", "rollback", "colour", "sort"})
 
     def body(self) -> Iterable[Widget]:

@@ -10,7 +10,7 @@ from brctl.tui.session.facts import Facts
 class VerdictsScreen(ListScreen):
     """`e` on a line of evidence shows the raw line it rests on."""
 
-    place = "verdicts"
+    view_name = "verdicts"
     kind = "verdict"
     unavailable = frozenset({"approve", "deny", "rollback", "colour"})
 

@@ -35,13 +35,13 @@ class ViewScreen(ViewActions, Screen[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVERYWHERE), *bindings(TARGET)]
-    place: ClassVar[str] = "fleet"
+    view_name: ClassVar[str] = "fleet"
     unavailable: ClassVar[frozenset[str]] = frozenset()
     """Actions that mean nothing in this view; greyed."""
 
     def __init__(self, address: Address | None = None) -> None:
         super().__init__()
-        self.address = address or Address(self.place)
+        self.address = address or Address(self.view_name)
         self.problem = ""
         self.unknown = ""
         self._asking = ""
@@ -92,7 +92,7 @@ class ViewScreen(ViewActions, Screen[None]):
     def redraw(self) -> None:
         """Draw everything again from the app's facts."""
         try:
-            self.query_one("#tabs", Lines).show([tabs_row(self.address.place, self._note())])
+            self.query_one("#tabs", Lines).show([tabs_row(self.address.view_name, self._note())])
         except NoMatches:
             return
         facts = self.brctl.facts

@@ -58,7 +58,7 @@ class NodeFact:
 
     @property
     def state(self) -> NodeState:
-        """A cordon comes first: somebody has this node in hand. Never swept is not OK."""
+        """A cordon comes first: somebody works on this node. Never swept is not OK."""
         if self.cordon is not None:
             return NodeState.CORDONED
         if self.health is None:

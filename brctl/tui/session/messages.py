@@ -32,8 +32,8 @@ class WorkFailed(Message):
 class WorkDone(Message):
     """A worker finished; one sentence, and the view that shows the result."""
 
-    def __init__(self, text: str, place: str = "", item: str = "") -> None:
+    def __init__(self, text: str, view_name: str = "", item: str = "") -> None:
         super().__init__()
         self.text = text
-        self.place = place
+        self.view_name = view_name
         self.item = item

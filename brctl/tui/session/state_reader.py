@@ -59,7 +59,7 @@ class StateReader(Protocol):
         """How one node's state changed, newest first."""
         ...
 
-    def place(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
+    def set_scheduler_state(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
         """Take over what only the scheduler knows."""
         ...
 
@@ -157,7 +157,7 @@ class DiskStateReader:
             found = next((n for n in swept.nodes if n.node == name), None) if swept else None
         return found
 
-    def place(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
+    def set_scheduler_state(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
         self._cordons, self._jobs, self._guard = dict(cordons), tuple(jobs), guard
         self._placed = True
 

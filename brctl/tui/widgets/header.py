@@ -12,12 +12,12 @@ OLD_S = 600.0
 """Two intervals of the five minutes at which `brctl schedule` sweeps."""
 
 
-def tabs_row(place: str, note: str = "") -> Row:
+def tabs_row(view_name: str, note: str = "") -> Row:
     """The screens with their numbers; the open one stands in brackets."""
     spans: list[Span] = [("brctl ", Tone.HEAD)]
     for number, name in enumerate(ROOTS, start=1):
         title = name.capitalize()
-        here = name == place
+        here = name == view_name
         spans.append((f" {number} {title} " if not here else f"[{number} {title}]",
                       Tone.HEAD if here else Tone.DIM))  # fmt: skip
     if note:

@@ -20,7 +20,7 @@ SHOWN = 30
 Entry = tuple[str, str, Callable[[], None]]
 
 
-class Places(Provider):
+class ViewCommands(Provider):
     """Everything with an address."""
 
     async def discover(self) -> Hits:

@@ -45,7 +45,7 @@ class Notice:
     Attributes:
         key: Stable over repeats of one fault; every sink's deduplication hangs on it.
         mark: Two notices of one key with the same mark say the same and are told once.
-        pages_again: A person must hear of it even though somebody took the fault in hand.
+        pages_again: A person must hear of it even though somebody acknowledged the fault.
         fresh: It was gone in between, so having told it before does not count.
         subject: Whom it is about: the job, or the folded nodes.
         details: Lines for whoever wants more: a thread, custom details.

@@ -153,7 +153,7 @@ AGAIN_FOR = frozenset({RunState.NEEDS_HUMAN, RunState.ROLLED_BACK, RunState.EXPI
 
 
 def started_notice(facts: RunFacts, at: datetime) -> Notice:
-    """Somebody, or something, took the fault in hand."""
+    """Somebody, or something, acknowledged the fault."""
     return _run_notice(
         facts,
         at,

@@ -11,7 +11,7 @@ SECTION = 600
 THREAD, THREAD_LINES = 3000, 14
 _WORDS = {
     NoticeState.FIRING: "",
-    NoticeState.ACKNOWLEDGED: "in hand: ",
+    NoticeState.ACKNOWLEDGED: "acknowledged: ",
     NoticeState.RESOLVED: "resolved: ",
     NoticeState.INFO: "",
 }
