@@ -63,7 +63,7 @@ WORDS: Mapping[str, Word] = {
     "incident": Word("incident", "one time line of a fault: list, show, note, export"),
     "ingest": Word("ingest", "take alerts from outside: ingest alertmanager"),
     "notify": Word("notify", "who is told outside: list, render, test"),
-    "report": Word("report", "the fleet on one page; what comes and goes"),
+    "report": Word("report", "the fleet on one page; what comes and goes; how verdicts held"),
     "doctor": Word("doctor", "is this controller able to work: ssh, tools, permissions"),
     "schema": Word("schema", "JSON Schemas of documents and files"),
     "inventory": Word("inventory", "who is there, and which source says so"),

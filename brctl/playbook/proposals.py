@@ -2,6 +2,7 @@
 
 from fnmatch import fnmatchcase
 
+from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.runs.playbook import Playbook
 from brctl.model.verdict import Confidence, Verdict
 
@@ -17,7 +18,8 @@ def why_not(playbook: Playbook, verdict: Verdict) -> str | None:
             f"{verdict.id} is of {verdict.confidence} confidence,"
             f" {playbook.name} wants {playbook.min_confidence}"
         )
-    if verdict.stalled is False and _only_stops(playbook):
+    worth = CATALOGUE[verdict.fault].worth_stopping
+    if verdict.stalled is False and not worth and _only_stops(playbook):
         return (
             f"job {verdict.job} took steps when {verdict.id} was decided, {playbook.name} stops it"
         )

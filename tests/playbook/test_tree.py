@@ -133,8 +133,10 @@ def test_every_playbook_on_the_way_accepts_the_fault_and_the_way_ends(
     fault: FaultClass, probability: float
 ) -> None:
     """`fix` is never refused by the playbook that its own tree names."""
-    for nodes, alerts, changed, job in product((True, False), (1, 2), (True, False), ("", "llm")):
-        about = replace(verdict(fault, probability, nodes=nodes), job=job)
+    for nodes, alerts, changed, job, stalled in product(
+        (True, False), (1, 2), (True, False), ("", "llm"), (True, False, None)
+    ):
+        about = replace(verdict(fault, probability, nodes=nodes), job=job, stalled=stalled)
         for playbook in climb(about, IncidentHistory(alerts=alerts, changed=changed)):
             assert why_not(PLAYBOOKS[playbook], about) is None
 
@@ -198,6 +200,15 @@ def test_a_job_that_advances_is_stopped_only_for_what_is_worth_it() -> None:
         going = replace(verdict(fault), stalled=False)
         proposed = climb(going, IncidentHistory(alerts=2, changed=True))
         assert bool(proposed) is CATALOGUE[fault].worth_stopping, fault
+
+
+def test_no_playbook_that_only_stops_is_for_a_job_that_advances_and_is_not_worth_it() -> None:
+    """Asked for by name it is refused as well; a straggler is worth the stop."""
+    restart = PLAYBOOKS["restart-in-place"]
+    going = replace(verdict(FaultClass.USER_CODE), stalled=False)
+    assert "took steps when V-1 was decided" in (why_not(restart, going) or "")
+    assert why_not(restart, replace(going, stalled=True)) is None
+    assert why_not(restart, replace(going, fault=FaultClass.STRAGGLER_SLOW)) is None
 
 
 def test_a_weak_verdict_is_not_acted_on_by_a_playbook_that_wants_more() -> None:

@@ -1,4 +1,4 @@
-"""`brctl report flappers|fleet`: what many sweeps and many nodes say together."""
+"""`brctl report flappers|fleet|calibration`: what many sweeps, nodes and verdicts say together."""
 
 import asyncio
 from datetime import timedelta
@@ -14,7 +14,7 @@ app = new_app()
 
 @app.callback()
 def report() -> None:
-    """Reports over the sweeps that are kept."""
+    """Reports over the sweeps and verdicts that are kept."""
 
 
 @app.command()
@@ -42,6 +42,25 @@ async def _flappers(invocation: Invocation, since: str, least: int) -> None:
         found = [row for row in history.flappers(since_at, least) if row[0] in chosen]
         sweeps = history.sweeps_since(since_at)
     invocation.finish(flappers_page(found, sweeps, since), settings.context)
+
+
+@app.command()
+def calibration(ctx: typer.Context) -> None:
+    """Say how often verdicts people confirmed or dismissed were right; exit 3 when none was."""
+    from brctl.engine.incidents.verdict_store import VerdictState, load_all
+    from brctl.verdict.calibration import reliability
+    from brctl.view.calibration import calibration_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    stored = load_all(settings.state_dir)
+    judged = (VerdictState.CONFIRMED, VerdictState.DISMISSED)
+    held = [
+        (one.verdict.probability, one.state is VerdictState.CONFIRMED)
+        for one in stored
+        if one.state in judged
+    ]
+    invocation.finish(calibration_page(reliability(held), len(stored)), settings.context)
 
 
 @app.command()

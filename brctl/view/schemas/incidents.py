@@ -17,6 +17,22 @@ class VerdictListDocument(Envelope):
     verdicts: list[ListedVerdict]
 
 
+class ReliabilityDocument(TypedDict):
+    """Judged verdicts of one confidence; `stated` is their mean probability."""
+
+    confidence: str
+    judged: int
+    right: int
+    stated: float
+
+
+class CalibrationDocument(Envelope):
+    """`brctl report calibration`; `verdicts` counts those nobody judged as well."""
+
+    calibration: list[ReliabilityDocument]
+    verdicts: int
+
+
 class MomentDocument(TypedDict):
     """One line of a time line; `since_seconds` counts from its first."""
 

@@ -18,6 +18,7 @@ DOCUMENTS: Mapping[str, type] = {
     "Baseline": site.BaselineDocument,
     "Burnin": fleet.BurninDocument,
     "BurninResults": fleet.BurninResultsDocument,
+    "Calibration": incidents.CalibrationDocument,
     "Check": fleet.CheckDocument,
     "CheckList": fleet.CheckListDocument,
     "Checkpoints": jobs.CheckpointsDocument,
