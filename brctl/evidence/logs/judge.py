@@ -26,6 +26,7 @@ _FURTHER = 0.35
 _SPEAKING = frozenset({Part.ROOT, Part.GENERIC, Part.STOPPED, Part.HINT})
 _CEILING = 0.97
 _SHRINK = 0.95
+_UNKNOWN_SHARE = 0.6
 _FAILED = frozenset({Part.VICTIM, Part.TEARDOWN, Part.STOPPED, Part.UNEXPLAINED})
 _SHOWN_ODD = 5
 _SHOWN = {Role.ROOT: 6, Role.VICTIM: 4, Role.TEARDOWN: 2, Role.CONTEXT: 2}
@@ -74,12 +75,14 @@ def judge(
 def calibrate(winner: FaultClass, raw: float) -> float:
     """The stated probability for a raw one; the bench prints how well it holds.
 
-    A log that proves nothing often has a cause that another log would have shown, so unknown is
-    never stated as nearly certain. Everything is drawn a little to the middle: logs nobody has
-    seen are less like the tables than those the tables were tried on.
+    A log that proves nothing often has a cause that a person would see, so unknown is stated as
+    seldom right as it was on logs that no rule had been made for (decision 0141). Everything else
+    is drawn a little to the middle: logs nobody has seen are less like the tables than those the
+    tables were tried on.
     """
-    ceiling = 0.75 if winner is FaultClass.UNKNOWN else _CEILING
-    return min(ceiling, max(0.05, 0.5 + _SHRINK * (raw - 0.5)))
+    if winner is FaultClass.UNKNOWN:
+        return max(0.05, _UNKNOWN_SHARE * raw)
+    return min(_CEILING, max(0.05, 0.5 + _SHRINK * (raw - 0.5)))
 
 
 def chances_of(weighed: Sequence[Weighed]) -> dict[FaultClass, float]:

@@ -32,6 +32,10 @@ _SLOW_ROWS = 2
 _KEPT = 100
 
 
+def _is_finite(value: float | None) -> bool:
+    return value is None or math.isfinite(value)
+
+
 @dataclass(slots=True)
 class StepRows:
     """The newest rows of one input; its proof starts at the first of the last few.
@@ -51,8 +55,7 @@ class StepRows:
 
     def see(self, row: ProgressRow, line: int, at_s: float | None, text: str) -> None:
         """Take one row; a value that is no number proves nothing and ends the count."""
-        values = [v for v in (row.loss, row.grad_norm) if v is not None]
-        if not all(map(math.isfinite, values)):
+        if not (_is_finite(row.loss) and _is_finite(row.grad_norm)):
             self._rows.clear()
             return
         if row.step is not None and self._step is not None and row.step < self._step:
@@ -64,7 +67,7 @@ class StepRows:
         self._see_meters(line, at_s, text)
 
     def _see_meters(self, line: int, at_s: float | None, text: str) -> None:
-        match = _METERS.search(text)
+        match = _METERS.search(text) if "ata" in text else None
         if match is None or match[1].count(".") > 1 or match[2].count(".") > 1:
             return
         step_s, data_s = float(match[1]), float(match[2])

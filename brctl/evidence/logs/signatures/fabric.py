@@ -39,6 +39,10 @@ _ADAPTERS = (
 )  # fmt: skip
 
 _LINKS = (
+    root(FaultClass.NETWORK_ETH, "net.tables-full", ("nf_conntrack", "table overflow", "syn flooding", "neighbor table", "neighbour"), 0.8, "Linux netfilter, neighbour and TCP texts",
+         r"nf_conntrack: .{0,20}table full|neigh(?:bor|bour) table overflow|Possible SYN flooding"),
+    root(FaultClass.NETWORK_IB, "ib.ipoib", ("multicast join failed", "rdma_resolve", "addr_error", "route_error", "subnadm", "port state changed to down", "ib_core", "pkey"), 0.76, "IPoIB, RDMA CM and SA texts",
+         r"ib\d+\S*: (?:multicast join failed|failed to)|rdma_resolve_(?:addr|route).{0,40}(?:fail|timed out|error)|RDMA_CM_EVENT_(?:ADDR|ROUTE)_ERROR|[Pp]ort \d+ state changed to DOWN"),
     root(FaultClass.NETWORK_LINK, "net.link-down", ("link is down", "link down", "link status definitely down", "lost carrier", "no carrier", "link becomes down", "nic link is down", "link up: false", "down (ib)", "link failure", "link flap", "lower layer down", "lowerlayerdown", "no-carrier", "link_state"), 0.83, _NET,
          r"\b(?P<device>" + _ETH_NAME + r"|ib\d+\w*|mlx\d_\d+)\b.{0,80}(?:[Ll]ink (?:is )?[Dd]own|link status definitely down|[Ll]ost carrier|[Nn]o carrier|NO-CARRIER|link flap|[Ll]ink [Ff]ailure)", physical=True),
     root(FaultClass.NETWORK_LINK, "link.module", ("module event", "unplugged", "module", "transceiver", "sfp", "qsfp", "eeprom", "rx los", "signal loss", "laser", "bad cable", "power budget", "cable"), 0.72, _NIC,

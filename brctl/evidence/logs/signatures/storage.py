@@ -35,6 +35,10 @@ _DISKS = (
 )  # fmt: skip
 
 _FILE_SYSTEMS = (
+    root(_S, "kernel.hung-storage-task", "blocked for more than", 0.84, "names of kernel threads that write to disks and servers",
+         r"task (?:jbd2|xfsaild|xfs-|btrfs|nfsd|nfsiod|nfsv4|txg_\w+|z_\w+|zvol|ptlrpcd|ll_|mmfsd|ceph|rbd|dm_|dmcrypt|md\d+_|flush-|loop\d|kworker/\S*(?:flush|xfs|nfs|dm-))\S*:\d+ blocked for more than", physical=True),
+    root(_S, "fs.pool-suspended", ("has been suspended", "uncorrectable i/o failure", "remaining active paths: 0", "detected conn error", "lockd: server", "path checker", "io failure"), 0.86, "ZFS, multipathd, iSCSI and lockd texts",
+         r"uncorrectable I/O failure and has been suspended|remaining active paths: 0|connection\d+:\d+: detected conn error|lockd: server \S+ not responding", physical=True),
     root(_S, "fs.shutdown", ("xfs (", "ext4-fs", "btrfs", "forced readonly", "read-only", "f2fs", "filesystem has been shut", "journal", "fsck", "unexpected inconsistency", "structure needs cleaning", "superblock"), 0.84, _FS,
          r"XFS \([^)]*\): .{0,120}(?:[Ss]hut(?:ting)? ?down|[Cc]orruption|log I/O error|metadata I/O error|CRC error|mount/recovery failed|xfs_repair|failed to recover|log recovery)|"
          r"EXT4-fs (?:error|abort|\([^)]*\):.{0,60}(?:error count|[Rr]emounting|failed|aborted|previous I/O error))|JBD2: .{0,80}(?:[Ee]rror|[Dd]etected IO errors|abort)|[Jj]ournal has aborted|Aborting journal|"
