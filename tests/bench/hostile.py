@@ -7,6 +7,7 @@ are CPU seconds; memory is what Python allocated while one input was read, of ev
 Exit 1 when anything crashed.
 """
 
+import argparse
 import random
 import sys
 import time
@@ -58,7 +59,9 @@ def _read(reader: Reader, raw: bytes, tally: Tally) -> None:
 
 def main(arguments: list[str]) -> int:
     """Print a line a reader."""
-    count = int(arguments[0]) if arguments else INPUTS
+    parser = argparse.ArgumentParser(description="How readers bear hostile inputs.")
+    parser.add_argument("inputs", nargs="?", type=int, default=INPUTS, help="default 10000")
+    count: int = parser.parse_args(arguments).inputs
     crashes = 0
     print(f"{'reader':14} {'inputs':>7} {'refused':>8} {'slowest':>9} {'memory':>9} {'crashes':>8}")
     for name, reader in sorted(READERS.items()):

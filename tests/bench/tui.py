@@ -4,6 +4,7 @@ Prints each figure beside its goal, as CPU time of this process and as wall time
 machine only the first says something about the program. Exit 1 when a goal is missed in CPU time.
 """
 
+import argparse
 import asyncio
 import subprocess
 import sys
@@ -113,8 +114,11 @@ def report(rows: Sequence[tuple[str, float, float, float]]) -> int:
 
 def main(argv: list[str]) -> int:
     """Build the fleet once, measure in a fresh process."""
-    if argv:
-        return report(asyncio.run(measure(Path(argv[0]))))
+    parser = argparse.ArgumentParser(description="How fast the terminal interface is.")
+    parser.add_argument("fleet", nargs="?", type=Path, help="measure in this folder, already made")
+    fleet: Path | None = parser.parse_args(argv).fleet
+    if fleet is not None:
+        return report(asyncio.run(measure(fleet)))
     with tempfile.TemporaryDirectory() as folder:
         print(f"writing a sweep of {NODES} nodes ...")
         settings = make_fleet(Path(folder), NODES)
