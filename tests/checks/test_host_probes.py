@@ -153,3 +153,18 @@ def test_driver_lines_come_in_their_order_with_the_mark_of_a_reset(tmp_path: Pat
     module.measure(readings, {"kernel_log": str(log)})
     lines = [row["value"] for row in readings.rows if row["name"] == "gpu.xid.line"]
     assert lines == [xid, RESET_MARK, "3,3,7,-;NVRM: again"]
+
+
+def test_a_link_that_is_up_is_read_with_its_packet_size(tmp_path: Path) -> None:
+    """Every reading of a plain link, and no note beside them."""
+    statistics = {f"eth1/statistics/{name}": "3" for name in ("rx_errors", "tx_errors")}
+    files = {"flags": "0x1003", "carrier": "1", "carrier_changes": "2", "speed": "100000"}
+    files |= {"mtu": "9000", "device/vendor": "x"}
+    root = tree(tmp_path, {f"eth1/{name}": text for name, text in files.items()} | statistics)
+    found = read("fabric.eth", {"sysfs": root})
+    values = {name.removeprefix("fabric.eth."): value for (name, _), value in found.values.items()}
+    assert values == {
+        "carrier": True, "carrier_changes": 2, "mtu": 9000, "gbit_per_s": 100.0,
+        "rx_errors": 3, "tx_errors": 3,
+    }  # fmt: skip
+    assert found.notes == ()

@@ -117,7 +117,7 @@ def measure_link(readings, subject, base):
     readings.read(
         "fabric.eth.carrier_changes", subject, number, os.path.join(base, "carrier_changes")
     )
-    readings.take("fabric.eth.mtu", subject, number, os.path.join(base, "mtu"))
+    readings.read("fabric.eth.mtu", subject, number, os.path.join(base, "mtu"))
     try:
         speed = number(os.path.join(base, "speed"))
     except (OSError, ValueError):
