@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.typed import counter, typed
+from brctl.cli.on_nodes import run_on_chosen
+from brctl.cli.typed import typed
 
 app = new_app()
 
@@ -29,9 +30,8 @@ def cp(
         put_command,
         save_answer,
     )
-    from brctl.engine.controller.reach import CommandResults, choose, must_name, run_on_nodes
+    from brctl.engine.controller.reach import choose, must_name
     from brctl.engine.controller.readonly import refuse_readonly
-    from brctl.model.exit_codes import ExitCode
     from brctl.model.units import parse_duration_s
     from brctl.view.gathered import gathered_page
 
@@ -48,12 +48,7 @@ def cp(
     size = command.output_limit_bytes if get else len(command.stdin)
     fanout = bounded_fanout(size, settings.ssh.fanout)
     settings = replace(settings, ssh=replace(settings.ssh, fanout=fanout))
-    gathered = CommandResults(chosen.names)
-    interrupted = False
-    try:
-        asyncio.run(run_on_nodes(settings, chosen, lambda _: command, gathered, counter()))
-    except KeyboardInterrupt:
-        interrupted = True
+    gathered, interrupted = run_on_chosen(settings, chosen, command)
     if get:
         name = posixpath.basename(source) or "file"
         for node, answer in gathered.answers.items():
@@ -61,6 +56,6 @@ def cp(
             if saved:
                 gathered.answers[node] = replace(answer, stdout=f"{saved}\n".encode())
     page = gathered_page(gathered.answers.values(), gathered.missing)
-    if interrupted:
-        page = replace(page, exit_code=ExitCode.INTERRUPTED)
+    if interrupted is not None:
+        page = replace(page, exit_code=interrupted)
     invocation.finish(page, settings.context)

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.typed import counter, typed
+from brctl.cli.on_nodes import run_on_chosen
+from brctl.cli.typed import typed
 
 app = new_app()
 
@@ -22,10 +23,9 @@ def run(
     limit: Annotated[str, typer.Option("--limit", help="output kept per node")] = "1M",
 ) -> None:
     """Run a command on nodes; their shell reads the words, as with ssh. Exit 3: some are silent."""
-    from brctl.engine.controller.reach import CommandResults, choose, must_name, run_on_nodes
+    from brctl.engine.controller.reach import choose, must_name
     from brctl.engine.controller.readonly import refuse_readonly
     from brctl.model.command import Command
-    from brctl.model.exit_codes import ExitCode
     from brctl.model.units import parse_duration_s, parse_size_bytes
     from brctl.view.gathered import gathered_page
 
@@ -39,14 +39,9 @@ def run(
     )
     wanted = must_name(invocation.nodes)
     chosen = asyncio.run(choose(settings, wanted, invocation.exclude))
-    gathered = CommandResults(chosen.names)
-    interrupted = False
-    try:
-        asyncio.run(run_on_nodes(settings, chosen, lambda _: command, gathered, counter()))
-    except KeyboardInterrupt:
-        interrupted = True
+    gathered, interrupted = run_on_chosen(settings, chosen, command)
     form = "lines" if lines else "diff" if diff else "gathered"
     page = gathered_page(gathered.answers.values(), gathered.missing, form)
-    if interrupted:
-        page = replace(page, exit_code=ExitCode.INTERRUPTED)
+    if interrupted is not None:
+        page = replace(page, exit_code=interrupted)
     invocation.finish(page, settings.context)

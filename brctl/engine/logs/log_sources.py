@@ -6,7 +6,7 @@ import lzma
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
@@ -21,6 +21,11 @@ FILE_LIMIT = 100_000
 
 _ZSTD_WINDOW_BYTES = 128 << 20
 """The largest window `zstd --ultra` writes; a hostile header may ask for terabytes."""
+
+
+UNPACKED_FREELY_BYTES = 1 << 30
+PACKED_TIMES = 500
+"""More than any log packs, by far: stamps and counters differ. A bomb packs a thousandfold."""
 
 
 class Notes(Protocol):
@@ -69,16 +74,37 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def unpack(stream: BinaryIO, name: str, notes: Notes) -> Iterator[bytes]:
     """The stream's blocks, decompressed when its first bytes say so."""
     head = stream.read(BLOCK_BYTES)
-    if head.startswith(b"\x1f\x8b"):
-        yield from _inflate(head, stream, name, notes)
-    elif head.startswith(b"\x28\xb5\x2f\xfd"):
-        yield from _unzstd(head, stream, name, notes)
-    elif head.startswith((b"\xfd7zXZ", b"BZh")):
-        yield from _unpack_python(head, stream, name, notes)
-    else:
-        while head:
-            yield head
-            head = stream.read(BLOCK_BYTES)
+    unpackers = {
+        b"\x1f\x8b": _inflate, b"\x28\xb5\x2f\xfd": _unzstd, b"\xfd7zXZ": _unpack_python,
+        b"BZh": _unpack_python,
+    }  # fmt: skip
+    found = next(
+        (unpacker for magic, unpacker in unpackers.items() if head.startswith(magic)), None
+    )
+    if found is not None:
+        packed = _Joined(b"", stream)
+        blocks = found(head, cast("BinaryIO", packed), name, notes)
+        yield from _bounded(blocks, lambda: len(head) + packed.count, name, notes)
+        return
+    while head:
+        yield head
+        head = stream.read(BLOCK_BYTES)
+
+
+def _bounded(
+    blocks: Iterator[bytes], packed: Callable[[], int], name: str, notes: Notes
+) -> Iterator[bytes]:
+    """Blocks until they are many times what they were packed in: no log is, and a bomb is."""
+    total = 0
+    for block in blocks:
+        total += len(block)
+        if total > UNPACKED_FREELY_BYTES and total > PACKED_TIMES * packed():
+            notes.append(
+                f"{name}: unpacks to more than {PACKED_TIMES} times its size, no log does;"
+                f" only its first {total} bytes were read"
+            )
+            return
+        yield block
 
 
 def _inflate(head: bytes, stream: BinaryIO, name: str, notes: Notes) -> Iterator[bytes]:
@@ -101,19 +127,22 @@ def _inflate(head: bytes, stream: BinaryIO, name: str, notes: Notes) -> Iterator
 
 
 class _Joined(io.RawIOBase):
-    """The bytes already read, then the stream; counts what it handed out."""
+    """The bytes already read, then the stream; counts what it read there."""
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         super().__init__()
         self._head = head
         self._stream = stream
+        self.count = 0
 
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes."""
         if self._head:
             taken, self._head = self._head[:size], self._head[size:]
             return taken
-        return self._stream.read(size)
+        raw = self._stream.read(size)
+        self.count += len(raw)
+        return raw
 
 
 def _unzstd(head: bytes, stream: BinaryIO, name: str, notes: Notes) -> Iterator[bytes]:

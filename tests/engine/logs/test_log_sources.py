@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from brctl.engine.logs import log_sources
 from brctl.engine.logs.log_sources import BLOCK_BYTES, list_inputs, read_blocks, unpack
 from brctl.model.errors import UsageError
 
@@ -53,6 +54,27 @@ def test_a_bomb_is_unpacked_in_small_pieces(name: str) -> None:
     sizes = [len(block) for block in unpack(io.BytesIO(packed), "x", [])]
     assert max(sizes) <= BLOCK_BYTES
     assert sum(sizes) == 100 << 20
+
+
+@pytest.mark.parametrize("name", ["gzip", "zstd", "xz", "bzip2"])
+def test_a_bomb_is_given_up_and_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Megabytes of it would take minutes; what was read is read, and the rest is no silence."""
+    monkeypatch.setattr(log_sources, "UNPACKED_FREELY_BYTES", 8 << 20)
+    notes: list[str] = []
+    blocks = unpack(io.BytesIO(PACKERS[name](bytes(64 << 20))), "x", notes)
+    assert sum(map(len, blocks)) < 64 << 20
+    assert notes[0].startswith("x: unpacks to more than 500 times its size")
+
+
+def test_a_log_of_one_line_over_and_over_is_no_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stamps and counters keep it far below."""
+    monkeypatch.setattr(log_sources, "UNPACKED_FREELY_BYTES", 1 << 20)
+    text = b"".join(b"2026-07-05 09:%02d:%02d step %d loss 2.31\n" % (i // 60 % 60, i % 60, i)
+                    for i in range(100_000))  # fmt: skip
+    notes: list[str] = []
+    for name in ("gzip", "zstd", "xz"):
+        assert b"".join(unpack(io.BytesIO(PACKERS[name](text)), "x", notes)) == text
+    assert notes == []
 
 
 def test_a_folders_pipes_and_links_are_left_out_and_said(tmp_path: Path) -> None:
