@@ -33,11 +33,12 @@ def test_the_document_has_the_agreed_keys(
     ("text", "code"),
     [
         (XID, 2),
-        ("step 5 | loss: 2.5\n", 0),
+        ("".join(f"step {n} | loss: 2.5\n" for n in range(3, 6)), 0),
+        ("step 5 | loss: 2.5\n", 3),
         ("RuntimeError: CUDA error: unspecified launch failure\n", 3),
         ("", 3),
     ],
-    ids=["fault", "clean", "unknown", "empty"],
+    ids=["fault", "clean", "quiet", "unknown", "empty"],
 )
 def test_the_exit_code_is_the_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int
