@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
     if "--quick" in arguments:
         pytest += ["-m", f"not ({HEAVY}) and not deep"]
     elif "--deep" in arguments:
-        pytest += ["--hypothesis-profile", "default"]
+        pytest += ["--hypothesis-profile", "new examples"]
     else:
         pytest += ["-m", "not deep"]
     steps = {

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from brctl.cli import output
 from brctl.view.notices.page import Page
@@ -15,8 +15,14 @@ from tests.fakes.documents import check_page
 _FORGOTTEN = ("BRCTL_CONFIG", "BRCTL_CONTEXT", "BRCTL_READONLY", "BRCTL_LAB_DIR", "NO_COLOR")
 _DEAREST_FIRST = ("slurm", "system", "netns", "torch", "ssh")
 
+# A busy machine is no reason to fail: how long an example takes to make or to run says nothing.
+settings.register_profile(
+    "new examples", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 # The same examples each time: a red run must be red again. `tests/check.py --deep` tries new ones.
-settings.register_profile("the same examples", derandomize=True, database=None)
+settings.register_profile(
+    "the same examples", settings.get_profile("new examples"), derandomize=True, database=None
+)
 settings.load_profile("the same examples")
 
 

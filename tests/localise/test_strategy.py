@@ -54,7 +54,7 @@ def found(conclusion: Conclusion) -> set[tuple[FaultKind, tuple[str, ...]]]:
     return {(f.kind, f.members) for f in conclusion.findings if f.kind in FOUND}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(2, 40),
     st.integers(0, 4),
@@ -82,7 +82,7 @@ def test_every_round_can_be_run(
             assert cap is None or len(plan.groups) <= cap
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(3, 24), st.integers(0, 2**16), st.floats(0.3, 1.0))
 def test_names_change_names_only(count: int, seed: int, chance: float) -> None:
     """Renaming the nodes renames the verdict and changes nothing else."""
@@ -99,7 +99,7 @@ def test_names_change_names_only(count: int, seed: int, chance: float) -> None:
     assert [f.posterior for f in before.findings] == [f.posterior for f in after.findings]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(4, 40), st.integers(0, 2**16), st.floats(0.0, 0.5))
 def test_a_clean_full_run_lowers_every_posterior(count: int, seed: int, noise: float) -> None:
     """When the whole fleet passes together, nobody becomes more suspicious."""
@@ -115,7 +115,7 @@ def test_a_clean_full_run_lowers_every_posterior(count: int, seed: int, noise: f
     assert np.all(search.suspicion() <= before + 1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(2, 8), st.randoms(use_true_random=False))
 def test_small_fleets_accuse_no_innocent(count: int, rng: random.Random) -> None:
     """With up to half of a small fleet bad, whoever is named is bad."""

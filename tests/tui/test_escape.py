@@ -5,7 +5,7 @@ import hashlib
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brctl.tui.address import Address
@@ -44,7 +44,7 @@ async def press_and_escape(folder: Path, keys: list[str]) -> None:
         assert digest(folder) == before, keys
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8)
 @given(st.lists(HARMLESS, min_size=1, max_size=8))
 def test_escape_five_times_reaches_the_top_and_nothing_changed(keys: list[str]) -> None:
     """Whatever was pressed before, five escapes show the whole fleet; no file is different."""

@@ -99,7 +99,7 @@ def hostile_run(reported: str) -> RunFacts:
     return RunFacts("prod-a", run, None, (RunState.NEEDS_HUMAN, reported))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(hostile, hostile, st.sampled_from(SECRETS))
 def test_no_control_character_and_no_secret_passes(title: str, said: str, secret: str) -> None:
     """Log lines and titles come from nodes; they reach pagers, chat rooms, other people's logs."""
@@ -124,7 +124,7 @@ def test_no_control_character_and_no_secret_passes(title: str, said: str, secret
             assert "<!channel>" not in text
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.text(min_size=200, max_size=3000), st.integers(1, 400))
 def test_no_body_is_larger_than_its_receiver_takes(title: str, nodes: int) -> None:
     """Slack and PagerDuty refuse a whole message for one long field."""

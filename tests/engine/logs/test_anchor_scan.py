@@ -41,14 +41,14 @@ def scan(engine: AnchorEngine, blocks: Iterable[bytes]) -> list[tuple[int, bytes
     return [(candidate.number, candidate.raw) for candidate in found]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TEXT)
 def test_both_engines_find_the_same_lines(text: bytes) -> None:
     """What the fast engine finds, the standard library finds, with the same line numbers."""
     assert scan(HYPERSCAN, [text]) == scan(RE, [text])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXT, st.lists(st.integers(0, 200), max_size=6))
 def test_where_a_block_ends_does_not_matter(text: bytes, cuts: list[int]) -> None:
     """A file read in any pieces gives the same candidates."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -440,10 +440,7 @@ NODES_MAY_END: Mapping[str, Callable[[dict[str, Any]], None]] = {
 }
 
 TestInterrupted = Interrupted.TestCase
-TestInterrupted.settings = settings(
-    max_examples=10, stateful_step_count=5, deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)  # fmt: skip
+TestInterrupted.settings = settings(max_examples=10, stateful_step_count=5)
 
 
 def test_a_swap_whose_verdict_grew_old_while_it_was_cut_off_can_be_taken_back() -> None:

@@ -34,7 +34,7 @@ def name_all(logs: Sequence[Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
     return [(f"rank-{i:05d}.log", lines) for i, lines in enumerate(logs)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LOGS, st.randoms())
 def test_the_order_of_inputs_never_matters(logs: list[list[str]], rng: object) -> None:
     """Shuffling the inputs changes nothing in the verdict."""
@@ -44,7 +44,7 @@ def test_the_order_of_inputs_never_matters(logs: list[list[str]], rng: object) -
     assert verdict(named) == verdict(shuffled)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LOGS, st.lists(st.sampled_from(CLEAN), max_size=5))
 def test_a_clean_log_never_changes_the_verdict(logs: list[list[str]], clean: list[str]) -> None:
     """A healthy rank's log neither accuses nor excuses another."""
@@ -57,7 +57,7 @@ def test_a_clean_log_never_changes_the_verdict(logs: list[list[str]], clean: lis
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LOGS)
 def test_probabilities_are_probabilities(logs: list[list[str]]) -> None:
     """Stated probability and alternatives lie in 0 to 1 and are no certainty."""
@@ -66,7 +66,7 @@ def test_probabilities_are_probabilities(logs: list[list[str]]) -> None:
     assert all(0.0 <= p <= 1.0 for _, p in actual.alternatives)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LOGS)
 def test_removed_evidence_never_makes_a_rank_healthy(logs: list[list[str]]) -> None:
     """Words that are gone leave a rank at worst accused, never cleared."""
@@ -76,7 +76,7 @@ def test_removed_evidence_never_makes_a_rank_healthy(logs: list[list[str]]) -> N
         assert all(e.weight is not Weight.CLEARS for e in found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LOGS, st.randoms())
 def test_last_words_do_not_depend_on_order(logs: list[list[str]], rng: object) -> None:
     """Ranks answer in any order."""
@@ -86,7 +86,7 @@ def test_last_words_do_not_depend_on_order(logs: list[list[str]], rng: object) -
     assert assess_log_lines(words) == assess_log_lines(shuffled)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=400))
 def test_any_bytes_can_be_read(data: bytes) -> None:
     """Junk is read without an error and names no cause by accident of encoding."""

@@ -117,7 +117,7 @@ def test_rounds_without_outliers_name_nobody() -> None:
     assert most_flagged([[RankStack(r, SYNC) for r in range(8)]], example_job()) == ()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.randoms())
 def test_the_order_of_answers_never_matters(rng: object) -> None:
     """Ranks answer in any order."""
