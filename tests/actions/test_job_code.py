@@ -24,11 +24,11 @@ def bound_with(folder: Path, **world: object) -> tuple[RunContext, FakeContext]:
     context = fake_context(folder, code=example_code())
     with context.world.change() as data:
         data |= {"dead": [], "ranks": {}, **world}
-    wish(context, "r2")
+    request_change(context, "r2")
     return for_run(context, JournalledRun(context, folder, "R-0001")), context
 
 
-def wish(context: FakeContext, version: str, *, urgent: bool = False) -> str:
+def request_change(context: FakeContext, version: str, *, urgent: bool = False) -> str:
     return (
         context.jobs.code_ledger("demo")
         .record(version, f"digest-of-{version}", urgent=urgent, why="faster", by="ann", at=NOON)
@@ -67,7 +67,7 @@ async def test_code_is_not_switched_under_running_ranks(verb: str, tmp_path: Pat
     """The record would say what is not so."""
     bound, context = bound_with(tmp_path, ranks={"0": "first"})
     context.jobs.code_ledger("demo").apply("C-0001", "R-0000", NOON)
-    wish(context, "r3")
+    request_change(context, "r3")
     change = "C-0002" if verb == "job.hot_update" else "C-0001"
     with pytest.raises(ActionFailed, match="still has 1 ranks; stop it first"):
         await ACTIONS[verb].apply(bound, {"job": "demo", "change": change})
@@ -113,7 +113,7 @@ def test_a_plan_names_the_change_and_a_later_one_is_not_smuggled_in(tmp_path: Pa
     assert [(c.subject, c.what) for c in step.changes] == [
         ("job demo code", "r1 -> r2 (C-0001 by ann: faster)")
     ]
-    wish(context, "r3")
+    request_change(context, "r3")
     with context.world.change() as data:
         data["ranks"] = {}
     done = asyncio.run(ACTIONS["job.hot_update"].apply(bound, step.arguments))

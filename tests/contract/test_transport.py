@@ -16,8 +16,8 @@ from brctl.library.config import SshSettings
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from tests.contract.gateway_site import CAN_ISOLATE, GatewaySite, open_gateway_site
+from tests.contract.transport_openers import SSH_OPENERS, open_named
 from tests.contract.transport_sites import DIE_WORD, SICK_KINDS, SSHD, Site, open_site
-from tests.contract.transport_ways import SSH_WAYS, open_way
 from tests.fakes.slurm_cluster import missing, slurm_cluster
 
 NEEDS_SSHD = pytest.mark.skipif(SSHD is None or os.geteuid() != 0, reason="needs sshd and root")
@@ -56,36 +56,36 @@ class Ask:
 # What stands before asyncssh or the OpenSSH client needs no second server to try it on.
 OVER_SSH = [
     pytest.param((name, real_sshd), id=f"{name}-{kind}", marks=marks)
-    for name in SSH_WAYS
+    for name in SSH_OPENERS
     for kind, real_sshd, marks in SITES
     if name in LIBRARIES or not real_sshd
 ]
 
 
 @pytest.fixture(params=OVER_SSH)
-def way(request: pytest.FixtureRequest) -> tuple[str, bool]:
+def transport_case(request: pytest.FixtureRequest) -> tuple[str, bool]:
     """Which transport, and whether against a real sshd."""
     found: tuple[str, bool] = request.param
     return found
 
 
 @pytest.fixture
-async def site(way: tuple[str, bool], tmp_path: Path) -> AsyncIterator[Site]:
-    async with open_site(tmp_path, real_sshd=way[1]) as opened:
+async def site(transport_case: tuple[str, bool], tmp_path: Path) -> AsyncIterator[Site]:
+    async with open_site(tmp_path, real_sshd=transport_case[1]) as opened:
         yield opened
 
 
 @pytest.fixture
-async def transport(way: tuple[str, bool], site: Site) -> AsyncIterator[Transport]:
-    async with open_way(way[0], site) as opened:
+async def transport(transport_case: tuple[str, bool], site: Site) -> AsyncIterator[Transport]:
+    async with open_named(transport_case[0], site) as opened:
         yield opened
 
 
 @asynccontextmanager
-async def ask_over_ssh(folder: Path, way: str, *, real_sshd: bool) -> AsyncIterator[Ask]:
+async def ask_over_ssh(folder: Path, transport_name: str, *, real_sshd: bool) -> AsyncIterator[Ask]:
     async with (
         open_site(folder, real_sshd=real_sshd) as site,
-        open_way(way, site) as opened,
+        open_named(transport_name, site) as opened,
     ):
         yield Ask(opened, site.good)
 
@@ -133,7 +133,7 @@ async def ask_srun() -> AsyncIterator[Ask]:
 # One site of the module for all of them, so one worker.
 _SHARES_SLURM = pytest.mark.xdist_group("transports: srun")
 _SHARES_GATEWAY = pytest.mark.xdist_group("transports: tree")
-WAYS = [
+TRANSPORT_CASES = [
     *OVER_SSH,
     pytest.param(("local", False), id="local"),
     pytest.param(("srun", False), id="srun", marks=[pytest.mark.slurm, _SHARES_SLURM]),
@@ -141,25 +141,28 @@ WAYS = [
 ]
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=TRANSPORT_CASES)
 async def answer_to(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ask]:
     name, real_sshd = request.param
     if name == "local":
-        way = ask_local()
+        opened = ask_local()
     elif name == "srun":
         request.getfixturevalue("slurm")
-        way = ask_srun()
+        opened = ask_srun()
     elif name == "tree":
-        way = ask_tree(request.getfixturevalue("behind_gateway"))
+        opened = ask_tree(request.getfixturevalue("behind_gateway"))
     else:
-        way = ask_over_ssh(tmp_path, name, real_sshd=real_sshd)
-    async with way as ask:
+        opened = ask_over_ssh(tmp_path, name, real_sshd=real_sshd)
+    async with opened as ask:
         yield ask
 
 
 def test_every_transport_is_held_to_the_contract() -> None:
     """A transport that can be configured, or that stands in for one, is tried below."""
-    tried = {str(way.id).removesuffix("-sshd").removesuffix("-asyncssh-server") for way in WAYS}
+    tried = {
+        str(case.id).removesuffix("-sshd").removesuffix("-asyncssh-server")
+        for case in TRANSPORT_CASES
+    }
     assert tried >= set(TRANSPORTS)
     assert tried - set(TRANSPORTS) == {"auto-exact", "spread", "tree"}
 

@@ -159,14 +159,14 @@ class Brokered(Direct):
         os.kill(self.pid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("way", [Direct, Brokered])
+@pytest.mark.parametrize("soak_class", [Direct, Brokered])
 async def test_nothing_leaks_and_every_transition_is_told_once(
-    way: type[Direct], fleet: tuple[SshSettings, list[Machine]], tmp_path: Path
+    soak_class: type[Direct], fleet: tuple[SshSettings, list[Machine]], tmp_path: Path
 ) -> None:
     """Each power-off is one new problem, each return one recovery, and what is held stays level."""
     ssh, machines = fleet
     nodes = [Node(f"n{i}", "127.0.0.1", machine.port) for i, machine in enumerate(machines)]
-    soak = way(ssh, tmp_path)
+    soak = soak_class(ssh, tmp_path)
     history = SweepHistory(tmp_path)
     failures = told_new = told_back = 0
     levels: list[Level] = []
@@ -185,7 +185,7 @@ async def test_nothing_leaks_and_every_transition_is_told_once(
     assert failures > 3
     assert (told_new, told_back) == (failures, failures)
     first, last = levels[len(levels) // 4], levels[-1]
-    title = f"{way.__name__}: {ROUNDS} sweeps of {NODES} nodes, {failures} deaths"
+    title = f"{soak_class.__name__}: {ROUNDS} sweeps of {NODES} nodes, {failures} deaths"
     sys.stdout.write(f"\n{title}\n  {first}\n  {last}\n")
     held = [level.descriptors for level in levels]
     assert max(held) - min(held) <= 2

@@ -14,7 +14,7 @@ from brctl.model.jobs.code import ChangeState, CodeStart
 NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)
 
 
-def wish(ledger: CodeLedger, version: str, digest: str = "") -> str:
+def request_change(ledger: CodeLedger, version: str, digest: str = "") -> str:
     return ledger.record(
         version, digest or f"d-{version}", urgent=False, why="faster", by="ann", at=NOON
     ).id
@@ -22,7 +22,7 @@ def wish(ledger: CodeLedger, version: str, digest: str = "") -> str:
 
 def test_who_why_when_and_by_which_run_is_on_disk_for_its_owner_only(tmp_path: Path) -> None:
     ledger = CodeLedger(tmp_path / "demo")
-    change_id = wish(ledger, "r2")
+    change_id = request_change(ledger, "r2")
     ledger.apply(change_id, "R-0007", NOON)
     ledger.started(CodeStart("R-0007", "r2", change_id, "d-r2", "/ckpt/step-00000038", NOON))
     record = CodeLedger(tmp_path / "demo").read()
@@ -39,7 +39,7 @@ def test_who_why_when_and_by_which_run_is_on_disk_for_its_owner_only(tmp_path: P
 def test_every_call_may_be_repeated(tmp_path: Path) -> None:
     """A run that died after writing writes nothing new when it goes on."""
     ledger = CodeLedger(tmp_path / "demo")
-    change_id = wish(ledger, "r2")
+    change_id = request_change(ledger, "r2")
     start = CodeStart("R-1", "r2", change_id, "d-r2", "", NOON)
     for _ in range(2):
         ledger.apply(change_id, "R-1", NOON)
@@ -55,16 +55,16 @@ def test_every_call_may_be_repeated(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     """Applying what does not wait, rolling back what is not on, the same code again."""
     ledger = CodeLedger(tmp_path / "demo")
-    change_id = wish(ledger, "r2")
+    change_id = request_change(ledger, "r2")
     with pytest.raises(UsageError, match="r2 waits already"):
-        wish(ledger, "r2")
+        request_change(ledger, "r2")
     with pytest.raises(UsageError, match="C-0001 is not what the job runs: it is pending"):
         ledger.roll_back(change_id, "R-1", NOON)
     ledger.apply(change_id, "R-1", NOON)
     with pytest.raises(UsageError, match="C-0001 does not wait: it is applied by R-1"):
         ledger.apply(change_id, "R-2", NOON)
     with pytest.raises(UsageError, match="r2 is what it runs"):
-        wish(ledger, "r2")
+        request_change(ledger, "r2")
 
 
 def test_a_release_that_ran_never_gets_other_content(tmp_path: Path) -> None:
@@ -72,28 +72,28 @@ def test_a_release_that_ran_never_gets_other_content(tmp_path: Path) -> None:
     ledger = CodeLedger(tmp_path / "demo")
     ledger.started(CodeStart("R-1", "r1", "", "d-r1", "", NOON))
     with pytest.raises(UsageError, match="r1 had other content when R-1 started it"):
-        wish(ledger, "r1", "edited")
+        request_change(ledger, "r1", "edited")
 
 
 def test_an_altered_ledger_is_an_error_and_a_torn_line_is_not(tmp_path: Path) -> None:
     """A line nobody was told about may be missing; one that was changed may not pass."""
     ledger = CodeLedger(tmp_path / "demo")
-    wish(ledger, "r2")
-    wish(ledger, "r3")
+    request_change(ledger, "r2")
+    request_change(ledger, "r3")
     path = tmp_path / "demo" / "events.ndjson"
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"type":"code.app')
     assert [c.version for c in ledger.read().changes] == ["r2", "r3"]
-    assert wish(ledger, "r4") == "C-0003"
+    assert request_change(ledger, "r4") == "C-0003"
     path.write_bytes(whole.replace(b'"by":"ann"', b'"by":"bob"', 1))
     with pytest.raises(ConfigError, match="does not follow"):
         ledger.read()
     with pytest.raises(ConfigError):
-        wish(ledger, "r5")
+        request_change(ledger, "r5")
 
 
 def _record(folder: Path, number: int) -> None:
-    wish(CodeLedger(folder), f"r{number}")
+    request_change(CodeLedger(folder), f"r{number}")
 
 
 def test_two_people_at_once_get_two_numbers(tmp_path: Path) -> None:

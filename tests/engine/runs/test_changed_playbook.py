@@ -68,9 +68,9 @@ def test_nobody_can_approve_resume_or_take_back_what_was_edited(tmp_path: Path) 
     edit(run_dir)
     with pytest.raises(GuardError, match="was changed"):
         answer(context, run_dir, "bob", yes=True)
-    for way in (resume, roll_back):
+    for continue_run in (resume, roll_back):
         with pytest.raises(GuardError, match="was changed"):
-            asyncio.run(way(run_dir, ANN, ("true",)))
+            asyncio.run(continue_run(run_dir, ANN, ("true",)))
     assert due_at(run_dir) is None
     (run_dir / PLAYBOOK).write_text(text)
     answer(context, run_dir, "bob", yes=True)

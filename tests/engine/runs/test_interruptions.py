@@ -313,8 +313,8 @@ class Interrupted(RuleBasedStateMachine):
         self._resume(Trap(f"kill {when} line", line))
 
     def _resume(self, trap: Trap) -> None:
-        way = resume_direction(read_run(self.run_dir))
-        save_request(self.run_dir, RunRequest("cron", yes=True, forward=way.forward))
+        direction = resume_direction(read_run(self.run_dir))
+        save_request(self.run_dir, RunRequest("cron", yes=True, forward=direction.forward))
         self.live(trap)
         save_request(self.run_dir, RunRequest("cron", yes=True))
 

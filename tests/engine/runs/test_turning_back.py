@@ -60,11 +60,11 @@ def test_past_a_stopped_job_a_resume_goes_forward_and_says_so(tmp_path: Path) ->
     context, run_dir = stopped_rollback(tmp_path)
     assert context.world.read()["reservations"]["s1"]["owner"] == "brctl:R-0001"
     run = read_run(run_dir)
-    way = resume_direction(run)
-    lines = "\n".join(resume_lines(resume_lists(run, forward=way.forward), way.why))
+    direction = resume_direction(run)
+    lines = "\n".join(resume_lines(resume_lists(run, forward=direction.forward), direction.why))
     assert "to do     swap code choose restart prove" in lines
     assert "goes forward again: stop cannot be undone, so the rollback ends there" in lines
-    save_request(run_dir, replace(ONCALL, forward=way.forward))
+    save_request(run_dir, replace(ONCALL, forward=direction.forward))
     assert carry(context, run_dir) is ExitCode.OK
     assert context.world.read()["nodes"] == ["n1", "n2", "s1", "n4"]
     assert effects(context).count("cordon n3") == effects(context).count("stop rank 0") == 1
@@ -128,9 +128,9 @@ def failed_undo(folder: Path) -> tuple[FakeContext, Path]:
 def test_an_undo_that_failed_is_tried_again_by_default(tmp_path: Path) -> None:
     """Nothing stands in the way of the rollback, so a resume finishes it."""
     context, run_dir = failed_undo(tmp_path)
-    way = resume_direction(read_run(run_dir))
-    assert (way.forward, way.why) == (False, "tries the rollback again: an undo failed")
-    save_request(run_dir, replace(ONCALL, forward=way.forward))
+    direction = resume_direction(read_run(run_dir))
+    assert (direction.forward, direction.why) == (False, "tries the rollback again: an undo failed")
+    save_request(run_dir, replace(ONCALL, forward=direction.forward))
     assert carry(context, run_dir) is ExitCode.ROLLED_BACK
     assert "n3" not in context.world.read()["cordons"]
 
@@ -138,8 +138,8 @@ def test_an_undo_that_failed_is_tried_again_by_default(tmp_path: Path) -> None:
 def test_a_person_may_send_it_forward_instead(tmp_path: Path) -> None:
     """The network is back and the standbys are well: `--forward` does the repair after all."""
     context, run_dir = failed_undo(tmp_path)
-    way = resume_direction(read_run(run_dir), forward=True)
-    assert way.forward
+    direction = resume_direction(read_run(run_dir), forward=True)
+    assert direction.forward
     # A person repaired the standbys that the run had found sick.
     change(context, cordons={"n3": context.world.read()["cordons"]["n3"]})
     save_request(run_dir, replace(ONCALL, forward=True))

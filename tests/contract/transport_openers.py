@@ -1,4 +1,4 @@
-"""Every way to a node over SSH, opened against one site; a way that takes another one fails."""
+"""Every transport over SSH, opened against one site; one that asks through another fails."""
 
 import contextlib
 import dataclasses
@@ -22,12 +22,12 @@ from tests.contract.transport_sites import Site
 KEEP = 16
 
 
-class NotThisWay:
+class NeverAsked:
     """In the place of the transport that must not be used."""
 
     async def run(self, node: Node, command: Command) -> CommandResult:
-        """Say that the way under test was left."""
-        raise AssertionError(f"{node.name} was asked another way")
+        """Fail: the transport under test was left."""
+        raise AssertionError(f"{node.name} was asked through another transport")
 
     async def close(self) -> None:
         """Nothing was opened."""
@@ -50,9 +50,9 @@ async def _auto(site: Site, name: str) -> AsyncIterator[Transport]:
     patterns = {"auto": ("elsewhere",), "auto-exact": ("*",)}[name]
     blocks = [HostBlock(patterns, "addressfamily", "ssh_config:1")]
     if name == "auto":
-        opened = AutoTransport(_named(site, "asyncssh"), NotThisWay, blocks)
+        opened = AutoTransport(_named(site, "asyncssh"), NeverAsked, blocks)
     else:
-        opened = AutoTransport(NotThisWay(), lambda: OpensshTransport(site.ssh), blocks)
+        opened = AutoTransport(NeverAsked(), lambda: OpensshTransport(site.ssh), blocks)
     yield opened
     await opened.close()
 
@@ -61,7 +61,7 @@ async def _auto(site: Site, name: str) -> AsyncIterator[Transport]:
 async def _spread(site: Site, _name: str) -> AsyncIterator[Transport]:
     """Two processes, as for thousands of nodes."""
     ssh = dataclasses.replace(site.ssh, shards=2)
-    opened = SpreadTransport(ssh, {}, KEEP, NotThisWay)
+    opened = SpreadTransport(ssh, {}, KEEP, NeverAsked)
     opened.expect(SPREAD_OVER + 1)
     yield opened
     await opened.close()
@@ -71,7 +71,7 @@ async def _spread(site: Site, _name: str) -> AsyncIterator[Transport]:
 async def _broker(site: Site, _name: str) -> AsyncIterator[Transport]:
     """A broker of our own, ended with the block."""
     path = site.folder / "run" / "broker.sock"
-    opened = BrokerTransport(site.ssh, {}, path, NotThisWay)
+    opened = BrokerTransport(site.ssh, {}, path, NeverAsked)
     yield opened
     await opened.close()
     with contextlib.suppress(OSError, ValueError):
@@ -80,7 +80,7 @@ async def _broker(site: Site, _name: str) -> AsyncIterator[Transport]:
 
 Opener = Callable[[Site, str], "contextlib.AbstractAsyncContextManager[Transport]"]
 
-SSH_WAYS: Mapping[str, Opener] = {
+SSH_OPENERS: Mapping[str, Opener] = {
     "asyncssh": _plain,
     "openssh": _plain,
     "paramiko": _plain,
@@ -92,6 +92,6 @@ SSH_WAYS: Mapping[str, Opener] = {
 """How a transport that asks over SSH is opened here."""
 
 
-def open_way(name: str, site: Site) -> "contextlib.AbstractAsyncContextManager[Transport]":
+def open_named(name: str, site: Site) -> "contextlib.AbstractAsyncContextManager[Transport]":
     """The transport of this name, and nothing of it left behind."""
-    return SSH_WAYS[name](site, name)
+    return SSH_OPENERS[name](site, name)
