@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from brctl.evidence.logs.endings import SOURCE as ENDING
+from brctl.evidence.logs.unexplained import UNEXPLAINED
 from brctl.evidence.logs.unusual import UnusualLine, rank_unusual
 from brctl.evidence.logs.word_model import WordModel
 from brctl.model.evidence import Role
@@ -65,14 +66,15 @@ def with_leads_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdic
     ]
     leads = sorted(joined, key=lambda lead: (-lead.probability, lead.fault.value))[:_LEADS]
     odd = tuple(line for item in searched for line in _odd_lines(item))[:_SHOWN]
-    shown = () if any(line.role is Role.ROOT for line in overall.evidence) else odd
-    return replace(
-        overall, leads=_joined(overall.leads, leads), evidence=(*shown, *overall.evidence)
-    )
+    shown = overall.evidence
+    if not any(line.role is Role.ROOT for line in shown):
+        shown = _unusual_first(shown, odd)
+    return replace(overall, leads=_joined(overall.leads, leads), evidence=shown)
 
 
 def _odd_lines(item: LogVerdict) -> tuple[LogEvidence, ...]:
-    return tuple(line for line in item.evidence if line.signature == SIGNATURE)
+    names = (SIGNATURE, UNEXPLAINED.name)
+    return tuple(line for line in item.evidence if line.signature in names)
 
 
 def leads_of(lines: Sequence[str], model: WordModel) -> tuple[LogLead, ...]:

@@ -136,6 +136,15 @@ def test_leads_of_ranks_are_joined_over_all(model: WordModel) -> None:
     assert {shown.file for shown in joined.evidence} == {"a.log", "b.log"}
 
 
+def test_the_line_that_stands_out_most_comes_first_over_all_too(model: WordModel) -> None:
+    """The verdict over one input shows its lines in the order of that input's own verdict."""
+    alarm = LogEvidence(Role.CONTEXT, "a.log", 9, f"{ODD}: fatal error", "unexplained")
+    lines = {3: "process ended with status", 9: alarm.text}
+    item = with_leads(unknown(alarm), lines, model, "a.log")
+    overall = with_leads_of(unknown(alarm), [item])
+    assert [line.line for line in overall.evidence] == [9, 3]
+
+
 def test_tables_of_another_version_are_refused(model: WordModel) -> None:
     """Weights for other features would speak nonsense in silence."""
     with pytest.raises(ValueError, match="do not fit"):
