@@ -60,8 +60,9 @@ def test_a_bomb_is_unpacked_in_small_pieces(name: str) -> None:
 def test_a_bomb_is_given_up_and_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Megabytes of it would take minutes; what was read is read, and the rest is no silence."""
     monkeypatch.setattr(log_sources, "UNPACKED_FREELY_BYTES", 8 << 20)
+    pack = {**PACKERS, "gzip": gzip.compress}[name]
     notes: list[str] = []
-    blocks = unpack(io.BytesIO(PACKERS[name](bytes(64 << 20))), "x", notes)
+    blocks = unpack(io.BytesIO(pack(bytes(64 << 20))), "x", notes)
     assert sum(map(len, blocks)) < 64 << 20
     assert notes[0].startswith("x: unpacks to more than 500 times its size")
 
