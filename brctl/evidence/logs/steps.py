@@ -64,10 +64,11 @@ class StepRows:
         self._step = row.step if row.step is not None else self._step
         self._total += 1
         self._rows.append((line, at_s, text))
-        self._see_meters(line, at_s, text)
+        if "ata" in text:
+            self._see_meters(line, at_s, text)
 
     def _see_meters(self, line: int, at_s: float | None, text: str) -> None:
-        match = _METERS.search(text) if "ata" in text else None
+        match = _METERS.search(text)
         if match is None or match[1].count(".") > 1 or match[2].count(".") > 1:
             return
         step_s, data_s = float(match[1]), float(match[2])
