@@ -4,18 +4,24 @@ One lab of four nodes with namespaces and OpenSSH of their own; in each scenario
 trains on it until one thing breaks.
 """
 
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from brctl.engine.controller.wiring import open_controller
 from brctl.lab.cluster import Lab
 from brctl.lab.faults import FAULTS
+from brctl.lab.processes import send
+from brctl.lab.site import FaultSite
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import load_settings
+from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
 from tests.scenarios.site import Site, scenario_lab
+from tests.timeouts import TIMEOUT_S
 
 pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.netns, pytest.mark.ssh]
 SPEC = LabSpec(
@@ -98,18 +104,37 @@ async def test_a_rank_that_hangs_is_named(site: Site) -> None:
     """It never enters the collective the others wait in: phase, stacks and recorder agree."""
     main = await ends_in(site, "rank-hang", {CULPRIT})
     assert {"job.ranks", "job.stacks", "flight-recorder"} <= {e.source for e in main.evidence}
+    assert main.playbook == "restart-in-place", say(main)
 
 
 async def test_a_stopped_rank_is_named(site: Site) -> None:
     """A process in state T, wherever it stood."""
     main = await ends_in(site, "rank-stop", {CULPRIT})
     assert any("state T" in item.text for item in main.evidence)
+    assert main.playbook == "restart-in-place", say(main)
 
 
 async def test_a_rank_in_another_collective_is_named(site: Site) -> None:
     """All ranks wait in a collective by their own account; only recorder and stacks differ."""
     main = await ends_in(site, "rank-mismatch", {CULPRIT})
     assert any(item.kind == "job.flight.mismatch" for item in main.evidence)
+    assert main.playbook == "restart-in-place", say(main)
+
+
+async def test_a_killed_rank_is_a_lead_and_no_node_is_blamed(site: Site) -> None:
+    """Nobody says who sent the signal: memory comes first, and two commands would settle it."""
+    send(FaultSite(site.lab.record, site.lab.paths, CULPRIT).trainers(), signal.SIGKILL)
+    deadline = monotonic() + TIMEOUT_S
+    main = (await site.diagnose_once()).verdicts[0]
+    while not main.settle:
+        assert monotonic() < deadline, say(main)
+        main = (await site.diagnose_once()).verdicts[0]
+    assert main.fault is FaultClass.UNKNOWN, say(main)
+    assert (main.alternatives[0].fault, main.alternatives[0].nodes) == (
+        FaultClass.CPU_OOM,
+        (CULPRIT,),
+    )
+    assert site.named() == set()
 
 
 async def test_a_node_without_power_is_named(site: Site) -> None:
