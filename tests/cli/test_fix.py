@@ -10,7 +10,7 @@ import pytest
 
 from brctl.cli.main import run
 from brctl.engine.application.fix import choose_fix, plan_fix, start_planned
-from brctl.engine.application.runs import request_for
+from brctl.engine.application.runs import all_playbooks, request_for
 from brctl.engine.controller.clock import now
 from brctl.engine.incidents import verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
@@ -31,6 +31,7 @@ from brctl.model.errors import GuardError
 from brctl.model.fault import FaultClass
 from brctl.model.runs.event import EventType
 from brctl.model.verdict import Verdict
+from brctl.playbook.proposals import why_not
 from tests.fakes.run_context import example_verdict, fake_context
 
 CONFIG = """\
@@ -136,6 +137,16 @@ def test_a_job_that_advances_is_not_stopped_to_be_looked_at(
     output = capsys.readouterr()
     assert ("training advances and is not stopped for this" in output.err) is (code == 64)
     assert ("restart-in-place" in output.out) is (code == 0)
+
+
+def test_a_playbook_that_only_stops_a_job_does_not_fit_one_that_takes_steps() -> None:
+    """Whatever the tree proposes; one that takes the suspects out does."""
+    verdict = replace(example_verdict(), stalled=False)
+    playbooks = all_playbooks(())
+    refused = why_not(playbooks["restart-in-place"], verdict)
+    assert refused == "job demo took steps when V-1 was decided, restart-in-place stops it"
+    assert why_not(playbooks["swap-and-resume"], verdict) is None
+    assert why_not(playbooks["restart-in-place"], replace(verdict, stalled=True)) is None
 
 
 def test_what_no_playbook_mends_is_left_to_a_person(
