@@ -141,12 +141,13 @@ def test_a_job_that_advances_is_not_stopped_to_be_looked_at(
 
 def test_a_playbook_that_only_stops_a_job_does_not_fit_one_that_takes_steps() -> None:
     """Whatever the tree proposes; one that takes the suspects out does."""
-    verdict = replace(example_verdict(), stalled=False)
+    verdict = replace(example_verdict(), fault=FaultClass.USER_CODE, stalled=False)
     playbooks = all_playbooks(())
     refused = why_not(playbooks["restart-in-place"], verdict)
     assert refused == "job demo took steps when V-1 was decided, restart-in-place stops it"
-    assert why_not(playbooks["swap-and-resume"], verdict) is None
     assert why_not(playbooks["restart-in-place"], replace(verdict, stalled=True)) is None
+    lost = replace(verdict, fault=FaultClass.GPU_LOST)
+    assert why_not(playbooks["swap-and-resume"], lost) is None
 
 
 def test_what_no_playbook_mends_is_left_to_a_person(
