@@ -4,6 +4,8 @@ import asyncio
 import socket
 import sqlite3
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -82,7 +84,7 @@ def sweep(
     if max_unknown is not None:
         typed("--max-unknown", max_unknown, lambda text: parse_max_unknown(text, 1))
     wait_s = jitter_s(socket.gethostname(), typed("--jitter", jitter, parse_duration_s))
-    try:
+    with _one_line_for_nagios(invocation):
         settings = invocation.settings()
         question = Question(level, checks, profile or settings.sweep.profile)
         policy = ExitPolicy(max_unknown or settings.sweep.max_unknown, fail_on, exit_zero)
@@ -92,18 +94,22 @@ def sweep(
         done = asyncio.run(
             run_sweep(settings, partial(open_controller, settings), request, say, _shown)
         )
-        if done is None:
-            invocation.note("another sweep of this context is running; skipped")
-            leave(ExitCode.OK)
-        for run in done.expired:
-            invocation.note(f"{run}: nobody approved in time, so it ends as its playbook says")
-        _finish(_Answer(invocation, question.profile, policy, cron, diff, lines, prom), done)
-    except (BrctlError, OSError, sqlite3.Error) as error:
-        if invocation.output == "nagios":
-            from brctl.cli.disk_trouble import disk_trouble
+        _end(_Answer(invocation, question.profile, policy, cron, diff, lines, prom), done)
 
-            _nagios_failure(disk_trouble(error) or error)
-        raise
+
+@contextmanager
+def _one_line_for_nagios(invocation: Invocation) -> Iterator[None]:
+    """A plugin always prints a line, and never exits above 3."""
+    try:
+        yield
+    except (BrctlError, OSError, sqlite3.Error) as error:
+        if invocation.output != "nagios":
+            raise
+        from brctl.cli.disk_trouble import disk_trouble
+        from brctl.view.fleet.nagios import nagios_failure
+
+        sys.stdout.write(nagios_failure(str(disk_trouble(error) or error)))
+        leave(ExitCode.UNKNOWN)
 
 
 def _shown(total: int) -> "Progress":
@@ -124,12 +130,14 @@ def _closed(flag: str, word: str, known: tuple[str, ...]) -> None:
         raise UsageError(f"{flag} {word}: unknown; {did_you_mean(word, known)}")
 
 
-def _nagios_failure(error: Exception) -> None:
-    """A plugin always prints a line, and never exits above 3."""
-    from brctl.view.fleet.nagios import nagios_failure
-
-    sys.stdout.write(nagios_failure(str(error)))
-    leave(ExitCode.UNKNOWN)
+def _end(request: _Answer, done: "SweepDone | None") -> None:
+    if done is None:
+        request.invocation.note("another sweep of this context is running; skipped")
+        leave(ExitCode.OK)
+    for run in done.expired:
+        note = f"{run}: nobody approved in time, so it ends as its playbook says"
+        request.invocation.note(note)
+    _finish(request, done)
 
 
 def _finish(request: _Answer, done: "SweepDone") -> None:
