@@ -62,7 +62,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=6, help="incidents of each family")
     parser.add_argument("--family", default="", help="only this one")
     parser.add_argument("--half", choices=sorted(HALVES), help="only this half")
-    parser.add_argument("--wrong", action="store_true", help="each family of the open half")
+    parser.add_argument(
+        "--wrong", action="store_true", help="each family, but of the half set aside"
+    )
     parser.add_argument("-o", dest="output", choices=("text", "json"), default="text")
     options = parser.parse_args()
     halves = [options.half] if options.half else list(HALVES)
@@ -72,7 +74,7 @@ def main() -> None:
         return
     for half, outcomes in found.items():
         print("\n".join(words(half, outcomes)))
-        if options.wrong and (half == "open" or options.family):
+        if options.wrong and (half != "set aside" or options.family):
             print("\n".join(by_family(outcomes)))
 
 

@@ -184,7 +184,9 @@ def _address(number: int) -> str:
     return f"10.0.{number // 250}.{number % 250 + 1}"
 
 
-_PACKAGES = ("distributed_c10d.py:", "linear.py:", "module.py:", "serialization.py:")
+_PACKAGES = (
+    "connection.py:", "distributed_c10d.py:", "linear.py:", "module.py:", "serialization.py:",
+)  # fmt: skip
 
 
 def _own_frame(stack: Sequence[str]) -> str:
