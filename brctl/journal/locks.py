@@ -24,31 +24,46 @@ _TOKENS_A_FILE = 10**9
 """More than are ever granted from one file."""
 
 
-CLAIM_TRIES, CLAIM_PAUSE_S = 400, 0.05
-"""Others hold the lock of claims while they read journals and write a line."""
+LOCK_TRIES, LOCK_PAUSE_S = 400, 0.05
+"""Others hold such a lock while they read files and write one."""
+
+
+@contextmanager
+def exclusive(path: Path, others: str) -> Iterator[None]:
+    """One process at a time goes from what it reads to what it writes.
+
+    The kernel lets go when a process dies, so a dead one holds up nobody.
+
+    Args:
+        path: The lock's file; its folder is made.
+        others: Who may hold it, for the error.
+
+    Raises:
+        UnavailableError: Another process holds it and does not go on.
+    """
+    private_dir(path.parent)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        if not locked(descriptor, LOCK_TRIES, LOCK_PAUSE_S):
+            waited_s = LOCK_TRIES * LOCK_PAUSE_S
+            raise UnavailableError(
+                f"{path}: held for {waited_s:.0f} s by {others}",
+                hint="see which process hangs there: fuser " + str(path),
+            )
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
 def claiming(state_dir: Path) -> Iterator[None]:
     """One run at a time goes from what its guards say to its claim on disk.
 
-    The kernel lets go when a process dies, so a dead run's lock holds up nobody.
-
     Raises:
         UnavailableError: Another run holds it and does not go on.
     """
-    path = private_dir(state_dir / "locks") / "claims.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
-    try:
-        if not locked(descriptor, CLAIM_TRIES, CLAIM_PAUSE_S):
-            waited_s = CLAIM_TRIES * CLAIM_PAUSE_S
-            raise UnavailableError(
-                f"{path}: held for {waited_s:.0f} s by another run that asks its guards",
-                hint="see which process hangs there: fuser " + str(path),
-            )
+    with exclusive(state_dir / "locks" / "claims.lock", "another run that asks its guards"):
         yield
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)

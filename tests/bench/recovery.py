@@ -38,7 +38,8 @@ from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.remediate import start_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.engine.standby.care import parking, warm_standbys
-from brctl.engine.standby.pool import Pool, save_pool
+from brctl.engine.standby.pool import Pool
+from brctl.engine.standby.pool_file import save_pool
 from brctl.engine.sweeps.run_checks import Question, sweep_nodes
 from brctl.journal.follow import follow
 from brctl.journal.store import read_journal

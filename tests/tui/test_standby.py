@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from brctl.engine.standby.pool import Pool, Standby, save_pool
+from brctl.engine.standby.pool import Pool, Standby
+from brctl.engine.standby.pool_file import save_pool
 from brctl.model.units import rfc3339
 from brctl.tui.address import Address
 from brctl.tui.once import once_text

@@ -16,7 +16,8 @@ from brctl.engine.standby.care import (
     unpark_standbys,
     warm_standbys,
 )
-from brctl.engine.standby.pool import Pool, load_pool, save_pool, usable_pool
+from brctl.engine.standby.pool import Pool
+from brctl.engine.standby.pool_file import change_pool, load_pool, usable_pool
 from brctl.engine.standby.report import standby_rows
 from brctl.library.config import Settings
 from brctl.model.runs.playbook import Json
@@ -118,12 +119,17 @@ async def _remove(controller: Controller, pool: Pool, names: Sequence[str]) -> P
 
 
 async def _changed(settings: Settings, nodes: str | None, change: _Change) -> PoolChange:
-    """Change the pool's file for the nodes that were named; without a name for all of it."""
+    """Change the pool's file for the nodes that were named; without a name for all of it.
+
+    The nodes are asked without the lock of the file; what others wrote meanwhile stands.
+    """
     refuse_readonly(settings)
     async with open_controller(settings) as controller:
         pool = usable_pool(settings.state_dir, settings.context)
         everybody = tuple(dict.fromkeys([*pool.members(controller.inventory), *pool.parked()]))
         names = await select_nodes(controller, nodes) if nodes else everybody
         after = await change(controller, pool, names)
-        save_pool(settings.state_dir, settings.context, after)
-        return PoolChange(names, await standby_rows(controller, after))
+        stored = change_pool(
+            settings.state_dir, settings.context, lambda now: now.with_changes(pool, after)
+        )
+        return PoolChange(names, await standby_rows(controller, stored))

@@ -1,7 +1,7 @@
 """What a run may use of an opened context: the capabilities of `actions.context`, for real."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from brctl.engine.search.bisect import BisectOptions
 from brctl.engine.search.group_search import search_nodes, test_groups
 from brctl.engine.search.replay_phases import phases_of, replay_job
 from brctl.engine.standby.care import warm_standbys
-from brctl.engine.standby.pool import Pool, add, remove, save_pool, usable_pool
+from brctl.engine.standby.pool import Pool, add, remove
+from brctl.engine.standby.pool_file import change_pool, usable_pool
 from brctl.engine.sweeps.burnin import BurninPlan, burn_in
 from brctl.engine.sweeps.node_states import ailing_nodes
 from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
@@ -198,19 +199,22 @@ class StandbyPool:
         busy = {name: job.name for job in await self._jobs.all() for name in job.nodes}
         warmed = (await warm_standbys(self._controller, self._load(), [node])).of(node)
         note = "" if warmed.warmed_at else warmed.note or "could not be warmed"
-        # Read again: somebody may have changed the pool while the node was loading.
-        pool = self._load().with_known([warmed])
-        self._save(pool if note else add(pool, self._controller.inventory, [node], busy))
+
+        def change(pool: Pool) -> Pool:
+            pool = pool.with_known([warmed])
+            return pool if note else add(pool, self._controller.inventory, [node], busy)
+
+        self._change(change)
         return note
 
     async def dismiss(self, nodes: Sequence[str]) -> None:
-        self._save(remove(self._load(), nodes))
+        self._change(lambda pool: remove(pool, nodes))
 
     def _load(self) -> Pool:
         return usable_pool(self._controller.state_dir, self._controller.settings.context)
 
-    def _save(self, pool: Pool) -> None:
-        save_pool(self._controller.state_dir, self._controller.settings.context, pool)
+    def _change(self, change: Callable[[Pool], Pool]) -> None:
+        change_pool(self._controller.state_dir, self._controller.settings.context, change)
 
 
 class StoredVerdicts:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from brctl.engine.controller.wiring import Controller
-from brctl.engine.standby.pool import Pool, Standby, load_pool, still_parked
+from brctl.engine.standby.pool import Pool, Standby, still_parked
+from brctl.engine.standby.pool_file import load_pool
 from brctl.model.errors import BrctlError
 from brctl.model.inventory import Inventory
 from brctl.model.sweeps.sweep import Health

@@ -1,15 +1,12 @@
 """The pool of standbys: who is in it, how each was last found, how many are wanted."""
 
-import json
-import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 
 from brctl.engine.incidents.verdict_store import load_all
-from brctl.library.durable_files import private_dir, set_aside, write_atomic
-from brctl.model.errors import ConfigError, UsageError
+from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.sweeps.sweep import Health
 from brctl.model.units import parse_rfc3339
@@ -18,6 +15,9 @@ from brctl.playbook.spares import PAPER_DAILY_RATE
 HISTORY_DAYS = 30.0
 ENOUGH_DAYS = 7.0
 """A rate from less history than this is noise; the paper's is used and said so."""
+
+PARKED_FIELDS = frozenset({"parked_for", "parked_at", "parked_ranks", "beside", "lease_s"})
+"""What waits on a node; one of them means nothing without the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,15 @@ class Standby:
     parked_ranks: int = 0
     beside: bool = False
     lease_s: float = 0.0
+
+    def with_changes(self, before: "Standby", after: "Standby") -> "Standby":
+        """This row with what somebody changed in an earlier state of it."""
+        changed = {
+            f.name for f in fields(self) if getattr(before, f.name) != getattr(after, f.name)
+        }
+        if changed & PARKED_FIELDS:
+            changed |= PARKED_FIELDS
+        return replace(self, **{name: getattr(after, name) for name in changed})
 
     def unparked(self, note: str = "") -> "Standby":
         """The same node with nothing parked on it."""
@@ -86,52 +95,24 @@ class Pool:
         """The pool with what is known of some nodes replaced."""
         return replace(self, known={**self.known, **{row.node: row for row in rows}})
 
+    def with_changes(self, before: "Pool", after: "Pool") -> "Pool":
+        """This pool with what somebody did to an earlier state of it, and with nothing undone."""
+        joined = [node for node in after.added if node not in before.added]
+        left = [node for node in after.removed if node not in before.removed]
+        added = [node for node in self.added if node in after.added or node not in before.added]
+        removed = [n for n in self.removed if n in after.removed or n not in before.removed]
+        pool = Pool(
+            tuple(dict.fromkeys([n for n in added if n not in left] + joined)),
+            tuple(dict.fromkeys([n for n in removed if n not in joined] + left)),
+            self.known,
+        )
+        return pool.with_known(
+            self.of(node).with_changes(before.of(node), row) for node, row in after.known.items()
+        )
+
     def of(self, node: str) -> Standby:
         """What is known of a node."""
         return self.known.get(node, Standby(node))
-
-
-def _path(state_dir: Path, context: str) -> Path:
-    return state_dir / "static" / f"{context}.standbys.json"
-
-
-def load_pool(state_dir: Path, context: str) -> Pool:
-    """The pool of a context; a damaged file is an error, never an empty pool."""
-    path = _path(state_dir, context)
-    if not path.exists():
-        return Pool()
-    try:
-        data = json.loads(path.read_bytes())
-        known = {row["node"]: Standby(**row) for row in data["known"]}
-        return Pool(tuple(data["added"]), tuple(data["removed"]), known)
-    except (ValueError, KeyError, TypeError, RecursionError) as exc:
-        raise ConfigError(f"{path}: damaged: {exc}") from exc
-
-
-def usable_pool(state_dir: Path, context: str) -> Pool:
-    """The same for whoever acts on it: a damaged file is set aside, and the inventory's pool holds.
-
-    Nobody in it counts as tested then, and admission looks at each; whom people had removed is a
-    member again, which is said.
-    """
-    try:
-        return load_pool(state_dir, context)
-    except ConfigError:
-        set_aside(_path(state_dir, context))
-        logging.getLogger(__name__).warning(
-            "warning: the standbys of %s are those of the inventory again, untested; look:"
-            " brctl standby list", context,
-        )  # fmt: skip
-        return Pool()
-
-
-def save_pool(state_dir: Path, context: str, pool: Pool) -> None:
-    """Write the pool so that a reader sees all of it or the one before."""
-    path = _path(state_dir, context)
-    private_dir(path.parent)
-    rows = [asdict(standby) for standby in pool.known.values()]
-    data = {"added": list(pool.added), "removed": list(pool.removed), "known": rows}
-    write_atomic(path, json.dumps(data, indent=1))
 
 
 def add(pool: Pool, inventory: Inventory, nodes: Sequence[str], busy: Mapping[str, str]) -> Pool:

@@ -16,7 +16,8 @@ from brctl.engine.incidents import alert_store, verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
 from brctl.engine.runs.read_run import read_run
 from brctl.engine.search.event_stream import TRAILS
-from brctl.engine.standby.pool import Pool, load_pool
+from brctl.engine.standby.pool import Pool
+from brctl.engine.standby.pool_file import load_pool
 from brctl.engine.sweeps import node_states, sweep_file, sweep_store
 from brctl.engine.sweeps.history_database import database_path
 from brctl.engine.sweeps.node_states import Known, PastState

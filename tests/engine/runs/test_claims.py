@@ -116,7 +116,7 @@ def test_a_run_that_hangs_on_the_lock_is_said_and_not_waited_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is named, so that a person finds the process."""
-    monkeypatch.setattr(locks, "CLAIM_TRIES", 3)
+    monkeypatch.setattr(locks, "LOCK_TRIES", 3)
     refused = pytest.raises(UnavailableError, match=r"claims\.lock: held for")
     with claiming(tmp_path), refused, claiming(tmp_path):
         pytest.fail("two held it at once")

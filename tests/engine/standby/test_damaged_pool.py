@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.standby.pool import Pool, Standby, load_pool, save_pool, usable_pool
+from brctl.engine.standby.pool import Pool, Standby
+from brctl.engine.standby.pool_file import load_pool, save_pool, usable_pool
 from brctl.model.errors import ConfigError
 from brctl.model.inventory import Inventory, Node, NodeRole
 

@@ -18,7 +18,8 @@ from brctl.engine.standby.care import (
     park_standbys,
     unpark_standbys,
 )
-from brctl.engine.standby.pool import Pool, load_pool, save_pool
+from brctl.engine.standby.pool import Pool
+from brctl.engine.standby.pool_file import load_pool, save_pool
 from brctl.engine.standby.report import standby_rows
 from brctl.library.checks import load_checks
 from brctl.library.config import load_settings

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from brctl.cli.commands import sweep as sweep_module
 from brctl.engine.standby.metrics import parked_ranks, state_counts
-from brctl.engine.standby.pool import Pool, Standby, save_pool
+from brctl.engine.standby.pool import Pool, Standby
+from brctl.engine.standby.pool_file import save_pool
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.units import rfc3339
 from tests.cli.test_run import call
