@@ -1,5 +1,6 @@
-"""What a full or read-only disk looks like to us: a state that is not there, and no bug."""
+"""What a full, read-only or closed disk looks like to us: a state that is not there, and no bug."""
 
+import os
 import sqlite3
 from errno import EDQUOT, ENOSPC, EROFS
 
@@ -12,11 +13,16 @@ _DETAIL = 8
 
 
 def disk_trouble(error: Exception) -> UnavailableError | None:
-    """What to tell people when the disk is full or read-only; None for any other error."""
+    """What to tell people when the disk is full, read-only or closed; None for any other error."""
     if isinstance(error, OSError) and error.errno in _ERRNO:
         what = f"{error.filename or 'a file'}: cannot be written: {error.strerror}"
     elif isinstance(error, sqlite3.OperationalError) and _kind(error) in _SQLITE:
         what = f"the index of sweeps cannot be written: {error}"
+    elif isinstance(error, PermissionError) and error.filename:
+        return UnavailableError(
+            f"{os.fsdecode(error.filename)}: {error.strerror} for uid {os.geteuid()}",
+            hint="run as the user it belongs to, or name another `state_dir`",
+        )
     else:
         return None
     return UnavailableError(what, hint="make room there, or name another `state_dir`")

@@ -1,4 +1,4 @@
-"""A full or read-only disk is no bug of ours: 69 with the file's name, for Nagios 3 with a line."""
+"""A full, read-only or closed disk is no bug of ours: 69 with the file's name, for Nagios 3."""
 
 import os
 import subprocess
@@ -31,13 +31,19 @@ MOUNTS = {
 }
 """How the state directory's disk is made so, in a mount namespace of its own."""
 
+NOBODY = "exec setpriv --bounding-set=-dac_override,-dac_read_search"
+CLOSED = {"no entry": "chmod 0 state", "no writing": "chmod 0500 state"}
+"""Modes that keep out even the owner, once it has not root's right to pass them by."""
+
 
 def brctl(folder: Path, disk: str, *words: str) -> subprocess.CompletedProcess[str]:
     """The command line where nothing of the state can be written."""
     for name, text in (("config", CONFIG), ("inventory", INVENTORY)):
         (folder / f"{name}.yaml").write_text(text)
     (folder / "state").mkdir()
-    script = f'{MOUNTS[disk]} && exec "$@"'
+    script = (
+        f'{MOUNTS[disk]} && exec "$@"' if disk in MOUNTS else f'{CLOSED[disk]} && {NOBODY} "$@"'
+    )
     command = [sys.executable, "-m", "brctl", *words, "--config", "config.yaml", "--no-input"]
     return subprocess.run(
         ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", *command],
@@ -67,6 +73,31 @@ def test_nagios_is_told_unknown_in_one_line(disk: str, tmp_path: Path) -> None:
     assert "cannot be written" in line
 
 
+@pytest.mark.parametrize("disk", CLOSED)
+@pytest.mark.parametrize("words", ["sweep --checks host.memory", "cordon n1 -m fan"])
+def test_a_state_directory_of_somebody_else_is_named_with_the_way_out(
+    disk: str, words: str, tmp_path: Path
+) -> None:
+    done = brctl(tmp_path, disk, *words.split())
+    (tmp_path / "state").chmod(0o700)
+    assert done.returncode == 69, done.stderr
+    told = next(line for line in done.stderr.splitlines() if "denied" in line)
+    assert f"{tmp_path}/state" in told
+    assert "Permission denied for uid 0" in told
+    assert "or name another `state_dir`" in done.stderr
+    assert "unexpected" not in done.stderr
+
+
+@pytest.mark.parametrize("disk", CLOSED)
+def test_nagios_is_told_unknown_of_a_closed_state_directory(disk: str, tmp_path: Path) -> None:
+    done = brctl(tmp_path, disk, "sweep", "--checks", "host.memory", "-o", "nagios")
+    (tmp_path / "state").chmod(0o700)
+    assert done.returncode == 3, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert "UNKNOWN" in line
+    assert "Permission denied" in line
+
+
 def test_a_line_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     """Half a line would make the next one unreadable too; the error names the file."""
     path = tmp_path / "notes.ndjson"
@@ -90,5 +121,6 @@ def test_other_errors_are_not_taken_for_a_full_disk() -> None:
     """A file that is missing is a mistake of somebody, and must look like one."""
     assert disk_trouble(FileNotFoundError(2, "no such file")) is None
     assert disk_trouble(ValueError("no space left")) is None
+    assert disk_trouble(PermissionError(1, "Operation not permitted")) is None
     full = disk_trouble(OSError(ENOSPC, "No space left on device", "/state/x"))
     assert str(full) == "/state/x: cannot be written: No space left on device"
