@@ -177,8 +177,8 @@ def _site(folder: Path, ports: dict[str, int]) -> Site:
         user="root",
         identity_files=(folder / "id",),
         known_hosts=folder / "known_hosts",
-        connect_timeout_s=1.0,
-        login_timeout_s=3.0,
+        connect_timeout_s=3.0,
+        login_timeout_s=4.0,
     )
     return Site(ssh=ssh, **nodes)
 
