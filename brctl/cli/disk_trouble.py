@@ -3,6 +3,7 @@
 import os
 import sqlite3
 from errno import EDQUOT, ENOSPC, EROFS
+from pathlib import Path
 
 from brctl.model.errors import UnavailableError
 
@@ -20,7 +21,7 @@ def disk_trouble(error: Exception) -> UnavailableError | None:
         what = f"the index of sweeps cannot be written: {error}"
     elif isinstance(error, PermissionError) and error.filename:
         return UnavailableError(
-            f"{os.fsdecode(error.filename)}: {error.strerror} for uid {os.geteuid()}",
+            f"{Path(os.fsdecode(error.filename)).absolute()}: {error.strerror} for uid {os.geteuid()}",
             hint="run as the user it belongs to, or name another `state_dir`",
         )
     else:
