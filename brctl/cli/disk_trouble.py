@@ -19,9 +19,10 @@ def disk_trouble(error: Exception) -> UnavailableError | None:
         what = f"{error.filename or 'a file'}: cannot be written: {error.strerror}"
     elif isinstance(error, sqlite3.OperationalError) and _kind(error) in _SQLITE:
         what = f"the index of sweeps cannot be written: {error}"
-    elif isinstance(error, PermissionError) and error.filename:
+    elif isinstance(error, PermissionError) and isinstance(error.filename, str | bytes):
+        path = Path(os.fsdecode(error.filename)).absolute()
         return UnavailableError(
-            f"{Path(os.fsdecode(error.filename)).absolute()}: {error.strerror} for uid {os.geteuid()}",
+            f"{path}: {error.strerror} for uid {os.geteuid()}",
             hint="run as the user it belongs to, or name another `state_dir`",
         )
     else:
