@@ -1,10 +1,10 @@
 """What NVIDIA's Xid numbers mean, whom they blame, and where the sources disagree.
 
-Xid numbers come from the driver's kernel log. The two resolution columns are NVIDIA's own buckets
-(Xid catalogue, docs.nvidia.com/deploy/xid-errors, as parsed by gpud on 2025-10-29): what to do now,
-and what to investigate when it repeats. The last column holds two field practices: `D`, Azure's node
-health checks drain the node (azurehpc-health-checks, read 2025); `N`, Meta's gcm lists the number as
-not critical. They disagree on some; `Xid.disagreement` says so instead of picking a side.
+Xid numbers come from the driver's kernel log. The resolution column is NVIDIA's own bucket of what
+to do now (Xid catalogue, docs.nvidia.com/deploy/xid-errors, as parsed by gpud on 2025-10-29). The
+last column holds two field practices: `D`, Azure's node health checks drain the node
+(azurehpc-health-checks, read 2025); `N`, Meta's gcm lists the number as not critical. They disagree
+on some; `Xid.disagreement` says so instead of picking a side.
 Fault class and weight are brctl's own judgement: CONVICTS where NVIDIA's immediate action is about
 the hardware or its firmware, HINTS where user code is the first suspect or the hardware coped,
 CONTEXT where the number never is a root cause alone.
@@ -31,7 +31,6 @@ class Xid:
     Attributes:
         cause: Cause class in words.
         immediate: NVIDIA's immediate resolution bucket.
-        investigate: NVIDIA's bucket when it repeats.
         azure_drains: Azure's health checks drain the node on it.
         meta_not_critical: Meta's gcm does not treat it as critical.
     """
@@ -40,7 +39,6 @@ class Xid:
     meaning: str
     cause: str
     immediate: str
-    investigate: str
     fault: FaultClass | None
     weight: Weight
     azure_drains: bool = False
@@ -69,64 +67,64 @@ class Xid:
 
 
 # fmt: off
-_ROWS: tuple[tuple[int, str, str, str, str, FaultClass | None, Weight, str], ...] = (
-    (8, "GPU stopped processing", "user/driver", "restart app", "contact support / RMA", _F.USER_CODE, _W.HINTS, ""),
-    (11, "Invalid or corrupted push buffer stream", "user/driver", "restart app", "CHECK_APP/CUDA", _F.USER_CODE, _W.HINTS, ""),
-    (13, "Graphics Engine Exception", "user app (HW if it follows one SM)", "restart app", "WORKFLOW_XID_13", _F.USER_CODE, _W.HINTS, "N"),
-    (25, "Invalid or illegal push buffer stream", "user/driver", "restart app", "CHECK_APP/CUDA", _F.USER_CODE, _W.HINTS, ""),
-    (31, "GPU memory page fault", "user app (bad pointer); rarely HW/driver", "restart app", "WORKFLOW_XID_31", _F.USER_CODE, _W.HINTS, "N"),
-    (32, "Invalid or corrupted push buffer stream", "user/driver; PCIe quality", "restart app", "CHECK_APP/CUDA", _F.USER_CODE, _W.HINTS, ""),
-    (37, "Driver firmware error", "driver firmware", "ignore", "CHECK_APP/CUDA", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
-    (38, "Driver firmware error", "driver firmware", "ignore", "contact support / RMA", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
-    (43, "GPU stopped processing", "user app", "ignore", "contact support / RMA", _F.USER_CODE, _W.CONTEXT, "N"),
-    (44, "Graphics Engine fault during context switch", "user/driver", "ignore", "contact support / RMA", _F.USER_CODE, _W.HINTS, ""),
-    (45, "Preemptive cleanup, due to previous errors", "collateral of another Xid or kill", "WORKFLOW_XID_45", "Solo: RESTART_FM; Not Solo: IGNORE (follow other Xid)", None, _W.CONTEXT, "N"),
-    (46, "GPU stopped processing", "HW/driver", "reset GPU", "contact support / RMA", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
-    (48, "Double Bit ECC Error", "HW memory (DBE)", "WORKFLOW_XID_48", "WORKFLOW_XID_48", _F.GPU_MEMORY_ECC, _W.CONVICTS, "D"),
-    (54, "Auxiliary power is not connected to the GPU board", "power cabling", "check cabling", "contact support / RMA", _F.THERMAL_POWER, _W.CONVICTS, ""),
-    (60, "Video processor exception", "driver/HW", "restart app", "INVESTIGATE_SW", _F.USER_CODE, _W.HINTS, ""),
-    (62, "Internal micro-controller halt (newer drivers)", "HW/firmware (PMU)", "reset GPU", "contact support / RMA", _F.DRIVER_FIRMWARE, _W.CONVICTS, "D"),
-    (63, "GPU memory remapping event", "HW memory (handled)", "ignore", "ignore", _F.GPU_MEMORY_ECC, _W.HINTS, "DN"),
-    (64, "GPU memory remapping failure", "HW memory", "reset GPU", "contact support / RMA", _F.GPU_MEMORY_ECC, _W.CONVICTS, "D"),
-    (66, "Illegal access by driver", "driver", "ignore", "INVESTIGATE_SW", _F.USER_CODE, _W.HINTS, ""),
-    (67, "Illegal access by driver", "driver", "ignore", "contact support / RMA", _F.USER_CODE, _W.HINTS, ""),
-    (69, "Graphics Engine class error", "user/driver", "restart app", "CHECK_APP/CUDA", _F.USER_CODE, _W.HINTS, "D"),
-    (74, "NVLINK Error", "NVLink", "WORKFLOW_NVLINK_ERR", "contact support / RMA", _F.NVLINK, _W.CONVICTS, "D"),
-    (78, "vGPU Start Error", "vGPU config", "update SW/FW", "update SW/FW", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
-    (79, "GPU has fallen off the bus", "PCIe/power/thermal/HW: GPU lost", "reboot node", "contact support / RMA", _F.GPU_LOST, _W.CONVICTS, "D"),
-    (80, "Corrupted data sent to GPU", "PCIe/HW data corruption", "restart app", "CHECK_APP/CUDA", _F.PCIE, _W.HINTS, "D"),
-    (92, "High single-bit ECC error rate", "HW memory (SBE rate)", "ignore", "contact support / RMA", _F.GPU_MEMORY_ECC, _W.HINTS, "DN"),
-    (93, "Non-fatal violation of provisioned InfoROM wear limit", "HW infoROM wear", "ignore", "contact support / RMA", _F.DRIVER_FIRMWARE, _W.CONTEXT, ""),
-    (94, "Contained memory error", "HW memory, contained", "restart app", "IGNORE (sympathetic)", _F.GPU_MEMORY_ECC, _W.CONVICTS, ""),
-    (95, "Uncontained memory error", "HW memory, uncontained", "reset GPU", "IGNORE (sympathetic)", _F.GPU_MEMORY_ECC, _W.CONVICTS, ""),
-    (109, "Context Switch Timeout Error", "driver/app/HW", "reset GPU", "contact support / RMA", _F.DRIVER_FIRMWARE, _W.HINTS, "N"),
-    (110, "Security Fault Error", "security/HW", "reset GPU", "INVESTIGATE_SW", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
-    (119, "GSP RPC Timeout", "driver firmware (GSP)", "reset GPU", "INVESTIGATE_SW", _F.DRIVER_FIRMWARE, _W.CONVICTS, "D"),
-    (120, "GSP Error", "driver firmware (GSP)", "reset GPU", "INVESTIGATE_SW", _F.DRIVER_FIRMWARE, _W.CONVICTS, "D"),
-    (121, "C2C Error", "C2C link (Grace)", "ignore", "contact support / RMA", _F.NVLINK, _W.HINTS, ""),
-    (136, "Link Training Failed", "NVLink training", "reset GPU", "INVESTIGATE_LINK_SI", _F.NVLINK, _W.CONVICTS, ""),
-    (137, "NVLink Privilege Error", "NVLink (remote fault / bad peer access)", "ignore", "XID_137_FLOW", _F.NVLINK, _W.HINTS, ""),
-    (140, "ECC Unrecovered Error", "HW memory", "reset GPU", "contact support / RMA", _F.GPU_MEMORY_ECC, _W.CONVICTS, ""),
-    (141, "CUDA Fast Path Error", "driver", "ignore", "contact support / RMA", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
-    (143, "GPU Initialization Error", "HW/driver init", "reset GPU", "contact support / RMA", _F.DRIVER_FIRMWARE, _W.CONVICTS, ""),
-    (144, "NVLINK: SAW Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
-    (145, "NVLINK: RLW Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
-    (146, "NVLINK: TLW Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
-    (147, "NVLINK: TREX Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
-    (148, "NVLINK: NVLPW_CTRL Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
-    (149, "NVLINK: NETIR Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
-    (150, "NVLINK: MSE Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
-    (154, "GPU Recovery Action Changed", "informational: see recovery action", "XID_154", "N/A Informational only regarding another Xid", None, _W.CONTEXT, ""),
-    (155, "NVLINK: SW Defined Error", "NVLink (SW-defined)", "reset GPU", "INVESTIGATE_SW_USER", _F.NVLINK, _W.HINTS, ""),
-    (156, "Resource Retirement Event", "resource retirement", "reset GPU", "ignore", _F.GPU_MEMORY_ECC, _W.HINTS, ""),
-    (157, "Resource Retirement Failure", "resource retirement failure", "ignore", "contact support / RMA", _F.GPU_MEMORY_ECC, _W.CONVICTS, ""),
-    (158, "GPU Fatal Timeout", "HW/driver fatal timeout", "reset GPU", "contact support / RMA", _F.DRIVER_FIRMWARE, _W.CONVICTS, ""),
-    (159, "CHI Non-Data Error", "CHI (Grace)", "CHECK_UVM", "SYMPATHETIC_REPORT_SOLO", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
-    (167, "PCIE_FATAL_TIMEOUT", "PCIe fatal timeout", "(none listed)", "-", _F.PCIE, _W.CONVICTS, ""),
-    (168, "Errors found in WPR (write protected region)", "WPR / firmware", "(none listed)", "-", _F.DRIVER_FIRMWARE, _W.CONVICTS, ""),
-    (169, "Internal micro-controller halt", "HW/firmware halt", "(none listed)", "-", _F.DRIVER_FIRMWARE, _W.CONVICTS, ""),
-    (171, "Further detail of an Xid 48", "HW memory detail of 48", "(none listed)", "-", _F.GPU_MEMORY_ECC, _W.HINTS, ""),
-    (172, "Further detail of an Xid 48", "HW memory detail of 48", "(none listed)", "-", _F.GPU_MEMORY_ECC, _W.HINTS, ""),
+_ROWS: tuple[tuple[int, str, str, str, FaultClass | None, Weight, str], ...] = (
+    (8, "GPU stopped processing", "user/driver", "restart app", _F.USER_CODE, _W.HINTS, ""),
+    (11, "Invalid or corrupted push buffer stream", "user/driver", "restart app", _F.USER_CODE, _W.HINTS, ""),
+    (13, "Graphics Engine Exception", "user app (HW if it follows one SM)", "restart app", _F.USER_CODE, _W.HINTS, "N"),
+    (25, "Invalid or illegal push buffer stream", "user/driver", "restart app", _F.USER_CODE, _W.HINTS, ""),
+    (31, "GPU memory page fault", "user app (bad pointer); rarely HW/driver", "restart app", _F.USER_CODE, _W.HINTS, "N"),
+    (32, "Invalid or corrupted push buffer stream", "user/driver; PCIe quality", "restart app", _F.USER_CODE, _W.HINTS, ""),
+    (37, "Driver firmware error", "driver firmware", "ignore", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
+    (38, "Driver firmware error", "driver firmware", "ignore", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
+    (43, "GPU stopped processing", "user app", "ignore", _F.USER_CODE, _W.CONTEXT, "N"),
+    (44, "Graphics Engine fault during context switch", "user/driver", "ignore", _F.USER_CODE, _W.HINTS, ""),
+    (45, "Preemptive cleanup, due to previous errors", "collateral of another Xid or kill", "WORKFLOW_XID_45", None, _W.CONTEXT, "N"),
+    (46, "GPU stopped processing", "HW/driver", "reset GPU", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
+    (48, "Double Bit ECC Error", "HW memory (DBE)", "WORKFLOW_XID_48", _F.GPU_MEMORY_ECC, _W.CONVICTS, "D"),
+    (54, "Auxiliary power is not connected to the GPU board", "power cabling", "check cabling", _F.THERMAL_POWER, _W.CONVICTS, ""),
+    (60, "Video processor exception", "driver/HW", "restart app", _F.USER_CODE, _W.HINTS, ""),
+    (62, "Internal micro-controller halt (newer drivers)", "HW/firmware (PMU)", "reset GPU", _F.DRIVER_FIRMWARE, _W.CONVICTS, "D"),
+    (63, "GPU memory remapping event", "HW memory (handled)", "ignore", _F.GPU_MEMORY_ECC, _W.HINTS, "DN"),
+    (64, "GPU memory remapping failure", "HW memory", "reset GPU", _F.GPU_MEMORY_ECC, _W.CONVICTS, "D"),
+    (66, "Illegal access by driver", "driver", "ignore", _F.USER_CODE, _W.HINTS, ""),
+    (67, "Illegal access by driver", "driver", "ignore", _F.USER_CODE, _W.HINTS, ""),
+    (69, "Graphics Engine class error", "user/driver", "restart app", _F.USER_CODE, _W.HINTS, "D"),
+    (74, "NVLINK Error", "NVLink", "WORKFLOW_NVLINK_ERR", _F.NVLINK, _W.CONVICTS, "D"),
+    (78, "vGPU Start Error", "vGPU config", "update SW/FW", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
+    (79, "GPU has fallen off the bus", "PCIe/power/thermal/HW: GPU lost", "reboot node", _F.GPU_LOST, _W.CONVICTS, "D"),
+    (80, "Corrupted data sent to GPU", "PCIe/HW data corruption", "restart app", _F.PCIE, _W.HINTS, "D"),
+    (92, "High single-bit ECC error rate", "HW memory (SBE rate)", "ignore", _F.GPU_MEMORY_ECC, _W.HINTS, "DN"),
+    (93, "Non-fatal violation of provisioned InfoROM wear limit", "HW infoROM wear", "ignore", _F.DRIVER_FIRMWARE, _W.CONTEXT, ""),
+    (94, "Contained memory error", "HW memory, contained", "restart app", _F.GPU_MEMORY_ECC, _W.CONVICTS, ""),
+    (95, "Uncontained memory error", "HW memory, uncontained", "reset GPU", _F.GPU_MEMORY_ECC, _W.CONVICTS, ""),
+    (109, "Context Switch Timeout Error", "driver/app/HW", "reset GPU", _F.DRIVER_FIRMWARE, _W.HINTS, "N"),
+    (110, "Security Fault Error", "security/HW", "reset GPU", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
+    (119, "GSP RPC Timeout", "driver firmware (GSP)", "reset GPU", _F.DRIVER_FIRMWARE, _W.CONVICTS, "D"),
+    (120, "GSP Error", "driver firmware (GSP)", "reset GPU", _F.DRIVER_FIRMWARE, _W.CONVICTS, "D"),
+    (121, "C2C Error", "C2C link (Grace)", "ignore", _F.NVLINK, _W.HINTS, ""),
+    (136, "Link Training Failed", "NVLink training", "reset GPU", _F.NVLINK, _W.CONVICTS, ""),
+    (137, "NVLink Privilege Error", "NVLink (remote fault / bad peer access)", "ignore", _F.NVLINK, _W.HINTS, ""),
+    (140, "ECC Unrecovered Error", "HW memory", "reset GPU", _F.GPU_MEMORY_ECC, _W.CONVICTS, ""),
+    (141, "CUDA Fast Path Error", "driver", "ignore", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
+    (143, "GPU Initialization Error", "HW/driver init", "reset GPU", _F.DRIVER_FIRMWARE, _W.CONVICTS, ""),
+    (144, "NVLINK: SAW Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
+    (145, "NVLINK: RLW Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
+    (146, "NVLINK: TLW Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
+    (147, "NVLINK: TREX Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
+    (148, "NVLINK: NVLPW_CTRL Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
+    (149, "NVLINK: NETIR Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
+    (150, "NVLINK: MSE Error", "NVLink5", "WORKFLOW_NVLINK5_ERR", _F.NVLINK, _W.HINTS, ""),
+    (154, "GPU Recovery Action Changed", "informational: see recovery action", "XID_154", None, _W.CONTEXT, ""),
+    (155, "NVLINK: SW Defined Error", "NVLink (SW-defined)", "reset GPU", _F.NVLINK, _W.HINTS, ""),
+    (156, "Resource Retirement Event", "resource retirement", "reset GPU", _F.GPU_MEMORY_ECC, _W.HINTS, ""),
+    (157, "Resource Retirement Failure", "resource retirement failure", "ignore", _F.GPU_MEMORY_ECC, _W.CONVICTS, ""),
+    (158, "GPU Fatal Timeout", "HW/driver fatal timeout", "reset GPU", _F.DRIVER_FIRMWARE, _W.CONVICTS, ""),
+    (159, "CHI Non-Data Error", "CHI (Grace)", "CHECK_UVM", _F.DRIVER_FIRMWARE, _W.HINTS, ""),
+    (167, "PCIE_FATAL_TIMEOUT", "PCIe fatal timeout", "(none listed)", _F.PCIE, _W.CONVICTS, ""),
+    (168, "Errors found in WPR (write protected region)", "WPR / firmware", "(none listed)", _F.DRIVER_FIRMWARE, _W.CONVICTS, ""),
+    (169, "Internal micro-controller halt", "HW/firmware halt", "(none listed)", _F.DRIVER_FIRMWARE, _W.CONVICTS, ""),
+    (171, "Further detail of an Xid 48", "HW memory detail of 48", "(none listed)", _F.GPU_MEMORY_ECC, _W.HINTS, ""),
+    (172, "Further detail of an Xid 48", "HW memory detail of 48", "(none listed)", _F.GPU_MEMORY_ECC, _W.HINTS, ""),
 )
 # fmt: on
 
@@ -139,17 +137,17 @@ _NO_ACTION_LISTED = (162, 163, 164, 165, 166, 170)
 
 
 def _table() -> dict[int, Xid]:
-    table = {row[0]: Xid(*row[:7], "D" in row[7], "N" in row[7]) for row in _ROWS}
+    table = {row[0]: Xid(*row[:6], "D" in row[6], "N" in row[6]) for row in _ROWS}
     for code in _ENGINE:
         table[code] = Xid(
             code, "Engine exception", "user code first; hardware if it repeats across jobs",
-            "restart app", "contact support / RMA", _F.USER_CODE, _W.HINTS,
+            "restart app", _F.USER_CODE, _W.HINTS,
         )  # fmt: skip
     for code in _IGNORE_ONLY:
-        table[code] = Xid(code, "Informational", "none", "ignore", "ignore", None, _W.CONTEXT)
+        table[code] = Xid(code, "Informational", "none", "ignore", None, _W.CONTEXT)
     for code in _NO_ACTION_LISTED:
         table[code] = Xid(
-            code, "No action listed by NVIDIA yet", "unknown", "(none listed)", "-",
+            code, "No action listed by NVIDIA yet", "unknown", "(none listed)",
             _F.DRIVER_FIRMWARE, _W.HINTS,
         )  # fmt: skip
     return table
@@ -165,7 +163,6 @@ def find_xid(code: int) -> Xid:
         "not in NVIDIA's catalogue of 2025-10-29",
         "unknown",
         "(none listed)",
-        "-",
         _F.DRIVER_FIRMWARE,
         _W.HINTS,
     )
