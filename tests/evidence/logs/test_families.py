@@ -76,6 +76,15 @@ PAIRS: tuple[tuple[str, str, str], ...] = (
     ("data-loader", "ERROR: Unexpected segmentation fault encountered in worker.", "starting 8 data loader workers"),
     ("numeric-nan", "RuntimeError: Function 'PowBackward0' returned nan values in its 0th output.", "anomaly detection enabled"),
     ("user-code", "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method", "start method: spawn"),
+    ("network-ib", "Failed to modify QP to RTS: Connection timed out", "QP 88 moved to RTS"),
+    ("nccl-config", "ncclSocketInit: connecting to address  with family 51 is neither AF_INET(2) nor AF_INET6(10)", "g1:7:8 [0] NCCL INFO NCCL_SOCKET_FAMILY set by environment to AF_INET"),
+    ("nccl-config", "g1:7:8 [0] transport/p2p.cc:99 NCCL WARN failed to open CUDA IPC handle : 217 peer access is not supported between these two devices", "g1:7:8 [0] NCCL INFO Channel 00 : 0[1d000] -> 1[1e000] via SHM/direct"),
+    ("nvlink", "P2P is disabled between NVLINK connected GPUs 5 and 2. This should not be the case given their connectivity", "g1:7:8 [0] NCCL INFO Channel 00/0 : 5[5] -> 2[2] via P2P/CUMEM"),
+    ("nvlink", "CUDA_ERROR_CONTAINED: Invalid access of peer GPU memory over nvlink or a hardware error", "CUDA peer access enabled over nvlink"),
+    ("cpu-oom", "systemd-oomd[611]: Killed /user.slice/job.scope due to memory pressure for /user.slice being 71.2% > 50.0%", "systemd[1]: Started Userspace Out-Of-Memory (OOM) Killer."),
+    ("cpu-oom", "low memory! at or below SIGTERM limits: mem 4.00%, swap 10.00%", "mem avail: 41002 of 64301 MiB (63.77%), swap free: 0 of 0 MiB"),
+    ("numeric-nan", "[Epoch 3 512/4096][Iteration 9] Train 64 in 1.2seconds. Loss is Infinity.", "[Epoch 3 512/4096][Iteration 9] Train 64 in 1.2seconds. Loss is 1.26."),
+    ("environment-mismatch", "slurmd[71]: slurmd: fatal: Unable to determine this slurmd's NodeName", "slurmd[71]: slurmd: Slurmd shutdown completing"),
     ("hang-mismatch", "init.cc:1247 NCCL WARN Mismatched collective detected, please check your collective calls at and around rank 7.", "NCCL INFO AllReduce: opCount 4 sendbuff 0x7f recvbuff 0x7f count 8"),
 )  # fmt: skip
 
@@ -153,3 +162,43 @@ def test_a_known_cause_needs_no_lead() -> None:
     """Leads are for what a log does not prove."""
     assert classify("Out of memory: Killed process 99 (python3) total-vm:1kB").leads == ()
     assert leads_of_ending([]) == ()
+
+
+def test_a_list_of_guesses_proves_none_of_them() -> None:
+    """A program that names what may have happened has not seen it."""
+    guesses = "Worker unexpectedly exits with a connection error code 2. There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory usage. (2) ray stop --force is called."
+    assert classify(guesses).fault is FaultClass.UNKNOWN
+
+
+def test_queues_that_a_gpu_does_not_give_up_are_no_preempted_job() -> None:
+    """The driver's queue preemption and the scheduler's share a word, nothing else."""
+    said = classify("amdgpu: unsuccessful queues preemption")
+    assert said.fault is not FaultClass.PREEMPTION_SIGTERM
+    assert classify("this job was preempted").fault is FaultClass.PREEMPTION_SIGTERM
+
+
+def test_virtual_interfaces_explain_a_connection_that_fails() -> None:
+    """A socket bound to a container's interface reaches no other machine; the same refusal on a real one is the network's."""
+    refused = "g1:7:8 [0] NCCL INFO Call to connect returned Connection timed out, retrying"
+    virtual = (
+        "g1:7:8 [0] NCCL INFO NET/Socket : Using [0]eno1:10.0.0.1<0> [1]veth77:fe80::1%veth77<0>"
+    )
+    real = "g1:7:8 [0] NCCL INFO NET/Socket : Using [0]eno1:10.0.0.1<0>"
+    assert classify(virtual, refused).fault is FaultClass.NCCL_CONFIG
+    assert classify(real, refused).fault is FaultClass.NETWORK_ETH
+    assert classify(virtual, ENDED_WELL).fault is FaultClass.NO_FAULT
+
+
+def test_a_skipped_step_before_a_finite_loss_is_ordinary() -> None:
+    """Loss scalers begin too high; rows that go on show that it passed. A loss that is not finite does not."""
+    skipped = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 65536.0"
+    row = "[2026-01-02 03:04:05 net](main.py 9): INFO Train: [2/300][40/50]   eta 0:17:06 lr 0.0005 time 1.1 (1.0)    loss {} (3.1)    grad_norm 1.0"
+    assert classify(skipped, row.format("3.2")).fault is FaultClass.NO_FAULT
+    assert classify(skipped, row.format("nan")).fault is not FaultClass.NO_FAULT
+
+
+def test_a_semaphore_that_cannot_be_made_is_no_full_disk() -> None:
+    """Semaphores live in shared memory; the same error of a write is the disk's."""
+    frame, error = "    self._rlock = ctx.Lock()", "OSError: [Errno 28] No space left on device"
+    assert classify(frame, error).fault is FaultClass.DATA_LOADER
+    assert classify("    handle.write(batch)", error).fault is FaultClass.DISK_FULL

@@ -132,6 +132,8 @@ _DRIVER = (
     root(FaultClass.NVLINK, "smi.nvlink-counters",
          ("replay errors:", "recovery errors:", "crc errors:", "crc error"), 0.7, _SMI,
          r"Link \d+:\s*(?:Replay|Recovery|CRC)(?: FLIT| Data)? Errors?:\s*[1-9]", physical=True),
+    root(FaultClass.NVLINK, "cuda.contained", ("cuda_error_contained", "cudaerrorcontained", "gpu memory over nvlink"), 0.86, "CUDA error 721",
+         r"CUDA_ERROR_CONTAINED|cudaErrorContained|Invalid access of peer GPU memory over nvlink", physical=True),
     root(FaultClass.NVLINK, "cuda.nvlink", ("uncorrectable nvlink error", "cudaerrornvlinkuncorrectable"),
          0.93, "CUDA error 220", physical=True),
     root(FaultClass.PCIE, "nvrm.bar", ("bar1 is 0m", "pci i/o region assigned"), 0.35, _NVRM,

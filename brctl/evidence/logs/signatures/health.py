@@ -32,6 +32,8 @@ _ENDED = (
             r"^\S+\s+(?:\d+/\d+\s+)?(?:Completed|Succeeded)\s+0\s|reason: Completed\b|Normal\s+Completed\s.{0,60}Job completed|^\S+\s+Ready\s+(?:<none>|[\w,.-]+)\s+\d+[dhms]|^\S+\s+(\d+)/\1\s+Running\s+0\s"),
     healthy("well.steps", ("sec/step", "s/step", "steps/s", "samples/s", "tokens/s", "images/sec", "img/s", "examples/sec", "global_step/sec", "tok/s", "it/s", "s/it"), 0.74, _JOB,
             r"\b(?:step|iter(?:ation)?|epoch|ep|batch|it)\w*\b.{0,160}\b(?:sec/step|s/step|steps/s(?:ec)?|samples/s(?:ec)?|tokens/s(?:ec)?|images/sec|img/s|examples/sec|tok/s)\b(?!.*\b(?:nan|inf)\b)|global_step/sec: [\d.]+|\b\d+/\d+ \[\d+:\d\d(?::\d\d)?<[\d:]+, +[\d.]+(?:it/s|s/it)"),
+    healthy("well.eta-row", ("eta", "data_time", "batch_time"), 0.68, "Swin, MMEngine, detectron and torchvision progress rows",
+            r"\[\d+/\d+\].{0,40}\beta:? [\d:, days]+.{0,200}\bloss:? \d[\d.]*(?!.{0,10}\bnan)"),
     healthy("well.final-metrics", ("accuracy", "f1", "auc", "bleu", "perplexity", "eval_loss", "val_loss"), 0.7, _JOB,
             r"^\W{0,20}(?:.{0,40}\b)?(?:test|final|eval(?:uation)?)[ _-](?:set )?(?:accuracy|acc|loss|f1|auc|score|bleu|ppl|perplexity)\b\s*[:=]\s*(?!.{0,6}nan)[\d.]+"),
     healthy("well.progress-bar", ("100%|",), 0.6, "tqdm", r"100%\|[^|]{3,}\|\s*(\d+)/\1\b"),

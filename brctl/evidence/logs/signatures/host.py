@@ -59,11 +59,14 @@ _KERNEL = (
           "invoked oom-killer", "killed process", "out-of-memory", "out of memory (oom)", "oomkilled",
           "memory limit", "killed due to memory pressure", "oom killer", "oom-killed", "oom killed", "low on resource: memory",
           "cgroup out-of-memory", "outofmemory", "out_of_memory", ": out of memory"), 0.93, _LINUX,
-         r"Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<task>[^)]*)\)|oom-kill(?::|er)|"
+         r"^(?!.*(?:potential root causes|possible causes)).*?(?:Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<task>[^)]*)\)|oom-kill(?::|er)|"
          r"Memory cgroup out of memory|invoked oom-killer|Killed process (?P<pid2>\d+)|"
          r"[Dd]etected \d+ oom[_-]kill|OOMKilled|[Oo]ut[- ][Oo]f[- ][Mm]emory \(OOM\)|oom[- _]kill(?:ed|er)|"
          r"killed due to memory pressure|low on resource: memory|srun: error: (?P<host>\S+): tasks? \S+: Out Of Memory|OUT_OF_MEMORY|cgroup out-of-memory|"
-         r"(?:exceeded|over) (?:the )?(?:job |step |pod |container )?memory limit|oom_reaper: reaped"),
+         r"(?:exceeded|over) (?:the )?(?:job |step |pod |container )?memory limit|oom_reaper: reaped)"),
+    root(FaultClass.CPU_OOM, "oom.userspace", ("systemd-oomd", "earlyoom", "sigterm limits", "sigkill limits", "oomcontroller", "nohang"), 0.9,
+         "systemd-oomd, earlyoom, nohang and Talos",
+         r"systemd-oomd\S* Killed \S+ due to memory (?:pressure|used)|low memory! at or below SIG(?:TERM|KILL) limits|earlyoom.{0,20}sending SIG(?:TERM|KILL) to process|OOMController.{0,80}(?:cgroup|kill)|Sending SIGKILL to cgroup.{0,120}OOMController|nohang.{0,40}Sending SIG(?:TERM|KILL)"),
     root(FaultClass.CPU_OOM, "errno.enomem",
          ("memoryerror", "cannot allocate memory", "std::bad_alloc", "defaultcpuallocator",
           "can't allocate memory", "unable to allocate", "not enough memory", "[errno 12]"), 0.8, _ERRNO,

@@ -63,6 +63,8 @@ _SCHEDULER = (
     root(FaultClass.UNKNOWN, "slurm.unkillable", ("not ending with signals", "stepd terminated"), 0.62, _SLURM, r"DUE TO JOB NOT ENDING WITH SIGNALS|STEPD TERMINATED"),
     root(FaultClass.NODE_FAILURE, "slurm.node-state", ("down*", "drain", "not responding", "reason=", "node_fail", "node fail", "unexpectedly rebooted", "low realmemory", "kill task failed", "prolog error", "epilog error", "launch failed", "duplicate jobid"), 0.72, _SLURM,
          r"\bState=\S*(?:DOWN|FAIL|NOT_RESPONDING)\S*|\b(?:down|fail|unk)\*\s|Reason=(?:Not responding|Node unexpectedly rebooted|NHC|Kill task failed|Low RealMemory|Low socket|gres/gpu count|Prolog error|Epilog error|Duplicate jobid)|gres/gpu count reported lower than configured|Kill task failed|NODE_FAIL\b|error: Nodes \S+ not responding"),
+    root(FaultClass.ENVIRONMENT_MISMATCH, "slurm.daemon-start", "fatal:", 0.8, _SLURM,
+         r"\bslurm(?:d|ctld|dbd)(?:\[\d+\])?: (?:slurm\w+: )?fatal: ", origin=Origin.INFRA),
     root(FaultClass.CPU_OOM, "slurm.memory", ("out_of_me", "oom_kill", "oom-kill", "exceeded memory limit", "exceeded job memory limit", "0:125", "memory efficiency", "exceeded step memory", "out of memory", "virtual memory limit"), 0.9, _SLURM,
          r"OUT_OF_ME\w*|\b0:125\b|[Ee]xceeded (?:job|step|virtual) ?memory limit|exceeded memory limit \(\d+ > \d+\)|(?:oom[-_]kill|OOM Kill)\w* event|Memory Efficiency: 1\d\d\.|Some of the step tasks have been OOM Killed|memory limit exceeded"),
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.requeue-by-job", ("this job is timed-out", "job has timed out", "this job is timed out", "requested time"), 0.95, "submitit and Slurm signal handlers",

@@ -57,6 +57,10 @@ _DATA_ROWS = (
          r"[Uu]nidentifiedImageError|cannot identify image file|(?:dataset|data ?loader|data worker)\w* .{0,30}(?:timed? ?out|stalled|hung|corrupt|exhausted|died|crashed)|"
          r"(?:corrupt|truncat|invalid)\w* (?:\w+ ){0,2}(?:sample|record|tfrecord|parquet|jsonl|image|shard|tar)|ArrowInvalid|"
          r"JSONDecodeError|tarfile\.ReadError|image file is truncated|StopIteration.{0,40}data|index file.{0,40}(?:not|mismatch|corrupt)"),
+    aside(Part.CONTEXT, "python.semaphore", ("semlock(", "ctx.lock()", "ctx.rlock()", "ctx.semaphore(", "ctx.boundedsemaphore("), "CPython multiprocessing frames",
+          r"_multiprocessing\.SemLock\(|\bctx\.(?:R?Lock|(?:Bounded)?Semaphore)\(", sets="semaphore"),
+    root(FaultClass.DATA_LOADER, "loader.no-semaphore", ("no space left on device", "[errno 28]"), 0.95, "sem_open(3): semaphores live in /dev/shm",
+         r"^\W*OSError: \[Errno 28\] No space left on device\s*$", when=(("semaphore", "*"),), origin=Origin.USER),
     root(FaultClass.DATA_LOADER, "loader.straggling", ("data loading", "dataloader is", "dataloader bottleneck", "dataloader took"), 0.5, _DATA,
          r"[Dd]ata(?:loader| loading).{0,40}(?:bottleneck|too slow|is slow|took \d{3,}|waiting)"),
 )  # fmt: skip
@@ -66,7 +70,7 @@ _NUMERIC = (
          ("nan", ": inf", "=inf", "= inf", "is inf", "-inf", "loss: inf", "infinite loss", "non-finite", "nonfinite", "not finite", "loss is inf", "grad norm: inf",
           "found inf", "inf or nan", "nan or inf", "loss=inf", "diverge", "loss spike", "exploding", "overflow detected",
           "minimum loss scale", "loss scale is", "current loss scale already at minimum"), 0.86, "training frameworks' loss checks",
-         r"^\s*(?:step\s*)?\d+\b.{0,120}[\s,|:=]-?nan\s*$|(?:loss|ppl|perplexity|grad\w*|norm|reward|logits?|gradients?)\w*[\"']?\s*(?:value)?\s*(?:is|[:=|]|was|became|->)\s*[\"']?(?:tensor\()?-?(?:nan|inf)\b|"
+         r"^\s*(?:step\s*)?\d+\b.{0,120}[\s,|:=]-?nan\s*$|\b[Ll]oss (?:is|[:=]) ?-?Infinity\b|(?:loss|ppl|perplexity|grad\w*|norm|reward|logits?|gradients?)\w*[\"']?\s*(?:value)?\s*(?:is|[:=|]|was|became|->)\s*[\"']?(?:tensor\()?-?(?:nan|inf)\b|"
          r"\b(?:nan|NaN|NAN)s?\b.{0,30}\b(?:loss|grad|weight|activation|tensor|output|logit|detected|found|encountered)|"
          r"(?:found|detected|encountered|contains?|got|produced|returned|hit).{0,20}\b(?:nan|NaN|NAN|inf|Inf|non-?finite)s?\b|"
          r"(?:loss|gradients?|norm).{0,24}(?:not|non-?)[ -]?finite|non-?finite.{0,40}(?:loss|grad|norm|value|tensor)|"
