@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from brctl.cli.invocation import Invocation
+from brctl.cli.options import BesideJob, Repetitions, RoundDeadline
 from brctl.cli.typed import typed
 from brctl.model.errors import UsageError
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 def pairs(
     ctx: typer.Context,
     size: Annotated[str, typer.Option("--size", help="bytes a rank sends, 64M")] = "64M",
-    reps: Annotated[int, typer.Option("--reps", min=1, max=256, help="in one set-up")] = 8,
-    deadline: Annotated[str, typer.Option("--round-deadline", help="for one round")] = "60s",
-    beside: Annotated[bool, typer.Option("--beside-job", help="load nodes with ranks")] = False,
+    reps: Repetitions = 8,
+    deadline: RoundDeadline = "60s",
+    beside: BesideJob = False,
 ) -> None:
     """Exchange data between neighbours; exit 0 all right, 1 slow, 2 wrong or silent, 3 cannot."""
     from brctl.engine.sweeps.pair_test import PairPlan

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation
+from brctl.cli.options import JobArgument
 from brctl.cli.output import say
 from brctl.cli.running import Consent, finish_run, run_playbook
 from brctl.cli.typed import typed
@@ -21,13 +22,12 @@ from brctl.model.units import parse_duration_s
 from brctl.playbook.code_changes import is_due
 
 PLAYBOOK = "hot-update"
-JobName = Annotated[str | None, typer.Argument(help="default the only one")]
 Window = Annotated[str | None, typer.Option("--window", help="how long a change may wait (24h)")]
 
 
 def update(
     ctx: typer.Context,
-    job: JobName = None,
+    job: JobArgument = None,
     code: Annotated[str | None, typer.Option("--code", help="release, name or path")] = None,
     message: Annotated[str, typer.Option("-m", "--message", help="why")] = "",
     urgent: Annotated[bool, typer.Option("--urgent", help="apply it now, in place")] = False,
@@ -101,7 +101,7 @@ def _window_s(settings: Settings, text: str | None) -> float:
     return float(default) if isinstance(default, int | float) else 0.0
 
 
-def updates(ctx: typer.Context, job: JobName = None, window: Window = None) -> None:
+def updates(ctx: typer.Context, job: JobArgument = None, window: Window = None) -> None:
     """Every change of a job's code: who, why, which run applied it, from which checkpoint."""
     from brctl.engine.job.code_updates import code_of
     from brctl.view.runs.code import code_changes_page

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation
+from brctl.cli.options import DryRun, Nodes
 from brctl.library.config import Settings
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.nodeset import fold
@@ -15,9 +16,9 @@ from brctl.model.runs.playbook import Json
 
 def label(
     ctx: typer.Context,
-    nodes: Annotated[str, typer.Argument(help="nodes", metavar="NODES")],
+    nodes: Nodes,
     labels: Annotated[list[str], typer.Argument(help="k=v sets, k- takes back")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="plan only")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Label nodes where the scheduler keeps labels; `k-` takes back what people set."""
     from brctl.cli.running import Consent, finish_run, run_playbook

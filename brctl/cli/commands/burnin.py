@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import OneNode
 from brctl.cli.typed import typed
 from brctl.model.errors import UsageError, did_you_mean
 
@@ -122,9 +123,7 @@ def stop(
 
 
 @app.command()
-def results(
-    ctx: typer.Context, node: Annotated[str, typer.Argument(help="one node", metavar="NODE")]
-) -> None:
+def results(ctx: typer.Context, node: OneNode) -> None:
     """What every burn-in said of one node, newest first."""
     from brctl.engine.controller.reach import names_of_the_past, only
     from brctl.engine.sweeps.burnin import history_of

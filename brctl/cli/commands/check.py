@@ -10,6 +10,7 @@ import typer
 from brctl.cli.check_pairs import pairs
 from brctl.cli.check_site import add_site_commands
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import BesideJob
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
@@ -54,7 +55,7 @@ def run(
         str | None, typer.Option("--job", help="job whose ranks are asked about")
     ] = None,
     level: Annotated[int, typer.Option("--level", min=1, max=4, help="up to this level")] = 4,
-    beside: Annotated[bool, typer.Option("--beside-job", help="load nodes with ranks")] = False,
+    beside: BesideJob = False,
 ) -> None:
     """Run checks of any level on nodes now; above 1 only on nodes no job runs on."""
     from brctl.engine.controller.selection import select_nodes

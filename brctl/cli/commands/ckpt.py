@@ -7,6 +7,7 @@ import typer
 
 from brctl.actions.contract import ActionFailed
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import JobOption
 from brctl.cli.output import say
 from brctl.engine.application.runs import open_context
 from brctl.engine.controller.wiring import open_controller
@@ -17,13 +18,11 @@ from brctl.view.notices.page import Json
 
 app = new_app()
 
-JobName = Annotated[str | None, typer.Option("--job", help="default the only one")]
-
 
 @app.command()
 def latest(
     ctx: typer.Context,
-    job: JobName = None,
+    job: JobOption = None,
     verify: Annotated[bool, typer.Option("--verify", help="read the contents too")] = False,
 ) -> None:
     """Show checkpoints, newest first, and the one a restart would use."""
@@ -31,7 +30,7 @@ def latest(
 
 
 @app.command()
-def verify(ctx: typer.Context, job: JobName = None) -> None:
+def verify(ctx: typer.Context, job: JobOption = None) -> None:
     """Read the contents of the newest checkpoints and say which are damaged."""
     _list_checkpoints(ctx.obj, job, verify=True)
 

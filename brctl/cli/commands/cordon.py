@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import ConfirmSwap, DryRun, Nodes
 from brctl.cli.running import Consent, OverrideOption, finish_run, run_playbook
 from brctl.engine.application.by_hand import node_names, swap_inputs
 from brctl.engine.application.runs import find_playbook
@@ -14,10 +15,7 @@ from brctl.model.runs.playbook import Json
 
 app = new_app()
 
-Nodes = Annotated[str, typer.Argument(help="nodes", metavar="NODES")]
 Message = Annotated[str, typer.Option("-m", "--message", help="why, for the people after you")]
-DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="plan only")]
-Typed = Annotated[str | None, typer.Option("--confirm", help='what to type, e.g. "swap 1"')]
 
 
 @app.command()
@@ -26,7 +24,7 @@ def cordon(
     nodes: Nodes,
     message: Message,
     drain: Annotated[bool, typer.Option("--drain", help="ask their work to go, and wait")] = False,
-    confirm: Typed = None,
+    confirm: ConfirmSwap = None,
     dry_run: DryRun = False,
     override: OverrideOption = "",
 ) -> None:
@@ -59,7 +57,7 @@ def swap(
     nodes: Nodes,
     message: Message,
     job: Annotated[str | None, typer.Option("--job", help="default the one they carry")] = None,
-    confirm: Typed = None,
+    confirm: ConfirmSwap = None,
     dry_run: DryRun = False,
     override: OverrideOption = "",
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import OneNode
 from brctl.cli.typed import typed
 
 app = new_app()
@@ -40,7 +41,7 @@ async def _ask(invocation: Invocation, *, only_pending: bool) -> None:
 @app.command()
 def history(
     ctx: typer.Context,
-    node: Annotated[str, typer.Argument(help="one node", metavar="NODE")],
+    node: OneNode,
     gpu: Annotated[int | None, typer.Option("--gpu", help="only this index")] = None,
     since: Annotated[str, typer.Option("--since", help="30d")] = "30d",
 ) -> None:

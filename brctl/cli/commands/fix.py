@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import DryRun, LowRiskYes
 from brctl.cli.running import (
     Consent,
     OverrideOption,
@@ -24,9 +25,9 @@ app = new_app()
 def fix(
     ctx: typer.Context,
     verdict_id: Annotated[str | None, typer.Argument(help="default the only open one")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="agree; low risk only")] = False,
+    yes: LowRiskYes = False,
     confirm: Annotated[str | None, typer.Option("--confirm", help='e.g. "swap 1"')] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="plan only")] = False,
+    dry_run: DryRun = False,
     detach: Annotated[bool, typer.Option("--detach", help="return at once")] = False,
     override: OverrideOption = "",
     message: WhyOption = "",

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import OpenOnly
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.people import person
 from brctl.engine.incidents.timeline import load_incidents, pick_incident
@@ -21,7 +22,7 @@ FORMATS = ("md", "json")
 @app.command("list")
 def list_incidents(
     ctx: typer.Context,
-    open_only: Annotated[bool, typer.Option("--open", help="only open ones")] = False,
+    open_only: OpenOnly = False,
 ) -> None:
     """List incidents, newest first."""
     invocation: Invocation = ctx.obj

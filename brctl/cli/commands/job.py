@@ -8,6 +8,7 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.job_code import update, updates
+from brctl.cli.options import JobArgument, LowRiskYes
 from brctl.cli.output import say
 from brctl.cli.running import Consent, finish_run, run_playbook
 from brctl.engine.application.job import job_name, job_progress, wait_for_steps
@@ -19,13 +20,11 @@ app = new_app()
 app.command()(update)
 app.command()(updates)
 
-JobName = Annotated[str | None, typer.Argument(help="default the only one")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="agree; low risk only")]
 Typed = Annotated[str | None, typer.Option("--confirm", help="what to type: stop")]
 
 
 @app.command()
-def show(ctx: typer.Context, job: JobName = None) -> None:
+def show(ctx: typer.Context, job: JobArgument = None) -> None:
     """Show where a job runs and what its ranks say; exit 0 progress, 2 stalled, 3 unknown."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
@@ -37,7 +36,7 @@ def show(ctx: typer.Context, job: JobName = None) -> None:
 @app.command()
 def start(
     ctx: typer.Context,
-    job: JobName = None,
+    job: JobArgument = None,
     checkpoint: Annotated[str, typer.Option("--from", help="checkpoint directory")] = "",
 ) -> None:
     """Start the ranks of a job that does not run."""
@@ -45,7 +44,9 @@ def start(
 
 
 @app.command()
-def stop(ctx: typer.Context, job: JobName = None, confirm: Typed = None, yes: Yes = False) -> None:
+def stop(
+    ctx: typer.Context, job: JobArgument = None, confirm: Typed = None, yes: LowRiskYes = False
+) -> None:
     """End every rank of a job; asks first."""
     _act(ctx.obj, "stop-job", job, {}, Consent(yes=yes, typed=confirm))
 
@@ -67,7 +68,7 @@ def _act(
 @app.command()
 def watch(
     ctx: typer.Context,
-    job: JobName = None,
+    job: JobArgument = None,
     until_progress: Annotated[int, typer.Option("--until-progress", help="new steps")] = 1,
 ) -> None:
     """Wait for new steps; exit 0 when they came, 2 when a rank ended, 3 on `--timeout` (10m)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from brctl.cli.invocation import Invocation, leave, new_app
+from brctl.cli.options import Repetitions, RoundDeadline, SearchBudget
 from brctl.localise.problem import BANDWIDTH_BAR
 from brctl.model.errors import UsageError, did_you_mean
 
@@ -37,9 +38,9 @@ def bisect(
     ] = "torch",
     op: Annotated[str, typer.Option("--op", help="all_reduce, all_gather, all_to_all")] = _OPS[0],
     size: Annotated[str, typer.Option("--size", help="bytes a rank sends, 1G")] = "1G",
-    reps: Annotated[int, typer.Option("--reps", min=1, max=256, help="in one set-up")] = 8,
-    budget: Annotated[str, typer.Option("--budget", help="for the whole search")] = "10m",
-    round_deadline: Annotated[str, typer.Option("--round-deadline", help="for one round")] = "5m",
+    reps: Repetitions = 8,
+    budget: SearchBudget = "10m",
+    round_deadline: RoundDeadline = "5m",
     bar: Annotated[
         float, typer.Option("--bar", min=0.1, max=0.999, help="share of the usual bandwidth")
     ] = BANDWIDTH_BAR,

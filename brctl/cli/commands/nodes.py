@@ -9,6 +9,7 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.nodes_label import label
+from brctl.cli.options import OneNode
 from brctl.cli.survey_lines import known_lines
 from brctl.cli.typed import typed
 from brctl.model.errors import UsageError, did_you_mean
@@ -110,7 +111,7 @@ app.command("label")(label)
 @app.command("show")
 def show(
     ctx: typer.Context,
-    node: Annotated[str, typer.Argument(help="one node", metavar="NODE")],
+    node: OneNode,
     history: Annotated[str | None, typer.Option("--history", help="what changed: 7d")] = None,
 ) -> None:
     """Show one node: facts, what stands against it, what is not known, what changed."""

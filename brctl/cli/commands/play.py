@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import ConfirmSwap, DryRun
 from brctl.cli.output import say
 from brctl.cli.running import (
     Consent,
@@ -53,8 +54,6 @@ Run = Annotated[str, typer.Argument(help="run, R-0012 or `latest`")]
 VerdictId = Annotated[str | None, typer.Option("--verdict", help="verdict behind it")]
 Sets = Annotated[list[str] | None, typer.Option("--set", help="input, name=value; repeatable")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="agree; counts for low risk only")]
-Typed = Annotated[str | None, typer.Option("--confirm", help='what to type, e.g. "swap 1"')]
-DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="plan only")]
 Detach = Annotated[bool, typer.Option("--detach", help="return at once; the run goes on")]
 
 
@@ -133,7 +132,7 @@ def run(
     verdict: VerdictId = None,
     sets: Sets = None,
     yes: Yes = False,
-    confirm: Typed = None,
+    confirm: ConfirmSwap = None,
     dry_run: DryRun = False,
     detach: Detach = False,
     override: OverrideOption = "",
@@ -174,7 +173,7 @@ def resume(
     ctx: typer.Context,
     run: Run,
     yes: Yes = False,
-    confirm: Typed = None,
+    confirm: ConfirmSwap = None,
     override: OverrideOption = "",
     message: WhyOption = "",
     forward: Annotated[
@@ -236,7 +235,7 @@ def _ask_to_go_on(invocation: Invocation, consent: Consent) -> None:
 
 
 @app.command()
-def approve(ctx: typer.Context, run: Run, confirm: Typed = None) -> None:
+def approve(ctx: typer.Context, run: Run, confirm: ConfirmSwap = None) -> None:
     """Say yes to a waiting run and let it go on."""
     invocation: Invocation = ctx.obj
     _answer(invocation, run, yes=True, typed=confirm)

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import JobOption, RoundDeadline, SearchBudget
 from brctl.cli.typed import typed
 from brctl.model.units import parse_duration_s
 
 app = new_app()
 
-JobName = Annotated[str | None, typer.Option("--job", help="default the only one")]
 Paper = Annotated[bool, typer.Option("--dual-phase", help="the paper's two fixed phases")]
 Factor = Annotated[int | None, typer.Option("--k", min=1, help="replicas a horizontal group")]
 
@@ -22,7 +22,7 @@ def replay() -> None:
 
 
 @app.command()
-def plan(ctx: typer.Context, job: JobName = None, dual: Paper = False, k: Factor = None) -> None:
+def plan(ctx: typer.Context, job: JobOption = None, dual: Paper = False, k: Factor = None) -> None:
     """Show the groups that would be replayed, without running anything."""
     from brctl.engine.application.replay import ReplayRequest, plan_replay
     from brctl.view.job.replay import dual_phase_page, first_round_page
@@ -40,12 +40,12 @@ def plan(ctx: typer.Context, job: JobName = None, dual: Paper = False, k: Factor
 @app.command("run")
 def run_replay(
     ctx: typer.Context,
-    job: JobName = None,
+    job: JobOption = None,
     dual: Paper = False,
     k: Factor = None,
     reps: Annotated[int, typer.Option("--reps", min=1, max=16, help="replays a group")] = 1,
-    budget: Annotated[str, typer.Option("--budget", help="for the whole search")] = "2h",
-    deadline: Annotated[str, typer.Option("--round-deadline", help="for one round")] = "20m",
+    budget: SearchBudget = "2h",
+    deadline: RoundDeadline = "20m",
 ) -> None:
     """Replay in groups until the machine is found; the job itself must not be running."""
     from brctl.cli.commands.nccl import Live

@@ -1,11 +1,11 @@
 """`brctl ssh NODE`: a shell on one node, with the address, user and keys the inventory says."""
 
 import asyncio
-from typing import Annotated
 
 import typer
 
 from brctl.cli.invocation import Invocation, leave, new_app
+from brctl.cli.options import OneNode
 
 app = new_app()
 
@@ -13,7 +13,7 @@ app = new_app()
 @app.command()
 def ssh(
     ctx: typer.Context,
-    node: Annotated[str, typer.Argument(help="one node", metavar="NODE")],
+    node: OneNode,
 ) -> None:
     """Open a shell on a node; `exit` or Ctrl-D comes back."""
     from brctl.engine.controller.reach import choose_one

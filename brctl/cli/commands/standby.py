@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from brctl.cli.invocation import Invocation, leave, new_app
+from brctl.cli.options import JobOption, Nodes
 from brctl.cli.typed import typed
 from brctl.engine.application import standby
 from brctl.engine.application.standby import PoolChange
@@ -19,7 +20,6 @@ from brctl.view.fleet.standby import standby_list_page, standby_size_page
 
 app = new_app()
 
-Nodes = Annotated[str, typer.Argument(help="nodes", metavar="NODES")]
 SomeNodes = Annotated[
     str | None, typer.Argument(help="nodes; default the whole pool", metavar="NODES")
 ]
@@ -95,7 +95,7 @@ def _finish(
 @app.command()
 def size(
     ctx: typer.Context,
-    job: Annotated[str | None, typer.Option("--job", help="default the only one")] = None,
+    job: JobOption = None,
     risk: Annotated[float, typer.Option("--risk", min=0.5, max=0.9999)] = DEFAULT_RISK,
     rate: Annotated[
         float | None, typer.Option("--rate", help="failures per node and day", min=0.0, max=0.9)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import OpenOnly
 from brctl.cli.output import say
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.people import person
@@ -28,7 +29,7 @@ Id = Annotated[str | None, typer.Argument(help="verdict; default the only open o
 @app.command("list")
 def list_verdicts(
     ctx: typer.Context,
-    open_only: Annotated[bool, typer.Option("--open", help="only open ones")] = False,
+    open_only: OpenOnly = False,
 ) -> None:
     """List verdicts, newest first."""
     invocation: Invocation = ctx.obj
