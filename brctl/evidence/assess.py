@@ -22,6 +22,8 @@ NOT_SUPPORTED = "not supported: "
 such thing: no gap."""
 
 
+DRIVER_HANG = "gpu.driver.hang"
+
 OUT_OF_TIME = "deadline_s reached"
 """A probe's note when it ended itself at its deadline; every probe writes these words."""
 
@@ -76,8 +78,20 @@ def assess(
         part = _Assessor(report, check, result, earlier.get(name)).assess()
         evidence.extend(part.evidence)
         gaps.extend(part.gaps)
+    if _late_without_the_driver(report, checks):
+        evidence = [item for item in evidence if item.kind != DRIVER_HANG]
     gaps += [Gap(node, name, "answered a check that was not asked") for name in results]
     return Assessment(tuple(evidence), tuple(dict.fromkeys(gaps)))
+
+
+def _late_without_the_driver(report: NodeReport, checks: Mapping[str, Check]) -> bool:
+    """Whether checks that ask no driver ran out of time too: then all of the node is slow."""
+    return any(
+        result.check in checks
+        and "nvml" not in checks[result.check].needs
+        and (result.status is ProbeStatus.TIMED_OUT or OUT_OF_TIME in result.notes)
+        for result in report.results
+    )
 
 
 def _judge_outcome(report: NodeReport) -> Iterator[Evidence]:
@@ -159,7 +173,7 @@ class _Assessor:
         if "nvml" not in self._check.needs:
             return
         hang = Evidence(
-            kind="gpu.driver.hang",
+            kind=DRIVER_HANG,
             subject=Subject(self._report.node),
             weight=Weight.HINTS,
             fault=FaultClass.DRIVER_FIRMWARE,

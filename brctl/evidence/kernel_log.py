@@ -31,6 +31,9 @@ FRESH = timedelta(hours=24)
 RESET_MARK = "brctl: every GPU of this node was reset"
 """What gpu.reset leaves in the kernel log: what the driver said before it is history."""
 
+DRIVER_LOADS = "NVRM: loading NVIDIA UNIX "
+"""The driver starts anew, with every GPU: what ails one still is measured, not remembered."""
+
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 _PCI = r"(?P<domain>[0-9a-fA-F]{4,8}):(?P<bus>[0-9a-fA-F]{2}):(?P<device>[0-9a-fA-F]{2})"
@@ -85,9 +88,9 @@ def _judge(
     boot_at = _boot_at(report, result)
     texts = [m.value for m in result.measurements if m.name == spec.name]
     lines = [parse_kernel_line(text, boot_at) for text in texts if isinstance(text, str)]
-    reset = max((i for i, line in enumerate(lines) if RESET_MARK in line.message), default=-1)
+    resets = [(number, line) for number, line in enumerate(lines) if _resets(line)]
     events = [
-        replace(event, over=number < reset)
+        replace(event, over=any(_before(number, line, reset) for reset in resets))
         for number, line in enumerate(lines)
         if (event := event_of(line)) is not None
     ]
@@ -97,6 +100,18 @@ def _judge(
     if not any(e.weight in (Weight.HINTS, Weight.CONVICTS) for e in found):
         found += tuple(_all_quiet(report, result, cleared))
     return Reading(evidence=found)
+
+
+def _resets(line: KernelLine) -> bool:
+    return RESET_MARK in line.message or line.message.startswith(DRIVER_LOADS)
+
+
+def _before(number: int, line: KernelLine, reset: tuple[int, KernelLine]) -> bool:
+    """Whether a line is older than a reset: by the kernel's clock, else by its place."""
+    place, mark = reset
+    if line.uptime_s is not None and mark.uptime_s is not None:
+        return line.uptime_s < mark.uptime_s
+    return number < place
 
 
 def _all_quiet(report: NodeReport, result: CheckResult, cleared: FaultClass) -> Iterator[Evidence]:

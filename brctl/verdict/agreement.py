@@ -2,7 +2,8 @@
 
 Every node speaks about itself alone. Where sources that each read all ranks name different nodes,
 one of them was lied to or came too late: then each is a hint, and nobody is convicted. Where every
-node behind one leaf is silent at once, the leaf is what they have in common.
+node behind one leaf is silent at once, the leaf is what they have in common; where one directory
+is full on every node, no node is to blame for it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,31 @@ LEAST_BEHIND_A_LEAF = 2
 
 def agreed(evidence: Iterable[Evidence], leaves: Mapping[str, str]) -> tuple[Evidence, ...]:
     """The evidence with contradictions as hints, and with leaves in place of their nodes."""
-    return _by_leaf(_without_contradictions(tuple(evidence)), leaves)
+    return _full_everywhere(_by_leaf(_without_contradictions(tuple(evidence)), leaves))
+
+
+def _full_everywhere(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """A file system that is full on all nodes is shared, or what the job writes on each.
+
+    What a rank said of a full disk follows from it.
+    """
+    on_disks = [item for item in evidence if item.source == _DISKS and item.subject.node]
+    asked = {item.subject.node for item in on_disks}
+    full: dict[str, set[str]] = {}
+    for item in on_disks:
+        if item.fault is FaultClass.DISK_FULL and item.weight is Weight.CONVICTS:
+            full.setdefault(item.subject.device, set()).add(item.subject.node)
+    shared = {device for device, nodes in full.items() if nodes == asked and len(nodes) > 1}
+    return tuple(
+        replace(item, subject=Subject("", item.subject.device))
+        if item.fault is FaultClass.DISK_FULL
+        and (item.subject.device in shared or (shared and item.source != _DISKS))
+        else item
+        for item in evidence
+    )
+
+
+_DISKS = "host.disk"
 
 
 def _without_contradictions(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:

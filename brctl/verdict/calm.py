@@ -16,6 +16,10 @@ HINT_STANDS = 0.6
 """Something hints at a fault and is too weak to be named."""
 
 
+OWN_PAST = frozenset({"job.steps.loss", "job.steps.gradient-norm"})
+"""Evidence that training itself is not as it was, whatever the machines say."""
+
+
 def chance_of_calm(
     chain: Sequence[Evidence],
     gaps: Sequence[Gap],
@@ -37,13 +41,17 @@ def chance_of_calm(
     """
     if gaps or stalled is True or not chain or _unexplained(chain):
         return 0.0
-    if usual_pace is False or (likely and not usual_pace):
+    if usual_pace is False or (likely and not usual_pace) or _left_its_past(chain):
         return 0.0
     if beliefs:
         return HINT_STANDS
     if stalled is None:
         return PROVED  # there is no job whose pace could have changed
     return PROVED if usual_pace else PACE_UNKNOWN
+
+
+def _left_its_past(chain: Sequence[Evidence]) -> bool:
+    return any(item.kind in OWN_PAST and item.weight is Weight.HINTS for item in chain)
 
 
 def _unexplained(chain: Sequence[Evidence]) -> bool:

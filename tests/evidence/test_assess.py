@@ -120,6 +120,15 @@ def test_a_driver_that_does_not_answer_is_suspected(hung: CheckResult) -> None:
     assert kinds == {("gpu.driver.hang", FaultClass.DRIVER_FIRMWARE)}
 
 
+def test_a_node_on_which_everything_is_late_has_no_hanging_driver() -> None:
+    """Where a check that asks no driver runs out of time as well, the driver explains nothing."""
+    late = (result((), ProbeStatus.TIMED_OUT), CheckResult("host.disk", ProbeStatus.TIMED_OUT))
+    report = NodeReport("n1", Outcome.ANSWERED, late, received_at=NOW)
+    found = assess(report, {name: SHIPPED[name] for name in ("gpu.pcie", "host.disk")})
+    assert not found.evidence
+    assert {gap.what for gap in found.gaps} == {"gpu.pcie", "host.disk"}
+
+
 @pytest.mark.parametrize("value", ["8", True, float("nan"), float("inf")])
 def test_a_reading_of_another_type_is_a_gap(value: Value) -> None:
     """Text, a flag or no number where a number was promised is not judged."""

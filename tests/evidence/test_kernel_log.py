@@ -57,6 +57,17 @@ def test_what_came_before_a_reset_of_the_gpus_is_history() -> None:
     assert (old.weight, new.weight) == (Weight.CONTEXT, Weight.CONVICTS)
 
 
+@pytest.mark.parametrize("turned", [False, True], ids=["in order", "out of order"])
+def test_what_came_before_the_driver_was_loaded_again_is_history(turned: bool) -> None:
+    """By the kernel's clock, however the lines arrive; what came after it convicts."""
+    load = "6,20,3995000000,-;NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.148.08"
+    lines = [f"3,1,3990000000,-;{MESSAGE}", load]
+    (old,) = judge(*(reversed(lines) if turned else lines)).evidence[:1]
+    assert (old.weight, old.role) == (Weight.CONTEXT, Role.CONTEXT)
+    (new,) = judge(load, f"3,30,3999000000,-;{MESSAGE}").evidence
+    assert new.weight is Weight.CONVICTS
+
+
 @pytest.mark.parametrize(
     "line",
     [

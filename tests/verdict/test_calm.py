@@ -72,3 +72,10 @@ def test_a_failure_that_no_rule_explains_is_no_health() -> None:
     odd = seen("n1", FaultClass.UNKNOWN, Weight.HINTS)
     (verdict,) = decide([FINE, odd], (), TRAINS)
     assert verdict.fault is FaultClass.UNKNOWN
+
+
+def test_a_loss_that_left_its_past_is_no_health() -> None:
+    """Every machine is well and steps are quick: what is trained is still not what it was."""
+    hint = replace(seen("", FaultClass.NUMERIC_NAN, Weight.HINTS), kind="job.steps.loss")
+    (verdict,) = decide([FINE, hint], [], TRAINS)
+    assert verdict.fault is not FaultClass.NO_FAULT

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.verdict.decide import Scene, decide
@@ -116,3 +118,22 @@ def test_an_end_without_a_word_is_a_lead_with_what_would_settle_it() -> None:
     assert (likeliest.fault, likeliest.nodes) == (FaultClass.CPU_OOM, ("n3",))
     assert len(verdict.settle) == 2
     assert all("-w n3" in command for command in verdict.settle)
+
+
+@pytest.mark.parametrize(
+    ("full", "named"), [(("n1", "n2", "n3"), ()), (("n1", "n2"), ("n1", "n2"))]
+)
+def test_a_directory_that_is_full_everywhere_names_nobody(
+    full: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    """It is shared; where one node has room, those that have none are named."""
+    chain = [
+        replace(
+            seen(node, FaultClass.DISK_FULL, weight),
+            source="host.disk", subject=Subject(node, "disk:/ckpt"),
+        )
+        for node in ("n1", "n2", "n3")
+        for weight in [Weight.CONVICTS if node in full else Weight.CLEARS]
+    ]  # fmt: skip
+    (verdict,) = decide(chain, [], Scene(decided_at=NOW))
+    assert (verdict.fault, verdict.nodes) == (FaultClass.DISK_FULL, named)

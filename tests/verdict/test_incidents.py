@@ -8,6 +8,7 @@ from brctl.model.fault import Action, FaultClass
 from tests.bench.verdicts import calm, code, machines
 from tests.bench.verdicts.__main__ import run
 from tests.bench.verdicts.conclude import conclude
+from tests.bench.verdicts.families import HALVES
 from tests.bench.verdicts.incident import Tell
 from tests.bench.verdicts.score import Share, table
 
@@ -44,7 +45,7 @@ def test_a_healthy_fleet_is_called_so(tell: Tell) -> None:
     assert [verdict.fault for verdict in conclude(fleet)] == [FaultClass.NO_FAULT]
 
 
-@pytest.mark.parametrize("half", ["open", "set aside"])
+@pytest.mark.parametrize("half", HALVES)
 def test_no_half_of_the_bench_gets_worse(half: str) -> None:
     """Floors under what was reached; the bench prints the figures themselves."""
     figures = table(run(half, 1))

@@ -8,6 +8,7 @@ judged elsewhere; this room reads the numbers of the `job.ranks` check.
 from collections.abc import Iterable
 
 from brctl.evidence.job.absent import absent_ranks, own_code, silent_but_training, silent_nodes
+from brctl.evidence.job.booted import booted_since
 from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.history import jumps, slower
 from brctl.evidence.job.long_phases import at_work
@@ -38,6 +39,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
     if status.stalled is not False:
         found += [*silent_nodes(status, outcomes), *absent_ranks(status), *exits(status)]
         found += [*leaving(status), *own_code(status), *first_ends(status)]
+        found += booted_since(status, outcomes)
     return tuple(found)
 
 

@@ -259,7 +259,10 @@ def stale_xid_before_a_reset(rng: Random) -> tuple[Fleet, Truth]:
         "NVRM: Xid (PCI:0000:2a:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double"
         " bit error (DBE) has been detected on GPU in the framebuffer at partition 4."
     )
-    it.reads(_one(it), "gpu.xid", "gpu.xid.line", f"3,700,3600000000,-;{text}")
+    there = _one(it)
+    loads = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.148.08"
+    it.reads(there, "gpu.xid", "gpu.xid.line", f"3,700,3600000000,-;{text}")
+    it.reads(there, "gpu.xid", "gpu.xid.line", f"6,750,3700000000,-;{loads}")
     return it, nobody(F.NO_FAULT, F.UNKNOWN)
 
 
