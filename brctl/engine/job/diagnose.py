@@ -16,6 +16,7 @@ from brctl.engine.runs.propose import with_next_move
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.assess import assess_job, job_gaps
+from brctl.evidence.job.ends import raised
 from brctl.evidence.job.history import usual_pace
 from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import of_this_job, outlived, said_in_passing
@@ -97,6 +98,14 @@ def hangs(status: JobStatus) -> bool:
     return bool(status.stalled) and not ended and any(view.alive for view in status.ranks)
 
 
+def dumps_compare(status: JobStatus) -> bool:
+    """Dumps are of one moment while nobody leaves.
+
+    The end of a rank that raised completes, for some of its peers, what others wait in for ever.
+    """
+    return dump_prefix(status.job) != "" and not raised(status)
+
+
 async def _examine_hang(
     controller: Controller, status: JobStatus
 ) -> tuple[JobStatus, tuple[Evidence, ...], tuple[Gap, ...]]:
@@ -126,9 +135,9 @@ def _judge_stacks(status: JobStatus, folder: Path) -> tuple[tuple[Evidence, ...]
 async def _examine_flight(
     controller: Controller, status: JobStatus, folder: Path
 ) -> tuple[tuple[Evidence, ...], tuple[Gap, ...]]:
-    """What the ranks' flight recorders say, if the job is set up to dump them."""
+    """What the ranks' flight recorders say, if the job is set up to dump them and hangs."""
     job = status.job
-    if not dump_prefix(job):
+    if not dumps_compare(status):
         return (), ()
     nodes, dumps = controller.inventory.pick(job.nodes), folder / "flight-recorder"
     notes = await collect_dumps(

@@ -28,21 +28,25 @@ def is_leaving(view: RankView) -> bool:
     return bool(head) and view.process_state != "T" and len(after) <= LEAVING_LINES
 
 
-def leaving(status: JobStatus) -> Iterable[Evidence]:
+def raised(status: JobStatus) -> tuple[RankView, ...]:
     """Ranks that raised and still live; those that waited are victims of another's end."""
-    for view in status.ranks:
-        if view.alive and view.phase != WAITING_PHASE and is_leaving(view):
-            yield Evidence(
-                kind="job.rank.raised",
-                subject=Subject(view.node, f"rank:{view.rank}"),
-                weight=Weight.HINTS,
-                fault=FaultClass.USER_CODE,
-                role=Role.ROOT,
-                source=RANKS_CHECK,
-                text=f"rank {view.rank} raised an exception in {view.phase} at step {view.step}"
-                " and is ending",
-                raw=f"phase={view.phase} exit_status={view.exit_status}",
-            )
+    return tuple(v for v in status.ranks if v.alive and v.phase != WAITING_PHASE and is_leaving(v))
+
+
+def leaving(status: JobStatus) -> Iterable[Evidence]:
+    """Each rank that raised, as a hint at the code."""
+    for view in raised(status):
+        yield Evidence(
+            kind="job.rank.raised",
+            subject=Subject(view.node, f"rank:{view.rank}"),
+            weight=Weight.HINTS,
+            fault=FaultClass.USER_CODE,
+            role=Role.ROOT,
+            source=RANKS_CHECK,
+            text=f"rank {view.rank} raised an exception in {view.phase} at step {view.step}"
+            " and is ending",
+            raw=f"phase={view.phase} exit_status={view.exit_status}",
+        )
 
 
 def first_ends(status: JobStatus) -> Iterable[Evidence]:

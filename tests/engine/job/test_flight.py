@@ -2,13 +2,21 @@
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from brctl.engine.job.diagnose import dumps_compare
 from brctl.engine.job.flight import analyse_folder
 from brctl.model.errors import UsageError
 from brctl.model.jobs.job import example_job
+from brctl.model.jobs.job_status import JobStatus, RankView
+
+RAISED = """Traceback (most recent call last):
+  File "train.py", line 3, in forward
+IndexError: index out of range in self
+"""
 
 
 def row(number: int, *, done: bool) -> dict[str, object]:
@@ -51,3 +59,22 @@ def test_an_empty_folder_is_the_users_mistake(tmp_path: Path) -> None:
     """No dump is no answer."""
     with pytest.raises(UsageError, match="no flight-recorder dump"):
         analyse_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("phase", "last_words", "compared"),
+    [
+        ("forward", "", True),
+        ("forward", RAISED, False),
+        ("all_reduce", RAISED, True),
+    ],
+)
+def test_dumps_are_compared_unless_a_rank_that_raised_is_ending(
+    phase: str, last_words: str, *, compared: bool
+) -> None:
+    """Its end completes for some peers what others wait in; one that waited is a victim."""
+    job = replace(example_job(), environment={"TORCH_FR_DUMP_TEMP_FILE": "/logs/flight-"})
+    views = [RankView(rank, job.node_of(rank), alive=True, phase="all_reduce") for rank in (0, 1)]
+    views[1] = replace(views[1], phase=phase, last_words=last_words)
+    status = JobStatus(job, tuple(views), 20, 9.0, stalled=True, silent=())
+    assert dumps_compare(status) is compared
