@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv-check"
 STAMP = VENV / "requirements.txt"
+CONSTRAINTS = ROOT / "constraints.txt"
 PYTHONS = VENV / "pythons"
 OLDEST = "3.8"
 
@@ -40,6 +41,7 @@ DEBIAN = {
     "sinfo": "slurm-client",
     "kubectl": "kubernetes-client",
     "groff": "groff-base",
+    "visudo": "sudo",
 }
 HEAVY = "ssh or netns or torch or slurm or system or gpu"
 
@@ -99,12 +101,13 @@ def make_environment() -> None:
     wanted: list[str] = [*project["project"]["optional-dependencies"]["lab"]]
     wanted += project["dependency-groups"]["test"]
     # The console script and the metadata of the editable install follow pyproject.toml.
-    fingerprint = "\n".join([sys.version, *wanted, (ROOT / "pyproject.toml").read_text()])
+    told = [path.read_text() for path in (ROOT / "pyproject.toml", CONSTRAINTS)]
+    fingerprint = "\n".join([sys.version, *wanted, *told])
     if STAMP.exists() and STAMP.read_text() == fingerprint:
         return
     if not (VENV / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-    install = ["pip", "install", "--quiet", "--disable-pip-version-check"]
+    install = ["pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(CONSTRAINTS)]
     python = str(VENV / "bin" / "python")
     subprocess.run([python, "-m", *install, *wanted, "-e", str(ROOT)], check=True)
     STAMP.write_text(fingerprint)

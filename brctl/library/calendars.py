@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from brctl.library.file_tables import CALENDAR
 from brctl.library.schema import Section
+from brctl.library.trusted_files import why_untrusted
 from brctl.model.errors import did_you_mean
 from brctl.model.runs.calendar import Calendar, Span, merged
 from brctl.playbook.calendars.ical import read_spans
@@ -99,6 +100,10 @@ def _spans(source: CalendarSource, since: datetime, until: datetime) -> list[Spa
 
 
 def _text(path: Path) -> str:
+    # Whoever may write it opens a maintenance window for everything.
+    problem = why_untrusted(path) if path.exists() else ""
+    if problem:
+        raise ValueError(f"refused: {problem}")
     with path.open("rb") as stream:
         raw = stream.read(SIZE_LIMIT_BYTES + 1)
     if len(raw) > SIZE_LIMIT_BYTES:

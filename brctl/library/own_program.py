@@ -1,6 +1,8 @@
 """How brctl starts a part of itself as a process of its own."""
 
+import os
 import sys
+from collections.abc import MutableMapping
 
 
 def own_program(module: str, *arguments: str) -> list[str]:
@@ -10,3 +12,26 @@ def own_program(module: str, *arguments: str) -> list[str]:
     that somebody left there would run as the operator. `-P` leaves that directory out.
     """
     return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def forget_current_directory(environ: MutableMapping[str, str], path: list[str]) -> bool:
+    """Take the current directory out of where modules are looked for, if an empty entry put it in.
+
+    `PYTHONPATH=:/opt/x`, as `PYTHONPATH=$PYTHONPATH:/opt/x` often becomes, means the current
+    directory first, whatever `-P` says: for what is imported from here on, and for our processes.
+
+    Returns:
+        Whether there was such an entry.
+    """
+    entries = environ.get("PYTHONPATH", "").split(os.pathsep)
+    if len(entries) == 1 or all(entries):
+        return False
+    kept = [entry for entry in entries if entry]
+    environ["PYTHONPATH"] = os.pathsep.join(kept)
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:
+        return True
+    if here not in map(os.path.abspath, kept):
+        path[:] = [place for place in path if place not in ("", here)]
+    return True

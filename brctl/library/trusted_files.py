@@ -4,6 +4,7 @@ import grp
 import os
 import pwd
 import stat
+from functools import cache
 from pathlib import Path
 
 from brctl.model.errors import ConfigError
@@ -23,31 +24,51 @@ def refuse_untrusted(path: Path) -> None:
 
 
 def why_untrusted(path: Path) -> str:
-    """Why a file must not be obeyed: what is wrong with it or its folder; "" when nothing is.
+    """Why a file must not be obeyed: what is wrong with it or a folder above it; "" for nothing.
 
-    A link is as good as the folder it lies in and the file it leads to.
+    A link is as good as the folders above it and the file it leads to.
     """
     try:
         real = path.resolve(strict=True)
         own = real.stat()
-        folders = {folder: folder.stat() for folder in (path.parent.resolve(), real.parent)}
+        link_folder = path.parent.resolve()
     except (OSError, RuntimeError) as exc:
         return f"cannot be read: {getattr(exc, 'strerror', None) or exc}"
     if not stat.S_ISREG(own.st_mode):
         return "not a regular file"
+    folders = dict.fromkeys((link_folder, real.parent))
     return _problem(real, own) or next(
-        (
-            f"its folder {folder} {problem}"
-            for folder, status in folders.items()
-            if (problem := _problem_of_folder(folder, status, own))
-        ),
+        (problem for folder in folders if (problem := why_untrusted_folder(folder, own.st_nlink))),
         "",
     )
 
 
-def _problem_of_folder(folder: Path, status: os.stat_result, own: os.stat_result) -> str:
-    # In /tmp nobody can replace another's file, only link one there under a second name.
-    if status.st_mode & stat.S_ISVTX and own.st_nlink == 1:
+def why_untrusted_folder(folder: Path, names: int = 1) -> str:
+    """Why somebody else can replace what lies in a folder, in it or in one above; "" for nobody.
+
+    Args:
+        folder: It has no links in its path.
+        names: How many names the file in it has.
+    """
+    for place in (folder, *folder.parents):
+        try:
+            status = place.stat()
+        except OSError as exc:
+            return f"its folder {place} cannot be read: {exc.strerror}"
+        problem = _problem_of_folder(place, status, names)
+        if problem:
+            return f"its folder {place} {problem}"
+        names = 1
+    return ""
+
+
+def _problem_of_folder(folder: Path, status: os.stat_result, names: int) -> str:
+    # In a user namespace the folders of the machine's root show as nobody's.
+    if status.st_uid == _owner_outside_of_namespace():
+        return ""
+    # In /tmp nobody but its owner can replace another's file, only link one there under a second
+    # name.
+    if status.st_mode & stat.S_ISVTX and names == 1 and status.st_uid in (0, os.geteuid()):
         return ""
     return _problem(folder, status)
 
@@ -60,6 +81,18 @@ def _problem(path: Path, status: os.stat_result) -> str:
     if _is_open(status) and not _is_read_only(path):
         return f"others may write it {who}; chmod go-w {path}"
     return ""
+
+
+@cache
+def _owner_outside_of_namespace() -> int | None:
+    """The uid that stands for accounts this user namespace does not have; None without any."""
+    try:
+        shown = int(Path("/proc/sys/kernel/overflowuid").read_text())
+        rows = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    except (OSError, ValueError):
+        return None
+    mapped = any(int(first) <= shown < int(first) + int(count) for first, _, count in rows)
+    return None if mapped else shown
 
 
 def _is_open(status: os.stat_result) -> bool:

@@ -17,7 +17,7 @@ from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.fanout.processes.shards import Shard
 from brctl.library.config import SshSettings
-from brctl.library.own_program import own_program
+from brctl.library.own_program import forget_current_directory, own_program
 from tests.timeouts import TIMEOUT_S
 
 PACKAGE = Path(brctl.__file__).parent
@@ -99,3 +99,59 @@ def test_every_child_is_started_through_it() -> None:
 def _is_plain_start(node: ast.List | ast.Tuple) -> bool:
     words = [ast.unparse(element) for element in node.elts[:2]]
     return words == ["sys.executable", "'-m'"]
+
+
+def test_an_empty_entry_of_pythonpath_reaches_no_process_of_ours(trap: Path) -> None:
+    """`PYTHONPATH=:` puts the current directory first even with `-P`."""
+    script = (
+        "import os, subprocess, sys\n"
+        "from brctl.library.own_program import forget_current_directory, own_program\n"
+        "assert forget_current_directory(os.environ, sys.path)\n"
+        "import asyncio\n"
+        "subprocess.run(own_program('brctl', '--version'), check=True)\n"
+    )
+    elsewhere = trap.parent / "elsewhere"
+    elsewhere.mkdir()
+    # The first import of brctl itself is from a place that holds no trap.
+    start = f"import os; import brctl.library.own_program; os.chdir({str(trap.parent / 'cwd')!r})\n"
+    start += f"import sys; sys.path.insert(0, os.getcwd())\n{script}"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", start],
+        cwd=elsewhere,
+        env={**os.environ, "PYTHONPATH": f":{PACKAGE.parent}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert brctl.__version__ in done.stdout
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(":/opt/x", "/opt/x"), ("/opt/x:", "/opt/x"), (":", ""), ("/a::/b", "/a:/b")],
+)
+def test_named_places_of_pythonpath_stay(before: str, after: str) -> None:
+    """Only the empty entries go, and the current directory with them."""
+    environ, path = {"PYTHONPATH": before}, ["", str(Path.cwd()), "/opt/x"]
+    assert forget_current_directory(environ, path)
+    assert (environ["PYTHONPATH"], path) == (after, ["/opt/x"])
+
+
+@pytest.mark.parametrize("whole", ["", "/opt/x", "."])
+def test_a_pythonpath_without_an_empty_entry_is_left_alone(whole: str) -> None:
+    """Also a current directory that somebody names on purpose."""
+    environ, path = {"PYTHONPATH": whole}, ["", str(Path.cwd())]
+    assert not forget_current_directory(environ, path)
+    assert (environ["PYTHONPATH"], path) == (whole, ["", str(Path.cwd())])
+
+
+def test_the_command_says_that_it_left_an_entry_out(tmp_path: Path) -> None:
+    """And works."""
+    done = subprocess.run(
+        [sys.executable, "-m", "brctl", "--version"], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": f":{PACKAGE.parent}"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "PYTHONPATH has an empty entry" in done.stderr

@@ -10,6 +10,7 @@ import pytest
 
 from brctl.engine.application.runs import find_playbook
 from brctl.inventory.own_yaml import load_own_yaml
+from brctl.library.calendars import CalendarSource, load_calendar
 from brctl.library.checks import load_check
 from brctl.library.config import load_settings
 from brctl.library.guards import load_guards
@@ -121,6 +122,44 @@ def test_a_folder_that_everybody_may_write_makes_its_files_theirs(
     path.parent.chmod(0o777)
     with pytest.raises(ConfigError, match=f"its folder {path.parent} others may write it"):
         KINDS[kind].read(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_further_up_that_everybody_may_write_makes_its_files_theirs(
+    kind: str, tmp_path: Path
+) -> None:
+    """They can put another folder of the same name there."""
+    path = KINDS[kind].make(tmp_path / "ops" / "brctl")
+    tmp_path.chmod(0o777)
+    with pytest.raises(ConfigError, match=f"its folder {tmp_path} others may write it"):
+        KINDS[kind].read(path)
+    tmp_path.chmod(0o1777)
+    assert KINDS[kind].read(path)
+
+
+@NEEDS_ROOT
+def test_a_folder_of_somebody_else_further_up_is_theirs_even_when_sticky(tmp_path: Path) -> None:
+    """The owner of a folder may rename what lies in it, sticky or not."""
+    path = KINDS["config"].make(tmp_path / "theirs" / "ours")
+    os.chown(tmp_path / "theirs", SOMEBODY, SOMEBODY)
+    for mode in (0o755, 0o1777):
+        (tmp_path / "theirs").chmod(mode)
+        assert f"its folder {tmp_path / 'theirs'} belongs to user {SOMEBODY}" in why_untrusted(path)
+
+
+def test_a_calendar_that_everybody_may_write_opens_no_window(tmp_path: Path) -> None:
+    """It is read as one with a problem, for which every guard that asks it refuses."""
+    path = tmp_path / "windows.ics"
+    path.write_text("BEGIN:VCALENDAR\nVERSION:2.0\nEND:VCALENDAR\n")
+    sources = {"windows": CalendarSource("windows", "config.yaml:9", file=path)}
+    now = datetime(2026, 7, 5, tzinfo=UTC)
+    assert load_calendar(sources, "windows", now).problem == ""
+    path.chmod(0o666)
+    problem = load_calendar(sources, "windows", now).problem
+    assert f"{path}: refused: others may write it" in problem
+    path.chmod(0o644)
+    tmp_path.chmod(0o777)
+    assert f"its folder {tmp_path}" in load_calendar(sources, "windows", now).problem
 
 
 def test_a_file_in_a_folder_like_tmp_is_ones_own(tmp_path: Path) -> None:

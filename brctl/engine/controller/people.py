@@ -1,22 +1,43 @@
 """Who is behind this process: the account the kernel knows, and its unix groups.
 
-USER and LOGNAME are not asked: anybody can set them, and then one person could be two.
+USER and LOGNAME are not asked: anybody can set them, and then one person could be two. For root the
+kernel's login uid decides, which sudo and su leave as it was. Only where there was no login that
+set one (containers, cron, hosts without pam_loginuid) SUDO_USER is believed, which root can invent.
 """
 
 import grp
 import os
 import pwd
 from collections.abc import Mapping
+from pathlib import Path
 
 ROOT = "root"
+LOGIN_UID = Path("/proc/self/loginuid")
+_UNSET = (1 << 32) - 1
 
 
-def person(environ: Mapping[str, str] = os.environ) -> str:
-    """The account's name; behind sudo the one that called it, which only root can claim."""
+def person(environ: Mapping[str, str] = os.environ, login_file: Path = LOGIN_UID) -> str:
+    """The account's name; for root the one that logged in, or the one sudo says without a login."""
     uid = os.getuid()
+    if uid != 0:
+        return _name_of(uid)
+    login = login_uid(login_file)
+    if login is not None:
+        return _name_of(login)
     behind = environ.get("SUDO_USER", "")
-    if uid == 0 and behind and _uid_of(behind) is not None:
-        return behind
+    return behind if behind and _uid_of(behind) is not None else _name_of(uid)
+
+
+def login_uid(login_file: Path = LOGIN_UID) -> int | None:
+    """The account of this session's login, as the kernel keeps it; None when nothing set it."""
+    try:
+        uid = int(login_file.read_text())
+    except (OSError, ValueError):
+        return None
+    return None if uid == _UNSET else uid
+
+
+def _name_of(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

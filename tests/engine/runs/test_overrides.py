@@ -3,6 +3,8 @@
 import asyncio
 import os
 import pwd
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -146,15 +148,44 @@ def test_a_yes_from_outside_the_role_is_refused_when_it_is_given(tmp_path: Path)
     assert read_run(run_dir).record.started_by == "oncall"
 
 
-def test_nobody_becomes_two_people_by_setting_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_becomes_two_people_by_setting_a_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The kernel's account decides; sudo's word counts only where sudo made us root."""
     account = pwd.getpwuid(os.getuid()).pw_name
     for name in ("USER", "LOGNAME"):
         monkeypatch.setenv(name, "somebody-else")
     assert person({}) == account
-    daemon = {"SUDO_USER": "daemon"}
-    assert person(daemon) == ("daemon" if os.getuid() == 0 else account)
-    assert person({"SUDO_USER": "no-such-account"}) == account
+    daemon, nowhere = {"SUDO_USER": "daemon"}, tmp_path / "loginuid"
+    assert person(daemon, nowhere) == ("daemon" if os.getuid() == 0 else account)
+    assert person({"SUDO_USER": "no-such-account"}, nowhere) == account
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root is asked who it was before")
+@pytest.mark.parametrize("claim", ["daemon", "root", "bin", ""])
+def test_root_is_who_logged_in_whatever_sudo_user_says(claim: str, tmp_path: Path) -> None:
+    """The kernel's login uid outlives sudo, su and every variable."""
+    login = tmp_path / "loginuid"
+    login.write_text(str(pwd.getpwnam("games").pw_uid))
+    assert person({"SUDO_USER": claim}, login) == "games"
+    login.write_text("0")
+    assert person({"SUDO_USER": claim}, login) == "root"
+    login.write_text("4294967295")
+    assert person({"SUDO_USER": claim}, login) == (claim or "root")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs CAP_AUDIT_CONTROL")
+def test_the_kernels_own_login_uid_is_read() -> None:
+    """In a process that logged in as somebody, with SUDO_USER of somebody else."""
+    script = "from brctl.engine.controller.people import person; print(person())"
+    setting = 'echo 1 > /proc/self/loginuid || exit 77; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", setting, "sh", sys.executable, "-c", script],
+        env={**os.environ, "SUDO_USER": "games"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode == 77:
+        pytest.skip("this kernel lets nobody set a login uid")
+    assert done.stdout.strip() == pwd.getpwuid(1).pw_name, done.stderr
 
 
 def test_root_alone_is_in_no_group() -> None:
