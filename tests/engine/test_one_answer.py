@@ -13,7 +13,8 @@ from brctl.cli.main import run
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents import verdict_store
-from brctl.engine.job.diagnose import assess_job_logs
+from brctl.engine.job.conclude import assess_ranks
+from brctl.engine.job.diagnose import log_signatures
 from brctl.engine.logs.classify import Blocks, Classifier
 from brctl.engine.runs.propose import with_next_move
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
@@ -180,7 +181,9 @@ def last_words(folder: Path, line: str) -> tuple[tuple[Evidence, ...], tuple[Gap
                 for rank in job.ranks_on(node)
             )
             status = JobStatus(job, views, 7, 99.0, stalled=True, silent=())
-            return assess_job_logs(controller, status, sweep_of(), ())
+            signatures, unread = log_signatures(controller)
+            evidence, gaps = assess_ranks(status, sweep_of(), signatures)
+            return evidence, (*gaps, *unread)
 
     return asyncio.run(ask())
 

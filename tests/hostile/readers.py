@@ -14,7 +14,7 @@ import msgspec
 
 from brctl.actions.job.ckpt_select import checkpoints_in
 from brctl.backends.ranks.commands import read_rank_answer
-from brctl.engine.job.diagnose import collect
+from brctl.engine.job.conclude import collect
 from brctl.engine.job.rank_files import split_files
 from brctl.engine.logs.classify import Blocks, Classifier
 from brctl.engine.search.group_runner_torch import read_reply

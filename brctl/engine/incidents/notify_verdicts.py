@@ -16,7 +16,8 @@ from brctl.engine.incidents.notify_runs import (
     sure,
 )
 from brctl.engine.incidents.verdict_store import save_new
-from brctl.engine.job.diagnose import Diagnosis, collect
+from brctl.engine.job.conclude import collect
+from brctl.engine.job.diagnose import Diagnosis
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.propose import with_next_move
 from brctl.model.fault import FaultClass

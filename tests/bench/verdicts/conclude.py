@@ -1,18 +1,22 @@
 """From a fleet's answers to verdicts and the next move, by the code that `dx` runs after asking."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping
 from functools import cache
 
-from brctl.engine.job.diagnose import assess_job_logs, collect, hangs, scene_of
+from brctl.engine.job.conclude import (
+    NOTHING,
+    JobFindings,
+    assess_hang,
+    assess_ranks,
+    hangs,
+)
+from brctl.engine.job.conclude import (
+    conclude as verdicts_of,
+)
 from brctl.engine.sweeps.run_checks import Question, choose_checks, compare, judge
-from brctl.evidence.job.long_phases import excused
-from brctl.evidence.job.status import read_job, with_stacks
+from brctl.evidence.job.outlived import said_in_passing
+from brctl.evidence.job.status import read_job
 from brctl.evidence.logs.catalogue import SHIPPED
-from brctl.evidence.logs.signature import Signature
-from brctl.evidence.stacks.analyse import analyse_stacks
-from brctl.evidence.stacks.node_evidence import assess_stacks
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
 from brctl.model.inventory import Inventory, Node
@@ -20,18 +24,7 @@ from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
 from brctl.playbook.recommend import recommend
-from brctl.verdict.decide import decide
 from tests.bench.verdicts.fleet import NOW, Fleet
-
-
-@dataclass(frozen=True, slots=True)
-class PureController:
-    """The little of a controller that reading a job's words needs."""
-
-    log_signatures: Sequence[Signature] = SHIPPED
-
-    def now(self) -> datetime:
-        return NOW
 
 
 @cache
@@ -47,16 +40,20 @@ def conclude(fleet: Fleet) -> tuple[Verdict, ...]:
     )
     nodes = [judge(report, asked, None) for report in fleet.reports()]
     sweep = Sweep("S-1", 1, tuple(asked), NOW, 1.0, compare(nodes, inventory, None))
-    status = read_job(fleet.job, [node.report for node in sweep.nodes])
-    evidence, gaps = collect(sweep)
-    if hangs(status):
-        status = with_stacks(status, fleet.rank_stacks())
-        analysis = analyse_stacks(fleet.rank_stacks(), fleet.job)
-        evidence += assess_stacks(analysis, fleet.job, excused(status))
-    logs, unread = assess_job_logs(PureController(), status, sweep, gaps)  # type: ignore[arg-type]  # all it uses
-    evidence, gaps = (*evidence, *logs), (*gaps, *unread)
-    decided = decide(evidence, gaps, scene_of(status, inventory, NOW))
+    decided = verdicts_of(sweep, _examine(fleet, sweep), inventory, NOW)
     return tuple(recommend(verdict) for verdict in decided)
+
+
+def _examine(fleet: Fleet, sweep: Sweep) -> JobFindings:
+    """What `dx` asks for besides the sweep, and when it does."""
+    status, hang = read_job(fleet.job, [node.report for node in sweep.nodes]), NOTHING
+    if hangs(status):
+        status, hang = assess_hang(status, fleet.rank_stacks())
+    ranks = assess_ranks(status, sweep, SHIPPED)
+    later = None
+    if said_in_passing(ranks[0], status):
+        later = read_job(fleet.job, fleet.reports_later())
+    return JobFindings(status, ranks, hang, later)
 
 
 def _labels(fleet: Fleet, node: str) -> dict[str, str]:

@@ -14,6 +14,9 @@ from tests.bench.verdicts.answers import RANKS, changed_by, healthy, stack, word
 
 NOW = datetime(2026, 3, 14, 9, 26, 53, 589793, tzinfo=UTC)
 STALL_AFTER_S = 15.0
+ASKED_AGAIN_AFTER_S = 1.0
+"""About what passes between two questions to a small fleet on a local network."""
+
 WAITING = "all_reduce"
 LOCAL_PHASES = ("load", "forward", "backward", "optimizer")
 
@@ -82,6 +85,11 @@ class Fleet:
     def reports(self) -> list[NodeReport]:
         """What every node answers."""
         return [self._report(node) for node in self.nodes]
+
+    def reports_later(self) -> list[NodeReport]:
+        """What every node answers when its ranks are asked a second time, a moment later."""
+        now = replace(self, ranks=[_a_moment_later(values, self.now_s) for values in self.ranks])
+        return now.reports()
 
     def rank_stacks(self) -> list[RankStack]:
         silent = set(self.ranks_of(self.outcomes))
@@ -178,6 +186,14 @@ class Fleet:
             ):  # fmt: skip
                 rows.append(Measurement(f"job.steps.{name}", window, value))
         return rows
+
+
+def _a_moment_later(values: Rank, step_s: float) -> Rank:
+    """A rank that goes on ends its step in that moment, if the step is short enough."""
+    age, step = values.get("progress_age_s"), values.get("step")
+    if not isinstance(age, float) or type(step) is not int or age > STALL_AFTER_S:
+        return values
+    return {**values, "step": step + int((age + ASKED_AGAIN_AFTER_S) // step_s)}
 
 
 def _address(number: int) -> str:

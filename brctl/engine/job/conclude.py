@@ -1,0 +1,116 @@
+"""From what was read of nodes and their job to verdicts: all of a diagnosis that asks nobody.
+
+`diagnose` reads and concludes here; the bench of verdicts invents the readings and concludes here
+too, so that what it measures is what users get.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from brctl.evidence.job.assess import assess_job, job_gaps
+from brctl.evidence.job.history import usual_pace
+from brctl.evidence.job.long_phases import excused
+from brctl.evidence.job.outlived import of_this_job, outlived
+from brctl.evidence.job.status import with_stacks
+from brctl.evidence.logs.last_words import RankWords, assess_log_lines
+from brctl.evidence.logs.signature import Signature
+from brctl.evidence.stacks.analyse import analyse_stacks
+from brctl.evidence.stacks.node_evidence import assess_stacks
+from brctl.evidence.stacks.snapshot import RankStack
+from brctl.model.evidence import Evidence, Gap, Subject
+from brctl.model.inventory import Inventory
+from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.sweeps.sweep import Sweep
+from brctl.model.verdict import Verdict
+from brctl.verdict.decide import Scene, decide
+
+Findings = tuple[tuple[Evidence, ...], tuple[Gap, ...]]
+NOTHING: Findings = ((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class JobFindings:
+    """What a job's own readings suggest.
+
+    Attributes:
+        ranks: From what its ranks did and printed.
+        hang: From stacks and dumps, where its ranks stand still.
+        later: Its ranks asked a second time, where what they printed made that necessary.
+    """
+
+    status: JobStatus
+    ranks: Findings
+    hang: Findings = NOTHING
+    later: JobStatus | None = None
+
+
+def conclude(
+    sweep: Sweep, job: JobFindings | None, inventory: Inventory, now: datetime
+) -> tuple[Verdict, ...]:
+    """The verdicts, likeliest first and without their next moves."""
+    evidence, gaps = collect(sweep)
+    if job is None:
+        return decide(evidence, gaps, Scene(decided_at=now))
+    evidence = of_this_job(evidence, job.status, [node.report for node in sweep.nodes])
+    of_ranks, unread = job.ranks
+    if job.later is not None:
+        of_ranks = outlived(of_ranks, job.status, job.later)
+    of_hang, unseen = job.hang
+    return decide(
+        (*evidence, *of_ranks, *of_hang),
+        (*gaps, *unread, *unseen),
+        _scene(job.status, inventory, now),
+    )
+
+
+def collect(sweep: Sweep) -> Findings:
+    """Everything the nodes of a sweep say, and everything they leave unsaid."""
+    evidence = [item for node in sweep.nodes for item in node.evidence]
+    gaps = [gap for node in sweep.nodes for gap in node.gaps]
+    return tuple(evidence), tuple(gaps)
+
+
+def hangs(status: JobStatus) -> bool:
+    """It stands still and no rank ended: nothing but their stacks can tell them apart."""
+    ended = any(view.alive is False for view in status.ranks)
+    return bool(status.stalled) and not ended and any(view.alive for view in status.ranks)
+
+
+def assess_ranks(status: JobStatus, sweep: Sweep, signatures: Sequence[Signature]) -> Findings:
+    """What the job's ranks did and printed, and what is not known of them."""
+    advancing = status.stalled is False and all(view.alive is True for view in status.ranks)
+    texts = [_rank_text(view) for view in status.ranks]
+    evidence = (
+        *assess_job(status, [node.report for node in sweep.nodes]),
+        *assess_log_lines(texts, signatures, advancing=advancing),
+    )
+    return evidence, job_gaps(status, collect(sweep)[1])
+
+
+def assess_hang(status: JobStatus, stacks: Sequence[RankStack]) -> tuple[JobStatus, Findings]:
+    """The job with the places its ranks stand in, and what those say; too few are a gap."""
+    status = with_stacks(status, stacks)
+    analysis = analyse_stacks(stacks, status.job)
+    if len(analysis.silent) * 2 > status.job.world_size:
+        why = f"{len(analysis.silent)} of {status.job.world_size} ranks gave no stack"
+        return status, ((), (Gap(Subject(""), "job.stacks", why),))
+    return status, (assess_stacks(analysis, status.job, excused(status)), ())
+
+
+def _rank_text(view: RankView) -> RankWords:
+    return RankWords(view.rank, view.node, view.last_words, view.exit_status, view.alive)
+
+
+def _scene(status: JobStatus, inventory: Inventory, now: datetime) -> Scene:
+    """What is known of a job besides the evidence."""
+    nodes = inventory.pick(node for node in status.job.nodes if node in inventory.nodes)
+    return Scene(
+        decided_at=now,
+        job=status.job.name,
+        job_step=status.step,
+        stalled=status.stalled,
+        ranks={node: status.job.ranks_on(node) for node in status.job.nodes},
+        usual_pace=usual_pace(status),
+        leaves={node.name: node.labels["leaf"] for node in nodes if "leaf" in node.labels},
+    )
