@@ -60,11 +60,13 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The dear tests begin first, and those that share a module's site share a worker.
 
     In four workers the site would be brought up four times; and a test of a minute that begins
-    last is a minute in which the other workers have nothing to do.
+    last is a minute in which the other workers have nothing to do. First of all plugins: xdist
+    looks for groups in this hook too.
     """
     for item in items:
         if _has_site_of_module(item):
