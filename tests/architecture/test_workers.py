@@ -12,7 +12,7 @@ def site() -> str:
 def test_who_shares_a_modules_site_shares_its_worker(
     request: pytest.FixtureRequest, site: str, number: int
 ) -> None:
-    """xdist looks for groups once, while it collects: a mark that comes later is never seen."""
+    """Xdist looks for groups once, while it collects: a mark that comes later is never seen."""
     assert (site, number < 2) == (__name__, True)
     module = request.node.nodeid.partition("::")[0]
     mark = request.node.get_closest_marker("xdist_group")
