@@ -1,7 +1,12 @@
-"""A small HTTP server for Alertmanager's webhook: bounded in time, size and number of clients."""
+"""A small HTTP server for Alertmanager's webhook: bounded in time, size and number of clients.
+
+It is for programs. A browser that a web page turned against it names itself by `Origin`, or by a
+`Host` that is no address of ours, and is refused before its body is read.
+"""
 
 import contextlib
 import hmac
+import ipaddress
 import json
 import socket
 import threading
@@ -13,6 +18,8 @@ from brctl.evidence.alert_webhook import LIMIT_BYTES, BadAlertError
 
 CLIENTS = 16
 CLIENT_TIMEOUT_S = 10.0
+PLACE_TIMEOUT_S = 1.0
+"""A thread whose connection was cut ends within this, or the new client comes again."""
 IngestBody = Callable[[bytes], Mapping[str, object]]
 """Takes a body; BadAlertError means that the sender is wrong, anything else that we are."""
 
@@ -28,6 +35,8 @@ class AlertServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    # The default of 5 makes a burst of connections wait a second each for the next SYN.
+    request_queue_size = 128
 
     def __init__(
         self, address: tuple[str, int], ingest: IngestBody, token: str, say: Callable[[str], None]
@@ -36,13 +45,22 @@ class AlertServer(ThreadingHTTPServer):
             self.address_family = socket.AF_INET6
         self.ingest, self.token, self.say = ingest, token, say
         self._slots = threading.BoundedSemaphore(CLIENTS)
+        self._reading: dict[int, socket.socket] = {}
+        self._lock = threading.Lock()
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give a client one of the places, or send it away: Alertmanager comes again."""
+        """Give a client a place; the one that has talked longest without an end loses its own.
+
+        So connections that say nothing keep nobody out, and an alert arrives in milliseconds.
+        """
         if not self._slots.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+            self._hang_up_on_slowest()
+            if not self._slots.acquire(timeout=PLACE_TIMEOUT_S):
+                self.shutdown_request(request)
+                return
+        with self._lock:
+            self._reading[id(request)] = request
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -54,7 +72,20 @@ class AlertServer(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             timer.cancel()
+            self.has_read(request)
             self._slots.release()
+
+    def has_read(self, request: Any) -> None:
+        """The client's body is here: from now on we are the one who takes time."""
+        with self._lock:
+            self._reading.pop(id(request), None)
+
+    def _hang_up_on_slowest(self) -> None:
+        with self._lock:
+            oldest = next(iter(self._reading), None)
+            request = self._reading.pop(oldest) if oldest is not None else None
+        if request is not None:
+            _hang_up(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that leaves in the middle is nothing to tell."""
@@ -63,6 +94,15 @@ class AlertServer(ThreadingHTTPServer):
 def _hang_up(request: socket.socket) -> None:
     with contextlib.suppress(OSError):
         request.shutdown(socket.SHUT_RDWR)
+
+
+def _is_local(host: str) -> bool:
+    """Whether a Host header names this machine, which a name that DNS points here does not."""
+    name = host.partition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name.lower() == "localhost"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -80,6 +120,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(status, answer)
 
     def _ingest_body(self) -> tuple[int, Mapping[str, object]]:
+        if self.headers.get("Origin") is not None:
+            return 403, {"error": "a web page may not post here"}
+        if not self.server.token and not _is_local(self.headers.get("Host") or ""):
+            return 403, {"error": "without a token, Host must be an address of this machine"}
         wanted = f"Bearer {self.server.token}".encode()
         given = (self.headers.get("Authorization") or "").encode()
         if self.server.token and not hmac.compare_digest(wanted, given):
@@ -90,6 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         if len(length) > 9 or int(length) > LIMIT_BYTES:
             return 413, {"error": f"more than {LIMIT_BYTES} bytes"}
         body = self.rfile.read(int(length))
+        self.server.has_read(self.connection)
         try:
             return 200, self.server.ingest(body)
         except BadAlertError as exc:

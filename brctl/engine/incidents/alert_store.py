@@ -10,9 +10,13 @@ import msgspec
 from brctl.journal.incident_notes import FOLDER
 from brctl.library.durable_files import private_dir, set_aside, write_atomic
 from brctl.model.alert import Alert, AlertIncident
-from brctl.model.errors import ConfigError
+from brctl.model.errors import ConfigError, UnavailableError
 
 SOURCE = "alertmanager"
+KEPT = 5_000
+"""Incidents of alerts on disk: whoever may post can invent them, and every one is a file."""
+MADE_ROOM = 500
+"""As many are forgotten at once, so that not every further alert reads all of them."""
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -30,11 +34,17 @@ def _path(state_dir: Path, name: str) -> Path:
 def open_once(
     state_dir: Path, alert: Alert, nodes: tuple[str, ...], job: str, now_at: datetime
 ) -> tuple[AlertIncident, bool]:
-    """The incident of an alert; True when this call has opened it."""
+    """The incident of an alert; True when this call has opened it.
+
+    Raises:
+        UnavailableError: There are too many incidents that may not be forgotten.
+    """
     name = incident_id(alert)
     before = _find(state_dir, name)
     if before is not None:
         return before, False
+    if len(_files(state_dir)) >= KEPT:
+        _forget_oldest_closed(state_dir)
     incident = AlertIncident(
         name, SOURCE, alert.name, alert.summary, alert.fingerprint, alert.starts_at, now_at,
         nodes, job, dict(alert.labels),
@@ -69,8 +79,29 @@ def save(state_dir: Path, incident: AlertIncident) -> None:
 
 def load_all(state_dir: Path) -> tuple[AlertIncident, ...]:
     """Every incident an alert has opened; a damaged file is set aside and stops nothing."""
-    found = (_read(path) for path in sorted((state_dir / FOLDER).glob("I-*.json")))
+    found = (_read(path) for path in _files(state_dir))
     return tuple(incident for incident in found if incident is not None)
+
+
+def _files(state_dir: Path) -> list[Path]:
+    return sorted((state_dir / FOLDER).glob("I-*.json"))
+
+
+def _forget_oldest_closed(state_dir: Path) -> None:
+    """Make room; what people wrote on, or a diagnosis gave a verdict for, is kept."""
+    noted = {path.stem for path in (state_dir / FOLDER).glob("*.ndjson")}
+    closed = [
+        incident
+        for incident in load_all(state_dir)
+        if incident.closed_at is not None and not incident.verdicts and incident.id not in noted
+    ]
+    if not closed:
+        raise UnavailableError(
+            f"{state_dir / FOLDER}: {KEPT} incidents of alerts and none that may be forgotten",
+            hint="see who posts them: `brctl incident list`; then move old files away",
+        )
+    for incident in sorted(closed, key=lambda i: i.opened_at)[:MADE_ROOM]:
+        _path(state_dir, incident.id).unlink(missing_ok=True)
 
 
 def _find(state_dir: Path, name: str) -> AlertIncident | None:

@@ -20,7 +20,8 @@ def ingest_alerts(
     """Open and close incidents, each alert once.
 
     Raises:
-        ConfigError: A stored incident is damaged.
+        ConfigError: A stored incident cannot be read.
+        UnavailableError: There are too many incidents; the alerts before it are kept.
         OSError: The state directory cannot be written.
     """
     ingested, known = Ingested(), frozenset(jobs)

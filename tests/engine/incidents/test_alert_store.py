@@ -1,12 +1,16 @@
-"""One damaged incident of an alert stops nothing: it is set aside, said, and opened anew."""
+"""Incidents of alerts: one that is damaged stops nothing, and their number is bounded."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.incidents.alert_store import load_all, open_once
+from brctl.engine.incidents import alert_store
+from brctl.engine.incidents.alert_store import add_verdicts, close, load_all, open_once
+from brctl.journal.incident_notes import add_note
 from brctl.model.alert import Alert
+from brctl.model.errors import UnavailableError
 
 NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)
 
@@ -35,3 +39,32 @@ def test_an_alert_whose_incident_is_damaged_opens_it_again(tmp_path: Path) -> No
     again, is_new = open_once(tmp_path, alert("GpuXid"), (), "", NOON)
     assert (again.id, is_new) == (first.id, True)
     assert not open_once(tmp_path, alert("GpuXid"), (), "", NOON)[1]
+
+
+@pytest.fixture
+def room_for_four(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alert_store, "KEPT", 4)
+    monkeypatch.setattr(alert_store, "MADE_ROOM", 2)
+
+
+@pytest.mark.usefixtures("room_for_four")
+def test_invented_alerts_fill_no_disk(tmp_path: Path) -> None:
+    """Alerts that open and end again and again leave a bounded number of files."""
+    for number in range(20):
+        fired = alert(f"Invented{number}")
+        open_once(tmp_path, fired, (), "", NOON)
+        close(tmp_path, replace(fired, ends_at=NOON), NOON)
+    assert len(list((tmp_path / "incidents").iterdir())) <= 4
+
+
+@pytest.mark.usefixtures("room_for_four")
+def test_what_people_or_a_diagnosis_know_of_is_never_forgotten(tmp_path: Path) -> None:
+    """Nor what is open: then the sender is refused, and a person is told."""
+    kept = [open_once(tmp_path, alert(f"Real{n}"), (), "", NOON)[0].id for n in range(4)]
+    for name in ("Real0", "Real1"):
+        close(tmp_path, replace(alert(name), ends_at=NOON), NOON)
+    add_note(tmp_path, kept[0], (NOON, "ann", "riser was loose"))
+    add_verdicts(tmp_path, kept[1], ("V-1",))
+    with pytest.raises(UnavailableError, match="4 incidents of alerts and none"):
+        open_once(tmp_path, alert("Invented"), (), "", NOON)
+    assert {incident.id for incident in load_all(tmp_path)} == set(kept)
