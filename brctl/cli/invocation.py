@@ -56,6 +56,11 @@ class Invocation:
     transport: str | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
+    @property
+    def is_readonly(self) -> bool:
+        """Whether the command line or the environment says so, whatever the context says."""
+        return self.readonly or bool(self.environ.get("BRCTL_READONLY"))
+
     def settings(self) -> Settings:
         """Settings of the chosen context, tightened by the flags."""
         settings = load_settings(self.environ, self.context, self.config)

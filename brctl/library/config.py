@@ -21,7 +21,7 @@ from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
 from brctl.library.sweep_settings import SweepSettings, read_sweep
 from brctl.library.trusted_files import refuse_untrusted
-from brctl.model.errors import ConfigError, did_you_mean
+from brctl.model.errors import NoConfigError, did_you_mean
 
 CONFIG_NAME = "config.yaml"
 BASELINE_NAME = "baseline.yaml"
@@ -150,7 +150,8 @@ def load_settings(
         config: File to use instead of the candidates.
 
     Raises:
-        ConfigError: No configuration exists, it is invalid, or the context is not in it.
+        NoConfigError: There is none.
+        ConfigError: It is invalid, or the context is not in it.
     """
     wanted = context or environ.get("BRCTL_CONTEXT")
     files = (config,) if config else candidate_files(environ)
@@ -159,7 +160,7 @@ def load_settings(
         found = [path for path in found if path.parent == lab_dir(environ)]
     if not found:
         tried = ", ".join(str(path) for path in files)
-        raise ConfigError(
+        raise NoConfigError(
             f"no configuration found; looked at {tried}",
             hint="practise on the embedded cluster with `brctl lab up`, or see `brctl config path`",
         )

@@ -58,6 +58,10 @@ class ConfigError(BrctlError):
         return cls(f"{place}: {problem}", hint=hint)
 
 
+class NoConfigError(ConfigError):
+    """There is no configuration at all."""
+
+
 class DeniedError(BrctlError):
     """SSH, the scheduler or the cluster refused us."""
 

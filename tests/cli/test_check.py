@@ -61,6 +61,7 @@ def test_light_checks_need_no_leave(config: str, capsys: pytest.CaptureFixture[s
         ["burnin", "run", "--level", "2", "--duration", "1s", "-w", "n1"],
         ["check", "pairs", "-w", "n[1-2]", "--beside-job"],
         ["nccl", "bisect", "-w", "n[1-2]"],
+        ["nccl", "bisect", "-w", "n[1-2]", "--runner", "exec:/bin/false"],
         ["replay", "run"],
         ["play", "abort", "R-0001"],
     ],

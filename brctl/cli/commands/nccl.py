@@ -66,6 +66,7 @@ def bisect(
     request = SearchRequest(
         invocation.nodes, invocation.exclude, job, runner, op, size, reps, budget, round_deadline,
         bar, golden, by, per_node, leaf, max_groups, span, prior, seed, prove,
+        invocation.is_readonly,
     )  # fmt: skip
     _bisect(invocation, request)
 

@@ -17,7 +17,7 @@ from brctl.engine.search.group_runner_exec import exec_runner
 from brctl.engine.search.group_search import ALONE_S
 from brctl.engine.search.recorded import OnRound, Recorded, SearchRecord, record_search
 from brctl.localise.problem import BANDWIDTH_BAR, SearchProblem
-from brctl.model.errors import ConfigError, UsageError
+from brctl.model.errors import ConfigError, GuardError, NoConfigError, UsageError
 from brctl.model.localisation import Bisection, FaultKind
 from brctl.model.nodeset import expand
 from brctl.model.units import parse_duration_s, parse_size_bytes
@@ -42,6 +42,7 @@ class SearchRequest:
         by: What is tested: node, gpu or rail; `per_node` of the latter two a node.
         leaf: CSV file with the leaf of each node.
         prior: CSV file with what is known against nodes.
+        readonly: Whoever asks said so; it holds without a context too.
     """
 
     include: str | None = None
@@ -63,6 +64,7 @@ class SearchRequest:
     prior: Path | None = None
     seed: int = 0
     prove: bool = False
+    readonly: bool = False
 
     @property
     def wanted(self) -> str | None:
@@ -125,6 +127,7 @@ async def _prepared(
 ) -> AsyncIterator[_Ready]:
     """Resolve nodes and open the runner; SSH only when the runner needs it."""
     if request.runner.startswith(_EXEC):
+        _refuse_readonly_program(open_settings, request)
         yield await _with_program(open_settings, request)
         return
     if request.by != "node":
@@ -143,6 +146,17 @@ async def _prepared(
         prepare(controller, request, options, say) as ready,
     ):
         yield ready
+
+
+def _refuse_readonly_program(open_settings: Callable[[], Settings], request: SearchRequest) -> None:
+    """A site's own program loads the nodes it tests as ours does; it may run without a context."""
+    try:
+        settings = open_settings()
+    except NoConfigError:
+        if request.readonly:
+            raise GuardError("refused: a search may load nodes, and --readonly says so") from None
+    else:
+        refuse_readonly(settings, "a search")
 
 
 async def _with_program(open_settings: Callable[[], Settings], request: SearchRequest) -> _Ready:

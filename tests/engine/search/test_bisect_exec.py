@@ -131,3 +131,14 @@ def test_leaves_come_from_a_file(tmp_path: Path) -> None:
     code, document = run("n[0-31]", *pairs, flags=("--leaf", str(cabling)))
     assert code == 2
     assert named(document) == [("leaf", ["L0"])]
+
+
+def test_a_readonly_search_starts_no_program_even_without_a_context(tmp_path: Path) -> None:
+    """The flag alone says so: no configuration is needed for it to hold."""
+    started = tmp_path / "started"
+    words = ["nccl", "bisect", "-w", "a,b", "--runner", f"exec:/usr/bin/touch {started}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "brctl", *words, "--readonly"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "refused" in done.stderr, started.exists()) == (5, True, False)
