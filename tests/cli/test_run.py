@@ -120,6 +120,28 @@ def test_a_folder_is_copied_with_what_is_in_it(config: Path, tmp_path: Path) -> 
     assert (tmp_path / "new" / "deep" / "a").read_text() == "1"
 
 
+def test_a_file_copied_to_a_folder_lands_in_it_under_its_own_name(
+    config: Path, tmp_path: Path
+) -> None:
+    """As with cp; nothing else is left there."""
+    (tmp_path / "conf").write_text("x")
+    (tmp_path / "there").mkdir()
+    code, _ = call(cp_module, config, "-w", "n1", str(tmp_path / "conf"), str(tmp_path / "there"))
+    assert code == 0
+    assert [(p.name, p.read_text()) for p in (tmp_path / "there").iterdir()] == [("conf", "x")]
+
+
+def test_a_file_does_not_replace_a_folder_of_its_name(config: Path, tmp_path: Path) -> None:
+    """The node says so, the exit is 1, and the folder is as it was."""
+    (tmp_path / "conf").write_text("x")
+    (tmp_path / "there" / "conf").mkdir(parents=True)
+    argv = ("-w", "n1", str(tmp_path / "conf"), str(tmp_path / "there"))
+    code, text = call(cp_module, config, *argv)
+    assert code == 1
+    assert f"{tmp_path}/there/conf is a folder" in text
+    assert list((tmp_path / "there").rglob("*")) == [tmp_path / "there" / "conf"]
+
+
 def test_a_file_comes_back_from_each_node(config: Path, tmp_path: Path) -> None:
     """One folder per node, so that none overwrites another."""
     (tmp_path / "log").write_bytes(b"\x00\xff")

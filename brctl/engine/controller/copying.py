@@ -13,9 +13,13 @@ PAYLOAD_LIMIT_BYTES = 64 << 20
 
 IN_FLIGHT_LIMIT_BYTES = 512 << 20
 
-# The new file stands beside the old one until it is whole, then takes its place.
-_PUT_FILE = 'set -e; umask 077; p="$1.brctl-$$"; trap \'rm -f "$p"\' EXIT; cat >"$p"; ' \
-            'chmod "$2" "$p"; mv "$p" "$1"'  # fmt: skip
+# The new file stands beside the old one until it is whole, then takes its place. A folder that
+# exists is only known there; the file goes into it, as with cp.
+_PUT_FILE = (
+    'set -e; umask 077; t="$1"; if [ -d "$t" ]; then t="${t%/}/$3"; fi; '
+    'if [ -d "$t" ]; then echo "$t is a folder" >&2; exit 1; fi; '
+    'p="$t.brctl-$$"; trap \'rm -f "$p"\' EXIT; cat >"$p"; chmod "$2" "$p"; mv "$p" "$t"'
+)
 _PUT_TREE = 'set -e; mkdir -p "$1"; tar -x -p -f - -C "$1"'
 
 
@@ -34,7 +38,7 @@ def put_command(source: Path, destination: str, deadline_s: float) -> Command:
         raise UsageError(f"{source}: {exc.strerror}") from exc
     _refuse_large(len(payload), source)
     target = destination + source.name if destination.endswith("/") else destination
-    return Command(("sh", "-c", _PUT_FILE, "sh", target, mode), payload, deadline_s)
+    return Command(("sh", "-c", _PUT_FILE, "sh", target, mode, source.name), payload, deadline_s)
 
 
 def pack_tree(folder: Path) -> bytes:
