@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from brctl.model.runs.event import Event
-from brctl.model.runs.playbook import Arguments, Json, Playbook
+from brctl.model.runs.playbook import Arguments, Json, Playbook, Safety
 from brctl.model.runs.result import RunState
 from brctl.playbook.run_record import RunRecord
 from brctl.playbook.steps import StepState
@@ -68,6 +68,13 @@ class Run:
         """It asks for an approval and nobody is running it."""
         return self.state is RunState.WAITING and bool(self.asked("answer"))
 
+    @property
+    def open(self) -> bool:
+        """It works, waits for people, or stopped half-way with changes nobody took back."""
+        if self.state in (RunState.LOST, RunState.INTERRUPTED):
+            return may_have_changed(self.playbook, self.record)
+        return self.state in (RunState.STARTING, RunState.RUNNING, RunState.WAITING)
+
     def asked(self, key: str) -> str:
         """A field of what people were asked; "" when nothing was."""
         value: Json = self.record.question.get(key, "")
@@ -75,6 +82,16 @@ class Run:
 
 
 _MAY_BE_OUT = (StepState.UNCERTAIN, StepState.FAILED, StepState.UNDOING, StepState.UNDO_FAILED)
+
+
+def may_have_changed(playbook: Playbook, record: RunRecord) -> bool:
+    """Whether something may be different because of a run."""
+    risky = (StepState.UNCERTAIN, StepState.FAILED, StepState.UNDO_FAILED)
+    return any(
+        (step.changed and step.state not in (StepState.UNDONE, StepState.SKIPPED))
+        or (step.state in risky and step.acted and playbook.step(name).safety is not Safety.READ)
+        for name, step in record.steps.items()
+    )
 
 
 def nodes_held(playbook: Playbook, record: RunRecord) -> tuple[str, ...]:

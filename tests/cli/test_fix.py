@@ -30,6 +30,8 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError
 from brctl.model.fault import FaultClass
 from brctl.model.runs.event import EventType
+from brctl.model.runs.playbook import Json
+from brctl.model.runs.result import RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.proposals import why_not
 from tests.fakes.run_context import example_verdict, fake_context
@@ -178,6 +180,84 @@ async def test_a_fix_is_chosen_planned_and_started_by_the_functions_every_front_
     run_dir = await start_planned(context, site, planned.prepared, request, ("true",))
     assert read_run(run_dir).playbook.name == "swap-and-resume"
     assert (run_dir / "request.json").is_file()
+
+
+def an_open_run(site: Settings, verdict_id: str, end: RunState | None) -> Path:
+    """A run for a verdict that asked people, or whose process still has to write its first line."""
+    run_dir = new_run(site.state_dir)
+    shutil.copyfile(shipped_dir("playbooks") / "swap-and-resume.yaml", run_dir / PLAYBOOK)
+    save_inputs(run_dir, RunInputs({}, {}, verdict_id, {"name": "demo"}))
+    save_request(run_dir, RunRequest(by="ann"))
+    if end is not None:
+        journal = Journal(run_dir)
+        journal.append(EventType.RUN_STARTED, now(), {"by": "ann"})
+        asked: dict[str, Json] = {
+            "step": "stop",
+            "need": 1,
+            "who": "one person",
+            "answer": "swap 1",
+            "plan": "x",
+        }
+        journal.append(EventType.APPROVAL_ASKED, now(), asked)
+        journal.append(EventType.END, now(), {"result": end.value, "why": "one must approve"})
+        journal.close()
+    return run_dir
+
+
+@pytest.mark.parametrize("other", ["V-1", "V-9"])
+@pytest.mark.parametrize("end", [RunState.WAITING, None])
+async def test_a_second_run_for_the_same_verdict_or_job_is_not_started(
+    other: str, end: RunState | None, site: Settings, tmp_path: Path
+) -> None:
+    """Approved later, the older one would stop a job that is well again."""
+    verdict = keep(site)
+    run_dir = an_open_run(site, other, end)
+    context = replace(fake_context(tmp_path), state_dir=site.state_dir)
+    context.verdicts.known = verdict
+    fix = choose_fix(site, verdict_store.load(site.state_dir, "V-1"), now())
+    planned = await plan_fix(context, fix)
+    with pytest.raises(GuardError, match=f"{run_dir.name} .*for {other}") as caught:
+        await start_planned(context, site, planned.prepared, request_for(site), ("true",))
+    assert run_dir.name in str(caught.value.hint)
+    assert [path.name for path in (site.state_dir / "runs").iterdir()] == [run_dir.name]
+
+
+@pytest.mark.parametrize("end", [RunState.DENIED, RunState.EXPIRED, RunState.OK])
+async def test_a_run_that_is_over_holds_up_no_other(
+    end: RunState, site: Settings, tmp_path: Path
+) -> None:
+    """Whatever its end was."""
+    verdict = keep(site)
+    an_open_run(site, "V-1", end)
+    context = replace(fake_context(tmp_path), state_dir=site.state_dir)
+    context.verdicts.known = verdict
+    fix = choose_fix(site, verdict_store.load(site.state_dir, "V-1"), now())
+    planned = await plan_fix(context, fix)
+    run_dir = await start_planned(context, site, planned.prepared, request_for(site), ("true",))
+    assert run_dir.name == "R-0002"
+
+
+def test_bare_brctl_shows_runs_that_wait_and_how_to_answer(
+    site: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever comes to the terminal first sees that somebody has to say yes or no."""
+    keep(site)
+    an_open_run(site, "V-1", RunState.WAITING)
+    assert run([]) == 0
+    shown = capsys.readouterr()
+    assert "run     R-0001  WAITING  swap-and-resume for V-1  one must approve" in shown.out
+    assert "next: brctl play approve R-0001   or: brctl play deny R-0001" in shown.err
+    run(["-o", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert document["open_runs"] == [
+        {
+            "run": "R-0001",
+            "state": "waiting",
+            "playbook": "swap-and-resume",
+            "verdict": "V-1",
+            "job": "demo",
+        }
+    ]
 
 
 async def test_nothing_is_started_where_nothing_may_change(site: Settings, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Bare `brctl`: one screen with fleet, jobs, open verdicts and the next command."""
+"""Bare `brctl`: one screen with fleet, jobs, open verdicts and runs, and the next command."""
 
 import asyncio
 
@@ -16,6 +16,7 @@ def status(ctx: typer.Context) -> None:
     from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_controller
     from brctl.engine.incidents.verdict_store import open_verdicts
+    from brctl.engine.runs.open_runs import open_runs
     from brctl.engine.sweeps.survey import survey
     from brctl.view.fleet.nodes import status_page
 
@@ -26,9 +27,10 @@ def status(ctx: typer.Context) -> None:
         async with open_controller(settings) as controller:
             names = await select_nodes(controller, invocation.nodes, invocation.exclude)
             known = await survey(controller, names)
+            runs = open_runs(settings.state_dir, controller.now())
             jobs = {job.name: len(job.nodes) for job in controller.jobs.values()}
         verdicts = [stored.verdict for stored in open_verdicts(settings.state_dir)]
-        page = status_page(settings.context, known_lines(known), jobs, verdicts, known.age_s)
+        page = status_page(settings.context, known_lines(known), jobs, verdicts, runs, known.age_s)
         invocation.finish(page, settings.context)
 
     asyncio.run(run())

@@ -12,6 +12,7 @@ from pathlib import Path
 from subprocess import DEVNULL
 
 from brctl.actions.context import RunContext
+from brctl.engine.runs.open_runs import refuse_second_run
 from brctl.engine.runs.plan import Prepared, prepare, refuse_guarded
 from brctl.engine.runs.read_run import read_run, read_runs
 from brctl.engine.runs.run_files import (
@@ -28,6 +29,7 @@ from brctl.engine.runs.run_files import (
     write_json,
 )
 from brctl.engine.runs.wait import let_expire, overdue
+from brctl.journal.locks import claiming
 from brctl.journal.store import is_running, new_run
 from brctl.library.durable_files import private_dir, write_atomic
 from brctl.library.own_program import own_program
@@ -74,8 +76,16 @@ async def start_run(
     request: RunRequest,
     program: Sequence[str] = RUN_PROGRAM,
 ) -> Path:
-    """Create a run and start its process; follow it with `journal.follow`."""
-    run_dir = create_run(context, prepared, request)
+    """Create a run and start its process; follow it with `journal.follow`.
+
+    Raises:
+        GuardError: A guard refuses, or another run for the same trouble is open.
+    """
+    inputs = prepared.inputs
+    with claiming(context.state_dir):
+        job = str(inputs.job.get("name") or "")
+        refuse_second_run(context.state_dir, inputs.verdict_id, job, context.clock.now())
+        run_dir = create_run(context, prepared, request)
     await spawn(run_dir, program)
     return run_dir
 

@@ -11,12 +11,12 @@ from brctl.journal.locks import Lease, Leases
 from brctl.journal.store import Journal
 from brctl.model.exit_codes import ExitCode
 from brctl.model.runs.event import Event, EventType
-from brctl.model.runs.playbook import Json, Playbook, Safety
+from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.runs.result import RunState
 from brctl.playbook.expressions import Scope
 from brctl.playbook.node_runs import ONLY, narrowed
 from brctl.playbook.plan import gives_back, nodes_taken, scope_of
-from brctl.playbook.run import nodes_held
+from brctl.playbook.run import may_have_changed, nodes_held
 from brctl.playbook.run_record import RunRecord, apply_event
 from brctl.playbook.steps import StepState
 
@@ -129,15 +129,7 @@ class RunSession:
 
     def anything_changed(self) -> bool:
         """Whether something may be different because of this run."""
-        risky = (StepState.UNCERTAIN, StepState.FAILED, StepState.UNDO_FAILED)
-        return any(
-            (step.changed and step.state not in (StepState.UNDONE, StepState.SKIPPED))
-            or (step.state in risky and self._may_change(name) and step.acted)
-            for name, step in self.record.steps.items()
-        )
-
-    def _may_change(self, instance: str) -> bool:
-        return self.playbook.step(instance).safety is not Safety.READ
+        return may_have_changed(self.playbook, self.record)
 
     def taken(self) -> tuple[str, ...]:
         """Nodes this run took out of service and did not give back."""

@@ -9,10 +9,12 @@ from brctl.model.nodeset import fold
 from brctl.model.sweeps.sweep import Health, NodeHealth
 from brctl.model.units import describe_duration
 from brctl.model.verdict import Verdict
+from brctl.playbook.run import Run
 from brctl.view.fleet.nodes_table import NodesTable, shown_rows, table_text
 from brctl.view.fleet.sweep import WORDS
 from brctl.view.notices.page import Page
 from brctl.view.schema import NodeRow
+from brctl.view.schemas.fleet import OpenRunDocument
 from brctl.view.text import columns, printable
 
 NOT_SWEPT = "not swept"
@@ -137,9 +139,10 @@ def status_page(
     lines: Sequence[NodeLine],
     jobs: Mapping[str, int],
     open_verdicts: Sequence[Verdict],
+    open_runs: Sequence[Run],
     age_s: float | None,
 ) -> Page:
-    """The answer of bare `brctl`: fleet, jobs, open verdicts, next command."""
+    """The answer of bare `brctl`: fleet, jobs, open verdicts and runs, next command."""
     states = [line.health.health.value if line.health else NOT_SWEPT for line in lines]
     counts = {state: states.count(state) for state in dict.fromkeys(states)}
     cordoned = sum(line.cordon is not None for line in lines)
@@ -155,18 +158,44 @@ def status_page(
         f"  {f'job {v.job}' if v.job else ''}  playbook {v.playbook or '-'}"
         for v in open_verdicts
     ]
+    text += [_run_line(run) for run in open_runs]
     body = {
         "counts": counts,
         "cordoned": cordoned,
         "standbys": spare,
         "jobs": [{"name": name, "nodes": size} for name, size in jobs.items()],
         "open_verdicts": [v.id for v in open_verdicts],
+        "open_runs": [_run_row(run) for run in open_runs],
         "data_age_seconds": age_s,
     }
-    return Page("Status", body, "\n".join(text), next=_status_next(open_verdicts, age_s))
+    next_ = _status_next(open_verdicts, open_runs, age_s)
+    return Page("Status", body, "\n".join(text), next=next_)
 
 
-def _status_next(open_verdicts: Sequence[Verdict], age_s: float | None) -> tuple[str, ...]:
+def _run_line(run: Run) -> str:
+    about = f" for {run.verdict_id}" if run.verdict_id else ""
+    why = f"  {printable(run.record.why, 80)}" if run.record.why and not run.alive else ""
+    return f"run     {run.name}  {run.state.value.upper()}  {run.playbook.name}{about}{why}"
+
+
+def _run_row(run: Run) -> OpenRunDocument:
+    return {
+        "run": run.name,
+        "state": run.state.value,
+        "playbook": run.playbook.name,
+        "verdict": run.verdict_id or None,
+        "job": run.job or None,
+    }
+
+
+def _status_next(
+    open_verdicts: Sequence[Verdict], open_runs: Sequence[Run], age_s: float | None
+) -> tuple[str, ...]:
+    waiting = next((run.name for run in open_runs if run.waiting), None)
+    if waiting:
+        return (f"brctl play approve {waiting}", f"brctl play deny {waiting}")
+    if open_runs:
+        return (f"brctl play show {open_runs[0].name}",)
     if open_verdicts:
         first = open_verdicts[0].id
         return (f"brctl fix {first}", f"brctl why {first}")

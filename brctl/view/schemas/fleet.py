@@ -12,14 +12,25 @@ class JobSizeDocument(TypedDict):
     nodes: int
 
 
+class OpenRunDocument(TypedDict):
+    """A run that works, waits for people or stopped half-way."""
+
+    run: str
+    state: str
+    playbook: str
+    verdict: str | None
+    job: str | None
+
+
 class StatusDocument(Envelope):
-    """Bare `brctl`: nodes in each state, jobs, open verdicts."""
+    """Bare `brctl`: nodes in each state, jobs, open verdicts, open runs."""
 
     counts: dict[str, int]
     cordoned: int
     standbys: int
     jobs: list[JobSizeDocument]
     open_verdicts: list[str]
+    open_runs: list[OpenRunDocument]
     data_age_seconds: float | None
 
 
