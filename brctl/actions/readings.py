@@ -28,8 +28,8 @@ class CheckReadings:
 def readings_of(report: NodeReport, check: str) -> CheckReadings:
     """The measurements of a check in a report, or the reason why there are none."""
     if report.outcome is not Outcome.ANSWERED:
-        return CheckReadings((), report.detail or report.outcome.value)
-    result = next((r for r in report.results if r.check == check), None)
+        return CheckReadings((), report.why_silent)
+    result = report.result_of(check)
     if result is None or result.status is not ProbeStatus.MEASURED or not result.measurements:
         notes = result.notes if result is not None else ()
         return CheckReadings((), notes[0] if notes else "no measurement")

@@ -68,8 +68,7 @@ def assess(
     gaps: list[Gap] = []
     node = Subject(report.node)
     if report.outcome is not Outcome.ANSWERED:
-        why = report.detail or report.outcome.value
-        gaps.append(Gap(node, "node", f"{report.outcome.value}: {why}"))
+        gaps.append(Gap(node, "node", f"{report.outcome.value}: {report.why_silent}"))
         evidence.extend(_judge_outcome(report))
     results = {result.check: result for result in report.results}
     earlier = {result.check: result for result in previous.results} if previous else {}

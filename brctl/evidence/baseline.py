@@ -53,12 +53,11 @@ def learn_baseline(
     pools: dict[tuple[str, str], list[float]] = {}
     drivers: set[str] = set()
     for report in reports:
-        for result in report.results:
-            for m in result.measurements:
-                if m.name in kinds and is_number(m.value):
-                    pools.setdefault((m.name, group_of(report.node)), []).append(float(m.value))
-                elif m.name == DRIVER and isinstance(m.value, str):
-                    drivers.add(m.value[:40])
+        for m in report.measurements:
+            if m.name in kinds and is_number(m.value):
+                pools.setdefault((m.name, group_of(report.node)), []).append(float(m.value))
+            elif m.name == DRIVER and isinstance(m.value, str):
+                drivers.add(m.value[:40])
     entries = (
         Normal(kind, group, median(pool), _deviation(pool), len(pool))
         for (kind, group), pool in pools.items()
@@ -81,13 +80,12 @@ def assess_baseline(
     """Who is far from what was normal; where even two nodes differ, the past is the third voice."""
     by_kind = {rule.kind: rule for rule in rules}
     normals = {entry.kind: entry for entry in baseline.entries if entry.group == group}
-    for result in report.results:
-        for m in result.measurements:
-            rule, normal = by_kind.get(m.name), normals.get(m.name)
-            if rule is None or normal is None or not is_number(m.value):
-                continue
-            subject = Subject(report.node, m.subject)
-            yield _judged(rule, normal, subject, float(m.value), baseline, report.received_at)
+    for m in report.measurements:
+        rule, normal = by_kind.get(m.name), normals.get(m.name)
+        if rule is None or normal is None or not is_number(m.value):
+            continue
+        subject = Subject(report.node, m.subject)
+        yield _judged(rule, normal, subject, float(m.value), baseline, report.received_at)
 
 
 def _judged(

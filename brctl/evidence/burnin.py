@@ -64,12 +64,11 @@ def rate(
     rows: dict[str, list[Rating]] = {report.node: [] for report in reports}
     pools: dict[tuple[str, str], list[float]] = {}
     for report in reports:
-        for result in report.results:
-            for m in result.measurements:
-                if m.name in units and is_number(m.value):
-                    value = float(m.value)
-                    rows[report.node].append(Rating(m.name, m.subject, value, units[m.name]))
-                    pools.setdefault((group_of(report.node), m.name), []).append(value)
+        for m in report.measurements:
+            if m.name in units and is_number(m.value):
+                value = float(m.value)
+                rows[report.node].append(Rating(m.name, m.subject, value, units[m.name]))
+                pools.setdefault((group_of(report.node), m.name), []).append(value)
     for pool in pools.values():
         pool.sort()
     return {

@@ -9,10 +9,9 @@ from brctl.model.sweeps.report import NodeReport, Value
 def ecc_rows(report: NodeReport, job: str = "") -> tuple[EccRow, ...]:
     """One row a GPU that any reading names, in the order of their index."""
     values: dict[str, dict[str, Value]] = {}
-    for result in report.results:
-        for m in result.measurements:
-            if m.subject.startswith("gpu:"):
-                values.setdefault(m.subject, {})[m.name] = m.value
+    for m in report.measurements:
+        if m.subject.startswith("gpu:"):
+            values.setdefault(m.subject, {})[m.name] = m.value
     rows = [_row(report.node, device, found, job) for device, found in values.items()]
     return tuple(sorted(rows, key=lambda row: (row.index is None, row.index, row.device)))
 

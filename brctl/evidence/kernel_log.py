@@ -145,12 +145,7 @@ def _boot_at(report: NodeReport, result: CheckResult) -> datetime | None:
 
 def _uuid_by_pci(report: NodeReport) -> Mapping[str, str]:
     """GPU subjects by PCI address, where gpu.devices could still read them."""
-    return {
-        str(m.value).lower(): m.subject
-        for result in report.results
-        for m in result.measurements
-        if m.name == "gpu.device.pci"
-    }
+    return {str(m.value).lower(): m.subject for m in report.named("gpu.device.pci")}
 
 
 def _uuids_in(lines: Iterable[KernelLine]) -> Mapping[str, str]:

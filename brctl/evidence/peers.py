@@ -127,7 +127,7 @@ def _groups(
     groups: dict[str, dict[str, list[_Sample]]] = {kind: {} for kind in kinds}
     for report in sorted(reports, key=lambda r: r.node):
         group = group_of(report.node)
-        for m in (m for result in report.results for m in result.measurements):
+        for m in report.measurements:
             if m.name in groups:
                 sample = _Sample(Subject(report.node, m.subject), m.value)
                 groups[m.name].setdefault(group, []).append(sample)

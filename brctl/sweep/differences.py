@@ -6,13 +6,13 @@ Rule 3: what was not asked or not answered is no difference, and is said.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from brctl.model.command import Outcome
 from brctl.model.sweeps.difference import Comparison, Difference, Split
-from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus, Value
+from brctl.model.sweeps.report import NodeReport, ProbeStatus, Value
 
 QUORUM = 3
 ABSENT = "absent"
@@ -75,10 +75,9 @@ def _odd_ones(name: str, values: Mapping[str, str]) -> tuple[list[Difference], l
 def _facts(report: NodeReport) -> Facts:
     """Each name's distinct values over the node's devices, as one text."""
     values: dict[str, set[Value]] = {}
-    for result in report.results:
-        for each in result.measurements:
-            if _is_steady(each.name, isinstance(each.value, str | bool)):
-                values.setdefault(each.name, set()).add(each.value)
+    for each in report.measurements:
+        if _is_steady(each.name, isinstance(each.value, str | bool)):
+            values.setdefault(each.name, set()).add(each.value)
     return {name: ", ".join(sorted(map(_text, own))) for name, own in values.items()}
 
 
@@ -109,13 +108,13 @@ def _silent(
 ) -> Iterator[tuple[str, str]]:
     for report in reports:
         if report.outcome is not Outcome.ANSWERED:
-            yield report.node, report.detail or report.outcome.value
+            yield report.node, report.why_silent
             continue
         missing = sorted(expected - measured[report.node])
         if missing:
-            yield report.node, "; ".join(_why(check, report.results) for check in missing)
+            yield report.node, "; ".join(_why(check, report) for check in missing)
 
 
-def _why(check: str, results: Iterable[CheckResult]) -> str:
-    found = next((result for result in results if result.check == check), None)
+def _why(check: str, report: NodeReport) -> str:
+    found = report.result_of(check)
     return f"{check} {found.status.value}" if found else f"{check} not asked"

@@ -42,8 +42,8 @@ def reason_of(node: NodeHealth) -> tuple[str, str]:
 
 def _of_node(node: NodeHealth) -> Iterator[CheckProblem]:
     if node.report.outcome is not Outcome.ANSWERED:
-        detail = node.report.detail or node.report.outcome.value
-        yield CheckProblem(node.node, TRANSPORT, Health.UNKNOWN, f"{node.report.outcome}: {detail}")
+        detail = f"{node.report.outcome}: {node.report.why_silent}"
+        yield CheckProblem(node.node, TRANSPORT, Health.UNKNOWN, detail)
     for item in node.evidence:
         health = _HEALTH_OF.get(item.weight)
         # `node.refused` and its like repeat the transport's problem, and no check clears them.

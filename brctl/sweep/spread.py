@@ -41,7 +41,7 @@ def versions(reports: Iterable[NodeReport]) -> dict[str, Spread]:
 def _values(report: NodeReport, name: str) -> list[str]:
     if report.outcome is not Outcome.ANSWERED:
         return []
-    return [str(m.value) for r in report.results for m in r.measurements if m.name == name]
+    return [str(m.value) for m in report.named(name)]
 
 
 def _by_inventory(node: Node) -> str:

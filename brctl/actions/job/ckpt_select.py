@@ -47,11 +47,10 @@ class CkptSelect(ReadOnly):
 def checkpoints_in(report: NodeReport) -> list[dict[str, Value]]:
     """Readings by checkpoint, newest step first; what is named like none is left out."""
     by_subject: dict[str, dict[str, Value]] = {}
-    for result in report.results:
-        for item in result.measurements:
-            if item.subject.startswith("ckpt:"):
-                row = by_subject.setdefault(item.subject, {"name": item.subject[len("ckpt:") :]})
-                row[item.name.removeprefix(PREFIX)] = item.value
+    for item in report.measurements:
+        if item.subject.startswith("ckpt:"):
+            row = by_subject.setdefault(item.subject, {"name": item.subject[len("ckpt:") :]})
+            row[item.name.removeprefix(PREFIX)] = item.value
     known = [row for row in by_subject.values() if _is_named_for_its_step(row)]
     return sorted(known, key=lambda row: int(row["step"]), reverse=True)
 
@@ -81,9 +80,8 @@ def _chosen(job: Job, candidate: dict[str, Value], node: str, *, skipped: int) -
 
 def _why(report: NodeReport) -> str:
     if report.outcome is not Outcome.ANSWERED:
-        return report.detail or report.outcome.value
-    notes = [note for result in report.results for note in result.notes]
-    return notes[0] if notes else "no measurement"
+        return report.why_silent
+    return report.notes[0] if report.notes else "no measurement"
 
 
 async def first_answer(

@@ -101,17 +101,10 @@ async def must_agree(sweeps: Sweeps, job: Job, code: JobCode, nodes: Sequence[st
 
 
 def _digest(report: NodeReport) -> str:
-    found = [
-        item.value
-        for result in report.results
-        for item in result.measurements
-        if item.name == DIGEST and isinstance(item.value, str)
-    ]
-    return found[0] if found else ""
+    return next((m.value for m in report.named(DIGEST) if isinstance(m.value, str)), "")
 
 
 def _why(report: NodeReport) -> str:
     if report.outcome is not Outcome.ANSWERED:
         return report.detail or f"no answer ({report.outcome.value})"
-    notes = [note for result in report.results for note in result.notes]
-    return notes[0] if notes else "no digest"
+    return report.notes[0] if report.notes else "no digest"

@@ -105,7 +105,7 @@ def _save_round(folder: Path, captured: Sequence[Captured]) -> None:
 
 
 def _ranks_of(report: NodeReport, job: Job) -> list[Captured]:
-    result = next((r for r in report.results if r.check == CHECK), None)
+    result = report.result_of(CHECK)
     readings: dict[str, dict[str, Value]] = {}
     for m in result.measurements if result else ():
         readings.setdefault(m.subject, {})[m.name] = m.value

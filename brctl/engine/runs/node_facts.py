@@ -53,10 +53,10 @@ async def facts_for(context: RunContext, step: Step, node: str) -> Mapping[str, 
 
 def _processes(report: NodeReport) -> int | None:
     """How many processes compute on the node's GPUs; None when that could not be seen."""
-    results = [r for r in report.results if r.check == PROCESSES_CHECK]
-    if report.outcome is not Outcome.ANSWERED or not results:
+    result = report.result_of(PROCESSES_CHECK)
+    if report.outcome is not Outcome.ANSWERED or result is None:
         return None
-    if results[0].status is not ProbeStatus.MEASURED:
+    if result.status is not ProbeStatus.MEASURED:
         return None
-    counts = [m.value for m in results[0].measurements if m.name == PROCESSES]
+    counts = [m.value for m in result.measurements if m.name == PROCESSES]
     return sum(int(c) for c in counts if isinstance(c, int | float)) if counts else None

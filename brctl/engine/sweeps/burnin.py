@@ -163,7 +163,7 @@ class _Burning:
         if out:
             node = replace(node, state=BurninState.FAILED, evidence=out, reason=out[0].text)
         elif not answered:
-            reason = report.detail or report.outcome.value
+            reason = report.why_silent
             node = replace(node, state=BurninState.UNFINISHED, reason=reason)
         elif counts and found.gaps and not self._measured_load(report):
             node = replace(node, state=BurninState.UNFINISHED, reason=found.gaps[0].why)

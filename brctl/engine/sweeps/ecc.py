@@ -43,10 +43,11 @@ async def read_ecc(
 def _gaps(report: NodeReport) -> list[Gap]:
     subject = Subject(report.node)
     if report.outcome is not Outcome.ANSWERED:
-        return [Gap(subject, "gpu.ecc", report.detail or report.outcome.value)]
-    notes = [note for result in report.results for note in result.notes]
+        return [Gap(subject, "gpu.ecc", report.why_silent)]
     return [
-        Gap(subject, "gpu.ecc", note) for note in notes if not note.startswith("not supported: ")
+        Gap(subject, "gpu.ecc", note)
+        for note in report.notes
+        if not note.startswith("not supported: ")
     ]
 
 

@@ -45,4 +45,4 @@ def _silent_node(node: Node, known: Survey, since: dict[str, datetime]) -> Silen
     report = health.report
     if report.outcome is Outcome.ANSWERED:
         return None
-    return SilentNode(node.name, report.detail or report.outcome.value, since.get(node.name))
+    return SilentNode(node.name, report.why_silent, since.get(node.name))

@@ -41,8 +41,5 @@ def _lost(view: RankView) -> bool:
 
 def _uptime_s(report: NodeReport | None) -> float | None:
     """Seconds since the node booted, as it read them."""
-    for result in report.results if report else ():
-        for m in result.measurements:
-            if m.name == UPTIME and is_number(m.value):
-                return float(m.value)
-    return None
+    read = report.named(UPTIME) if report else ()
+    return next((float(m.value) for m in read if is_number(m.value)), None)

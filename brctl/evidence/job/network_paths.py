@@ -82,9 +82,7 @@ def ways_of(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Way, ...]
 def _rows(report: NodeReport) -> dict[tuple[str, str], float]:
     return {
         (m.name.removeprefix(f"{CHECK}."), m.subject): float(m.value)
-        for result in report.results
-        if result.check == CHECK
-        for m in result.measurements
+        for m in report.measured_by(CHECK)
         if is_number(m.value) or m.value is True
     }
 

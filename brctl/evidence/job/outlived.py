@@ -26,12 +26,7 @@ def of_this_job(
 def _groups(reports: Iterable[NodeReport]) -> Mapping[str, tuple[str, ...]]:
     """The control groups of each node's ranks."""
     return {
-        report.node: tuple(
-            m.value
-            for result in report.results
-            for m in result.measurements
-            if m.name == GROUP and isinstance(m.value, str)
-        )
+        report.node: tuple(m.value for m in report.named(GROUP) if isinstance(m.value, str))
         for report in reports
     }
 

@@ -21,8 +21,8 @@ def odd_packet_sizes(
     """Few nodes of the job whose interface of one name sends other packets than the others'."""
     by_nic: dict[str, dict[str, float]] = {}
     for report in reports:
-        for m in (m for result in report.results for m in result.measurements):
-            if m.name == MTU and is_number(m.value) and report.node in status.job.nodes:
+        for m in report.named(MTU):
+            if is_number(m.value) and report.node in status.job.nodes:
                 by_nic.setdefault(m.subject, {})[report.node] = float(m.value)
     for nic, sizes in sorted(by_nic.items()):
         usual, nodes = Counter(sizes.values()).most_common(1)[0]

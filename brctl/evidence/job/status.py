@@ -57,11 +57,9 @@ def read_job(job: Job, reports: Iterable[NodeReport]) -> JobStatus:
 def _history(report: NodeReport | None) -> StepHistory:
     """The windows of rank 0's step file, as the node of rank 0 read them."""
     windows: dict[str, dict[str, Value]] = {}
-    for result in report.results if report else ():
-        if result.check == RANKS_CHECK:
-            for m in result.measurements:
-                if m.name.startswith(STEPS):
-                    windows.setdefault(m.subject, {})[m.name.removeprefix(STEPS)] = m.value
+    for m in report.measured_by(RANKS_CHECK) if report else ():
+        if m.name.startswith(STEPS):
+            windows.setdefault(m.subject, {})[m.name.removeprefix(STEPS)] = m.value
     read = {name: window for name, values in windows.items() if (window := _window(values))}
     past = sorted(
         (w for name, w in read.items() if name.startswith("past:")), key=lambda w: w.first
@@ -86,14 +84,11 @@ def _window(values: Mapping[str, Value]) -> StepWindow | None:
 
 
 def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
-    values: dict[str, Value] = {}
-    for result in report.results if report else ():
-        if result.check == RANKS_CHECK:
-            values |= {
-                m.name.removeprefix("job.rank."): m.value
-                for m in result.measurements
-                if m.subject == f"rank:{rank}"
-            }
+    values: dict[str, Value] = {
+        m.name.removeprefix("job.rank."): m.value
+        for m in (report.measured_by(RANKS_CHECK) if report else ())
+        if m.subject == f"rank:{rank}"
+    }
     recent = max(0, _typed(values, "recent_steps", int) or 0)
     return RankView(
         rank=rank,

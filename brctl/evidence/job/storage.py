@@ -29,8 +29,8 @@ def _not_writable(status: JobStatus, reports: Iterable[NodeReport]) -> Iterable[
     """A directory of the job that few of its nodes cannot write, and most can."""
     by_path: dict[str, dict[str, bool]] = {}
     for report in reports:
-        for m in (m for result in report.results for m in result.measurements):
-            if m.name == WRITABLE and isinstance(m.value, bool) and report.node in status.job.nodes:
+        for m in report.named(WRITABLE):
+            if isinstance(m.value, bool) and report.node in status.job.nodes:
                 by_path.setdefault(m.subject, {})[report.node] = m.value
     for path, nodes in sorted(by_path.items()):
         shut = [node for node, writable in nodes.items() if not writable]

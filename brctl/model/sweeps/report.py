@@ -70,3 +70,30 @@ class NodeReport:
     received_at: datetime | None = None
     python: str = ""
     login_s: float | None = None
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What all its checks read, in the order of the answer."""
+        return tuple(m for result in self.results for m in result.measurements)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What all its probes say of values that are missing."""
+        return tuple(note for result in self.results for note in result.notes)
+
+    @property
+    def why_silent(self) -> str:
+        """Why it did not answer, in a sentence or at least a word."""
+        return self.detail or self.outcome.value
+
+    def result_of(self, check: str) -> CheckResult | None:
+        """What one check gave; None where the node says nothing of it."""
+        return next((result for result in self.results if result.check == check), None)
+
+    def measured_by(self, check: str) -> tuple[Measurement, ...]:
+        """What one check read."""
+        return tuple(m for r in self.results if r.check == check for m in r.measurements)
+
+    def named(self, name: str) -> tuple[Measurement, ...]:
+        """The readings of one name, one a subject."""
+        return tuple(m for m in self.measurements if m.name == name)

@@ -32,12 +32,8 @@ MEASURES: Mapping[str, Measure] = {
 
 def value_of(report: NodeReport, measure: Measure) -> float | None:
     """The node's worst reading; None when there is none."""
-    found = [
-        float(m.value)
-        for result in report.results
-        for m in result.measurements
-        if m.name == measure.name and isinstance(m.value, int | float)
-    ]
+    read = report.named(measure.name)
+    found = [float(m.value) for m in read if isinstance(m.value, int | float)]
     if not found:
         return None
     return min(found) if measure.lowest else max(found)

@@ -124,8 +124,7 @@ def host_rows(health: NodeHealth | None) -> list[Row]:
 def _plain(health: NodeHealth | None, kinds: Sequence[str], nothing: str) -> list[Row]:
     body = [
         ((safe(m.subject or "node", 60), m.name, safe(_shown(m.value), 300)), "")
-        for result in (health.report.results if health else ())
-        for m in result.measurements
+        for m in (health.report.measurements if health else ())
         if (not m.subject and "" in kinds) or m.subject.startswith(tuple(k for k in kinds if k))
     ]
     return (
@@ -198,10 +197,9 @@ TABS: Mapping[str, Callable[..., list[Row]]] = {
 
 def _by_subject(health: NodeHealth | None, prefix: str) -> dict[str, dict[str, Value]]:
     found: dict[str, dict[str, Value]] = {}
-    for result in health.report.results if health else ():
-        for m in result.measurements:
-            if m.subject.startswith(prefix):
-                found.setdefault(m.subject, {})[m.name] = m.value
+    for m in health.report.measurements if health else ():
+        if m.subject.startswith(prefix):
+            found.setdefault(m.subject, {})[m.name] = m.value
     return found
 
 

@@ -92,7 +92,7 @@ def _why(node: NodeHealth) -> Iterable[tuple[str, str]]:
         for gap in node.gaps[:4]:
             yield gap.what, printable(gap.why, 120)
         if not node.gaps:
-            yield "-", printable(node.report.detail or node.report.outcome.value, 120)
+            yield "-", printable(node.report.why_silent, 120)
 
 
 def _with_device(item: Evidence) -> str:
