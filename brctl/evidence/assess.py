@@ -13,6 +13,7 @@ from brctl.evidence.readers import READERS
 from brctl.evidence.reading import RAW_LIMIT
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
+from brctl.model.evidence_kinds import SSH
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.check import Check, Condition, Rule
 from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus, Value
@@ -103,7 +104,7 @@ def _judge_outcome(report: NodeReport) -> Iterator[Evidence]:
             weight=Weight.HINTS,
             fault=fault,
             role=Role.ROOT,
-            source="ssh",
+            source=SSH,
             text=text[:RAW_LIMIT],
             at=report.received_at,
         )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from brctl.model.evidence import Evidence, Role, Weight
+from brctl.model.evidence_kinds import AT_WORK
 from brctl.model.fault import Branch, FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.log_verdict import LogVerdict
@@ -12,9 +13,6 @@ from brctl.playbook.tree import NO_HISTORY, Case, IncidentHistory, Move, next_mo
 
 _OF_MACHINE = (Branch.MACHINE, Branch.NETWORK)
 PROCESS_STATE, IN_KERNEL = "job.rank.process_state", "D"
-
-AT_WORK = "job.rank.at-work"
-"""A rank evaluates or saves, and the others wait for it: a job that advances, only not by steps."""
 
 
 def case_of(verdict: Verdict) -> Case:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import DISKS_CHECK, SSH
 from brctl.model.fault import FaultClass
 from brctl.verdict.belief import BEHAVIOUR
 
@@ -27,7 +28,7 @@ def _full_everywhere(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
 
     What a rank said of a full disk follows from it.
     """
-    on_disks = [item for item in evidence if item.source == _DISKS and item.subject.node]
+    on_disks = [item for item in evidence if item.source == DISKS_CHECK and item.subject.node]
     asked = {item.subject.node for item in on_disks}
     full: dict[str, set[str]] = {}
     for item in on_disks:
@@ -37,13 +38,10 @@ def _full_everywhere(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     return tuple(
         replace(item, subject=Subject("", item.subject.device))
         if item.fault is FaultClass.DISK_FULL
-        and (item.subject.device in shared or (shared and item.source != _DISKS))
+        and (item.subject.device in shared or (shared and item.source != DISKS_CHECK))
         else item
         for item in evidence
     )
-
-
-_DISKS = "host.disk"
 
 
 def _without_contradictions(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -98,7 +96,7 @@ def _dark_leaves(
     silent = {
         item.subject.node
         for item in evidence
-        if item.fault in _OF_SILENCE and item.source == "ssh" and item.weight is not Weight.CLEARS
+        if item.fault in _OF_SILENCE and item.source == SSH and item.weight is not Weight.CLEARS
     }
     behind: dict[str, list[str]] = {}
     for node, leaf in sorted(leaves.items()):

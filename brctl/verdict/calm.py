@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from brctl.model.evidence import Evidence, Gap, Role, Weight
+from brctl.model.evidence_kinds import GRADIENT_NORM_JUMPED, LOSS_JUMPED
 from brctl.model.fault import FaultClass
 from brctl.verdict.belief import Hypothesis
 
@@ -16,7 +17,7 @@ HINT_STANDS = 0.6
 """Something hints at a fault and is too weak to be named."""
 
 
-OWN_PAST = frozenset({"job.steps.loss", "job.steps.gradient-norm"})
+OWN_PAST = frozenset({LOSS_JUMPED, GRADIENT_NORM_JUMPED})
 """Evidence that training itself is not as it was, whatever the machines say."""
 
 

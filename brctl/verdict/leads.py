@@ -8,11 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from brctl.model.evidence import Evidence
+from brctl.model.evidence_kinds import KILLED_FIRST, LEFT_FIRST
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Alternative
-
-KILLED, LEFT = "job.rank.killed-first", "job.rank.left-first"
-"""Kinds of evidence, as `brctl/evidence/job/ends.py` gives them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Lead:
 
 
 LEADS = {
-    KILLED: Lead(
+    KILLED_FIRST: Lead(
         (
             (FaultClass.CPU_OOM, 0.5),
             (FaultClass.PREEMPTION_SIGTERM, 0.25),
@@ -40,7 +38,7 @@ LEADS = {
             "brctl run -w {node} -- 'journalctl --since -1h -u slurmd -u kubelet; last -x | head'",
         ),
     ),
-    LEFT: Lead(
+    LEFT_FIRST: Lead(
         ((FaultClass.USER_CODE, 0.6), (FaultClass.DATA_LOADER, 0.2)),
         (
             "brctl job show",

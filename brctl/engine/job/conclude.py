@@ -19,6 +19,7 @@ from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.node_evidence import assess_stacks
 from brctl.evidence.stacks.snapshot import RankStack
 from brctl.model.evidence import Evidence, Gap, Subject
+from brctl.model.evidence_kinds import STACKS_CHECK
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.sweep import Sweep
@@ -94,7 +95,7 @@ def assess_hang(status: JobStatus, stacks: Sequence[RankStack]) -> tuple[JobStat
     analysis = analyse_stacks(stacks, status.job)
     if len(analysis.silent) * 2 > status.job.world_size:
         why = f"{len(analysis.silent)} of {status.job.world_size} ranks gave no stack"
-        return status, ((), (Gap(Subject(""), "job.stacks", why),))
+        return status, ((), (Gap(Subject(""), STACKS_CHECK, why),))
     return status, (assess_stacks(analysis, status.job, excused(status)), ())
 
 

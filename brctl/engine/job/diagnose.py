@@ -32,6 +32,7 @@ from brctl.evidence.logs.signature import Signature
 from brctl.model.command import Outcome
 from brctl.model.errors import ConfigError
 from brctl.model.evidence import Gap, Subject
+from brctl.model.evidence_kinds import FLIGHT_RECORDER
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.sweep import Sweep
@@ -130,7 +131,7 @@ async def _examine_flight(controller: Controller, status: JobStatus, folder: Pat
     )
     if len(notes) * 2 > job.world_size:
         why = f"{len(notes)} of {job.world_size} ranks have no dump: {notes[0]}"
-        return (), (Gap(Subject(""), "flight-recorder", why),)
+        return (), (Gap(Subject(""), FLIGHT_RECORDER, why),)
     return assess_flight(analyse_dumps(dumps, job), excused(status)), ()
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brctl.engine.controller.wiring import Controller
-from brctl.evidence.job.status import RANKS_CHECK
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.fail_slow import most_flagged
 from brctl.evidence.stacks.snapshot import RankStack, read_own_frame, read_text, read_threads
@@ -16,13 +15,13 @@ from brctl.library.durable_files import private_dir
 from brctl.library.parameters import fill_parameters
 from brctl.model.command import Outcome
 from brctl.model.errors import UsageError
+from brctl.model.evidence_kinds import RANKS_CHECK, STACKS_CHECK
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.jobs.hang import StackAnalysis
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.report import NodeReport, Value
 from brctl.sweep.stream import sweep
 
-CHECK = "job.stacks"
 FILE_LIMIT_BYTES = 8 << 20
 _RANK_FILE = re.compile(r"(\d{1,6})\.(?:json|txt)$")
 _ROUND = re.compile(r"round-(\d{1,3})")
@@ -45,7 +44,9 @@ async def capture(
     controller: Controller, job: Job, nodes: Sequence[str] = ()
 ) -> tuple[Captured, ...]:
     """One round of stacks; a rank that did not answer is in the result with the reason."""
-    reports = await _ask(controller, job, CHECK, [n for n in job.nodes if not nodes or n in nodes])
+    reports = await _ask(
+        controller, job, STACKS_CHECK, [n for n in job.nodes if not nodes or n in nodes]
+    )
     captured = [one for report in reports for one in _ranks_of(report, job)]
     return tuple(sorted(captured, key=lambda c: c.rank))
 
@@ -105,7 +106,7 @@ def _save_round(folder: Path, captured: Sequence[Captured]) -> None:
 
 
 def _ranks_of(report: NodeReport, job: Job) -> list[Captured]:
-    result = report.result_of(CHECK)
+    result = report.result_of(STACKS_CHECK)
     readings: dict[str, dict[str, Value]] = {}
     for m in result.measurements if result else ():
         readings.setdefault(m.subject, {})[m.name] = m.value

@@ -21,12 +21,13 @@ from brctl.engine.sweeps.burnin import BurninPlan, burn_in
 from brctl.engine.sweeps.node_states import ailing_nodes
 from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
 from brctl.engine.sweeps.run_checks import judge
-from brctl.evidence.job.status import RANKS_CHECK, read_job
+from brctl.evidence.job.status import read_job
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.calendars import load_calendar
 from brctl.library.parameters import fill_parameters
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UsageError
+from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.localisation import Bisection, GroupResult

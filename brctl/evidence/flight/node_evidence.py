@@ -3,10 +3,9 @@
 from collections.abc import Container, Sequence
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import FLIGHT_RECORDER
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.hang import FlightRecorderAnalysis, SuspectRank, SuspectReason
-
-SOURCE = "flight-recorder"
 
 CERTAIN_NODES = 1
 """One node that all others wait for is convicted; of several, some only queue behind the cause."""
@@ -30,7 +29,7 @@ def assess_flight(
             weight=Weight.CONTEXT if suspect.rank in excused else _weight(suspect, nodes),
             fault=FaultClass.HANG_MISMATCH,
             role=Role.CONTEXT if suspect.rank in excused else Role.ROOT,
-            source=SOURCE,
+            source=FLIGHT_RECORDER,
             text=f"{suspect.detail}; {_who_waits(suspect.waiting)}",
             raw=f"group={suspect.group} sequence={suspect.sequence}",
         )

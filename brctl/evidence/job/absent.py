@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping
 
 from brctl.evidence.job.ends import is_leaving
 from brctl.evidence.job.long_phases import at_work
-from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE, RANKS_CHECK, WAITING_PHASE
+from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE, WAITING_PHASE
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import AT_WORK, RANKS_CHECK, SSH, STACKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
-
-STACKS_CHECK = "job.stacks"
 
 _KERNEL_RUNS = frozenset(
     {Outcome.REFUSED, Outcome.LOGIN_TIMED_OUT, Outcome.COMMAND_TIMED_OUT, Outcome.DIED}
@@ -35,7 +34,7 @@ def silent_nodes(status: JobStatus, reports: Mapping[str, NodeReport]) -> Iterab
             weight=Weight.HINTS if many or excuse or status.stalled is None else Weight.CONVICTS,
             fault=FaultClass.NETWORK_SWITCH if many else FaultClass.NODE_FAILURE,
             role=Role.ROOT,
-            source="ssh",
+            source=SSH,
             text=f"{node} does not answer while the job stands still: {detail}{excuse}",
             raw=detail,
         )
@@ -105,7 +104,7 @@ def absent_ranks(status: JobStatus) -> Iterable[Evidence]:
 def _busy(view: RankView, why: str, waiting: int) -> Evidence:
     """A rank at long work keeps the others waiting, and that may be all that it is."""
     return Evidence(
-        kind="job.rank.at-work",
+        kind=AT_WORK,
         subject=Subject("", f"rank:{view.rank}"),
         weight=Weight.HINTS,
         fault=FaultClass.HANG_MISMATCH,

@@ -14,10 +14,11 @@ from brctl.evidence.job.history import jumps, slower
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.network import assess_network
 from brctl.evidence.job.numbers import non_finite
-from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE, RANKS_CHECK
+from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE
 from brctl.evidence.job.storage import storage
 from brctl.evidence.job.stragglers import stragglers
 from brctl.model.evidence import Evidence, Gap, Subject
+from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
 

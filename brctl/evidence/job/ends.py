@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterable
 from itertools import dropwhile
 
-from brctl.evidence.job.status import DONE_PHASE, RANKS_CHECK, WAITING_PHASE
+from brctl.evidence.job.status import DONE_PHASE, WAITING_PHASE
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import KILLED_FIRST, LEFT_FIRST, RANKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 
 PYTHON_EXCEPTION = 1
 SIGKILL = 9
-KILLED_FIRST, LEFT_FIRST = "job.rank.killed-first", "job.rank.left-first"
 SAVING_PHASE = "checkpoint"
 
 LEAVING_LINES = 12

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from brctl.evidence.job.status import RANKS_CHECK
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import GRADIENT_NORM_JUMPED, LOSS_JUMPED, RANKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, StepHistory, StepWindow
 
@@ -143,16 +143,16 @@ def _where(change: SlowDown) -> str:
 
 def jumps(status: JobStatus) -> Iterable[Evidence]:
     """A loss or gradient norm far above its own past: numbers went wrong, nobody knows where."""
-    series: tuple[tuple[str, _Value], ...] = (
-        ("loss", lambda w: w.loss),
-        ("gradient norm", lambda w: w.grad_norm),
+    series: tuple[tuple[str, str, _Value], ...] = (
+        (LOSS_JUMPED, "loss", lambda w: w.loss),
+        (GRADIENT_NORM_JUMPED, "gradient norm", lambda w: w.grad_norm),
     )
-    for name, value in series:
+    for kind, name, value in series:
         usual, now = _median(status.history.past, value), _newest(status.history, value)
         if usual is None or now is None or usual <= 0 or now < JUMP_RATIO * usual:
             continue
         yield _numbers_went_wrong(
-            f"job.steps.{name.replace(' ', '-')}",
+            kind,
             f"the {name} is {now:.4g}, {now / usual:.3g} times what it was before ({usual:.4g})",
         )
 

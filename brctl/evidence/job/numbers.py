@@ -6,8 +6,8 @@ the reduced gradient has carried the NaN to every rank, and all but the first ar
 
 from collections.abc import Iterable
 
-from brctl.evidence.job.status import RANKS_CHECK
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 

@@ -7,13 +7,13 @@ from typing import TypeVar
 from brctl.evidence.operators import is_number
 from brctl.evidence.stacks.snapshot import RankStack
 from brctl.model.command import Outcome
+from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
 from brctl.model.sweeps.report import NodeReport, Value
 
 T = TypeVar("T")
 
-RANKS_CHECK = "job.ranks"
 STEPS = "job.steps."
 WAITING_PHASE = "all_reduce"
 DONE_PHASE = "done"

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from brctl.evidence.job.status import RANKS_CHECK
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import DISKS_CHECK, RANKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.report import NodeReport
@@ -44,7 +44,7 @@ def _not_writable(status: JobStatus, reports: Iterable[NodeReport]) -> Iterable[
                 weight=Weight.CONVICTS,
                 fault=FaultClass.STORAGE_CHECKPOINT,
                 role=Role.ROOT,
-                source="host.disk",
+                source=DISKS_CHECK,
                 text=f"{text}; {len(nodes) - len(shut)} other nodes of the job can write there",
                 raw=f"{WRITABLE} {path} false",
             )

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from brctl.evidence.job.history import LEAST_WINDOWS, SlowDown, slow_down
-from brctl.evidence.job.status import RANKS_CHECK
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 

@@ -3,11 +3,10 @@
 from collections.abc import Container
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import STACKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.hang import StackAnalysis
 from brctl.model.jobs.job import Job
-
-SOURCE = "job.stacks"
 
 CERTAIN_NODES = 1
 """One odd node among many equal ones is convicted; a whole parallel group is only hinted at:
@@ -33,7 +32,7 @@ def assess_stacks(
             weight=Weight.CONTEXT if (busy := _is_busy(analysis, job, node, excused)) else weight,
             fault=FaultClass.HANG_MISMATCH,
             role=Role.CONTEXT if busy else Role.ROOT,
-            source=SOURCE,
+            source=STACKS_CHECK,
             text=f"{analysis.reason} ({_where(analysis, job, node)})",
             raw=" < ".join(_stack_of(analysis, job, node))[:400],
         )

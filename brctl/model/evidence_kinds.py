@@ -1,0 +1,20 @@
+"""Kinds and sources of evidence that one room gives and another decides by.
+
+Rooms of one layer cannot import each other: written in both, a name that changes in one silently
+stops deciding in the other. What only `brctl/evidence/` names stays there.
+"""
+
+AT_WORK = "job.rank.at-work"
+"""A rank evaluates or saves, and the others wait for it: a job that advances, only not by steps."""
+
+KILLED_FIRST, LEFT_FIRST = "job.rank.killed-first", "job.rank.left-first"
+"""The first rank that ended: killed by a signal, or gone without a word."""
+
+LOSS_JUMPED, GRADIENT_NORM_JUMPED = "job.steps.loss", "job.steps.gradient-norm"
+"""Far above what the same job had before."""
+
+RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER = "job.ranks", "job.stacks", "flight-recorder"
+"""Sources that show what a job's ranks do."""
+
+DISKS_CHECK, SSH = "host.disk", "ssh"
+"""Sources: the check of file systems, and whether a node answers at all."""
