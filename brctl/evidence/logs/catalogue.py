@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from brctl.evidence.logs.signature import Part, Signature
 from brctl.evidence.logs.signatures import (
     accelerator,
+    bmc,
     cuda,
     fabric,
     gpu,
@@ -32,6 +33,7 @@ SHIPPED: tuple[Signature, ...] = (
     *hardware.SIGNATURES,
     *storage.SIGNATURES,
     *fabric.SIGNATURES,
+    *bmc.SIGNATURES,
     *management.SIGNATURES,
     *accelerator.SIGNATURES,
     *runtime.SIGNATURES,

@@ -9,13 +9,13 @@ from brctl.evidence.logs.event import LogEvent
 
 _RANK_FILE = re.compile(r"rank[-_]?0*(\d+)\b")
 _KEYS = {
-    "rank": ("rank", "rank2", "culprit_rank", "slow_rank"),
+    "rank": ("rank", "culprit_rank", "slow_rank"),
     "node_rank": ("node_rank", "fault_nodes"),
-    "host": ("host", "host2", "host3", "host4"),
+    "host": ("host",),
     "gpu": ("gpu", "section_gpu"),
-    "device": ("device", "disk", "disk2", "disk3", "disk4", "disk5"),
-    "peer": ("peer", "peer2"),
-    "pid": ("pid", "pid2"),
+    "device": ("device", "disk", "sensor"),
+    "peer": ("peer",),
+    "pid": ("pid",),
 }
 
 
@@ -71,12 +71,10 @@ def name_culprit(deciding: Sequence[LogEvent], blocks: Iterable[LogEvent]) -> Cu
     if deciding and all(event.signature.name in PEER_ACCUSED for event in deciding):
         return Culprit(peer=_first(_named(deciding, _KEYS["peer"])))
     parts = {kind: _named(deciding, keys) for kind, keys in _KEYS.items()}
-    ranks = tuple(
-        sorted({int(r) for r in parts["rank"] if r.isdigit()} | _ranks_of_files(deciding))
-    )
+    ranks = tuple(sorted(_numbers(parts["rank"]) | _ranks_of_files(deciding)))
     context = {kind: _named(list(blocks), _KEYS[kind]) for kind in ("rank", "host")}
     if not ranks and not parts["gpu"]:
-        ranks = tuple(sorted({int(r) for r in context["rank"] if r.isdigit()}))
+        ranks = tuple(sorted(_numbers(context["rank"])))
     if len(ranks) > MANY_RANKS:
         ranks = ()
     host = _only(parts["host"]) or (_only(context["host"]) if ranks or not parts["host"] else "")
@@ -95,9 +93,7 @@ def named_peers(victims: Iterable[LogEvent]) -> Culprit:
     """The peer that victims point at: a named peer beats the reporters, who are its victims."""
     victims = list(victims)
     reporters = {event.fields.get("host", "") for event in victims}
-    peers = Counter(
-        event.fields[key] for event in victims for key in ("peer", "peer2") if key in event.fields
-    )
+    peers = Counter(event.fields["peer"] for event in victims if "peer" in event.fields)
     accused = [peer for peer, _ in peers.most_common() if peer.split(".")[0] not in reporters]
     exited = [
         e.fields["host"]
@@ -116,6 +112,11 @@ def _named(events: Sequence[LogEvent], keys: Iterable[str]) -> list[str]:
             if fields.get(key):
                 found.setdefault(fields[key].strip(":,"))
     return list(found)
+
+
+def _numbers(values: Iterable[str]) -> set[int]:
+    """Ranks; a line that names several joins them by commas."""
+    return {int(rank) for value in values for rank in value.split(",") if rank.isdigit()}
 
 
 def _cuda_device(

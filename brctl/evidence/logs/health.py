@@ -91,7 +91,8 @@ def _is_over(first: LogEvent, proofs: Sequence[LogEvent], endings: Sequence[LogE
     if signature.part not in _WARNINGS or signature.part is Part.STOPPED:
         return False
     for proof in proofs:
-        if signature.name in proof.signature.settles and is_before(newest, proof):
+        settled = signature.name in proof.signature.settles and _same_sensor(first, proof)
+        if settled and is_before(newest, proof):
             return True
         if proof.signature.strength < GOES_ON or proof.source != first.source:
             continue
@@ -100,6 +101,12 @@ def _is_over(first: LogEvent, proofs: Sequence[LogEvent], endings: Sequence[LogE
         if signature.part not in _CAUSES or not _was_torn_down(first, proof, endings):
             return True
     return False
+
+
+def _same_sensor(first: LogEvent, proof: LogEvent) -> bool:
+    """Whether both speak of one sensor, as far as they name one."""
+    sensors = {event.fields.get("sensor", "").lower() for event in (first, proof)} - {""}
+    return len(sensors) < 2
 
 
 def _was_torn_down(first: LogEvent, proof: LogEvent, endings: Sequence[LogEvent]) -> bool:

@@ -53,7 +53,7 @@ def judge(
     ranked = sorted(odds.items(), key=lambda item: (-item[1], item[0].value))
     winner = ranked[0][0]
     deciding = _deciding(winner, weighed)
-    culprit = _culprit(winner, deciding, weighed, kept)
+    culprit = _culprit(winner, deciding, standing, kept)
     return LogVerdict(
         name=name,
         fault=winner,
@@ -167,13 +167,13 @@ def _is_physical(deciding: Sequence[Weighed]) -> bool:
 def _culprit(
     winner: FaultClass,
     deciding: Sequence[Weighed],
-    weighed: Sequence[Weighed],
+    standing: Sequence[LogEvent],
     kept: Sequence[LogEvent],
 ) -> Culprit:
     if winner is FaultClass.NO_FAULT:
         return Culprit()
     names = {w.event.signature.name for w in deciding}
-    lines = [event for event in kept if event.signature.name in names]
+    lines = [event for event in standing if event.signature.name in names]
     blocks = [event for event in kept if event.signature.name in ("torchrun.rank", "torchrun.host")]
     culprit = name_culprit(lines, blocks)
     if culprit.describe() and not culprit.host and not culprit.peer:

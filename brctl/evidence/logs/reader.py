@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from brctl.evidence.logs.catalogue import PROGRESS_ANCHORS, anchors_of
 from brctl.evidence.logs.event import LogEvent, clean
 from brctl.evidence.logs.family import Family
-from brctl.evidence.logs.signature import Part, Signature, root
+from brctl.evidence.logs.signature import Part, Signature, named_groups, root
 from brctl.evidence.logs.steps import StepRows
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
@@ -20,6 +20,9 @@ KEPT_PER_FAMILY = 8
 
 KEPT_UNEXPLAINED = 32
 """Kinds of unexplained lines that one input keeps."""
+
+_FAMILIES_SPLIT = 1000
+"""Families of one input from which on sensors are no longer told apart: bounds memory."""
 
 _TEMPLATE = 120
 QUOTED = 1000
@@ -150,7 +153,7 @@ class LineReader:
             match = signature.compiled.search(text)
             if match is None:
                 continue
-            fields = {key: value for key, value in match.groupdict().items() if value}
+            fields = named_groups(match)
             if signature.sets:
                 self._context[signature.sets] = (
                     fields.get("value", match[0]).strip().lower(),
@@ -176,7 +179,7 @@ class LineReader:
         fields: Mapping[str, str],
         family: str = "",
     ) -> None:
-        name = family or signature.name
+        name = family or self._family_of(signature, fields)
         seen = self._families.setdefault(name, Family())
         seen.see(number, self._at_s, _uptime_s(text), fields)
         events = self._events.setdefault(name, [])
@@ -186,14 +189,18 @@ class LineReader:
         event = LogEvent(signature, self.source, number, text[:QUOTED], self._at_s, known)
         events.append(replace(event, family=name))
 
+    def _family_of(self, signature: Signature, fields: Mapping[str, str]) -> str:
+        """A family for each sensor, so that one sensor's recovery settles no other's alarm."""
+        name = f"{signature.name}:{fields['sensor']}" if "sensor" in fields else signature.name
+        full = len(self._families) >= _FAMILIES_SPLIT
+        return signature.name if full and name not in self._families else name
+
     def _known(self, text: str) -> dict[str, str]:
         known: dict[str, str] = {}
         for pattern in (_RANK, _NCCL_HOST, _SYSLOG_HOST):
             match = pattern.search(text)
             if match:
-                known |= {
-                    key.rstrip("2"): value for key, value in match.groupdict().items() if value
-                }
+                known |= named_groups(match)
         task = _TASK_PID.search(self._context.get("hung-task", ("", 0))[0])
         if task:
             known.setdefault("pid", task["pid"])

@@ -66,7 +66,9 @@ class Signature:
         source: Where the meaning comes from.
         pattern: Regular expression on the cleaned line, case ignored; None means the anchors
             suffice. Named groups `rank`, `host`, `gpu`, `peer`, `pid`, `device`, `disk` name
-            culprits; any other group is kept as a field.
+            culprits; `amount` is how many errors the line reports; `sensor` splits the family, one
+            for each sensor; any other group is kept as a field. Alternatives of one name are
+            numbered (`host`, `host2`); several that match are joined by commas.
         origin: Overrides the class's usual side.
         sets: Context key that a match sets to its `value` group, or to the whole match.
         when: Context keys and values that must hold, as left by earlier `sets` in the same input.
@@ -112,6 +114,16 @@ class Signature:
         if self.origin is not None:
             return self.origin
         return CATALOGUE[self.fault].origin if self.fault else Origin.UNKNOWN
+
+
+def named_groups(match: re.Match[str]) -> dict[str, str]:
+    """What a match names; the number of an alternative (`host2`) is no part of its name."""
+    named: dict[str, str] = {}
+    for key, value in match.groupdict().items():
+        if value:
+            name = key.rstrip("0123456789")
+            named[name] = f"{named[name]},{value}" if name in named else value
+    return named
 
 
 def root(

@@ -18,6 +18,7 @@ _SHAPES = (
         r"\b(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<d>[0-3]?\d),? (?:20\d\d )?"
         + _CLOCK
     ),
+    re.compile(r"(?<!\d)(?P<mo>[01]?\d)/(?P<d>[0-3]?\d)/(?:20)?\d\d[ |,]+" + _CLOCK),
     re.compile(r"(?:^|[\[\s])[IWEF](?P<mo>[01]?\d)(?P<d>[0-3]\d) " + _CLOCK),
 )
 _SEARCHED = 160

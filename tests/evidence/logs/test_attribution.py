@@ -174,3 +174,11 @@ def test_time_decides_between_unrelated_causes() -> None:
     early = "2026-07-05 03:00:00 OSError: [Errno 5] Input/output error: '/ckpt/x'"
     late = "2026-07-05 03:20:00 RuntimeError: DataLoader worker (pid 4) is killed by signal: Bus error."
     assert classify(a=[late], b=[early]).fault is FaultClass.STORAGE_CHECKPOINT
+
+
+def test_two_ranks_on_one_line_are_both_named() -> None:
+    """Numbered groups are alternatives of one name; where both match, both count."""
+    actual = classify(
+        log=["NCCL WARN Duplicate GPU detected : rank 3 and rank 1 both on CUDA device 1000"]
+    )
+    assert actual.culprit_ranks == (1, 3)

@@ -153,3 +153,42 @@ def test_zero_counters_options_and_names_are_no_alarm(text: str) -> None:
 def test_words_of_alarm_are_one(text: str) -> None:
     """The same words where they speak of something that went wrong."""
     assert is_alarming(text)
+
+
+def test_a_sensor_that_recovered_settles_its_own_alarm_only() -> None:
+    """One supply got its power back; the other still has none."""
+    lost = "{} | 07/05/2026 | 03:0{}:00 | Power Supply PSU{} Status | Power Supply AC lost | {}"
+    first, second = lost.format(1, 1, 1, "Asserted"), lost.format(2, 2, 2, "Asserted")
+    back = lost.format(3, 3, 1, "Deasserted")
+    assert classify(first, back).fault is FaultClass.NO_FAULT
+    said = classify(first, second, back)
+    assert said.fault is FaultClass.THERMAL_POWER
+    assert str(said.culprit).endswith("Power Supply PSU2 Status")
+
+
+def test_a_supply_that_failed_again_after_its_recovery_has_failed() -> None:
+    """The newest state of a sensor counts, whatever stood between."""
+    lost = "{} | 07/05/2026 | 03:0{}:00 | Power Supply PSU1 Status | Power Supply AC lost | {}"
+    states = ("Asserted", "Deasserted", "Asserted")
+    said = classify(*(lost.format(n, n, state) for n, state in enumerate(states)))
+    assert said.fault is FaultClass.THERMAL_POWER
+
+
+def test_sensors_without_end_are_kept_in_bounds() -> None:
+    """A log may invent a sensor on every line."""
+    reader = LineReader("sel", INDEX)
+    for number in range(3000):
+        line = f"{number} | 07/05/2026 | 03:01:00 | Fan F{number} | Lower Critical going low | Asserted"
+        reader.read(number, line.encode())
+    assert len({event.family for event in reader.events()}) <= 1001
+
+
+def test_both_spellings_of_a_corrected_error_carry_their_own_count() -> None:
+    """Forty errors of one report are forty, whichever program reports them."""
+    for line in (
+        "EDAC MC0: 40 CE memory read error on DIMM_A1",
+        "mc_event: 40 Corrected errors: x",
+    ):
+        assert classify(*[f"[  {n}.000001] {line}" for n in range(9)]).fault is (
+            FaultClass.NODE_FAILURE
+        ), line

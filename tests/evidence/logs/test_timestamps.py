@@ -17,6 +17,7 @@ FIFTH_OF_JULY = (181 + 4) * 86400.0 + 3 * 3600 + 60 + 47
         "E0705 03:01:47 123 api.py:9] x",
         "[rank3]:[W705 03:01:47 socket.cpp:1] x",
         "  time      : 2026-07-05_03:01:47",
+        "  3b | 07/05/2026 | 03:01:47 | Fan FAN4 | Fully Redundant | Asserted",
     ],
 )
 def test_every_shape_gives_the_same_moment(text: str) -> None:

@@ -85,14 +85,10 @@ _KERNEL = (
          r"[Mm]achine [Cc]heck.{0,40}(?:Processor context corrupt|fatal)|[Ff]atal machine check|event severity: fatal",
          physical=True),
     root(FaultClass.THERMAL_POWER, "kernel.thermal",
-         ("temperature above threshold", "cpu clock throttled", "thermal throttl", "critical temperature",
-          "temperature/speed", "thermal shutdown", "power supply", "fan failure", "psu ", "over-temperature",
-          "overtemperature", "power unit", "lower critical", "lower non-recoverable", "upper critical", "upper non-recoverable", "prochot", "package power limit",
-          "thermal trip"), 0.84, "Linux thermal driver; IPMI SEL",
-         r"(?:(?P<device>CPU\d+): .{0,20})?temperature above threshold|cpu clock throttled|critical temperature reached|thermal (?:shutdown|trip)|"
-         r"(?:PSU|[Pp]ower [Ss]upply|[Pp]ower [Uu]nit).{0,60}(?:fail|lost|fault|deassert|AC lost|redundancy lost)|"
-         r"[Ff]an.{0,40}(?:fail|below|lower critical|stopped)|[Oo]ver-?[Tt]emp\w*|[Uu]pper (?:critical|non-recoverable).{0,20}going high|"
-         r"PROCHOT|thermal throttl", physical=True),
+         ("temperature above threshold", "cpu clock throttled", "thermal throttl", "critical temperature", "thermal shutdown",
+          "over-temperature", "overtemperature", "over temperature", "prochot", "package power limit", "core power limit"), 0.84, "Linux thermal driver",
+         r"(?:(?P<device>CPU\d+): .{0,20})?temperature above threshold|cpu clock throttled|critical temperature reached|thermal shutdown|"
+         r"\bover-?[Tt]emp(?:erature)?\b|PROCHOT|thermal throttl", physical=True),
 )  # fmt: skip
 
 _PCIE = (

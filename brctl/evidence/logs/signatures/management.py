@@ -1,44 +1,17 @@
-"""Management controllers, schedulers, Kubernetes and clouds: what they record about nodes and jobs.
+"""Schedulers, Kubernetes and clouds: what they record about nodes and jobs.
 
-Source: ipmitool sel (Sensor/Event types of the IPMI 2.0 specification, table 42-3), Redfish event
-texts, slurmctld and slurmd, Kubernetes events and node conditions, NVIDIA GPU Operator, cloud
+Source: slurmctld and slurmd, Kubernetes events and node conditions, NVIDIA GPU Operator, cloud
 providers' maintenance texts.
 """
 
 # ruff: noqa: E501 - a pattern is read whole
 
-from brctl.evidence.logs.signature import Part, aside, root
+from brctl.evidence.logs.signature import Part, root
 from brctl.model.fault import FaultClass, Origin
 
-_SEL = "IPMI 2.0 sensor types as ipmitool and vendors print them"
 _K8S = "Kubernetes events, conditions and device plug-ins"
 _SLURM = "slurmctld, slurmd and sacct texts"
 _CLOUD = "cloud providers' texts"
-_ASSERTED = r"(?!.{0,120}\bDeassert)"
-
-_BMC = (
-    root(FaultClass.THERMAL_POWER, "sel.power", ("power supply", "psu", "power unit", "ac lost", "power input", "redundancy lost", "power fault", "vrm", "voltage", "12v"), 0.8, _SEL,
-         r"(?:Power Supply|PSU|PS\d|Power Unit)\b.{0,60}(?:Failure detected|Predictive failure|AC lost|input (?:lost|out-of-range)|Redundancy Lost|[Ff]ail|[Ff]ault|Config Error|Soft-?[Pp]ower control failure)" + _ASSERTED + r"|Voltage\b.{0,40}(?:(?:Lower|Upper) (?:Critical|Non-recoverable)|out of range|State Asserted)" + _ASSERTED, physical=True),
-    root(FaultClass.THERMAL_POWER, "sel.temperature", ("temperature", "fan", "thermal", "cooling", "liquid", "leak", "coolant"), 0.82, _SEL,
-         r"(?:Temperature|Temp|Fan|Cooling|Thermal)\b.{0,60}(?:(?:Upper|Lower) (?:Critical|Non-recoverable)|Transition to (?:Critical|Non-recoverable)|over-?temp|exceeded|[Ff]ail)" + _ASSERTED + r"|(?:coolant|liquid) .{0,20}leak(?! sensor ok)|leak detected|Fan .{0,30}(?:redundancy lost|removed)", physical=True),
-    root(FaultClass.PCIE, "sel.bus", ("critical interrupt", "bus fatal", "pci serr", "pci perr", "bus uncorrectable", "fatal nmi", "pcie fatal"), 0.82, _SEL,
-         r"Critical Interrupt\b.{0,60}(?:Bus (?:Fatal|Uncorrectable)|PCI (?:SERR|PERR)|Fatal NMI|Front panel NMI)" + _ASSERTED + r"|PCIe? .{0,20}(?:[Ff]atal|[Uu]ncorrectable) [Ee]rror.{0,40}Assert|A fatal error was detected on a component at bus", physical=True),
-    root(FaultClass.NODE_FAILURE, "sel.memory-cpu", ("uncorrectable ecc", "processor", "ierr", "cat_err", "caterr", "machine check", "frb", "configuration error", "logging limit", "mem_ecc", "multi-bit"), 0.93, _SEL,
-         r"Memory\b.{0,60}(?:Uncorrectable|Parity|Multi-bit|Configuration error)" + _ASSERTED + r"|Processor\b.{0,60}(?:IERR|Thermal Trip|FRB|Machine Check|Configuration Error|[Uu]ncorrectable)" + _ASSERTED + r"|\b(?:CATERR|CAT_ERR|IERR)\b(?!.{0,60}Deassert)|[Mm]ulti-bit memory errors", physical=True),
-    root(FaultClass.NODE_FAILURE, "sel.memory-limit", ("logging limit", "correctable memory error rate"), 0.62, _SEL,
-         r"(?:Correctable ECC|[Cc]orrectable memory error).{0,40}(?:logging limit|rate exceeded|threshold)" + _ASSERTED, physical=True),
-    root(FaultClass.NODE_FAILURE, "sel.watchdog", ("watchdog", "os stop", "os critical stop", "hard reset", "power cycle", "unexpected reset", "system restart"), 0.72, _SEL,
-         r"Watchdog\s*\d?\b.{0,40}(?:Hard reset|Power (?:down|cycle)|Timer expired)" + _ASSERTED + r"|OS (?:Critical )?Stop\b.{0,40}(?:Run-time|Asserted|critical)", physical=True),
-    root(FaultClass.STORAGE_CHECKPOINT, "sel.drive", ("drive slot", "drive bay", "drive fault", "hdd", "in critical array", "disk drive"), 0.78, _SEL,
-         r"(?:Drive Slot|Drive Bay|Drive|HDD)\b.{0,60}(?:Drive Fault|Predictive Failure|In (?:Critical|Failed) Array|[Ff]ault)" + _ASSERTED, physical=True),
-    aside(Part.BENIGN, "sel.harmless", ("chassis intru", "session audit", "log area", "timestamp clock", "event logging disabled", "button", "presence detected", "fully redundant", "deasserted", "system boot", "entity presence", "boot initiated", "s0/g0", "ac regained", "power on"), _SEL,
-          r"(?:Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Event Logging Disabled|Presence [Dd]etected|Fully Redundant|System Boot Initiated|Entity [Pp]resen|S0/G0).{0,80}|\|\s*Deasserted"),
-)  # fmt: skip
-
-_POWERED_OFF = (
-    root(FaultClass.UNKNOWN, "sel.powered-off", ("power off/down", "powered off", "soft-off"), 0.55, _SEL,
-         r"Power Unit\b.{0,60}Power off/down" + _ASSERTED + r"|S4/S5: soft-off"),
-)  # fmt: skip
 
 _KUBERNETES = (
     root(FaultClass.GPU_LOST, "k8s.device-unhealthy", ("unhealthy", "xidcriticalerror", "device plugin", "nvidia.com/gpu"), 0.62, _K8S,
@@ -77,4 +50,4 @@ _SCHEDULER = (
          r"compute\.instances\.hostError|\b[Hh]ost[ _]?[Ee]rror\b|[Ii]nstance (?:retirement|is impaired|scheduled for)|system-?(?: )?status .{0,20}(?:impaired|fail)|underlying (?:host|hardware) .{0,40}(?:fail|degrad|issue)|\bRedeploy(?:ing|ed)? due to|[Uu]nexpected(?:ly)? (?:shutdown|terminated) by (?:host|platform)|ScheduledEvents?.{0,60}(?:Reboot|Redeploy|Freeze|Terminate)"),
 )  # fmt: skip
 
-SIGNATURES = (*_BMC, *_POWERED_OFF, *_KUBERNETES, *_SCHEDULER)
+SIGNATURES = (*_KUBERNETES, *_SCHEDULER)
