@@ -12,7 +12,14 @@ from brctl.cli import output
 from brctl.view.notices.page import Page
 from tests.fakes.documents import check_page
 
-_FORGOTTEN = ("BRCTL_CONFIG", "BRCTL_CONTEXT", "BRCTL_READONLY", "BRCTL_LAB_DIR", "NO_COLOR")
+_FORGOTTEN = (
+    "BRCTL_JOURNAL_KEY",
+    "BRCTL_CONFIG",
+    "BRCTL_CONTEXT",
+    "BRCTL_READONLY",
+    "BRCTL_LAB_DIR",
+    "NO_COLOR",
+)
 _DEAREST_FIRST = ("slurm", "system", "netns", "torch", "ssh")
 
 # A busy machine is no reason to fail: how long an example takes to make or to run says nothing.

@@ -12,7 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from brctl.journal.store import PRIVATE_FILE, Journal, read_journal
+from brctl.journal.chain_key import own_key
+from brctl.journal.store import PRIVATE_FILE, keyed_journal, read_journal
 from brctl.library.durable_files import private_dir
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.jobs.code import ChangeState, CodeChange, CodeStart
@@ -47,11 +48,11 @@ class CodeLedger:
         Raises:
             ConfigError: A line was lost or altered. It is never taken for "nothing changed".
         """
-        recording = read_journal(self._directory)
+        recording = read_journal(self._directory, own_key())
         # A torn last line was never acknowledged to anybody.
         damage = recording.damage[: -1 if recording.torn else None]
         if damage:
-            raise ConfigError(damage[0], hint="restore the file; no code was changed")
+            raise ConfigError("; ".join(damage[:2]), hint="restore the file; no code was changed")
         return read_changes(recording.events)
 
     def record(
@@ -142,7 +143,7 @@ class CodeLedger:
             os.close(descriptor)
 
     def _append(self, kind: EventType, at: datetime, fields: Mapping[str, Json]) -> None:
-        with closing(Journal(self._directory)) as journal:
+        with closing(keyed_journal(self._directory)) as journal:
             journal.append(kind, at, fields)
 
 

@@ -3,12 +3,15 @@
     runs/R-0001/ playbook.yaml inputs.json plan.json events.ndjson result.json stdout/ evidence/
 
 `events.ndjson` is the truth. Each line carries `prev`, the digest of the line before it, so a lost
-or altered line shows. A controller that died while writing leaves a torn last line; it is reported,
-moved to `events.torn` when the run goes on, and never guessed at.
+or altered line shows, and `mac`, which only the operator's key can make, so that the rest cannot be
+written anew to fit. Journals of before there was a key have no `mac`. A controller that died while
+writing leaves a torn last line; it is reported, moved to `events.torn` when the run goes on, and
+never guessed at.
 """
 
 import fcntl
 import hashlib
+import hmac
 import json
 import os
 import re
@@ -20,6 +23,7 @@ from datetime import datetime
 from errno import ENOSPC
 from pathlib import Path
 
+from brctl.journal.chain_key import ChainKey, own_or_new_key
 from brctl.library.durable_files import private_dir, sync_folder
 from brctl.model.errors import LockedError, UnavailableError, UsageError
 from brctl.model.runs.event import Event, EventType
@@ -31,7 +35,10 @@ TORN = "events.torn"
 PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 OWNER_TRIES, OWNER_PAUSE_S = 10, 0.01
 _RUN = re.compile(r"R-(\d{4,})")
-_OWN_KEYS = ("type", "seq", "run", "ts", "prev")
+_OWN_KEYS = ("type", "seq", "run", "ts", "prev", "mac")
+_MAC = re.compile(rb',"mac":"([0-9a-f]{16}):([0-9a-f]{64})"\}\Z')
+_STRIPPED = "carries no key, though lines before it do"
+MAC_LENGTH = len(',"mac":""}') + 16 + 1 + 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +49,19 @@ class Recording:
         torn: Bytes of a last line that was never finished.
         damage: Sentences about gaps, altered or unreadable lines; empty for a sound journal.
         tail: Digest the next line must carry.
+        keyless: How many lines carry no mac.
+        stripped: Sentences about lines without a mac behind lines with one: no key could be read
+            when they were written, or somebody else wrote them.
+        strange_keys: Ids of keys that lines were written with and that are not the one at hand.
     """
 
     events: tuple[Event, ...]
     torn: bytes
     damage: tuple[str, ...]
     tail: str
+    keyless: int = 0
+    stripped: tuple[str, ...] = ()
+    strange_keys: tuple[str, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -91,7 +105,7 @@ def run_dirs(state_dir: Path) -> list[Path]:
     return sorted(found, key=lambda p: int(p.name[2:]))
 
 
-def encode(event: Event, prev: str) -> bytes:
+def encode(event: Event, prev: str, key: ChainKey | None = None) -> bytes:
     """The line of an event, without its newline.
 
     Raises:
@@ -108,7 +122,8 @@ def encode(event: Event, prev: str) -> bytes:
         **event.fields,
         "prev": prev,
     }
-    return json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    raw = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return raw if key is None else raw[:-1] + f',"mac":"{key.id}:{key.mac(raw)}"}}'.encode()
 
 
 def decode(line: bytes) -> tuple[Event, str]:
@@ -131,36 +146,83 @@ def digest(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
-def read_journal(run_dir: Path) -> Recording:
-    """Everything a run recorded, with what is wrong about the file."""
+def read_journal(run_dir: Path, key: ChainKey | None = None) -> Recording:
+    """Everything a run recorded, with what is wrong about the file.
+
+    Args:
+        run_dir: Its folder.
+        key: The operator's, to tell lines that were not written with it.
+    """
     path = run_dir / EVENTS
     raw = path.read_bytes() if path.exists() else b""
     *lines, torn = raw.split(b"\n")
     events: list[Event] = []
     damage: list[str] = []
-    tail = ""
+    chain = _Chain(run_dir.name, key)
     for number, line in enumerate(lines, start=1):
         try:
             event, prev = decode(line)
         except ValueError as exc:
             damage.append(f"{path}:{number}: {exc}")
         else:
-            if prev != tail:
-                damage.append(f"{path}:{number}: does not follow the line before it")
-            if event.seq != len(events):
-                damage.append(f"{path}:{number}: number {event.seq} instead of {len(events)}")
+            problems = chain.problems(number, event, prev, line)
+            damage += [f"{path}:{number}: {problem}" for problem in problems]
             events.append(event)
-        tail = digest(line)
+        chain.tail = digest(line)
     if torn:
         damage.append(f"{path}: the last line was never finished ({len(torn)} bytes)")
-    return Recording(tuple(events), torn, tuple(damage), tail)
+    strange = tuple(sorted(chain.strange))
+    stripped = tuple(f"{path}:{number}: {_STRIPPED}" for number in chain.stripped)
+    return Recording(
+        tuple(events), torn, tuple(damage), chain.tail, chain.keyless, stripped, strange
+    )
+
+
+class _Chain:
+    """Whether each line follows the one before it, and was written by whoever has the key."""
+
+    def __init__(self, run: str, key: ChainKey | None) -> None:
+        self.tail = ""
+        self.keyless = 0
+        self.stripped: list[int] = []
+        self.strange: set[str] = set()
+        self._run = run
+        self._key = key
+        self._read = 0
+        self._keyed = False
+
+    def problems(self, number: int, event: Event, prev: str, line: bytes) -> Iterator[str]:
+        """What is wrong with the next line."""
+        if prev != self.tail:
+            yield "does not follow the line before it"
+        if event.seq != self._read:
+            yield f"number {event.seq} instead of {self._read}"
+        self._read += 1
+        yield from self._problems_of_key(number, event, line)
+
+    def _problems_of_key(self, number: int, event: Event, line: bytes) -> Iterator[str]:
+        found = _MAC.search(line, max(0, len(line) - MAC_LENGTH))
+        if found is None:
+            self.keyless += 1
+            if self._keyed:
+                self.stripped.append(number)
+            return
+        self._keyed = True
+        key_id, mac = found[1].decode(), found[2].decode()
+        if self._key is None or key_id != self._key.id:
+            self.strange.add(key_id)
+        elif not hmac.compare_digest(mac, self._key.mac(line[: found.start()] + b"}")):
+            yield "was altered: it does not fit its key"
+        elif event.run != self._run:
+            yield f"belongs to {event.run}"
 
 
 class Journal:
     """Appends to one run's journal; only the process that owns the run has one."""
 
-    def __init__(self, run_dir: Path) -> None:
+    def __init__(self, run_dir: Path, key: ChainKey | None = None) -> None:
         recording = read_journal(run_dir)
+        self._key = key
         self.run = run_dir.name
         self._path = run_dir / EVENTS
         if recording.torn:
@@ -182,7 +244,7 @@ class Journal:
             UnavailableError: It could not be written; the journal is as before.
         """
         event = Event(self._next, kind, self.run, at, fields)
-        line = encode(event, self._tail)
+        line = encode(event, self._tail, self._key)
         self._append_whole(line + b"\n")
         self._next += 1
         self._tail = digest(line)
@@ -207,6 +269,11 @@ class Journal:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def keyed_journal(run_dir: Path) -> Journal:
+    """The journal of a run, written with the operator's key."""
+    return Journal(run_dir, own_or_new_key())
 
 
 def locked(descriptor: int, tries: int, pause_s: float) -> bool:

@@ -275,6 +275,21 @@ def abort(ctx: typer.Context, run: Run) -> None:
 
 
 @app.command()
+def verify(
+    ctx: typer.Context,
+    runs: Annotated[list[str] | None, typer.Argument(help="runs; default all")] = None,
+) -> None:
+    """Say which journals are as they were written; exit 2 when one was altered."""
+    from brctl.engine.runs.verify_journals import verify_journals
+    from brctl.view.runs.verify import journals_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    checks = verify_journals(settings.state_dir, runs or ())
+    invocation.finish(journals_page(checks), settings.context)
+
+
+@app.command()
 def history(
     ctx: typer.Context,
     node: Annotated[

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from brctl.actions.ansible.process import INSTALL, PROGRAM
+from brctl.engine.controller.doctor_journal import journal
 from brctl.engine.controller.doctor_kubernetes import kubernetes
 from brctl.fanout.processes.broker_place import make_private
 from brctl.fanout.processes.broker_wire import socket_path
@@ -42,7 +43,7 @@ def examine(
     findings.append(
         DoctorFinding(Health.OK, "config", f"{settings.config_file}, {settings.context}")
     )
-    for part in (_inventory, _jobs, kubernetes, ansible, _ssh, broker, _state):
+    for part in (_inventory, _jobs, kubernetes, ansible, _ssh, broker, _state, journal):
         findings += _guarded(part, settings)
     return tuple(findings)
 

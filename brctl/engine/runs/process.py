@@ -35,8 +35,9 @@ from brctl.engine.runs.run_files import (
 )
 from brctl.engine.runs.session import Ending, RunSession
 from brctl.engine.runs.wait import WAIT_MODULE, become
+from brctl.journal.chain_key import own_key
 from brctl.journal.locks import LEASE_S
-from brctl.journal.store import Journal, owning, read_journal
+from brctl.journal.store import Journal, keyed_journal, owning, read_journal
 from brctl.library.config import load_settings
 from brctl.model.errors import BrctlError, LockedError
 from brctl.model.exit_codes import ExitCode
@@ -65,7 +66,9 @@ async def open_context(request: RunRequest) -> AsyncIterator[RunContext]:
 
 
 async def carry_out(
-    run_dir: Path, open_context: OpenContext = open_context, open_journal: OpenJournal = Journal
+    run_dir: Path,
+    open_context: OpenContext = open_context,
+    open_journal: OpenJournal = keyed_journal,
 ) -> ExitCode:
     """Run, resume or roll back, as the request in the folder says."""
     request, notifier = load_request(run_dir), RunNotifier(run_dir)
@@ -83,7 +86,7 @@ async def _carry_out(
     run_dir: Path, request: RunRequest, context: RunContext, open_journal: OpenJournal
 ) -> ExitCode:
     playbook, inputs = frozen_playbook(run_dir), load_inputs(run_dir)
-    recording = read_journal(run_dir)
+    recording = read_journal(run_dir, own_key())
     refuse_changed_playbook(run_dir, playbook, recording.events)
     record = replay(playbook, recording.events)
     journal = open_journal(run_dir)
@@ -209,7 +212,9 @@ async def _keep(session: RunSession) -> None:
 
 
 def main(
-    argv: list[str], open_context: OpenContext = open_context, open_journal: OpenJournal = Journal
+    argv: list[str],
+    open_context: OpenContext = open_context,
+    open_journal: OpenJournal = keyed_journal,
 ) -> int:
     """Entry of the process; what goes wrong is in `run.log` beside the journal."""
     try:

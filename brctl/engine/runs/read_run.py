@@ -15,6 +15,7 @@ from brctl.engine.runs.run_files import (
     load_request,
     read_json,
 )
+from brctl.journal.chain_key import own_key
 from brctl.journal.store import EVENTS, is_running, read_journal, run_dirs
 from brctl.model.errors import BrctlError, ConfigError
 from brctl.model.runs.event import Event, EventType
@@ -43,14 +44,18 @@ def read_run(run_dir: Path) -> Run:
 
 def _read(run_dir: Path) -> Run:
     playbook, inputs = listed_playbook(run_dir), load_inputs(run_dir)
-    recording = read_journal(run_dir)
+    recording = read_journal(run_dir, own_key())
     return Run(
         name=run_dir.name,
         run_dir=run_dir,
         playbook=playbook,
         record=replay(playbook, recording.events),
         events=recording.events,
-        damage=(*recording.damage, *_tampered(run_dir, playbook, recording.events)),
+        damage=(
+            *recording.damage,
+            *recording.stripped,
+            *_tampered(run_dir, playbook, recording.events),
+        ),
         # After its last line a process still needs a moment to leave.
         alive=is_running(run_dir) and not recording.ended,
         by=load_request(run_dir).by,

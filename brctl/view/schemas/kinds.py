@@ -43,6 +43,7 @@ DOCUMENTS: Mapping[str, type] = {
     "InventoryCheck": fleet.InventoryCheckDocument,
     "InventorySources": fleet.InventorySourcesDocument,
     "Job": jobs.JobDocument,
+    "JournalCheck": runs.JournalCheckDocument,
     "LabDemo": site.LabDemoDocument,
     "LabDown": site.LabDownDocument,
     "LabFault": site.LabFaultDocument,

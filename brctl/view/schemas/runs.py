@@ -190,3 +190,18 @@ class ValidationDocument(Envelope):
 
     sound: list[str]
     mistakes: list[str]
+
+
+class JournalDocument(TypedDict):
+    """A run's journal or a job's code ledger; `state` is sound, keyless, unverified or altered."""
+
+    name: str
+    lines: int
+    state: str
+    problems: list[str]
+
+
+class JournalCheckDocument(Envelope):
+    """`brctl play verify`."""
+
+    journals: list[JournalDocument]
