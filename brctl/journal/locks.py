@@ -1,7 +1,8 @@
 """Leases on jobs and nodes, shared by every controller of one state directory, with fencing.
 
-A lease runs out unless it is renewed, so a dead controller blocks nobody for long. Each grant has a
-higher number than the one before. A run that slept past its lease finds a higher number than its
+A lease runs out unless it is renewed, so a dead controller blocks nobody for long; a run that died
+under this kernel blocks nobody at all, because its lock tells. Each grant has a higher number than
+the one before. A run that slept past its lease finds a higher number than its
 own, is fenced, and may not write or act any more.
 """
 
@@ -12,14 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 
-from brctl.journal.store import PRIVATE_FILE, locked
+from brctl.journal.store import PRIVATE_FILE, is_running, locked
 from brctl.library.durable_files import private_dir, set_aside, write_atomic
 from brctl.model.errors import LockedError, UnavailableError
 from brctl.model.units import parse_rfc3339, rfc3339
 
 LEASE_S = 60.0
+LONGEST_LEASE = timedelta(seconds=10 * LEASE_S)
+"""A lease that runs longer was written by a clock that stood elsewhere: its date says nothing."""
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _TOKENS_A_FILE = 10**9
 """More than are ever granted from one file."""
 
@@ -77,18 +82,36 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class _Grant:
+    """One lease as it lies on disk.
+
+    Attributes:
+        kernel: Which kernel the holder runs under; "" when nobody can tell.
+    """
+
     holder: str
     token: int
     until: datetime
+    kernel: str = ""
 
 
 def _decode(raw: bytes) -> tuple[int, dict[str, _Grant]]:
     data = json.loads(raw)
     grants = {
-        key: _Grant(row["holder"], row["token"], parse_rfc3339(row["until"]))
+        key: _Grant(
+            row["holder"], row["token"], parse_rfc3339(row["until"]), str(row.get("kernel", ""))
+        )
         for key, row in data["grants"].items()
     }
     return int(data["last_token"]), grants
+
+
+@cache
+def this_kernel() -> str:
+    """What tells this running kernel from every other one, and from itself before a reboot."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
 
 
 class Leases:
@@ -97,6 +120,7 @@ class Leases:
     def __init__(self, state_dir: Path) -> None:
         self._dir = private_dir(state_dir / "locks")
         self._path = self._dir / "leases.json"
+        self._runs = state_dir / "runs"
 
     def acquire(
         self, keys: Sequence[str], holder: str, now: datetime, lease_s: float = LEASE_S
@@ -110,13 +134,13 @@ class Leases:
             last, grants = self._read()
             for key in keys:
                 grant = grants.get(key)
-                if grant and grant.holder != holder and grant.until > now:
+                if grant and grant.holder != holder and self._blocks(grant, now):
                     raise LockedError(
                         f"{key} is held by {grant.holder} until {grant.until:%H:%M:%S} UTC",
                         hint=f"wait, or look: `brctl play show {grant.holder}`",
                     )
             until = now + timedelta(seconds=lease_s)
-            grants |= {key: _Grant(holder, last + 1, until) for key in keys}
+            grants |= {key: _Grant(holder, last + 1, until, this_kernel()) for key in keys}
             self._write(last + 1, grants)
         return Lease(holder, tuple(keys), last + 1)
 
@@ -130,7 +154,8 @@ class Leases:
             last, grants = self._read()
             self._refuse_fenced(lease, grants)
             until = now + timedelta(seconds=lease_s)
-            grants |= {key: _Grant(lease.holder, lease.token, until) for key in lease.keys}
+            mine = _Grant(lease.holder, lease.token, until, this_kernel())
+            grants |= dict.fromkeys(lease.keys, mine)
             self._write(last, grants)
 
     def verify(self, lease: Lease) -> None:
@@ -160,8 +185,20 @@ class Leases:
         return {
             key: grants[key].holder
             for key in keys
-            if key in grants and grants[key].holder != holder and grants[key].until > now
+            if key in grants and grants[key].holder != holder and self._blocks(grants[key], now)
         }
+
+    def _blocks(self, grant: _Grant, now: datetime) -> bool:
+        """Whether a lease keeps others out: by its date, unless the kernel knows better.
+
+        A process of this kernel holds its run's lock for as long as it lives. Of other machines the
+        date decides, unless no clock that agrees with ours can have written it.
+        """
+        if grant.until <= now:
+            return False
+        run_dir = self._runs / grant.holder
+        knows_better = grant.kernel == this_kernel() != "" or grant.until > now + LONGEST_LEASE
+        return is_running(run_dir) if knows_better and run_dir.is_dir() else True
 
     def _refuse_fenced(self, lease: Lease, grants: Mapping[str, _Grant]) -> None:
         for key in lease.keys:
@@ -181,7 +218,12 @@ class Leases:
 
     def _write(self, last: int, grants: Mapping[str, _Grant]) -> None:
         rows = {
-            key: {"holder": g.holder, "token": g.token, "until": rfc3339(g.until)}
+            key: {
+                "holder": g.holder,
+                "token": g.token,
+                "until": rfc3339(g.until),
+                "kernel": g.kernel,
+            }
             for key, g in sorted(grants.items())
         }
         write_atomic(self._path, json.dumps({"last_token": last, "grants": rows}, indent=1))

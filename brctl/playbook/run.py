@@ -25,6 +25,8 @@ class Run:
         verdict: What the expressions of its playbook read of that verdict.
         guards: What each guard said when they were last asked; as planned before that.
         nodes: Those its inputs name.
+        never_began: It was made, and long afterwards its journal has no line: whoever made it died
+            before its process was started.
     """
 
     name: str
@@ -40,10 +42,13 @@ class Run:
     job: str
     nodes: tuple[str, ...]
     guards: tuple[Arguments, ...] = ()
+    never_began: bool = False
 
     @property
     def state(self) -> RunState:
         """Where it stands."""
+        if self.never_began and not self.alive:
+            return RunState.LOST
         return self.record.state(alive=self.alive)
 
     @property

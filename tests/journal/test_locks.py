@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from brctl.journal import locks
 from brctl.journal.locks import LEASE_S, Leases
+from brctl.journal.store import owning
 from brctl.model.errors import LockedError
 
 NOW = datetime(2026, 7, 5, 12, tzinfo=UTC)
@@ -76,3 +78,52 @@ def test_a_truncated_lease_file_stops_nobody_and_fences_who_held_a_lease(
     assert (tmp_path / "locks" / "leases.json.damaged-1").read_text() == content
     with pytest.raises(LockedError, match="R-1 lost its lease on job:a"):
         leases.verify(old)
+
+
+YEAR_2099 = datetime(2099, 1, 1, tzinfo=UTC)
+
+
+def a_run(folder: Path) -> Path:
+    """The folder of R-1."""
+    path = folder / "runs" / "R-1"
+    path.mkdir(parents=True)
+    return path
+
+
+def test_the_lease_of_a_run_that_died_here_blocks_nobody(tmp_path: Path) -> None:
+    """The kernel says that nobody owns the run; the date of its lease is not waited for."""
+    leases, run_dir = Leases(tmp_path), a_run(tmp_path)
+    with owning(run_dir):
+        leases.acquire(["node:n1"], "R-1", NOW)
+        with pytest.raises(LockedError, match="held by R-1"):
+            leases.acquire(["node:n1"], "R-2", NOW)
+    assert leases.held_by_others(["node:n1"], "R-2", NOW) == {}
+    leases.acquire(["node:n1"], "R-2", NOW)
+
+
+def test_a_lease_written_while_the_clock_was_wrong_does_not_last_until_its_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also from before a reboot, or from another machine: no lease runs for years."""
+    leases, run_dir = Leases(tmp_path), a_run(tmp_path)
+    monkeypatch.setattr(locks, "this_kernel", lambda: "another")
+    with owning(run_dir):
+        leases.acquire(["node:n1"], "R-1", YEAR_2099)
+        monkeypatch.undo()
+        with pytest.raises(LockedError, match="held by R-1"):
+            leases.acquire(["node:n1"], "R-2", NOW)
+    leases.acquire(["node:n1"], "R-2", NOW)
+
+
+def test_of_a_run_on_another_machine_the_date_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock may be one that this machine cannot see."""
+    leases = Leases(tmp_path)
+    a_run(tmp_path)
+    monkeypatch.setattr(locks, "this_kernel", lambda: "another")
+    leases.acquire(["node:n1"], "R-1", NOW)
+    monkeypatch.undo()
+    with pytest.raises(LockedError, match="held by R-1"):
+        leases.acquire(["node:n1"], "R-2", NOW)
+    leases.acquire(["node:n1"], "R-2", LATER)

@@ -6,9 +6,10 @@ from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
+from brctl.engine.controller.clock import now
 from brctl.engine.runs.run_files import (
-    INPUTS,
     PLAN,
+    REQUEST,
     changed_playbook,
     listed_playbook,
     load_inputs,
@@ -16,6 +17,7 @@ from brctl.engine.runs.run_files import (
     read_json,
 )
 from brctl.journal.chain_key import own_key
+from brctl.journal.follow import START_GRACE_S
 from brctl.journal.store import EVENTS, is_running, read_journal, run_dirs
 from brctl.model.errors import BrctlError, ConfigError
 from brctl.model.runs.event import Event, EventType
@@ -58,6 +60,7 @@ def _read(run_dir: Path) -> Run:
         ),
         # After its last line a process still needs a moment to leave.
         alive=is_running(run_dir) and not recording.ended,
+        never_began=not recording.events and _had_time_to_start(run_dir),
         by=load_request(run_dir).by,
         verdict_id=inputs.verdict_id,
         verdict=inputs.verdict,
@@ -118,8 +121,16 @@ def read_or_say(run_dir: Path) -> Run | UnreadableRun:
 
 
 def _has_begun(run_dir: Path) -> bool:
-    """Whether there is more than the empty folder of a run that is being made."""
-    return (run_dir / INPUTS).exists() or (run_dir / EVENTS).exists()
+    """Whether there is more than the folder of a run that is being made, or never was made whole.
+
+    Its request is the last file that is written before its process is started.
+    """
+    return (run_dir / REQUEST).exists() or (run_dir / EVENTS).exists()
+
+
+def _had_time_to_start(run_dir: Path) -> bool:
+    """Whether a process, had there been one, would have written the first line by now."""
+    return now().timestamp() - (run_dir / REQUEST).stat().st_mtime > START_GRACE_S
 
 
 def _was_touched(run_dir: Path, since: datetime) -> bool:

@@ -301,7 +301,9 @@ class DiskStateReader:
         alive = is_running(path)
         stamp = _stamp(path / EVENTS)
         cached = self._runs.get(path.name)
-        if cached is None or cached.stamp != stamp or cached.alive != alive:
+        is_old = cached is None or cached.stamp != stamp or cached.alive != alive
+        # Whether a run without a line still starts or never will is a matter of time.
+        if cached is None or is_old or not cached.run.events:
             self._runs[path.name] = cached = _CachedRun(stamp, alive, read_run(path))
         return cached.run
 

@@ -1,0 +1,1 @@
+"""Processes of brctl killed at moments drawn by chance, and what they leave behind."""
