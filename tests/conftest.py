@@ -1,5 +1,6 @@
 """Every test starts from an empty home, and under CI a skipped tier is a failure."""
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -65,6 +66,17 @@ def pytest_configure() -> None:
     """Run in the background of a script, everything would ignore the Ctrl-C that tests send."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules are no garbage: looking for some among them is a third of the time to collect."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -33,19 +33,30 @@ def brctl(environ: Mapping[str, str], *arguments: str) -> subprocess.CompletedPr
 
 
 def job_step(environ: Mapping[str, str]) -> int:
-    """The newest step the job reports; -1 when nobody knows."""
+    """The newest step that rank 0 wrote down; -1 when there is none.
+
+    Its own file, on the disk that the lab's nodes share: asking brctl each time would take the
+    job more of the machine than it needs for the step that is waited for.
+    """
+    steps = Path(environ["BRCTL_LAB_DIR"]) / "job" / "progress" / "steps.ndjson"
+    lines = steps.read_text().split("\n")[:-1] if steps.exists() else []
+    return int(json.loads(lines[-1])["step"]) if lines else -1
+
+
+def wait_for_step(environ: Mapping[str, str], least: int) -> None:
+    """Wait until the job has come this far, and `job show` says so."""
+    end = time.monotonic() + TIMEOUT_S
+    for newest in (job_step, shown_step):
+        while (step := newest(environ)) < least:
+            assert time.monotonic() < end, f"{newest.__name__}: {step}, not {least}"
+            time.sleep(0.2)
+
+
+def shown_step(environ: Mapping[str, str]) -> int:
+    """The step that brctl knows of; -1 when it knows none."""
     done = brctl(environ, "--context", "lab", "job", "show", "lab-train", "--json")
     step = json.loads(done.stdout)["job"]["step"]
     return -1 if step is None else int(step)
-
-
-def wait_for_step(environ: Mapping[str, str], least: int) -> int:
-    """Wait until the job has come this far."""
-    end = time.monotonic() + TIMEOUT_S
-    while (step := job_step(environ)) < least:
-        assert time.monotonic() < end, f"the job is at step {step}, not {least}"
-        time.sleep(0.5)
-    return step
 
 
 @contextmanager
