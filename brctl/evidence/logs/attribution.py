@@ -22,6 +22,9 @@ from brctl.model.fault_catalogue import CATALOGUE
 COLLECTIVE_TIMEOUT_S = 1800.0
 """PyTorch's longest default: a cause may stand this long before its victims speak."""
 
+AFTERMATH_S = 600.0
+"""How long after an exception a GPU still reports what the exception left undone."""
+
 CREDIBLE = 0.5
 """A candidate weaker than this neither explains nor outranks another."""
 
@@ -114,6 +117,12 @@ def _explained(item: Weighed, all_items: Sequence[Weighed], window_s: float) -> 
     for other in all_items:
         if other.role is not Role.ROOT or other.weight < CREDIBLE or other is item:
             continue
+        if _is_aftermath(item, other):
+            return replace(item, role=Role.VICTIM, weight=item.weight * 0.3)
+        if _is_aftermath(other, item):
+            continue
+        if _is_general(other) and not _is_general(item):
+            continue
         if not CATALOGUE[other.fault].produces(item.fault) or item.event.signature.own:
             continue
         if CATALOGUE[item.fault].produces(other.fault) and item.weight >= other.weight:
@@ -122,6 +131,22 @@ def _explained(item: Weighed, all_items: Sequence[Weighed], window_s: float) -> 
         if gap is None or abs(gap) <= window_s:
             return replace(item, role=Role.VICTIM, weight=item.weight * 0.3)
     return item
+
+
+def _is_general(item: Weighed) -> bool:
+    """Whether its line tells only that something failed: it outranks no line that tells what."""
+    return item.event.signature.part is Part.GENERIC
+
+
+def _is_aftermath(item: Weighed, other: Weighed) -> bool:
+    """Whether the item is what usually comes after the other, on the GPU of the other."""
+    if other.event.signature.name not in item.event.signature.follows:
+        return False
+    gap = seconds_between(other.event, item.event)
+    gpus = {weighed.event.fields.get("gpu", "") for weighed in (item, other)} - {""}
+    return (
+        len(gpus) < 2 and (gap is None or gap <= AFTERMATH_S) and is_before(other.event, item.event)
+    )
 
 
 def _stopped(item: Weighed, all_items: Sequence[Weighed]) -> Weighed:
@@ -147,6 +172,8 @@ def _outranked(item: Weighed, all_items: Sequence[Weighed]) -> Weighed:
         return item
     for other in all_items:
         if other.role is not Role.ROOT or other.fault is item.fault or other.weight < CREDIBLE:
+            continue
+        if _is_general(other) and not _is_general(item):
             continue
         if is_before(other.event, item.event) and other.weight > item.weight - 0.25:
             return replace(item, weight=item.weight * 0.6)

@@ -7,6 +7,7 @@ from brctl.evidence.logs.signatures import (
     accelerator,
     bmc,
     cuda,
+    dcgm,
     fabric,
     gpu,
     hardware,
@@ -17,6 +18,7 @@ from brctl.evidence.logs.signatures import (
     launcher,
     management,
     nccl,
+    nvidia_driver,
     program,
     runtime,
     storage,
@@ -25,6 +27,8 @@ from brctl.evidence.logs.unexplained import ALARM_ANCHORS
 
 SHIPPED: tuple[Signature, ...] = (
     *gpu.SIGNATURES,
+    *dcgm.SIGNATURES,
+    *nvidia_driver.SIGNATURES,
     *cuda.SIGNATURES,
     *nccl.SIGNATURES,
     *host.SIGNATURES,

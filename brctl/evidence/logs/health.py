@@ -22,6 +22,9 @@ _CAUSES = frozenset({Part.ROOT, Part.GENERIC, Part.HINT})
 _WITHOUT_CLOCK = 10
 """Where no line has a clock, this many minutes' worth of a corrected error accuse."""
 
+_COMES_AND_GOES = 3
+"""A sensor that alarmed so often in one log is not well because its last alarm ended."""
+
 GOES_ON = 0.8
 """A proof at least this strong shows that the job itself went on or ended well."""
 
@@ -91,7 +94,7 @@ def _is_over(first: LogEvent, proofs: Sequence[LogEvent], endings: Sequence[LogE
     if signature.part not in _WARNINGS or signature.part is Part.STOPPED:
         return False
     for proof in proofs:
-        settled = signature.name in proof.signature.settles and _same_sensor(first, proof)
+        settled = signature.name in proof.signature.settles and _ended(first, proof)
         if settled and is_before(newest, proof):
             return True
         if proof.signature.strength < GOES_ON or proof.source != first.source:
@@ -103,10 +106,10 @@ def _is_over(first: LogEvent, proofs: Sequence[LogEvent], endings: Sequence[LogE
     return False
 
 
-def _same_sensor(first: LogEvent, proof: LogEvent) -> bool:
-    """Whether both speak of one sensor, as far as they name one."""
+def _ended(first: LogEvent, proof: LogEvent) -> bool:
+    """Whether a recovery is that of the same sensor, and a state that does not come and go."""
     sensors = {event.fields.get("sensor", "").lower() for event in (first, proof)} - {""}
-    return len(sensors) < 2
+    return len(sensors) < 2 and not (sensors and first.count >= _COMES_AND_GOES)
 
 
 def _was_torn_down(first: LogEvent, proof: LogEvent, endings: Sequence[LogEvent]) -> bool:

@@ -78,6 +78,8 @@ class Signature:
             rate. 0 accuses at the first line.
         own: Its class stands beside another cause: an oops is no symptom of a slow disk.
         settles: Names of families that this line shows to be over: `nfs: server x OK`.
+        follows: Names of families that it is the consequence of when one came shortly before on the
+            same GPU, though its own class would explain theirs: a time-out after an exception.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Signature:
     per_minute: float = 0.0
     own: bool = False
     settles: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
 
     @property
     def weight(self) -> Weight:
@@ -141,11 +144,12 @@ def root(
     physical: bool = False,
     per_minute: float = 0.0,
     own: bool = False,
+    follows: tuple[str, ...] = (),
 ) -> Signature:
     """A row that speaks for a class."""
     return Signature(
         name, _texts(anchors), part, fault, strength, source, pattern,
-        origin, sets, when, physical, per_minute=per_minute, own=own,
+        origin, sets, when, physical, per_minute=per_minute, own=own, follows=follows,
     )  # fmt: skip
 
 

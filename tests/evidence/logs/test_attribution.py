@@ -182,3 +182,31 @@ def test_two_ranks_on_one_line_are_both_named() -> None:
         log=["NCCL WARN Duplicate GPU detected : rank 3 and rank 1 both on CUDA device 1000"]
     )
     assert actual.culprit_ranks == (1, 3)
+
+
+MMU_FAULT = (
+    "Jul  5 03:10:12 g7 kernel: NVRM: Xid (PCI:0000:9b:00): 31, pid=9, name=python, MMU Fault"
+)
+SWITCH_TIMEOUT = "Jul  5 03:{} g7 kernel: NVRM: Xid (PCI:0000:{}:00): 109, pid=9, name=python, CTX SWITCH TIMEOUT"
+
+
+def test_a_gpu_that_times_out_after_an_exception_is_the_programs() -> None:
+    """The driver ends a process whose kernel faulted; what times out meanwhile began with it."""
+    actual = classify(log=[MMU_FAULT, SWITCH_TIMEOUT.format("10:50", "9b")])
+    assert actual.fault is FaultClass.USER_CODE
+
+
+def test_a_time_out_before_it_or_on_another_gpu_is_the_drivers() -> None:
+    """Only what follows on the same GPU is the exception's."""
+    before = [SWITCH_TIMEOUT.format("09:50", "9b"), MMU_FAULT]
+    elsewhere = [MMU_FAULT, SWITCH_TIMEOUT.format("10:50", "1a")]
+    for lines in (before, elsewhere):
+        assert classify(log=lines).fault is FaultClass.DRIVER_FIRMWARE, lines
+
+
+def test_a_line_that_only_says_failed_outranks_none_that_says_what() -> None:
+    """The driver's objects complain before and after the error that they complain of."""
+    vague = "kernel: NVRM: GPU1 kbifReadRegister_GB100: Unable to read NV_PF0_STATE"
+    exact = "kernel: NVRM: Xid (PCI:0000:9b:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 11"
+    assert classify(log=[vague]).fault is FaultClass.DRIVER_FIRMWARE
+    assert classify(log=[vague, exact]).fault is FaultClass.NVLINK

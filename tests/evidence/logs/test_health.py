@@ -174,6 +174,14 @@ def test_a_supply_that_failed_again_after_its_recovery_has_failed() -> None:
     assert said.fault is FaultClass.THERMAL_POWER
 
 
+def test_a_sensor_that_comes_and_goes_is_not_well() -> None:
+    """A supply that lost its input three times will lose it again."""
+    line = "{} | 07/05/2026 | 03:{:02}:00 | Power Supply PSU1 Status | Power Supply AC lost | {}"
+    states = ("Asserted", "Deasserted") * 3
+    said = classify(*(line.format(n, n, state) for n, state in enumerate(states)))
+    assert said.fault is FaultClass.THERMAL_POWER
+
+
 def test_sensors_without_end_are_kept_in_bounds() -> None:
     """A log may invent a sensor on every line."""
     reader = LineReader("sel", INDEX)

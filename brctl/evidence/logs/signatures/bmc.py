@@ -17,7 +17,7 @@ _CRITICAL = r"(?:(?:Lower|Upper) (?:Critical|Non-recoverable)|Transition to (?:C
 
 
 def _sel(types: str, events: str) -> str:
-    return rf"(?P<sensor>\b(?:{types})\b[^|]{{0,40}}?)\s*\|\s*[^|]{{0,24}}?(?:{events}){_STANDS}"
+    return rf"(?P<sensor>\b(?:{types})\b(?![^|]*watches)[^|]{{0,40}}?)\s*\|\s*[^|]{{0,24}}?(?:{events}){_STANDS}"
 
 
 _COLUMNS = (
@@ -72,7 +72,7 @@ _OVER = (
 
 _HARMLESS = (
     aside(Part.BENIGN, "sel.harmless", ("chassis intru", "session audit", "log area", "timestamp clock", "event logging disabled", "presence detected", "fully redundant", "system boot", "entity presence", "boot completed", "s0/g0", "ac regained", "drive present", "device installed", "change detected", "os graceful", "hot spare", "pef action", "log almost full"), _SEL,
-          r"(?:Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Event Logging Disabled|Presence [Dd]etected|Fully Redundant|System Boot Initiated|Entity [Pp]resen|S0/G0|\bboot completed|Drive Present|Device Installed|(?:Hardware|software) change detected|OS graceful|Hot Spare|PEF Action|Log (?:almost )?full).{0,80}"),
+          r"(?:Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Event Logging Disabled|Presence [Dd]etected|Fully Redundant|System Boot Initiated|Entity [Pp]resen|S0/G0).{0,80}|\|\s*(?:\w: |PXE |ROM )?(?:boot completed|Drive Present|Device Installed|(?:Hardware|Firmware or software) change detected|OS graceful \w+|Hot Spare|PEF Action|Log (?:almost )?full)\s*\|"),
 )  # fmt: skip
 
 SIGNATURES: tuple[Signature, ...] = (*_COLUMNS, *_SENTENCES, *_OVER, *_HARMLESS)

@@ -62,7 +62,7 @@ SIGNATURES: tuple[Signature, ...] = (
           "cudaerrornodevice", "cudaerrorinvaliddevice", "cuda unknown error - this may be due to",
           "could not select device driver", "no gpu found", "nvidia-container-cli",
           "no gpus found", "0 active drivers", "failed call to cuinit"), 0.84, _CUDA,
-         r"no CUDA-capable device|No CUDA GPUs are available|No devices were found|Found no NVIDIA driver|"
+         r"no CUDA-capable device|No CUDA GPUs are available|\w\W{1,3}No devices were found|Found no NVIDIA driver|"
          r"invalid device ordinal|CUDA_ERROR_NO_DEVICE|not compiled with CUDA|cudaError(?:NoDevice|InvalidDevice)|"
          r"CUDA unknown error - this may be due to|could not select device driver|no NVIDIA driver|0 active drivers|"
          r"nvidia-container-cli: (?:initialization error|.*error)|(?:CUDA is not available|No GPUs? found).{0,40}(?:!|$|\.)|"

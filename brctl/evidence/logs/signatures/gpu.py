@@ -1,4 +1,4 @@
-"""The GPU as its driver tells it: Xid and SXid lines, NVRM texts, nvidia-smi, NVLink, fabric manager.
+"""The GPU as its driver tells it: Xid and SXid lines, NVRM texts, nvidia-smi, NVLink.
 
 Source of the classes: NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors, read 2025-10-29) and
 its Fabric Manager guide, as collected in the fault sheet of this project.
@@ -19,19 +19,28 @@ _GUIDE = "NVIDIA memory error management guide"
 _BUS = r"(?:PCI:)?(?:(?P<gpu>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.\d)?)|[.x*:]{2,24})"
 
 
-def _xid(codes: str, tail: str = "") -> str:
-    return rf"Xid\b[^(\n]{{0,20}}\({_BUS}\)\s*:\s*(?P<code>{codes})\b{tail}"
+def _xid(codes: str) -> str:
+    """The driver's own line, or a tool that repeats the number (DCGM: `Detected XID 79 for GPU 2`)."""
+    driver = rf"Xid\b[^(\n]{{0,20}}\({_BUS}\)\s*:\s*(?P<code>{codes})\b"
+    return rf"{driver}|\bXID (?P<code2>{codes})\b(?: for GPU (?P<gpu2>\d+)|\))"
 
 
 _XID_STRENGTH = {Weight.CONVICTS: 0.94, Weight.HINTS: 0.72, Weight.CONTEXT: 0.45}
 """How far one Xid line alone supports its class, by the weight the Xid table gives it."""
 
 
+_AFTER_AN_EXCEPTION = frozenset({46, 109, 119, 120})
+"""Channels and the GSP that time out while the driver ends a process whose kernel failed (13, 31)."""
+
+_EXCEPTIONS = f"xid.{FaultClass.USER_CODE}.{Weight.HINTS}"
+
+
 def _xid_rows() -> tuple[Signature, ...]:
-    groups: dict[tuple[FaultClass | None, Weight], list[int]] = {}
+    groups: dict[tuple[FaultClass | None, Weight, bool], list[int]] = {}
     for code, xid in XIDS.items():
-        groups.setdefault((xid.fault, xid.weight), []).append(code)
-    return tuple(_xid_row(fault, weight, codes) for (fault, weight), codes in groups.items())
+        key = (xid.fault, xid.weight, code in _AFTER_AN_EXCEPTION)
+        groups.setdefault(key, []).append(code)
+    return tuple(_xid_row(*key, codes) for key, codes in groups.items())
 
 
 def _previous_row(fault: FaultClass, codes: list[int]) -> Signature:
@@ -48,12 +57,16 @@ def _previous_rows() -> tuple[Signature, ...]:
     return tuple(_previous_row(fault, codes) for fault, codes in groups.items())
 
 
-def _xid_row(fault: FaultClass | None, weight: Weight, codes: list[int]) -> Signature:
+def _xid_row(
+    fault: FaultClass | None, weight: Weight, may_follow: bool, codes: list[int]
+) -> Signature:
     pattern = _xid("|".join(map(str, codes)))
     if fault is None:
         return aside(Part.CONTEXT, "xid.follows-another", "xid", _XID, pattern)
-    name = f"xid.{fault}.{weight}"
-    return root(fault, name, "xid", _XID_STRENGTH[weight], _XID, pattern, physical=True)
+    name = f"xid.{fault}.{weight}{'.timeout' if may_follow else ''}"
+    follows = (_EXCEPTIONS,) if may_follow else ()
+    strength = _XID_STRENGTH[weight]
+    return root(fault, name, "xid", strength, _XID, pattern, physical=True, follows=follows)
 
 
 _XID_ROWS = (
@@ -179,52 +192,6 @@ _MEMORY = (
          r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:row[- ]remap\w*.{0,40}(?:pending|fail|error)|remappings are pending|"
          r"(?:page retirement|retired pages?).{0,40}(?:pending|limit|fail)|pages pending retirement)"
          r"(?!\s*:\s*(?:No|0|N/A))", physical=True),
-    root(FaultClass.GPU_MEMORY_ECC, "dcgm.memory-test",
-         ("gpu memory", "memory test failed", "memtest"), 0.55, "dcgmi diag output",
-         r"(?:GPU Memory|memtest|memory test)\b.{0,30}\bFail", physical=True),
 )  # fmt: skip
 
-_DCGM = (
-    root(FaultClass.GPU_MEMORY_ECC, "dcgm.code-memory", "dcgm_fr_", 0.9, "DCGM error codes",
-         r"DCGM_FR_\w*(?:DBE|SBE|ROW_REMAP|RETIRED|UNCORRECTABLE|FAULTY_MEMORY|SRAM|ECC)", physical=True),
-    root(FaultClass.NVLINK, "dcgm.code-nvlink", "dcgm_fr_", 0.88, "DCGM error codes", r"DCGM_FR_\w*(?:NVLINK|NVSWITCH)", physical=True),
-    root(FaultClass.PCIE, "dcgm.code-pcie", "dcgm_fr_", 0.85, "DCGM error codes", r"DCGM_FR_\w*PCI", physical=True),
-    root(FaultClass.THERMAL_POWER, "dcgm.code-thermal", "dcgm_fr_", 0.86, "DCGM error codes",
-         r"DCGM_FR_\w*(?:THERMAL|TEMP|POWER|THROTTLE)", physical=True),
-    aside(Part.CONTEXT, "dcgm.gpu", ("fail - gpu", "gpu "), "dcgmi diag output",
-          r"Fail - GPUs?: (?P<value>[\d, ]+)|\bGPU (?P<gpu>\d+) ", sets="dcgm-gpu"),
-    root(FaultClass.THERMAL_POWER, "dcgm.thermal",
-         ("thermal violation", "thermal slowdown", "power violation", "power brake", "hw slowdown",
-          "thermal throttl", "overheat", "temperature limit", "shutdown temperature",
-          "slowdown temperature", "hw thermal", "too hot", "high temperature"), 0.86,
-         "dcgmi diag; NVML clocks event reasons",
-         r"(?:GPU (?P<gpu>\d{1,3})\b.{0,80}?)?(?:thermal violation|(?:HW|hardware) (?:thermal )?slowdown\s*:?\s*(?:Active|detect|engag)|"
-         r"(?:HW )?thermal (?:slowdown|throttl)\w*(?!\s*:\s*Not Active)|power (?:violation|brake)(?!\s*\w*\s*:\s*Not)|"
-         r"overheat(?:ed|ing)|(?:exceed\w*|above|over|reached).{0,30}(?:shutdown|slowdown|temperature) (?:limit|threshold|temp)|"
-         r"running too hot|(?<!cable error, )high temperature)(?!.{0,24}(?:Not Active|: 0\b))", physical=True),
-    root(FaultClass.THERMAL_POWER, "smi.slowdown-active",
-         ("hw slowdown", "hw thermal", "hw power brake", "sw thermal"), 0.86,
-         "nvidia-smi -q -d PERFORMANCE",
-         r"^\s*(?:HW (?:Thermal )?Slowdown|HW Power Brake(?: Slowdown)?|SW Thermal Slowdown)\s*:\s*Active",
-         physical=True),
-    root(FaultClass.GPU_SLOW, "dcgm.perf",
-         ("targeted stress", "targeted power", "sm stress", "gflops", "below the minimum", "below expected", "lower than expected", "less than expected", "clocks dropped",
-          "clock dropped", "performance below"), 0.7, "dcgmi diag output",
-         r"(?:Targeted (?:Stress|Power)|SM Stress|Diagnostic)\b.{0,20}\bFail|stress level.{0,60}below|"
-         r"(?:gflops|tflops|performance|bandwidth).{0,80}(?:below|lower than|less than).{0,40}(?:minimum|expected|"
-         r"threshold|baseline)", physical=True),
-    root(FaultClass.PCIE, "dcgm.pcie", ("pcie", "pci-e"), 0.75, "dcgmi diag output",
-         r"\bPCIe?\b.{0,20}\bFail|PCIe.{0,60}(?:replay|bandwidth).{0,40}(?:exceed|below|lower|less|too)",
-         physical=True),
-    root(FaultClass.SILENT_CORRUPTION, "sdc.words",
-         ("silent data corruption", "faulty", "sdc ", "miscompare", "bit-wise mismatch", "bitwise mismatch",
-          "checksum mismatch", "data corruption", "corrupted result", "wrong results",
-          "computation error", "mismatch between devices", "memory errors!!"), 0.8,
-         "burn-in tools and field reports of silent corruption",
-         r"silent data corruption|\bSDC\b.{0,40}(?:detect|found|suspect)|miscompar\w+|bit-?wise (?:mis-?match|differ)|"
-         r"(?:GPU|device|rank) ?(?P<gpu>\d+)?.{0,40}(?:wrong result|corrupted result|computation error)|"
-         r"(?:errors: [1-9]\d*.*WARNING)|results? (?:differ|mismatch) (?:between|across) (?:devices|gpus|ranks)|"
-         r"GPU \d+: FAULTY", physical=True),
-)  # fmt: skip
-
-SIGNATURES: tuple[Signature, ...] = (*_XID_ROWS, *_DRIVER, *_MEMORY, *_DCGM)
+SIGNATURES: tuple[Signature, ...] = (*_XID_ROWS, *_DRIVER, *_MEMORY)
