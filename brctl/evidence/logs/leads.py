@@ -81,6 +81,7 @@ def leads_of(lines: Sequence[str], model: WordModel) -> tuple[LogLead, ...]:
     """The classes that the words make likely, likeliest first."""
     shares = model.shares(lines)
     ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0].value))
+    likely = [(f, share) for f, share in ranked if f not in _NO_CAUSE and share >= WORTH_NAMING]
     return tuple(
         LogLead(
             fault,
@@ -88,9 +89,8 @@ def leads_of(lines: Sequence[str], model: WordModel) -> tuple[LogLead, ...]:
             "words",
             tuple(line.strip()[:_QUOTED] for line in model.speaking_lines(fault, lines)),
         )
-        for fault, share in ranked
-        if fault not in _NO_CAUSE and share >= WORTH_NAMING
-    )[:_LEADS]
+        for fault, share in likely[:_LEADS]
+    )
 
 
 def _unusual_first(
