@@ -99,6 +99,11 @@ class AnchorScan:
         self._carry = data[cut:]
         yield from self._scan(data[:cut])
 
+    @property
+    def newlines(self) -> int:
+        """Newlines read so far; all of them after `finish`."""
+        return self._number - 1
+
     def finish(self) -> Iterator[Candidate]:
         """Candidates of a last line without a newline."""
         data, self._carry = self._carry, b""

@@ -104,6 +104,8 @@ class Classifier:
                 reader.read(line.number, line.raw, line.anchors)
         for line in scan.finish():
             reader.read(line.number, line.raw, line.anchors)
+        if sample is not None:
+            sample.newlines = scan.newlines
         notes = list(blocks.notes)
         if not size:
             notes.append(f"{name}: empty")

@@ -113,6 +113,7 @@ def _lines_of(path: Path) -> Mapping[int, str]:
     sample = TextSample()
     for block in read_blocks(path, []):
         sample.feed(block)
+        sample.newlines += block.count(b"\n")
     return sample.lines()
 
 

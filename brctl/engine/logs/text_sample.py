@@ -11,17 +11,20 @@ END_BYTES = 64 << 10
 
 @dataclass(slots=True)
 class TextSample:
-    """The first and the last bytes of one input, and how many lines it has."""
+    """The first and the last bytes of one input, and how many lines it has.
 
+    Attributes:
+        newlines: Counted by whoever feeds it: the search for anchors has the number already.
+    """
+
+    newlines: int = 0
     _head: bytearray = field(default_factory=bytearray)
     _tail: bytes = b""
     _size: int = 0
-    _newlines: int = 0
 
     def feed(self, block: bytes) -> None:
-        """Take the next block."""
+        """Keep what the next block has of the two ends."""
         self._size += len(block)
-        self._newlines += block.count(b"\n")
         taken = min(len(block), END_BYTES - len(self._head))
         self._head += block[:taken]
         self._tail = (self._tail + block[max(taken, len(block) - END_BYTES) :])[-END_BYTES:]
@@ -34,7 +37,7 @@ class TextSample:
         tail = self._tail.split(b"\n")[1:]
         return {
             **_numbered(head.split(b"\n")[:-1], 1),
-            **_numbered(tail, self._newlines + 2 - len(tail)),
+            **_numbered(tail, self.newlines + 2 - len(tail)),
         }
 
 

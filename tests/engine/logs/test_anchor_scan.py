@@ -1,6 +1,6 @@
 """The two engines find the same lines, and blocks may be cut anywhere."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -34,10 +34,11 @@ WORDS = st.sampled_from(
 TEXT = st.lists(st.lists(WORDS, max_size=4).map(b" ".join), max_size=12).map(b"\n".join)
 
 
-def scan(engine: AnchorEngine, blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
+def scan(engine: AnchorEngine, blocks: Sequence[bytes]) -> list[tuple[int, bytes]]:
     scanner = AnchorScan(engine)
     found = [c for block in blocks for c in scanner.feed(block)]
     found += scanner.finish()
+    assert scanner.newlines == sum(block.count(b"\n") for block in blocks)
     return [(candidate.number, candidate.raw) for candidate in found]
 
 

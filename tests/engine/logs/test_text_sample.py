@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brctl.engine.logs.classify import Blocks, Classifier
 from brctl.engine.logs.text_sample import END_BYTES, TextSample
 
 
@@ -10,6 +11,7 @@ def sample_of(data: bytes, block: int) -> TextSample:
     sample = TextSample()
     for start in range(0, len(data), block):
         sample.feed(data[start : start + block])
+    sample.newlines = data.count(b"\n")
     return sample
 
 
@@ -33,6 +35,15 @@ def test_a_long_log_keeps_its_ends_with_their_numbers() -> None:
         assert min(lines) == 1
         assert max(lines) == total
         assert len(lines) < total // 8
+
+
+def test_a_classified_log_numbers_its_last_lines_by_the_search_for_anchors() -> None:
+    """Blocks end within lines, and a line far too long is searched in pieces."""
+    data = b"x" * (3 << 20) + b"\n" + b"".join(b"line number %d\n" % n for n in range(2, 50_001))
+    sample = TextSample()
+    blocks = Blocks([data[at : at + 70_001] for at in range(0, len(data), 70_001)])
+    Classifier().read_events("rank.log", blocks, sample)
+    assert sample.lines()[50_000] == "line number 50000"
 
 
 def test_what_is_kept_is_bounded() -> None:
