@@ -10,7 +10,7 @@ from collections.abc import Collection
 from itertools import combinations
 
 from brctl.evidence.job.history import slow_down
-from brctl.evidence.job.network_paths import CHECK, Paths, paths_between, ways_of
+from brctl.evidence.job.network_paths import CHECK, Paths, path_ends_of, paths_between
 from brctl.evidence.job.packet_sizes import odd_packet_sizes
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
@@ -30,7 +30,7 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     weight = Weight.CONVICTS if hurt else Weight.HINTS
     odd = tuple(odd_packet_sizes(status, reports, weight))
     # What was lost long ago matters only to a job that is in trouble now.
-    paths = paths_between(ways_of(status, reports), ("_now", "") if hurt else ("_now",))
+    paths = paths_between(path_ends_of(status, reports), ("_now", "") if hurt else ("_now",))
     if odd or not paths.trouble:
         return odd
     nodes = _centres(paths)

@@ -29,8 +29,8 @@ NARROW_SHARE = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """What one node says of its connections to another."""
+class PathEnd:
+    """A path as the kernel at one end of it has it: one node's connections to another."""
 
     source: str
     peer: str
@@ -58,7 +58,7 @@ class Paths:
         return len({frozenset({node, peer}) for node, peers in self.seen.items() for peer in peers})
 
 
-def ways_of(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Way, ...]:
+def path_ends_of(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[PathEnd, ...]:
     """What every node of the job says of every other; an address two nodes claim is nobody's."""
     rows = {report.node: _rows(report) for report in reports if report.node in status.job.nodes}
     owners: dict[str, set[str]] = {}
@@ -75,7 +75,7 @@ def ways_of(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Way, ...]
         for peer, read in by_peer.items():
             owner = owners.get(peer, set()) - {node}
             if len(owners.get(peer, ())) == 1 and owner:
-                found.append(Way(node, next(iter(owner)), read))
+                found.append(PathEnd(node, next(iter(owner)), read))
     return tuple(found)
 
 
@@ -87,41 +87,41 @@ def _rows(report: NodeReport) -> dict[tuple[str, str], float]:
     }
 
 
-def paths_between(ways: Sequence[Way], spans: Sequence[str]) -> Paths:
+def paths_between(ends: Sequence[PathEnd], spans: Sequence[str]) -> Paths:
     """All pairs with traffic enough to tell in one of the spans, or with trouble."""
     seen: dict[str, set[str]] = {}
     trouble: dict[frozenset[str], str] = {}
     # Quartiles of the good side: in a small fleet half of all paths lead to the one bad node.
-    delays = sorted(way.delay_ms for way in ways if way.delay_ms is not None)
-    mtus = sorted(way.values["path_mtu"] for way in ways if "path_mtu" in way.values)
+    delays = sorted(end.delay_ms for end in ends if end.delay_ms is not None)
+    mtus = sorted(end.values["path_mtu"] for end in ends if "path_mtu" in end.values)
     usual_ms = delays[len(delays) // 4] if delays else 0.0
     usual_mtu = mtus[len(mtus) * 3 // 4] if mtus else 0.0
-    for way in sorted(ways, key=lambda way: (way.source, way.peer)):
-        what = _trouble(way, usual_ms, usual_mtu, spans)
+    for end in sorted(ends, key=lambda end: (end.source, end.peer)):
+        what = _trouble(end, usual_ms, usual_mtu, spans)
         if what:
-            trouble.setdefault(frozenset({way.source, way.peer}), f"{way.source}: {what}")
-        if what or any(_sent(way, span) >= LEAST_SEGMENTS for span in spans):
-            for one, other in ((way.source, way.peer), (way.peer, way.source)):
+            trouble.setdefault(frozenset({end.source, end.peer}), f"{end.source}: {what}")
+        if what or any(_sent(end, span) >= LEAST_SEGMENTS for span in spans):
+            for one, other in ((end.source, end.peer), (end.peer, end.source)):
                 seen.setdefault(one, set()).add(other)
     return Paths({node: frozenset(peers) for node, peers in seen.items()}, trouble)
 
 
-def _sent(way: Way, span: str) -> float:
-    return way.values.get(f"segments{span}", 0.0)
+def _sent(end: PathEnd, span: str) -> float:
+    return end.values.get(f"segments{span}", 0.0)
 
 
-def _trouble(way: Way, usual_ms: float, usual_mtu: float, spans: Sequence[str]) -> str:
-    """What is wrong on the way from a node to its peer; "" for nothing."""
-    read = way.values
+def _trouble(end: PathEnd, usual_ms: float, usual_mtu: float, spans: Sequence[str]) -> str:
+    """What is wrong on the path from a node to its peer; "" for nothing."""
+    read = end.values
     if (row := read.get("timeouts_in_a_row", 0)) >= TIMEOUTS_IN_A_ROW:
-        return f"packets to {way.peer} are not acknowledged, {row:.0f} time-outs in a row"
+        return f"packets to {end.peer} are not acknowledged, {row:.0f} time-outs in a row"
     for span in spans:
-        lost, sent = read.get(f"lost{span}", 0.0), _sent(way, span)
+        lost, sent = read.get(f"lost{span}", 0.0), _sent(end, span)
         if sent >= LEAST_SEGMENTS and lost >= max(LEAST_LOST, LOST_SHARE * sent):
-            return f"{lost / sent:.1%} of {sent:.0f} packets to {way.peer} were lost"
-    if way.delay_ms is not None and way.delay_ms >= max(LATE_MS, LATE_RATIO * usual_ms):
-        return f"{way.delay_ms:.3g} ms to {way.peer} and back, usually {usual_ms:.3g} ms"
+            return f"{lost / sent:.1%} of {sent:.0f} packets to {end.peer} were lost"
+    if end.delay_ms is not None and end.delay_ms >= max(LATE_MS, LATE_RATIO * usual_ms):
+        return f"{end.delay_ms:.3g} ms to {end.peer} and back, usually {usual_ms:.3g} ms"
     mtu = read.get("path_mtu")
     if mtu is not None and mtu < NARROW_SHARE * usual_mtu:
-        return f"packets to {way.peer} may have {mtu:.0f} bytes, usually {usual_mtu:.0f}"
+        return f"packets to {end.peer} may have {mtu:.0f} bytes, usually {usual_mtu:.0f}"
     return ""
