@@ -7,14 +7,12 @@ import pytest
 
 from brctl.cli.main import run
 from tests.engine.sweeps.test_burnin import CONFIG, INVENTORY, JOB
+from tests.fakes.site_files import write_site
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> str:
-    for name, text in (("config", CONFIG), ("inventory", INVENTORY), ("job", JOB)):
-        text = text.replace("FOLDER", str(tmp_path)).replace("PYTHON", "/nowhere/python3")
-        (tmp_path / f"{name}.yaml").write_text(text)
-    return str(tmp_path / "config.yaml")
+    return str(write_site(tmp_path, CONFIG, INVENTORY, python="/nowhere/python3", job=JOB))
 
 
 def test_a_burn_in_needs_its_nodes_named(config: str) -> None:

@@ -35,16 +35,9 @@ from brctl.model.runs.result import RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.proposals import why_not
 from tests.fakes.run_context import example_verdict, fake_context
+from tests.fakes.site_files import local_config, write_site
 
-CONFIG = """\
-apiVersion: brctl.dev/v1
-kind: Config
-context: here
-state_dir: state
-ssh: {transport: local}
-contexts:
-  here: {inventory: [{file: inventory.yaml}], jobs: [job.yaml]}
-"""
+CONFIG = local_config("job")
 INVENTORY = """\
 apiVersion: brctl.dev/v1
 kind: Inventory
@@ -69,11 +62,10 @@ progress: /nowhere/progress
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Three nodes with a job on them, and a standby."""
-    for name, text in (("config", CONFIG), ("inventory", INVENTORY), ("job", JOB)):
-        (tmp_path / f"{name}.yaml").write_text(text)
+    config = write_site(tmp_path, CONFIG, INVENTORY, job=JOB)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("BRCTL_CONFIG", str(tmp_path / "config.yaml"))
-    return load_settings({"HOME": str(tmp_path)}, config=tmp_path / "config.yaml")
+    monkeypatch.setenv("BRCTL_CONFIG", str(config))
+    return load_settings({"HOME": str(tmp_path)}, config=config)
 
 
 def keep(

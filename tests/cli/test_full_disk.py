@@ -10,16 +10,9 @@ import pytest
 
 from brctl.cli.disk_trouble import disk_trouble
 from brctl.library.durable_files import append_line
+from tests.fakes.site_files import local_config, write_site
 
-CONFIG = """\
-apiVersion: brctl.dev/v1
-kind: Config
-context: here
-state_dir: state
-ssh: {transport: local}
-contexts:
-  here: {inventory: [{file: inventory.yaml}]}
-"""
+CONFIG = local_config()
 INVENTORY = """\
 apiVersion: brctl.dev/v1
 kind: Inventory
@@ -38,8 +31,7 @@ CLOSED = {"no entry": "chmod 0 state", "no writing": "chmod 0500 state"}
 
 def brctl(folder: Path, disk: str, *words: str) -> subprocess.CompletedProcess[str]:
     """The command line where nothing of the state can be written."""
-    for name, text in (("config", CONFIG), ("inventory", INVENTORY)):
-        (folder / f"{name}.yaml").write_text(text)
+    write_site(folder, CONFIG, INVENTORY)
     (folder / "state").mkdir()
     script = (
         f'{MOUNTS[disk]} && exec "$@"' if disk in MOUNTS else f'{CLOSED[disk]} && {NOBODY} "$@"'

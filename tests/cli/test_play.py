@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic, sleep
@@ -17,17 +16,10 @@ from brctl.engine.controller.clock import now
 from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.remediate import expire_overdue
 from brctl.engine.runs.wait import due_at, overdue
+from tests.fakes.site_files import local_config, write_site
 from tests.timeouts import TIMEOUT_S
 
-CONFIG = """\
-apiVersion: brctl.dev/v1
-kind: Config
-context: here
-state_dir: state
-ssh: {transport: local}
-contexts:
-  here: {inventory: [{file: inventory.yaml}], jobs: [job.yaml]}
-"""
+CONFIG = local_config("job")
 INVENTORY = """\
 apiVersion: brctl.dev/v1
 kind: Inventory
@@ -58,10 +50,7 @@ def brctl(tmp_path: Path) -> Iterator[Brctl]:
 
     Without their folders, processes that wait for an answer leave.
     """
-    for name, text in (("config", CONFIG), ("inventory", INVENTORY), ("job", JOB)):
-        text = text.replace("FOLDER", str(tmp_path)).replace("PYTHON", sys.executable)
-        (tmp_path / f"{name}.yaml").write_text(text)
-    config = str(tmp_path / "config.yaml")
+    config = str(write_site(tmp_path, CONFIG, INVENTORY, job=JOB))
     yield lambda *arguments: run([*arguments, "--config", config, "--no-input"])
     shutil.rmtree(tmp_path / "state", ignore_errors=True)
 

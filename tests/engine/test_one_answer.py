@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -36,16 +35,14 @@ from brctl.view.next_move import move_line
 from brctl.view.verdict import diagnosis_page
 from tests.cli.test_play import CONFIG, INVENTORY, JOB
 from tests.fakes.nodes import sweep_of
+from tests.fakes.site_files import write_site
 
 XID_119 = "NVRM: Xid (PCI:0000:5d:00): 119, pid=1, Timeout after 45s of waiting for RPC response!"
 
 
 def site(folder: Path) -> str:
     """A context of this machine alone, with a job of two nodes and a standby; its configuration."""
-    for name, text in (("config", CONFIG), ("inventory", INVENTORY), ("job", JOB)):
-        text = text.replace("FOLDER", str(folder)).replace("PYTHON", sys.executable)
-        (folder / f"{name}.yaml").write_text(text)
-    return str(folder / "config.yaml")
+    return str(write_site(folder, CONFIG, INVENTORY, job=JOB))
 
 
 def observed(fault: FaultClass, at: datetime) -> Evidence:

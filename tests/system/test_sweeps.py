@@ -62,4 +62,5 @@ def test_a_fault_is_found_on_its_node_alone(
     assert code in (1, 2)
     assert list(found) == ["n2"]
     assert FAULTS[fault].expected in json.dumps(found["n2"])
-    assert look(lab, capsys) == (0, {})
+    healed = look(lab, capsys)
+    assert healed == (0, {}), json.dumps(healed)

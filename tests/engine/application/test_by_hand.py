@@ -7,16 +7,9 @@ import pytest
 from brctl.engine.application.by_hand import node_names, swap_inputs
 from brctl.library.config import Settings, load_settings
 from brctl.model.errors import UsageError
+from tests.fakes.site_files import local_config, write_site
 
-CONFIG = """\
-apiVersion: brctl.dev/v1
-kind: Config
-context: here
-state_dir: state
-ssh: {transport: local}
-contexts:
-  here: {inventory: [{file: inventory.yaml}], jobs: [llm.yaml, vision.yaml]}
-"""
+CONFIG = local_config("llm", "vision")
 INVENTORY = """\
 apiVersion: brctl.dev/v1
 kind: Inventory
@@ -37,11 +30,9 @@ progress: /tmp/progress
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Five nodes: llm on n1 and n2, vision on n3 and n4, nothing on n5."""
-    (tmp_path / "config.yaml").write_text(CONFIG)
-    (tmp_path / "inventory.yaml").write_text(INVENTORY)
-    (tmp_path / "llm.yaml").write_text(JOB % ("llm", "n[1-2]"))
-    (tmp_path / "vision.yaml").write_text(JOB % ("vision", "n[3-4]"))
-    return load_settings({}, config=tmp_path / "config.yaml")
+    llm, vision = JOB % ("llm", "n[1-2]"), JOB % ("vision", "n[3-4]")
+    config = write_site(tmp_path, CONFIG, INVENTORY, llm=llm, vision=vision)
+    return load_settings({}, config=config)
 
 
 async def test_the_job_of_a_swap_is_the_one_its_nodes_carry(settings: Settings) -> None:

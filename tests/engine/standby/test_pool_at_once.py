@@ -13,16 +13,9 @@ from brctl.engine.standby.pool_file import change_pool, load_pool, save_pool
 from brctl.journal import locks
 from brctl.journal.locks import exclusive
 from brctl.model.errors import UnavailableError
+from tests.fakes.site_files import local_config, write_site
 
-CONFIG = """\
-apiVersion: brctl.dev/v1
-kind: Config
-context: here
-state_dir: state
-ssh: {transport: local}
-contexts:
-  here: {inventory: [{file: inventory.yaml}]}
-"""
+CONFIG = local_config()
 INVENTORY = """\
 apiVersion: brctl.dev/v1
 kind: Inventory
@@ -44,10 +37,8 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
 
 def test_a_removal_during_a_warm_up_stands_and_so_does_the_warm_up(tmp_path: Path) -> None:
     """The warm-up has read the pool and waits for its node while the other command ends."""
-    for name, text in (
-        ("config.yaml", CONFIG), ("inventory.yaml", INVENTORY), ("python", SLOW_PYTHON)
-    ):  # fmt: skip
-        (tmp_path / name).write_text(text.replace("FOLDER", str(tmp_path)))
+    write_site(tmp_path, CONFIG, INVENTORY)
+    (tmp_path / "python").write_text(SLOW_PYTHON.replace("FOLDER", str(tmp_path)))
     (tmp_path / "python").chmod(0o700)
     for name in ("began", "go"):
         os.mkfifo(tmp_path / name)
