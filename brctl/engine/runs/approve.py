@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from brctl.engine.runs.guard_facts import Guarding, demands_by_guards
+from brctl.engine.runs.guard_facts import Guarding, GuardQuestion, demands_by_guards
 from brctl.engine.runs.plan import demands_on
 from brctl.engine.runs.run_files import load_answers
 from brctl.engine.runs.session import Ending, RunEnds, RunSession
@@ -46,7 +46,10 @@ async def pass_gate(session: RunSession, step: Step) -> bool:
 async def _demands(session: RunSession) -> tuple[Demand, ...]:
     """Asked anew each time: a freeze may have begun since the plan."""
     guarding = Guarding(session.context, session.playbook, session.record)
-    asking = await guarding.check(session.inputs, session.scope(), session.takes(), {"freeze"})
+    question = GuardQuestion(
+        session.inputs, session.scope(), session.takes(), kinds=frozenset({"freeze"})
+    )
+    asking = await guarding.check(question)
     policies = demands_on(session.context, session.playbook, session.scope())
     return (*policies, *demands_by_guards(asking))
 

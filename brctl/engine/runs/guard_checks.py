@@ -39,9 +39,7 @@ class GuardChecks:
         kinds = FORWARD_ONLY if session.record.past_no_return(session.playbook, node) else None
         if kinds is not None and takes:
             kinds |= {"blast_radius"}
-        gathered = await self._guarding.gather(
-            *session.guarded(node), session.takes(), kinds, session.takes_at_once(node)
-        )
+        gathered = await self._guarding.gather(session.guarded(node, kinds))
         with claiming(session.context.state_dir):
             results = self._guarding.decide(gathered)
             problem = self._record(moment, node, results)

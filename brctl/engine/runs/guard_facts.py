@@ -28,6 +28,22 @@ FORWARD_ONLY = frozenset({"lock"})
 
 
 @dataclass(frozen=True, slots=True)
+class GuardQuestion:
+    """What the guards are asked about.
+
+    Attributes:
+        takes: The nodes that the whole run takes out of service; `at_once` the same by batch.
+        kinds: Only guards of these kinds; None for all of them.
+    """
+
+    inputs: RunInputs
+    scope: Scope
+    takes: tuple[str, ...]
+    at_once: tuple[tuple[str, ...], ...] = ()
+    kinds: Collection[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GuardInputs:
     """Guards with what they go by.
 
@@ -57,39 +73,19 @@ class Guarding:
         self._record = record
         self._seen: tuple[datetime, bool | None] | None = None
 
-    async def check(
-        self,
-        inputs: RunInputs,
-        scope: Scope,
-        taken: tuple[str, ...],
-        kinds: Collection[str] | None = None,
-        at_once: tuple[tuple[str, ...], ...] = (),
-    ) -> tuple[GuardResult, ...]:
-        """What every guard of these kinds says; all of them without `kinds`."""
-        return self.decide(await self.gather(inputs, scope, taken, kinds, at_once))
+    async def check(self, question: GuardQuestion) -> tuple[GuardResult, ...]:
+        """What every guard that is asked says."""
+        return self.decide(await self.gather(question))
 
-    async def gather(
-        self,
-        inputs: RunInputs,
-        scope: Scope,
-        taken: tuple[str, ...],
-        kinds: Collection[str] | None = None,
-        at_once: tuple[tuple[str, ...], ...] = (),
-    ) -> GuardInputs:
-        """What the guards of these kinds go by, but for the other runs: those are read last.
-
-        `taken` are the nodes that the whole run takes out of service, `at_once` the same by batch.
-        """
-        specs, broken = _expanded(
-            [
-                spec
-                for spec in guards_for(self._playbook, self._context.guards.guards)
-                if kinds is None or spec.kind in kinds
-            ],
-            scope,
-        )
-        facts = await self._facts(inputs, taken, specs)
-        return GuardInputs(tuple(specs), broken, replace(facts, at_once=at_once))
+    async def gather(self, question: GuardQuestion) -> GuardInputs:
+        """What the guards go by, but for the other runs: those are read last."""
+        lines = [
+            spec
+            for spec in guards_for(self._playbook, self._context.guards.guards)
+            if question.kinds is None or spec.kind in question.kinds
+        ]
+        specs, broken = _expanded(lines, question.scope)
+        return GuardInputs(tuple(specs), broken, await self._facts(question, specs))
 
     def decide(self, gathered: GuardInputs) -> tuple[GuardResult, ...]:
         """What they say now; nothing is waited for, so that it can be done under a lock."""
@@ -101,16 +97,16 @@ class Guarding:
             said, self._override, allowed, context.people.groups_of, context.clock.now()
         )
 
-    async def _facts(
-        self, inputs: RunInputs, taken: tuple[str, ...], specs: Sequence[GuardSpec]
-    ) -> GuardFacts:
+    async def _facts(self, question: GuardQuestion, specs: Sequence[GuardSpec]) -> GuardFacts:
         """What is known without asking anybody, and then what these guards declare."""
         context, nodes = self._context, self._context.inventory.nodes.values()
+        inputs = question.inputs
         facts = GuardFacts(
             now_at=context.clock.now(),
             run=context.run.name,
             playbook=self._playbook.name,
-            nodes=taken,
+            nodes=question.takes,
+            at_once=question.at_once,
             named=nodes_named(self._playbook, inputs.inputs),
             job=str(inputs.job.get("name", "")),
             fleet=tuple(n.name for n in nodes if n.gpus != 0),

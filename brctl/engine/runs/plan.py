@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed
 from brctl.actions.registry import action_of
-from brctl.engine.runs.guard_facts import Guarding, demands_by_guards, refusal, way_out
+from brctl.engine.runs.guard_facts import (
+    Guarding,
+    GuardQuestion,
+    demands_by_guards,
+    refusal,
+    way_out,
+)
 from brctl.engine.runs.node_facts import facts_for, verdicts_of
 from brctl.engine.runs.run_files import RunInputs
 from brctl.model.errors import GuardError, UsageError, did_you_mean
@@ -70,7 +76,7 @@ async def prepare(
     steps = [step for node_run in planned for step in node_run]
     taken = nodes_taken(playbook, [planner.scopes[node] for node in node_runs])
     guarding = Guarding(context, playbook, blank, override)
-    guards = await guarding.check(inputs, scope, taken, at_once=planner.at_once(waves))
+    guards = await guarding.check(GuardQuestion(inputs, scope, taken, planner.at_once(waves)))
     demands = (*demands_on(context, playbook, scope), *demands_by_guards(guards))
     found = Observed(tuple(steps), guards, demands, waves, context.clock.now())
     plan = plan_of(playbook, inputs.inputs, inputs.verdict_id, blank, found)

@@ -1,11 +1,12 @@
 """What every part of a run's process works on: its context, playbook, journal and record."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brctl.actions.context import RunContext
 from brctl.engine.runs.context import JournalledRun
+from brctl.engine.runs.guard_facts import GuardQuestion
 from brctl.engine.runs.run_files import RunInputs, RunRequest
 from brctl.journal.locks import Lease, Leases
 from brctl.journal.store import Journal
@@ -94,20 +95,21 @@ class RunSession:
         known = {"verdicts": i.verdicts, "facts": self.facts}
         return scope_of(i.inputs, i.verdict, i.job, self.context.run.name, self.record, node, known)
 
-    def guarded(self, node: str) -> tuple[RunInputs, Scope]:
+    def guarded(self, node: str, kinds: Collection[str] | None) -> GuardQuestion:
         """What a guard looks at: one node of `for_each`, or all that are not through yet."""
         node_runs = self.record.node_runs
         keep = {node} if node else {n for n, node_run in node_runs.items() if not node_run.result}
         inputs = replace(
             self.inputs, inputs=narrowed(self.playbook, self.inputs.inputs, keep, node_runs)
         )
-        return inputs, self._scope_with(inputs, ONLY)
+        scope = self._scope_with(inputs, ONLY)
+        return GuardQuestion(inputs, scope, self.takes(), self._takes_at_once(node), kinds)
 
     def takes(self) -> tuple[str, ...]:
         """The nodes this run takes out of service, of all its node runs."""
         return nodes_taken(self.playbook, (self.scope(node) for node in self.record.node_runs))
 
-    def takes_at_once(self, node: str) -> Batches:
+    def _takes_at_once(self, node: str) -> Batches:
         """The same by batch, of the node runs that are not through: all batches, or this node's."""
         if not gives_back(self.playbook):
             return ()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brctl.backends.contract import Cordon
-from brctl.engine.runs.guard_facts import Guarding
+from brctl.engine.runs.guard_facts import Guarding, GuardQuestion
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import create_run
 from brctl.engine.runs.run_files import INPUTS, RESULT, RunInputs, RunRequest, save_result
@@ -42,7 +42,8 @@ def said(folder: Path, *kinds: str) -> dict[str, GuardResult]:
     context = fake_context(folder, guards=SiteGuards(lines))
     context = replace(context, backend=SilentBackend(context.world))
     inputs = RunInputs({"nodes": ["n1"]}, {}, "", {"name": "demo"})
-    checked = Guarding(context, CORDON).check(inputs, {"inputs": {}}, ("n1",), set(kinds))
+    question = GuardQuestion(inputs, {"inputs": {}}, ("n1",), kinds=set(kinds))
+    checked = Guarding(context, CORDON).check(question)
     return {result.kind: result for result in asyncio.run(checked)}
 
 
