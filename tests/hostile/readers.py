@@ -18,7 +18,7 @@ from brctl.engine.job.conclude import collect
 from brctl.engine.job.rank_files import split_files
 from brctl.engine.logs.classify import Blocks, Classifier
 from brctl.engine.search.group_runner_torch import read_reply
-from brctl.engine.sweeps.run_checks import compare, judge
+from brctl.engine.sweeps.run_checks import assess_node, compare
 from brctl.engine.sweeps.sweep_file import pack_nodes, sweep_bytes
 from brctl.evidence.alert_webhook import BadAlertError, parse_alerts
 from brctl.evidence.flight.analyse import analyse
@@ -116,7 +116,7 @@ def _read_sweep(raw: bytes) -> object:
     asked = {r.check: _checks()[r.check] for r in report.results if r.status != "missing"}
     reports = [report, *(_sound_report(node) for node in JOB.nodes[1:])]
     inventory = Inventory({name: Node(name, name) for name in JOB.nodes})
-    nodes = compare([judge(r, asked, report) for r in reports], inventory, None)
+    nodes = compare([assess_node(r, asked, report) for r in reports], inventory, None)
     sweep = Sweep("S-1", 1, tuple(asked), NOW, 1.0, nodes)
     status = read_job(JOB, reports)
     evidence, gaps = collect(sweep)

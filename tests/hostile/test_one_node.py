@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from brctl.backends.ranks.commands import read_rank_answer
-from brctl.engine.sweeps.run_checks import compare, judge
+from brctl.engine.sweeps.run_checks import assess_node, compare
 from brctl.evidence.job.status import read_job
 from brctl.evidence.kernel_line import parse_kernel_line
 from brctl.model.command import CommandResult, Outcome
@@ -39,8 +39,8 @@ def test_the_others_are_judged_as_if_it_had_been_silent() -> None:
         for n in ("n2", "n3")
     ]
     inventory = Inventory({name: Node(name, name) for name in ("n1", "n2", "n3")})
-    states = compare([judge(r, checks, None) for r in (faulty, *well)], inventory, None)
-    alone = compare([judge(r, checks, None) for r in well], inventory, None)
+    states = compare([assess_node(r, checks, None) for r in (faulty, *well)], inventory, None)
+    alone = compare([assess_node(r, checks, None) for r in well], inventory, None)
     assert states[0].health is Health.UNKNOWN
     assert [n.health for n in states[1:]] == [n.health for n in alone]
 

@@ -20,7 +20,7 @@ from brctl.engine.standby.pool_file import change_pool, usable_pool
 from brctl.engine.sweeps.burnin import BurninPlan, burn_in
 from brctl.engine.sweeps.node_states import ailing_nodes
 from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
-from brctl.engine.sweeps.run_checks import judge
+from brctl.engine.sweeps.run_checks import assess_node
 from brctl.evidence.job.status import read_job
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.calendars import load_calendar
@@ -88,7 +88,7 @@ class FleetSweeps:
         checks = askable(checks, nodes)
         reports = await self.reports(nodes, tuple(probed(checks)), None, {})
         answers = await with_pairs(self._controller, reports, checks)
-        return [judge(report, checks, None) for report in answers]
+        return [assess_node(report, checks, None) for report in answers]
 
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]

@@ -142,7 +142,7 @@ class TorchRunner:
                     for rank, name in enumerate(group)
                 )
             )
-        return judge(replies, order)
+        return group_result(replies, order)
 
     async def hello(self, name: str, deadline_s: float) -> NodeReply:
         """Start the node's worker and ask what it has."""
@@ -160,7 +160,7 @@ class TorchRunner:
                 "address": "127.0.0.1",
             },
         )  # fmt: skip
-        return judge([reply], order)
+        return group_result([reply], order)
 
     async def _ask(self, name: str, order: Mapping[str, object]) -> NodeReply:
         node = self.nodes[name]
@@ -216,7 +216,7 @@ def read_reply(answer: CommandResult) -> NodeReply:
     return NodeReply(answer.node, listed, facts=document)
 
 
-def judge(replies: Sequence[NodeReply], order: RoundOrder) -> tuple[GroupResult, str]:
+def group_result(replies: Sequence[NodeReply], order: RoundOrder) -> tuple[GroupResult, str]:
     """One group's result from its nodes' replies, and a sentence when it is not plain."""
     for reply in replies:
         if not reply.reached:

@@ -109,13 +109,13 @@ async def sweep_nodes(
         stack.push_async_callback(stream.aclose)
         async for report in stream:
             chosen = probed(_chosen_for(checks, report.node, question))
-            judged[report.node] = judge(report, chosen, before.get(report.node))
+            judged[report.node] = assess_node(report, chosen, before.get(report.node))
             if on_node is not None:
                 on_node(judged[report.node])
     if any(check.together for check in checks.values()):
         reports = await with_pairs(controller, [judged[name].report for name in names], checks)
         judged = {
-            r.node: judge(r, _chosen_for(checks, r.node, question), before.get(r.node))
+            r.node: assess_node(r, _chosen_for(checks, r.node, question), before.get(r.node))
             for r in reports
         }
     result = Sweep(
@@ -130,7 +130,7 @@ async def sweep_nodes(
     return result
 
 
-def judge(
+def assess_node(
     report: NodeReport, checks: Mapping[str, Check], previous: NodeReport | None
 ) -> NodeHealth:
     """One node's report as evidence, gaps and a state; counters grow since the previous one."""

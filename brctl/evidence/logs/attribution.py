@@ -98,7 +98,7 @@ def _representatives(ordered: Sequence[LogEvent]) -> list[LogEvent]:
 
 
 def _after_teardown(weighed: list[Weighed], stops: list[LogEvent]) -> list[Weighed]:
-    def judge(item: Weighed) -> Weighed:
+    def weigh_again(item: Weighed) -> Weighed:
         signature = item.event.signature
         if item.role is not Role.ROOT or signature.physical or signature.part is Part.STOPPED:
             return item
@@ -108,7 +108,7 @@ def _after_teardown(weighed: list[Weighed], stops: list[LogEvent]) -> list[Weigh
             return replace(item, role=Role.TEARDOWN, weight=item.weight * 0.3)
         return item
 
-    return [judge(item) for item in weighed]
+    return [weigh_again(item) for item in weighed]
 
 
 def _explained(item: Weighed, all_items: Sequence[Weighed], window_s: float) -> Weighed:

@@ -13,7 +13,7 @@ from brctl.engine.job.conclude import (
 from brctl.engine.job.conclude import (
     conclude as verdicts_of,
 )
-from brctl.engine.sweeps.run_checks import Question, choose_checks, compare, judge
+from brctl.engine.sweeps.run_checks import Question, assess_node, choose_checks, compare
 from brctl.evidence.job.outlived import said_in_passing
 from brctl.evidence.job.status import read_job
 from brctl.evidence.logs.catalogue import SHIPPED
@@ -38,7 +38,7 @@ def conclude(fleet: Fleet) -> tuple[Verdict, ...]:
     inventory = Inventory(
         {node: Node(node, node, gpus=2, labels=_labels(fleet, node)) for node in fleet.nodes}
     )
-    nodes = [judge(report, asked, None) for report in fleet.reports()]
+    nodes = [assess_node(report, asked, None) for report in fleet.reports()]
     sweep = Sweep("S-1", 1, tuple(asked), NOW, 1.0, compare(nodes, inventory, None))
     decided = verdicts_of(sweep, _examine(fleet, sweep), inventory, NOW)
     return tuple(recommend(verdict) for verdict in decided)

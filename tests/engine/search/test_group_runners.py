@@ -9,7 +9,7 @@ import pytest
 
 from brctl.engine.search.group_runner import RoundOrder, read_results
 from brctl.engine.search.group_runner_nccl_tests import NcclTestsRunner, read_output
-from brctl.engine.search.group_runner_torch import judge, read_reply
+from brctl.engine.search.group_runner_torch import group_result, read_reply
 from brctl.model.command import CommandResult, Outcome
 from brctl.model.localisation import GroupResult
 
@@ -60,7 +60,7 @@ def test_wrong_repetitions_of_any_rank_count_once() -> None:
         read_reply(reply("a", {"ranks": [rank(wrong=(1, 2))]})),
         read_reply(reply("b", {"ranks": [rank(wrong=(2,))]})),
     ]
-    result, note = judge(replies, ORDER)
+    result, note = group_result(replies, ORDER)
     assert (result.failed, result.silent, note) == (2, False, "")
     assert result.busbw_gb_per_s == pytest.approx((1 << 20) / 0.5 / 1e9)
 
@@ -71,7 +71,7 @@ def test_an_unfinished_rank_makes_its_group_silent() -> None:
         read_reply(reply("a", {"ranks": [rank()]})),
         read_reply(reply("b", {"ranks": [rank(done=1, error="Connection closed by peer")]})),
     ]
-    result, note = judge(replies, ORDER)
+    result, note = group_result(replies, ORDER)
     assert result == GroupResult(4, 4, None, silent=True)
     assert "Connection closed" in note
 
@@ -89,7 +89,7 @@ def test_an_unfinished_rank_makes_its_group_silent() -> None:
 def test_what_is_not_the_groups_fault_is_not_measured(answer: CommandResult) -> None:
     """An unreachable node, a missing torch or a taken port says nothing about collectives."""
     replies = [read_reply(reply("a", {"ranks": [rank()]})), read_reply(answer)]
-    result, note = judge(replies, ORDER)
+    result, note = group_result(replies, ORDER)
     assert result.failed is None
     assert note
 
