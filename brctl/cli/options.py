@@ -13,6 +13,7 @@ LowRiskYes = Annotated[bool, typer.Option("--yes", "-y", help="agree; low risk o
 ConfirmSwap = Annotated[str | None, typer.Option("--confirm", help='what to type, e.g. "swap 1"')]
 OpenOnly = Annotated[bool, typer.Option("--open", help="only open ones")]
 BesideJob = Annotated[bool, typer.Option("--beside-job", help="load nodes with ranks")]
+NodeDeadline = Annotated[str, typer.Option("--deadline", help="per node")]
 RoundDeadline = Annotated[str, typer.Option("--round-deadline", help="for one round")]
 SearchBudget = Annotated[str, typer.Option("--budget", help="for the whole search")]
 Repetitions = Annotated[int, typer.Option("--reps", min=1, max=256, help="in one set-up")]

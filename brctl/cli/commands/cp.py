@@ -10,6 +10,7 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.on_nodes import run_on_chosen
+from brctl.cli.options import NodeDeadline
 from brctl.cli.typed import typed
 
 app = new_app()
@@ -21,7 +22,7 @@ def cp(
     source: Annotated[str, typer.Argument(help="here; with --get on the nodes")],
     destination: Annotated[str, typer.Argument(help="on the nodes; with --get a folder here")],
     get: Annotated[bool, typer.Option("--get", help="from nodes to DESTINATION/NODE/")] = False,
-    deadline: Annotated[str, typer.Option("--deadline", help="per node, 5m")] = "5m",
+    deadline: NodeDeadline = "5m",
 ) -> None:
     """Copy to nodes, or from them; a file appears whole or not at all."""
     from brctl.engine.controller.copying import (

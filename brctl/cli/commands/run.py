@@ -8,6 +8,7 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.on_nodes import run_on_chosen
+from brctl.cli.options import NodeDeadline
 from brctl.cli.typed import typed
 
 app = new_app()
@@ -17,7 +18,7 @@ app = new_app()
 def run(
     ctx: typer.Context,
     words: Annotated[list[str], typer.Argument(help="the command, after --", metavar="COMMAND")],
-    deadline: Annotated[str, typer.Option("--deadline", help="per node, 30s")] = "30s",
+    deadline: NodeDeadline = "30s",
     lines: Annotated[bool, typer.Option("--lines", help="one line per node and line")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="against what most nodes say")] = False,
     limit: Annotated[str, typer.Option("--limit", help="output kept per node")] = "1M",
