@@ -190,7 +190,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "storage-checkpoint": (
         "OSError: [Errno 5] Input/output error: '/ckpt/step-100/model.pt'",
         "OSError: [Errno 116] Stale file handle",
-        "OSError: [Errno 122] Disk quota exceeded",
         "RuntimeError: [enforce fail at inline_container.cc:595] . unexpected pos 576 vs 470",
         "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
         "nfs: server store-2 not responding, still trying",
@@ -200,10 +199,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "blk_update_request: I/O error, dev nvme2n1, sector 1234 op 0x1:(WRITE)",
         "nvme nvme3: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff",
         "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([3])",
-        "Failed to save checkpoint at iteration 5000: OSError: No space left on device",
         "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
     ),
     "disk-full": (
+        "OSError: [Errno 122] Disk quota exceeded",
+        "Failed to save checkpoint at iteration 5000: OSError: No space left on device",
         "OSError: [Errno 28] No space left on device",
         "Warning  Evicted  kubelet  The node had condition: [DiskPressure].",
         "/dev/sda1        98G   98G     0 100% /",

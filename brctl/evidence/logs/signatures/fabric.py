@@ -26,25 +26,32 @@ _ADAPTERS = (
     aside(Part.CONTEXT, "nic.is-ethernet", ("mlx5e", "renamed from eth", "ethernet"), _NIC, r"(?i:(?P<value>MLX5E)): |(?P<name>en\w+): renamed from eth", sets="nic-kind"),
     root(FaultClass.DRIVER_FIRMWARE, "nic.command-failed", ("bad parameter", "syndrome", "bad resource", "internal err", "cmd_out_err", "cmd_work_handler", "failed to init", "probe of", "probe with driver"), 0.66, _NIC,
          r"mlx5_cmd_(?:out_err|check).{0,160}(?:failed|status)|mlx5_core.{0,60}(?:init_one|load_one|mlx5_\w+_init).{0,60}failed|(?:probe of \S+ failed|probe with driver (?:mlx5_core|mlx4_core|bnxt_en|i40e|ice|irdma|efa|hfi1) failed) with error -\d+", physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "nic.firmware-start", ("fw initialization", "pre-initializing", "enable hca failed", "ddp package", "entering safe mode", "firmware over"), 0.8, _NIC,
+         r"Waiting for FW initialization, timeout|pre-initializing state, aborting|enable hca failed|DDP package .{0,40}(?:not found|could not|error|invalid)|Entering Safe Mode", physical=True),
+    root(FaultClass.NETWORK_ETH, "nic.any", ("bnxt_en", "i40e", "iavf", "ice ", "ixgbe", "igb", "igc ", "tg3", "ena ", "efa ", "hns3", "be2net", "qede", "cxgb4", "e1000e", "r8169", "sfc ", "nfp ", "enic ", "gve ", "atlantic", "ionic", "mana ", "virtio_net", "vmxnet3"), 0.58, _NIC + ": any adapter that failed",
+         r"\b(?:bnxt_en|i40e|iavf|ice|ixgbe|igb|igc|tg3|ena|efa|hns3|be2net|qede|cxgb4|e1000e|r8169|sfc|nfp|enic|gve|atlantic|ionic|mana|virtio_net|vmxnet3) (?:[0-9a-f]{4}:)?[\w:.]+:? (?!.{0,80}(?:NVM image|Safe Mode|SR-IOV|not supported|EEE|PTP|DCB)).{0,120}\b(?:failed|failure|error|timed? ?out|timeout|tx_timeout|hang|hung|fatal|unrecoverable|resetting|starting reset|[Rr]eset the device|lost tx|dead|aborted|malicious|FW Down|device stopped)\b(?! ?[:=]? ?0\b)", part=Part.GENERIC),
     root(FaultClass.NETWORK_IB, "nic.verbs", ("dump_cqe", "cqe error", "local qp catastrophic", "catastrophic", "port_error", "sm_lid", "hfi1", "opa", "ib_port", "qp event", "cq error", "mlx4_core", "irdma"), 0.8, _NIC,
          r"mlx[45]\w*.{0,60}(?:dump_cqe|CQE error|CQ error|catastrophic|Internal error detected|lost interrupt)|hfi1.{0,100}(?:fatal|freeze|LNI fail|link (?:down|failed)|SPC|offline)|irdma.{0,60}(?:fail|error)|local catastrophic error|ib_\w+: .{0,60}port .{0,20}(?:error|down)", physical=True),
     root(FaultClass.NETWORK_IB, "net.watchdog-ib", ("netdev watchdog", "transmit timeout", "transmit queue"), 0.87, _NET,
          r"NETDEV WATCHDOG: (?P<device>ib\w[\w.]*)|(?P<device2>ib\d[\w.]*): transmit timeout", physical=True),
     root(FaultClass.NETWORK_ETH, "net.watchdog-ethernet", ("netdev watchdog", "transmit queue", "tx timeout", "tx hang"), 0.84, _NET,
          r"NETDEV WATCHDOG: (?P<device>(?!ib\d)\S+)", physical=True),
-    root(FaultClass.NETWORK_ETH, "net.errors-growing", ("rx_crc_errors", "rx_symbol_err", "rx_discards_phy", "tx_errors", "rx_out_of_buffer", "prio", "pause", "retrans"), 0.5, "ethtool -S and /proc/net",
-         r"\b(?:rx_crc_errors(?:_phy)?|rx_symbol_err_phy|rx_pcs_symbol_err_phy|rx_in_range_len_errors_phy)\s*[:=]\s*[1-9]\d{2,}", physical=True),
+    root(FaultClass.NETWORK_ETH, "net.errors-growing", ("rx_crc_errors", "rx_symbol_err", "rx_discards_phy", "tx_errors", "rx_out_of_buffer", "prio", "pause", "retrans", "link_down_events", "out_of_sequence", "ack_timeout", "slow_restart", "seq_err"), 0.5, "ethtool -S and /proc/net",
+         r"\b(?:rx_crc_errors(?:_phy)?|rx_symbol_err_phy|rx_pcs_symbol_err_phy|rx_in_range_len_errors_phy)\s*[:=]\s*[1-9]\d{2,}|\brx_prio\d_pause\s*[:=]\s*[1-9]\d{6,}|\b(?:out_of_sequence|roce_slow_restart|local_ack_timeout_err|packet_seq_err|rnr_nak_retry_err|roce_adp_retrans\w*)\s*[:=]\s*[1-9]\d{2,}", physical=True),
     root(FaultClass.THERMAL_POWER, "nic.hot", ("high temperature", "temperature is too high", "over temperature", "overtemp", "thermal event"), 0.8, _NIC,
          r"(?:mlx5_core|bnxt_en|i40e|ice|nic|transceiver|module).{0,80}(?:[Tt]emperature (?:is )?(?:too high|above|exceeded|critical)|[Oo]ver[- ]?[Tt]emp|[Tt]hermal (?:shutdown|event|stop))", physical=True),
 )  # fmt: skip
 
 _LINKS = (
-    root(FaultClass.NETWORK_ETH, "net.tables-full", ("nf_conntrack", "table overflow", "syn flooding", "neighbor table", "neighbour"), 0.8, "Linux netfilter, neighbour and TCP texts",
-         r"nf_conntrack: .{0,20}table full|neigh(?:bor|bour) table overflow|Possible SYN flooding"),
+    root(FaultClass.NETWORK_ETH, "net.tables-full", ("nf_conntrack", "table overflow", "syn flooding", "neighbor table", "neighbour", "out of memory -- consider", "pfc"), 0.8, "Linux netfilter, neighbour and TCP texts",
+         r"nf_conntrack: .{0,20}table full|neigh(?:bor|bour) table overflow|TCP: out of memory -- consider|\bPFC\w*\b.{0,40}\bstorm\b"),
     root(FaultClass.NETWORK_IB, "ib.ipoib", ("multicast join failed", "rdma_resolve", "addr_error", "route_error", "subnadm", "port state changed to down", "ib_core", "pkey"), 0.76, "IPoIB, RDMA CM and SA texts",
          r"ib\d+\S*: (?:multicast join failed|failed to)|rdma_resolve_(?:addr|route).{0,40}(?:fail|timed out|error)|RDMA_CM_EVENT_(?:ADDR|ROUTE)_ERROR|[Pp]ort \d+ state changed to DOWN"),
     root(FaultClass.NETWORK_LINK, "net.link-down", ("link is down", "link down", "link status definitely down", "lost carrier", "no carrier", "link becomes down", "nic link is down", "link up: false", "down (ib)", "link failure", "link flap", "lower layer down", "lowerlayerdown", "no-carrier", "link_state"), 0.83, _NET,
          r"\b(?P<device>" + _ETH_NAME + r"|ib\d+\w*|mlx\d_\d+)\b.{0,80}(?:[Ll]ink (?:is )?[Dd]own|link status definitely down|[Ll]ost carrier|[Nn]o carrier|NO-CARRIER|link flap|[Ll]ink [Ff]ailure)", physical=True),
+    root(FaultClass.NETWORK_LINK, "link.counters", ("link_down_events", "symbol error rate", "ber exceeds", "ber above"), 0.7, "ethtool -S, UFM and ibdiagnet",
+         r"link_down_events(?:_phy)?\s*[:=]\s*(?:[5-9]|\d{2,})\b|Symbol Error rate.{0,20}exceed|\bBER\b.{0,24}(?:exceed|above)", physical=True),
+    root(FaultClass.NETWORK_LINK, "link.module-error", "module event[error]", 0.88, _NIC, r"[Pp]ort module event\[error\](?!.{0,80}High Temperature)", physical=True),
     root(FaultClass.NETWORK_LINK, "link.module", ("module event", "unplugged", "module", "transceiver", "sfp", "qsfp", "eeprom", "rx los", "signal loss", "laser", "bad cable", "power budget", "cable"), 0.72, _NIC,
          r"[Pp]ort module event.{0,80}(?:error|[Bb]ad|[Uu]nsupported|[Uu]nshielded|Bus stuck|[Pp]ower budget|[Hh]igh)|(?:[Tt]ransceiver|[QS]SFP\S*|[Cc]able|[Mm]odule|[Oo]ptic\w*) .{0,60}(?:fault|fail|removed|[Bb]ad|unsupported|not supported|LOS\b|alarm|out of range|degraded|missing)|(?:[Rr]x|[Tt]x)[ _](?:LOS|power) .{0,30}(?:alarm|low|warning)|[Ll]ow (?:rx|optical|receive) power", physical=True),
     root(FaultClass.NETWORK_IB, "ib.link-counters", ("symbolerror", "linkerrorrecovery", "linkdowned", "portrcverrors", "localLinkIntegrityErrors".lower(), "excessivebufferoverrun", "portrcvremotephysicalerrors"), 0.78, _IB,
@@ -53,6 +60,15 @@ _LINKS = (
          r"^\s*State:\s*(?:Down|Initializing|Armed)\s*$|^\s*Physical state:\s*(?:Disabled|PhyTest)|state:\s*PORT_(?:DOWN|INIT|ARMED)|state (?:DOWN|INIT|ARMED) physical_state \w+", physical=True),
     root(FaultClass.NETWORK_ETH, "net.bond-degraded", ("bond", "lacp", "aggregator", "mlag"), 0.6, _NET,
          r"bond\d+: .{0,80}(?:no active|all slaves are down|[Nn]o 802\.3ad response|aggregator .{0,20}has no|now running without any active)|LACP .{0,40}(?:fail|timeout|down|expired)", physical=True),
+)  # fmt: skip
+
+_TOOLS = (
+    root(FaultClass.NETWORK_IB, "ib.tools", ("ibwarn", "ibpanic", "iberror", "sminfo", "smpquery", "saquery", "ibnetdiscover", "-e- "), 0.72, "infiniband-diags and ibdiagnet",
+         r"\b(?:ibwarn|ibpanic|iberror|sminfo|smpquery|saquery|ibnetdiscover)\b.{0,120}(?:failed|can't|timed? ?out|timeout|error)|(?:^|: )-E- .{0,120}\b(?:lid|port|link|node)\b", physical=True),
+    root(FaultClass.NETWORK_IB, "ib.pm-counter", "performance monitor counter", 0.66, "ibdiagnet", r"^-W- .{0,160}Value : [1-9]", physical=True),
+    root(FaultClass.NETWORK_IB, "ib.work-completion", ("failed status", "completion with error", "syndrom", "wc error", "exchange data between"), 0.78, "perftest, rdma-core examples and RDMA applications",
+         r"[Ff]ailed status .{0,60}(?:for )?wr_id|[Cc]ompletion with error|[Ff]ailed status \d+|\bwc error\b|Failed to exchange data between server and client", origin=Origin.UNKNOWN),
+    root(FaultClass.NETWORK_IB, "opensm.port-left", ("changed state from active", "gid out of service", "num:65"), 0.66, "opensm", r"changed state from ACTIVE to (?:DOWN|INIT)|GID out of service", physical=True),
 )  # fmt: skip
 
 _SUBNET = (
@@ -72,4 +88,4 @@ _SUBNET = (
          r"Unable to contact (?:slurm controller|\S+ server)|[Cc]ommunication connection failure|kubelet.{0,60}(?:no route to host|i/o timeout|connection refused)|dial tcp .{0,60}(?:i/o timeout|no route to host|network is unreachable)", origin=Origin.INFRA),
 )  # fmt: skip
 
-SIGNATURES = (*_ADAPTERS, *_LINKS, *_SUBNET)
+SIGNATURES = (*_ADAPTERS, *_LINKS, *_TOOLS, *_SUBNET)

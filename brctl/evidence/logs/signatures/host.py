@@ -29,10 +29,10 @@ _KERNEL = (
          r"hung_task: blocked tasks|watchdog: BUG|CPU#?\d+ stuck for",
          physical=True),
     root(FaultClass.HOST_KERNEL, "kernel.warning",
-         ("warning: cpu:", "warning: at ", "list_del corruption", "list_add corruption", "nobody cared", "file-max limit",
+         ("warning: cpu:", "warning: at ", "list_del corruption", "list_add corruption", "nobody cared", "disabling irq", "file-max limit",
           "page allocation failure", "call trace:", "scheduling while atomic", "no irq handler", "bad rip value",
           "stack segment", "invalid opcode:", "divide error:", "sysrq: trigger a crash"), 0.74, _LINUX,
-         r"WARNING: (?:CPU: \d+ PID: \d+ )?at (?!\S*(?:sch_generic|dev_watchdog))|list_(?:add|del) corruption|nobody cared|file-max limit \d+ reached|"
+         r"WARNING: (?:CPU: \d+ PID: \d+ )?at (?!\S*(?:sch_generic|dev_watchdog))|list_(?:add|del) corruption|nobody cared|^\W{0,40}(?:\[ *[\d.]+\] )?Disabling IRQ #\d+|file-max limit \d+ reached|"
          r"page allocation failure|scheduling while atomic|No irq handler for vector|stack segment: |invalid opcode: |divide error: |Trigger a crash",
          physical=True),
     root(FaultClass.HOST_KERNEL, "kernel.hung-task", "blocked for more than", 0.75, _LINUX,
@@ -77,7 +77,7 @@ _KERNEL = (
          ("machine check", "mce:", "edac", "hardware error", "uncorrected error", "uncorrectable error",
           "memory failure:", "ghes", "cper", "mcelog", "mca:"), 0.8, _EDAC,
          r"[Mm]achine [Cc]heck(?: [Ee]xception|: Processor context corrupt|.{0,30}(?:Uncorrected|fatal))|"
-         r"mce: \[Hardware Error\]: (?!Machine check events logged|Corrected error)|EDAC .{0,60}\bUE\b|EDAC.{0,40}[Uu]ncorrect|"
+         r"mce: \[Hardware Error\]: (?!Machine check events logged|Corrected error)|EDAC .{0,60}(?<!\b0 )\bUE\b|EDAC.{0,40}[Uu]ncorrect|"
          r"(?:GHES|\{\d+\}\[Hardware Error\]).{0,80}(?:fatal|uncorrect|recoverable)|Memory failure: 0x(?!.*(?:Recovered|Delayed))|"
          r"CPU \d+: Machine Check|[Uu]ncorrect(?:ed|able) (?:memory|DIMM|hardware) error(?! count: 0)",
          physical=True),
@@ -123,7 +123,7 @@ _STORAGE = (
          ("not responding", "lustreerror", "lustre:", "gpfs", "mmfs", "beegfs", "nfs:", "nfs4", "ceph:",
           "libceph", "stale file handle", "stale nfs", "transport endpoint is not connected",
           "s3fs", "gcsfuse", "juicefs"), 0.84, "network file system clients",
-         r"nfs4?:? .{0,40}(?:server (?P<peer>\S+) )?not responding|LustreError|Lustre: .{0,100}(?:lost|evicted|timed out|connection)|"
+         r"nfs4?:? .{0,40}(?:server (?P<peer>\S+) )?not responding|LustreError|Lustre: (?!.{0,160}(?:restored|[Rr]ecovery (?:over|complete))).{0,100}(?:lost|evicted|timed out|connection)|"
          r"(?:GPFS|mmfs)\S* .{0,100}(?:unmount|lost|stale|panic|expel|error)|Stale (?:NFS )?file handle|"
          r"Transport endpoint is not connected|libceph.{0,80}(?:socket closed|session lost|down)|ceph: .{0,60}(?:error|hung|lost)|"
          r"(?:BeeGFS|beegfs).{0,80}(?:error|timeout|unreachable)|(?:gcsfuse|s3fs|juicefs).{0,80}(?:error|fail)"),
@@ -131,17 +131,17 @@ _STORAGE = (
          ("[errno 5]", "input/output error", "read-only file system", "[errno 30]", "[errno 116]",
           "remote i/o error", "[errno 121]", "[errno 107]"), 0.85, _ERRNO,
          r"Input/output error|Errno 5\b|Read-only file system|Errno 30\b|Errno 116\b|Remote I/O error|Errno 121\b|Errno 107\b"),
-    root(FaultClass.STORAGE_CHECKPOINT, "errno.quota", ("disk quota exceeded", "[errno 122]", "edquot"), 0.88,
+    root(FaultClass.DISK_FULL, "errno.quota", ("disk quota exceeded", "[errno 122]", "edquot"), 0.88,
          _ERRNO, origin=Origin.USER),
-    root(FaultClass.STORAGE_CHECKPOINT, "errno.no-space-checkpoint",
-         ("no space left on device", "enospc", "[errno 28]", "disk full"), 0.9, _ERRNO,
+    root(FaultClass.DISK_FULL, "errno.no-space-checkpoint",
+         ("no space left on device", "enospc", "[errno 28]", "disk full", "storagefull"), 0.9, _ERRNO,
          r"(?:checkpoint|ckpt|save|torch|serializ|shard|distcp|safetensors|writer).{0,160}(?:No space left on device|ENOSPC|Errno 28)|"
-         r"(?:No space left on device|ENOSPC|Errno 28).{0,160}(?:checkpoint|ckpt|\.pt\b|\.pth|\.bin|shard|distcp|safetensors)"),
+         r"(?:No space left on device|ENOSPC|Errno 28).{0,160}(?:checkpoint|ckpt|\.pt\b|\.pth|\.bin|shard|distcp|safetensors)", origin=Origin.USER),
     root(FaultClass.DISK_FULL, "errno.no-space",
          ("no space left on device", "enospc", "[errno 28]", "disk full", "disk is full",
-          "diskpressure", "filesystem full", "low on resource: ephemeral", "no free space", "file system is full", "insufficient disk"), 0.75,
+          "diskpressure", "directory index full", "filesystem full", "low on resource: ephemeral", "no free space", "file system is full", "insufficient disk"), 0.75,
          _ERRNO,
-         r"No space left on device|ENOSPC|Errno 28\b|[Dd]isk (?:is )?full|DiskPressure|[Ff]ile ?system (?:is )?full|"
+         r"No space left on device|ENOSPC|Errno 28\b|[Dd]isk (?:is )?full|DiskPressure|[Ff]ile ?system (?:is )?full|Directory index full|"
          r"no free space|low on resource: ephemeral-storage|[Ii]nsufficient disk", part=Part.GENERIC),
     root(FaultClass.DISK_FULL, "df.full", ("100%",), 0.5, "df(1)",
          r"^\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/"),
@@ -166,9 +166,8 @@ _FABRIC = (
          ("mlx5_core", "mlx5_ib", "mlx4_core", "bnxt_en", "irdma", "hfi1"), 0.86, "mlx5 driver texts",
          r"(?:mlx[45]_(?:core|ib)|hfi1|irdma)(?: (?P<device>[0-9a-f]{4}:[0-9a-f:.]+))?.{0,100}"
          r"(?:health compromised|unrecoverable|synd(?:rome)? 0x|timeout\. Will cause a leak|"
-         r"device is in (?:error|internal)|fatal|assert_var|poll_health|reset requested|"
-         r"CQE.{0,20}error|dump_cqe|Bad cable|"
-         r"port module event\[error\](?!.{0,80}High Temperature)|failed to (?:recover|reset)|command failed)",
+         r"device is in (?:error|internal)|fatal|assert_var|poll_health|reset requested|handling bad device|enter(?:ing|ed)?[_ ]error[_ ]state|error_sw_reset|recovered after timeout|"
+         r"CQE.{0,20}error|dump_cqe|failed to (?:recover|reset)|command failed)",
          physical=True),
     root(FaultClass.NETWORK_LINK, "link.down",
          ("link down", "link is down", "definitely down", "link went down", "link_downed", "link flap", "lost carrier", "carrier lost",

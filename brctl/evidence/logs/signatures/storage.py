@@ -17,10 +17,10 @@ _TORCH = "torch serialization and checkpoint texts"
 _S = FaultClass.STORAGE_CHECKPOINT
 
 _DISKS = (
-    root(_S, "block.io-error", ("i/o error", "blk_update_request", "medium error", "unrecovered read", "critical target", "critical space", "protection error", "lost async page write", "buffer i/o"), 0.84, _BLOCK,
-         r"(?:blk_update_request|print_req_error): .{0,20}(?:error|I/O)|(?:I/O|critical (?:medium|target|nexus|space allocation)|protection|timeout|operation not supported) error, dev (?P<disk>\w+)|Buffer I/O error (?:on|in)|[Mm]edium [Ee]rror|[Uu]nrecovered read error|lost async page write|Sense Key : (?:Medium|Hardware) Error|Add\. Sense: (?:Unrecovered|Internal target)", physical=True),
+    root(_S, "block.io-error", ("i/o error", "blk_update_request", "medium error", "unrecovered read", "critical target", "critical space", "protection error", "lost async page write", "buffer i/o", "i/o cmd(", "failed result:", "synchronize cache", "super_written"), 0.84, _BLOCK,
+         r"(?:blk_update_request|print_req_error): .{0,20}(?:error|I/O)|(?:I/O|critical (?:medium|target|nexus|space allocation)|protection|timeout|operation not supported) error, dev (?P<disk>\w+)|Buffer I/O error (?:on|in)|[Mm]edium [Ee]rror|[Uu]nrecovered read error|lost async page write|Sense Key : (?:Medium|Hardware) Error|Add\. Sense: (?:Unrecovered|Internal target)|(?P<disk2>nvme\d+n\d+): I/O Cmd\(|\[(?P<disk3>sd\w+)\] (?:tag#\d+ )?FAILED Result: hostbyte|Synchronize Cache\(\d+\) failed|md: super_written gets error", physical=True),
     root(_S, "nvme.dead", ("controller is down", "nvme nvme", "removing after probe failure", "device not ready", "disabling device", "abort status", "controller fatal", "csts"), 0.88, _BLOCK,
-         r"(?P<disk>nvme\d+)(?:n\d+)?: (?:controller is down; will reset|Removing after probe failure|Device not ready; aborting|Disabling device after reset|I/O \d+ (?:\(\S+\) )?QID \d+ timeout, (?:reset controller|disable controller|aborting)|I/O tag \d+ .{0,40}QID \d+ timeout, (?:reset|disable|abort)|.{0,20}failed to (?:set APST|reset)|Could not set queue count|Identify Controller failed|Shutdown timeout|frozen state error|fatal)|CSTS=0xffffffff", physical=True),
+         r"(?P<disk>nvme\d+)(?:n\d+)?: (?:controller is down; will reset|Removing after probe failure|Device not ready; aborting|Disabling device after reset|I/O \d+ (?:\(\S+\) )?QID \d+ timeout, (?:reset controller|disable controller|aborting)|I/O tag \d+ .{0,40}QID \d+ timeout, (?:reset|disable|abort)|.{0,20}failed to reset|Could not set queue count|Identify Controller failed|Shutdown timeout|frozen state error|fatal)|CSTS=0xffffffff", physical=True),
     root(_S, "nvme.slow-command", ("completion polled",), 0.6, _BLOCK, r"(?P<disk>nvme\d+): I/O .{0,40}timeout, completion polled", physical=True, per_minute=5),
     root(_S, "nvme.no-path", ("no usable path", "no available path"), 0.5, "NVMe multipath", r"block (?P<disk>\w+): no (?:usable|available) path", physical=True),
     root(_S, "scsi.reset", ("host bus reset", "host adapter abort", "scsi hang", "adapter reset", "rejecting i/o to offline device", "task abort", "device offlined", "host reset", "controller reset", "abort request", "megaraid", "mpt3sas", "mpt2sas", "aacraid", "hpsa", "smartpqi", "offlining lun"), 0.85, _BLOCK,
@@ -30,8 +30,12 @@ _DISKS = (
          r"ata\d+(?:\.\d+)?: (?:exception Emask|failed command|hard resetting|COMRESET failed|failed to (?:IDENTIFY|set xfermode)|disabled|link is slow to respond|revalidation failed)", physical=True),
     root(_S, "md.degraded", ("disk failure on", "raid", "failing array", "md/raid", "degraded"), 0.8, "md, LVM, ZFS and RAID tools",
          r"md/raid\S*: .{0,60}(?:Disk failure|fail|not clean|Operation continuing on)|raid\d+:.{0,40}[Dd]isk failure|[Dd]egraded ?Array|\[U*_+U*\]|state: (?:DEGRADED|FAULTED|SUSPENDED|UNAVAIL)|(?:logical|virtual) (?:drive|disk).{0,30}(?:degraded|failed|offline)", physical=True),
+    root(_S, "dm.failing", ("device-mapper", "iscsi"), 0.82, "device mapper, multipath and iSCSI",
+         r"device-mapper: .{0,80}(?:[Ff]ailing path|metadata operation .{0,60}failed|out-of-data-space|has failed|failed to|read-only mode|I/O error|aborting)|Kernel reported iSCSI connection|ISCSI_ERR_\w+", physical=True),
+    root(_S, "storage.any", ("sd ", "scsi", "ata", "nvme", "md/", "md: ", "mdadm", "ext4-fs", "xfs", "btrfs", "jbd2", "zfs", "mpt3sas", "megaraid", "smartpqi", "virtio_blk", "rbd", "nbd", "fat-fs"), 0.56, _BLOCK + ": any device or file system that failed",
+         r"(?:^|[\]:] |kernel: )(?:sd \d+:\d+:\d+:\d+|scsi (?:host)?\d\S*|ata\d+(?:\.\d+)?|nvme (?:nvme)?\S+|md(?:/\w+)?|EXT4-fs|XFS|BTRFS|JBD2|FAT-fs|ZFS|mpt3sas\w*|megaraid_sas|smartpqi|virtio_blk|rbd|nbd\d*)\b(?!.{0,120}(?:errors=|SATA link down|Asking for cache|Mode Sense|APST|SUBNQN)).{0,120}\b(?:failed|failure|error|tim(?:ed|ing) ?out|timeout|offline|aborted|abort|corrupt\w*|crit error|degraded|dead|disable device|(?:data|buffer) .{0,10}lost|result -\d+)\b(?! ?[:=]? ?0\b)", part=Part.GENERIC),
     root(_S, "smart.failing", ("smart", "reallocated", "pending sector", "failing_now", "media_errors", "media and data integrity", "percentage_used", "percentage used", "critical_warning", "critical warning"), 0.76, "smartctl, smartd and nvme-cli",
-         r"self-assessment test result: FAILED|FAILING_NOW|SMART.{0,40}(?:FAIL|Prefailure|threshold exceeded)|smartd\[?\d*\]?.{0,60}(?:FAILURE|[1-9]\d* (?:Currently unreadable|Offline uncorrectable))|[Cc]ritical[_ ][Ww]arning\s*:\s*(?:0x0?[1-9a-f]|[1-9])|[Mm]edia (?:and Data Integrity )?[Ee]rrors:?\s+[1-9]\d", physical=True),
+         r"self-assessment test result: FAILED|FAILING_NOW|SMART.{0,40}(?:FAIL|Prefailure|threshold exceeded)|smartd\[?\d*\]?.{0,60}(?:FAILURE|[1-9]\d* (?:Currently unreadable|Offline uncorrectable))|[Cc]ritical[_ ][Ww]arning\s*:\s*(?:0x0?[1-9a-f]|[1-9])|Critical Warning \(0x|[Mm]edia (?:and Data Integrity )?[Ee]rrors:?\s+[1-9]\d", physical=True),
 )  # fmt: skip
 
 _FILE_SYSTEMS = (
@@ -39,10 +43,10 @@ _FILE_SYSTEMS = (
          r"task (?:jbd2|xfsaild|xfs-|btrfs|nfsd|nfsiod|nfsv4|txg_\w+|z_\w+|zvol|ptlrpcd|ll_|mmfsd|ceph|rbd|dm_|dmcrypt|md\d+_|flush-|loop\d|kworker/\S*(?:flush|xfs|nfs|dm-))\S*:\d+ blocked for more than", physical=True),
     root(_S, "fs.pool-suspended", ("has been suspended", "uncorrectable i/o failure", "remaining active paths: 0", "detected conn error", "lockd: server", "path checker", "io failure"), 0.86, "ZFS, multipathd, iSCSI and lockd texts",
          r"uncorrectable I/O failure and has been suspended|remaining active paths: 0|connection\d+:\d+: detected conn error|lockd: server \S+ not responding", physical=True),
-    root(_S, "fs.shutdown", ("xfs (", "ext4-fs", "btrfs", "forced readonly", "read-only", "f2fs", "filesystem has been shut", "journal", "fsck", "unexpected inconsistency", "structure needs cleaning", "superblock"), 0.84, _FS,
-         r"XFS \([^)]*\): .{0,120}(?:[Ss]hut(?:ting)? ?down|[Cc]orruption|log I/O error|metadata I/O error|CRC error|mount/recovery failed|xfs_repair|failed to recover|log recovery)|"
+    root(_S, "fs.shutdown", ("xfs (", "ext4-fs", "btrfs", "forced readonly", "read-only", "f2fs", "filesystem has been shut", "journal", "fsck", "unexpected inconsistency", "structure needs cleaning", "superblock", "jbd2:", "vdev_state="), 0.84, _FS,
+         r"XFS \([^)]*\): .{0,120}(?:[Ss]hut(?:ting)? ?down|[Cc]orruption|log I/O error|metadata I/O error|CRC error|mount/recovery failed|xfs_repair|failed to recover|log recovery|Please u?n?mount)|vdev_state=(?:FAULTED|DEGRADED|UNAVAIL|REMOVED)|This should not happen!! Data|"
          r"EXT4-fs (?:error|abort|\([^)]*\):.{0,60}(?:error count|[Rr]emounting|failed|aborted|previous I/O error))|JBD2: .{0,80}(?:[Ee]rror|[Dd]etected IO errors|abort)|[Jj]ournal has aborted|Aborting journal|"
-         r"BTRFS(?: \w+)?(?: \([^)]*\))?: .{0,120}(?:forced readonly|transaction aborted|parent transid verify failed|bdev \S+ errs|checksum error|open_ctree failed|failed to read|csum failed|corrupt|lost page write)|BTRFS (?:error|critical)|"
+         r"BTRFS(?: \w+)?(?: \([^)]*\))?: .{0,120}(?:forced readonly|transaction aborted|parent transid verify failed|bdev \S+ errs(?!: wr 0, rd 0, flush 0, corrupt 0, gen 0)|checksum error|open_ctree failed|failed to read|csum failed|corrupt(?! 0\b)|lost page write)|BTRFS (?:error|critical)|"
          r"[Rr]emounting filesystem read-only|[Rr]emounted read-only|UNEXPECTED INCONSISTENCY|RUN fsck MANUALLY|[Ss]tructure needs cleaning|fsck (?:found errors|failed|exited with)|contains a file system with errors|bad superblock|[Bb]ad magic number in super-?block|wrong fs type, bad option, bad superblock", physical=True),
     root(_S, "fs.fuse", ("transport endpoint is not connected", "fuse"), 0.72, "FUSE clients",
          r"(?:'|\"|: |on )/\S+(?:'|\")?:? .{0,20}Transport endpoint is not connected|Transport endpoint is not connected: ['\"]?/|Errno 107\b|fuse: .{0,60}(?:abort|fail|bad)"),
@@ -54,23 +58,32 @@ _FILE_SYSTEMS = (
 
 _CLIENTS = (
     root(_S, "nfs.timed-out", ("nfs", "stale file handle", "stale nfs", "not responding", "rpc: "), 0.84, _NET,
-         r"nfs: server (?P<peer>\S+) not responding|[Ss]tale (?:NFS )?file handle|Errno 116\b|mount\.nfs\d?: .{0,80}(?:timed out|refused|denied|failed|unreachable|No route)|NFS: .{0,60}(?:error -?\d+|failed|state manager.{0,30}failed)|nfs4_\w+: .{0,60}(?:error|fail)|RPC: .{0,60}(?:timed out|failed|unreachable)"),
+         r"nfs: server (?P<peer>\S+) not responding|[Ss]tale (?:NFS )?file handle|Errno 116\b|mount\.nfs\d?: .{0,80}(?:timed out|refused|denied|failed|unreachable|No route)|NFS: .{0,60}(?:error -?\d+|failed|state manager.{0,30}failed)|nfs4_\w+: .{0,60}(?:error|fail)|\bRPC: .{0,60}(?:timed out|failed|unreachable)|NFS: Server \S+ reports our clientid"),
     root(_S, "nfs.gave-up", ("not responding, timed out",), 0.88, "Linux NFS client, soft mounts: the program gets an error", r"nfs: server (?P<peer>\S+) not responding, timed out"),
     root(_S, "ceph.health", ("slow ops", "health_warn", "health_err", "osd_down", "pg_degraded", "pg_availability", "mds_", "slow request", "slow_ops", "osd.", "reported failed"), 0.84, "Ceph cluster log",
          r"\b[1-9]\d* slow ops, oldest|HEALTH_ERR|Health check (?:failed|update): .{0,120}\((?:SLOW_OPS|OSD_\w*DOWN|PG_\w+|MDS_\w+|OSD_FULL|OSD_NEARFULL|MON_DOWN|SLOW_\w+)\)|slow requests? are blocked|osd\.\d+ (?:\S+ )?(?:reported failed|marked down|failed)"),
+    root(_S, "fuse.client", ("gcsfuse", "s3fs", "goofys", "rclone", "mount-s3", "blobfuse", "juicefs", "sshfs", "alluxio", "cunofs", "cvmfs", "dfuse"), 0.93, "object stores mounted as file systems",
+         r"\b(?:gcsfuse|s3fs|goofys|rclone|mount-s3|blobfuse2?|juicefs|sshfs|alluxio|cunofs|cvmfs2?|dfuse)\b.{0,200}(?:error\b|\bfail|timed? ?out|TIMEDOUT|deadline ?exceeded|unreachable|disconnect)(?!\w*[:=] ?0\b)"),
+    root(_S, "autofs.mount", "automount", 0.72, "autofs", r"automount\[?\d*\]?.{0,100}(?:mount failure|failed|not found in map|timed out|could not)"),
+    root(_S, "lnet.recovery", "peer nis in recovery", 0.6, "Lustre networking", r"LNet: [1-9]\d* peer NIs in recovery"),
     root(_S, "lustre.error", ("lustreerror",), 0.8, _NET, r"LustreError: (?!.{0,40}lock timed out.{0,20}enqueued).{0,200}"),
     root(_S, "lustre.lost", ("lustre:", "lnet", "lnetrerror", "lneterror"), 0.74, _NET,
          r"Lustre: .{0,160}(?:was lost|evicted|timed out|in progress operations|Request .{0,40}has (?:timed out|failed))|LNet(?:Error)?: .{0,120}(?:timed out|fail|error|no route|aborting)"),
     root(_S, "gpfs.error", ("gpfs", "mmfs", "6027-", "spectrum scale"), 0.86, _NET,
-         r"(?:mmfs|GPFS|6027-\d+).{0,160}(?:unmount|lost|stale|panic|expel|error|fail|quorum|unavailable|I/O)|\[[EXN]\] .{0,40}(?:6027|mmfs|GPFS).{0,80}"),
-    root(_S, "parallel-fs.error", ("beegfs", "weka", "ceph", "libceph", "gluster", "orangefs", "panfs", "vast", "daos", "cephfs", "longhorn", "rook"), 0.8, _NET,
-         r"(?:lib)?ceph: .{0,100}(?:hung|lost|stale|timeout|session (?:lost|reset|stale)|socket (?:closed|error)|osd\d+ down|mds\d+ (?:hung|lost|reconnect denied|caps stale|closed)|error|fail)|(?:beegfs|BeeGFS|wekafs|weka|gluster\w*|panfs|daos|longhorn|rook)\b.{0,100}(?:error|fail|timed? ?out|unreachable|disconnect|lost|faulted|degraded|read-only)"),
+         r"(?:mmfs|GPFS|6027-\d+).{0,160}(?:unmount|lost|stale|panic|expel|error|fail|quorum|unavailable|lease|I/O)|(?:expelled|lease|unmounted|quorum).{0,120}6027-\d+|\[[EX]\] .{0,40}(?:6027|mmfs|GPFS).{0,80}"),
+    root(_S, "parallel-fs.error", ("beegfs", "weka", "ceph", "libceph", "gluster", "orangefs", "panfs", "vast", "daos", "cephfs", "longhorn", "rook", "has not responded in", "cifs", "rbd: "), 0.8, _NET,
+         r"(?:lib)?ceph: .{0,100}(?:hung|lost|stale|timeout|session (?:lost|reset|stale)|socket (?:closed|error)|osd\d+ down|mds\d+ (?:hung|lost|reconnect denied|caps stale|closed)|error|fail)|\b(?:beegfs|weka\w*|gluster\w*|panfs|daos\w*|longhorn|rook)\b.{0,100}(?:error|\bERR\b|fail|timed? ?out|unreachable|disconnect|lost|faulted|fenced|excluded|degraded|read-only)|has not responded in (?:the last )?\d+ seconds|CIFS:? (?:VFS:?)?.{0,80}(?:\bError|not responded|failed|timed out)|\brbd\d*: .{0,40}result -\d+"),
     root(_S, "volume.mount", ("failedmount", "failedattachvolume", "mountvolume", "unable to attach or mount", "volume", "csi"), 0.8, "Kubernetes volume events",
          r"MountVolume\.\w+ failed|FailedMount\b|FailedAttachVolume|Unable to attach or mount volumes|AttachVolume\.\w+ failed|NodeStageVolume.{0,60}(?:fail|error)|volume .{0,60}(?:faulted|is not ready|detached unexpectedly)"),
     root(_S, "object-store.timeout", ("operation too slow", "slowdown", "requesttimeout", "s3", "gcs", "blob", "botocore", "curl_transport", "boto3", "endpointconnectionerror", "incompleteread", "internalerror", "serviceunavailable"), 0.72, _OBJECT,
          r"Operation too slow|An error occurred \((?:SlowDown|InternalError|ServiceUnavailable|RequestTimeout|503|500)\)|curl_transport\.cc.{0,40}Error|(?:s3|gs|gcs|abfs|azure|blob)\S*.{0,60}(?:timed? ?out|5\d\d|unavailable|IncompleteRead)|ReadTimeoutError.{0,40}(?:s3|storage|blob)"),
     root(_S, "object-store.access", ("expiredtoken", "requesttimetooskewed", "accessdenied", "nosuchbucket", "invalidaccesskeyid", "signaturedoesnotmatch", "nocredentials", "expired"), 0.7, _OBJECT,
          r"An error occurred \((?:ExpiredToken\w*|RequestTimeTooSkewed|AccessDenied|NoSuchBucket|NoSuchKey|InvalidAccessKeyId|SignatureDoesNotMatch|403|401)\)|NoCredentialsError|ExpiredToken", origin=Origin.USER),
+)  # fmt: skip
+
+_ERRNO = (
+    root(_S, "errno.server-gone", ("[errno 110]", "[errno 112]", "[errno 70]", "[errno 108]", "[errno 103]", "[errno 117]", "[errno 19]"), 0.84, "errno of a call on a path: the server behind it",
+         r"\[Errno (?:110|112|70|108|103|117|19)\] [^'\"]{3,60}: ['\"]/(?!dev/|proc/|sys/)", origin=Origin.INFRA),
 )  # fmt: skip
 
 _CHECKPOINTS = (
@@ -83,4 +96,4 @@ _CHECKPOINTS = (
          r"[Bb]arrier .{0,80}(?:sav|checkpoint|ckpt).{0,80}timed? ?out|(?:sav|checkpoint|ckpt)\w* .{0,60}barrier .{0,40}timed? ?out", origin=Origin.UNKNOWN),
 )  # fmt: skip
 
-SIGNATURES = (*_DISKS, *_FILE_SYSTEMS, *_CLIENTS, *_CHECKPOINTS)
+SIGNATURES = (*_DISKS, *_FILE_SYSTEMS, *_CLIENTS, *_ERRNO, *_CHECKPOINTS)
