@@ -22,7 +22,7 @@ def tree() -> dict[str, dict[str, list[str]]]:
         if children is None or entry.verb:
             found[word] = _leaf(children[entry.verb] if children and entry.verb else command)
             continue
-        found[word] = {"words": sorted(children), "flags": COMMON}
+        found[word] = {**_leaf(command), "words": sorted(children)}
         found |= {f"{word} {name}": _leaf(child) for name, child in children.items()}
     found |= {alias: found[word] for alias, word in ALIASES.items() if word in found}
     return dict(sorted(found.items()))

@@ -43,6 +43,17 @@ def why_untrusted(path: Path) -> str:
     )
 
 
+def why_not_secret(path: Path) -> str:
+    """Why others may know what a file holds, or give it another content; "" when they may not."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError as exc:
+        return f"cannot be read: {exc.strerror}"
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return f"others may read it (mode {mode:04o}); chmod 600 {path}"
+    return why_untrusted(path)
+
+
 def why_untrusted_folder(folder: Path, names: int = 1) -> str:
     """Why somebody else can replace what lies in a folder, in it or in one above; "" for nobody.
 
@@ -77,7 +88,8 @@ def _problem(path: Path, status: os.stat_result) -> str:
     """Others may write it, or it is somebody else's."""
     who = f"(owner {_owner(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):04o})"
     if status.st_uid not in (0, os.geteuid()):
-        return f"belongs to user {status.st_uid}, neither root nor you {who}; chown {path}"
+        mend = f"chown {os.geteuid()} {path}"
+        return f"belongs to user {status.st_uid}, neither root nor you {who}; {mend}"
     if _is_open(status) and not _is_read_only(path):
         return f"others may write it {who}; chmod go-w {path}"
     return ""

@@ -8,15 +8,15 @@ from brctl.model.sweeps.sweep import EXIT_OF, Health
 from brctl.view.notices.page import Page
 from brctl.view.text import columns, printable
 
-_WORDS = {Health.OK: "ok", Health.WARNING: "WARN", Health.CRITICAL: "FAIL"}
-_WORDS |= {Health.UNKNOWN: "UNKNOWN"}
+WORDS = {Health.OK: "ok", Health.WARNING: "WARN", Health.CRITICAL: "FAIL"}
+WORDS |= {Health.UNKNOWN: "UNKNOWN"}
 
 
 def doctor_page(findings: Sequence[DoctorFinding]) -> Page:
     """The answer of `brctl doctor`."""
     rows: list[tuple[str, ...]] = []
     for finding in findings:
-        rows.append((_WORDS[finding.health], finding.topic, printable(finding.text, 200)))
+        rows.append((WORDS[finding.health], finding.topic, printable(finding.text, 200)))
         if finding.hint:
             rows.append(("", "", f"try: {finding.hint}"))
     documents = [

@@ -1,6 +1,7 @@
-"""`brctl doctor [ssh]`: can this controller work at all, and what is in the way."""
+"""`brctl doctor [--security] [ssh]`: can this controller work at all, and what is in the way."""
 
 import asyncio
+from typing import Annotated
 
 import typer
 
@@ -10,16 +11,31 @@ app = new_app()
 
 
 @app.callback(invoke_without_command=True)
-def doctor(ctx: typer.Context) -> None:
+def doctor(
+    ctx: typer.Context,
+    security: Annotated[
+        bool, typer.Option("--security", help="who could act as brctl or read its state, and how")
+    ] = False,
+) -> None:
     """Check configuration, SSH set-up, tools and permissions of this controller."""
     if ctx.invoked_subcommand is not None:
         return
+    if security:
+        _security(ctx.obj)
     from brctl.engine.controller.doctor import examine
     from brctl.view.doctor import doctor_page
 
     invocation: Invocation = ctx.obj
     findings = examine(invocation.environ, invocation.context, invocation.config)
     invocation.finish(doctor_page(findings), invocation.context or "")
+
+
+def _security(invocation: Invocation) -> None:
+    from brctl.engine.controller.security.report import examine_security, first_environment
+    from brctl.view.security import security_page
+
+    findings = examine_security(first_environment(), invocation.settings)
+    invocation.finish(security_page(findings), invocation.context or "")
 
 
 @app.command()

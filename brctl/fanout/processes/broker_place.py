@@ -41,6 +41,17 @@ def make_private(folder: Path) -> None:
         folder.chmod(0o700)
 
 
+def why_not_private(folder: Path) -> str:
+    """What `make_private` would refuse, without making anything; "" when it would not."""
+    for directory in (*reversed(folder.parents), folder):
+        if not directory.exists() and not directory.is_symlink():
+            return ""
+        problem = _problem(directory, own=directory == folder)
+        if problem:
+            return f"{directory}: {problem}"
+    return ""
+
+
 def _problem(place: Path, *, own: bool) -> str:
     """Why whoever owns or may write a place could put another broker there."""
     found = place.lstat()

@@ -72,6 +72,7 @@ DOCUMENTS: Mapping[str, type] = {
     "Schedule": site.ScheduleDocument,
     "Schema": site.SchemaDocument,
     "SchemaList": site.SchemaListDocument,
+    "SecurityReport": site.SecurityReportDocument,
     "StandbyList": fleet.StandbyListDocument,
     "StandbySize": fleet.StandbySizeDocument,
     "Status": fleet.StatusDocument,

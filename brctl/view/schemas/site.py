@@ -95,6 +95,23 @@ class DoctorDocument(Envelope):
     findings: list[DoctorFindingDocument]
 
 
+class SecurityFindingDocument(TypedDict):
+    """What is open, of what and to whom, why it matters, and what to type."""
+
+    state: str
+    topic: str
+    subject: str
+    text: str
+    why: str | None
+    type: str | None
+
+
+class SecurityReportDocument(Envelope):
+    """`brctl doctor --security`, the worst first."""
+
+    findings: list[SecurityFindingDocument]
+
+
 class RouteDocument(TypedDict):
     """How a node is reached, and whether its host key is known."""
 
