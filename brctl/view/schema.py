@@ -186,13 +186,27 @@ class ChangesDocument(TypedDict):
     mass: list[MassDocument]
 
 
+class JobLookDocument(TypedDict):
+    """What a look at a job saw; `verdict` is what its stall was found to be."""
+
+    job: str
+    state: str
+    step: int | None
+    progress_age_seconds: float | None
+    step_seconds: float | None
+    usual_step_seconds: float | None
+    because: str | None
+    verdict: str | None
+
+
 class SweepDocument(Envelope):
-    """`brctl sweep`, with `changes`; `brctl check run`."""
+    """`brctl sweep`, with `changes`, and `jobs` of `--cron`; `brctl check run`."""
 
     sweep: SweepHead
     summary: SweepSummary
     nodes: list[NodeDocument]
     changes: NotRequired[ChangesDocument]
+    jobs: NotRequired[list[JobLookDocument]]
 
 
 class DiagnosisDocument(Envelope):

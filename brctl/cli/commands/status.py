@@ -16,21 +16,26 @@ def status(ctx: typer.Context) -> None:
     from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_controller
     from brctl.engine.incidents.verdict_store import open_verdicts
+    from brctl.engine.job.look_store import last_look
     from brctl.engine.runs.open_runs import open_runs
     from brctl.engine.sweeps.survey import survey
-    from brctl.view.fleet.nodes import status_page
+    from brctl.view.fleet.status import KnownJob, Status, status_page
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
 
-    async def run() -> None:
+    async def run() -> Status:
+        state_dir, context = settings.state_dir, settings.context
         async with open_controller(settings) as controller:
             names = await select_nodes(controller, invocation.nodes, invocation.exclude)
             known = await survey(controller, names)
-            runs = open_runs(settings.state_dir, controller.now())
-            jobs = {job.name: len(job.nodes) for job in controller.jobs.values()}
-        verdicts = [stored.verdict for stored in open_verdicts(settings.state_dir)]
-        page = status_page(settings.context, known_lines(known), jobs, verdicts, runs, known.age_s)
-        invocation.finish(page, settings.context)
+            jobs = [
+                KnownJob(job.name, len(job.nodes), last_look(state_dir, context, job.name))
+                for job in controller.jobs.values()
+            ]
+            at = controller.now()
+        verdicts = [stored.verdict for stored in open_verdicts(state_dir)]
+        runs = open_runs(state_dir, at)
+        return Status(known_lines(known), jobs, verdicts, runs, known.age_s, at)
 
-    asyncio.run(run())
+    invocation.finish(status_page(settings.context, asyncio.run(run())), settings.context)

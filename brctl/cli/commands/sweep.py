@@ -21,10 +21,7 @@ from brctl.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from brctl.engine.application.sweep import SweepDone
-    from brctl.engine.controller.wiring import Controller
     from brctl.engine.sweeps.run_checks import Progress
-    from brctl.model.sweeps.changes import Changes
-    from brctl.model.sweeps.sweep import Sweep
     from brctl.sweep.exit_policy import ExitPolicy
     from brctl.view.notices.page import Page
 
@@ -143,51 +140,64 @@ def _end(request: _Answer, done: "SweepDone | None") -> None:
 def _finish(request: _Answer, done: "SweepDone") -> None:
     from brctl.engine.sweeps.cycle import write_metrics
     from brctl.view.fleet.nagios import nagios_exit, nagios_lines
+    from brctl.view.job.looks import job_health, job_trouble
 
-    controller, result, changes = done.controller, done.sweep, done.changes
-    code = request.policy.exit_code(node.health for node in result.nodes)
-    context = controller.settings.context
+    looks = [news.look for news in done.jobs]
+    states = [node.health for node in done.sweep.nodes]
+    code = request.policy.exit_code([*states, *map(job_health, looks)])
+    context = done.controller.settings.context
     if request.prom is not None:
-        write_metrics(request.prom, _metrics(request, controller, result, code))
+        write_metrics(request.prom, _metrics(request, done, code))
     if request.invocation.output == "nagios":
-        sys.stdout.write(nagios_lines(result, code))
+        sys.stdout.write(nagios_lines(done.sweep, code, job_trouble(looks)))
         leave(nagios_exit(code))
     if request.invocation.output == "prom":
-        sys.stdout.write(_metrics(request, controller, result, code))
+        sys.stdout.write(_metrics(request, done, code))
         leave(code)
-    page = _page(request, controller, result, changes)
+    page = _page(request, done)
     request.invocation.finish(replace(page, exit_code=code), context)
 
 
-def _metrics(request: _Answer, controller: "Controller", result: "Sweep", code: ExitCode) -> str:
+def _metrics(request: _Answer, done: "SweepDone", code: ExitCode) -> str:
     from brctl.engine.incidents.notify_verdicts import failure_totals
     from brctl.engine.standby.metrics import standby_totals
     from brctl.engine.sweeps.history import SweepHistory
     from brctl.view.fleet.prometheus import prometheus_text
+    from brctl.view.job.looks import job_totals
 
+    controller, result = done.controller, done.sweep
+    context, looks = controller.settings.context, [news.look for news in done.jobs]
     history = SweepHistory(controller.state_dir)
     return prometheus_text(
         result,
         controller.settings.context,
         request.profile,
         code,
-        {**history.totals(), **failure_totals(controller, say), **standby_totals(controller, say)},
+        {
+            **history.totals(),
+            **failure_totals(controller, say),
+            **standby_totals(controller, say),
+            **job_totals(looks, context),
+        },
         history.last_success_at(result.id),
     )
 
 
-def _page(
-    request: _Answer, controller: "Controller", result: "Sweep", changes: "Changes"
-) -> "Page":
+def _page(request: _Answer, done: "SweepDone") -> "Page":
     from brctl.view.fleet.changes import changes_document, changes_text
     from brctl.view.fleet.sweep import sweep_page
     from brctl.view.fleet.sweep_lines import sweep_lines
+    from brctl.view.job.looks import job_look_document, job_news_text
 
+    controller, result, changes = done.controller, done.sweep, done.changes
     documents = request.invocation.output not in ("table", "wide")
     page = sweep_page(result, controller.settings.context, documents=documents)
-    page = replace(page, body={**page.body, "changes": changes_document(changes)})
+    jobs = [job_look_document(news.look) for news in done.jobs]
+    page = replace(page, body={**page.body, "changes": changes_document(changes), "jobs": jobs})
     if request.cron:
-        return replace(page, text=changes_text(changes, controller.now()), next=())
+        news = [job_news_text(each.look, each.before, each.verdicts) for each in done.jobs]
+        text = "\n".join(filter(None, [changes_text(changes, controller.now()), *news]))
+        return replace(page, text=text, next=())
     if request.diff:
         text = changes_text(changes, controller.now()) or "nothing changed since the sweep before"
         return replace(page, text=text)

@@ -7,6 +7,8 @@ from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.notify_runs import Say
 from brctl.engine.incidents.notify_verdicts import notify_diagnosis
 from brctl.engine.job.diagnose import Diagnosis, diagnose_once, keep
+from brctl.engine.job.look_store import keep_look
+from brctl.engine.job.looks import fresh_look
 from brctl.engine.sweeps.run_checks import Progress
 from brctl.model.jobs.job import Job
 
@@ -51,4 +53,7 @@ async def diagnose(
 async def conclude(controller: Controller, found: Diagnosis, say: Say) -> None:
     """Keep the verdicts of a look, so that `why` and `fix` find them, and tell what is sure."""
     keep(controller, found)
+    if found.status is not None:
+        look = fresh_look(controller, found.status)
+        keep_look(controller.state_dir, controller.settings.context, look)
     await notify_diagnosis(controller, found, say)

@@ -1,7 +1,7 @@
 """One sweep: alone in its context, remembered, and told; for cron, a person and the terminal."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from brctl.model.sweeps.changes import Changes
 from brctl.model.sweeps.sweep import Sweep
 
 if TYPE_CHECKING:
+    from brctl.engine.application.job_looks import JobNews
     from brctl.engine.incidents.notify_runs import Say
 
 Opener = Callable[[], AbstractAsyncContextManager[Controller]]
@@ -31,7 +32,8 @@ class SweepRequest:
         job: Its ranks are asked about too; None for none.
         lock: What to do while another sweep of this context runs: skip, wait or fail.
         wait_s: Pause before the first question, to spread hosts.
-        regular: It is the sweep of cron: approvals that nobody gave expire, and people are told.
+        regular: It is the sweep of cron: jobs are looked at, approvals that nobody gave expire, and
+            people are told.
         beside_job: Heavy checks may run on nodes that carry ranks.
     """
 
@@ -51,12 +53,14 @@ class SweepDone:
 
     Attributes:
         expired: Runs whose approval nobody gave in time.
+        jobs: What cron saw of the jobs on these nodes.
     """
 
     controller: Controller
     sweep: Sweep
     changes: Changes
     expired: tuple[str, ...] = ()
+    jobs: "tuple[JobNews, ...]" = ()
 
 
 async def sweep(
@@ -103,7 +107,18 @@ async def _sweep(
         from brctl.engine.incidents.notify_verdicts import notify_sweep
 
         await notify_sweep(controller, found, changes, say)
-    return SweepDone(controller, found, changes, expired)
+    jobs = await _look_at_jobs(controller, names, say) if request.regular else ()
+    return SweepDone(controller, found, changes, expired, jobs)
+
+
+async def _look_at_jobs(
+    controller: Controller, names: Sequence[str], say: "Say"
+) -> "tuple[JobNews, ...]":
+    if not controller.jobs:
+        return ()
+    from brctl.engine.application.job_looks import look_at_jobs
+
+    return await look_at_jobs(controller, names, say)
 
 
 async def _let_expire(controller: Controller) -> tuple[str, ...]:

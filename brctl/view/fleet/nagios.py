@@ -1,5 +1,7 @@
 """One sweep as a Nagios plugin's line with performance data, folded nodes below it."""
 
+from collections.abc import Sequence
+
 from brctl.model.evidence import Weight
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
@@ -16,10 +18,17 @@ def nagios_exit(code: ExitCode) -> ExitCode:
     return code if code <= ExitCode.UNKNOWN else ExitCode.UNKNOWN
 
 
-def nagios_lines(sweep: Sweep, code: ExitCode) -> str:
-    """The plugin's output: one sentence, performance data, then who is in which state."""
+def nagios_lines(sweep: Sweep, code: ExitCode, jobs: Sequence[str] = ()) -> str:
+    """The plugin's output: one sentence, performance data, then who is in which state.
+
+    Args:
+        sweep: What was found on the nodes.
+        code: What the plugin exits with.
+        jobs: A sentence for each job in trouble; they come first.
+    """
     status = _STATUS.get(code, "UNKNOWN")
-    lines = [f"BRCTL {status} - {_sentence(sweep)} | {_performance(sweep)}"]
+    first = "; ".join([*map(_plain, jobs), _sentence(sweep)])
+    lines = [f"BRCTL {status} - {first} | {_performance(sweep)}"]
     for health in (Health.CRITICAL, Health.UNKNOWN, Health.WARNING):
         nodes = [node.node for node in sweep.of(health)]
         if nodes:

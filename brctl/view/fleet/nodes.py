@@ -1,20 +1,17 @@
-"""Nodes as lists: state, reason, who cordoned them; and the one-screen status."""
+"""Nodes as lists: state, reason, who cordoned them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.model.evidence import Weight
-from brctl.model.inventory import Node, NodeRole
+from brctl.model.inventory import Node
 from brctl.model.nodeset import fold
 from brctl.model.sweeps.sweep import Health, NodeHealth
 from brctl.model.units import describe_duration
-from brctl.model.verdict import Verdict
-from brctl.playbook.run import Run
 from brctl.view.fleet.nodes_table import NodesTable, shown_rows, table_text
 from brctl.view.fleet.sweep import WORDS
 from brctl.view.notices.page import Page
 from brctl.view.schema import NodeRow
-from brctl.view.schemas.fleet import OpenRunDocument
 from brctl.view.text import columns, printable
 
 NOT_SWEPT = "not swept"
@@ -132,71 +129,3 @@ def age_text(age_s: float | None) -> str:
     return (
         "never swept; run: brctl sweep" if age_s is None else f"data {describe_duration(age_s)} old"
     )
-
-
-def status_page(
-    context: str,
-    lines: Sequence[NodeLine],
-    jobs: Mapping[str, int],
-    open_verdicts: Sequence[Verdict],
-    open_runs: Sequence[Run],
-    age_s: float | None,
-) -> Page:
-    """The answer of bare `brctl`: fleet, jobs, open verdicts and runs, next command."""
-    states = [line.health.health.value if line.health else NOT_SWEPT for line in lines]
-    counts = {state: states.count(state) for state in dict.fromkeys(states)}
-    cordoned = sum(line.cordon is not None for line in lines)
-    spare = sum(line.node.role is NodeRole.STANDBY and not line.job for line in lines)
-    parts = "  ".join(f"{count} {state}" for state, count in counts.items())
-    text = [
-        f"{context}  {len(lines)} nodes: {parts}  {cordoned} cordoned  {spare} standby"
-        f"   {age_text(age_s)}",
-        "jobs    " + ("; ".join(f"{n} on {size} nodes" for n, size in jobs.items()) or "none"),
-    ]
-    text += [
-        f"open    {v.id}  {v.confidence.value.upper()}  {v.fault.value}  {fold(v.nodes)}"
-        f"  {f'job {v.job}' if v.job else ''}  playbook {v.playbook or '-'}"
-        for v in open_verdicts
-    ]
-    text += [_run_line(run) for run in open_runs]
-    body = {
-        "counts": counts,
-        "cordoned": cordoned,
-        "standbys": spare,
-        "jobs": [{"name": name, "nodes": size} for name, size in jobs.items()],
-        "open_verdicts": [v.id for v in open_verdicts],
-        "open_runs": [_run_row(run) for run in open_runs],
-        "data_age_seconds": age_s,
-    }
-    next_ = _status_next(open_verdicts, open_runs, age_s)
-    return Page("Status", body, "\n".join(text), next=next_)
-
-
-def _run_line(run: Run) -> str:
-    about = f" for {run.verdict_id}" if run.verdict_id else ""
-    why = f"  {printable(run.record.why, 80)}" if run.record.why and not run.alive else ""
-    return f"run     {run.name}  {run.state.value.upper()}  {run.playbook.name}{about}{why}"
-
-
-def _run_row(run: Run) -> OpenRunDocument:
-    return {
-        "run": run.name,
-        "state": run.state.value,
-        "playbook": run.playbook.name,
-        "verdict": run.verdict_id or None,
-        "job": run.job or None,
-    }
-
-
-def _status_next(
-    open_verdicts: Sequence[Verdict], open_runs: Sequence[Run], age_s: float | None
-) -> tuple[str, ...]:
-    waiting = next((run.name for run in open_runs if run.waiting), None)
-    if waiting:
-        return (f"brctl play approve {waiting}", f"brctl play deny {waiting}")
-    if open_runs:
-        return (f"brctl play show {open_runs[0].name}",)
-    if open_verdicts:
-        first = open_verdicts[0].id
-        return (f"brctl fix {first}", f"brctl why {first}")
-    return ("brctl sweep",) if age_s is None else ()

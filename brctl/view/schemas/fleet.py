@@ -6,10 +6,13 @@ from brctl.view.schema import Envelope, NodeSetDocument
 
 
 class JobSizeDocument(TypedDict):
-    """A job and on how many nodes it runs."""
+    """A job, on how many nodes it runs, and what the newest look at it saw."""
 
     name: str
     nodes: int
+    state: str | None
+    step: int | None
+    looked_at: str | None
 
 
 class OpenRunDocument(TypedDict):

@@ -1,0 +1,69 @@
+"""Look at a job as cron does: what its ranks say, and whether brctl itself stopped it."""
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+
+from brctl.engine.controller.wiring import Controller
+from brctl.engine.job.look_store import last_look
+from brctl.engine.job.stacks import ask_ranks
+from brctl.engine.runs.open_runs import open_runs
+from brctl.engine.runs.read_run import sound_runs
+from brctl.evidence.job.status import read_job
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_look import JobLook, JobState
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.nodeset import fold
+from brctl.model.runs.result import RunState
+
+_STATES = {True: JobState.STALLED, False: JobState.PROGRESSING, None: JobState.UNKNOWN}
+
+
+async def ask_job(controller: Controller, job: Job) -> JobStatus:
+    """What the ranks of a job say now; one question a node, as light as a login."""
+    return read_job(job, await ask_ranks(controller, job))
+
+
+def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
+    """A look at a job as it is kept: with what is known already of the same trouble.
+
+    A job that takes no steps because brctl stopped it, or is at work on it, is in no trouble.
+    """
+    look = look_of(status, controller.now())
+    if look.state in (JobState.STALLED, JobState.UNKNOWN):
+        run = stopped_by(controller.state_dir, look.job, look.at)
+        look = replace(look, state=JobState.STOPPED, because=run) if run else look
+    before = last_look(controller.state_dir, controller.settings.context, look.job)
+    if before is not None and look.is_the_trouble_of(before):
+        return replace(look, verdict_id=before.verdict_id, told=before.told)
+    return look
+
+
+def look_of(status: JobStatus, at: datetime) -> JobLook:
+    """What its ranks say, whatever anybody did to it."""
+    past = [window.step_s for window in status.history.past if window.step_s is not None]
+    recent = status.history.recent
+    return JobLook(
+        job=status.job.name,
+        at=at,
+        state=JobState.ENDED if status.ended else _STATES[status.stalled],
+        step=status.step,
+        progress_age_s=status.progress_age_s,
+        step_s=recent.step_s if recent else None,
+        usual_step_s=median(past) if past else None,
+        because=f"no answer from {fold(status.silent)}" if status.silent else "",
+    )
+
+
+def stopped_by(state_dir: Path, job: str, now: datetime) -> str:
+    """The run that is at work on a job, or stopped it and did not start it again; "" for none."""
+    working = [run.name for run in open_runs(state_dir, now) if run.job == job and run.alive]
+    if working:
+        return f"{working[-1]} is at work on it"
+    for run in reversed(sound_runs(state_dir)):
+        verbs = {step.uses for step in run.playbook.steps} & {"job.stop", "job.restart"}
+        if run.job == job and run.state is RunState.OK and verbs:
+            stops = "job.restart" not in verbs
+            return f"{run.name} ({run.playbook.name}) stopped it" if stops else ""
+    return ""
