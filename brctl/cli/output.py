@@ -132,7 +132,7 @@ def write_error(error: BrctlError, form: str) -> None:
 
 
 def error_body(error: BrctlError) -> dict[str, Json]:
-    """The keys of an Error document."""
-    name = type(error).__name__
+    """The keys of an Error document; its class is the one of the exit code, as documented."""
+    name = next(kind.__name__ for kind in type(error).__mro__ if "exit_code" in vars(kind))
     detail = {"class": name, "message": str(error), "cause": error.cause, "try": error.hint}
     return {"error": detail, "errors": [detail]}
