@@ -1,10 +1,11 @@
-"""How every reader of foreign words bears hostile inputs.
+"""How every reader of foreign words, and every command over a fleet, bears hostile inputs.
 
-    python -m tests.bench.hostile [INPUTS]
+    python -m tests.bench.hostile [INPUTS] [--only readers|fleet]
 
 One line a reader: inputs tried, slowest of them and the most memory one took, and crashes. Times
 are CPU seconds; memory is what Python allocated while one input was read, of every tenth input.
-Exit 1 when anything crashed.
+Then a fleet of 64 of which somebody owns three, see `tests/bench/hostile_fleet.py`.
+Exit 1 when anything crashed or wronged a healthy node.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import tracemalloc
 import zlib
 from dataclasses import dataclass
 
+from tests.bench.hostile_fleet import try_fleets
 from tests.hostile.readers import READERS, Reader
 
 INPUTS = 10_000
@@ -58,10 +60,18 @@ def _read(reader: Reader, raw: bytes, tally: Tally) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Print a line a reader."""
+    """Try the readers, then the fleet."""
     parser = argparse.ArgumentParser(description="How readers bear hostile inputs.")
     parser.add_argument("inputs", nargs="?", type=int, default=INPUTS, help="default 10000")
-    count: int = parser.parse_args(arguments).inputs
+    parser.add_argument("--only", choices=("readers", "fleet"), default="")
+    asked = parser.parse_args(arguments)
+    crashes = try_readers(asked.inputs) if asked.only != "fleet" else 0
+    problems = try_fleets() if asked.only != "readers" else 0
+    return 1 if crashes + problems else 0
+
+
+def try_readers(count: int) -> int:
+    """Print a line a reader; how many inputs crashed one."""
     crashes = 0
     print(f"{'reader':14} {'inputs':>7} {'refused':>8} {'slowest':>9} {'memory':>9} {'crashes':>8}")
     for name, reader in sorted(READERS.items()):
@@ -72,7 +82,7 @@ def main(arguments: list[str]) -> int:
             f" {tally.most_bytes / 2**20:5.1f} MiB {tally.crashes:8}",
             flush=True,
         )
-    return 1 if crashes else 0
+    return crashes
 
 
 if __name__ == "__main__":

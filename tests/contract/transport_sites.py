@@ -158,7 +158,7 @@ async def open_site(folder: Path, *, real_sshd: bool) -> AsyncIterator[Site]:
         ports = {name: await stack.enter_async_context(s) for name, s in servers.items()}
         ports["dying"] = ports["good"]
         if real_sshd:
-            ports["good"] = stack.enter_context(_run_sshd(folder, host_key))
+            ports["good"] = stack.enter_context(run_sshd(folder, host_key))
         ports["refusing"] = _free_port()
         ports["deaf"] = stack.enter_context(_deaf_port())
         ports["mute"] = await stack.enter_async_context(_mute_port())
@@ -184,7 +184,7 @@ def _site(folder: Path, ports: dict[str, int]) -> Site:
 
 
 @contextlib.contextmanager
-def _run_sshd(folder: Path, host_key: asyncssh.SSHKey) -> Iterator[int]:
+def run_sshd(folder: Path, host_key: asyncssh.SSHKey, logins_at_once: int = 10) -> Iterator[int]:
     """A real OpenSSH server that lives as long as the block."""
     if SSHD is None:
         raise AssertionError("no sshd")
@@ -196,6 +196,7 @@ def _run_sshd(folder: Path, host_key: asyncssh.SSHKey) -> Iterator[int]:
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
         f"AuthorizedKeysFile {folder}/authorized\nStrictModes no\nUsePAM no\n"
         "PermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\n"
+        f"MaxStartups {logins_at_once}:30:{10 * logins_at_once}\n"
     )
     process = subprocess.Popen(
         [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=subprocess.DEVNULL

@@ -17,20 +17,25 @@ class JobStop(NotUndoable):
     """See the head of this file. There is no undo: starting again is a step of its own."""
 
     async def observe(self, context: RunContext, args: Arguments) -> Observation:
-        state = await context.backend.job_status(await _job(context, args))
+        job = await _job(context, args)
+        state = await context.backend.job_status(job)
         out: Arguments = {
             "stopped": list(state.gone),
             "killed": [],
             "unreachable": list(state.unreachable),
         }
         if not state.alive:
-            out = {**out, "step": await _newest_step(context, await _job(context, args))}
+            out = {**out, "step": await _newest_step(context, job)}
         if not state.alive and not state.gone and not state.held:
             return Observation(None, say="no node of the job answers")
         silent = f"; {fold(state.unreachable)} does not answer" if state.unreachable else ""
         held = f"; {state.held}" if state.held else ""
         stopped = not state.alive and not state.held
-        return Observation(stopped, out, f"{len(state.alive)} ranks alive{silent}{held}")
+        where = (
+            f" on {fold(sorted({job.node_of(rank) for rank in state.alive}))}" if state.gone else ""
+        )
+        alive = f"{len(state.alive)} ranks alive{where if state.alive else ''}"
+        return Observation(stopped, out, f"{alive}{silent}{held}")
 
     async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         job = await _job(context, args)
