@@ -234,7 +234,7 @@ def may_end(words: Sequence[str], code: int) -> bool:
 
 def run_command(config: Path, words: Sequence[str], run: Run) -> int:
     """One command over the fleet; its exit code."""
-    return run([*words, "--config", str(config), "--no-input", "--timeout", "10s"])
+    return run([*words, "--config", str(config), "--no-input", "--timeout", "20s"])
 
 
 def wronged(well: Seen, now: Seen) -> list[str]:
@@ -259,5 +259,8 @@ def over_ssh(folder: Path) -> Iterator[tuple[str, int]]:
     with run_sshd(folder, host_key, logins_at_once=SIZE) as port:
         public = host_key.export_public_key().decode()
         (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {public}")
-        keys = f"identity_files: [{folder / 'id'}], known_hosts: {folder / 'known_hosts'}"
-        yield f"user: root, {keys}, transport: asyncssh", port
+        keys = f"identity_file: {folder / 'id'}, known_hosts: {folder / 'known_hosts'}"
+        yield (
+            f"user: root, {keys}, transport: asyncssh, connect_timeout: 60s, login_timeout: 60s",
+            port,
+        )
