@@ -71,7 +71,7 @@ def _kernel(lines: Lines, *texts: str) -> Iterator[bytes]:
 
 
 def _wrong_types(lines: Lines, _node: str) -> Iterator[bytes]:
-    wrong = (True, None, [], {}, -1, "", 1.5, [[]], {"a": {}})
+    wrong: tuple[object, ...] = (True, None, [], {}, -1, "", 1.5, [[]], {"a": {}})
     for number, line in enumerate(lines):
         yield whole([{key: wrong[(number + i) % 9] for i, key in enumerate(line)}])
         yield whole([line | {"stdout": wrong[number % 9], "exit": wrong[(number + 3) % 9]}])
