@@ -22,6 +22,7 @@ from brctl.evidence.logs.signatures import (
     program,
     runtime,
     storage,
+    switches,
 )
 from brctl.evidence.logs.unexplained import ALARM_ANCHORS
 
@@ -37,6 +38,7 @@ SHIPPED: tuple[Signature, ...] = (
     *hardware.SIGNATURES,
     *storage.SIGNATURES,
     *fabric.SIGNATURES,
+    *switches.SIGNATURES,
     *bmc.SIGNATURES,
     *management.SIGNATURES,
     *accelerator.SIGNATURES,

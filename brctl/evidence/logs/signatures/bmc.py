@@ -38,6 +38,8 @@ _COLUMNS = (
          _sel(r"Watchdog\s*\d?", r"Hard reset|Power (?:down|cycle)|Timer expired|OS (?:Reset|Power)") + r"|OS (?:Critical )?Stop\b.{0,40}(?:Run-time|critical stop|Error during)" + _STANDS, physical=True),
     root(FaultClass.STORAGE_CHECKPOINT, "sel.drive", ("drive slot", "drive bay", "drive fault", "hdd", "in critical array", "in failed array"), 0.8, _SEL,
          _sel(r"Drive Slot|Drive Bay|Drive|HDD\w*", r"Drive Fault|Predictive Failure|In (?:Critical|Failed) Array|Rebuild Aborted|[Ff]ault"), physical=True),
+    root(FaultClass.THERMAL_POWER, "sel.reading", ("| nr", "| cr", "| lcr", "| ucr", "| lnr", "| unr"), 0.76, "ipmitool sensor and sdr: a reading beyond its critical threshold",
+         r"^\s*(?P<sensor>(?:\w*(?:FAN|Temp|PSU?\d|Power|VRM|12V|5V|3\.3V|Vcpu|DIMM)\w*|[\w ]{1,24} Temp)[\w .+-]{0,20}?)\s*\|[^|]{1,30}\|(?:[^|]{1,20}\|)?\s*(?:[lu]?nr|[lu]?cr)\b", physical=True),
     root(FaultClass.UNKNOWN, "sel.powered-off", ("power off/down", "soft-off", "g3: mechanical off"), 0.55, _SEL, _sel("Power Unit", "Power off/down") + r"|S4/S5: soft-off"),
 )  # fmt: skip
 

@@ -36,6 +36,9 @@ _ERRORS = (
          r"did not reach desired (?:stress level|power minimum)(?:.{0,60}GPU (?P<gpu>\d+))?|GPU (?P<gpu2>\d+) only achieved a memory bandwidth|(?:GFLOPS?|FLOPS?)\w* for GPU (?P<gpu3>\d+) which is below the threshold", physical=True),
     root(FaultClass.SILENT_CORRUPTION, "dcgm.wrong-data", ("peer-to-peer test", "nan-value memory", "miscompare failure"), 0.74, _TEXTS,
          r"GPU (?P<gpu>\d+) (?:unsuccessfully wrote|was unsuccessfully written)|[1-9]\d* NaN-value memory elements? on GPU (?P<gpu2>\d+)|miscompare failure in the L1", physical=True),
+    root(FaultClass.GPU_MEMORY_ECC, "dcgm.policy-memory", ("policy", "dcgm_policy"), 0.82, "DCGM policies", r"DCGM_POLICY_COND_(?:DBE|MAX_PAGES_RETIRED)|policy violation.{0,60}(?:double[- ]bit|retired pages)", physical=True),
+    root(FaultClass.THERMAL_POWER, "dcgm.policy-thermal", ("policy", "dcgm_policy"), 0.82, "DCGM policies", r"DCGM_POLICY_COND_(?:THERMAL|POWER)|policy violation.{0,60}(?:temperature|thermal|power)", physical=True),
+    root(FaultClass.NVLINK, "dcgm.policy-nvlink", ("policy", "dcgm_policy"), 0.82, "DCGM policies", r"DCGM_POLICY_COND_NVLINK|policy violation.{0,60}NVLink", physical=True),
     root(FaultClass.DRIVER_FIRMWARE, "dcgm.inforom", "corrupt inforom", 0.84, _TEXTS, r"corrupt InfoROM has been detected(?: in GPU (?P<gpu>\d+))?", physical=True),
     root(FaultClass.THERMAL_POWER, "dcgm.temperature", "exceeded user-specified", 0.86, _TEXTS, r"[Tt]emperature \d+ of GPU (?P<gpu>\d+) exceeded", physical=True),
 )  # fmt: skip

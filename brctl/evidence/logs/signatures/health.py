@@ -104,6 +104,7 @@ _OVER = (
     healthy("over.nvme", ("paths", "path", "resetting controller", "successfully reconnected", "reconnected"), 0.5, "NVMe multipath and fabrics",
             r"nvme\d+: (?:[Ss]uccessfully reconnected|queue \d+ mapping)|Successfully reconnected \(\d+ attempts?\)", settles=("nvme.no-path", "block.error", "nvme.fabrics")),
     healthy("over.bond", ("making interface", "now running without"), 0.45, "Linux bonding driver", r"making interface \S+ the new active one", settles=()),
+    healthy("over.bond-partner", "active interface up", 0.45, "Linux bonding driver", r"bond\d+: active interface up!", settles=("net.bond-degraded",)),
     healthy("over.slurm-node", ("now responding", "returned to service"), 0.6, "slurmctld", r"[Nn]odes? \S+ (?:now responding|returned to service)",
             settles=("slurm.node-failure",)),
     healthy("over.kubelet", ("nodeready", "is now: nodeready"), 0.6, "Kubernetes events", r"status is now: NodeReady", settles=("slurm.node-failure", "k8s.node-not-ready")),

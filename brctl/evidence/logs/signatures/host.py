@@ -139,12 +139,12 @@ _STORAGE = (
          r"(?:No space left on device|ENOSPC|Errno 28).{0,160}(?:checkpoint|ckpt|\.pt\b|\.pth|\.bin|shard|distcp|safetensors)", origin=Origin.USER),
     root(FaultClass.DISK_FULL, "errno.no-space",
          ("no space left on device", "enospc", "[errno 28]", "disk full", "disk is full",
-          "diskpressure", "directory index full", "filesystem full", "low on resource: ephemeral", "no free space", "file system is full", "insufficient disk"), 0.75,
+          "diskpressure", "index full, reach max", "directory index full", "out of space", "iuse%", "filesystem full", "low on resource: ephemeral", "no free space", "file system is full", "insufficient disk"), 0.75,
          _ERRNO,
-         r"No space left on device|ENOSPC|Errno 28\b|[Dd]isk (?:is )?full|DiskPressure|[Ff]ile ?system (?:is )?full|Directory index full|"
+         r"No space left on device|ENOSPC|Errno 28\b|[Dd]isk (?:is )?full|DiskPressure|[Ff]ile ?system (?:is )?full|Directory (?:\(ino: \d+\) )?index full|\bout of space\b|IUse%.{0,20}\b100%|"
          r"no free space|low on resource: ephemeral-storage|[Ii]nsufficient disk", part=Part.GENERIC),
     root(FaultClass.DISK_FULL, "df.full", ("100%",), 0.5, "df(1)",
-         r"^\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/"),
+         r"^(?!/dev/(?:loop|sr)\d|\S*squashfs|\S*iso9660|efivarfs)\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/(?!snap/|run/|media/|cdrom|sys/)"),
     root(FaultClass.STORAGE_CHECKPOINT, "checkpoint.broken",
          ("pytorchstreamwriter", "pytorchstreamreader", "inline_container", "unexpected pos",
           "failed finding central directory", "checkpointexception", "corrupt", "failed to save checkpoint",
@@ -176,7 +176,7 @@ _FABRIC = (
           "flapping", "state: down", "state: initializing", "physical state:", "no-carrier", "port_rcv_errors", "portrcverrors"), 0.82,
          "Linux net core; perfquery; ibstat",
          r"(?:(?P<device>ib\d+|mlx5_\d+|en[ops]\w+|eth\d+|bond\w*|hsn\d+|roce\w*|rdma\d+)\b.{0,60})?"
-         r"(?:Link (?:is |went )?[Dd]own|link status definitely down|(?:lost|Lost) carrier|link flap\w*|NO-CARRIER|port (?:went |is )?down|Link DOWN)|"
+         r"(?:Link (?:is |went )?[Dd]own|link status definitely down|(?:lost|Lost) carrier|link flap\w*|port (?:went |is )?down|Link DOWN)|"
          r"\b(?:link_downed|LinkDowned\w*|link_error_recovery|LinkErrorRecovery\w*|[Ss]ymbol_?[Ee]rror\w*|port_rcv_errors|PortRcvErrors)\b"
          r"[\s.:]*=?\s*[1-9]|Physical state:\s*(?:Polling|LinkErrorRecovery)|"
          r"port (?:state )?(?:changed|change).{0,40}(?:down|DOWN|INIT)", physical=True),

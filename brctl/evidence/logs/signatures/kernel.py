@@ -52,7 +52,7 @@ HOST: tuple[Signature, ...] = (
     _row("host.kernel.pcie_fatal", "(fatal)|dpc: containment", r"severity=Uncorrect(?:ed|able) \(Fatal\)|Uncorrect(?:ed|able) \(Fatal\) error|DPC: containment event", _F.PCIE, 0.88, "fatal PCIe error"),
     _row("host.kernel.pcie_uncorrected", "(non-fatal)", _DEVICE + r"Uncorrect(?:ed|able) \(Non-Fatal\)", _F.PCIE, 0.84, "uncorrected PCIe error"),
     _row("host.kernel.pcie_corrected", "aer: |severity=correct", r"AER: (?:Multiple )?Correct(?:ed|able) error|severity=Correct(?:ed|able)", None, 0.0, "corrected PCIe error; only a count"),
-    _row("host.kernel.pcie_link_down", "pciehp: slot|surprise link down|sdes", r"pciehp: Slot\(.{1,20}\): Link Down|Surprise Link Down|\bSDES\b", _F.PCIE, 0.85, "a PCIe link went down"),
+    _row("host.kernel.pcie_link_down", "pciehp: slot|surprise link down|sdes", r"pciehp: Slot\(.{1,20}\): Link Down|Surprise Link Down|\bSDES\b(?![-+])", _F.PCIE, 0.85, "a PCIe link went down"),
     _row("host.kernel.pcie_bandwidth", "available pcie bandwidth", _DEVICE + r"available PCIe bandwidth, limited by", _F.PCIE, 0.84, "a device trained below its PCIe rate"),
     # Network adapters
     _row("host.kernel.nic_dead", "health compromised|unrecoverable hardware error|mlx5_", r"device's health compromised|unrecoverable hardware error|mlx5_.{0,80}(?:fw_ver|assert).{0,60}0xffffffff", _F.NETWORK_IB, 0.86, "a network adapter died"),

@@ -23,6 +23,7 @@ _KERNEL = (
          r"NVRM: (?!Xid|loading|.{0,80}(?:disabled by|Enabled)).{0,200}\b(?:failed|failure|timed ?out|timeout|cannot|unable to|invalid|not respond(?:ing)?|halted|crash(?:ed)?|Error!|fatal|corrupt\w*)\b(?!.{0,6}: ?0\b)", part=Part.GENERIC),
     root(FaultClass.ENVIRONMENT_MISMATCH, "nvrm.unsupported", ("driver release", "module_layout", "not supported by the nvidia", "unknown symbol", "disagrees about version"), 0.8, _NVRM + " and the kernel's module loader",
          r"not supported by the NVIDIA .{0,24}driver|nvidia\w*: (?:disagrees about version of symbol|Unknown symbol)|nvidia\w*: .{0,40}version magic", origin=Origin.INFRA, physical=True),
+    root(_D, "nvrm.other-driver", ("obtained ownership", "nouveau, rivafb"), 0.82, _NVRM, r"obtained ownership of the NVIDIA device|nouveau, rivafb", physical=True),
     root(_D, "nvidia.daemon", ("nvidia-persistenced", "nvidia-powerd", "nvidia-peermem", "nvidia_peermem", "nvidia-gridd"), 0.72, "nvidia-persistenced and its like",
          r"nvidia[-_](?:persistenced|powerd|gridd|peermem)\b(?!.{0,40}free_callback).{0,80}(?:\bfailed (?:to|-)|- failed|not (?:found|loaded|supported)|unable to|error\b|could not)"),
     root(FaultClass.NVLINK, "nvidia.nvlink", ("nvidia-nvlink", "knvlink", "nvlink:"), 0.84, _NVRM,
@@ -34,11 +35,16 @@ _SMI_ROWS = (
          r"GPU (?P<gpu>[0-9a-f:.]{7,20})?:? ?requires (?:a )?reset|GPU Recovery Action\s*:\s*(?!None\b|N/A)\w", physical=True),
     root(_D, "smi.no-devices", "no devices were found", 0.66, _SMI + ": cards are there, the driver could start none", r"^\s*No devices were found\.?\s*$"),
     root(_D, "smi.init", ("failed to initialize nvml",), 0.72, _SMI, r"Failed to initialize NVML: (?:GPU access blocked|Unknown Error|Driver Not|GPU is lost|RM has detected|Timeout)"),
+    root(FaultClass.GPU_LOST, "smi.no-identity", ("gpu-????", "??.??.??"), 0.7, "/proc/driver/nvidia: a card that the driver could not read", r"GPU-\?{8}|BIOS:\s*\?\?\.\?\?", physical=True),
+    root(FaultClass.THERMAL_POWER, "smi.query-throttle", ("slowdown", "power_brake"), 0.86, "nvidia-smi --query-gpu and NVML names",
+         r"(?:hw_(?:thermal_|power_brake_)?slowdown|sw_thermal_slowdown|HW_THERMAL_SLOWDOWN|HW_SLOWDOWN|HW_POWER_BRAKE\w*)\W{0,4}\s*(?:[:=,]\s*)?\b(?:Active|1|true)\b", physical=True),
+    root(FaultClass.GPU_MEMORY_ECC, "smi.query-memory", ("retired_pages", "remapped_rows", "row_remap", "ecc.errors"), 0.87, "nvidia-smi --query-gpu and DCGM field names",
+         r"(?:retired_pages\.pending|remapped_rows\.(?:pending|failure)|row_remap_(?:pending|failure))\W{0,4}\s*(?:[:=,]\s*)?(?:Yes|1)\b|ecc\.errors\.uncorrected\.volatile\.\w+\W{1,4}[1-9]", physical=True),
     aside(Part.CONTEXT, "smi.link-width", ("max   ", "max\t", "max :"), _SMI, r"^\s*Max\s*:\s*(?P<value>16)x\s*$", sets="smi-width"),
     root(FaultClass.PCIE, "smi.width-below-max", "current", 0.78, _SMI, r"^\s*Current\s*:\s*[1248]x\s*$", when=(("smi-width", "16"),), physical=True),
     aside(Part.CONTEXT, "smi.fabric", "fabric", _SMI, r"^\s*(?P<value>Fabric)\s*$", sets="smi-section"),
     root(_D, "smi.fabric-state", ("state   ", "state :", "status   ", "status :"), 0.7, _SMI,
-         r"^\s*State\s*:\s*(?:In Progress|Not Started)|^\s*Status\s*:\s*(?!Success|N/A|0\b)\w.{0,40}", when=(("smi-section", "fabric"),), physical=True),
+         r"^\s{6,}State\s*:\s*(?:In Progress|Not Started)|^\s{6,}Status\s*:\s*(?!Success|N/A|0\b)\w.{0,40}", when=(("smi-section", "fabric"),), physical=True),
 )  # fmt: skip
 
 _FABRIC_MANAGER = (
