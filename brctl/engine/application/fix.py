@@ -21,6 +21,7 @@ from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import confirmation_text
 from brctl.playbook.overrides import Override
 from brctl.playbook.proposals import why_not
+from brctl.verdict.gateways import said_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ def choose_fix(settings: Settings, stored: StoredVerdict, now_at: datetime) -> F
             hint=f"look again with `brctl dx`, or: brctl play run {playbook.name}"
             f" --verdict {verdict.id}",
         )
-    return Fix(verdict, playbook, move.say)
+    through = said_through(verdict)
+    return Fix(verdict, playbook, f"{move.say} ({through})" if through else move.say)
 
 
 async def plan_fix(context: RunContext, fix: Fix, override: Override | None = None) -> PlannedFix:

@@ -37,6 +37,7 @@ from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
+from brctl.verdict.gateways import seen_through
 
 ASK_AGAIN = frozenset(Outcome) - {
     Outcome.ANSWERED,
@@ -93,9 +94,12 @@ async def _examine_job(controller: Controller, job: Job, sweep: Sweep) -> JobFin
 
 
 def _with_move(controller: Controller, verdict: Verdict) -> Verdict:
-    return with_next_move(
+    verdict = with_next_move(
         controller.state_dir, controller.settings.context, verdict, controller.now()
     )
+    if controller.settings.ssh.gateways != "tree":
+        return verdict
+    return seen_through(verdict, controller.inventory)
 
 
 def dumps_compare(status: JobStatus) -> bool:

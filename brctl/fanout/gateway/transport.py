@@ -22,6 +22,9 @@ AGAIN_S = 30.0
 LIMIT_BYTES = 64 << 20
 """Most output of one stream that any command may ask for through a gateway."""
 
+GRACE_S = 15.0
+"""A gateway's own deadlines are ours; one that beats and never answers is not waited for."""
+
 
 def open_asyncssh(
     ssh: SshSettings, nodes: Mapping[str, Node], keep: int
@@ -50,15 +53,18 @@ class TreeTransport:
         if not node.via:
             return await self._direct.run(node, command)
         started = time.perf_counter()
+        login_s = self._ssh.connect_timeout_s + self._ssh.login_timeout_s
+        limit_s = login_s + command.deadline_s + GRACE_S
         try:
             relay = await self._relay(node.via)
-            login_s = self._ssh.connect_timeout_s + self._ssh.login_timeout_s
-            found = await relay.ask(_ssh_argv(self._ssh, node), command, login_s)
-        except RelayLostError as lost:
-            detail = f"gateway {node.via}: {lost}"
+            async with asyncio.timeout(limit_s):
+                found = await relay.ask(_ssh_argv(self._ssh, node), command, login_s)
+        except (RelayLostError, TimeoutError) as lost:
+            why = lost if isinstance(lost, RelayLostError) else f"no answer within {limit_s:g} s"
+            detail = f"gateway {node.via}: {why}"
             seconds = time.perf_counter() - started
             return CommandResult(node.name, Outcome.UNREACHABLE, None, b"", b"", seconds, detail)
-        frame, stdout, stderr = found
+        frame, stdout, stderr = _bounded(*found, command.output_limit_bytes)
         outcome, detail = _outcome(frame, stderr, command, login_s)
         ended = outcome is Outcome.ANSWERED
         return CommandResult(
@@ -109,6 +115,12 @@ def _ssh_argv(ssh: SshSettings, node: Node) -> tuple[str, ...]:
         "-o", "ServerAliveInterval=5", "-p", str(node.port),
         *(("-l", user) if user else ()), "--", node.address,
     )  # fmt: skip
+
+
+def _bounded(frame: Frame, stdout: bytes, stderr: bytes, limit: int) -> tuple[Frame, bytes, bytes]:
+    """An answer within what its command asked for, whatever the gateway let through."""
+    frame.over = frame.over or len(stdout) > limit or len(stderr) > limit
+    return frame, stdout[:limit], stderr[:limit]
 
 
 def _outcome(frame: Frame, stderr: bytes, command: Command, login_s: float) -> tuple[Outcome, str]:
