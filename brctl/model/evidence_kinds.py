@@ -10,6 +10,9 @@ AT_WORK = "job.rank.at-work"
 KILLED_FIRST, LEFT_FIRST = "job.rank.killed-first", "job.rank.left-first"
 """The first rank that ended: killed by a signal, or gone without a word."""
 
+GONE_FIRST = "job.rank.gone-first"
+"""A rank that is not there, and of which nobody recorded that it ended."""
+
 LOSS_JUMPED, GRADIENT_NORM_JUMPED = "job.steps.loss", "job.steps.gradient-norm"
 """Far above what the same job had before."""
 

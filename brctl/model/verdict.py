@@ -40,6 +40,14 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a fault came to light that nobody's machine is to blame for."""
+
+    node: str
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Alternative:
     """A hypothesis that lost, with what is left of its probability."""
 
@@ -69,6 +77,7 @@ class Verdict:
         stalled: The job made no progress; None without a job, or when it is not known.
         cost_if_wrong: One sentence: what acting on a wrong verdict costs.
         settle: Commands that would tell the likeliest causes apart, where none is named.
+        places: Where it came to light, when no node is to blame: ranks that failed by themselves.
     """
 
     id: str
@@ -90,6 +99,7 @@ class Verdict:
     say: str = ""
     stalled: bool | None = None
     settle: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
 
     @property
     def confidence(self) -> Confidence:

@@ -16,6 +16,7 @@ from brctl.verdict.agreement import agreed
 from brctl.verdict.belief import Hypothesis, hypothesis_of, weigh
 from brctl.verdict.calm import chance_of_calm
 from brctl.verdict.leads import leads, settling
+from brctl.verdict.places import places
 from brctl.verdict.roots import convicted_by_own_ranks, roots
 
 SUSPECT_FLOOR = 0.5
@@ -142,6 +143,7 @@ def _verdict(
         job_step=scene.job_step,
         cost_if_wrong=row.cost_if_wrong,
         stalled=scene.stalled,
+        places=() if nodes else places(fault, chain, scene.ranks or ()),
     )
 
 
@@ -202,6 +204,7 @@ def _nothing_found(
         cost_if_wrong=row.cost_if_wrong,
         stalled=scene.stalled,
         settle=settling(chain),
+        places=places(fault, chain, scene.ranks or ()) if fault is FaultClass.UNKNOWN else (),
     )
 
 

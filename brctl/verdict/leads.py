@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from brctl.model.evidence import Evidence
-from brctl.model.evidence_kinds import KILLED_FIRST, LEFT_FIRST
+from brctl.model.evidence_kinds import GONE_FIRST, KILLED_FIRST, LEFT_FIRST
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Alternative
 
@@ -36,6 +36,17 @@ LEADS = {
         (
             "brctl run -w {node} -- 'journalctl -k --since -1h | grep -i -e oom -e killed'",
             "brctl run -w {node} -- 'journalctl --since -1h -u slurmd -u kubelet; last -x | head'",
+        ),
+    ),
+    GONE_FIRST: Lead(
+        (
+            (FaultClass.NODE_FAILURE, 0.4),
+            (FaultClass.PREEMPTION_SIGTERM, 0.2),
+            (FaultClass.USER_CODE, 0.2),
+        ),
+        (
+            "brctl run -w {node} -- 'uptime -s; last -x | head'",
+            "brctl run -w {node} -- 'journalctl --since -1h | grep -i -e python -e slurm'",
         ),
     ),
     LEFT_FIRST: Lead(

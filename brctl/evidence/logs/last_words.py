@@ -32,6 +32,9 @@ _CODE = frozenset(
 """Classes for which the rank that says it is not the one that has it: no node is named."""
 
 
+COMMON_SHARE = 0.5
+"""What more of the ranks say has a cause that they have in common (own)."""
+
 _NOT_SHOWN = frozenset({Part.CONTEXT, Part.HINT, Part.HEALTHY, Part.BENIGN})
 
 
@@ -112,12 +115,11 @@ def _evidence(
 ) -> Evidence:
     signature = item.event.signature
     fault = signature.fault if item.role is Role.ROOT else None
-    name = signature.name
-    same = [rank for rank, events in read.items() if any(e.signature.name == name for e in events)]
+    same = _who_said(signature.name, read)
     more = f", and {len(same) - 1} more ranks" if len(same) > 1 else ""
     return Evidence(
-        kind=f"log.{name}",
-        subject=_subject(signature, words),
+        kind=f"log.{signature.name}",
+        subject=_subject(signature, words, common=len(same) > COMMON_SHARE * len(read)),
         weight=_weight(item),
         fault=fault,
         role=item.role,
@@ -130,9 +132,16 @@ def _evidence(
     )
 
 
-def _subject(signature: Signature, words: RankWords) -> Subject:
+def _who_said(name: str, read: Mapping[int, list[LogEvent]]) -> list[int]:
+    return [rank for rank, events in read.items() if any(e.signature.name == name for e in events)]
+
+
+def _subject(signature: Signature, words: RankWords, *, common: bool) -> Subject:
+    """Whom a line speaks of: what most ranks say is nobody's, whoever said it first."""
     if signature.fault in _CODE and not signature.physical:
         return Subject("", "code:job")
+    if common:
+        return Subject("", "job")
     return Subject(words.node, f"rank:{words.rank}")
 
 

@@ -74,7 +74,7 @@ def main() -> None:
         return
     for half, outcomes in found.items():
         print("\n".join(words(half, outcomes)))
-        if options.wrong and (half != "set aside" or options.family):
+        if options.wrong and ("set aside" not in half or options.family):
             print("\n".join(by_family(outcomes)))
 
 

@@ -81,15 +81,17 @@ def shape_mismatch(rng: Random) -> tuple[Fleet, Truth]:
 
 def exception_on_one(rng: Random) -> tuple[Fleet, Truth]:
     it = fleet(rng)
-    ends(it, [rng.randrange(it.job.world_size)], 1, words("rank-crash", "culprit"))
-    return it, nobody(F.USER_CODE)
+    rank = rng.randrange(it.job.world_size)
+    ends(it, [rank], 1, words("rank-crash", "culprit"))
+    return it, nobody(F.USER_CODE, seen_at=[it.job.node_of(rank)])
 
 
 def loader_killed(rng: Random) -> tuple[Fleet, Truth]:
     it = fleet(rng)
     said = words("loader-killed", "culprit")
-    ends(it, [rng.randrange(it.job.world_size)], 1, said, phase="load")
-    return it, nobody(F.DATA_LOADER, F.CPU_OOM)
+    rank = rng.randrange(it.job.world_size)
+    ends(it, [rank], 1, said, phase="load")
+    return it, nobody(F.DATA_LOADER, F.CPU_OOM, seen_at=[it.job.node_of(rank)])
 
 
 def bad_sample(rng: Random) -> tuple[Fleet, Truth]:
@@ -97,8 +99,9 @@ def bad_sample(rng: Random) -> tuple[Fleet, Truth]:
     said = _raised(
         "UnicodeDecodeError: 'utf-8' codec can't decode byte 0x93 in position 3: invalid start\n"
     )
-    ends(it, [rng.randrange(it.job.world_size)], 1, said, phase="load")
-    return it, nobody(F.USER_CODE, F.DATA_LOADER)
+    rank = rng.randrange(it.job.world_size)
+    ends(it, [rank], 1, said, phase="load")
+    return it, nobody(F.USER_CODE, F.DATA_LOADER, seen_at=[it.job.node_of(rank)])
 
 
 def gpu_oom(rng: Random) -> tuple[Fleet, Truth]:
@@ -107,8 +110,9 @@ def gpu_oom(rng: Random) -> tuple[Fleet, Truth]:
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.44 GiB. GPU 0 has a total"
         " capacity of 79.10 GiB of which 1.02 GiB is free.\n"
     )
-    ends(it, [rng.randrange(it.job.world_size)], 1, said)
-    return it, nobody(F.GPU_OOM)
+    rank = rng.randrange(it.job.world_size)
+    ends(it, [rank], 1, said)
+    return it, nobody(F.GPU_OOM, seen_at=[it.job.node_of(rank)])
 
 
 def killed_by_somebody(rng: Random) -> tuple[Fleet, Truth]:
@@ -116,14 +120,15 @@ def killed_by_somebody(rng: Random) -> tuple[Fleet, Truth]:
     it = fleet(rng)
     (there,) = it.some_nodes(1)
     ends(it, [it.rank_on(there)], -9, "")
-    return it, Truth(frozenset({F.UNKNOWN}))
+    return it, nobody(F.UNKNOWN, seen_at=[there])
 
 
 def left_with_zero(rng: Random) -> tuple[Fleet, Truth]:
     """One rank returns early and says nothing; the others wait for it."""
     it = fleet(rng)
-    ends(it, [rng.randrange(it.job.world_size)], 0, "")
-    return it, nobody(F.UNKNOWN, F.USER_CODE)
+    rank = rng.randrange(it.job.world_size)
+    ends(it, [rank], 0, "")
+    return it, nobody(F.UNKNOWN, F.USER_CODE, seen_at=[it.job.node_of(rank)])
 
 
 def killed_for_memory(rng: Random) -> tuple[Fleet, Truth]:
@@ -262,7 +267,7 @@ def two_left_early(rng: Random) -> tuple[Fleet, Truth]:
     it = fleet(rng)
     both = it.some_nodes(2)
     ends(it, [it.rank_on(node) for node in both], 0, "")
-    return it, nobody(F.UNKNOWN, F.USER_CODE)
+    return it, nobody(F.UNKNOWN, F.USER_CODE, seen_at=both)
 
 
 def oom_of_a_loader(rng: Random) -> tuple[Fleet, Truth]:

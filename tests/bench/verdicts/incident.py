@@ -17,11 +17,14 @@ class Truth:
             apart. UNKNOWN is among them only where no answer of any node could tell.
         blamed: Nodes where it happened.
         broken: Those of them that are bad machines, which to evict is right.
+        seen_at: Nodes where something came to light that is nobody's: a rank raised there. To say
+            so is right and asked of nobody.
     """
 
     classes: frozenset[FaultClass]
     blamed: frozenset[str] = frozenset()
     broken: frozenset[str] = frozenset()
+    seen_at: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,6 @@ def place(faults: Iterable[FaultClass], *nodes: str) -> Truth:
     return Truth(frozenset(faults), frozenset(nodes))
 
 
-def nobody(*faults: FaultClass) -> Truth:
+def nobody(*faults: FaultClass, seen_at: Iterable[str] = ()) -> Truth:
     """No node is to blame."""
-    return Truth(frozenset(faults))
+    return Truth(frozenset(faults), seen_at=frozenset(seen_at))

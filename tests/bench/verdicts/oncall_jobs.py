@@ -41,7 +41,7 @@ def all_ranks_of_a_node_killed(rng: Random) -> tuple[Fleet, Truth]:
     it = fleet(rng)
     (there,) = it.some_nodes(1)
     ends(it, it.job.ranks_on(there), -9, "")
-    return it, Truth(frozenset({F.UNKNOWN}))
+    return it, nobody(F.UNKNOWN, seen_at=[there])
 
 
 def clock_off_in_a_good_run(rng: Random) -> tuple[Fleet, Truth]:

@@ -35,8 +35,21 @@ class Outcome:
         return {node for verdict in self.verdicts for node in verdict.nodes}
 
     @property
+    def placed(self) -> set[str]:
+        """Nodes where it is said to have come to light, and which nobody blames."""
+        return {place.node for verdict in self.verdicts for place in verdict.places}
+
+    @property
     def culprit_right(self) -> bool:
-        return self.named == self.incident.truth.blamed
+        """Those it happened on are named; as a mere place, where none of them is broken."""
+        truth = self.incident.truth
+        told = self.named if truth.broken else self.named | self.placed
+        return told == truth.blamed
+
+    @property
+    def misplaced(self) -> set[str]:
+        truth = self.incident.truth
+        return self.placed - truth.blamed - truth.seen_at
 
     @property
     def move_evicts(self) -> set[str]:
@@ -88,6 +101,7 @@ def table(outcomes: Sequence[Outcome]) -> dict[str, Share | float]:
         "culprit right": share(guilty, [o for o in guilty if o.culprit_right]),
         "innocents named HIGH": share(outcomes, [o for o in outcomes if o.innocents(high=True)]),
         "innocents named below": share(outcomes, [o for o in outcomes if o.innocents(high=False)]),
+        "wrong place": share(outcomes, [o for o in outcomes if o.misplaced]),
         "healthy eviction": share(outcomes, [o for o in outcomes if o.move_evicts]),
         "stopped in vain": share(outcomes, [o for o in outcomes if o.stops_in_vain]),
         "no-fault HIGH right": share(calm, [o for o in calm if o.class_right]),

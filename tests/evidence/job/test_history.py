@@ -149,3 +149,13 @@ def test_a_loss_that_falls_or_is_negative_is_no_jump(values: tuple[float, ...]) 
     windows = tuple(window(4 + 25 * i, 0.4, loss=loss) for i, loss in enumerate(values[:-1]))
     newest = window(900, 0.4, loss=values[-1])
     assert found(StepHistory(windows, newest, newest), others=0.01) == ()
+
+
+@pytest.mark.parametrize(("wait_s", "named"), [(0.15, {"job.rank.waits-least"}), (0.05, set())])
+def test_a_faint_straggler_of_a_job_without_a_past_is_a_hint(
+    wait_s: float, named: set[str]
+) -> None:
+    """A tenth of every step that one node costs all others; nobody saw whether it ever did not."""
+    items = found(past(recent=1.0), others=wait_s, r3=0.0)
+    assert {item.kind for item in items} == named
+    assert {item.weight for item in items} <= {Weight.HINTS}

@@ -7,13 +7,15 @@ import pytest
 
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.assess import assess_job, job_gaps
+from brctl.evidence.job.ends import first_ends
 from brctl.evidence.job.long_phases import at_work, excused, long_phase
 from brctl.evidence.job.status import goes_on, with_stacks
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.node_evidence import assess_stacks
 from brctl.evidence.stacks.snapshot import RankStack
 from brctl.model.command import Outcome
-from brctl.model.evidence import Evidence, Weight
+from brctl.model.evidence import Evidence, Subject, Weight
+from brctl.model.evidence_kinds import GONE_FIRST
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.hang import FlightRecorderAnalysis, SuspectRank, SuspectReason
 from brctl.model.jobs.job import example_job
@@ -149,3 +151,15 @@ def test_a_job_that_came_further_between_two_looks_did_not_stand_still() -> None
     assert not goes_on(first, first)
     assert not goes_on(first, replace(first, stalled=False))
     assert at_work(first)
+
+
+def test_a_node_whose_ranks_never_came_is_where_it_began() -> None:
+    """The launcher left it out: no process, no status, no progress; all others wait."""
+    views = tuple(
+        RankView(rank, JOB.node_of(rank), alive=rank != 2, step=0, phase="all_reduce")
+        for rank in range(8)
+    )
+    gone = replace(views[2], step=None, phase=None)
+    status = JobStatus(JOB, (*views[:2], gone, *views[3:]), 0, 60.0, stalled=True, silent=())
+    (item,) = first_ends(status)
+    assert (item.kind, item.subject) == (GONE_FIRST, Subject(JOB.node_of(2), "rank:2"))
