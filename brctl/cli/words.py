@@ -68,7 +68,7 @@ WORDS: Mapping[str, Word] = {
     "schema": Word("schema", "JSON Schemas of documents and files"),
     "inventory": Word("inventory", "who is there, and which source says so"),
     "schedule": Word("schedule", "print systemd or cron units for regular sweeps"),
-    "config": Word("config", "where configuration comes from"),
+    "config": Word("config", "where configuration comes from; sudoers lines for nodes"),
     "completions": Word("completions", "completion script for bash, zsh or fish"),
     "help": Word("help", "exit-codes, selectors, output, environment, classes"),
 }

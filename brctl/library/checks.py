@@ -1,5 +1,6 @@
 """Load checks: one folder each, `<dir>/<domain>/<check>/check.yaml` beside `probe.py`."""
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -24,9 +25,10 @@ NEEDS = ("root", "torch", "nvml", "gpu", "job")
 _KEYS = (
     "name", "title", "why", "source", "level", "needs", "tools", "deadline", "parameters",
     "measurements", "evidence", "cross_check", "disruptive", "stream", "profiles",
-    "foreign", "together",
+    "foreign", "together", "root_command",
 )  # fmt: skip
 _RULE_KEYS = ("kind", "when", "given", "weight", "fault", "role", "say", "source", "otherwise")
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./+@:,=-]+")
 _PLACEHOLDERS = {"value", "subject", "operand"}
 _OPERAND_TYPES = {"number": "a number", "text": "text", "mask": "a whole number", "true": "true"}
 
@@ -89,6 +91,7 @@ def load_check(path: Path) -> Check:
         origin=str(path),
         profiles=frozenset(top.texts("profiles", ())),
         parameter_sources=sources,
+        root_command=_read_root_command(top),
     )
 
 
@@ -120,6 +123,18 @@ def _read_needs(top: Section) -> frozenset[str]:
             problem = f"'needs': unknown {need!r}; {did_you_mean(need, NEEDS)}"
             raise top.error(problem, "needs", index)
     return frozenset(needs)
+
+
+def _read_root_command(top: Section) -> tuple[str, ...]:
+    """It becomes a line of sudoers, where a wildcard would allow more than it says."""
+    command = top.texts("root_command", ())
+    for index, word in enumerate(command):
+        if not _PLAIN_WORD.fullmatch(word):
+            problem = f"'root_command': {word!r} has a character that sudoers reads otherwise"
+            raise top.error(problem, "root_command", index)
+    if command and not command[0].startswith("/"):
+        raise top.error(f"'root_command': {command[0]!r} needs its whole path", "root_command")
+    return command
 
 
 def _read_probe(folder: Path, *, shipped: bool) -> str:

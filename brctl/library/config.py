@@ -14,6 +14,7 @@ from brctl.library.file_tables import (
     SCHEDULERS,
     SOURCE,
     SSH,
+    SUDO_FOR,
     TRANSPORT_NAMES,
 )
 from brctl.library.notify_settings import NotifySettings, read_notify
@@ -22,6 +23,7 @@ from brctl.library.strict_yaml import Document, load_document
 from brctl.library.sweep_settings import SweepSettings, read_sweep
 from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import NoConfigError, did_you_mean
+from brctl.model.root_access import RootAccess
 
 CONFIG_NAME = "config.yaml"
 BASELINE_NAME = "baseline.yaml"
@@ -41,6 +43,8 @@ class SshSettings:
             CPU, 1 never splits.
         gateways: How nodes with `via` are reached: `jump` through a tunnel, end to end; `tree` by
             the gateway's own ssh, for fleets one login node cannot serve.
+        sudo_for: `runner` puts `sudo` before all probes of a sweep that needs root, `commands`
+            before single commands.
     """
 
     user: str = ""
@@ -53,8 +57,14 @@ class SshSettings:
     login_timeout_s: float = 10.0
     transport: str = "auto"
     sudo: str = ""
+    sudo_for: str = "runner"
     shards: int = 0
     gateways: str = "jump"
+
+    @property
+    def root(self) -> RootAccess:
+        """How sweeps become root on nodes."""
+        return RootAccess(tuple(self.sudo.split()), self.sudo_for == "commands")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +258,7 @@ def _read_ssh(ssh: Section, base: Path) -> SshSettings:
         login_timeout_s=ssh.duration_s("login_timeout", "10s"),
         transport=ssh.choice("transport", TRANSPORT_NAMES, "auto"),
         sudo=ssh.value("sudo", str, ""),
+        sudo_for=ssh.choice("sudo_for", SUDO_FOR, "runner"),
         shards=ssh.value("shards", int, 0),
         gateways=ssh.choice("gateways", GATEWAYS, "jump"),
     )

@@ -73,6 +73,7 @@ _TEXT, _WHOLE, _DURATION, _TEXTS = Holds.TEXT, Holds.WHOLE, Holds.DURATION, Hold
 TRANSPORT_NAMES = ("auto", "asyncssh", "broker", "openssh", "paramiko", "srun", "local")
 SCHEDULERS = ("static", "slurm", "kubernetes")
 GATEWAYS = ("jump", "tree")
+SUDO_FOR = ("runner", "commands")
 ROLES = {"active": NodeRole.ACTIVE, "train": NodeRole.ACTIVE, "standby": NodeRole.STANDBY}
 EVENTS = tuple(event.value for event in NoticeEvent if event is not NoticeEvent.TEST)
 
@@ -81,7 +82,7 @@ SSH = Table(
         "user": _TEXT, "identity_file": _TEXT, "known_hosts": _TEXT, "config_file": _TEXT,
         "fanout": _WHOLE, "handshakes_per_jump": _WHOLE, "connect_timeout": _DURATION,
         "login_timeout": _DURATION, "transport": TRANSPORT_NAMES, "sudo": _TEXT, "shards": _WHOLE,
-        "gateways": GATEWAYS,
+        "sudo_for": SUDO_FOR, "gateways": GATEWAYS,
     }
 )  # fmt: skip
 KUBERNETES = Table({"context": _TEXT, "namespace": _TEXT})

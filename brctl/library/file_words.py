@@ -33,6 +33,7 @@ CONFIG_WORDS: Mapping[str, str] = {
     "ssh.login_timeout": "longest wait for a login",
     "ssh.transport": "what speaks SSH",
     "ssh.sudo": "put before the probe runner on nodes, such as `sudo -n`",
+    "ssh.sudo_for": "what sudo runs: all probes, or only what `brctl config sudoers` allows",
     "ssh.shards": "processes of one fan-out; 0 is one a CPU, 1 never splits",
     "ssh.gateways": "nodes with `via`: `jump` through a tunnel, `tree` by the gateway's own ssh",
     "state_dir": "runs, sweeps, verdicts, locks; default below XDG_STATE_HOME",

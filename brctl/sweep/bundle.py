@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from brctl.library.shipped import node_program
 from brctl.model.command import Command
 from brctl.model.inventory import Node
+from brctl.model.root_access import RootAccess
 from brctl.model.sweeps.check import Check
 from brctl.sweep.cut_cache import bundle_parts
 
@@ -20,6 +21,9 @@ START_S = 5.0
 
 OUTPUT_LIMIT_BYTES = 8 << 20
 """Room for every probe's 256 KiB, escaped; more is not an answer."""
+
+LOGIN_ONLY = RootAccess()
+"""Nothing stands before what runs on nodes."""
 
 _BOOT = (
     "import sys,zlib,json\n"
@@ -45,17 +49,31 @@ class Bundle:
     root: bool
 
     def command(
-        self, node: Node, parameters: Mapping[str, Mapping[str, object]], sudo: str = ""
+        self,
+        node: Node,
+        parameters: Mapping[str, Mapping[str, object]],
+        root: RootAccess = LOGIN_ONLY,
     ) -> Command:
         """The command that runs this bundle on one node; nothing of it touches the node's disk."""
+        if root.single_commands:
+            parameters = self._with_root_commands(parameters, root.prefix)
         own = {"parameters": parameters, "torch_python": node.torch_python}
-        prefix = tuple(sudo.split()) if self.root and sudo else ()
+        prefix = root.prefix if self.root and not root.single_commands else ()
         return Command(
             argv=(*prefix, node.python, "-I", "-S", "-B", "-c", _BOOT),
             stdin=b"%d\n%s%s" % (len(self.packed), self.packed, json.dumps(own).encode()),
             deadline_s=self.total_s + START_S,
             output_limit_bytes=OUTPUT_LIMIT_BYTES,
         )
+
+    def _with_root_commands(
+        self, parameters: Mapping[str, Mapping[str, object]], prefix: tuple[str, ...]
+    ) -> Mapping[str, Mapping[str, object]]:
+        commands = {name: self.checks[name].root_command for name in parameters}
+        return {
+            name: {**own, "root_command": [*prefix, *commands[name]]} if commands[name] else own
+            for name, own in parameters.items()
+        }
 
 
 def pack_bundle(checks: Mapping[str, Check]) -> Bundle:

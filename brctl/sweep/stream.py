@@ -8,9 +8,10 @@ from brctl.fanout.contract import Transport
 from brctl.fanout.gather import gather
 from brctl.model.command import Command
 from brctl.model.inventory import Node
+from brctl.model.root_access import RootAccess
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import NodeReport
-from brctl.sweep.bundle import pack_bundle
+from brctl.sweep.bundle import LOGIN_ONLY, pack_bundle
 from brctl.sweep.parse import parse_report
 
 ParametersFor = Callable[[Node, Check], Mapping[str, object]]
@@ -29,7 +30,7 @@ async def sweep(
     parameters_for: ParametersFor = no_parameters,
     *,
     limit: int,
-    sudo: str = "",
+    root: RootAccess = LOGIN_ONLY,
     now: Callable[[], datetime] | None = None,
 ) -> AsyncGenerator[NodeReport, None]:
     """Yield one report per node as it arrives; a node that cannot answer yields why.
@@ -40,7 +41,7 @@ async def sweep(
         checks: What is asked, by name.
         parameters_for: Overrides the check's parameters for a node.
         limit: Nodes in flight at once.
-        sudo: Prefix for a sweep with a check that needs root, `sudo -n`.
+        root: How a check that needs root gets it.
         now: The engine's clock, for `received_at`; None leaves it out.
     """
     bundle = pack_bundle(checks)
@@ -54,7 +55,7 @@ async def sweep(
             }
             for name, check in checks.items()
         }
-        return bundle.command(node, parameters, sudo)
+        return bundle.command(node, parameters, root)
 
     async with aclosing(gather(transport, nodes, command_for, limit=limit)) as answers:
         async for answer in answers:

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import glob
+import json
 import os
 import pwd
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from brctl.fanout.local import LocalTransport
 from brctl.model.command import Outcome
 from brctl.model.inventory import Node
+from brctl.model.root_access import RootAccess
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus
 from brctl.sweep.bundle import pack_bundle, total_seconds
@@ -28,6 +31,7 @@ PYTHONS = [
     pytest.param(OLDEST_PYTHON, id="oldest-python", marks=needs_oldest),
 ]
 
+SUDO = RootAccess(("sudo", "-n"))
 HANG = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
 PID = """
 import json, os, sys, time
@@ -225,8 +229,26 @@ async def test_the_runner_starts_as_root_only_when_a_check_needs_it() -> None:
         transport = FakeTransport()
         checks = {"c": check("c", needs=needs)}
         node = Node("n", "localhost")
-        [_ async for _ in sweep(transport, [node], checks, limit=1, sudo="sudo -n")]
+        [_ async for _ in sweep(transport, [node], checks, limit=1, root=SUDO)]
         assert transport.commands[0][1].argv[0] == first
+
+
+async def test_only_single_commands_run_as_root_where_the_login_may_do_no_more() -> None:
+    """The runner stays what the login is, and the probe is told its command."""
+    transport = FakeTransport()
+    checks = {
+        "c": replace(check("c", needs=("root",)), root_command=("/usr/bin/dmesg", "--raw")),
+        "d": check("d"),
+    }
+    root = RootAccess(("sudo", "-n"), single_commands=True)
+    stream = sweep(transport, [Node("n", "localhost")], checks, limit=1, root=root)
+    assert [report.node async for report in stream] == ["n"]
+    command = transport.commands[0][1]
+    assert command.argv[0] == "python3"
+    size, _, rest = command.stdin.partition(b"\n")
+    parameters = json.loads(rest[int(size) :])["parameters"]
+    assert parameters["c"]["root_command"] == ["sudo", "-n", "/usr/bin/dmesg", "--raw"]
+    assert "root_command" not in parameters["d"]
 
 
 def test_the_total_deadline_counts_lonely_probes_in_sequence() -> None:

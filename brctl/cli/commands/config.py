@@ -1,4 +1,6 @@
-"""`brctl config path|view`: where configuration comes from and what it says."""
+"""`brctl config path|view|sudoers`: where configuration comes from, what it says and needs."""
+
+from typing import Annotated
 
 import typer
 
@@ -47,3 +49,27 @@ def view(ctx: typer.Context) -> None:
         "file": str(settings.config_file),
     }
     invocation.finish(Page("Config", {"settings": facts}, columns(list(facts.items()))))
+
+
+@app.command()
+def sudoers(
+    ctx: typer.Context,
+    user: Annotated[str, typer.Option("--user", help="login on nodes; default ssh.user")] = "",
+) -> None:
+    """Print sudoers lines that allow the login on nodes what checks need as root, and no more."""
+    from brctl.engine.controller.security.sudoers import root_commands
+    from brctl.engine.controller.security.sudoers import sudoers as lines_for
+    from brctl.library.checks import load_checks
+    from brctl.library.shipped import shipped_dir
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    folders = (shipped_dir("checks"), *(folder / "checks" for folder in settings.library_dirs))
+    checks, login = load_checks(folders), user or settings.ssh.user or "brctl"
+    text = lines_for(login, checks)
+    commands = [
+        {"command": list(command), "checks": list(names)}
+        for command, names in root_commands(checks).items()
+    ]
+    body = {"user": login, "text": text, "commands": commands}
+    invocation.finish(Page("Sudoers", body, text.rstrip()), settings.context)

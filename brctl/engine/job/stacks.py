@@ -67,7 +67,7 @@ async def _ask(
         {name: check},
         lambda node, asked: fill_parameters(asked, node, job),
         limit=controller.settings.ssh.fanout,
-        sudo=controller.settings.ssh.sudo,
+        root=controller.settings.ssh.root,
         now=controller.now,
     )
     return [report async for report in stream]

@@ -124,7 +124,7 @@ class FleetSweeps:
             {name: self._controller.checks[name] for name in names},
             lambda node, check: {**fill_parameters(check, node, job), **parameters},
             limit=self._controller.settings.ssh.fanout,
-            sudo=self._controller.settings.ssh.sudo,
+            root=self._controller.settings.ssh.root,
             now=self._controller.now,
         )
         return [report async for report in stream]

@@ -139,7 +139,7 @@ class _Burning:
             checks,
             self._parameters,
             limit=controller.settings.ssh.fanout,
-            sudo=controller.settings.ssh.sudo,
+            root=controller.settings.ssh.root,
             now=controller.now,
         )
         async with aclosing(stream):

@@ -29,7 +29,7 @@ async def read_ecc(
         checks,
         lambda node, check: fill_parameters(check, node, None),
         limit=controller.settings.ssh.fanout,
-        sudo=controller.settings.ssh.sudo,
+        root=controller.settings.ssh.root,
         now=controller.now,
     )
     async with aclosing(stream):

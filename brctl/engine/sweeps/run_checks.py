@@ -103,7 +103,7 @@ async def sweep_nodes(
             probed(checks),
             lambda node, check: fill_parameters(check, node, _job_on(node, question.job)),
             limit=controller.settings.ssh.fanout,
-            sudo=controller.settings.ssh.sudo,
+            root=controller.settings.ssh.root,
             now=controller.now,
         )
         stack.push_async_callback(stream.aclose)

@@ -77,6 +77,7 @@ class Check:
         parameter_sources: Parameter -> where the controller takes it from, `node.gpus`; the
             closed vocabulary is `library.parameters.SOURCES`.
         probe_source: The program that runs on the node; "" when `together`.
+        root_command: The one command that is enough as root, where the login may do no more.
         together: Nodes are tested with each other by the engine, so two are needed.
         cross_check: A command a person can run to see the same values.
     """
@@ -100,3 +101,4 @@ class Check:
     origin: str = ""
     profiles: frozenset[str] = field(default_factory=frozenset)
     parameter_sources: Mapping[str, str] = field(default_factory=dict)
+    root_command: tuple[str, ...] = ()

@@ -75,6 +75,7 @@ DOCUMENTS: Mapping[str, type] = {
     "SecurityReport": site.SecurityReportDocument,
     "StandbyList": fleet.StandbyListDocument,
     "StandbySize": fleet.StandbySizeDocument,
+    "Sudoers": site.SudoersDocument,
     "Status": fleet.StatusDocument,
     "TuiView": site.TuiViewDocument,
     "Validation": runs.ValidationDocument,

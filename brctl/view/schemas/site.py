@@ -112,6 +112,21 @@ class SecurityReportDocument(Envelope):
     findings: list[SecurityFindingDocument]
 
 
+class RootCommandDocument(TypedDict):
+    """A command that runs as root on nodes, and the checks that need it."""
+
+    command: list[str]
+    checks: list[str]
+
+
+class SudoersDocument(Envelope):
+    """`brctl config sudoers`; `text` is the file."""
+
+    user: str
+    text: str
+    commands: list[RootCommandDocument]
+
+
 class RouteDocument(TypedDict):
     """How a node is reached, and whether its host key is known."""
 

@@ -20,6 +20,7 @@ from brctl.model.command import Outcome
 from brctl.model.evidence import Gap, Subject
 from brctl.model.exit_codes import ExitCode
 from brctl.model.inventory import Inventory, Node
+from brctl.model.root_access import RootAccess
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.view.fleet.ecc import ecc_history_page, ecc_page
@@ -82,7 +83,7 @@ def test_an_unread_counter_is_a_question_mark() -> None:
 def _controller(tmp_path: Path) -> Controller:
     """As much of a controller as memory errors need."""
     inventory = Inventory({"n1": Node("n1", "127.0.0.1")})
-    ssh = SimpleNamespace(fanout=4, sudo="")
+    ssh = SimpleNamespace(fanout=4, root=RootAccess())
     return cast(
         Controller,
         SimpleNamespace(
