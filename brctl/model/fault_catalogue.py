@@ -109,7 +109,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         "GSP time-outs (Xid 119, 120), fabric manager, driver start; a reset helps later.",
         Origin.INFRA,
         Branch.MACHINE,
-        explains=_STOPPED | {F.USER_CODE, F.ENVIRONMENT_MISMATCH, F.PCIE, F.HOST_KERNEL},
+        explains=_STOPPED | {F.USER_CODE, F.ENVIRONMENT_MISMATCH, F.PCIE},
         everywhere=_PEERS_SEE,
     ),
     F.SILENT_CORRUPTION: FaultRow(
