@@ -42,6 +42,8 @@ class GuardFacts:
 
     Attributes:
         taken: Nodes that carry somebody else's cordon; what other runs took is in `past_runs`.
+        goes_on: The job of a verdict that found it standing still takes steps again; None when
+            nobody could tell, or no line asks.
         unknown: Why a fact could not be had; a guard that needs it refuses.
         nodes: Nodes the plan takes out of service; empty for one that takes none.
         at_once: The same nodes by batch, where a playbook gives a batch back before it takes the
@@ -85,6 +87,7 @@ class GuardFacts:
     verdict: str = ""
     verdict_at: datetime | None = None
     still_true: bool | None = None
+    goes_on: bool | None = None
     past_runs: tuple[PastRun, ...] = ()
     uncounted: tuple[str, ...] = ()
     racks: Mapping[str, str] = field(default_factory=dict)

@@ -222,6 +222,9 @@ def _verdict(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
     if age_s > limit_s:
         limit = describe_duration(limit_s)
         return GuardDecision(False, f"{age}, more than {limit}", "diagnose again: `brctl dx`")
+    if parameters.get("still_stalled") and facts.goes_on:
+        return GuardDecision(False, f"{age}, and job {facts.job} takes steps again",
+                     "diagnose again: `brctl dx`")  # fmt: skip
     if not parameters.get("still_true"):
         return GuardDecision(True, age)
     if facts.still_true is False:
@@ -388,7 +391,7 @@ GUARDS: Mapping[str, GuardKind] = {
     "standby": _kind(_standby, {Fact.STANDBYS}, at_least=ValueType.NUMBER,
                      warmed_within=ValueType.DURATION),
     "verdict": _kind(_verdict, {Fact.VERDICT}, max_age=ValueType.DURATION,
-                     still_true=ValueType.TRUTH),
+                     still_true=ValueType.TRUTH, still_stalled=ValueType.TRUTH),
     "cooldown": _kind(_cooldown, {Fact.PAST_RUNS}, per=("node", "job"), at_most=ValueType.NUMBER,
                       window=ValueType.DURATION),
     "maintenance_window": _kind(maintenance_window, {Fact.CALENDARS}, "calendar",

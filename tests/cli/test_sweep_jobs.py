@@ -176,12 +176,12 @@ def test_a_job_that_a_person_stopped_is_in_no_trouble_until_it_was_started_again
 ) -> None:
     """Whoever stopped it knows; a start that came after makes a stall a stall again."""
     stop = a_run(tmp_path, "stop-job", "ok", now())
-    assert stopped_by(tmp_path, "demo", now()) == f"{stop} (stop-job) stopped it"
-    assert stopped_by(tmp_path, "other", now()) == ""
+    assert stopped_by(tmp_path, "demo") == f"{stop} (stop-job) stopped it"
+    assert stopped_by(tmp_path, "other") == ""
     a_run(tmp_path, "start-job", "needs_human", now())
-    assert stopped_by(tmp_path, "demo", now()) == f"{stop} (stop-job) stopped it"
+    assert stopped_by(tmp_path, "demo") == f"{stop} (stop-job) stopped it"
     a_run(tmp_path, "start-job", "ok", now())
-    assert stopped_by(tmp_path, "demo", now()) == ""
+    assert stopped_by(tmp_path, "demo") == ""
 
 
 LOOK = JobLook("demo", NOW, JobState.STALLED, 7, 90.0)

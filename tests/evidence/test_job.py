@@ -224,3 +224,13 @@ def test_ranks_that_all_ended_in_their_common_save_accuse_no_code_of_their_own()
     alone = reports({3: ended})
     (one,) = [e for e in assess_job(read_job(JOB, alone), alone) if e.kind == "job.rank.exited"]
     assert (one.fault, one.weight) == (FaultClass.USER_CODE, Weight.HINTS)
+
+
+def test_who_ends_in_a_save_after_another_rank_was_killed_is_its_victim() -> None:
+    """A save is made together; the killed rank did not come, and that is no fault of the code."""
+    ended: dict[str, Value] = {"alive": False, "exit_status": 1, "phase": "checkpoint"}
+    killed: dict[str, Value] = {"alive": False, "exit_status": -9, "phase": "forward"}
+    answers = reports({3: ended, 5: killed})
+    found = assess_job(read_job(JOB, answers), answers)
+    roles = {e.subject.device: e.role for e in found if e.kind == "job.rank.exited"}
+    assert roles["rank:3"] is Role.VICTIM

@@ -169,7 +169,8 @@ class FakeJobs:
             RankView(int(r), job.nodes[int(r)], alive=True, step=data["step"])
             for r in data["ranks"]
         )
-        return JobStatus(job, ranks, data["step"] if ranks else None, None, None, ())
+        step = data["step"] if ranks else None
+        return JobStatus(job, ranks, step, None, data["stalled"], ())
 
     async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
         dead = [job.nodes.index(node) for node in self.world.read()["dead"] if node in job.nodes]

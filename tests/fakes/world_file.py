@@ -23,6 +23,7 @@ EMPTY: dict[str, Any] = {
     "seconds": 0.0,
     "effects": [],
     "still_true": True,
+    "stalled": None,
 }
 
 

@@ -125,6 +125,15 @@ def test_a_verdict_must_be_fresh_and_not_refuted(
     assert ask("verdict", facts, max_age="30m", still_true=True)[0] is ok
 
 
+@pytest.mark.parametrize(("goes_on", "ok"), [(True, False), (False, True), (None, True)])
+def test_a_job_that_takes_steps_again_is_not_stopped_for_its_stall(
+    goes_on: bool | None, ok: bool
+) -> None:
+    """Somebody mended it, or it mended itself; where nobody can tell, the verdict stands."""
+    facts = replace(FACTS, verdict="V-1", verdict_at=ago(0.1), goes_on=goes_on)
+    assert ask("verdict", facts, max_age="30m", still_stalled=True)[0] is ok
+
+
 def test_flapping_is_refused_for_the_node_that_flaps() -> None:
     """Two runs took n1 today; a third is refused, for n2 it is not."""
     past = tuple(

@@ -35,7 +35,7 @@ def status(ctx: typer.Context) -> None:
             ]
             at = controller.now()
         verdicts = [stored.verdict for stored in open_verdicts(state_dir)]
-        runs = open_runs(state_dir, at)
+        runs = open_runs(state_dir)
         return Status(known_lines(known), jobs, verdicts, runs, known.age_s, at)
 
     invocation.finish(status_page(settings.context, asyncio.run(run())), settings.context)

@@ -32,7 +32,7 @@ def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
     """
     look = look_of(status, controller.now())
     if look.state in (JobState.STALLED, JobState.UNKNOWN):
-        run = stopped_by(controller.state_dir, look.job, look.at)
+        run = stopped_by(controller.state_dir, look.job)
         look = replace(look, state=JobState.STOPPED, because=run) if run else look
     before = last_look(controller.state_dir, controller.settings.context, look.job)
     if before is not None and look.is_the_trouble_of(before):
@@ -56,9 +56,9 @@ def look_of(status: JobStatus, at: datetime) -> JobLook:
     )
 
 
-def stopped_by(state_dir: Path, job: str, now: datetime) -> str:
+def stopped_by(state_dir: Path, job: str) -> str:
     """The run that is at work on a job, or stopped it and did not start it again; "" for none."""
-    working = [run.name for run in open_runs(state_dir, now) if run.job == job and run.alive]
+    working = [run.name for run in open_runs(state_dir) if run.job == job and run.alive]
     if working:
         return f"{working[-1]} is at work on it"
     for run in reversed(sound_runs(state_dir)):

@@ -90,9 +90,16 @@ class FactGatherer:
         if not facts.verdict:
             return facts
         verdict = self._context.verdicts.get(facts.verdict)
-        asks = any(s.kind == "verdict" and s.parameters.get("still_true") for s in self._specs)
-        still_true = await self._still_true(verdict, facts.now_at) if asks else None
-        return replace(facts, verdict_at=verdict.decided_at, still_true=still_true)
+        still_true = goes_on = None
+        if self._asks("still_true"):
+            still_true = await self._still_true(verdict, facts.now_at)
+        if self._asks("still_stalled") and verdict.stalled and verdict.job:
+            status = await self._context.jobs.progress(await self._context.jobs.get(verdict.job))
+            goes_on = None if status.stalled is None else not status.stalled
+        return replace(facts, verdict_at=verdict.decided_at, still_true=still_true, goes_on=goes_on)
+
+    def _asks(self, parameter: str) -> bool:
+        return any(s.kind == "verdict" and s.parameters.get(parameter) for s in self._specs)
 
     async def _calendars(self, facts: GuardFacts) -> GuardFacts:
         names = {str(s.parameters["calendar"]) for s in self._specs if "calendar" in s.parameters}

@@ -1,6 +1,5 @@
 """Runs that are not through: one trouble has one of them at a time."""
 
-from datetime import datetime, timedelta
 from pathlib import Path
 
 from brctl.engine.runs.read_run import read_or_say
@@ -10,18 +9,13 @@ from brctl.model.errors import ConfigError, GuardError
 from brctl.model.runs.result import RunState
 from brctl.playbook.run import Run
 
-START_WITHIN = timedelta(minutes=1)
-"""A run without a first line after this time has no process that would write one."""
-
 _MAY_GO_ON = (RunState.WAITING, RunState.INTERRUPTED)
 
 
-def open_runs(state_dir: Path, now: datetime) -> tuple[Run, ...]:
+def open_runs(state_dir: Path) -> tuple[Run, ...]:
     """Runs that work, wait for people or stopped half-way, oldest first."""
     found = (read_or_say(path) for path in run_dirs(state_dir) if not _is_through(path))
-    return tuple(
-        run for run in found if isinstance(run, Run) and run.open and not _never_began(run, now)
-    )
+    return tuple(run for run in found if isinstance(run, Run) and run.open)
 
 
 def _is_through(run_dir: Path) -> bool:
@@ -33,7 +27,7 @@ def _is_through(run_dir: Path) -> bool:
     return result is not None and result.result not in _MAY_GO_ON and not is_running(run_dir)
 
 
-def refuse_second_run(state_dir: Path, verdict_id: str, job: str, now: datetime) -> None:
+def refuse_second_run(state_dir: Path, verdict_id: str, job: str) -> None:
     """One open run for a verdict, and for the troubles of a job.
 
     Two that wait would both be approved in the end, and the later one stops a job that is well.
@@ -41,7 +35,7 @@ def refuse_second_run(state_dir: Path, verdict_id: str, job: str, now: datetime)
     Raises:
         GuardError: There is one; what can be done with it is said.
     """
-    for run in open_runs(state_dir, now) if verdict_id else ():
+    for run in open_runs(state_dir) if verdict_id else ():
         if run.verdict_id == verdict_id or (run.verdict_id and job and run.job == job):
             about = f"{run.name} ({run.playbook.name} for {run.verdict_id})"
             raise GuardError(f"refused: {about} is {run.state}. Nothing changed.", hint=_next(run))
@@ -53,9 +47,3 @@ def _next(run: Run) -> str:
     if run.alive or run.state is RunState.STARTING:
         return f"watch it: brctl play show {run.name}"
     return f"brctl play resume {run.name}, or brctl play rollback {run.name}"
-
-
-def _never_began(run: Run, now: datetime) -> bool:
-    if run.state is not RunState.STARTING or run.alive:
-        return False
-    return now.timestamp() - run.run_dir.stat().st_mtime > START_WITHIN.total_seconds()

@@ -84,7 +84,7 @@ async def start_run(
     inputs = prepared.inputs
     with claiming(context.state_dir):
         job = str(inputs.job.get("name") or "")
-        refuse_second_run(context.state_dir, inputs.verdict_id, job, context.clock.now())
+        refuse_second_run(context.state_dir, inputs.verdict_id, job)
         run_dir = create_run(context, prepared, request)
     await spawn(run_dir, program)
     return run_dir

@@ -97,7 +97,7 @@ def exits(status: JobStatus) -> Iterable[Evidence]:
     for view in status.ranks:
         if view.exit_status in (None, 0):
             continue
-        victim = view.phase == WAITING_PHASE or together
+        victim = view.phase == WAITING_PHASE or (together and view.phase == SAVING_PHASE)
         own_exception = view.exit_status == PYTHON_EXCEPTION and not victim
         yield Evidence(
             kind="job.rank.exited",
@@ -113,7 +113,12 @@ def exits(status: JobStatus) -> Iterable[Evidence]:
 
 
 def _saved_together(status: JobStatus) -> bool:
-    """All ranks ended in their save, which they make together: none of them left by itself."""
-    return len(status.ranks) > 1 and all(
-        view.phase == SAVING_PHASE and view.exit_status == PYTHON_EXCEPTION for view in status.ranks
+    """Ranks make a save together: who ends in it where all do, or where one was lost, is a victim.
+
+    A rank's own trouble with the file is in its last words, which are read besides.
+    """
+    ended = [view for view in status.ranks if view.exit_status is not None]
+    all_in_save = len(ended) == len(status.ranks) > 1 and all(
+        view.phase == SAVING_PHASE and view.exit_status == PYTHON_EXCEPTION for view in ended
     )
+    return all_in_save or any(map(_ended_without_a_word, ended))

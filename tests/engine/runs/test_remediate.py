@@ -19,7 +19,9 @@ from brctl.library.playbooks import load_playbook, read_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError, LockedError, UsageError
 from brctl.model.exit_codes import ExitCode
+from brctl.model.fault import FaultClass
 from brctl.model.runs.event import EventType
+from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import GuardSpec, Json, Need, Playbook, Policy
 from brctl.playbook.run import Run
 from brctl.playbook.steps import StepState
@@ -102,6 +104,23 @@ def test_a_node_that_came_back_stops_the_swap(tmp_path: Path) -> None:
     context.verdicts.known = example_verdict(NOON - timedelta(seconds=20))
     _, code = start(context)
     assert code is ExitCode.OK
+
+
+def test_a_job_that_takes_steps_again_is_not_restarted_for_its_stall(tmp_path: Path) -> None:
+    """Whoever approves late would stop a job that is well."""
+    restart = load_playbook(shipped_dir("playbooks") / "restart-in-place.yaml")
+    context = fake_context(tmp_path)
+    context.verdicts.known = replace(example_verdict(), fault=FaultClass.USER_CODE, stalled=True)
+
+    def verdict_guard() -> GuardResult:
+        plan = asyncio.run(prepare(context, restart, context.verdicts.known)).plan
+        return next(guard for guard in plan.guards if guard.kind == "verdict")
+
+    assert verdict_guard().ok
+    with context.world.change() as data:
+        data["stalled"] = False
+    assert not verdict_guard().ok
+    assert "job demo takes steps again" in verdict_guard().sentence
 
 
 def test_the_history_of_a_node_is_of_that_node_alone(tmp_path: Path) -> None:
