@@ -8,6 +8,11 @@ SYN is repeated after one second, which the second wait leaves room for."""
 
 REMEMBER_S = 60.0
 
+CROWD = 32
+"""So many nodes that let the whole deadline pass, and none that gave a word: it is the way to them
+(own). The others are asked all the same, in the shorter waits: 500 more cost seconds, not minutes.
+"""
+
 
 @dataclass(frozen=True)
 class _SilentNode:
@@ -39,17 +44,30 @@ class ConnectBackoff:
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
         self._silent: dict[str, _SilentNode] = {}
+        self._in_a_row = 0
+        self._newest = float("-inf")
 
     def deadline_s(self, name: str, now: float) -> float:
         """How long to wait for this node."""
         known = self._silent.get(name)
         if known is None or now - known.since >= REMEMBER_S:
+            return self._first_wait_s(now)
+        again_s = AGAIN_S[min(known.attempts, len(AGAIN_S)) - 1]
+        return min(again_s, self._first_wait_s(now))
+
+    def _first_wait_s(self, now: float) -> float:
+        """The deadline; where a crowd took it in vain, what a living kernel needs."""
+        if self._in_a_row < CROWD or now - self._newest >= REMEMBER_S:
             return self._deadline_s
-        return min(AGAIN_S[min(known.attempts, len(AGAIN_S)) - 1], self._deadline_s)
+        return min(AGAIN_S[0] if self._in_a_row < 3 * CROWD else AGAIN_S[1], self._deadline_s)
 
     def keep(self, name: str, waited_s: float, now: float) -> str:
         """Remember that it was silent for so long; the words for a person."""
         known, detail = self._silent.get(name), f"within {waited_s:g} s"
+        if known is None:
+            self._in_a_row, self._newest = self._in_a_row + 1, now
+        if known is None and waited_s < self._deadline_s:
+            return f"{detail}, nor did {self._in_a_row - 1} nodes before it give one"
         if known is None or waited_s >= self._deadline_s:
             known = _SilentNode(now, 0, now, "")
         else:
@@ -63,5 +81,6 @@ class ConnectBackoff:
         return known.detail if known and known.last >= asked_at else ""
 
     def forget(self, name: str) -> None:
-        """It took a connection."""
+        """It took a connection, or refused one: something out there answers."""
         self._silent.pop(name, None)
+        self._in_a_row = 0

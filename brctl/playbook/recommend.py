@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from brctl.model.evidence import Evidence, Role, Weight
-from brctl.model.evidence_kinds import AT_WORK
+from brctl.model.evidence_kinds import AT_WORK, WAY_TO_NODES
 from brctl.model.fault import Branch, FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.log_verdict import LogVerdict
@@ -26,6 +26,7 @@ def case_of(verdict: Verdict) -> Case:
         bool(verdict.job),
         advances,
         clean=not any(_is_of_machine(item) for item in _on_suspects(verdict)),
+        unreached=any(item.kind == WAY_TO_NODES for item in verdict.evidence),
     )
 
 

@@ -36,6 +36,7 @@ class Move:
         clean: Nothing but its own ranks must speak against the machine (True), something must
             (False), or it does not matter (None).
         repeated: The job must have been restarted on these nodes before.
+        unreached: Most nodes must not have been reached.
         after: Playbooks of which one must have been tried already; empty for none.
         unless: Playbooks of which none may have been tried.
         source: Where in the paper the edge is drawn, or why we added it.
@@ -55,6 +56,7 @@ class Move:
     advances: bool = False
     clean: bool | None = None
     repeated: bool = False
+    unreached: bool = False
     after: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
 
@@ -117,6 +119,9 @@ _ALL_TRIED = Move(
 )  # fmt: skip
 
 FALLBACK: tuple[Move, ...] = (
+    Move(B.UNCLEAR, A.COLLECT_MORE, "",
+         "mend the way from this machine to the nodes (network, VPN, DNS, keys), then look again",
+         "ours: what cannot be seen is neither stopped nor swapped", unreached=True),
     Move(B.UNCLEAR, A.WATCH, "", "training advances and is not stopped for this, look again later",
          "ours: a job that runs is not stopped for a guess", advances=True),
     Move(B.UNCLEAR, A.STOP_TIME_CHECKS, "stop-time-checks",
@@ -149,6 +154,7 @@ class Case:
         job: There is a job to stop and start.
         advances: The job makes progress; None when that is not known.
         clean: Nothing but what its ranks do speaks against the machines it names.
+        unreached: It says that most nodes were not reached.
     """
 
     fault: FaultClass
@@ -157,6 +163,7 @@ class Case:
     job: bool = True
     advances: bool | None = None
     clean: bool = False
+    unreached: bool = False
 
     @property
     def goes_on(self) -> bool:
@@ -208,6 +215,7 @@ def _fits(move: Move, case: Case, incident: IncidentHistory) -> bool:
         and (move.advances or not move.playbook or not case.goes_on)
         and (not move.advances or case.goes_on)
         and (move.clean is None or move.clean is case.clean)
+        and (case.unreached or not move.unreached)
         and _fits_incident(move, incident, tried)
     )
 
@@ -251,6 +259,7 @@ def _besides(move: Move) -> str:
     facts += [f"fewer than {move.fewer_alerts} alerts"] if move.fewer_alerts else []
     facts += ["a code change on record"] if move.changed else []
     facts += ["no job"] if move.job is False else []
+    facts += ["most nodes are not reached"] if move.unreached else []
     facts += ["the job advances and is not worth stopping"] if move.advances else []
     facts += _MACHINE[move.clean]
     facts += ["restarted on the same nodes before"] if move.repeated else []

@@ -3,24 +3,67 @@
 Every node speaks about itself alone. Where sources that each read all ranks name different nodes,
 one of them was lied to or came too late: then each is a hint, and nobody is convicted. Where every
 node behind one leaf is silent at once, the leaf is what they have in common; where one directory
-is full on every node, no node is to blame for it.
+is full on every node, no node is to blame for it. Where most nodes were not reached at all, what
+they share is the way to them, and nothing is held against any of them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.evidence_kinds import DISKS_CHECK, SSH
+from brctl.model.evidence_kinds import DISKS_CHECK, SSH, WAY_TO_NODES
 from brctl.model.fault import FaultClass
+from brctl.model.sweeps.reach import UnreachedMajority
 from brctl.verdict.belief import BEHAVIOUR
+
+_SILENT_LEAF = "topology.leaf.silent"
 
 LEAST_BEHIND_A_LEAF = 2
 """One silent node is a node; two that are all of their leaf are the leaf (own)."""
 
 
-def agreed(evidence: Iterable[Evidence], leaves: Mapping[str, str]) -> tuple[Evidence, ...]:
+def agreed(
+    evidence: Iterable[Evidence],
+    leaves: Mapping[str, str],
+    unreached: UnreachedMajority | None = None,
+) -> tuple[Evidence, ...]:
     """The evidence with contradictions as hints, and with leaves in place of their nodes."""
-    return _full_everywhere(_by_leaf(_without_contradictions(tuple(evidence)), leaves))
+    by_leaf = _by_leaf(_without_contradictions(tuple(evidence)), leaves)
+    return _full_everywhere(_by_way(by_leaf, unreached))
+
+
+def _by_way(
+    evidence: Sequence[Evidence], unreached: UnreachedMajority | None
+) -> tuple[Evidence, ...]:
+    """Nodes that were not reached are victims of the way to them, unless one leaf explains all."""
+    if unreached is None or _is_behind_a_leaf(evidence, unreached):
+        return tuple(evidence)
+    kept = [
+        replace(item, role=Role.VICTIM)
+        if item.role is Role.ROOT
+        and (item.subject.node in unreached.nodes or item.kind == _SILENT_LEAF)
+        else item
+        for item in evidence
+    ]
+    return (*kept, _way(unreached))
+
+
+def _is_behind_a_leaf(evidence: Sequence[Evidence], unreached: UnreachedMajority) -> bool:
+    """Whether one silent leaf explains every node that was not reached."""
+    named = {i.subject.node for i in evidence if i.fault in _OF_SILENCE and i.role is Role.ROOT}
+    return not named & set(unreached.nodes) and [i.kind for i in evidence].count(_SILENT_LEAF) == 1
+
+
+def _way(unreached: UnreachedMajority) -> Evidence:
+    return Evidence(
+        kind=WAY_TO_NODES,
+        subject=Subject("", "controller"),
+        weight=Weight.HINTS,
+        fault=FaultClass.UNKNOWN,
+        role=Role.ROOT,
+        source=SSH,
+        text=f"{unreached.title}: {unreached.why}",
+    )
 
 
 def _full_everywhere(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -111,7 +154,7 @@ def _dark_leaves(
 
 def _leaf(name: str, nodes: Sequence[str]) -> Evidence:
     return Evidence(
-        kind="topology.leaf.silent",
+        kind=_SILENT_LEAF,
         subject=Subject("", f"leaf:{name}"),
         weight=Weight.CONVICTS,
         fault=FaultClass.NETWORK_SWITCH,

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from brctl.model.evidence import Evidence, Gap, Role, Weight
+from brctl.model.evidence_kinds import WAY_TO_NODES
 from brctl.model.fault import Branch, FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
+from brctl.model.sweeps.reach import UnreachedMajority
 from brctl.model.verdict import Alternative, RuledOut, Suspect, Verdict
 from brctl.verdict.agreement import agreed
 from brctl.verdict.belief import Hypothesis, hypothesis_of, weigh
@@ -26,6 +28,7 @@ NAMED_FLOOR = 0.2
 """Below this even the best explanation is not worth a name; the verdict is `unknown`."""
 
 CHAIN_LIMIT = 24
+_COST_OF_A_WAY = "a look at this machine's network"
 TIE = 1e-9
 """Beliefs closer than this are equal; nothing but a node's name would tell them apart."""
 
@@ -47,6 +50,7 @@ class Scene:
         usual_pace: Steps go on as quickly as they used to, or the job has ended well; None when
             nobody knows how quick they were.
         leaves: The leaf switch of each node that was asked, where its labels name one.
+        unreached: Most nodes that were asked, where most were not reached.
     """
 
     decided_at: datetime
@@ -56,6 +60,7 @@ class Scene:
     ranks: Mapping[str, tuple[int, ...]] | None = None
     usual_pace: bool | None = None
     leaves: Mapping[str, str] = field(default_factory=dict)
+    unreached: UnreachedMajority | None = None
 
 
 def decide(evidence: Iterable[Evidence], gaps: Iterable[Gap], scene: Scene) -> tuple[Verdict, ...]:
@@ -64,7 +69,7 @@ def decide(evidence: Iterable[Evidence], gaps: Iterable[Gap], scene: Scene) -> t
     The order of the evidence never matters. With no root cause the single verdict is `no-fault`
     only when nothing was left unlooked at and the job, if any, makes progress; else `unknown`.
     """
-    chain = sorted(agreed(set(evidence), scene.leaves), key=_chain_key)
+    chain = sorted(agreed(set(evidence), scene.leaves, scene.unreached), key=_chain_key)
     missing = tuple(sorted(set(gaps), key=lambda gap: (gap.subject, gap.what, gap.why)))
     beliefs = weigh(chain)
     causes = roots(beliefs, convicted_by_own_ranks(chain))
@@ -186,10 +191,11 @@ def _nothing_found(
     )
     fault = FaultClass.NO_FAULT if calm else FaultClass.UNKNOWN
     row = CATALOGUE[fault]
+    way = scene.unreached if any(item.kind == WAY_TO_NODES for item in chain) else None
     return Verdict(
         id=_name(fault, [], scene),
         fault=fault,
-        title=row.title,
+        title=way.title if way else row.title,
         suspects=(),
         origin=row.origin,
         probability=calm,
@@ -201,10 +207,10 @@ def _nothing_found(
         decided_at=scene.decided_at,
         job=scene.job,
         job_step=scene.job_step,
-        cost_if_wrong=row.cost_if_wrong,
+        cost_if_wrong=_COST_OF_A_WAY if way else row.cost_if_wrong,
         stalled=scene.stalled,
-        settle=settling(chain),
-        places=places(fault, chain, scene.ranks or ()) if fault is FaultClass.UNKNOWN else (),
+        settle=(*(way.settle if way else ()), *settling(chain)),
+        places=places(fault, chain, scene.ranks or ()) if not calm and way is None else (),
     )
 
 

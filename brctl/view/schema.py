@@ -208,12 +208,24 @@ class JobLookDocument(TypedDict):
     verdict: str | None
 
 
+class UnreachedDocument(TypedDict):
+    """Most nodes were not reached: why, what they share, and the commands that tell more."""
+
+    nodes: list[str]
+    folded: str
+    asked: int
+    reasons: dict[str, int]
+    shared: str | None
+    settle: list[str]
+
+
 class SweepDocument(Envelope):
     """`brctl sweep`, with `changes`, and `jobs` of `--cron`; `brctl check run`."""
 
     sweep: SweepHead
     summary: SweepSummary
     nodes: list[NodeDocument]
+    unreached: NotRequired[UnreachedDocument | None]
     changes: NotRequired[ChangesDocument]
     jobs: NotRequired[list[JobLookDocument]]
 

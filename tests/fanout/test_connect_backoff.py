@@ -2,7 +2,7 @@
 
 import pytest
 
-from brctl.fanout.connect_backoff import AGAIN_S, REMEMBER_S, ConnectBackoff
+from brctl.fanout.connect_backoff import AGAIN_S, CROWD, REMEMBER_S, ConnectBackoff
 
 
 def test_the_second_wait_is_short_and_says_so() -> None:
@@ -53,3 +53,39 @@ def test_a_deadline_that_is_short_anyway_stays(deadline_s: float) -> None:
     silence.keep("n3", deadline_s, 0.0)
     assert silence.deadline_s("n3", 1.0) == deadline_s
     assert silence.keep("n3", deadline_s, 2.0) == f"within {deadline_s:g} s"
+
+
+def a_silent_crowd() -> ConnectBackoff:
+    silence = ConnectBackoff(10.0)
+    for number in range(CROWD):
+        silence.keep(f"n{number}", 10.0, 10.0)
+    return silence
+
+
+def test_after_a_crowd_in_vain_further_nodes_are_waited_for_shortly() -> None:
+    """Five hundred nodes behind a cut route cost seconds more than fifty."""
+    silence = a_silent_crowd()
+    assert silence.deadline_s("x1", 11.0) == AGAIN_S[0]
+    said = silence.keep("x1", AGAIN_S[0], 12.5)
+    assert said == f"within 1.5 s, nor did {CROWD} nodes before it give one"
+    for number in range(2 * CROWD):
+        silence.keep(f"y{number}", AGAIN_S[0], 13.0)
+    assert silence.deadline_s("z1", 14.0) == AGAIN_S[1]
+
+
+def test_one_answer_ends_the_short_waits() -> None:
+    """Then it is not the way to all of them, and every node has its whole deadline again."""
+    silence = a_silent_crowd()
+    silence.forget("n999")
+    assert silence.deadline_s("x1", 11.0) == 10.0
+
+
+def test_a_crowd_is_forgotten_like_a_node() -> None:
+    assert a_silent_crowd().deadline_s("x1", 10.0 + REMEMBER_S) == 10.0
+
+
+def test_one_dead_node_is_no_crowd_however_often_it_is_asked() -> None:
+    silence = ConnectBackoff(10.0)
+    for _ in range(2 * CROWD):
+        silence.keep("n3", 10.0, 10.0)
+    assert silence.deadline_s("x1", 11.0) == 10.0

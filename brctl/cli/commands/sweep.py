@@ -191,7 +191,8 @@ def _page(request: _Answer, done: "SweepDone") -> "Page":
 
     controller, result, changes = done.controller, done.sweep, done.changes
     documents = request.invocation.output not in ("table", "wide")
-    page = sweep_page(result, controller.settings.context, documents=documents)
+    nodes, context = controller.inventory.nodes, controller.settings.context
+    page = sweep_page(result, context, documents=documents, inventory=nodes)
     jobs = [job_look_document(news.look) for news in done.jobs]
     page = replace(page, body={**page.body, "changes": changes_document(changes), "jobs": jobs})
     if request.cron:

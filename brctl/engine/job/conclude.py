@@ -4,8 +4,8 @@
 too, so that what it measures is what users get.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brctl.evidence.job.assess import assess_job, job_gaps
@@ -15,6 +15,7 @@ from brctl.evidence.job.outlived import of_this_job, outlived
 from brctl.evidence.job.status import with_stacks
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
 from brctl.evidence.logs.signature import Signature
+from brctl.evidence.reach import unreached_majority
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.node_evidence import assess_stacks
 from brctl.evidence.stacks.snapshot import RankStack
@@ -22,6 +23,7 @@ from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.evidence_kinds import STACKS_CHECK
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job_status import JobStatus, RankView
+from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
 from brctl.verdict.decide import Scene, decide
@@ -47,13 +49,23 @@ class JobFindings:
 
 
 def conclude(
-    sweep: Sweep, job: JobFindings | None, inventory: Inventory, now: datetime
+    sweep: Sweep,
+    job: JobFindings | None,
+    inventory: Inventory,
+    now: datetime,
+    others: Sequence[NodeReport] = (),
 ) -> tuple[Verdict, ...]:
-    """The verdicts, likeliest first and without their next moves."""
+    """The verdicts, likeliest first and without their next moves.
+
+    `others` are nodes beside those of the sweep, asked only whether they are reached.
+    """
     evidence, gaps = collect(sweep)
+    reports = [node.report for node in sweep.nodes]
+    unreached = unreached_majority((*reports, *others), inventory.nodes)
     if job is None:
-        return decide(evidence, gaps, Scene(decided_at=now))
-    evidence = of_this_job(evidence, job.status, [node.report for node in sweep.nodes])
+        leaves = _leaves(inventory, [report.node for report in reports])
+        return decide(evidence, gaps, Scene(now, leaves=leaves, unreached=unreached))
+    evidence = of_this_job(evidence, job.status, reports)
     of_ranks, unread = job.ranks
     if job.later is not None:
         of_ranks = outlived(of_ranks, job.status, job.later)
@@ -61,7 +73,7 @@ def conclude(
     return decide(
         (*evidence, *of_ranks, *of_hang),
         (*gaps, *unread, *unseen),
-        _scene(job.status, inventory, now),
+        replace(_scene(job.status, inventory, now), unreached=unreached),
     )
 
 
@@ -105,7 +117,6 @@ def _rank_text(view: RankView) -> RankWords:
 
 def _scene(status: JobStatus, inventory: Inventory, now: datetime) -> Scene:
     """What is known of a job besides the evidence."""
-    nodes = inventory.pick(node for node in status.job.nodes if node in inventory.nodes)
     return Scene(
         decided_at=now,
         job=status.job.name,
@@ -113,5 +124,11 @@ def _scene(status: JobStatus, inventory: Inventory, now: datetime) -> Scene:
         stalled=status.stalled,
         ranks={node: status.job.ranks_on(node) for node in status.job.nodes},
         usual_pace=usual_pace(status),
-        leaves={node.name: node.labels["leaf"] for node in nodes if "leaf" in node.labels},
+        leaves=_leaves(inventory, status.job.nodes),
     )
+
+
+def _leaves(inventory: Inventory, names: Iterable[str]) -> Mapping[str, str]:
+    """The leaf of each node whose labels name one."""
+    nodes = inventory.pick(name for name in names if name in inventory.nodes)
+    return {node.name: node.labels["leaf"] for node in nodes if "leaf" in node.labels}

@@ -1,5 +1,6 @@
 """From "it stands still" to verdicts: look at every node of the job at once, then decide."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from brctl.engine.job.conclude import (
     conclude,
     hangs,
 )
+from brctl.engine.job.control_group import ask_others
 from brctl.engine.job.flight import analyse_folder as analyse_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
 from brctl.engine.job.stack_store import new_folder
@@ -75,9 +77,11 @@ async def diagnose_once(
     """Look at the nodes (and the job on them) once and decide; stores nothing but the sweep."""
     question = Question(level=level, job=job)
     sweep = await sweep_nodes(controller, names, question, on_node)
-    sweep = await _ask_again(controller, sweep, question)
+    sweep, others = await asyncio.gather(
+        _ask_again(controller, sweep, question), ask_others(controller, sweep)
+    )
     found = await _examine_job(controller, job, sweep) if job else None
-    verdicts = conclude(sweep, found, controller.inventory, controller.now())
+    verdicts = conclude(sweep, found, controller.inventory, controller.now(), others)
     status = found.status if found else None
     return Diagnosis(sweep, status, tuple(_with_move(controller, verdict) for verdict in verdicts))
 

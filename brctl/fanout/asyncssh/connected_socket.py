@@ -8,10 +8,10 @@ has `create_connection`, which is how its own tunnels work too.
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from brctl.model.inventory import Node
+from brctl.fanout.asyncssh.resolver import Address
 
 READ_BYTES = 1 << 16
 _PROBES = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
@@ -131,11 +131,11 @@ class ConnectedSocket:
         """Closing takes no time."""
 
 
-async def connect_socket(node: Node) -> socket.socket:
-    """A TCP connection to the first of the node's addresses that takes one."""
+async def connect_socket(addresses: Iterable[Address]) -> socket.socket:
+    """A TCP connection to the first of a node's addresses that takes one."""
     loop = asyncio.get_running_loop()
     failure: OSError = OSError("name has no address")
-    for family, address in await _resolve(node):
+    for family, address in addresses:
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setblocking(False)
         _probe_when_idle(sock)
@@ -156,19 +156,3 @@ def _probe_when_idle(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in _PROBES:
         sock.setsockopt(socket.IPPROTO_TCP, option, value)
-
-
-async def _resolve(node: Node) -> list[tuple[int, tuple[object, ...]]]:
-    """The node's socket addresses; a numeric IPv4 address costs no thread of the resolver."""
-    try:
-        socket.inet_pton(socket.AF_INET, node.address)
-    except OSError:
-        pass
-    else:
-        return [(socket.AF_INET, (node.address, node.port))]
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(node.address, node.port, type=socket.SOCK_STREAM)
-    except UnicodeError as exc:
-        raise socket.gaierror(socket.EAI_NONAME, f"{exc}") from exc
-    return [(family, address) for family, _, _, _, address in found]

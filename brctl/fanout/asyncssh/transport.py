@@ -14,6 +14,7 @@ from brctl.fanout.asyncssh.connected_socket import ConnectedSocket, connect_sock
 from brctl.fanout.asyncssh.executor import build_options_here
 from brctl.fanout.asyncssh.options import prepare_options
 from brctl.fanout.asyncssh.outcomes import command_outcome, login_outcome
+from brctl.fanout.asyncssh.resolver import Resolver
 from brctl.fanout.asyncssh.session import CollectingSession
 from brctl.fanout.connect_backoff import ConnectBackoff
 from brctl.fanout.contract import LoginFailedError
@@ -32,6 +33,7 @@ KEEPALIVE_S, KEEPALIVES_LOST = 5.0, 2
 would be due costs none, and an idle connection leaves it to TCP: 1,000 of them cost nothing."""
 
 _BACKOFF_S = 0.2
+_NO_NAME = "its name was not resolved by then"
 _NO_NODES: Mapping[str, Node] = MappingProxyType({})
 
 
@@ -51,6 +53,7 @@ class AsyncsshTransport:
         self._idle = Idle(keep)
         self._pace = Pace(ssh.fanout, ssh.login_timeout_s)
         self._backoff = ConnectBackoff(ssh.connect_timeout_s)
+        self._resolver = Resolver()
         self._nodes = dict(nodes)
         self._prepared: asyncio.Task[asyncssh.SSHClientConnectionOptions] | None = None
         self._connections: dict[str, asyncssh.SSHClientConnection] = {}
@@ -245,16 +248,21 @@ class AsyncsshTransport:
     async def _login_direct(
         self, node: Node, options: asyncssh.SSHClientConnectionOptions
     ) -> asyncssh.SSHClientConnection:
-        address, now = f"{node.address}:{node.port}", asyncio.get_running_loop().time
+        now, found = asyncio.get_running_loop().time, False
         deadline_s = self._backoff.deadline_s(node.name, now())
         try:
             async with self._pace.deadline(deadline_s):
-                sock = await connect_socket(node)
+                addresses = await self._resolver.addresses(node.address, node.port)
+                found = True
+                sock = await connect_socket(addresses)
         except TimeoutError as exc:
             waited = self._backoff.keep(node.name, deadline_s, now())
-            raise _silent(node, waited) from exc
+            raise _silent(node, waited if found else f"{waited}: {_NO_NAME}") from exc
         except OSError as exc:
             outcome, detail = login_outcome(exc)
+            if outcome is Outcome.REFUSED:
+                self._backoff.forget(node.name)
+            address = f"{node.address}:{node.port}"
             raise LoginFailedError(outcome, f"{address}: {detail}") from exc
         self._backoff.forget(node.name)
         connected = ConnectedSocket(sock)
@@ -312,6 +320,8 @@ class AsyncsshTransport:
             raise
         except (asyncssh.Error, OSError) as exc:
             outcome, detail = login_outcome(exc)
+            if outcome is Outcome.REFUSED:
+                self._backoff.forget(node.name)
             address = f"{node.address}:{node.port}"
             raise LoginFailedError(outcome, f"{address}: {detail}") from exc
 

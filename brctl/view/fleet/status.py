@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from brctl.evidence.reach import unreached_majority
 from brctl.model.inventory import NodeRole
 from brctl.model.jobs.job_look import JobLook, JobState
 from brctl.model.nodeset import fold
@@ -11,6 +12,7 @@ from brctl.model.units import rfc3339
 from brctl.model.verdict import Verdict
 from brctl.playbook.run import Run
 from brctl.view.fleet.nodes import NOT_SWEPT, NodeLine, age_text
+from brctl.view.fleet.reach import reach_lines, unreached_document
 from brctl.view.job.looks import job_line
 from brctl.view.notices.page import Page
 from brctl.view.schemas.fleet import JobSizeDocument, OpenRunDocument
@@ -49,6 +51,8 @@ def status_page(context: str, status: Status) -> Page:
     counts = {state: states.count(state) for state in dict.fromkeys(states)}
     cordoned = sum(line.cordon is not None for line in status.lines)
     spare = sum(line.node.role is NodeRole.STANDBY and not line.job for line in status.lines)
+    reports = [line.health.report for line in status.lines if line.health]
+    unreached = unreached_majority(reports, {line.node.name: line.node for line in status.lines})
     body = {
         "counts": counts,
         "cordoned": cordoned,
@@ -56,10 +60,11 @@ def status_page(context: str, status: Status) -> Page:
         "jobs": [_job_row(job) for job in status.jobs],
         "open_verdicts": [verdict.id for verdict in status.open_verdicts],
         "open_runs": [_run_row(run) for run in status.open_runs],
+        "unreached": unreached_document(unreached),
         "data_age_seconds": status.age_s,
     }
     head = _fleet_line(context, status, counts, cordoned, spare)
-    text = "\n".join([head, *_job_lines(status), *_trouble_lines(status)])
+    text = "\n".join([head, *reach_lines(unreached), *_job_lines(status), *_trouble_lines(status)])
     return Page("Status", body, text, next=_next(status))
 
 

@@ -1,12 +1,18 @@
 """A sweep as people read it: worst first, identical answers under one node set."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
+from brctl.evidence.reach import unreached_majority
+from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.exit_codes import ExitCode, worst
+from brctl.model.inventory import Node
 from brctl.model.nodeset import fold, natural_key
 from brctl.model.sweeps.sweep import EXIT_OF, Health, NodeHealth, Sweep
 from brctl.view.documents import node_document, sweep_document
+from brctl.view.fleet.reach import reach_lines, unreached_document
 from brctl.view.notices.page import Page
 from brctl.view.text import columns, printable
 
@@ -22,18 +28,32 @@ _SHOWN = {
 }
 
 
-def sweep_page(sweep: Sweep, context: str, *, documents: bool = True) -> Page:
-    """The answer of `brctl sweep`; without documents its text only, for people."""
+_ENDPOINT = re.compile(r"\S+:\d+\b")
+_NO_INVENTORY: Mapping[str, Node] = MappingProxyType({})
+
+
+def sweep_page(
+    sweep: Sweep,
+    context: str,
+    *,
+    documents: bool = True,
+    inventory: Mapping[str, Node] = _NO_INVENTORY,
+) -> Page:
+    """The answer of `brctl sweep`; without documents its text only, for people.
+
+    `inventory` says what nodes share when most of them are not reached.
+    """
     head = (
         f"sweep {sweep.id}  {context}  {len(sweep.nodes)} nodes  {len(sweep.checks)} checks"
         f"  level {sweep.level}  {sweep.seconds:.1f} s"
     )
+    unreached = unreached_majority((node.report for node in sweep.nodes), inventory)
     found = [*sweep.of(Health.CRITICAL), *sweep.of(Health.UNKNOWN)]
     nodes = [node_document(node) for node in sweep.nodes] if documents else []
     return Page(
         kind="Sweep",
-        body=sweep_document(sweep, nodes),
-        text="\n".join([head, columns(list(gathered(sweep.nodes)))]),
+        body={**sweep_document(sweep, nodes), "unreached": unreached_document(unreached)},
+        text="\n".join([head, *reach_lines(unreached), columns(list(gathered(sweep.nodes)))]),
         exit_code=sweep_exit(sweep),
         names=tuple(node.node for node in found),
         rows=tuple(nodes),
@@ -88,11 +108,14 @@ def _why(node: NodeHealth) -> Iterable[tuple[str, str]]:
     for item in node.evidence:
         if item.weight in weights:
             yield item.source, printable(_with_device(item), 120)
-    if node.health is Health.UNKNOWN:
+    if node.report.outcome is not Outcome.ANSWERED:
+        # Its checks say nothing more, and its address would keep equal reasons apart.
+        said = (gap.why for gap in node.gaps if gap.what == "node")
+        why = next(said, node.report.why_silent)
+        yield "node", printable(_ENDPOINT.sub("ADDRESS", why), 120)
+    elif node.health is Health.UNKNOWN:
         for gap in node.gaps[:4]:
             yield gap.what, printable(gap.why, 120)
-        if not node.gaps:
-            yield "-", printable(node.report.why_silent, 120)
 
 
 def _with_device(item: Evidence) -> str:

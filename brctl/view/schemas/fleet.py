@@ -2,7 +2,7 @@
 
 from typing import Literal, TypedDict
 
-from brctl.view.schema import Envelope, NodeSetDocument
+from brctl.view.schema import Envelope, NodeSetDocument, UnreachedDocument
 
 
 class JobSizeDocument(TypedDict):
@@ -34,6 +34,7 @@ class StatusDocument(Envelope):
     jobs: list[JobSizeDocument]
     open_verdicts: list[str]
     open_runs: list[OpenRunDocument]
+    unreached: UnreachedDocument | None
     data_age_seconds: float | None
 
 
