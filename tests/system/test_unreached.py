@@ -80,7 +80,7 @@ def test_the_verdict_is_about_the_way_and_comes_within_two_deadlines(
     verdict = found["verdict"]
     assert code == 3
     assert verdict["title"].startswith(f"{NODES} of {NODES} nodes are not reached from this")
-    assert (verdict["suspects"], verdict["playbook"]) == ([], None)
+    assert (verdict["suspects"]["nodes"], verdict["action"]["playbook"]) == ([], None)
     assert verdict["settle"][0].startswith(tells_more)
     assert len(found["verdicts"]) == 1
     assert found["seconds"] <= 2 * CONNECT_S
