@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 
+from brctl.journal.shared_locks import refuse_local_locks
 from brctl.journal.store import PRIVATE_FILE, is_running, locked
 from brctl.library.durable_files import private_dir, set_aside, write_atomic
 from brctl.model.errors import LockedError, UnavailableError
@@ -44,9 +45,10 @@ def exclusive(path: Path, others: str) -> Iterator[None]:
         others: Who may hold it, for the error.
 
     Raises:
-        UnavailableError: Another process holds it and does not go on.
+        UnavailableError: Another process holds it and does not go on, or a lock there is no lock.
     """
     private_dir(path.parent)
+    refuse_local_locks(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
     try:
         if not locked(descriptor, LOCK_TRIES, LOCK_PAUSE_S):

@@ -24,6 +24,7 @@ from errno import ENOSPC
 from pathlib import Path
 
 from brctl.journal.chain_key import ChainKey, own_or_new_key
+from brctl.journal.shared_locks import NO_LOCKS, no_locks, refuse_local_locks
 from brctl.library.durable_files import private_dir, sync_folder
 from brctl.model.errors import LockedError, UnavailableError, UsageError
 from brctl.model.runs.event import Event, EventType
@@ -70,7 +71,12 @@ class Recording:
 
 
 def new_run(state_dir: Path) -> Path:
-    """A fresh folder `runs/R-nnnn`; two controllers at once get two numbers."""
+    """A fresh folder `runs/R-nnnn`; two controllers at once get two numbers.
+
+    Raises:
+        UnavailableError: Locks on the state directory's file system cannot be trusted.
+    """
+    refuse_local_locks(state_dir)
     runs = private_dir(private_dir(state_dir) / "runs")
     number = max((int(m[1]) for p in runs.iterdir() if (m := _RUN.fullmatch(p.name))), default=0)
     while True:
@@ -277,13 +283,21 @@ def keyed_journal(run_dir: Path) -> Journal:
 
 
 def locked(descriptor: int, tries: int, pause_s: float) -> bool:
-    """Take the kernel's lock on an open file; False when somebody else keeps it all the time."""
+    """Take the kernel's lock on an open file; False when somebody else keeps it all the time.
+
+    Raises:
+        UnavailableError: The file system has no locks.
+    """
     for left in reversed(range(tries)):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if left:
                 time.sleep(pause_s)
+        except OSError as exc:
+            if exc.errno in NO_LOCKS:
+                raise no_locks(os.readlink(f"/proc/self/fd/{descriptor}"), exc) from exc
+            raise
         else:
             return True
     return False

@@ -14,6 +14,7 @@ from brctl.engine.controller.doctor_kubernetes import kubernetes
 from brctl.fanout.processes.broker_place import make_private
 from brctl.fanout.processes.broker_wire import socket_path
 from brctl.inventory.load import load_inventory
+from brctl.journal.shared_locks import CACHED, lock_problem, mount_here
 from brctl.library.checks import load_checks
 from brctl.library.config import Settings, load_settings
 from brctl.library.jobs import load_job
@@ -165,3 +166,21 @@ def _state(settings: Settings) -> Iterator[DoctorFinding]:
         )
     else:
         yield DoctorFinding(Health.OK, "state", str(folder))
+    yield from _locks(present)
+
+
+def _locks(folder: Path) -> Iterator[DoctorFinding]:
+    """Whether controllers that share the state directory see each other."""
+    mount = mount_here(folder)
+    problem = lock_problem(mount)
+    if problem:
+        hint = "no run can act: mount it with locks, or name another state_dir"
+        yield DoctorFinding(Health.CRITICAL, "locks", problem, hint)
+    elif mount is not None and mount.kind in CACHED and "noac" not in mount.options:
+        yield DoctorFinding(
+            Health.WARNING,
+            "locks",
+            f"{mount.point} is {mount.kind}: blast_radius sees a run that another machine made only"
+            " after the time its attributes are cached, up to a minute",
+            "mount it with noac, or act from one machine",
+        )
