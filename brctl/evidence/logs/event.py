@@ -27,6 +27,7 @@ class LogEvent:
             a year (syslog, glog) compare with those that have one.
         fields: Named groups of the pattern: host, rank, gpu, peer, ...
         count: Lines of this family in this source.
+        reported: Errors that those lines report; one line may stand for hundreds.
         last_line: The family's newest line in this source, on its first event; 0 on others.
         last_at_s: When that was, as `at_s`.
         family: What lines are counted together; the signature's name but for unexplained lines.
@@ -40,6 +41,7 @@ class LogEvent:
     at_s: float | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     count: int = 1
+    reported: int = 1
     last_line: int = 0
     last_at_s: float | None = None
     rate_per_min: float | None = None

@@ -50,6 +50,7 @@ class Family:
         return replace(
             first,
             count=self.lines,
+            reported=self.total,
             last_line=self.newest_line,
             last_at_s=self.newest_at_s,
             rate_per_min=self.rate_per_min,

@@ -85,7 +85,7 @@ def _is_quiet(first: LogEvent) -> bool:
     if not limit:
         return False
     if first.rate_per_min is None:
-        return first.count < limit * _WITHOUT_CLOCK
+        return first.reported < limit * _WITHOUT_CLOCK
     return first.rate_per_min < limit
 
 

@@ -191,6 +191,13 @@ def test_sensors_without_end_are_kept_in_bounds() -> None:
     assert len({event.family for event in reader.events()}) <= 1001
 
 
+def test_one_line_that_reports_hundreds_is_no_single_error() -> None:
+    """Without a clock errors count, not lines."""
+    line = "EDAC MC1: {} CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0"
+    assert classify(line.format(400)).fault is FaultClass.NODE_FAILURE
+    assert classify(line.format(1)).fault is not FaultClass.NODE_FAILURE
+
+
 def test_both_spellings_of_a_corrected_error_carry_their_own_count() -> None:
     """Forty errors of one report are forty, whichever program reports them."""
     for line in (

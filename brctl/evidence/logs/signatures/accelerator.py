@@ -15,13 +15,13 @@ _DCGM = "DCGM, nvidia-smi and NVML texts"
 
 _AMD_ROWS = (
     root(FaultClass.GPU_MEMORY_ECC, "amd.memory", ("uncorrectable", "ras", "bad page", "umc", "ecc"), 0.9, _AMD,
-         r"amdgpu.{0,120}(?:[1-9]\d* (?:new )?uncorrectable (?:hardware )?errors|RAS .{0,40}(?:poison|bad page)|bad page.{0,40}(?:threshold|exceed|reserv)|[Uu]ncorrectable error)|ROCM? .{0,40}uncorrectable ECC", physical=True),
+         r"amdgpu.{0,120}(?:[1-9]\d* (?:new )?uncorrectable (?:hardware )?errors|RAS .{0,40}(?:poison|bad page)|bad page.{0,40}(?:threshold|exceed|reserv)|[Uu]ncorrectable (?:hardware )?error)|ROCM? .{0,40}uncorrectable ECC", physical=True),
     root(FaultClass.GPU_LOST, "amd.lost", ("lost from bus", "fallen off", "bar is not", "device lost", "reset failed", "gpu reset(", "wedged", "hw_fini", "asic hang", "device was lost"), 0.84, _AMD,
          r"amdgpu.{0,100}(?:lost from bus|fell off|device (?:was |is )?lost|GPU is (?:lost|wedged)|no longer accessible|reset end with ret = -\d+|GPU reset(?:\(\d+\))? failed|ASIC reset failed|recovery failed)|device wedged, but no recovery", physical=True),
-    root(FaultClass.DRIVER_FIRMWARE, "amd.firmware", ("psp", "smu", "firmware", "hw_init", "ip block", "amdgpu_device", "fatal error during gpu init", "kfd", "vbios", "mes ", "ring "), 0.84, _AMD,
-         r"amdgpu.{0,120}(?:(?:psp|smu|rlc|mes|sdma|vcn).{0,40}(?:fail|timed? ?out|error|hang)|hw_init of IP block <\w+> failed|Fatal error during GPU init|[Ff]ailed to load (?:ucode|firmware|ip discovery)|amdgpu_device_ip_(?:init|resume|suspend) failed|Unable to locate a BIOS ROM|[Ff]ailed to (?:initialize|resume|disable gfxoff|export SMU))", physical=True),
+    root(FaultClass.DRIVER_FIRMWARE, "amd.firmware", ("psp", "smu", "firmware", "hw_init", "ip block", "amdgpu_device", "fatal error during gpu init", "kfd", "vbios", "mes ", "ring ", "qcm fence", "unrecoverable state", "queue"), 0.84, _AMD,
+         r"amdgpu.{0,60}(?:qcm fence wait loop timeout|(?:cp|MES) might be in (?:an )?unrecoverable state|HIQ .{0,40}(?:preempt|timeout)|queue preemption failed|[Ff]ailed to (?:evict|remove|unmap) .{0,24}queue)|amdgpu.{0,120}(?:(?:psp|smu|rlc|mes|sdma|vcn).{0,40}(?:fail|timed? ?out|error|hang)|hw_init of IP block <\w+> failed|Fatal error during GPU init|[Ff]ailed to load (?:ucode|firmware|ip discovery)|amdgpu_device_ip_(?:init|resume|suspend) failed|Unable to locate a BIOS ROM|[Ff]ailed to (?:initialize|resume|disable gfxoff|export SMU))", physical=True),
     root(FaultClass.DRIVER_FIRMWARE, "amd.ring-timeout", ("timeout", "timedout", "gpu reset begin", "unrecoverable state", "queue preemption", "ring "), 0.78, _AMD,
-         r"\*ERROR\* ring \S+ timeout|amdgpu_job_timedout|amdgpu: GPU reset begin|qcm fence wait loop timeout|[Tt]he cp might be in an unrecoverable state|HIQ .{0,40}(?:preempt|timeout)|queue preemption failed", physical=True, origin=Origin.UNKNOWN),
+         r"\*ERROR\* ring \S+ timeout|amdgpu_job_timedout|amdgpu: GPU reset begin", physical=True, origin=Origin.UNKNOWN),
     root(FaultClass.USER_CODE, "amd.page-fault", ("page fault", "memory access fault", "illegal register access", "queue error", "hsa_status_error"), 0.7, _AMD,
          r"\[(?:gfxhub|mmhub)\d?\] (?:no-retry )?page fault|Memory access fault by GPU|HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|EXCEPTION|ILLEGAL_INSTRUCTION|INVALID_PACKET)", origin=Origin.USER),
     root(FaultClass.NVLINK, "amd.xgmi", ("xgmi",), 0.86, _AMD, r"xgmi.{0,80}(?:error|fail|link .{0,20}down|wafl)", physical=True),

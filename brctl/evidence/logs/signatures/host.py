@@ -77,9 +77,9 @@ _KERNEL = (
          ("machine check", "mce:", "edac", "hardware error", "uncorrected error", "uncorrectable error",
           "memory failure:", "ghes", "cper", "mcelog", "mca:"), 0.8, _EDAC,
          r"[Mm]achine [Cc]heck(?: [Ee]xception|: Processor context corrupt|.{0,30}(?:Uncorrected|fatal))|"
-         r"mce: \[Hardware Error\]: (?!Machine check events logged|Corrected error)|EDAC .{0,60}(?<!\b0 )\bUE\b|EDAC.{0,40}[Uu]ncorrect|"
+         r"mce: \[Hardware Error\]: (?!Machine check events logged|Corrected error|TSC |PROCESSOR |CPU \d+: Machine Check(?: Event)?: 0 Bank \d+: [89cd])|EDAC .{0,60}(?<!\b0 )\bUE\b|EDAC.{0,40}[Uu]ncorrect|"
          r"(?:GHES|\{\d+\}\[Hardware Error\]).{0,80}(?:fatal|uncorrect|recoverable)|Memory failure: 0x(?!.*(?:Recovered|Delayed))|"
-         r"CPU \d+: Machine Check|[Uu]ncorrect(?:ed|able) (?:memory|DIMM|hardware) error(?! count: 0)",
+         r"CPU \d+: Machine Check(?!(?: Event)?: 0 Bank \d+: [89cd])|[Uu]ncorrect(?:ed|able) (?:memory|DIMM|hardware) error(?! count: 0)",
          physical=True),
     root(FaultClass.NODE_FAILURE, "kernel.mce-fatal", ("machine check", "hardware error"), 0.94, _EDAC,
          r"[Mm]achine [Cc]heck.{0,40}(?:Processor context corrupt|fatal)|[Ff]atal machine check|event severity: fatal",

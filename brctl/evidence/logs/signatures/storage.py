@@ -67,6 +67,7 @@ _CLIENTS = (
     root(_S, "storage.status", ("availability down", "unavailable", "backends down", "consistency: bad", "drbd", "was evicted", "slow operation", "can't read superblock", "cannot import", "gss"), 0.78, "status commands and daemons of storage systems",
          r"mmlsdisk.{0,60}(?:down|unrecovered)|\bnsd\w*\b.{0,40}availability down|weka\b.{0,60}(?:UNAVAILABLE|backends DOWN|DEGRADED)|consistency: bad|drbd\d* ?\S*: .{0,60}(?:Failed|Diskless|Inconsistent|NetworkFailure|BrokenPipe)|ceph-fuse.{0,80}evicted|juicefs.{0,20}slow operation|can't read superblock|cannot import '[^']+': I/O error|rpc\.gssd.{0,60}(?:ERROR|expired)", physical=True),
     root(_S, "autofs.mount", "automount", 0.72, "autofs", r"automount\[?\d*\]?.{0,100}(?:mount failure|failed|not found in map|timed out|could not)"),
+    root(_S, "netfs.mount", ("mount.lustre", "mount.ceph", "mount.beegfs", "mount.glusterfs", "mount error("), 0.84, _NET, r"mount\.(?:lustre|ceph|beegfs|glusterfs)\b.{0,160}(?:failed|error)|mount error\(\d+\)"),
     root(_S, "lnet.recovery", "peer nis in recovery", 0.6, "Lustre networking", r"LNet: [1-9]\d* peer NIs in recovery"),
     root(_S, "lustre.error", ("lustreerror",), 0.8, _NET, r"LustreError: (?!.{0,40}lock timed out.{0,20}enqueued).{0,200}"),
     root(_S, "lustre.lost", ("lustre:", "lnet", "lnetrerror", "lneterror"), 0.74, _NET,
