@@ -84,7 +84,10 @@ def assess_log_lines(
     ranked = sorted(weighed, key=lambda w: (w.role is not Role.ROOT, -w.weight, w.event.source))
     shown = [item for item in ranked if item.event.signature.part not in _NOT_SHOWN]
     chances = chances_of(weighed)
-    evidence = [_evidence(item, by_source[item.event.source], read, chances) for item in shown]
+    common = _common({w.rank: w.node for w in ranks}, read)
+    evidence = [
+        _evidence(item, by_source[item.event.source], read, chances, common) for item in shown
+    ]
     evidence = [_of_a_running_job(item) if advancing else item for item in evidence]
     return (*evidence, *_silent(ranks, read, weighed))
 
@@ -112,6 +115,7 @@ def _evidence(
     words: RankWords,
     read: dict[int, list[LogEvent]],
     chances: Mapping[FaultClass, float],
+    common: frozenset[str],
 ) -> Evidence:
     signature = item.event.signature
     fault = signature.fault if item.role is Role.ROOT else None
@@ -119,7 +123,7 @@ def _evidence(
     more = f", and {len(same) - 1} more ranks" if len(same) > 1 else ""
     return Evidence(
         kind=f"log.{signature.name}",
-        subject=_subject(signature, words, common=len(same) > COMMON_SHARE * len(read)),
+        subject=_subject(signature, words, common=signature.name in common),
         weight=_weight(item),
         fault=fault,
         role=item.role,
@@ -134,6 +138,19 @@ def _evidence(
 
 def _who_said(name: str, read: Mapping[int, list[LogEvent]]) -> list[int]:
     return [rank for rank, events in read.items() if any(e.signature.name == name for e in events)]
+
+
+def _common(nodes: Mapping[int, str], read: Mapping[int, list[LogEvent]]) -> frozenset[str]:
+    """Signatures that most ranks show, on more than one node."""
+    ranks_of: dict[str, set[int]] = {}
+    for rank, events in read.items():
+        for event in events:
+            ranks_of.setdefault(event.signature.name, set()).add(rank)
+    return frozenset(
+        name
+        for name, ranks in ranks_of.items()
+        if len(ranks) > COMMON_SHARE * len(read) and len({nodes[rank] for rank in ranks}) > 1
+    )
 
 
 def _subject(signature: Signature, words: RankWords, *, common: bool) -> Subject:
