@@ -21,13 +21,14 @@ from brctl.engine.job.control_group import ask_others
 from brctl.engine.job.flight import analyse_folder as analyse_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
 from brctl.engine.job.stack_store import new_folder
-from brctl.engine.job.stacks import ask_ranks, capture_rounds, load_rounds
+from brctl.engine.job.stacks import ask_network, ask_ranks, capture_rounds, load_rounds
 from brctl.engine.runs.propose import with_next_move
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.ends import raised
 from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import said_in_passing
+from brctl.evidence.job.packet_growth import with_growth, worth_a_second_look
 from brctl.evidence.job.status import goes_on, read_job
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.signature import Signature
@@ -80,6 +81,8 @@ async def diagnose_once(
     sweep, others = await asyncio.gather(
         _ask_again(controller, sweep, question), ask_others(controller, sweep)
     )
+    if job is not None:
+        sweep = await _count_packets(controller, job, sweep)
     found = await _examine_job(controller, job, sweep) if job else None
     verdicts = conclude(sweep, found, controller.inventory, controller.now(), others)
     status = found.status if found else None
@@ -141,6 +144,20 @@ async def _examine_flight(controller: Controller, status: JobStatus, folder: Pat
         why = f"{len(notes)} of {job.world_size} ranks have no dump: {notes[0]}"
         return (), (Gap(Subject(""), FLIGHT_RECORDER, why),)
     return assess_flight(analyse_dumps(dumps, job), excused(status)), ()
+
+
+async def _count_packets(controller: Controller, job: Job, sweep: Sweep) -> Sweep:
+    """A longer sample of the network where packets were lost and nobody knows when."""
+    if not worth_a_second_look(node.report for node in sweep.nodes):
+        return sweep
+    later = {report.node: report for report in await ask_network(controller, job)}
+    nodes = (
+        replace(node, report=with_growth(node.report, later[node.node]))
+        if node.node in later
+        else node
+        for node in sweep.nodes
+    )
+    return replace(sweep, nodes=tuple(nodes))
 
 
 async def _ask_again(controller: Controller, sweep: Sweep, question: Question) -> Sweep:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brctl.engine.controller.wiring import Controller
+from brctl.evidence.job.network_paths import CHECK as NETWORK_CHECK
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.fail_slow import most_flagged
 from brctl.evidence.stacks.snapshot import RankStack, read_own_frame, read_text, read_threads
@@ -54,6 +55,11 @@ async def capture(
 async def ask_ranks(controller: Controller, job: Job) -> list[NodeReport]:
     """What the ranks of a job say of themselves now, and nothing else."""
     return await _ask(controller, job, RANKS_CHECK, job.nodes)
+
+
+async def ask_network(controller: Controller, job: Job) -> list[NodeReport]:
+    """What the kernels of a job's nodes count of its connections now."""
+    return await _ask(controller, job, NETWORK_CHECK, job.nodes)
 
 
 async def _ask(

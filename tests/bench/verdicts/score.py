@@ -2,20 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from brctl.model.fault import Action, FaultClass
 from brctl.model.verdict import Confidence, Verdict
-from tests.bench.verdicts.incident import Incident
+from tests.bench.verdicts.incident import Truth
 
 _EVICTS = (Action.SWAP, Action.EVICT_GROUP, Action.CORDON)
 _NO_CLAIM = (FaultClass.UNKNOWN,)
+
+
+class Happened(Protocol):
+    """An incident whose truth is known, invented or live."""
+
+    @property
+    def family(self) -> str: ...
+
+    @property
+    def truth(self) -> Truth: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One incident beside what was concluded."""
 
-    incident: Incident
+    incident: Happened
     verdicts: tuple[Verdict, ...]
 
     @property
