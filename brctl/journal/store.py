@@ -243,6 +243,11 @@ class Journal:
             stream.write(torn + b"\n")
         os.truncate(self._path, self._path.stat().st_size - len(torn))
 
+    @property
+    def next_seq(self) -> int:
+        """The number that the next line gets."""
+        return self._next
+
     def append(self, kind: EventType, at: datetime, fields: Mapping[str, Json]) -> Event:
         """Write one event; it is on disk when this returns.
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from brctl.library.calendars import CalendarSource, read_sources
 from brctl.library.file_tables import (
+    AUDIT,
+    AUDIT_FAILURE,
     CONFIG,
     CONTEXT,
     GATEWAYS,
@@ -68,6 +70,21 @@ class SshSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """Where a line for each action goes.
+
+    Attributes:
+        to: `syslog`, `journald` or `file`; "" writes none.
+        path: Its socket or file; None is the usual one.
+        refuse: Do nothing when the line cannot be written, instead of saying so.
+    """
+
+    to: str = ""
+    path: Path | None = None
+    refuse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class KubernetesSettings:
     """Which cluster, and where its jobs are; "" leaves it to kubectl's own configuration."""
 
@@ -107,6 +124,7 @@ class Settings:
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     config_file: Path | None = None
     calendars: Mapping[str, CalendarSource] = field(default_factory=dict)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     origins: Mapping[str, str] = field(default_factory=dict)
     command_limit_s: float | None = None
 
@@ -207,6 +225,16 @@ def _read(
         kubernetes=_read_kubernetes(here),
         config_file=path,
         calendars=read_sources(top.section("calendars"), base),
+        audit=_read_audit(top, base),
+    )
+
+
+def _read_audit(top: Section, base: Path) -> AuditSettings:
+    path = top.optional("audit_path", str)
+    return AuditSettings(
+        to=top.choice("audit", AUDIT, "") if "audit" in top.data else "",
+        path=base / path if path else None,
+        refuse=top.choice("audit_failure", AUDIT_FAILURE, "warn") == "refuse",
     )
 
 

@@ -129,10 +129,13 @@ TICKET = Table(
     {"url": _TEXT, "command": _TEXTS, "key_file": _TEXT, "token_file": _TEXT, "ca_file": _TEXT}
 )
 CALENDAR = Table({"file": _TEXT, "ranges": _TEXTS, "timezone": _TEXT})
+AUDIT = ("syslog", "journald", "file")
+AUDIT_FAILURE = ("warn", "refuse")
 CONFIG = Table(
     {
         "context": _TEXT, "contexts": Each(CONTEXT), "ssh": SSH, "state_dir": _TEXT, "sweep": SWEEP,
         "guards": Holds.ANYTHING, "notify": NOTIFY, "ticket": TICKET, "calendars": Each(CALENDAR),
+        "audit": AUDIT, "audit_path": _TEXT, "audit_failure": AUDIT_FAILURE,
     },
     ("context", "contexts"),
 )  # fmt: skip

@@ -44,7 +44,7 @@ def cp(
     if get:
         command = get_command(source, deadline_s)
     else:
-        refuse_readonly(settings, "brctl cp")
+        refuse_readonly(settings, "brctl cp", nodes=invocation.nodes or "")
         command = put_command(Path(source), destination, deadline_s)
     size = command.output_limit_bytes if get else len(command.stdin)
     fanout = bounded_fanout(size, settings.ssh.fanout)

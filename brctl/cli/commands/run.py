@@ -32,7 +32,7 @@ def run(
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    refuse_readonly(settings, "brctl run")
+    refuse_readonly(settings, "brctl run", nodes=invocation.nodes or "")
     command = Command(
         ("sh", "-c", " ".join(words)),
         deadline_s=typed("--deadline", deadline, parse_duration_s),

@@ -20,6 +20,7 @@ from brctl.actions.context import RunContext
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents.notify_runs import RunNotifier
 from brctl.engine.incidents.verdict_store import close_acted_on
+from brctl.engine.runs.audited_journal import audited_journal
 from brctl.engine.runs.context import JournalledRun, for_run, run_context
 from brctl.engine.runs.executor import Executor
 from brctl.engine.runs.hooks import run_hooks
@@ -37,7 +38,7 @@ from brctl.engine.runs.session import Ending, RunSession
 from brctl.engine.runs.wait import WAIT_MODULE, become
 from brctl.journal.chain_key import own_key
 from brctl.journal.locks import LEASE_S
-from brctl.journal.store import Journal, keyed_journal, owning, read_journal
+from brctl.journal.store import Journal, owning, read_journal
 from brctl.library.config import load_settings
 from brctl.model.errors import BrctlError, LockedError
 from brctl.model.exit_codes import ExitCode
@@ -68,7 +69,7 @@ async def open_context(request: RunRequest) -> AsyncIterator[RunContext]:
 async def carry_out(
     run_dir: Path,
     open_context: OpenContext = open_context,
-    open_journal: OpenJournal = keyed_journal,
+    open_journal: OpenJournal = audited_journal,
 ) -> ExitCode:
     """Run, resume or roll back, as the request in the folder says."""
     request, notifier = load_request(run_dir), RunNotifier(run_dir)
@@ -214,7 +215,7 @@ async def _keep(session: RunSession) -> None:
 def main(
     argv: list[str],
     open_context: OpenContext = open_context,
-    open_journal: OpenJournal = keyed_journal,
+    open_journal: OpenJournal = audited_journal,
 ) -> int:
     """Entry of the process; what goes wrong is in `run.log` beside the journal."""
     try:
