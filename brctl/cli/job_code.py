@@ -44,7 +44,7 @@ def update(
     if code is None or not message.strip():
         raise UsageError("--code needs -m: say why, for the people after you")
     settings = invocation.settings()
-    refuse_readonly(settings)
+    refuse_readonly(settings, action=f"code of job {job}", why=message)
     name, change = asyncio.run(_record(invocation, settings, job, code, message, urgent))
     if change.urgent:
         _apply(invocation, settings, {"job": name, "only": "urgent"}, Consent(typed=confirm))

@@ -12,7 +12,7 @@ import pytest
 
 from brctl.cli.commands import play
 from brctl.engine.controller.doctor_journal import journal as doctor_journal
-from brctl.engine.runs.verify_journals import verify_journals
+from brctl.engine.runs.journals.verify import verify_journals
 from brctl.journal.chain_key import ChainKey, key_file, own_key, own_or_new_key
 from brctl.journal.code_ledger import CodeLedger
 from brctl.journal.store import EVENTS, Journal, digest, keyed_journal, new_run, read_journal

@@ -203,7 +203,7 @@ def _go_on(
     invocation: Invocation, name: str, consent: Consent, *, undo: bool, forward: bool = False
 ) -> None:
     settings = invocation.settings()
-    refuse_readonly(settings)
+    refuse_readonly(settings, action=f"{'rollback' if undo else 'resume'} {name}")
     run_dir = find_run(settings.state_dir, name)
     before = read_run(run_dir)
     if before.alive:
@@ -252,7 +252,7 @@ def deny(ctx: typer.Context, run: Run) -> None:
 
 def _answer(invocation: Invocation, name: str, *, yes: bool, typed: str | None) -> None:
     settings = invocation.settings()
-    refuse_readonly(settings)
+    refuse_readonly(settings, action=f"{'approve' if yes else 'deny'} {name}")
     run_dir = find_run(settings.state_dir, name)
 
     async def record() -> None:
@@ -267,7 +267,7 @@ def abort(ctx: typer.Context, run: Run) -> None:
     """Ask a run to stop after its current step; it stays resumable."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    refuse_readonly(settings)
+    refuse_readonly(settings, action=f"abort {run}")
     run_dir = find_run(settings.state_dir, run)
     if not is_running(run_dir):
         raise UsageError(f"{run_dir.name} is not running", hint="brctl play history")
@@ -280,7 +280,7 @@ def verify(
     runs: Annotated[list[str] | None, typer.Argument(help="runs; default all")] = None,
 ) -> None:
     """Say which journals are as they were written; exit 2 when one was altered."""
-    from brctl.engine.runs.verify_journals import verify_journals
+    from brctl.engine.runs.journals.verify import verify_journals
     from brctl.view.runs.verify import journals_page
 
     invocation: Invocation = ctx.obj

@@ -24,7 +24,7 @@ def ssh(
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    refuse_readonly(settings, "a shell")
+    refuse_readonly(settings, "a shell", nodes=node)
     chosen = asyncio.run(choose_one(settings, node))
     if needs_openssh(settings, chosen):
         exec_openssh(settings, chosen)

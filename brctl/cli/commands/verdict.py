@@ -86,7 +86,7 @@ def _close(invocation: Invocation, verdict_id: str, state: VerdictState, note: s
     from brctl.engine.controller.readonly import refuse_readonly
 
     settings = invocation.settings()
-    refuse_readonly(settings)
+    refuse_readonly(settings, action=f"verdict {verdict_id} {state.value}", why=note)
     stored: StoredVerdict = replace(the_one(settings.state_dir, verdict_id), state=state, note=note)
     save(settings.state_dir, stored)
     if state is VerdictState.DISMISSED and settings.notify.sinks:

@@ -100,5 +100,5 @@ async def start_planned(
     Raises:
         GuardError: The context is read-only, or a guard refuses; nothing was changed.
     """
-    refuse_readonly(settings)
+    refuse_readonly(settings, action="run")
     return await start_run(context, prepared, request, program)

@@ -123,7 +123,7 @@ async def _changed(settings: Settings, nodes: str | None, change: _Change) -> Po
 
     The nodes are asked without the lock of the file; what others wrote meanwhile stands.
     """
-    refuse_readonly(settings)
+    refuse_readonly(settings, action="standby pool", nodes=nodes or "")
     async with open_controller(settings) as controller:
         pool = usable_pool(settings.state_dir, settings.context)
         everybody = tuple(dict.fromkeys([*pool.members(controller.inventory), *pool.parked()]))

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from brctl.engine.runs.verify_journals import verify_journals
+from brctl.engine.runs.journals.verify import verify_journals
 from brctl.library.config import Settings
 from brctl.model.doctor_finding import DoctorFinding
 from brctl.model.runs.journal_check import HEALTH_OF, JournalCheck, JournalState

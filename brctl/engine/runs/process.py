@@ -20,10 +20,10 @@ from brctl.actions.context import RunContext
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents.notify_runs import RunNotifier
 from brctl.engine.incidents.verdict_store import close_acted_on
-from brctl.engine.runs.audited_journal import audited_journal
 from brctl.engine.runs.context import JournalledRun, for_run, run_context
 from brctl.engine.runs.executor import Executor
 from brctl.engine.runs.hooks import run_hooks
+from brctl.engine.runs.journals.audited import audited_journal
 from brctl.engine.runs.run_files import (
     PLAN,
     RunRequest,

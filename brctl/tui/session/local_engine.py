@@ -170,7 +170,8 @@ class LocalEngine:
         from brctl.engine.controller.readonly import refuse_readonly
         from brctl.engine.runs.remediate import answer, resume
 
-        refuse_readonly(self._settings)
+        action = f"{'approve' if yes else 'deny'} {run}"
+        refuse_readonly(self._settings, action=action)
         run_dir = find_run(self._settings.state_dir, run)
         answer(context, run_dir, person(), yes=yes, typed=typed)
         await resume(run_dir, self._request(), self._program)
@@ -179,7 +180,7 @@ class LocalEngine:
         from brctl.engine.controller.readonly import refuse_readonly
         from brctl.engine.runs.remediate import roll_back
 
-        refuse_readonly(self._settings)
+        refuse_readonly(self._settings, action=f"rollback {run}")
         run_dir = find_run(self._settings.state_dir, run)
         await roll_back(run_dir, self._request(), self._program)
 
