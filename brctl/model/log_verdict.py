@@ -29,7 +29,8 @@ class LogLead:
 
     Attributes:
         probability: Chance that the cause is of this class, by what names the lead alone.
-        source: What names it: `words` for the model of words, `ending` for how the log ends.
+        source: What names it: `words` for the model of words, `ending` for how the log ends, `line`
+            for a line too weak to be believed alone.
         lines: The lines that speak most for it.
         why: What makes it likely, one sentence; "" where the words do.
         commands: Commands whose output settles it.

@@ -290,7 +290,7 @@ LogLeadDocument = TypedDict(
     {
         "class": str,
         "probability": float,
-        "source": Literal["words", "ending"],
+        "source": Literal["words", "ending", "line"],
         "lines": list[str],
         "why": str,
         "commands": list[str],

@@ -4,6 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from brctl.evidence.logs.attribution import Weighed, attribute, set_aside
+from brctl.evidence.logs.claim import (
+    CEILING,
+    MIN_STRENGTH,
+    SPEAKING,
+    WITHDRAWN,
+    calibrate,
+    is_claimed,
+)
 from brctl.evidence.logs.collectives import sequences_that_differ
 from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
 from brctl.evidence.logs.endings import leads_of_ending
@@ -15,18 +23,11 @@ from brctl.evidence.logs.unexplained import rank_unexplained
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
-from brctl.model.log_verdict import LogEvidence, LogVerdict
-
-MIN_STRENGTH = 0.25
-"""A root candidate weaker than this is mentioned, never claimed."""
+from brctl.model.log_verdict import LogEvidence, LogLead, LogVerdict
 
 _FURTHER = 0.35
 """How much a second family of the same class adds; families are seldom independent."""
 
-_SPEAKING = frozenset({Part.ROOT, Part.GENERIC, Part.STOPPED, Part.HINT})
-_CEILING = 0.97
-_SHRINK = 0.95
-_UNKNOWN_SHARE = 0.6
 _FAILED = frozenset({Part.VICTIM, Part.TEARDOWN, Part.STOPPED, Part.UNEXPLAINED})
 _SHOWN_ODD = 5
 _SHOWN = {Role.ROOT: 6, Role.VICTIM: 4, Role.TEARDOWN: 2, Role.CONTEXT: 2}
@@ -51,7 +52,9 @@ def judge(
     odds = odds_of(weighed, health_of(standing, over) if readable else None)
     total = sum(odds.values())
     ranked = sorted(odds.items(), key=lambda item: (-item[1], item[0].value))
-    winner = ranked[0][0]
+    likeliest = ranked[0][0]
+    stated = calibrate(likeliest, odds[likeliest] / total, weighed)
+    winner = likeliest if is_claimed(likeliest, stated) else FaultClass.UNKNOWN
     deciding = _deciding(winner, weighed)
     culprit = _culprit(winner, deciding, standing, kept)
     return LogVerdict(
@@ -59,37 +62,45 @@ def judge(
         fault=winner,
         origin=_origin(winner, deciding, odds),
         culprit=culprit.describe(),
-        probability=round(calibrate(winner, odds[winner] / total), 3),
+        probability=round(stated if winner is likeliest else WITHDRAWN, 3),
         evidence=_lines(winner, weighed, kept, rank_unexplained(standing)),
         alternatives=tuple(
-            (fault, round(o / total, 3)) for fault, o in ranked[1:4] if o / total >= 0.02
+            (fault, round(o / total, 3))
+            for fault, o in ranked[1:4]
+            if o / total >= 0.02 and fault is not winner
         ),
         notes=tuple(notes),
-        leads=leads_of_ending(standing) if winner is FaultClass.UNKNOWN else (),
+        leads=_leads(winner, likeliest, stated, weighed, standing),
         culprit_ranks=culprit.ranks,
         culprit_host=culprit.host,
         names_machine=culprit.describe() is not None or _is_physical(deciding),
     )
 
 
-def calibrate(winner: FaultClass, raw: float) -> float:
-    """The stated probability for a raw one; the bench prints how well it holds.
-
-    A log that proves nothing often has a cause that a person would see, so unknown is stated as
-    seldom right as it was on logs that no rule had been made for (decision 0141). Everything else
-    is drawn a little to the middle: logs nobody has seen are less like the tables than those the
-    tables were tried on.
-    """
-    if winner is FaultClass.UNKNOWN:
-        return max(0.05, _UNKNOWN_SHARE * raw)
-    return min(_CEILING, max(0.05, 0.5 + _SHRINK * (raw - 0.5)))
+def _leads(
+    winner: FaultClass,
+    likeliest: FaultClass,
+    stated: float,
+    weighed: Sequence[Weighed],
+    standing: Sequence[LogEvent],
+) -> tuple[LogLead, ...]:
+    """What to look at first where the cause is unknown: the class not claimed before all else."""
+    if winner is not FaultClass.UNKNOWN:
+        return ()
+    usual = leads_of_ending(standing)
+    if likeliest is FaultClass.UNKNOWN:
+        return usual
+    line = _deciding(likeliest, weighed)[0].event
+    why = f"one line speaks for it, {line.signature.name}, and nothing else in the log confirms it"
+    first = LogLead(likeliest, round(stated, 3), "line", (line.text[:400],), why)
+    return (first, *(lead for lead in usual if lead.fault is not likeliest))[:3]
 
 
 def chances_of(weighed: Sequence[Weighed]) -> dict[FaultClass, float]:
     """The stated probability of every class that lines speak for, as `judge` would state it."""
     odds = odds_of(weighed, LogHealth(0.0, explained=False))
     total = sum(odds.values())
-    return {fault: calibrate(fault, value / total) for fault, value in odds.items()}
+    return {fault: calibrate(fault, value / total, weighed) for fault, value in odds.items()}
 
 
 def odds_of(weighed: Sequence[Weighed], health: LogHealth | None) -> dict[FaultClass, float]:
@@ -101,7 +112,7 @@ def odds_of(weighed: Sequence[Weighed], health: LogHealth | None) -> dict[FaultC
     """
     by_class: dict[FaultClass, list[float]] = {}
     for item in weighed:
-        if item.event.signature.part in _SPEAKING:
+        if item.event.signature.part in SPEAKING:
             by_class.setdefault(item.fault, []).append(item.weight)
     odds = {
         fault: _class_odds(weights)
@@ -139,7 +150,7 @@ def _class_odds(weights: list[float]) -> float:
     missing = 1.0 - first
     for weight in rest:
         missing *= 1.0 - _FURTHER * weight
-    chance = min(1.0 - missing, _CEILING)
+    chance = min(1.0 - missing, CEILING)
     return chance / (1.0 - chance)
 
 

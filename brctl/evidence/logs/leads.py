@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from brctl.evidence.logs.endings import SOURCE as ENDING
 from brctl.evidence.logs.unexplained import UNEXPLAINED
 from brctl.evidence.logs.unusual import UnusualLine, rank_unusual
 from brctl.evidence.logs.word_model import WordModel
@@ -13,6 +12,9 @@ from brctl.model.log_verdict import LogEvidence, LogLead, LogVerdict
 
 SIGNATURE = "unusual"
 """The name under which a line is shown that stands out and that no rule read."""
+
+WORDS = "words"
+"""How a lead of the model of words is told from one that a line or an ending names."""
 
 WORTH_NAMING = 0.1
 """A lead less likely than this only distracts."""
@@ -57,7 +59,7 @@ def with_leads_of(overall: LogVerdict, items: Sequence[LogVerdict]) -> LogVerdic
     by_class: dict[FaultClass, list[LogLead]] = {}
     for item in searched:
         for lead in item.leads:
-            if lead.source == ENDING:
+            if lead.source != WORDS:
                 continue
             by_class.setdefault(lead.fault, []).append(lead)
     joined = [
@@ -86,7 +88,7 @@ def leads_of(lines: Sequence[str], model: WordModel) -> tuple[LogLead, ...]:
         LogLead(
             fault,
             round(share, 3),
-            "words",
+            WORDS,
             tuple(line.strip()[:_QUOTED] for line in model.speaking_lines(fault, lines)),
         )
         for fault, share in likely[:_LEADS]

@@ -225,7 +225,9 @@ class LineReader:
         if explained and CARRIERS.fullmatch(final["type"]):
             return
         inside = number - self._traceback_at < TRACEBACK_LINES
-        signature = classify_final(final["type"], tuple(self._frames), in_traceback=inside)
+        signature = classify_final(
+            final["type"], tuple(self._frames), final["words"] or "", in_traceback=inside
+        )
         self._keep(signature, number, text, {"exception": final["type"]})
 
     def _read_alarm(self, number: int, text: str) -> None:

@@ -4,6 +4,7 @@
 
 import re
 
+from brctl.evidence.logs.exception_words import row_of_words
 from brctl.evidence.logs.signature import Part, Signature, aside, root
 from brctl.model.fault import FaultClass, Origin
 
@@ -66,12 +67,15 @@ _FRAMEWORK = re.compile(
 )
 
 
-def classify_final(type_name: str, frames: tuple[str, ...], *, in_traceback: bool) -> Signature:
+def classify_final(
+    type_name: str, frames: tuple[str, ...], words: str = "", *, in_traceback: bool
+) -> Signature:
     """The signature an exception stands for.
 
     Args:
         type_name: Dotted exception type.
         frames: Paths of the frames above it, outermost first, as far as they were seen.
+        words: What stands after the type.
         in_traceback: A traceback head was seen; without one a bare `SomeError:` counts less.
     """
     signature = next(row for pattern, row in _TABLE if pattern.fullmatch(type_name))
@@ -81,15 +85,34 @@ def classify_final(type_name: str, frames: tuple[str, ...], *, in_traceback: boo
             return _LOADER
         if CARRIERS.fullmatch(type_name) and any(_SAVE_FRAME.search(path) for path in inner):
             return _STORAGE
-    if not in_traceback and signature.fault is FaultClass.USER_CODE:
-        return _BARE
+        if not _CODE_ALONE.fullmatch(type_name):
+            signature = _by_words(signature, row_of_words(words))
+    if not in_traceback and signature.name in _NEEDS_FRAMES:
+        return _NAMED if _NAMED_TYPES.fullmatch(type_name) else _BARE
     return signature
 
 
-_BARE = root(
-    FaultClass.USER_CODE,
-    "python.bare-exception",
-    "error",
-    0.5,
-    _SOURCE,
+def _by_words(by_type: Signature, by_words: Signature | None) -> Signature:
+    """Words that name another thing than code decide; of two that say code the stronger stands."""
+    if by_words is None:
+        return by_type
+    if by_words.fault is by_type.fault and by_words.strength <= by_type.strength:
+        return by_type
+    return by_words
+
+
+_CODE_ALONE = re.compile(
+    r"(?:.*\.)?(?:SyntaxError|IndentationError|NameError|UnboundLocalError|AttributeError|TypeError|KeyError|IndexError|ZeroDivisionError|"
+    r"NotImplementedError|RecursionError|ScannerError|ParserError|ConfigAttributeError|ConfigKeyError|CompilationError)"
 )
+"""Types that only a program's own code raises, whatever they say."""
+
+_NAMED_TYPES = re.compile(
+    rf"{_CODE_ALONE.pattern}|(?:.*\.)?(?:ValueError|AssertionError|ValidationError)"
+)
+
+_NEEDS_FRAMES = frozenset({"python.exception", "python.other-exception", "python.file"})
+"""Rows that a line without a traceback supports less."""
+
+_NAMED = root(FaultClass.USER_CODE, "python.named-exception", "error", 0.66, _SOURCE)
+_BARE = root(FaultClass.USER_CODE, "python.bare-exception", "error", 0.5, _SOURCE)

@@ -3,6 +3,7 @@
 import pytest
 
 from brctl.evidence.logs.catalogue import SHIPPED
+from brctl.evidence.logs.claim import CLAIMED
 from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Part
@@ -10,11 +11,21 @@ from brctl.evidence.logs.unexplained import UNEXPLAINED
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogVerdict
 from tests.evidence.logs.examples import EXAMPLES, STORIES
+from tests.evidence.logs.examples_of_jobs import JOB_LINES
 
 INDEX = LineIndex(SHIPPED)
 EVERY = [(fault, line) for fault, lines in EXAMPLES.items() for line in lines]
-EVERY += STORIES
+EVERY += [*STORIES, *JOB_LINES]
 LINES = [(fault, line) for fault, line in EVERY if fault != "no-fault"]
+WEAK_STARTS = (
+    "RuntimeError: [enforce fail at inline_container.cc",
+    "/dev/sda1        98G   98G     0 100% /",
+    "Bus error (core dumped)",
+    "NVRM: Xid (PCI:0000:05:00): 154, GPU recovery action changed from 0x0",
+)
+"""Lines that mean their class in about every second log: alone they name a lead."""
+WEAK = [(fault, line) for fault, line in LINES if line.startswith(WEAK_STARTS)]
+LINES = [pair for pair in LINES if pair not in WEAK]
 HARMLESS = [line for fault, line in EVERY if fault == "no-fault"]
 ENDED_WELL = "Training completed. Exiting normally."
 
@@ -30,6 +41,23 @@ def classify(*lines: str) -> LogVerdict:
 def test_a_line_alone_speaks_for_its_class(fault: str, line: str) -> None:
     """The class of one line, read alone, is the one its system means by it."""
     assert classify(*line.split("\n")).fault.value == fault
+
+
+@pytest.mark.parametrize(("fault", "line"), WEAK, ids=[line[:40] for _, line in WEAK])
+def test_a_weak_line_alone_is_the_first_lead(fault: str, line: str) -> None:
+    """What is as often something else is not claimed, and what it speaks for is named first."""
+    said = classify(line)
+    assert said.fault is FaultClass.UNKNOWN
+    assert said.leads[0].fault.value == fault
+    assert said.leads[0].probability < CLAIMED
+    assert said.leads[0].lines == (line,)
+
+
+def test_a_second_family_makes_a_weak_line_a_claim() -> None:
+    """Two families that say the same are believed, where each alone would name a lead."""
+    line = "NCCL WARN NET/IB : No device found."
+    other = "NCCL WARN Bootstrap : no socket interface found"
+    assert classify(line, other).probability > classify(other).probability
 
 
 @pytest.mark.parametrize("line", HARMLESS, ids=[line[:60] for line in HARMLESS])

@@ -42,7 +42,7 @@ SIGNATURES: tuple[Signature, ...] = (
           "invalid argument", "cudnn_status_execution_failed", "cublas_status_not_supported",
           "too many resources requested", "invalid resource handle"), 0.6, _CUDA,
          r"CUDA error: (?:invalid (?:argument|configuration|resource handle|value)|too many resources)|"
-         r"CU(?:BLAS|DNN)_STATUS_(?:INVALID_VALUE|EXECUTION_FAILED|BAD_PARAM|NOT_SUPPORTED|INTERNAL_ERROR)"),
+         r"CU(?:BLAS|DNN)_STATUS_(?:INVALID_VALUE|BAD_PARAM|NOT_SUPPORTED)"),
     root(FaultClass.UNKNOWN, "cuda.unspecified",
          ("unspecified launch failure", "cuda error: unknown error", "cudaerrorlaunchfailure",
           "cuda_error_launch_failed", "launch timed out", "cudaerrorlaunchtimeout",

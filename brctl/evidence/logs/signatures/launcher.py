@@ -22,7 +22,7 @@ _SCHEDULER = (
          r"[Nn]odes? (?P<host3>[\w.\-]+) (?:unexpectedly rebooted|(?:is )?not responding|setting DOWN)|NodeNotReady|NodeLost|"
          r"[Nn]ode (?P<host4>[\w.\-]+)? ?(?:is |was |status is now: )(?:not ready|NotReady|lost|unreachable)|"
          r"Zero Bytes were transmitted|"
-         r"(?:Marked by unexpected|raylet|agent|node).{0,60}(?:missed too many heartbeats|heartbeat timeout|no heartbeat)"),
+         r"(?:Marked by unexpected|raylet|(?<!service_)agent|node).{0,60}(?:missed too many heartbeats|heartbeat timeout|no heartbeat)"),
     root(FaultClass.PREEMPTION_SIGTERM, "slurm.preempted", "due to", 0.95, _SLURM,
          r"DUE TO (?:PREEMPTION|JOB REQUEUE)|CANCELLED AT \S+ DUE TO .{0,40}preempt",
          part=Part.STOPPED, origin=Origin.INFRA),

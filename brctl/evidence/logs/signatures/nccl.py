@@ -49,7 +49,7 @@ _ROOTS = (
          r"ibv_(?:reg_mr|create_\w+).*Cannot allocate memory|memlock|max locked memory"),
     root(FaultClass.NETWORK_IB, "ucx.transport", ("ucx  error", "ucx error", "ib_mlx5", "transport retry count", "retry counter exceeded", "remote access error", "rdma_cm_event"), 0.75,
          "UCX and verbs texts",
-         r"UCX\s+ERROR.{0,120}|ib_mlx5.{0,40}(?:error|Transport retry)|RDMA_CM_EVENT_\w*(?:ERROR|UNREACHABLE|REJECTED)|"
+         r"UCX\s+ERROR(?!\s+tcp).{0,120}|ib_mlx5.{0,40}(?:error|Transport retry)|RDMA_CM_EVENT_\w*(?:ERROR|UNREACHABLE|REJECTED)|"
          r"[Tt]ransport retry count(?:er)? exceeded|Remote access error on mlx5"),
     root(FaultClass.NETWORK_ETH, "ofi.efa", ("net/ofi", "libfabric", "efa_", "[ofi"), 0.7,
          "aws-ofi-nccl texts",

@@ -1,0 +1,60 @@
+"""How sure a log's class is stated to be, and when it is claimed at all (decisions 0141, 0188)."""
+
+from collections.abc import Iterable, Sequence
+
+from brctl.evidence.logs.attribution import Weighed
+from brctl.evidence.logs.signature import Part
+from brctl.model.fault import FaultClass
+
+MIN_STRENGTH = 0.25
+"""A root candidate weaker than this is mentioned, never claimed."""
+
+SPEAKING = frozenset({Part.ROOT, Part.GENERIC, Part.STOPPED, Part.HINT})
+"""Parts of families that speak for a class."""
+
+CEILING = 0.97
+"""No log makes a class surer than this."""
+
+CLAIMED = 0.5
+"""A class is claimed when it is likelier right than wrong; else it is a lead."""
+
+WITHDRAWN = 0.2
+"""What unknown is stated at where a weak line speaks for a class: mostly a person sees a cause."""
+
+_ALONE = 1.35
+"""Power of the strength of a family that speaks alone, from logs older than the rules (0188)."""
+
+_SHRINK = 0.95
+
+_UNKNOWN_SHARE = 0.6
+
+
+def calibrate(winner: FaultClass, raw: float, weighed: Sequence[Weighed]) -> float:
+    """The stated probability for a raw one; the bench prints how well it holds.
+
+    Unknown is stated as seldom right as it was on logs that no rule had been made for (decision
+    0141). A class that one family of lines speaks for alone was right less often than the family
+    is elsewhere: nothing confirms that the line means here what it says (decision 0188). What
+    several families agree on is drawn a little to the middle.
+    """
+    if winner is FaultClass.UNKNOWN:
+        return max(0.05, _UNKNOWN_SHARE * raw)
+    alone = _strength_alone(winner, weighed)
+    if alone is not None:
+        raw = min(raw, alone**_ALONE)
+    return min(CEILING, max(0.05, 0.5 + _SHRINK * (raw - 0.5)))
+
+
+def _strength_alone(fault: FaultClass, weighed: Iterable[Weighed]) -> float | None:
+    """The weight of the only family that speaks for a class; None when several do, or none."""
+    mine = {
+        w.event.signature.name: w.weight
+        for w in weighed
+        if w.fault is fault and w.event.signature.part in SPEAKING and w.weight >= MIN_STRENGTH
+    }
+    return next(iter(mine.values())) if len(mine) == 1 else None
+
+
+def is_claimed(likeliest: FaultClass, stated: float) -> bool:
+    """Whether a class is stated, or only named as a lead."""
+    return likeliest in (FaultClass.UNKNOWN, FaultClass.NO_FAULT) or stated >= CLAIMED

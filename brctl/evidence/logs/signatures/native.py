@@ -1,0 +1,62 @@
+"""Native programs, containers and their limits: glibc, loaders, MPI, runtimes of images, systemd, errno.
+
+Source: texts of glibc (malloc, dl, stdlib), libstdc++, Open MPI and Hydra, UCX, libfabric, runc, containerd,
+Docker, enroot, pyxis, Apptainer, systemd, and the errno table.
+"""
+
+# ruff: noqa: E501, S108 - a pattern is read whole; the path is only searched for
+
+from brctl.evidence.logs.signature import Part, Signature, aside, root
+from brctl.model.fault import FaultClass as F
+from brctl.model.fault import Origin
+
+_GLIBC = "glibc and libstdc++ texts"
+_MPI = "Open MPI, Hydra and PMIx texts"
+_BOX = "runc, containerd, Docker, enroot, pyxis and Apptainer texts"
+_SYSTEMD = "systemd service results"
+_ERRNO = "errno texts"
+_RDMA = "UCX and libfabric texts"
+
+_CRASHES = (
+    root(F.UNKNOWN, "native.heap", ("malloc", "free():", "double-linked", "realloc()", "munmap_chunk", "unsorted", "tcache", "fastbin", "heap-use-after-free", "addresssanitizer", "pure virtual method", "smashing detected", "buffer overflow detected", "terminate called", "assertion failed", "stack overflow", "fatal python error"), 0.5, _GLIBC,
+         r"(?:malloc|realloc|free)\(\): .{0,40}(?:invalid|corrupt|unaligned|mismatching|detected)|corrupted double-linked list|malloc_consolidate|(?:invalid|corrupted) (?:fastbin|tcache|unsorted)|AddressSanitizer: \w+|pure virtual method called|\*\*\* (?:stack smashing|buffer overflow) detected|Fatal Python error: (?!.{0,20}(?:init|Py_Init))", part=Part.GENERIC),
+    root(F.ENVIRONMENT_MISMATCH, "native.instruction", ("illegal instruction", "sigill", "signal 4", "exitcode: -4", "exit code 132", "invalid opcode"), 0.76, "SIGILL: the binary was built for another processor",
+         r"^\W*Illegal instruction(?: \(core dumped\))?\s*$|SIGILL|Signal 4\b|exit ?code\D{0,6}(?:-4|132)\b|trap invalid opcode"),
+    root(F.ENVIRONMENT_MISMATCH, "native.python-home", ("fatal python error: init", "py_initialize", "no module named 'encodings'", "bad interpreter", "not a dynamic executable", "cannot execute binary file", "exec format error", "elf load command", "relocation error", "error relocating", "static tls", "libc.musl"), 0.84, "CPython, shells and dynamic linkers",
+         r"Fatal Python error: (?:init|Py_Init)|No module named 'encodings'|bad interpreter|cannot execute (?:binary file|: required file)|[Ee]xec format error|relocation error|Error relocating|cannot allocate memory in static TLS block"),
+)  # fmt: skip
+
+_LIMITS = (
+    root(F.ENVIRONMENT_MISMATCH, "errno.limits", ("too many open files", "resource temporarily unavailable", "no file descriptors", "nofile", "inotify", "thread creation failed", "pthread_create", "can't fork", "cannot fork", "max user processes", "nproc", "too many processes", "new thread", "clone()", "operation not permitted (clone"), 0.76, _ERRNO,
+         r"[Tt]oo many open files|[Nn]o file descriptors available|inotify watch limit|(?:pthread_create|[Tt]hread creation|clone\(\)|fork)\S* .{0,40}(?:failed|error|Resource temporarily)|(?:OpenBLAS|libgomp)\S*.{0,60}(?:pthread_create|[Tt]hread creation) failed|[Cc]an(?:'t|not) (?:fork|start new thread|allocate thread)|[Uu]nable to create (?:a )?(?:new )?(?:native )?thread|RLIMIT_(?:NPROC|NOFILE)"),
+    root(F.DATA_LOADER, "errno.shared-memory", ("/dev/shm", "shared memory", "shm_open", "torch_shm", "unable to open shared memory", "plasma", "shmem"), 0.74, "POSIX shared memory of containers",
+         r"(?:torch_shm\w*|shm_open|[Ss]hared memory (?:object|file|manager|segment)|/dev/shm/(?!nccl)\S*).{0,80}(?:No space left|[Cc]annot allocate|fail|unable|error|too small|insufficient|exhausted)|(?:unable|[Ff]ailed) to (?:open|allocate|create|resize|write to) (?:a )?shared memory(?! segment /dev/shm/nccl)", origin=Origin.USER),
+)  # fmt: skip
+
+_MPI_ROWS = (
+    aside(Part.VICTIM, "mpi.aborted", ("mpi_abort", "mpirun noticed", "mpiexec", "prterun", "one or more processes exited", "primary job terminated normally", "process returned a non-zero", "bad termination", "your application terminated with the exit string", "orterun", "ompi_mpi_abort", "prte_"), _MPI,
+          r"MPI_ABORT was invoked|(?:mpirun|mpiexec|prterun|orterun) (?:noticed|detected|has exited)|[Oo]ne or more processes (?:exited|returned)|[Pp]rimary job\s+terminated normally|BAD TERMINATION OF ONE OF YOUR APPLICATION"),
+    root(F.USER_CODE, "mpi.use", ("not enough slots", "there are not enough slots", "mpirun was unable to launch", "mpirun was unable to find", "no executable was specified", "all nodes which are allocated", "mpi_err_", "mpi_init", "running as root"), 0.74, _MPI,
+         r"not enough slots available|was unable to (?:launch|find) the specified (?:application|executable)|MPI_ERR_(?:COMM|COUNT|TYPE|RANK|ROOT|TAG|TRUNCATE|BUFFER|ARG)\b|mpirun has detected an attempt to run as root"),
+    root(F.ENVIRONMENT_MISMATCH, "mpi.install", ("opal_init failed", "orte_init failed", "pmix_init", "no components were able", "symbol lookup", "mca_base_component", "unable to load", "libmpi", "pmi server not found", "not compiled with", "orte_ess_base", "version of pmi"), 0.78, _MPI,
+         r"(?:opal|orte|ompi_mpi|prte|PMIx?)_\w*[Ii]nit\w* (?:failed|error)|PMI2?_Init failed|[Nn]o components were able to be opened|not (?:configured|compiled|built) with .{0,20}(?:PMI|SLURM|MPI|CUDA)[- ]?(?:support)?|mca_base_component_repository_open: unable to open"),
+    root(F.NETWORK_IB, "ucx.error", ("ucx ", "uct_", "ucp_", "rc_verbs", "rc_mlx5", "dc_mlx5", "ud_mlx5"), 0.7, _RDMA,
+         r"\bUCX\s+(?:ERROR|FATAL)\b.{0,160}(?:ibv_|mlx5_\d|verbs|rc_|dc_|ud_|QP|completion|retry|RNR|port|active|transport|Endpoint timeout)|(?:uct|ucp)_\w+.{0,40}(?:Endpoint timeout|Destination is unreachable|Connection reset by remote)", origin=Origin.UNKNOWN),
+    root(F.NETWORK_ETH, "ucx.tcp", ("ucx ", "tcp_ep", "tcp_cm"), 0.6, _RDMA, r"\bUCX\s+(?:ERROR|FATAL|DIAG)\b.{0,120}(?:tcp|connect\().{0,60}(?:refused|timed out|unreachable|No route|reset)", origin=Origin.UNKNOWN),
+    root(F.NETWORK_ETH, "ofi.error", ("libfabric", "fi_", "ofi_", "net/ofi", "cxi", "efa"), 0.66, _RDMA,
+         r"(?:NET/OFI|libfabric|\bfi_\w+\(?\)?|\bcxi\w*|\befa\w*)\b.{0,100}(?:RC: -\d+|error|failed|unresponsive|[Uu]nreachable|timed? ?out|CQ .{0,20}err)(?!.{0,20}=\s*0)", origin=Origin.UNKNOWN),
+)  # fmt: skip
+
+_CONTAINERS = (
+    root(F.ENVIRONMENT_MISMATCH, "box.start", ("oci runtime", "runc", "enroot", "pyxis", "apptainer", "singularity", "containerd", "docker: error", "error response from daemon", "squashfs", "sqsh", "nvidia-container", "failed to create task", "failed to create shim", "error gathering device information", "mounting ", "docker daemon"), 0.8, _BOX,
+         r"OCI runtime (?:create|exec|start) failed|runc(?: \w+)? (?:create|run) failed|failed to create (?:task|shim)|(?:pyxis|enroot|slurmstepd: error: pyxis)\b.{0,120}(?:fail|error|couldn't|could not|unable|No such)|\[ERROR\].{0,60}(?:squashfs|enroot|hook)|(?:apptainer|singularity|FATAL):?\s.{0,100}(?:container creation failed|while (?:loading|mounting|extracting|opening|making)|image .{0,40}(?:not found|doesn't exist|no such))|docker: Error response from daemon|Error response from daemon: (?!.{0,40}is not running)|Cannot connect to the Docker daemon|nvidia-container-cli\S* .{0,40}(?:error|fail)|error gathering device information"),
+    root(F.USER_CODE, "box.command", ("permission denied: unknown", "executable file not found", "no such file or directory: unknown", "entrypoint"), 0.7, _BOX,
+         r"exec: \"[^\"]+\": (?:executable file not found|permission denied|stat .{0,80}no such file)"),
+    root(F.DISK_FULL, "box.disk", ("no space left on device", "disk quota", "failed to register layer"), 0.88, _BOX,
+         r"(?:failed to register layer|docker|containerd|unsquashfs|enroot|apptainer|/var/lib/(?:docker|containerd)|overlay)\S* .{0,120}No space left on device|write_file: failed .{0,60}No space left"),
+    root(F.CPU_OOM, "systemd.oom", ("oom-kill", "result 'oom", "out of memory"), 0.92, _SYSTEMD, r"[Ff]ailed with result 'oom-kill'|A process of this unit has been killed by the OOM killer"),
+    root(F.UNKNOWN, "systemd.failed", ("failed with result", "main process exited", "start request repeated", "entered failed state"), 0.35, _SYSTEMD,
+         r"[Ff]ailed with result '(?:exit-code|signal|core-dump|timeout|watchdog|start-limit-hit)'|Main process exited, code=(?:exited|killed|dumped)|Start request repeated too quickly"),
+)  # fmt: skip
+
+SIGNATURES: tuple[Signature, ...] = (*_CRASHES, *_LIMITS, *_MPI_ROWS, *_CONTAINERS)
