@@ -15,8 +15,8 @@ SPEAKING = frozenset({Part.ROOT, Part.GENERIC, Part.STOPPED, Part.HINT})
 CEILING = 0.97
 """No log makes a class surer than this."""
 
-CLAIMED = 0.5
-"""A class is claimed when it is likelier right than wrong; else it is a lead."""
+CLAIMED = 0.45
+"""A class is claimed when it is about as likely right as wrong or likelier; else it is a lead."""
 
 WITHDRAWN = 0.2
 """What unknown is stated at where a weak line speaks for a class: mostly a person sees a cause."""
@@ -55,6 +55,11 @@ def _strength_alone(fault: FaultClass, weighed: Iterable[Weighed]) -> float | No
     return next(iter(mine.values())) if len(mine) == 1 else None
 
 
-def is_claimed(likeliest: FaultClass, stated: float) -> bool:
-    """Whether a class is stated, or only named as a lead."""
-    return likeliest in (FaultClass.UNKNOWN, FaultClass.NO_FAULT) or stated >= CLAIMED
+def is_claimed(likeliest: FaultClass, stated: float, weighed: Iterable[Weighed]) -> bool:
+    """Whether a class is stated, or only named as a lead.
+
+    What hardware or the kernel says of itself is claimed however weak: nobody prints it in passing.
+    """
+    if likeliest in (FaultClass.UNKNOWN, FaultClass.NO_FAULT) or stated >= CLAIMED:
+        return True
+    return any(w.fault is likeliest and w.event.signature.physical for w in weighed)

@@ -54,7 +54,7 @@ def judge(
     ranked = sorted(odds.items(), key=lambda item: (-item[1], item[0].value))
     likeliest = ranked[0][0]
     stated = calibrate(likeliest, odds[likeliest] / total, weighed)
-    winner = likeliest if is_claimed(likeliest, stated) else FaultClass.UNKNOWN
+    winner = likeliest if is_claimed(likeliest, stated, weighed) else FaultClass.UNKNOWN
     deciding = _deciding(winner, weighed)
     culprit = _culprit(winner, deciding, standing, kept)
     return LogVerdict(

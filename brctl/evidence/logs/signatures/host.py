@@ -143,7 +143,7 @@ _STORAGE = (
          _ERRNO,
          r"No space left on device|ENOSPC|Errno 28\b|[Dd]isk (?:is )?full|DiskPressure|[Ff]ile ?system (?:is )?full|Directory (?:\(ino: \d+\) )?index full|\bout of space\b|IUse%.{0,20}\b100%|"
          r"no free space|low on resource: ephemeral-storage|[Ii]nsufficient disk", part=Part.GENERIC),
-    root(FaultClass.DISK_FULL, "df.full", ("100%",), 0.5, "df(1)",
+    root(FaultClass.DISK_FULL, "df.full", ("100%",), 0.6, "df(1)",
          r"^(?!/dev/(?:loop|sr)\d|\S*squashfs|\S*iso9660|efivarfs)\S+\s+[\d.]+[KMGTP]?\s+[\d.]+[KMGTP]?\s+(?:0|[\d.]+[KM]?)\s+100%\s+/(?!snap/|run/|media/|cdrom|sys/)"),
     root(FaultClass.STORAGE_CHECKPOINT, "checkpoint.broken",
          ("pytorchstreamwriter", "pytorchstreamreader", "inline_container", "unexpected pos",

@@ -21,5 +21,5 @@ SIGNATURES: tuple[Signature, ...] = (
          r"oper(?:ational)? state set from up to down|\b[Ee]th(?:ernet)?[\d/]+ is down \((?:Link (?:not connected|failure)|SFP)|from up to down", physical=True),
     root(FaultClass.NETWORK_LINK, "link.light", ("rx power", "laser", "signal integrity", "recommendation", "no signal"), 0.8, _TOOL,
          r"(?:Rx|Tx|Laser \w+|rx|tx) power (?:high|low) (?:alarm|warning)(?: set\b|\s*:\s*On\b)|Bad [Ss]ignal [Ii]ntegrity|Recommendation\s*:? (?:Cable is unplugged|(?!No issue).{0,60}(?:fail|error|signal|integrity|fault|unplugged))", physical=True),
-    root(FaultClass.NETWORK_ETH, "net.congestion-marks", "cnp", 0.45, "ethtool -S and RDMA hardware counters", r"\b(?:np_cnp_sent|rp_cnp_handled|np_ecn_marked\w*)\s*[:=]\s*[1-9]\d{4,}"),
+    root(FaultClass.NETWORK_ETH, "net.congestion-marks", "cnp", 0.56, "ethtool -S and RDMA hardware counters", r"\b(?:np_cnp_sent|rp_cnp_handled|np_ecn_marked\w*)\s*[:=]\s*[1-9]\d{4,}"),
 )  # fmt: skip
