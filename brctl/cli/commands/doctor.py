@@ -1,11 +1,14 @@
 """`brctl doctor [--security] [ssh]`: can this controller work at all, and what is in the way."""
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+
+if TYPE_CHECKING:
+    from brctl.model.security_finding import SecurityFinding
 
 app = new_app()
 
@@ -17,7 +20,10 @@ def doctor(
         bool, typer.Option("--security", help="who could act as brctl or read its state, and how")
     ] = False,
 ) -> None:
-    """Check configuration, SSH set-up, tools and permissions of this controller."""
+    """Check configuration, SSH set-up, tools and permissions of this controller.
+
+    No node is reached, but with `--security -w NODES` these are asked what sudo allows the login.
+    """
     if ctx.invoked_subcommand is not None:
         return
     if security:
@@ -35,7 +41,21 @@ def _security(invocation: Invocation) -> None:
     from brctl.view.security import security_page
 
     findings = examine_security(first_environment(), invocation.settings)
+    if invocation.nodes:
+        findings = (*findings, *_sudo_on_nodes(invocation))
     invocation.finish(security_page(findings), invocation.context or "")
+
+
+def _sudo_on_nodes(invocation: Invocation) -> "tuple[SecurityFinding, ...]":
+    from brctl.engine.controller.reach import choose
+    from brctl.engine.controller.security.sudo import sudo_findings
+    from brctl.library.checks import load_checks
+    from brctl.library.shipped import shipped_dir
+
+    settings = invocation.settings()
+    folders = (shipped_dir("checks"), *(folder / "checks" for folder in settings.library_dirs))
+    chosen = asyncio.run(choose(settings, invocation.nodes, invocation.exclude))
+    return asyncio.run(sudo_findings(settings, chosen, load_checks(folders)))
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import asyncssh
 import pytest
 
 from brctl.cli.commands import config as config_module
+from brctl.cli.commands import doctor as doctor_module
 from brctl.engine.controller.security.sudoers import sudoers, without_command
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.inventory.load import load_inventory
@@ -177,6 +179,13 @@ def over_ssh(found: Node, *command: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def sudo_rows(found: Node) -> list[tuple[str, str]]:
+    """What `doctor --security -w` says of sudo."""
+    _, text = call(doctor_module, found.config, "--security", "-w", "n1", "--json")
+    rows = json.loads(text)["findings"]
+    return [(row["state"], row["text"]) for row in rows if row["topic"] == "sudo"]
+
+
 async def asked(found: Node) -> NodeReport:
     """What the node answers to the checks that need root."""
     settings = load_settings({}, config=found.config)
@@ -221,6 +230,11 @@ def test_the_login_runs_the_sweep_and_nothing_else_as_root(tmp_path: Path) -> No
             assert done.returncode != 0, command
             assert "password is required" in done.stderr or "not allowed" in done.stderr, command
         read = lines_read(asyncio.run(asked(found)))
+        ((state, text),) = sudo_rows(found)
+    assert (state, text) == (
+        "ok",
+        "may run as root what checks need, no more: /usr/bin/dmesg --raw",
+    )
     assert set(read) == {"gpu.xid", "host.kernel"}
     assert all(read.values())
 
@@ -237,3 +251,46 @@ def test_without_the_lines_the_kernel_log_is_unknown_and_says_why(how: str, tmp_
         note + result.stderr for result in report.results for note in ("", *result.notes)
     )
     assert "password is required" in told
+
+
+@pytest.mark.ssh
+@NEEDS_TOOLS
+@pytest.mark.parametrize(
+    ("lines", "state", "said"),
+    [
+        ("", "ok", "may run nothing as root; checks that need /usr/bin/dmesg --raw are UNKNOWN"),
+        (f"{LOGIN} ALL=(ALL) NOPASSWD: ALL\n", "warn", "may run as root: (ALL) ALL"),
+        (f"{LOGIN} ALL=(root) NOPASSWD: /usr/bin/dmesg\n", "warn", "as root: /usr/bin/dmesg"),
+        (f"{LOGIN} ALL=(daemon) NOPASSWD: /bin/sh\n", "warn", "as root: (daemon) /bin/sh"),
+    ],
+)
+def test_doctor_says_what_sudo_allows_the_login(
+    lines: str, state: str, said: str, tmp_path: Path
+) -> None:
+    """As the node's own sudo lists it."""
+    with node(tmp_path, lines, "commands") as found:
+        ((health, text),) = sudo_rows(found)
+    assert health == state
+    assert text.endswith(said)
+
+
+def test_doctor_does_not_take_silence_for_least_rights(tmp_path: Path) -> None:
+    """A node that cannot be asked is unknown; a login that is root needs no sudo."""
+    (tmp_path / "config.yaml").write_text(
+        CONFIG.replace("LOGIN", LOGIN).replace("HOW", "commands").replace("asyncssh", "local")
+    )
+    inventory = INVENTORY.replace("PORT", "22")
+    (tmp_path / "inventory.yaml").write_text(inventory)
+    ((health, text),) = sudo_rows(Node(tmp_path / "config.yaml", 0))
+    if os.geteuid() == 0:
+        assert (health, text) == ("warn", "the login is root")
+    (tmp_path / "known").write_text("")
+    (tmp_path / "config.yaml").write_text(CONFIG.replace("LOGIN", LOGIN).replace("HOW", "commands"))
+    (tmp_path / "inventory.yaml").write_text(INVENTORY.replace("PORT", str(_free_port())))
+    ((health, text),) = sudo_rows(Node(tmp_path / "config.yaml", 0))
+    assert health == "unknown"
+    assert "identity file cannot be used" in text
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(tmp_path / "key"))
+    ((health, text),) = sudo_rows(Node(tmp_path / "config.yaml", 0))
+    assert health == "unknown"
+    assert text.startswith("could not be asked")
