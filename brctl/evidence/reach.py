@@ -56,9 +56,9 @@ _REASONS = (
     _Reason((_O.LOGIN_TIMED_OUT,), "", "connected, and no login in time (directory, home, sshd)",
             "ssh -v {address} true"),
     _Reason((_O.AUTHENTICATION_FAILED,), "", "the login is not accepted (key, agent, account)",
-            "brctl doctor --ssh"),
+            "brctl doctor ssh"),
     _Reason((_O.HOST_KEY_MISMATCH,), "", "another host key (known_hosts, or DNS leads elsewhere)",
-            "brctl doctor --ssh"),
+            "brctl doctor ssh"),
     _Reason((_O.DIED,), "", "the connection broke", "ip route get {address}"),
 )  # fmt: skip
 """The first that fits counts. What is no contact at all is here; a node that was logged in to and

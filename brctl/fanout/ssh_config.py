@@ -58,6 +58,27 @@ def load_ssh_config(path: Path) -> tuple[HostBlock, ...]:
     return tuple(_read(path, ("*",), 0))
 
 
+def listed_hosts(path: Path) -> tuple[str, ...]:
+    """The hosts a file and what it includes name one by one, without wildcards, in their order.
+
+    Raises:
+        ConfigError: The file cannot be read, is too large, or includes itself.
+    """
+    return tuple(dict.fromkeys(h for h in _hosts(path, 0) if not set(h) & set("*?!")))
+
+
+def _hosts(path: Path, depth: int) -> Iterator[str]:
+    if depth > INCLUDE_DEPTH:
+        raise ConfigError(f"{path}: Include goes deeper than {INCLUDE_DEPTH} files")
+    for line in _lines(path):
+        keyword, values = _split(line)
+        if keyword == "host":
+            yield from values
+        elif keyword == "include":
+            for included in _included(values, path):
+                yield from _hosts(included, depth + 1)
+
+
 def why_openssh(blocks: Iterable[HostBlock], host: str) -> str:
     """Why a host needs the OpenSSH client, naming keyword and line; "" when it does not."""
     found = next((block for block in blocks if block.touches(host)), None)

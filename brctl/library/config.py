@@ -190,7 +190,7 @@ def load_settings(
         tried = ", ".join(str(path) for path in files)
         raise NoConfigError(
             f"no configuration found; looked at {tried}",
-            hint="practise on the embedded cluster with `brctl lab up`, or see `brctl config path`",
+            hint="write one with `brctl config init --hosts FILE`, or practise with `brctl lab up`",
         )
     refuse_untrusted(found[0])
     return _read(load_document(found[0]), found[0], wanted, environ)

@@ -41,8 +41,8 @@ def test_more_than_half_unreached_are_counted_with_those_who_answer(
         (OUT, "no TCP connection to x:22 within 10 s", "no TCP", "ip route get 10.0"),
         (Outcome.REFUSED, "x:22: Connection refused", "refused", "ssh -v 10.0"),
         (Outcome.UNREACHABLE, "jump host gw1: no TCP connection", "jump host", "brctl nodes show"),
-        (Outcome.AUTHENTICATION_FAILED, "Permission denied", "login", "brctl doctor --ssh"),
-        (Outcome.HOST_KEY_MISMATCH, "Host key", "host key", "brctl doctor --ssh"),
+        (Outcome.AUTHENTICATION_FAILED, "Permission denied", "login", "brctl doctor ssh"),
+        (Outcome.HOST_KEY_MISMATCH, "Host key", "host key", "brctl doctor ssh"),
     ],
 )
 def test_the_reason_and_what_would_tell_more_follow_from_how_it_ended(

@@ -1,15 +1,59 @@
-"""`brctl config path|view|sudoers`: where configuration comes from, what it says and needs."""
+"""`brctl config init|path|view|sudoers`: a first configuration; where it is, says and needs."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.library.config import candidate_files, user_state_dir
+from brctl.view.documents import node_set
 from brctl.view.notices.page import Page
 from brctl.view.text import columns
 
 app = new_app()
+
+
+@app.command()
+def init(
+    ctx: typer.Context,
+    hosts: Annotated[Path | None, typer.Option("--hosts", help="file, a node a line")] = None,
+    ssh_config: Annotated[
+        Path | None, typer.Option("--ssh-config", help="its hosts without wildcards")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="hosts of --ssh-config, 'gpu*'")
+    ] = None,
+    ansible: Annotated[Path | None, typer.Option("--ansible", help="an Ansible inventory")] = None,
+    slurm: Annotated[str | None, typer.Option("--slurm", help="partitions, or all")] = None,
+    k8s: Annotated[str | None, typer.Option("--k8s", help="a kubeconfig context")] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", help="of its jobs")] = None,
+    name: Annotated[str, typer.Option("--name", help="name of the context")] = "main",
+    user: Annotated[str | None, typer.Option("--user", help="login name")] = None,
+    identity: Annotated[Path | None, typer.Option("--identity", help="private key")] = None,
+    known_hosts: Annotated[Path | None, typer.Option("--known-hosts", help="host keys")] = None,
+    force: Annotated[bool, typer.Option("--force", help="the old one becomes .old")] = False,
+) -> None:
+    """Write a private configuration from a list of nodes (`-w` or a flag); it is tried first."""
+    from brctl.engine.application.config_init import InitRequest, init_config
+    from brctl.model.nodeset import fold
+
+    invocation: Invocation = ctx.obj
+    target = invocation.config or candidate_files(invocation.environ)[0]
+    request = InitRequest(
+        name, invocation.nodes, hosts, ssh_config, tuple(only or ("*",)), ansible, slurm, k8s,
+        namespace, user, identity, known_hosts, force,
+    )  # fmt: skip
+    done = init_config(invocation.environ, target, request)
+    lines = [f"{len(done.nodes)} nodes: {fold(done.nodes)}", *(f"wrote {f}" for f in done.files)]
+    body = {
+        "context": done.context,
+        "files": [str(file) for file in done.files],
+        **node_set(done.nodes),
+    }
+    steps = ("brctl inventory trust -w @all", "brctl sweep")
+    page = Page("ConfigInit", body, "\n".join(lines), names=done.nodes, next=steps)
+    invocation.finish(page, done.context)
 
 
 @app.command()

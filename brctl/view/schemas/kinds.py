@@ -25,6 +25,7 @@ DOCUMENTS: Mapping[str, type] = {
     "CodeChanges": jobs.CodeChangesDocument,
     "Completions": site.CompletionsDocument,
     "Config": site.ConfigDocument,
+    "ConfigInit": site.ConfigInitDocument,
     "ConfigPath": site.ConfigPathDocument,
     "Doctor": site.DoctorDocument,
     "DoctorSsh": site.DoctorSshDocument,

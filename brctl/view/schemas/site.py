@@ -77,6 +77,15 @@ class ConfigDocument(Envelope):
     settings: dict[str, str]
 
 
+class ConfigInitDocument(Envelope):
+    """`brctl config init`: what was written, and whom it names."""
+
+    context: str
+    files: list[str]
+    nodes: list[str]
+    folded: str
+
+
 class ConfigPathDocument(Envelope):
     """`brctl config path`, in the order they are tried."""
 
