@@ -25,6 +25,7 @@ from brctl.sweep.stream import sweep
 
 FILE_LIMIT_BYTES = 8 << 20
 _RANK_FILE = re.compile(r"(\d{1,6})\.(?:json|txt)$")
+_NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _ROUND = re.compile(r"round-(\d{1,3})")
 
 
@@ -162,13 +163,35 @@ def analyse_folder(folder: Path, job: Job) -> StackAnalysis:
         UsageError: There is no such folder, or no rank's file in it.
     """
     rounds = load_rounds(folder)
-    result = analyse_stacks(rounds[-1], job)
-    slow = most_flagged(rounds, job) if len(rounds) > 1 else ()
-    notes = [*result.notes]
+    then = placed_as_captured(job, rounds[-1])
+    result = analyse_stacks(rounds[-1], then)
+    slow = most_flagged(rounds, then) if len(rounds) > 1 else ()
+    notes = [*result.notes, *_moved(then, job)]
     if slow:
         names = ", ".join(f"{g.axis} {list(g.ranks)}" for g in slow[:3])
         notes.append(f"flagged in most of {len(rounds)} rounds: {names}")
     return replace(result, rounds=len(rounds), notes=tuple(notes))
+
+
+def placed_as_captured(job: Job, stacks: Sequence[RankStack]) -> Job:
+    """The job on the nodes its stacks came from: a swap since then put ranks on others.
+
+    A place of which the files say nothing, or name several nodes, stays as it is now.
+    """
+    captured: dict[str, set[str]] = {}
+    for stack in stacks:
+        if stack.node and stack.rank < job.world_size:
+            captured.setdefault(job.node_of(stack.rank), set()).add(stack.node)
+    then = {now: names.pop() for now, names in captured.items() if len(names) == 1}
+    nodes = tuple(then.get(node, node) for node in job.nodes)
+    return replace(job, nodes=nodes) if len(set(nodes)) == len(nodes) else job
+
+
+def _moved(then: Job, job: Job) -> list[str]:
+    """That nodes changed since; what is shown is of then."""
+    moved = [(old, new) for old, new in zip(then.nodes, job.nodes, strict=True) if old != new]
+    places = ", ".join(f"{old} (now {new})" for old, new in moved[:4])
+    return [f"captured before ranks moved: {places}; take them anew"] if moved else []
 
 
 def load_rounds(folder: Path) -> list[list[RankStack]]:
@@ -222,4 +245,11 @@ def _load(path: Path, rank: int) -> RankStack:
         str(value.get("kernel_wait") or ""),
         str(value.get("note") or ""),
         read_own_frame(value.get("threads")),
+        _node_name(value.get("node")),
     )
+
+
+def _node_name(value: object) -> str:
+    """A node as `stacks dump` writes it; a folder may come from elsewhere."""
+    text = value if isinstance(value, str) else ""
+    return text if _NODE_NAME.fullmatch(text) else ""

@@ -32,6 +32,7 @@ class RankStack:
         own_frame: The innermost frame outside Python's own library, where it is the job's own code;
             "" where it is a package's, or not known.
         note: Why there is no stack.
+        node: Where it was captured; "" when the file does not say.
     """
 
     rank: int
@@ -40,6 +41,7 @@ class RankStack:
     kernel_wait: str = ""
     note: str = ""
     own_frame: str = ""
+    node: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -37,6 +37,29 @@ def test_three_forms_of_one_stack_are_one_group(tmp_path: Path) -> None:
     assert found.suspect_nodes == ("n8",)
 
 
+def test_stacks_belong_to_the_nodes_they_were_captured_on(tmp_path: Path) -> None:
+    """After a swap the standby, which stands where the dead node stood, is no suspect."""
+    then = example_job()
+    for rank in range(8):
+        write(tmp_path, rank, LOAD if rank == 7 else SYNC)
+        path = tmp_path / f"rank-{rank:05d}.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "node": then.node_of(rank)}))
+    swapped = replace(then, nodes=(*then.nodes[:-1], "spare1"))
+    found = analyse_folder(tmp_path, swapped)
+    assert found.suspect_nodes == analyse_folder(tmp_path, then).suspect_nodes == ("n8",)
+    assert any("n8 (now spare1); take them anew" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("node", [None, 7, "", "../n8", "n8 n9", "n1", "x" * 300])
+def test_a_name_that_is_none_or_somebody_elses_moves_no_rank(tmp_path: Path, node: object) -> None:
+    """A folder may come from anywhere: then the job's own places hold."""
+    for rank in range(8):
+        write(tmp_path, rank, LOAD if rank == 7 else SYNC)
+    path = tmp_path / "rank-00007.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "node": node}))
+    assert analyse_folder(tmp_path, example_job()).suspect_nodes == ("n8",)
+
+
 def test_a_file_that_is_no_dump_counts_as_no_answer(tmp_path: Path) -> None:
     """Junk from a rank is a note and makes it an outlier."""
     for rank in range(7):
