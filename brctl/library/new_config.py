@@ -10,6 +10,7 @@ import yaml
 from brctl.model.errors import UsageError
 
 NAMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+INVENTORY_NAME = "inventory.yaml"
 _HEAD = {"apiVersion": "brctl.dev/v1"}
 
 
@@ -23,7 +24,8 @@ class NewConfig:
         scheduler: Who schedules the nodes.
         ssh: Keys under `ssh:`; empty for none.
         kubernetes: Keys under `kubernetes:`; empty for none.
-        hosts: Hosts that are written into an inventory.yaml beside it.
+        hosts: Hosts that are written into an inventory.yaml beside it, merged after the source.
+        gpus: How many GPUs each of them has; None when nobody said.
     """
 
     context: str
@@ -32,6 +34,7 @@ class NewConfig:
     ssh: Mapping[str, str] = field(default_factory=dict)
     kubernetes: Mapping[str, str] = field(default_factory=dict)
     hosts: Sequence[str] = ()
+    gpus: int | None = None
 
 
 def config_text(new: NewConfig) -> str:
@@ -45,7 +48,9 @@ def config_text(new: NewConfig) -> str:
             f"{new.context!r}: a context has letters, digits, dot, dash, underscore",
             hint="say --name NAME",
         )
-    here: dict[str, object] = {"inventory": [dict(new.source)]}
+    sources = [dict(new.source)] if new.source else []
+    sources += [{"file": INVENTORY_NAME}] if new.hosts else []
+    here: dict[str, object] = {"inventory": sources}
     if new.scheduler != "static":
         here["scheduler"] = new.scheduler
     if new.kubernetes:
@@ -54,9 +59,11 @@ def config_text(new: NewConfig) -> str:
     return _yaml({**body, "ssh": dict(new.ssh)} if new.ssh else body)
 
 
-def inventory_text(hosts: Sequence[str]) -> str:
-    """An inventory.yaml of hosts that are reached by their names."""
-    return _yaml({**_HEAD, "kind": "Inventory", "nodes": {host: {} for host in hosts}})
+def inventory_text(new: NewConfig) -> str:
+    """The inventory.yaml: hosts that are reached by their names, and their GPUs."""
+    facts = {} if new.gpus is None else {"gpus": new.gpus}
+    nodes = {host: dict(facts) for host in new.hosts}
+    return _yaml({**_HEAD, "kind": "Inventory", "nodes": nodes})
 
 
 def _yaml(body: Mapping[str, object]) -> str:

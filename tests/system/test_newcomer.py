@@ -43,9 +43,21 @@ def test_six_commands_at_most_lead_to_a_first_sweep(lab: Lab, tmp_path: Path) ->
     home.mkdir()
     environ = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
     user = settings.ssh.user or next(iter(nodes)).user or "root"
+    gpus = str(next(iter(nodes)).gpus)
     key = str(settings.ssh.identity_files[0])
     commands = [
-        ["config", "init", "--hosts", str(hosts), "--user", user, "--identity", key],
+        [
+            "config",
+            "init",
+            "--hosts",
+            str(hosts),
+            "--user",
+            user,
+            "--identity",
+            key,
+            "--gpus",
+            gpus,
+        ],
         ["inventory", "trust", "-w", "@all"],
         ["inventory", "trust", "-w", "@all", "--yes"],
         ["sweep"],

@@ -32,6 +32,9 @@ def init(
     user: Annotated[str | None, typer.Option("--user", help="login name")] = None,
     identity: Annotated[Path | None, typer.Option("--identity", help="private key")] = None,
     known_hosts: Annotated[Path | None, typer.Option("--known-hosts", help="host keys")] = None,
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", min=0, max=1024, help="of each node")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="the old one becomes .old")] = False,
 ) -> None:
     """Write a private configuration from a list of nodes (`-w` or a flag); it is tried first."""
@@ -42,10 +45,14 @@ def init(
     target = invocation.config or candidate_files(invocation.environ)[0]
     request = InitRequest(
         name, invocation.nodes, hosts, ssh_config, tuple(only or ("*",)), ansible, slurm, k8s,
-        namespace, user, identity, known_hosts, force,
+        namespace, user, identity, known_hosts, gpus, force,
     )  # fmt: skip
     done = init_config(invocation.environ, target, request)
     lines = [f"{len(done.nodes)} nodes: {fold(done.nodes)}", *(f"wrote {f}" for f in done.files)]
+    if not done.gpus_known:
+        invocation.note(
+            "how many GPUs nodes have is not said; until then sweeps say UNKNOWN: --gpus N"
+        )
     body = {
         "context": done.context,
         "files": [str(file) for file in done.files],

@@ -8,14 +8,19 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from brctl.fanout.ssh_config import listed_hosts
+from brctl.inventory.hostlist import load_hostlist
 from brctl.inventory.load import load_inventory
 from brctl.library.config import load_settings
 from brctl.library.durable_files import private_dir, write_atomic
-from brctl.library.new_config import NewConfig, absolute, config_text, inventory_text
+from brctl.library.new_config import (
+    INVENTORY_NAME,
+    NewConfig,
+    absolute,
+    config_text,
+    inventory_text,
+)
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand
-
-INVENTORY_NAME = "inventory.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,7 @@ class InitRequest:
         only: Patterns of hosts in it that are nodes, others are jump hosts and the like.
         slurm: Partitions, or `all`.
         k8s: A kubeconfig context.
+        gpus: How many GPUs each node of `nodes`, `hosts` or `ssh_config` has; schedulers know it.
         replace: A configuration that is there is kept as `config.yaml.old`.
     """
 
@@ -44,6 +50,7 @@ class InitRequest:
     user: str | None = None
     identity: Path | None = None
     known_hosts: Path | None = None
+    gpus: int | None = None
     replace: bool = False
 
 
@@ -54,6 +61,7 @@ class InitDone:
     files: tuple[Path, ...]
     context: str
     nodes: tuple[str, ...]
+    gpus_known: bool
 
 
 SOURCES = ("hosts", "nodes", "ssh_config", "ansible", "slurm", "k8s")
@@ -71,7 +79,7 @@ def init_config(environ: Mapping[str, str], path: Path, request: InitRequest) ->
     new = _new_config(request)
     texts = {path.name: config_text(new)}
     if new.hosts:
-        texts[INVENTORY_NAME] = inventory_text(new.hosts)
+        texts[INVENTORY_NAME] = inventory_text(new)
     _refuse_existing(path, texts, request)
     folder = private_dir(path.parent)
     with tempfile.TemporaryDirectory(prefix=".init-", dir=folder) as trial:
@@ -79,11 +87,12 @@ def init_config(environ: Mapping[str, str], path: Path, request: InitRequest) ->
             write_atomic(Path(trial) / name, text)
         alone = {key: value for key, value in environ.items() if key != "BRCTL_CONTEXT"}
         settings = load_settings(alone, None, Path(trial) / path.name)
-        nodes = tuple(load_inventory(settings).nodes)
+        nodes = load_inventory(settings).nodes
+        known = all(node.gpus is not None for node in nodes.values())
         for name in reversed(texts):  # the configuration last: it is what others look for
             _keep_old(folder / name)
             os.replace(Path(trial) / name, folder / name)
-    return InitDone(tuple(folder / name for name in texts), new.context, nodes)
+    return InitDone(tuple(folder / name for name in texts), new.context, tuple(nodes), known)
 
 
 def _new_config(request: InitRequest) -> NewConfig:
@@ -91,15 +100,17 @@ def _new_config(request: InitRequest) -> NewConfig:
     if len(named) != 1:
         said = f"{len(named)} were named" if named else "nothing says where the nodes are listed"
         raise UsageError(f"config init takes one source: {said}", hint=f"one of {FLAGS}")
-    new = NewConfig(request.context, {}, ssh=_ssh(request))
+    new = NewConfig(request.context, {}, ssh=_ssh(request), gpus=request.gpus)
     if request.hosts is not None:
-        return replace(new, source={"hostlist": absolute(request.hosts)})
+        listed = load_hostlist(request.hosts).nodes if request.gpus is not None else ()
+        source = {"hostlist": absolute(request.hosts)}
+        return replace(new, source=source, hosts=tuple(node.name for node in listed))
     if request.ansible is not None:
         return replace(new, source={"ansible": absolute(request.ansible)})
     if request.slurm is not None:
         partitions = [] if request.slurm == "all" else request.slurm.split(",")
-        source = {"partitions": partitions} if partitions else {}
-        return replace(new, source={"slurm": source}, scheduler="slurm")
+        chosen = {"partitions": partitions} if partitions else {}
+        return replace(new, source={"slurm": chosen}, scheduler="slurm")
     if request.k8s is not None:
         cluster = {"context": request.k8s, "namespace": request.namespace}
         return replace(
@@ -108,7 +119,7 @@ def _new_config(request: InitRequest) -> NewConfig:
             scheduler="kubernetes",
             kubernetes={key: value for key, value in cluster.items() if value},
         )
-    return replace(new, source={"file": INVENTORY_NAME}, hosts=_hosts(request))
+    return replace(new, hosts=_hosts(request))
 
 
 def _hosts(request: InitRequest) -> tuple[str, ...]:

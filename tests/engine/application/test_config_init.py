@@ -69,6 +69,20 @@ def test_an_ansible_inventory_and_a_node_set_serve_as_well(
     assert (path.parent / "config.yaml.old").is_file()
 
 
+def test_gpus_that_are_said_hold_for_every_listed_node(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    """Unsaid they are not known, and whoever sweeps is told so."""
+    (tmp_path / "hosts.txt").write_text("10.0.0.[1-2]\n")
+    path = tmp_path / "c" / "config.yaml"
+    request = replace(EMPTY, hosts=tmp_path / "hosts.txt")
+    assert not init_config(environ, path, request).gpus_known
+    done = init_config(environ, path, replace(request, gpus=8, replace=True))
+    assert done.gpus_known
+    nodes = load_inventory(load_settings({"HOME": "/"}, None, path)).nodes
+    assert {name: node.gpus for name, node in nodes.items()} == {"10.0.0.1": 8, "10.0.0.2": 8}
+
+
 def test_slurm_is_asked_and_becomes_the_scheduler(tmp_path: Path, environ: dict[str, str]) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
