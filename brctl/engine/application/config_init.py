@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from brctl.fanout.ssh_config import listed_hosts
-from brctl.inventory.hostlist import load_hostlist
-from brctl.inventory.load import load_inventory
-from brctl.library.config import load_settings
-from brctl.library.durable_files import private_dir, write_atomic
-from brctl.library.new_config import (
+from brctl.engine.application.new_config import (
     INVENTORY_NAME,
     NewConfig,
     absolute,
     config_text,
     inventory_text,
 )
+from brctl.fanout.ssh_config import listed_hosts
+from brctl.inventory.hostlist import load_hostlist
+from brctl.inventory.load import load_inventory
+from brctl.library.config import load_settings
+from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand
 
