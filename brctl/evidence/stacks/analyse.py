@@ -161,6 +161,8 @@ def _choose(
     stopped = tuple(r for g in groups if g.stack and g.stack[0] == STOPPED for r in g.ranks)
     if stopped:
         return _Choice(stopped, _nodes(stopped, job), "stopped by a signal while the others wait")
+    if _wait_for_the_rest(outliers, groups):
+        return _Choice((), (), "those that differ wait for all others: a common cause, no machine")
     ranks = _not_waiting(outliers, groups)
     nodes = _nodes(outliers, job)
     if covers:
@@ -188,6 +190,14 @@ def _silent_node(silent: Sequence[int], outliers: Sequence[int], job: Job) -> st
     own = set(job.ranks_on(nodes[0]))
     neighbours = {r for rank in own for r in _neighbours(rank, job)}
     return nodes[0] if set(outliers) <= own | neighbours else ""
+
+
+def _wait_for_the_rest(outliers: Sequence[int], groups: Sequence[StackGroup]) -> bool:
+    """The few are in a collective that the many never entered: it is the many that hang."""
+    stack_of = {rank: group.stack for group in groups for rank in group.ranks}
+    return all(is_waiting(stack_of.get(rank, ())) for rank in outliers) and not any(
+        is_waiting(group.stack) for group in groups if group.dominant
+    )
 
 
 def _not_waiting(outliers: Sequence[int], groups: Sequence[StackGroup]) -> tuple[int, ...]:

@@ -80,6 +80,14 @@ def test_equal_halves_are_decided_by_who_waits() -> None:
     assert analyse_stacks(stacks, example_job()).outliers == (0, 2, 4, 6)
 
 
+def test_the_few_who_wait_for_all_others_are_not_the_ones_that_hang() -> None:
+    """All sleep in their own code but one that had got past it: its machine was named HIGH."""
+    stacks = [RankStack(rank, SYNC if rank == 0 else LOAD) for rank in range(8)]
+    result = analyse_stacks(stacks, example_job())
+    assert result.suspect_nodes == ()
+    assert "common cause" in result.reason
+
+
 def test_when_nobody_differs_nobody_is_named() -> None:
     """All in one place: the cause is common."""
     found = analyse_stacks([RankStack(r, SYNC) for r in range(8)], example_job())

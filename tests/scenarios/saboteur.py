@@ -1,0 +1,230 @@
+"""The lab's training job with a bug of somebody's making: run as a rank in place of brctl.training.
+
+Reads `mischief.json` beside the checkpoints at every step; `ranks` says whom it means, `do` what
+happens: one of the functions of this file. It strikes once, unless it is said to last.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from brctl.training import trainer as plain
+from brctl.training.__main__ import main
+
+FOR_EVER_S = 3600.0
+
+
+def deadlock(_: "Trainer") -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def loops(_: "Trainer") -> None:
+    while True:
+        sum(range(10_000))
+
+
+def sleeps(_: "Trainer") -> None:
+    time.sleep(FOR_EVER_S)
+
+
+def waits_for_an_event(_: "Trainer") -> None:
+    threading.Event().wait(FOR_EVER_S)
+
+
+def reads_a_pipe(_: "Trainer") -> None:
+    """Nobody writes to it."""
+    reading, _writing = os.pipe()
+    os.read(reading, 1)
+
+
+def barrier(_: "Trainer") -> None:
+    dist.barrier()
+
+
+def broadcast(_: "Trainer") -> None:
+    dist.broadcast(torch.zeros(1), src=0)
+
+
+def receives(rank: "Trainer") -> None:
+    """From the next of the two, which does the same."""
+    dist.recv(torch.zeros(1), src=(rank.number + 1) % dist.get_world_size())
+
+
+def value_error(_: "Trainer") -> None:
+    raise ValueError("sequence of 4100 tokens does not fit 4096 positions")
+
+
+def key_error(_: "Trainer") -> None:
+    {"lr": 0.1}["warmup"]
+
+
+def assertion(_: "Trainer") -> None:
+    raise AssertionError("rewards must be in [0, 1]")
+
+
+def recursion(_: "Trainer") -> None:
+    recursion(_)
+
+
+def division(_: "Trainer") -> None:
+    1 / (os.getpid() - os.getpid())
+
+
+def not_unicode(_: "Trainer") -> None:
+    b"\x93".decode()
+
+
+def no_such_file(_: "Trainer") -> None:
+    Path("/data/shard-00411.tar").read_bytes()
+
+
+def wrong_shapes(_: "Trainer") -> None:
+    torch.zeros(512, 64) @ torch.zeros(48, 256)
+
+
+def out_of_gpu_memory(_: "Trainer") -> None:
+    raise torch.OutOfMemoryError(
+        "CUDA out of memory. Tried to allocate 7.83 GiB. GPU 1 has a total capacity of 79.11 GiB"
+        " of which 3.12 GiB is free."
+    )
+
+
+def too_many_files(_: "Trainer") -> None:
+    raise OSError(24, "Too many open files", "/data/shard-7.tar")
+
+
+def leaves_with_zero(_: "Trainer") -> None:
+    sys.exit(0)
+
+
+def leaves_at_once(_: "Trainer") -> None:
+    os._exit(0)
+
+
+def leaves_with_three(_: "Trainer") -> None:
+    os._exit(3)
+
+
+def aborts(_: "Trainer") -> None:
+    os.abort()
+
+
+def segfaults(_: "Trainer") -> None:
+    ctypes.string_at(0)
+
+
+def raises_and_stays(_: "Trainer") -> None:
+    """A thread that is no daemon keeps the interpreter from its end."""
+    threading.Thread(target=time.sleep, args=(FOR_EVER_S,)).start()
+    raise RuntimeError("the tokenizer gave an empty batch")
+
+
+def kills_its_loader(_: "Trainer") -> None:
+    own = f"/proc/self/task/{os.getpid()}/children"
+    for child in Path(own).read_text().split():
+        os.kill(int(child), signal.SIGKILL)
+
+
+def half_a_second(_: "Trainer") -> None:
+    time.sleep(0.5)
+
+
+def a_fifth_of_a_second(_: "Trainer") -> None:
+    time.sleep(0.2)
+
+
+def three_seconds(_: "Trainer") -> None:
+    time.sleep(3.0)
+
+
+def evaluate(_: "Trainer") -> None:
+    """A validation that takes longer than a stall."""
+    until = time.monotonic() + 20.0
+    while time.monotonic() < until:
+        torch.zeros(64, 64) @ torch.zeros(64, 64)
+
+
+def prints_a_cuda_error(_: "Trainer") -> None:
+    sys.stdout.write(
+        "caught RuntimeError: CUDA error: an illegal memory access was encountered; retrying\n"
+    )
+
+
+def prints_an_nccl_error(_: "Trainer") -> None:
+    sys.stdout.write(
+        "warning: caught NCCL error: unhandled system error, the communicator is made anew\n"
+    )
+
+
+def prints_out_of_memory(_: "Trainer") -> None:
+    sys.stdout.write("skipped a batch: CUDA out of memory. Tried to allocate 2.00 GiB\n")
+
+
+def prints_a_traceback(_: "Trainer") -> None:
+    try:
+        key_error(_)
+    except KeyError:
+        traceback.print_exc()
+
+
+def nothing(_: "Trainer") -> None:
+    """A sound job."""
+
+
+Deed = Callable[["Trainer"], None]
+
+
+class Trainer(plain.Trainer):
+    """A rank that does what the file says, where the file says."""
+
+    def __init__(self, options: plain.Options, place: plain.RankEnvironment) -> None:
+        super().__init__(options, place)
+        self.number = place.rank
+        self._file = Path(os.environ["BRCTL_CHECKPOINT_DIR"]).parent / "mischief.json"
+        self._struck = False
+
+    def _strike(self, where: str) -> None:
+        try:
+            told = json.loads(self._file.read_text())
+        except (OSError, ValueError):
+            return
+        mine = self.number in told["ranks"] and told["where"] == where
+        if mine and (told["lasts"] or not self._struck):
+            self._struck = True
+            deed: Deed = globals()[told["do"]]
+            deed(self)
+            sys.stdout.flush()
+
+    def _load_batch(self) -> Tensor:
+        self._strike("load")
+        return super()._load_batch()
+
+    def _forward(self, step: int, tokens: Tensor) -> Tensor:
+        self._strike("forward")
+        return super()._forward(step, tokens)
+
+    def _backward(self, loss: Tensor) -> Tensor:
+        self._strike("backward")
+        return super()._backward(loss)
+
+    def _all_reduce(self, gradient: Tensor) -> tuple[Tensor, float]:
+        self._strike("all_reduce")
+        return super()._all_reduce(gradient)
+
+
+if __name__ == "__main__":
+    plain.Trainer = Trainer  # type: ignore[misc]  # the rank that `train` makes
+    main()
