@@ -19,6 +19,7 @@ from brctl.playbook.guards import GUARDS
 from tests.docs.keys import KEYS, checked_tables
 from tests.docs.pages import MAN, PAGES, ROOT, generated, tables_in
 from tests.docs.tables import TABLES
+from tests.timeouts import TIMEOUT_S
 
 REPAIR = "run `python -m tests.docs` and commit what it writes"
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -53,7 +54,7 @@ def test_groff_renders_the_man_pages_without_a_warning() -> None:
     if not shutil.which("groff"):
         pytest.skip("not installed: groff")
     command = ["groff", "-man", "-ww", "-Tutf8", "-Kutf8", *map(str, sorted(MAN.iterdir()))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     assert done.stderr == ""
     assert "brctl-dx - evidence to verdict" in done.stdout.replace("‐", "-")
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.timeouts import TIMEOUT_S
+
 HEAVY = {"asyncssh", "numpy", "paramiko", "pynvml", "rich", "textual", "torch"}
 ROOT = Path(__file__).resolve().parents[2]
 _REPORT = "\nimport sys, json; sys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))"
@@ -24,7 +26,11 @@ def loaded_by(arguments: list[str]) -> set[str]:
         "try:\n    main()\nexcept SystemExit:\n    pass" + _REPORT
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=TIMEOUT_S,
     )
     return {name.partition(".")[0] for name in json.loads(done.stderr.splitlines()[-1])}
 

@@ -20,6 +20,7 @@ from brctl.model.command import Outcome
 from brctl.model.evidence import Weight
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from tests.checks.probes import DRIVER, probe_path
+from tests.timeouts import TIMEOUT_S
 
 CHECKS = {
     name: check
@@ -47,7 +48,7 @@ def sweep(
     paths = {str(probe_path(name)): name for name in CHECKS}
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, *paths], input=json.dumps(parameters), env=environ,
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=True,
     )  # fmt: skip
     results = [_result(paths[path], *end) for path, end in json.loads(done.stdout).items()]
     at = datetime(2026, 1, 10, tzinfo=UTC)
@@ -112,7 +113,7 @@ def test_the_probes_read_the_real_struct_layouts(library: Path, tmp_path: Path) 
     environ = os.environ | {"LD_LIBRARY_PATH": str(library), "BRCTL_FAKE_NVML_STATE": str(state)}
     done = subprocess.run(
         [sys.executable, probe_path("gpu.devices")], input="{}", env=environ,
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=True,
     )  # fmt: skip
     rows = json.loads(done.stdout)["measurements"]
     pcis = {r["subject"]: r["value"] for r in rows if r["name"] == "gpu.device.pci"}

@@ -29,6 +29,7 @@ from brctl.model.sweeps.report import ProbeStatus
 from brctl.sweep.stream import sweep
 from tests.contract.test_parking import LEASE_S, N1, N2, SCRIPT, ParkingSite, job_in, until
 from tests.fakes.pythons import OLDEST, needs_oldest, oldest
+from tests.timeouts import TIMEOUT_S
 
 PACKAGE = Path(__file__).resolve().parents[2] / "brctl"
 # Runs on the controller's machine: for the lab, and inside Ansible's own process.
@@ -85,7 +86,7 @@ def test_program_texts_use_no_newer_library_than_files(tmp_path: Path) -> None:
     vermin = Path(sys.executable).parent / "vermin"
     done = subprocess.run(
         [vermin, "--quiet", "-t=3.8-", "--no-tips", tmp_path],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
 
@@ -100,7 +101,7 @@ def test_every_program_for_nodes_compiles_on_the_oldest_python() -> None:
     )
     done = subprocess.run(
         [oldest(), "-I", "-W", "error", "-c", program], input=json.dumps(SOURCES),
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout.strip()) == (0, OLDEST), done.stderr
 
@@ -174,7 +175,7 @@ async def test_ranks_park_start_and_stop_on_the_oldest_python(site: ParkingSite)
 def run_on_oldest(path: str, given: Mapping[str, object], *arguments: str) -> tuple[int, str, str]:
     done = subprocess.run(
         [oldest(), "-I", "-c", node_program(path), *arguments], input=json.dumps(given),
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 

@@ -15,6 +15,7 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.sweeps.check import Check
 from tests.checks.probes import DRIVER, load_probe, probe_path
 from tests.fakes.pythons import OLDEST, find_python, needs_oldest
+from tests.timeouts import TIMEOUT_S
 
 CHECKS = {n: c for n, c in load_checks([shipped_dir("checks")]).items() if not c.together}
 VERSIONS = ("3.8", "3.9", "3.11", "3.13")
@@ -60,7 +61,8 @@ def answers_of(python: str, folder: Path) -> Mapping[str, tuple[int, Mapping[str
     parameters = {"deadline_s": 20, "kernel_log": str(folder / "kmsg"), "ranks": [0]}
     done = subprocess.run(
         [python, "-I", "-S", "-W", "error::SyntaxWarning", "-c", DRIVER, *paths],
-        input=json.dumps(parameters), capture_output=True, text=True, timeout=90, check=False,
+        input=json.dumps(parameters), capture_output=True, text=True, check=False,
+        timeout=TIMEOUT_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = {

@@ -13,6 +13,8 @@ pytest.importorskip("torch")
 
 import torch
 
+from tests.timeouts import TIMEOUT_S
+
 pytestmark = pytest.mark.torch
 
 SMALL = {"device": "cpu", "size": 512, "depth": 512, "seconds": 0.0, "batch": 2}
@@ -208,7 +210,7 @@ def test_a_collective_inside_the_node_is_exact(name: str) -> None:
     wanted = {"backend": "gloo", "elements": 65536, "rounds": 2, "deadline_s": 60}
     done = subprocess.run(
         [sys.executable, probe_path(name)],
-        input=json.dumps(wanted), capture_output=True, text=True, timeout=90, check=True,
+        input=json.dumps(wanted), capture_output=True, text=True, timeout=TIMEOUT_S, check=True,
     )  # fmt: skip
     answer = json.loads(done.stdout)
     values = {row["name"]: row["value"] for row in answer["measurements"]}

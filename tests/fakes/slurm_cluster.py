@@ -113,7 +113,7 @@ def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         process.send_signal(signal.SIGTERM)
     for process in processes:
         try:
-            process.wait(timeout=5)
+            process.wait(timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

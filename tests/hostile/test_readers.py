@@ -19,9 +19,7 @@ MEMORY_FACTOR = 60
 MEMORY_BYTES = 16 << 20
 
 
-@pytest.mark.parametrize(
-    "count", [COUNT, pytest.param(DEEP_COUNT, marks=[pytest.mark.deep, pytest.mark.timeout(600)])]
-)
+@pytest.mark.parametrize("count", [COUNT, pytest.param(DEEP_COUNT, marks=[pytest.mark.deep])])
 @pytest.mark.parametrize("name", sorted(READERS))
 def test_every_input_ends_in_a_value_or_a_refusal(name: str, count: int) -> None:
     """The seed is the reader's name, so that a failure comes again."""

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.timeouts import TIMEOUT_S
+
 NEEDS_NETNS = ("node-dead", "node-frozen")
 DEEP = ("gpu-lost", "rank-hang", "node-frozen")
 FAULTS = [
     "node-dead", "gpu-ecc", "rank-crash",
     *(pytest.param(fault, marks=pytest.mark.deep) for fault in DEEP),
 ]  # fmt: skip
-pytestmark = [pytest.mark.system, pytest.mark.torch, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.system, pytest.mark.torch]
 
 
 def demo(folder: Path, *arguments: str) -> dict[str, object]:
@@ -30,7 +32,7 @@ def demo(folder: Path, *arguments: str) -> dict[str, object]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=230,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]

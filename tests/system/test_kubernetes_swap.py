@@ -33,7 +33,6 @@ pytestmark = [
     pytest.mark.skipif(no_kubectl(), reason="not installed: kubectl"),
     # One process saves here; torch says so as a warning.
     pytest.mark.filterwarnings("ignore:torch.distributed is disabled:UserWarning"),
-    pytest.mark.timeout(600),
 ]
 STEP = 20
 TRAINER = """

@@ -12,12 +12,12 @@ from brctl.inventory.load import load_inventory
 from brctl.lab.cluster import Lab, up
 from brctl.lab.spec import Isolation, LabSpec
 from brctl.library.config import load_settings
+from tests.timeouts import TIMEOUT_S
 
 MOST_COMMANDS = 6
 pytestmark = [
     pytest.mark.system,
     pytest.mark.netns,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
 ]
 
@@ -66,7 +66,7 @@ def test_six_commands_at_most_lead_to_a_first_sweep(lab: Lab, tmp_path: Path) ->
     ends = [
         subprocess.run(
             [sys.executable, "-m", "brctl", *words], env=environ, cwd=home, capture_output=True,
-            text=True, timeout=120, check=False,
+            text=True, timeout=TIMEOUT_S, check=False,
         )
         for words in commands
     ]  # fmt: skip

@@ -17,6 +17,7 @@ from brctl.lab.cluster import leftovers, take_down
 from brctl.lab.record import LabRecord, read_record
 from brctl.lab.spec import LabPaths
 from tests.fakes.slurm_lab import missing
+from tests.timeouts import TIMEOUT_S
 
 pytestmark = [
     pytest.mark.slurm,
@@ -24,7 +25,6 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.torch,
     pytest.mark.skipif(bool(missing()), reason=f"no Slurm lab here: {missing()}"),
-    pytest.mark.timeout(420),
 ]
 BENCH = [sys.executable, "-m", "tests.bench.slurm_recovery"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +44,7 @@ def test_a_node_powered_off_under_a_slurm_job_is_replaced(directory: Path) -> No
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=400,
+            timeout=2 * TIMEOUT_S,
             check=False,
         )
     finally:
@@ -77,7 +77,7 @@ def test_ctrl_c_leaves_no_daemon_of_slurm(directory: Path) -> None:
     try:
         record = wait_for_job(bench, directory)
         bench.send_signal(signal.SIGINT)
-        bench.communicate(timeout=60)
+        bench.communicate(timeout=TIMEOUT_S)
         assert bench.returncode not in (0, None)
         assert leftovers(record) == ()
         assert not Path(f"/sys/class/net/{record.bridge}").exists()

@@ -21,7 +21,6 @@ HARDWARE = (
 pytestmark = [
     pytest.mark.system,
     pytest.mark.netns,
-    pytest.mark.timeout(240),
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
 ]
 

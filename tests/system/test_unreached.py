@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from tests.timeouts import TIMEOUT_S
+
 pytestmark = [
     pytest.mark.system,
     pytest.mark.netns,
-    pytest.mark.timeout(180),
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
 ]
 
@@ -64,7 +65,7 @@ def ask(config: Path, commands: tuple[str, ...], *words: str) -> tuple[int, dict
     script = " && ".join(["ip link set lo up", dns, *commands, f"exec {shlex.join(argv)}"])
     done = subprocess.run(
         ["unshare", "--net", "--mount", "sh", "-c", script], capture_output=True, text=True,
-        timeout=150, check=False,
+        timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     assert done.stdout.startswith("{"), done.stderr
     return done.returncode, json.loads(done.stdout)

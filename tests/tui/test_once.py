@@ -10,6 +10,7 @@ from brctl.model.errors import ConfigError
 from brctl.tui.address import Address
 from brctl.tui.once import once_text
 from brctl.tui.start import ViewRequest, print_once, read_keymap
+from tests.timeouts import TIMEOUT_S
 from tests.tui.site import make_site, site_app, site_verdict
 
 
@@ -36,7 +37,7 @@ def test_the_command_prints_and_exits_zero(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "brctl", "tui", "--once", "--ascii",
          "--config", str(tmp_path / "config.yaml")],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.isascii()

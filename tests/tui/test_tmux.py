@@ -64,7 +64,6 @@ def lab(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 @pytest.mark.system
 @pytest.mark.torch
-@pytest.mark.timeout(400)
 def test_from_a_broken_node_to_a_resumed_job(lab: dict[str, str]) -> None:
     """Diagnose, read why, fix with typed words, lose the terminal; the job trains on without n3."""
     terminal = Terminal(lab, (110, 34))

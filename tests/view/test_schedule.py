@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from brctl.view.schedule import calendar_of, cron_fields, crontab_line, systemd_units
+from tests.timeouts import TIMEOUT_S
 
 ANALYZE = shutil.which("systemd-analyze")
 EVERY = [60, 300, 1800, 3600, 7200, 86400]
@@ -26,7 +27,7 @@ def test_systemd_accepts_the_units(tmp_path: Path, every_s: float) -> None:
             paths[-1].write_text(part)
     assert ANALYZE
     done = subprocess.run(
-        [ANALYZE, "verify", *map(str, paths)], capture_output=True, text=True, timeout=60
+        [ANALYZE, "verify", *map(str, paths)], capture_output=True, text=True, timeout=TIMEOUT_S
     )
     own = [line for line in done.stderr.splitlines() if "brctl-sweep" in line]
     assert (done.returncode, own) == (0, [])
@@ -40,7 +41,8 @@ def test_the_calendar_has_the_interval(every_s: float) -> None:
     done = subprocess.run(
         [ANALYZE, "calendar", "--iterations=2", "--base-time=2026-07-01 00:00:01 UTC",
          calendar_of(every_s)],
-        capture_output=True, text=True, timeout=60, check=True, env={"TZ": "UTC", "LC_ALL": "C"},
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=True,
+        env={"TZ": "UTC", "LC_ALL": "C"},
     )  # fmt: skip
     times = re.findall(r"(\d\d):(\d\d):(\d\d) UTC", done.stdout)
     seconds = [int(h) * 3600 + int(m) * 60 + int(s) for h, m, s in times[-2:]]

@@ -8,6 +8,7 @@ import pytest
 
 from brctl.engine.job.flight import analyse_folder
 from brctl.model.jobs.hang import SuspectReason
+from tests.timeouts import TIMEOUT_S
 
 RANKS = 3
 CULPRIT = 1
@@ -55,7 +56,7 @@ def test_the_rank_that_never_joined_is_named_from_real_dumps(tmp_path: Path) -> 
         for rank in range(RANKS)
     ]
     try:
-        assert [process.wait(timeout=120) for process in ranks] == [0] * RANKS
+        assert [process.wait(timeout=TIMEOUT_S) for process in ranks] == [0] * RANKS
     finally:
         for process in ranks:
             process.kill()

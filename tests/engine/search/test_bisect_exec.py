@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.timeouts import TIMEOUT_S
+
 PROGRAM = f"exec:{sys.executable} {Path(__file__).parents[2] / 'fakes' / 'group_program.py'}"
 
 
@@ -18,7 +20,11 @@ def run(nodes: str, *program: str, flags: tuple[str, ...] = ()) -> tuple[int, di
     runner = " ".join([PROGRAM, *program])
     command = [sys.executable, "-m", "brctl", "nccl", "bisect", "-w", nodes, "--runner", runner]
     done = subprocess.run(
-        [*command, "-o", "json", *flags], capture_output=True, text=True, timeout=120, check=False
+        [*command, "-o", "json", *flags],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
@@ -139,6 +145,6 @@ def test_a_readonly_search_starts_no_program_even_without_a_context(tmp_path: Pa
     words = ["nccl", "bisect", "-w", "a,b", "--runner", f"exec:/usr/bin/touch {started}"]
     done = subprocess.run(
         [sys.executable, "-m", "brctl", *words, "--readonly"],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     assert (done.returncode, "refused" in done.stderr, started.exists()) == (5, True, False)

@@ -14,8 +14,9 @@ from brctl.lab.cluster import Lab, take_down, up
 from brctl.lab.namespaces import enter, missing
 from brctl.lab.spec import Isolation, LabPaths, LabSpec
 from tests.engine.search.harmful_torch import write_interpreter
+from tests.timeouts import TIMEOUT_S
 
-pytestmark = [pytest.mark.netns, pytest.mark.torch, pytest.mark.system, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.netns, pytest.mark.torch, pytest.mark.system]
 
 NODES = 8
 
@@ -38,7 +39,7 @@ def run_bisect(lab: Lab, *flags: str) -> tuple[int, dict[str, object]]:
     began = time.monotonic()
     command = [sys.executable, "-m", "brctl", "nccl", "bisect", "--config", str(lab.paths.config)]
     command += ["--reps", "4", "--budget", "150s", "-o", "json", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.stdout, done.stderr
     document = json.loads(done.stdout)
     sys.stderr.write(

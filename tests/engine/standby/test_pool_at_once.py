@@ -14,6 +14,7 @@ from brctl.journal import locks
 from brctl.journal.locks import exclusive
 from brctl.model.errors import UnavailableError
 from tests.fakes.site_files import local_config, write_site
+from tests.timeouts import TIMEOUT_S
 
 CONFIG = local_config()
 INVENTORY = """\
@@ -45,9 +46,9 @@ def test_a_removal_during_a_warm_up_stands_and_so_does_the_warm_up(tmp_path: Pat
     warm = start(tmp_path, "standby", "warm", "s1")
     assert (tmp_path / "began").read_text() == "loading\n"
     remove = start(tmp_path, "standby", "remove", "s2")
-    removed = remove.communicate(timeout=60)
+    removed = remove.communicate(timeout=TIMEOUT_S)
     (tmp_path / "go").write_text("")
-    warmed = warm.communicate(timeout=60)
+    warmed = warm.communicate(timeout=TIMEOUT_S)
     assert (remove.returncode, warm.returncode) == (0, 0), (removed, warmed)
     pool = load_pool(tmp_path / "state", "here")
     assert pool.removed == ("s2",)

@@ -15,7 +15,7 @@ from brctl.lab.namespaces import missing, shape_link
 from brctl.lab.spec import Isolation, LabSpec
 from tests.engine.search.harmful_torch import write_interpreter
 
-pytestmark = [pytest.mark.netns, pytest.mark.torch, pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.netns, pytest.mark.torch, pytest.mark.system]
 
 NODES = "n[1-4]"
 

@@ -49,7 +49,6 @@ def bits(job: ToyJob) -> dict[tuple[int, int], tuple[object, object]]:
     }
 
 
-@pytest.mark.timeout(400)
 def test_any_tp_pp_or_dp_group_may_go(
     job: ToyJob, undisturbed: dict[tuple[int, int], tuple[object, object]]
 ) -> None:
