@@ -18,8 +18,10 @@ EXPANSION_LIMIT = 200_000
 GroupSource = Callable[[str], Iterable[str]]
 """Group name without `@` to node names; raises UsageError for a group nobody knows."""
 
-_LAST_NUMBER = re.compile(r"(.*?)(\d+)(\D*)\Z", re.DOTALL)
-_RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?\Z")
+# Python refuses to read numbers of thousands of digits, and no node counts beyond eighteen.
+_LAST_NUMBER = re.compile(r"(.*?)(\d{1,18})(\D*)\Z", re.DOTALL)
+_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18})(?:/(\d{1,18}))?)?\Z")
+_NUMBER = re.compile(r"(\d{1,18})")
 _OPERATORS = {
     ",": lambda left, right: left | right,
     "!": lambda left, right: left - right,
@@ -112,8 +114,7 @@ def groups_in(text: str) -> tuple[str, ...]:
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts n2 before n10."""
     return tuple(
-        (1, int(part), part) if part.isdecimal() else (0, 0, part)
-        for part in re.split(r"(\d+)", name)
+        (1, int(part), part) if part.isdecimal() else (0, 0, part) for part in _NUMBER.split(name)
     )
 
 

@@ -4,7 +4,7 @@ import io
 import json
 import pickle
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -13,7 +13,22 @@ from pathlib import PurePosixPath
 import msgspec
 
 from brctl.actions.job.ckpt_select import checkpoints_in
+from brctl.backends.kubernetes.jobs import INCARNATION, Workload
+from brctl.backends.kubernetes.kubectl import parse_object
+from brctl.backends.kubernetes.marks import (
+    CORDONED,
+    RESERVED,
+    cordon,
+    cordon_of,
+    is_ready,
+    label_of,
+    reservation_of,
+    reserve,
+    uncordon,
+)
+from brctl.backends.kubernetes.pods import placed, read_pods, state_of
 from brctl.backends.ranks.commands import read_rank_answer
+from brctl.backends.slurm import commands
 from brctl.engine.job.conclude import collect
 from brctl.engine.job.rank_files import split_files
 from brctl.engine.logs.classify import Blocks, Classifier
@@ -30,6 +45,7 @@ from brctl.evidence.kernel_line import parse_kernel_line
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.snapshot import RankStack, read_text, read_threads
 from brctl.fanout.gateway.frames import Frames, GatewayError
+from brctl.fanout.srun.nodes import parse_jobs, routes
 from brctl.inventory.facts import build_inventory
 from brctl.inventory.kubernetes import parse_nodes
 from brctl.inventory.slurm import parse_sinfo
@@ -242,6 +258,92 @@ def _kubernetes(raw: bytes) -> object:
     return build_inventory([parse_nodes(raw, "kubernetes")])
 
 
+_NODE_WORDS: Sequence[str] = (
+    "[" * 50_000, '{"value": ' * 500, "9" * 5_000, "0001-01-01T00:00:00+14:00",
+    "9999-12-31T23:59:59-14:00", "\x1b[31m\u202e", "../../etc", "A" * 100_000, "", "n2", "true",
+)  # fmt: skip
+"""What a kubelet may write where the API server asks for text only."""
+_MARKED = {
+    "metadata": {
+        "name": "n1",
+        "labels": {CORDONED: "true", RESERVED: "true", "brctl.dev/state": "burnin"},
+        "annotations": {
+            "brctl.dev/cordoned-by": "x", "brctl.dev/cordoned-at": "2026-01-01T00:00:00Z",
+            "brctl.dev/reserved-by": "x", "brctl.dev/reserved-at": "2026-01-01T00:00:00Z",
+            "brctl.dev/label.state": '{"value": "burnin", "owner": "x", "former": null}',
+        },
+        "managedFields": [
+            {"manager": "kubectl", "time": "2026-01-01T00:00:00Z",
+             "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
+        ],
+    },
+    "spec": {"unschedulable": True},
+    "status": {"conditions": [{"type": "Ready", "status": "True", "message": "kubelet is ready"}]},
+}  # fmt: skip
+_POD = {
+    "metadata": {
+        "name": "demo-0",
+        "uid": "u",
+        "labels": {},
+        "annotations": {"batch.kubernetes.io/job-completion-index": "0", INCARNATION: "R-0001"},
+    },
+    "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
+    "status": {
+        "phase": "Pending",
+        "containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull", "message": "x"}}}],
+    },
+}
+_QUEUED = b"41 |alice |RUNNING |R-0001 |None |n[1-4] \n" * 3
+_SINFO = b"n1|drained|root(0)|2026-01-01T00:00:00|[brctl:R-0001] fan [label a=b by x was c]\n" * 3
+
+
+def _worded(sample: object) -> Callable[[random.Random], bytes]:
+    """Some texts are others; the types are right, as the API server sees to."""
+
+    def turn(value: object, random_: random.Random) -> object:
+        if isinstance(value, dict):
+            return {key: turn(inner, random_) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [turn(inner, random_) for inner in value]
+        spoilt = isinstance(value, str) and random_.random() < 0.3
+        return random_.choice(_NODE_WORDS) if spoilt else value
+
+    return lambda random_: json.dumps(turn(sample, random_)).encode()
+
+
+def _kubernetes_node(raw: bytes) -> object:
+    node = parse_object(raw, "/api/v1/nodes/n1")
+    label_of(node, "state")
+    for changed in (cordon(node, "x", "y", NOW), uncordon(node), reserve(node, "x", NOW)):
+        json.dumps(changed)
+    return cordon_of(node), reservation_of(node), is_ready(node)
+
+
+def _kubernetes_pod(raw: bytes) -> object:
+    pod = parse_object(raw, "/api/v1/pods")
+    workload = Workload({"kind": "Job", "metadata": {}, "spec": {}}, "/jobs/demo", (("", 1, 4),))
+    pods = read_pods(workload, [pod])
+    return state_of(workload, JOB, pods, {}), placed(workload, pods, JOB)
+
+
+def _slurm_nodes(raw: bytes) -> object:
+    text = raw.decode("utf-8", "replace")
+    for comment in commands.parse_comments(text).values():
+        commands.label_in(comment, "a")
+    commands.parse_standbys(text), commands.parse_idle(text), commands.parse_partitions(text)
+    return commands.parse_cordons(text)
+
+
+def _slurm_queue(raw: bytes) -> object:
+    text = raw.decode("utf-8", "replace")
+    return commands.parse_queue(text), commands.parse_jobs_on(text)
+
+
+def _slurm_routes(raw: bytes) -> object:
+    text = raw.decode("utf-8", "replace")
+    return routes(text, parse_jobs(text), 0)
+
+
 def _slurm(raw: bytes) -> object:
     return build_inventory([parse_sinfo(raw, ())])
 
@@ -263,6 +365,12 @@ READERS: Mapping[str, Reader] = {
     ),
     "alerts": Reader(_json_of(_ALERT), parse_alerts, (BadAlertError,)),
     "kubectl": Reader(_json_of(_K8S), _kubernetes, (BrctlError,)),
+    "kube-object": Reader(_json_of(_MARKED), lambda raw: parse_object(raw, "/x"), (BrctlError,)),
+    "kube-node": Reader(_worded(_MARKED), _kubernetes_node, (BrctlError,)),
+    "kube-pod": Reader(_worded(_POD), _kubernetes_pod, (BrctlError,)),
+    "slurm-nodes": Reader(_bytes_of(_SINFO), _slurm_nodes),
+    "slurm-queue": Reader(_bytes_of(_QUEUED), _slurm_queue),
+    "slurm-routes": Reader(_bytes_of(_QUEUED, _SINFO), _slurm_routes),
     "sinfo": Reader(_bytes_of(b"n1|idle|gpu:h100:8|a,b|batch\n" * 3), _slurm, (BrctlError,)),
     "redact": Reader(_bytes_of(_SECRETS * 9), lambda raw: redact(raw.decode("utf-8", "replace"))),
     "printable": Reader(

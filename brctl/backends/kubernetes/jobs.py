@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from brctl.backends.kubernetes.kubectl import Object
 from brctl.backends.kubernetes.marks import JOB, PREFIX, labels_of, marked, notes_of
 from brctl.model.errors import ConfigError
+from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.jobs.job import Job
 
 CHECKPOINT, INCARNATION, NODES = PREFIX + "checkpoint", PREFIX + "incarnation", PREFIX + "nodes"
@@ -72,8 +73,8 @@ class Workload:
     def remembered(self) -> tuple[str, ...]:
         """The nodes brctl wants, or found, it on; in the order of the pods."""
         try:
-            names = json.loads(notes_of(self.value).get(NODES, "[]"))
-        except ValueError:
+            names = read_foreign_json(notes_of(self.value).get(NODES, "[]"))
+        except ForeignJsonError:
             return ()
         return tuple(map(str, names)) if isinstance(names, list) else ()
 
@@ -89,13 +90,18 @@ class Workload:
 
     def order(self, pod: Object) -> int | None:
         """The pod's place in rank order; None for a pod that has none."""
-        labels, index, before = labels_of(pod), notes_of(pod).get(_INDEX, ""), 0
+        labels, index, before = labels_of(pod), _whole(notes_of(pod).get(_INDEX, "")), 0
         for name, jobs, pods in self.parts:
-            if name == labels.get(_PART, "") and index.isdecimal():
-                number = labels.get(_PART_INDEX, "0")
-                return before + int(number) * pods + int(index) if number.isdecimal() else None
+            if name == labels.get(_PART, "") and index is not None:
+                number = _whole(labels.get(_PART_INDEX, "0"))
+                return before + number * pods + index if number is not None else None
             before += jobs * pods
         return None
+
+
+def _whole(text: str) -> int | None:
+    """A number that somebody wrote as text; None when it counts nothing."""
+    return int(text) if text.isdecimal() and len(text) <= 9 else None
 
 
 def read_workload(value: Object, path: str, job: Job) -> Workload:

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from brctl.fanout.local import LocalTransport
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import BrctlError, DeniedError, UnavailableError
+from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Node
 
 Object = dict[str, Any]
@@ -98,7 +99,7 @@ class Kubectl:
         answer = await self._call(verb, *validate, "--raw", path, *body, stdin=stdin)
         if answer.exit_status != 0:
             raise _error(answer)
-        return _parse(answer.stdout, path)
+        return parse_object(answer.stdout, path)
 
     async def _call(self, *argv: str, stdin: bytes = b"") -> CommandResult:
         command = Command(
@@ -141,11 +142,41 @@ def _error(answer: CommandResult) -> BrctlError:
     return kind(f"kubectl said: {refused[2][:300]} ({refused[1]})", hint=hint)
 
 
-def _parse(stdout: bytes, path: str) -> Object:
+def parse_object(stdout: bytes, path: str) -> Object:
+    """What kubectl printed, bounded, and in the shape that every object of the API has.
+
+    Raises:
+        UnavailableError: It is something else; whoever answers there is no API server of ours.
+    """
     try:
-        found = json.loads(stdout)
-    except (ValueError, RecursionError) as exc:
+        found = read_foreign_json(stdout)
+    except ForeignJsonError as exc:
         raise UnavailableError(f"kubectl printed no JSON for {path}: {exc}") from exc
     if not isinstance(found, dict):
         raise UnavailableError(f"kubectl printed no object for {path}")
+    items = found.get("items") or ()
+    if not isinstance(items, list | tuple) or not all(map(_is_sound, (found, *items))):
+        raise UnavailableError(f"kubectl printed for {path} what is no object of the API")
     return found
+
+
+def _is_sound(item: object) -> bool:
+    """Whether the parts that we read of any object have the types that the API gives them.
+
+    What a change was answered (`Status`) is not read.
+    """
+    if not isinstance(item, dict):
+        return False
+    if item.get("kind") == "Status":
+        return True
+    parts = [item.get(key) or {} for key in ("metadata", "spec", "status")]
+    if not all(isinstance(part, dict) for part in parts):
+        return False
+    texts = [parts[0].get(key) or {} for key in ("labels", "annotations")]
+    listed = [parts[2].get("conditions") or (), parts[0].get("managedFields") or ()]
+    return (
+        # A list of kinds has no metadata, and nothing of it is read but its names.
+        ("metadata" in item or "resources" in item)
+        and all(isinstance(t, dict) and all(isinstance(v, str) for v in t.values()) for t in texts)
+        and all(isinstance(r, list | tuple) and all(isinstance(x, dict) for x in r) for r in listed)
+    )

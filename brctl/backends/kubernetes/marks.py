@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from brctl.backends.contract import Cordon, Label, Reservation, labelled, unlabelled
 from brctl.backends.kubernetes.kubectl import Object
+from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.units import rfc3339
 
 PREFIX = "brctl.dev/"
@@ -128,8 +129,8 @@ def label_of(node: Object, key: str) -> Label | None:
     if value is None:
         return None
     try:
-        was = json.loads(notes_of(node).get(_WAS + key, "{}"))
-    except ValueError:
+        was = read_foreign_json(notes_of(node).get(_WAS + key, "{}"))
+    except ForeignJsonError:
         was = {}
     if not isinstance(was, dict) or was.get("value") != value:
         return Label(value, "", None)
@@ -188,5 +189,5 @@ def _who_made_unschedulable(node: Object) -> tuple[str, datetime | None]:
 def _moment(text: object) -> datetime | None:
     try:
         return datetime.fromisoformat(str(text)).astimezone(UTC)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

@@ -168,5 +168,5 @@ def _cordon(name: str, state: str, user: str, since: str, reason: str) -> Cordon
 def _moment(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
