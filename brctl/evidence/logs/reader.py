@@ -160,8 +160,9 @@ class LineReader:
                     number,
                 )
             found.append((signature, fields))
-        if found and self.index.harmless_row(text):
-            return [pair for pair in found if pair[0].part is Part.HEALTHY]
+        healthy = [pair for pair in found if pair[0].part is Part.HEALTHY]
+        if len(healthy) < len(found) and self.index.harmless_row(text):
+            return healthy
         return _without_weaker(found)
 
     def _holds(self, signature: Signature) -> bool:
