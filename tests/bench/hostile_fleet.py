@@ -28,6 +28,9 @@ from tests.hostile.fleet import (
 )
 from tests.hostile.shapes import SHAPES
 
+PATIENCE = "60s"
+"""64 logins and shells on one busy machine; whoever says nothing costs as much at every look."""
+
 
 @dataclass(slots=True)
 class Commands:
@@ -91,7 +94,7 @@ def _run_one(config: Path, words: Sequence[str], done: Commands) -> None:
         os.dup2(log, 2)
         code = 99
         try:
-            code = run_command(config, words, run)
+            code = run_command(config, words, run, PATIENCE)
         finally:
             os._exit(code)
     _, status, used = os.wait4(pid, 0)

@@ -232,9 +232,9 @@ def may_end(words: Sequence[str], code: int) -> bool:
     return 0 <= code <= WORST or (words[:2] == ("job", "stop") and code == STILL_ALIVE)
 
 
-def run_command(config: Path, words: Sequence[str], run: Run) -> int:
+def run_command(config: Path, words: Sequence[str], run: Run, patience: str = "20s") -> int:
     """One command over the fleet; its exit code."""
-    return run([*words, "--config", str(config), "--no-input", "--timeout", "20s"])
+    return run([*words, "--config", str(config), "--no-input", "--timeout", patience])
 
 
 def wronged(well: Seen, now: Seen) -> list[str]:
