@@ -207,3 +207,20 @@ def test_both_spellings_of_a_corrected_error_carry_their_own_count() -> None:
         assert classify(*[f"[  {n}.000001] {line}" for n in range(9)]).fault is (
             FaultClass.NODE_FAILURE
         ), line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "===== 31 passed, 2 skipped in 9.14s =====",
+        "Result = PASS",
+        "total images/sec: 1812.44",
+        "epoch=0/micro_step=40/global_step=40, RunningAvgSamplesPerSec=51.7, CurrSamplesPerSec=52.0",
+        "81/81 [=====] - 2s 20ms/step - loss: 0.31 - val_loss: 0.35",
+        "Epoch 4/9 done in 88.1s, train loss 0.61",
+    ],
+)
+def test_results_of_tests_and_rows_of_other_trainers_prove_health(line: str) -> None:
+    """What only a job that went well prints is a proof, until a failure follows it."""
+    assert classify(line).fault is FaultClass.NO_FAULT
+    assert classify(line, "RuntimeError: CUDA error: out of memory").fault is FaultClass.GPU_OOM

@@ -121,4 +121,13 @@ _OVER = (
             settles=("http.unreachable", "net.unreachable", "store.join-timeout", "nccl.connect", "barrier.timeout", "object-store.timeout", "unexplained")),
 )  # fmt: skip
 
-SIGNATURES = (*_ENDED, *_TESTS, *_DEVICES, *_IN_SERVICE, *_OVER)
+_RESULTS = (
+    healthy("well.suite-passed", ("passed", "result = pass", "test is a success"), 0.85, "pytest, CTest, HPL, CUDA samples and accelerate",
+            r"^=+ \d+ passed(?!.*(?:failed|error))|100% tests passed|Result = PASS\b|\.{3,} ?PASSED\s*$|Test is a success!"),
+    healthy("well.bandwidth-row", ("images/sec", "img/sec", ": bw="), 0.7, "TensorFlow and Horovod benchmarks, fio",
+            r"^\W*(?:\[\d+,\d+\]<\w+>:)?[Tt]otal (?:images/sec|img/sec)\b|^\s*(?:READ|WRITE): bw=\d"),
+    healthy("well.rows-of-other-trainers", ("samplespersec=", "train_step_timing", "val_loss:", "timing_s/step", "done in"), 0.72, "DeepSpeed, NeMo, Keras, veRL and home-made progress rows",
+            r"RunningAvgSamplesPerSec=\d|train_step_timing in s: \d|\bval_loss: \d[\d.]*(?!.{0,40}nan)|timing_s/step:\d|[Ee]poch \d+/\d+ done in [\d.]+ ?s"),
+)  # fmt: skip
+
+SIGNATURES = (*_RESULTS, *_ENDED, *_TESTS, *_DEVICES, *_IN_SERVICE, *_OVER)
