@@ -1,10 +1,10 @@
-"""JSON Schemas of config.yaml and inventory files, from the tables that their readers go by."""
+"""JSON Schemas of config.yaml, inventories and job.yaml, from the tables their readers go by."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from brctl.library.file_tables import CONFIG, INVENTORY, Each, Holds, Many, OneOf, Table, Value
-from brctl.library.file_words import CONFIG_WORDS, INVENTORY_WORDS, words_of
+from brctl.library.file_tables import CONFIG, INVENTORY, JOB, Each, Holds, Many, OneOf, Table, Value
+from brctl.library.file_words import CONFIG_WORDS, INVENTORY_WORDS, JOB_WORDS, words_of
 from brctl.model import API_VERSION
 from brctl.model.units import DURATION_PATTERN
 
@@ -33,6 +33,11 @@ def config_schema() -> Schema:
 def inventory_schema() -> Schema:
     """The schema of brctl's own inventory files."""
     return _file("Inventory", "brctl inventory", INVENTORY, INVENTORY_WORDS)
+
+
+def job_schema() -> Schema:
+    """The schema of job.yaml."""
+    return _file("Job", "training job", JOB, JOB_WORDS)
 
 
 def _file(kind: str, title: str, table: Table, descriptions: Descriptions) -> Schema:

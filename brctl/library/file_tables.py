@@ -1,4 +1,4 @@
-"""The keys of config.yaml and of brctl's own inventory files, with what each holds.
+"""The keys of config.yaml, of brctl's own inventory files and of job.yaml, with what each holds.
 
 The readers refuse a key that is not here, and the JSON Schemas for editors are made of the same
 tables, so neither can know a key that the other does not.
@@ -161,3 +161,25 @@ INVENTORY = Table(
         "groups": Each(OneOf((_TEXT, LABEL_FILE))),
     }
 )
+
+AXES = ("tp", "pp", "dp", "ep", "cp")
+LAYOUTS = ("torch-dcp",)
+SBATCH_OPTIONS = (
+    "partition", "account", "qos", "reservation", "gres", "constraint", "time", "mem",
+    "cpus-per-task", "exclusive",
+)  # fmt: skip
+"""What a site may ask of sbatch. Nodes, tasks, name and output are brctl's own business."""
+
+CHECKPOINT = Table({"directory": _TEXT, "layout": LAYOUTS}, ("directory",))
+JOB = Table(
+    {
+        "name": _TEXT, "nodes": OneOf((_TEXT, _TEXTS)), "ranks_per_node": _WHOLE,
+        "parallel": Table({"order": _TEXTS, **dict.fromkeys(AXES, _WHOLE)}), "launch": _TEXTS,
+        "workdir": _TEXT, "environment": Each(Holds.LABEL), "warm": _TEXTS,
+        "checkpoint": CHECKPOINT, "logs": _TEXT, "progress": _TEXT, "stall_after": _DURATION,
+        "master_port": _WHOLE,
+        "slurm": Table(dict.fromkeys(SBATCH_OPTIONS, OneOf((Holds.LABEL, Holds.TRUTH)))),
+        "code": Table({"releases": _TEXT, "start": _TEXT}, ("releases", "start")),
+    },
+    ("name", "nodes", "launch", "checkpoint", "logs", "progress"),
+)  # fmt: skip

@@ -6,6 +6,8 @@ same in several places stands here once, by its last word.
 
 from collections.abc import Mapping
 
+from brctl.library.file_tables import SBATCH_OPTIONS
+
 CONFIG_WORDS: Mapping[str, str] = {
     "context": "the context to use when none is named",
     "contexts": "clusters by name",
@@ -97,6 +99,31 @@ INVENTORY_WORDS: Mapping[str, str] = {
     "pod": "its pod or scalable unit",
     "gpu_model": "such as H100",
     "rails": "its rails",
+}
+
+JOB_WORDS: Mapping[str, str] = {
+    "name": "letters, digits, dot, dash, underscore; the job's name on Slurm and Kubernetes too",
+    "nodes": "folded set in rank order, or a list",
+    "ranks_per_node": "ranks a node, default 1",
+    "parallel": "sizes and their order; their product is the number of ranks",
+    "parallel.order": "axes, fastest varying first",
+    **{f"parallel.{axis}": f"size of {axis}" for axis in ("tp", "pp", "dp", "ep", "cp")},
+    "launch": "the command of one rank, a list of words",
+    "workdir": "absolute; where ranks start",
+    "environment": "variables of every rank; those that brctl sets are refused",
+    "warm": "modules that a parked process imports in advance",
+    "checkpoint": "where it saves, and in which layout",
+    "checkpoint.directory": "absolute",
+    "checkpoint.layout": "how a checkpoint lies on disk",
+    "logs": "absolute; one file a rank",
+    "progress": "absolute; progress files of the ranks",
+    "stall_after": "no step for so long means that the job stands, default 60s",
+    "master_port": "1024 to 65535, default 29500",
+    "slurm": "options for sbatch",
+    **{f"slurm.{option}": "as sbatch takes it" for option in SBATCH_OPTIONS},
+    "code": "the code that ranks start from",
+    "code.releases": "absolute; a directory of releases on the nodes",
+    "code.start": "the first release",
 }
 
 

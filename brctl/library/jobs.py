@@ -1,11 +1,13 @@
 """Read job.yaml: where a training job's ranks run, how they are started, where it saves."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from math import prod
 from pathlib import Path, PurePosixPath
 
-from brctl.library.schema import Section, open_kind
+from brctl.library.file_tables import AXES, JOB, LAYOUTS, SBATCH_OPTIONS
+from brctl.library.schema import Mistakes, Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
 from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
@@ -13,19 +15,10 @@ from brctl.model.jobs.code import JobCode
 from brctl.model.jobs.job import CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE, Job
 from brctl.model.nodeset import expand
 
-AXES = ("tp", "pp", "dp", "ep", "cp")
-LAYOUTS = ("torch-dcp",)
-_KEYS = (
-    "name", "nodes", "ranks_per_node", "parallel", "launch", "workdir", "environment",
-    "warm", "checkpoint", "logs", "progress", "stall_after", "master_port", "slurm",
-    "code",
-)  # fmt: skip
-
-# What a site may ask of sbatch. Nodes, tasks, name and output are brctl's own business.
-SBATCH_OPTIONS = (
-    "partition", "account", "qos", "reservation", "gres", "constraint", "time", "mem",
-    "cpus-per-task", "exclusive",
-)  # fmt: skip
+_KEYS = tuple(JOB)
+_ROOT = PurePosixPath("/")
+_NONE: tuple[str, ...] = ()
+_NO_AXES: tuple[tuple[str, int], ...] = ()
 
 # The name becomes a file name and a word on a process's environment.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -65,31 +58,70 @@ def load_jobs(paths: Iterable[Path]) -> dict[str, Job]:
 
 
 def read_job(document: Document) -> Job:
-    """The job a parsed document declares."""
-    top = open_kind(document, "Job", _KEYS)
-    checkpoint = top.section("checkpoint")
-    checkpoint.allow(("directory", "layout"))
-    nodes = _read_nodes(top)
-    ranks_per_node = _positive(top, "ranks_per_node", 1)
+    """The job a parsed document declares.
+
+    Raises:
+        ConfigError: All its mistakes, a line each.
+    """
+    keys = document.data if isinstance(document.data, dict) else ()
+    top, found = open_kind(document, "Job", keys), Mistakes()
+    found.allow(top, ("apiVersion", "kind", *_KEYS))
+    take = found.take
+    nodes = take(lambda: _read_nodes(top), _NONE)
+    ranks_per_node = take(lambda: _positive(top, "ranks_per_node", 1), 0)
+    ranks = len(nodes) * ranks_per_node
+    name = take(lambda: _read_name(top), "")
+    axes = take(lambda: _read_axes(top, ranks) if ranks else _NO_AXES, _NO_AXES)
+    launch = take(lambda: _read_launch(top), _NONE)
+    checkpoint_dir, layout = _read_checkpoint(top, found)
+    log_dir = take(lambda: _absolute(top, "logs"), _ROOT)
+    progress_dir = take(lambda: _absolute(top, "progress"), _ROOT)
+    environment = _read_mapping(top, "environment", _variable, found)
+    workdir = take(lambda: _absolute(top, "workdir") if "workdir" in top.data else None, None)
+    warm = take(lambda: _read_warm(top), _NONE)
+    stall_after_s = take(lambda: top.duration_s("stall_after", "60s"), 0.0)
+    master_port = take(lambda: _port(top), 0)
+    sbatch = _read_mapping(top, "slurm", _sbatch_option, found)
+    code = take(lambda: _read_code(top.section("code")) if "code" in top.data else None, None)
+    found.refuse()
     return Job(
-        name=_read_name(top),
+        name=name,
         nodes=nodes,
         ranks_per_node=ranks_per_node,
-        axes=_read_axes(top, len(nodes) * ranks_per_node),
-        launch=_read_launch(top),
-        checkpoint_dir=_absolute(checkpoint, "directory"),
-        checkpoint_layout=checkpoint.choice("layout", LAYOUTS, LAYOUTS[0]),
-        log_dir=_absolute(top, "logs"),
-        progress_dir=_absolute(top, "progress"),
-        environment=_read_environment(top.section("environment")),
-        workdir=_absolute(top, "workdir") if "workdir" in top.data else None,
-        warm=_read_warm(top),
-        stall_after_s=top.duration_s("stall_after", "60s"),
-        master_port=_port(top),
-        sbatch=_read_sbatch(top.section("slurm")),
+        axes=axes,
+        launch=launch,
+        checkpoint_dir=checkpoint_dir,
+        checkpoint_layout=layout,
+        log_dir=log_dir,
+        progress_dir=progress_dir,
+        environment=environment,
+        workdir=workdir,
+        warm=warm,
+        stall_after_s=stall_after_s,
+        master_port=master_port,
+        sbatch=sbatch,
         origin=f"{document.path}:{top.line('name') or 1}",
-        code=_read_code(top.section("code")) if "code" in top.data else None,
+        code=code,
     )
+
+
+def _read_checkpoint(top: Section, found: Mistakes) -> tuple[PurePosixPath, str]:
+    checkpoint = found.take(lambda: top.section("checkpoint"), None)
+    if checkpoint is None:
+        return _ROOT, LAYOUTS[0]
+    found.allow(checkpoint, ("directory", "layout"))
+    directory = found.take(lambda: _absolute(checkpoint, "directory"), _ROOT)
+    return directory, found.take(lambda: checkpoint.choice("layout", LAYOUTS, LAYOUTS[0]), "")
+
+
+def _read_mapping(
+    top: Section, key: str, read: Callable[[Section, str], str], found: Mistakes
+) -> dict[str, str]:
+    """Texts by name; every name is read by itself."""
+    section = found.take(lambda: top.section(key), None)
+    if section is None:
+        return {}
+    return {name: found.take(partial(read, section, name), "") for name in section.data}
 
 
 def _read_name(top: Section) -> str:
@@ -163,25 +195,27 @@ def _read_code(section: Section) -> JobCode:
     return JobCode(_absolute(section, "releases"), start, start)
 
 
-def _read_environment(section: Section) -> dict[str, str]:
-    for key, value in section.data.items():
-        if not _VARIABLE.fullmatch(key):
-            raise section.error(f"{key!r} is not the name of an environment variable", key)
-        if key in RESERVED_ENVIRONMENT:
-            raise section.error(f"{key!r} is set by brctl for every rank", key)
-        if not isinstance(value, str | int | float) or isinstance(value, bool):
-            raise section.error(f"{key!r} must be text; quote it", key)
-    return {key: str(value) for key, value in section.data.items()}
+def _variable(section: Section, key: str) -> str:
+    if not _VARIABLE.fullmatch(key):
+        raise section.error(f"{key!r} is not the name of an environment variable", key)
+    if key in RESERVED_ENVIRONMENT:
+        raise section.error(f"{key!r} is set by brctl for every rank", key)
+    value = section.data[key]
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise section.error(f"{key!r} must be text; quote it", key)
+    return str(value)
 
 
-def _read_sbatch(section: Section) -> dict[str, str]:
-    """Options for sbatch; `true` is a bare flag and kept as ""."""
-    section.allow(SBATCH_OPTIONS)
-    for key, value in section.data.items():
-        is_text = isinstance(value, str | int) and value is not False
-        if not is_text or not str(value).isprintable() or value == "":
-            raise section.error(f"{key!r} must be text, a number or true", key)
-    return {key: "" if value is True else str(value) for key, value in section.data.items()}
+def _sbatch_option(section: Section, key: str) -> str:
+    """An option for sbatch; `true` is a bare flag and kept as ""."""
+    if key not in SBATCH_OPTIONS:
+        problem = f"unknown key {key!r} in slurm; {did_you_mean(key, SBATCH_OPTIONS)}"
+        raise section.error(problem, key)
+    value = section.data[key]
+    is_text = isinstance(value, str | int) and value is not False
+    if not is_text or not str(value).isprintable() or value == "":
+        raise section.error(f"{key!r} must be text, a number or true", key)
+    return "" if value is True else str(value)
 
 
 def _absolute(section: Section, key: str, default: str | None = None) -> PurePosixPath:

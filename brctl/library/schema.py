@@ -1,6 +1,6 @@
 """Read plain data into typed values, with an error that names file, line and the nearest key."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
 from brctl.library.strict_yaml import Document, Path_
@@ -25,10 +25,15 @@ class Section:
 
     def allow(self, known: Collection[str]) -> None:
         """Refuse any key that is not known, naming the nearest one."""
+        for error in self.unknown(known):
+            raise error
+
+    def unknown(self, known: Collection[str]) -> Iterator[ConfigError]:
+        """An error for each key that is not known, naming the nearest one."""
+        where = f" in {_place(self.at)}" if self.at else ""
         for key in self.data:
             if key not in known:
-                where = f" in {_place(self.at)}" if self.at else ""
-                raise self.error(f"unknown key {key!r}{where}; {did_you_mean(key, known)}", key)
+                yield self.error(f"unknown key {key!r}{where}; {did_you_mean(key, known)}", key)
 
     def error(self, problem: str, *path: str | int, hint: str | None = None) -> ConfigError:
         """The error at a place below this section."""
@@ -94,6 +99,34 @@ class Section:
             return parse()
         except ValueError as exc:
             raise self.error(f"{key!r}: {exc}", key) from exc
+
+
+class Mistakes:
+    """Reads on after a mistake, so that one look at a file names them all."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+
+    def take(self, read: Callable[[], T], instead: T) -> T:
+        """What is read; `instead` where that is a mistake, which is kept."""
+        try:
+            return read()
+        except ConfigError as exc:
+            self._found.append(str(exc))
+            return instead
+
+    def allow(self, section: Section, known: Collection[str]) -> None:
+        """Keep a mistake for each key that is not known."""
+        self._found += map(str, section.unknown(known))
+
+    def refuse(self) -> None:
+        """Raise when there was any.
+
+        Raises:
+            ConfigError: One line a mistake, `file:line: problem`.
+        """
+        if self._found:
+            raise ConfigError("\n".join(dict.fromkeys(self._found)))
 
 
 def open_kind(document: Document, kind: str, known: Collection[str]) -> Section:

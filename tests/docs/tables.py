@@ -9,9 +9,18 @@ from brctl.backends.kubernetes.permissions import PERMISSIONS
 from brctl.evidence.operators import OPERATORS
 from brctl.library.checks import load_checks
 from brctl.library.config import SshSettings
-from brctl.library.file_tables import CONFIG, INVENTORY, Each, Holds, Many, OneOf, Table, Value
+from brctl.library.file_tables import (
+    CONFIG,
+    INVENTORY,
+    SBATCH_OPTIONS,
+    Each,
+    Holds,
+    Many,
+    OneOf,
+    Table,
+    Value,
+)
 from brctl.library.file_words import CONFIG_WORDS, INVENTORY_WORDS, words_of
-from brctl.library.jobs import SBATCH_OPTIONS
 from brctl.library.parameters import SOURCES
 from brctl.library.playbooks import load_playbooks
 from brctl.library.shipped import shipped_dir

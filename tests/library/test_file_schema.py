@@ -8,10 +8,11 @@ import pytest
 
 from brctl.inventory.own_yaml import load_own_yaml
 from brctl.library.config import load_settings
-from brctl.library.file_schema import config_schema, inventory_schema
+from brctl.library.file_schema import config_schema, inventory_schema, job_schema
 from brctl.library.file_tables import (
     CONFIG,
     INVENTORY,
+    JOB,
     Each,
     Holds,
     Many,
@@ -19,6 +20,7 @@ from brctl.library.file_tables import (
     Table,
     Value,
 )
+from brctl.library.jobs import load_job
 from brctl.library.strict_yaml import parse_document
 from brctl.model.errors import ConfigError
 
@@ -61,6 +63,25 @@ nodes:
   n6: {address: 10.0.0.6, via: gpu1, leaf: L07}
 groups: {golden: "gpu[1-2]", leaf: {file: leaf.csv, key: node, value: leaf}}
 """
+JOB_TEXT = """\
+apiVersion: brctl.dev/v1
+kind: Job
+name: demo
+nodes: [n1, n2]
+ranks_per_node: 4
+parallel: {order: [tp, dp], tp: 4, dp: 2}
+launch: [python, train.py]
+workdir: /work
+environment: {OMP_NUM_THREADS: 1}
+warm: [torch]
+checkpoint: {directory: /ckpt, layout: torch-dcp}
+logs: /logs
+progress: /progress
+stall_after: 20s
+master_port: 29511
+slurm: {partition: train, exclusive: true}
+code: {releases: /code, start: r1}
+"""
 Read = Callable[[Path], object]
 
 
@@ -71,6 +92,7 @@ def read_config(path: Path) -> object:
 FILES: list[tuple[str, Table, dict[str, Any], Read]] = [
     (CONFIG_TEXT, CONFIG, config_schema(), read_config),
     (INVENTORY_TEXT, INVENTORY, inventory_schema(), load_own_yaml),
+    (JOB_TEXT, JOB, job_schema(), load_job),
 ]
 ODD: list[object] = ["text", 3, 2.5, True, None, ["text"], [3], {"a": 1}]
 
@@ -87,7 +109,9 @@ def reads(read: Read, folder: Path, data: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("text", "table", "schema", "read"), FILES, ids=["config", "inventory"])
+@pytest.mark.parametrize(
+    ("text", "table", "schema", "read"), FILES, ids=["config", "inventory", "job"]
+)
 def test_no_value_that_is_read_is_underlined(
     text: str, table: Table, schema: dict[str, Any], read: Read, tmp_path: Path
 ) -> None:

@@ -98,3 +98,27 @@ def test_two_files_cannot_declare_one_job(tmp_path: Path) -> None:
         (tmp_path / name).write_text(GOOD)
     with pytest.raises(ConfigError, match=r"b\.yaml: job 'demo' is already in .*a\.yaml:3"):
         load_jobs([tmp_path / "a.yaml", tmp_path / "b.yaml"])
+
+
+def test_all_mistakes_of_a_file_are_named_at_once() -> None:
+    """A line each, with the file and the line; whoever mends them needs one round."""
+    text = (
+        GOOD.replace("name: demo", "name: a b")
+        .replace("launch:", "lunch:")
+        .replace("directory: /ckpt, layout: torch-dcp", "directry: /ckpt, layout: dcp")
+        .replace("OMP_NUM_THREADS: 1", "RANK: 1, 'a-b': 2")
+        .replace("stall_after: 20s", "stall_after: soon")
+        .replace("29511", "22")
+        .replace("partition: train", "partitions: train")
+        .replace("progress: /progress", "progress: here")
+    )
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    lines = str(caught.value).splitlines()
+    words = (
+        "'lunch'", "a job name", "'launch'", "'directry'", "'directory'", "'dcp'", "'RANK'",
+        "'a-b'", "'stall_after'", "'master_port'", "'partitions'", "'progress' must be",
+    )  # fmt: skip
+    assert [word for word in words if not any(word in line for line in lines)] == []
+    assert len(lines) == len(words)
+    assert all(line.startswith("job.yaml:") for line in lines)

@@ -36,7 +36,7 @@ from brctl.engine.incidents.verdict_store import load
 from brctl.engine.runs import remediate
 from brctl.engine.runs.read_run import read_run
 from brctl.journal.store import find_run, is_running, read_journal
-from brctl.library.file_schema import config_schema, inventory_schema
+from brctl.library.file_schema import config_schema, inventory_schema, job_schema
 from brctl.library.playbook_schema import guards_schema, playbook_schema
 from brctl.library.playbooks import load_playbook
 from brctl.model.errors import CancelledError, ConfigError, UsageError, did_you_mean
@@ -99,7 +99,7 @@ def validate(
 def schema(
     ctx: typer.Context,
     kind: Annotated[
-        str, typer.Option("--kind", help="playbook, guards, config, inventory")
+        str, typer.Option("--kind", help="playbook, guards, config, inventory, job")
     ] = "playbook",
 ) -> None:
     """Print a JSON Schema, so that an editor completes playbooks and brctl's other files."""
@@ -110,6 +110,7 @@ def schema(
         "guards": guards_schema,
         "config": config_schema,
         "inventory": inventory_schema,
+        "job": job_schema,
     }
     if kind not in schemas:
         raise UsageError(f"--kind {kind}: unknown; {did_you_mean(kind, schemas)}")
