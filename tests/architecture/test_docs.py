@@ -14,6 +14,7 @@ from brctl.cli.words import BRIDGE_WORDS, WORDS
 from brctl.inventory.own_yaml import load_own_yaml
 from brctl.library.config import load_settings
 from brctl.library.guards import load_guards
+from brctl.library.jobs import load_job
 from brctl.library.log_rules import read_rule_file
 from brctl.playbook.guards import GUARDS
 from tests.docs.keys import KEYS, checked_tables
@@ -157,13 +158,14 @@ def read_example(kind: str, path: Path) -> object:
         "Config": lambda path: load_settings({"HOME": "/nowhere"}, config=path),
         "Guards": lambda path: load_guards([path]),
         "Inventory": load_own_yaml,
+        "Job": load_job,
         "LogRules": read_rule_file,
     }
     return readers[kind](path)
 
 
 def test_every_file_that_a_page_shows_is_accepted(tmp_path: Path) -> None:
-    assert {kind for kind, _ in examples()} >= {"Config", "Guards", "Inventory", "LogRules"}
+    assert {kind for kind, _ in examples()} >= {"Config", "Guards", "Inventory", "Job", "LogRules"}
     for number, (kind, text) in enumerate(examples()):
         path = tmp_path / f"{number}.yaml"
         path.write_text(text)
