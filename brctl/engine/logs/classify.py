@@ -11,6 +11,7 @@ from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.leads import with_leads, with_leads_of
+from brctl.evidence.logs.progress_shape import progress_shape
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
 from brctl.library.log_model import shipped_model
@@ -75,7 +76,7 @@ class Classifier:
             item = judge(name, events, lines, readable=readable)
             if item.fault is FaultClass.UNKNOWN and readable and searched < SEARCHED_INPUTS:
                 searched += 1
-                item = with_leads(item, sample.lines(), shipped_model(), name)
+                item = _searched(item, events, sample.lines())
             items.append(recommend_for_logs(item))
             everything += events
             unread += lines
@@ -121,6 +122,17 @@ class Classifier:
     def _blocks(self, path: Path) -> "Blocks":
         notes: list[str] = []
         return Blocks(read_blocks(path, notes), notes)
+
+
+def _searched(item: LogVerdict, events: list[LogEvent], text: Mapping[int, str]) -> LogVerdict:
+    """A verdict of unknown cause after a look at the text itself: progress in it, or leads."""
+    advances = progress_shape(text, item.name)
+    if advances is not None:
+        events.append(advances)
+        item = judge(item.name, events, item.notes)
+    if item.fault is FaultClass.UNKNOWN:
+        return with_leads(item, text, shipped_model(), item.name)
+    return item
 
 
 def _is_binary(block: bytes) -> bool:

@@ -72,9 +72,14 @@ _OVER = (
             settles=(*_ALARMS, "kernel.thermal")),
 )  # fmt: skip
 
+_WELL = (
+    healthy("well.sel-boot", ("firmware progress", "boot completed", "system boot initiated"), 0.6, _SEL,
+            r"(?:System )?Firmware Progress\b.{0,40}\|\s*(?:Motherboard|Memory|(?:Primary|Secondary) CPU|System boot|PCI|Starting OS|Video|Keyboard|Option ROM|Hard-?disk|Management|USB|SMBus)\b.{0,60}\|\s*Asserted|\|\s*(?:\w: )?boot completed\s*\|"),
+)  # fmt: skip
+
 _HARMLESS = (
     aside(Part.BENIGN, "sel.harmless", ("chassis intru", "session audit", "log area", "timestamp clock", "event logging disabled", "presence detected", "fully redundant", "system boot", "entity presence", "boot completed", "s0/g0", "ac regained", "drive present", "device installed", "change detected", "os graceful", "hot spare", "pef action", "log almost full"), _SEL,
           r"(?:Physical Security|Session Audit|Log area (?:reset|cleared)|Timestamp Clock|Event Logging Disabled|Presence [Dd]etected|Fully Redundant|System Boot Initiated|Entity [Pp]resen|S0/G0).{0,80}|\|\s*(?:\w: |PXE |ROM )?(?:boot completed|Drive Present|Device Installed|(?:Hardware|Firmware or software) change detected|OS graceful \w+|Hot Spare|PEF Action|Log (?:almost )?full)\s*\|"),
 )  # fmt: skip
 
-SIGNATURES: tuple[Signature, ...] = (*_COLUMNS, *_SENTENCES, *_OVER, *_HARMLESS)
+SIGNATURES: tuple[Signature, ...] = (*_COLUMNS, *_SENTENCES, *_OVER, *_WELL, *_HARMLESS)

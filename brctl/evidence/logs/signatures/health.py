@@ -30,6 +30,8 @@ _ENDED = (
             r"\bCOMPLETED\s+0:0\b|State: COMPLETED \(exit code 0\)|JobState=COMPLETED\b.{0,80}|\bJob \d+ .{0,60}completed successfully"),
     healthy("well.kubernetes", ("succeeded", "completed", "running  ", " ready  "), 0.7, _SCHEDULER,
             r"^\S+\s+(?:\d+/\d+\s+)?(?:Completed|Succeeded)\s+0\s|reason: Completed\b|Normal\s+Completed\s.{0,60}Job completed|^\S+\s+Ready\s+(?:<none>|[\w,.-]+)\s+\d+[dhms]|^\S+\s+(\d+)/\1\s+Running\s+0\s"),
+    healthy("well.kubernetes-events", ("  normal ",), 0.66, "kubectl get events",
+            r"\sNormal\s+(?:Scheduled|Pulled|Created|Started|SuccessfulCreate|Completed|SuccessfulAttachVolume|SuccessfulMountVolume|NodeReady|NodeSchedulable)\s"),
     healthy("well.steps", ("sec/step", "s/step", "steps/s", "samples/s", "tokens/s", "images/sec", "img/s", "examples/sec", "global_step/sec", "tok/s", "it/s", "s/it"), 0.74, _JOB,
             r"\b(?:step|iter(?:ation)?|epoch|ep|batch|it)\w*\b.{0,160}\b(?:sec/step|s/step|steps/s(?:ec)?|samples/s(?:ec)?|tokens/s(?:ec)?|images/sec|img/s|examples/sec|tok/s)\b(?!.*\b(?:nan|inf)\b)|global_step/sec: [\d.]+|\b\d+/\d+ \[\d+:\d\d(?::\d\d)?<[\d:]+, +[\d.]+(?:it/s|s/it)"),
     healthy("well.eta-row", ("eta", "data_time", "batch_time"), 0.68, "Swin, MMEngine, detectron and torchvision progress rows",
