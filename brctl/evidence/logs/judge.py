@@ -12,7 +12,7 @@ from brctl.evidence.logs.claim import (
     calibrate,
     is_claimed,
 )
-from brctl.evidence.logs.collectives import sequences_that_differ
+from brctl.evidence.logs.collectives import calls_that_differ, sequences_that_differ
 from brctl.evidence.logs.culprit import Culprit, name_culprit, named_peers
 from brctl.evidence.logs.endings import leads_of_ending
 from brctl.evidence.logs.event import LogEvent
@@ -45,7 +45,7 @@ def judge(
         readable: False when something stayed unread: then nothing found is unknown, not no-fault.
     """
     events = list(events)
-    events += sequences_that_differ(events)
+    events += (*sequences_that_differ(events), *calls_that_differ(events))
     kept = sorted(events, key=lambda event: (*sort_key(event), event.signature.name))
     standing, over = split(kept)
     weighed = (*attribute(standing), *set_aside(over))
