@@ -11,7 +11,7 @@ from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.leads import with_leads, with_leads_of
-from brctl.evidence.logs.progress_shape import progress_shape
+from brctl.evidence.logs.progress.shape import progress_shape
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
 from brctl.library.log_model import shipped_model

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from brctl.evidence.logs.catalogue import PROGRESS_ANCHORS, anchors_of
 from brctl.evidence.logs.event import LogEvent, clean
 from brctl.evidence.logs.family import Family
+from brctl.evidence.logs.progress.rows import StepRows
 from brctl.evidence.logs.signature import Part, Signature, named_groups, root
-from brctl.evidence.logs.steps import StepRows
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
 from brctl.evidence.logs.unexplained import UNEXPLAINED, is_alarming, template_of

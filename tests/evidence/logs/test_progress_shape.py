@@ -2,7 +2,7 @@
 
 import pytest
 
-from brctl.evidence.logs.progress_shape import progress_shape
+from brctl.evidence.logs.progress.shape import progress_shape
 
 STEPS = {
     "a bar of one's own": "episode batch {n} done (28.7s) reward {x}",
