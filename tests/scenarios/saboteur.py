@@ -19,6 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from brctl.lab.site import TRAINER
 from brctl.training import trainer as plain
 from brctl.training.__main__ import main
 
@@ -226,5 +227,6 @@ class Trainer(plain.Trainer):
 
 
 if __name__ == "__main__":
+    sys.argv.remove(TRAINER)
     plain.Trainer = Trainer  # type: ignore[misc]  # the rank that `train` makes
     main()
