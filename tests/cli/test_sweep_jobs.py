@@ -24,19 +24,12 @@ from brctl.view.job.looks import job_news_text, job_totals
 from tests.cli.test_run import call
 from tests.fakes.http_sink import http_sink
 from tests.fakes.nodes import NOW
+from tests.fakes.site_files import local_config, write_site
 
-CONFIG = """\
-apiVersion: brctl.dev/v1
-kind: Config
-context: here
-state_dir: state
-ssh: {transport: local}
-contexts: {here: {inventory: [{file: own.yaml}], jobs: [job.yaml]}}
-"""
 OWN = """\
 apiVersion: brctl.dev/v1
 kind: Inventory
-defaults: {labels: {kernel_log: %s}}
+defaults: {labels: {kernel_log: FOLDER/kmsg}}
 nodes: {n1: {}, n2: {}}
 """
 JOB = """\
@@ -45,9 +38,9 @@ kind: Job
 name: demo
 nodes: n[1-2]
 launch: [train]
-checkpoint: {directory: %(here)s/ckpt}
-logs: %(here)s/logs
-progress: %(here)s/progress
+checkpoint: {directory: FOLDER/ckpt}
+logs: FOLDER/logs
+progress: FOLDER/progress
 """
 CRON = ("--checks", "host.kernel", "--cron")
 
@@ -83,11 +76,8 @@ class Ranks:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     """Two nodes that are this machine, and a job on them."""
-    (tmp_path / "own.yaml").write_text(OWN % (tmp_path / "kmsg"))
     (tmp_path / "kmsg").write_text("6,1,1000,-;eth0: link becomes ready\n")
-    (tmp_path / "job.yaml").write_text(JOB % {"here": tmp_path})
-    (tmp_path / "config.yaml").write_text(CONFIG)
-    return tmp_path / "config.yaml"
+    return write_site(tmp_path, local_config("job"), OWN, job=JOB)
 
 
 @pytest.fixture
@@ -136,7 +126,7 @@ def test_a_stall_without_a_sure_verdict_pages_once(
     ranks.lose_one()
     with http_sink() as server:
         sinks = f"notify: {{webhook: {{url: {server.url}}}}}\n"
-        config.write_text(CONFIG + sinks)
+        config.write_text(config.read_text() + sinks)
         call(sweep_module, config, *CRON)
         told = [b["notification"] for b in server.bodies]
         assert [(n["event"], n["state"], n["job"]) for n in told] == [
