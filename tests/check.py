@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv-check"
 STAMP = VENV / "requirements.txt"
-CONSTRAINTS = ROOT / "constraints.txt"
+CONSTRAINTS = ROOT / "tests" / "constraints.txt"
 PYTHONS = VENV / "pythons"
 OLDEST = "3.8"
 

@@ -17,8 +17,8 @@ DECLARED = [
 
 
 def pinned() -> dict[str, Version]:
-    """The lines of constraints.txt."""
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    """The lines of tests/constraints.txt."""
+    lines = (ROOT / "tests" / "constraints.txt").read_text().splitlines()
     rows = [line.split("==") for line in lines if not line.startswith("#")]
     return {name: Version(version) for name, version in rows}
 
@@ -35,7 +35,7 @@ def test_a_dependency_has_a_lowest_and_a_first_untested_version(need: Requiremen
 
 @pytest.mark.parametrize("need", DECLARED, ids=lambda need: need.name)
 def test_the_tested_version_is_one_of_those_allowed_and_the_one_here(need: Requirement) -> None:
-    """Tests run with what constraints.txt says, so what it says was tested."""
+    """Tests run with what tests/constraints.txt says, so what it says was tested."""
     version = pinned()[key(need.name)]
     assert version in need.specifier
     assert Version(importlib.metadata.version(need.name)) == version

@@ -95,3 +95,15 @@ def test_layers_import_only_downwards() -> None:
     command = [str(Path(sys.executable).parent / "lint-imports"), "--no-logo"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_the_top_level_holds_what_the_customer_fixed_and_nothing_else() -> None:
+    """Dotfiles beside it; everything else belongs into one of these."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    tops = {name.partition("/")[0] for name in listed}
+    assert {name for name in tops if not name.startswith(".")} == {
+        "brctl", "checks", "completions", "playbooks", "tests",
+        "CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml",
+    }  # fmt: skip
