@@ -11,6 +11,7 @@ from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Part, Signature
 from brctl.library.durable_files import private_dir, write_atomic
+from brctl.library.pattern_cost import why_costly
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
 from brctl.library.trusted_files import refuse_untrusted
@@ -163,6 +164,9 @@ def _pattern(section: Section) -> str | None:
             re.compile(text)
         except re.error as exc:
             raise section.error(f"not a regular expression: {exc}", "pattern") from exc
+        problem = why_costly(text)
+        if problem:
+            raise section.error(problem, "pattern")
     return text
 
 
