@@ -1,7 +1,7 @@
 """Make the plan of what was observed: pure, so that the same observations give the same digest."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from brctl.model.runs.plan import GuardResult, Plan, PlannedStep
@@ -20,6 +20,8 @@ class Observed:
     Attributes:
         steps: Every step of every node run, with the changes that its verb would make now.
         demands: Who must say yes.
+        addresses: Where the nodes that it names are reached: a name may come to mean another
+            machine between a plan and its run.
     """
 
     steps: tuple[PlannedStep, ...]
@@ -27,6 +29,7 @@ class Observed:
     demands: tuple[Demand, ...]
     waves: Waves
     at: datetime
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_of(
@@ -47,7 +50,7 @@ def plan_of(
         gate_before=playbook.approval.gate_before if playbook.approval else "",
         longest_path_s=longest_path_s(playbook, blank),
         planned_at=found.at,
-        digest=digest_of(playbook.sha256, inputs, verdict_id, _changes(steps)),
+        digest=digest_of(playbook.sha256, inputs, verdict_id, _changes(steps), {**found.addresses}),
         waves=found.waves if playbook.for_each else (),
         pause=_pause(playbook),
     )

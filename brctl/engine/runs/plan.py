@@ -20,7 +20,7 @@ from brctl.model.errors import GuardError, UsageError, did_you_mean
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Plan, PlannedStep, Sign
-from brctl.model.runs.playbook import InputType, Json, Playbook, Step
+from brctl.model.runs.playbook import Arguments, InputType, Json, Playbook, Step
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import Demand, demands_of
 from brctl.playbook.assemble import Observed, plan_of, skip_reason
@@ -78,9 +78,19 @@ async def prepare(
     guarding = Guarding(context, playbook, blank, override)
     guards = await guarding.check(GuardQuestion(inputs, scope, taken, planner.at_once(waves)))
     demands = (*demands_on(context, playbook, scope), *demands_by_guards(guards))
-    found = Observed(tuple(steps), guards, demands, waves, context.clock.now())
+    addresses = _addresses(context, playbook, inputs.inputs, steps)
+    found = Observed(tuple(steps), guards, demands, waves, context.clock.now(), addresses)
     plan = plan_of(playbook, inputs.inputs, inputs.verdict_id, blank, found)
     return Prepared(playbook, inputs, plan)
+
+
+def _addresses(
+    context: RunContext, playbook: Playbook, inputs: Arguments, steps: Sequence[PlannedStep]
+) -> dict[str, str]:
+    """Of the nodes that are named, and of those that the changes are about: standbys too."""
+    subjects = {change.subject for step in steps for change in step.changes}
+    touched = sorted(subjects.union(nodes_named(playbook, inputs)) & set(context.inventory.nodes))
+    return {name: context.inventory.nodes[name].address for name in touched}
 
 
 def refuse_guarded(prepared: Prepared) -> None:

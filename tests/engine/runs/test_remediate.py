@@ -407,6 +407,20 @@ def test_a_saved_plan_runs_only_in_the_world_it_was_made_for(tmp_path: Path) -> 
         asyncio.run(prepare_saved(context, SWAP, saved, example_verdict()))
 
 
+@pytest.mark.parametrize("moved", ["n3", "s1"])
+def test_a_saved_plan_is_not_run_on_another_machine_of_the_same_name(
+    moved: str, tmp_path: Path
+) -> None:
+    """Neither the suspect nor the standby may have got another address."""
+    context = fake_context(tmp_path)
+    saved = plan_document(asyncio.run(prepare(context, SWAP, example_verdict())).plan)
+    nodes = context.inventory.nodes
+    elsewhere = {**nodes, moved: replace(nodes[moved], address="192.0.2.77")}
+    context = replace(context, inventory=replace(context.inventory, nodes=elsewhere))
+    with pytest.raises(GuardError, match="the world moved"):
+        asyncio.run(prepare_saved(context, SWAP, saved, example_verdict()))
+
+
 CHECKS = load_playbook(shipped_dir("playbooks") / "stop-time-checks.yaml")
 
 
