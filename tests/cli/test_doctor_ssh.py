@@ -7,6 +7,7 @@ import asyncssh
 import pytest
 
 from brctl.cli.commands import doctor as doctor_module
+from brctl.model.errors import UsageError
 from tests.cli.test_run import call
 
 CONFIG = """\
@@ -103,3 +104,9 @@ def test_jump_hosts_in_a_circle_end(config: Path) -> None:
         "apiVersion: brctl.dev/v1\nkind: Inventory\nnodes: {a: {via: b}, b: {via: a}}\n"
     )
     assert set(routes(config, "-w", "a")) == {"a", "b"}
+
+
+def test_doctor_alone_asks_no_node_and_says_so(config: Path) -> None:
+    """`-w` without `--security` is a mistake; it was taken and ignored."""
+    with pytest.raises(UsageError, match="reaches no node"):
+        call(doctor_module, config, "-w", "n1")

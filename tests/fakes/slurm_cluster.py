@@ -12,6 +12,9 @@ from pathlib import Path
 
 from tests.timeouts import TIMEOUT_S
 
+GRACE_S = 5.0
+"""A slurmd whose step does not end never leaves by itself: after this long it is killed."""
+
 NEEDED = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sinfo", "squeue")
 
 CONFIG = """\
@@ -113,7 +116,7 @@ def end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         process.send_signal(signal.SIGTERM)
     for process in processes:
         try:
-            process.wait(timeout=TIMEOUT_S)
+            process.wait(timeout=GRACE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

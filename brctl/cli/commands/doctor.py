@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.model.errors import UsageError
 
 if TYPE_CHECKING:
     from brctl.model.security_finding import SecurityFinding
@@ -26,12 +27,14 @@ def doctor(
     """
     if ctx.invoked_subcommand is not None:
         return
+    invocation: Invocation = ctx.obj
     if security:
-        _security(ctx.obj)
+        _security(invocation)
+    if invocation.nodes or invocation.exclude:
+        raise UsageError("doctor reaches no node", hint="brctl doctor --security -w NODES")
     from brctl.engine.controller.doctor import examine
     from brctl.view.doctor import doctor_page
 
-    invocation: Invocation = ctx.obj
     findings = examine(invocation.environ, invocation.context, invocation.config)
     invocation.finish(doctor_page(findings), invocation.context or "")
 

@@ -153,7 +153,7 @@ def node(folder: Path, lines: str, how: str, *, closed: bool = False) -> Iterato
     binds = [f"mount --bind {folder}/{name} /etc/{name}" for name in
              ("passwd", "shadow", "group", "sudoers")]  # fmt: skip
     # The login itself reads its authorized keys, and may not enter the folders of this test.
-    keys = f"mount -t tmpfs -o mode=0755 none /mnt && cp {folder}/authorized /mnt/"
+    keys = f"mount -t tmpfs -o mode=0755 none /mnt && install -m 0644 {folder}/authorized /mnt/"
     if closed:
         (folder / "kmsg").touch(0o600)
         binds.append(f"mount --bind {folder}/kmsg /dev/kmsg")
