@@ -11,12 +11,12 @@ from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Part, Signature
 from brctl.library.durable_files import private_dir, write_atomic
-from brctl.library.pattern_cost import why_costly
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
 from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import UsageError
 from brctl.model.fault import FaultClass, Origin
+from brctl.model.pattern_cost import why_costly
 
 RULES_DIR = "rules.d"
 TAUGHT_LIMIT = 500

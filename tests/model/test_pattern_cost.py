@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from brctl.library.pattern_cost import why_costly
+from brctl.model.pattern_cost import why_costly
 
 COSTLY = (
     r"(a+)+$",
