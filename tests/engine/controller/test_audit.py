@@ -17,6 +17,7 @@ from brctl.journal.audit_sinks import send
 from brctl.model.errors import UnavailableError
 from tests.cli.test_play import CONFIG, INVENTORY, JOB
 from tests.fakes.site_files import write_site
+from tests.timeouts import TIMEOUT_S
 
 SINKS = ("syslog", "journald")
 
@@ -44,6 +45,14 @@ class Collector:
                 found.append(self._channel.recv(65536).decode(errors="surrogateescape"))
         return found
 
+    def lines_until(self, action: str) -> list[str]:
+        """Up to this action's: a run's process says it a moment after its journal has ended."""
+        self._channel.settimeout(TIMEOUT_S)
+        found = [""]
+        while f'action="{action}"' not in found[-1]:
+            found.append(self._channel.recv(65536).decode(errors="surrogateescape"))
+        return found[1:]
+
     def close(self) -> None:
         self._channel.close()
 
@@ -67,7 +76,7 @@ def syslog(path: Path, failure: str = "warn") -> str:
 def test_a_run_leaves_a_line_for_each_thing_it_did(tmp_path: Path, collector: Collector) -> None:
     """By the real process of a run: started, each step before and after, the end."""
     assert brctl(tmp_path, syslog(tmp_path / "log"), "cordon", "n1", "-m", "fan is loud") == 0
-    lines = collector.lines()
+    lines = collector.lines_until("end")
     actions = [line.split('action="')[1].split('"')[0] for line in lines]
     assert actions[0] == "run"
     assert actions[1] == "run.started"
