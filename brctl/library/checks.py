@@ -49,6 +49,15 @@ def load_checks(dirs: Iterable[Path]) -> Mapping[str, Check]:
     return dict(sorted(found.items()))
 
 
+def site_checks(library_dirs: Iterable[Path] = ()) -> Mapping[str, Check]:
+    """The shipped checks and, replacing those of the same name, a site's own.
+
+    Raises:
+        ConfigError: A check.yaml or its probe is invalid; names file and line.
+    """
+    return load_checks((shipped_dir("checks"), *(folder / "checks" for folder in library_dirs)))
+
+
 def load_check(path: Path) -> Check:
     """One check from its check.yaml and the probe.py beside it."""
     is_shipped = path.resolve().is_relative_to(shipped_dir("checks"))

@@ -11,8 +11,7 @@ from brctl.cli.check_pairs import pairs
 from brctl.cli.check_site import add_site_commands
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import BesideJob
-from brctl.library.checks import load_checks
-from brctl.library.shipped import shipped_dir
+from brctl.library.checks import site_checks
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.sweeps.check import Check
 from brctl.view.fleet.check import check_list_page, check_page
@@ -89,9 +88,9 @@ def run(
 def _known(invocation: Invocation) -> Mapping[str, Check]:
     """Shipped checks and the site's; the catalogue can be read without any configuration."""
     try:
-        site = tuple(path / "checks" for path in invocation.settings().library_dirs)
+        library_dirs = invocation.settings().library_dirs
     except ConfigError:
         if invocation.config or invocation.context:
             raise
-        site = ()
-    return load_checks((shipped_dir("checks"), *site))
+        library_dirs = ()
+    return site_checks(library_dirs)

@@ -110,13 +110,11 @@ def sudoers(
     """Print sudoers lines that allow the login on nodes what checks need as root, and no more."""
     from brctl.engine.controller.security.sudoers import root_commands
     from brctl.engine.controller.security.sudoers import sudoers as lines_for
-    from brctl.library.checks import load_checks
-    from brctl.library.shipped import shipped_dir
+    from brctl.library.checks import site_checks
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    folders = (shipped_dir("checks"), *(folder / "checks" for folder in settings.library_dirs))
-    checks, login = load_checks(folders), user or settings.ssh.user or "brctl"
+    checks, login = site_checks(settings.library_dirs), user or settings.ssh.user or "brctl"
     text = lines_for(login, checks)
     commands = [
         {"command": list(command), "checks": list(names)}

@@ -52,13 +52,11 @@ def _security(invocation: Invocation) -> None:
 def _sudo_on_nodes(invocation: Invocation) -> "tuple[SecurityFinding, ...]":
     from brctl.engine.controller.reach import choose
     from brctl.engine.controller.security.sudo import sudo_findings
-    from brctl.library.checks import load_checks
-    from brctl.library.shipped import shipped_dir
+    from brctl.library.checks import site_checks
 
     settings = invocation.settings()
-    folders = (shipped_dir("checks"), *(folder / "checks" for folder in settings.library_dirs))
     chosen = asyncio.run(choose(settings, invocation.nodes, invocation.exclude))
-    return asyncio.run(sudo_findings(settings, chosen, load_checks(folders)))
+    return asyncio.run(sudo_findings(settings, chosen, site_checks(settings.library_dirs)))
 
 
 @app.command()

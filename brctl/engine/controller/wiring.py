@@ -18,10 +18,9 @@ from brctl.fanout.contract import Transport
 from brctl.inventory.load import load_inventory
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.baselines import load_baseline
-from brctl.library.checks import load_checks
+from brctl.library.checks import site_checks
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
-from brctl.library.shipped import shipped_dir
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job import Job
@@ -51,8 +50,7 @@ class Controller:
     @cached_property
     def checks(self) -> Mapping[str, Check]:
         """Shipped and site checks by name; read when first asked for."""
-        folders = (directory / "checks" for directory in self.settings.library_dirs)
-        return load_checks((shipped_dir("checks"), *folders))
+        return site_checks(self.settings.library_dirs)
 
     @cached_property
     def log_signatures(self) -> "tuple[Signature, ...]":
