@@ -23,8 +23,6 @@ from brctl.model.jobs.job_status import JobStatus
 from brctl.model.verdict import Verdict
 from brctl.view.notices.notice import verdict_notice
 
-_TROUBLE = (JobState.STALLED, JobState.UNKNOWN)
-
 
 @dataclass(frozen=True, slots=True)
 class JobNews:
@@ -56,8 +54,7 @@ async def _news(controller: Controller, job: Job, say: Say) -> JobNews:
         news = await _examined(controller, job, news, say)
     elif news.look.state is JobState.PROGRESSING:
         await _close_pages(controller, status, say)
-    told = news.look.state in _TROUBLE
-    news = replace(news, look=replace(news.look, told=told))
+    news = replace(news, look=replace(news.look, told=news.look.in_trouble))
     keep_look(state_dir, context, news.look)
     return news
 

@@ -30,8 +30,8 @@ def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
 
     A job that takes no steps because brctl stopped it, or is at work on it, is in no trouble.
     """
-    look = look_of(status, controller.now())
-    if look.state in (JobState.STALLED, JobState.UNKNOWN):
+    look = _look_of(status, controller.now())
+    if look.in_trouble:
         run = stopped_by(controller.state_dir, look.job)
         look = replace(look, state=JobState.STOPPED, because=run) if run else look
     before = last_look(controller.state_dir, controller.settings.context, look.job)
@@ -40,7 +40,7 @@ def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
     return look
 
 
-def look_of(status: JobStatus, at: datetime) -> JobLook:
+def _look_of(status: JobStatus, at: datetime) -> JobLook:
     """What its ranks say, whatever anybody did to it."""
     past = [window.step_s for window in status.history.past if window.step_s is not None]
     recent = status.history.recent

@@ -41,7 +41,11 @@ class JobLook:
     verdict_id: str = ""
     told: bool = False
 
+    @property
+    def in_trouble(self) -> bool:
+        """It takes no steps, or nobody knows, and that was not brctl's doing."""
+        return self.state in (JobState.STALLED, JobState.UNKNOWN)
+
     def is_the_trouble_of(self, before: "JobLook") -> bool:
         """It was in this trouble at the look before, and took no step in between."""
-        trouble = self.state in (JobState.STALLED, JobState.UNKNOWN)
-        return trouble and (before.state, before.step) == (self.state, self.step)
+        return self.in_trouble and (before.state, before.step) == (self.state, self.step)
