@@ -2,7 +2,8 @@
 
 The controller's own network, its VPN, its name servers, its keys: all of them silence every node,
 and none of them is a node's fault. What a node says is believed; what it does not say is not held
-against it while most say nothing.
+against it while most say nothing. The same holds for all nodes behind one gateway: it may be dead,
+broken, or somebody else's, and then what is no answer of theirs is not held against them either.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from brctl.model.command import Outcome
 from brctl.model.inventory import Node
-from brctl.model.sweeps.reach import UnreachedMajority
+from brctl.model.sweeps.reach import UnreachedTogether
 from brctl.model.sweeps.report import NodeReport
 
 LEAST_UNREACHED = 2
@@ -63,12 +64,17 @@ _REASONS = (
 )  # fmt: skip
 """The first that fits counts. What is no contact at all is here; a node that was logged in to and
 was slow or babbled was reached."""
+_ODD = _Reason(
+    (_O.COMMAND_TIMED_OUT, _O.OUTPUT_OVER_LIMIT, _O.UNPARSABLE), "", "what came is no answer",
+    "brctl nodes show {node}",
+)  # fmt: skip
+"""Counts only where it is all that comes through one gateway."""
 
 
-def unreached_majority(
+def unreached_together(
     reports: Iterable[NodeReport], nodes: Mapping[str, Node]
-) -> UnreachedMajority | None:
-    """What most nodes' silence says; None while at least half of them are reached.
+) -> UnreachedTogether | None:
+    """What most nodes' silence says, or that of all behind a gateway; None where most are reached.
 
     Args:
         reports: Of everybody who was asked.
@@ -77,19 +83,39 @@ def unreached_majority(
     asked = list(reports)
     found = [(report, reason) for report in asked if (reason := _reason(report)) is not None]
     if len(found) < LEAST_UNREACHED or 2 * len(found) <= len(asked):
+        found = _behind_failed_gateways(asked, nodes)
+    if not found:
         return None
     counted = Counter(reason for _, reason in found).most_common()
     unreached = tuple(report.node for report, _ in found)
     reached = {report.node for report in asked} - set(unreached)
     asks = [_ask(reason, next(r.node for r, why in found if why is reason), nodes)
             for reason, _ in counted]  # fmt: skip
-    return UnreachedMajority(
+    return UnreachedTogether(
         nodes=unreached,
         asked=len(asked),
         reasons={reason.words: count for reason, count in counted},
         shared=_shared(unreached, reached, nodes),
         settle=tuple(dict.fromkeys(asks))[:2],
     )
+
+
+def _behind_failed_gateways(
+    asked: Sequence[NodeReport], nodes: Mapping[str, Node]
+) -> list[tuple[NodeReport, _Reason]]:
+    """All that was asked through gateways from behind which no node answered."""
+    through: dict[str, list[tuple[NodeReport, _Reason | None]]] = {}
+    for report in asked:
+        via = _place(nodes.get(report.node), _GATEWAY)
+        odd = _ODD if report.outcome in _ODD.outcomes else None
+        through.setdefault(via, []).append((report, _reason(report) or odd))
+    return [
+        (report, reason)
+        for via, rows in through.items()
+        if via and len(rows) >= LEAST_UNREACHED and all(why is not None for _, why in rows)
+        for report, reason in rows
+        if reason is not None
+    ]
 
 
 def _reason(report: NodeReport) -> _Reason | None:
@@ -108,8 +134,9 @@ def _shared(unreached: Sequence[str], reached: set[str], nodes: Mapping[str, Nod
     for label in _PLACES if reached else ():
         theirs = {_place(nodes.get(name), label) for name in unreached}
         others = {_place(nodes.get(name), label) for name in reached}
-        if len(theirs) == 1 and "" not in theirs and not theirs & others:
-            return f"{label} {theirs.pop()}"
+        alone = len(theirs) == 1 or label == _GATEWAY
+        if alone and "" not in theirs and not theirs & others:
+            return f"{label} {', '.join(sorted(theirs))}"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from dataclasses import replace
 
 from brctl.fanout.contract import Expecting, Transport
 from brctl.model.command import Command, CommandResult
@@ -43,6 +44,13 @@ async def gather(
         await asyncio.gather(*workers, return_exceptions=True)
 
 
+def arrived(answer: CommandResult) -> CommandResult:
+    """An answer with the moment it came: whoever reads it may be busy with another node's words."""
+    if answer.ended_s is not None:
+        return answer
+    return replace(answer, ended_s=asyncio.get_running_loop().time())
+
+
 async def _work(
     transport: Transport,
     waiting: Iterator[Node],
@@ -51,6 +59,6 @@ async def _work(
 ) -> None:
     try:
         for node in waiting:
-            answers.put_nowait(await transport.run(node, command_for(node)))
+            answers.put_nowait(arrived(await transport.run(node, command_for(node))))
     except Exception as exc:  # noqa: BLE001 - a bug in here must end the loop above, not stall it
         answers.put_nowait(exc)

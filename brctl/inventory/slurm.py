@@ -1,6 +1,8 @@
 """Nodes of a Slurm cluster: `sinfo`, partitions as groups, features as labels, jobs as groups."""
 
 import re
+import secrets
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -13,8 +15,10 @@ from brctl.model.nodeset import expand
 _FORMAT = "%N|%P|%G|%f"
 
 # Not `--json`: its shape has changed with every release, this has not. The name comes last,
-# because a person chose it and it may hold anything.
-_JOBS = ("squeue", "-h", "-t", "RUNNING", "-o", "%A|%N|%j")
+# because any user chose it and it may hold anything, also a line that looks like another job's:
+# hence the mark in front, which nobody could know.
+_JOBS = ("squeue", "-h", "-t", "RUNNING", "-o")
+_JOB_FORMAT = "%A|%U|%N|%j"
 _JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _COUNT = re.compile(r"[0-9]{1,6}")
 _LABEL_FEATURES = ("rack", "leaf", "spine", "zone", "pod", "gpu_model")
@@ -28,32 +32,39 @@ def load_slurm(partitions: Sequence[str]) -> InventorySource:
     """
     chosen = ["-p", ",".join(partitions)] if partitions else []
     found = parse_sinfo(ask_tool(["sinfo", "-h", "-N", "-o", _FORMAT, *chosen]), partitions)
-    return with_jobs(found, ask_tool([*_JOBS, *chosen]))
+    mark = secrets.token_hex(8)
+    return with_jobs(found, ask_tool([*_JOBS, mark + _JOB_FORMAT, *chosen]), mark)
 
 
-def with_jobs(source: InventorySource, raw: bytes) -> InventorySource:
-    """The source with a group for each job, by its number and by its name: `@job:48213`."""
+def with_jobs(source: InventorySource, raw: bytes, mark: str = "") -> InventorySource:
+    """The source with a group for each job, by its number and by its name: `@job:48213`.
+
+    A name that jobs of two users have names nobody: one of them may have taken the other's.
+    """
     known = {node.name for node in source.nodes}
-    groups = {**source.groups}
+    groups, users = {**source.groups}, defaultdict[str, set[str]](set)
     for line in raw.decode("utf-8", "replace").splitlines():
-        for group, nodes in _jobs_in(line):
+        for group, user, nodes in (
+            _jobs_in(line.removeprefix(mark)) if line.startswith(mark) else ()
+        ):
             before = groups.get(group, ())
             groups[group] = (*before, *(n for n in nodes if n in known and n not in before))
-    return replace(source, groups=groups)
+            users[group].add(user)
+    contested = {group for group, by in users.items() if len(by) > 1}
+    return replace(source, groups={k: v for k, v in groups.items() if k not in contested})
 
 
-def _jobs_in(line: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The groups of one line; a line of another shape has none."""
-    number, _, rest = line.strip().partition("|")
-    node_list, _, name = rest.partition("|")
+def _jobs_in(line: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The groups of one line, and whose they are; a line of another shape has none."""
+    number, user, node_list, name = (*line.strip().split("|", 3), "", "", "")[:4]
     try:
         nodes = tuple(expand(node_list)) if number.isdecimal() else ()
     except UsageError:
         return
     if nodes:
-        yield f"job:{number}", nodes
+        yield f"job:{number}", user, nodes
         if _JOB_NAME.fullmatch(name):
-            yield f"job:{name}", nodes
+            yield f"job:{name}", user, nodes
 
 
 def parse_sinfo(raw: bytes, partitions: Sequence[str]) -> InventorySource:

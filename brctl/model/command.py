@@ -47,6 +47,7 @@ class CommandResult:
         exit_status: The command's own status; None when it never reported one.
         seconds: Wall time from the first connect to the last byte.
         detail: One sentence for people: what happened, with address and limit.
+        ended_s: When it was here, by this machine's monotonic clock; None where nobody looked.
     """
 
     node: str
@@ -56,3 +57,4 @@ class CommandResult:
     stderr: bytes
     seconds: float
     detail: str = ""
+    ended_s: float | None = None

@@ -31,6 +31,10 @@ class Verb:
     takes_nodes: bool = False
 
 
+UNCONFIRMED = "unconfirmed"
+"""What a verb gives under this name are nodes that did not show what was done to them."""
+
+
 def _set(*names: str) -> frozenset[str]:
     return frozenset(names)
 
@@ -74,7 +78,7 @@ VERBS: Mapping[str, Verb] = {
         _set("nodes"), _set("released"), safety=Safety.REVERSIBLE, undoable=True,
     ),
     "job.stop": Verb(
-        _set("job"), _set("stopped", "killed", "unreachable", "step"), _set("grace"),
+        _set("job"), _set("stopped", "killed", "unreachable", UNCONFIRMED, "step"), _set("grace"),
         safety=Safety.DESTRUCTIVE,
     ),
     "job.replace_nodes": Verb(

@@ -1,12 +1,13 @@
 """A sweep: checks on nodes, one SSH round trip per node, reports as they arrive."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from brctl.fanout.contract import Transport
 from brctl.fanout.gather import gather
-from brctl.model.command import Command
+from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
 from brctl.model.root_access import RootAccess
 from brctl.model.sweeps.check import Check
@@ -59,4 +60,15 @@ async def sweep(
 
     async with aclosing(gather(transport, nodes, command_for, limit=limit)) as answers:
         async for answer in answers:
-            yield parse_report(answer, checks, now() if now else None)
+            yield parse_report(answer, checks, _came_at(answer, now) if now else None)
+
+
+def _came_at(answer: CommandResult, now: Callable[[], datetime]) -> datetime:
+    """When it came, not when it is read: a node's clock is judged by it.
+
+    One node whose words take long to read would have the clocks of all that wait behind it slow.
+    """
+    if answer.ended_s is None:
+        return now()
+    waited_s = asyncio.get_running_loop().time() - answer.ended_s
+    return now() - timedelta(seconds=max(0.0, waited_s))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import DISKS_CHECK, SSH, WAY_TO_NODES
 from brctl.model.fault import FaultClass
-from brctl.model.sweeps.reach import UnreachedMajority
+from brctl.model.sweeps.reach import UnreachedTogether
 from brctl.verdict.belief import BEHAVIOUR
 
 _SILENT_LEAF = "topology.leaf.silent"
@@ -25,7 +25,7 @@ LEAST_BEHIND_A_LEAF = 2
 def agreed(
     evidence: Iterable[Evidence],
     leaves: Mapping[str, str],
-    unreached: UnreachedMajority | None = None,
+    unreached: UnreachedTogether | None = None,
 ) -> tuple[Evidence, ...]:
     """The evidence with contradictions as hints, and with leaves in place of their nodes."""
     by_leaf = _by_leaf(_without_contradictions(tuple(evidence)), leaves)
@@ -33,7 +33,7 @@ def agreed(
 
 
 def _by_way(
-    evidence: Sequence[Evidence], unreached: UnreachedMajority | None
+    evidence: Sequence[Evidence], unreached: UnreachedTogether | None
 ) -> tuple[Evidence, ...]:
     """Nodes that were not reached are victims of the way to them, unless one leaf explains all."""
     if unreached is None or _is_behind_a_leaf(evidence, unreached):
@@ -48,13 +48,13 @@ def _by_way(
     return (*kept, _way(unreached))
 
 
-def _is_behind_a_leaf(evidence: Sequence[Evidence], unreached: UnreachedMajority) -> bool:
+def _is_behind_a_leaf(evidence: Sequence[Evidence], unreached: UnreachedTogether) -> bool:
     """Whether one silent leaf explains every node that was not reached."""
     named = {i.subject.node for i in evidence if i.fault in _OF_SILENCE and i.role is Role.ROOT}
     return not named & set(unreached.nodes) and [i.kind for i in evidence].count(_SILENT_LEAF) == 1
 
 
-def _way(unreached: UnreachedMajority) -> Evidence:
+def _way(unreached: UnreachedTogether) -> Evidence:
     return Evidence(
         kind=WAY_TO_NODES,
         subject=Subject("", "controller"),

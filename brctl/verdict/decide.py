@@ -12,7 +12,7 @@ from brctl.model.evidence import Evidence, Gap, Role, Weight
 from brctl.model.evidence_kinds import WAY_TO_NODES
 from brctl.model.fault import Branch, FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
-from brctl.model.sweeps.reach import UnreachedMajority
+from brctl.model.sweeps.reach import UnreachedTogether
 from brctl.model.verdict import Alternative, RuledOut, Suspect, Verdict
 from brctl.verdict.agreement import agreed
 from brctl.verdict.belief import Hypothesis, hypothesis_of, weigh
@@ -50,7 +50,7 @@ class Scene:
         usual_pace: Steps go on as quickly as they used to, or the job has ended well; None when
             nobody knows how quick they were.
         leaves: The leaf switch of each node that was asked, where its labels name one.
-        unreached: Most nodes that were asked, where most were not reached.
+        unreached: Nodes that were not reached: most of those asked, or all behind a gateway.
     """
 
     decided_at: datetime
@@ -60,7 +60,7 @@ class Scene:
     ranks: Mapping[str, tuple[int, ...]] | None = None
     usual_pace: bool | None = None
     leaves: Mapping[str, str] = field(default_factory=dict)
-    unreached: UnreachedMajority | None = None
+    unreached: UnreachedTogether | None = None
 
 
 def decide(evidence: Iterable[Evidence], gaps: Iterable[Gap], scene: Scene) -> tuple[Verdict, ...]:

@@ -1,5 +1,10 @@
-"""Say of a verdict through whom its suspects were seen, where they did not prove who they are."""
+"""Say of a verdict through whom its suspects were seen, where they did not prove who they are.
 
+Where all nodes behind one gateway are accused together, it is the gateway that is named: it speaks
+for each of them, and so many machines do not fail at once.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from brctl.model.evidence import Gap, Subject
@@ -8,6 +13,45 @@ from brctl.model.verdict import Verdict
 
 GATEWAY = "gateway"
 """What a gap is about that names a gateway."""
+
+
+LEAST_ACCUSED = 2
+"""One node behind a gateway is a node; two that are all of them are the gateway (own)."""
+_WAY_ROUND = "way round the gateway"
+_DOUBTED = 0.5
+"""Nobody knows how often a gateway is broken or owned (own)."""
+
+
+def doubted(verdict: Verdict, asked: Collection[str], inventory: Inventory) -> Verdict:
+    """The verdict without nodes that only their gateway accuses, all that were asked behind it."""
+    behind: dict[str, set[str]] = {}
+    for name in asked:
+        if name in inventory.nodes and (via := inventory.nodes[name].via):
+            behind.setdefault(via, set()).add(name)
+    accused = set(verdict.nodes)
+    whole = {
+        via: nodes for via, nodes in behind.items()
+        if len(nodes) >= LEAST_ACCUSED and nodes <= accused
+    }  # fmt: skip
+    return _without(verdict, whole) if whole else verdict
+
+
+def _without(verdict: Verdict, whole: Mapping[str, Collection[str]]) -> Verdict:
+    names = ", ".join(sorted(whole))
+    cleared = {name for nodes in whole.values() for name in nodes}
+    gaps = [
+        Gap(Subject(name), _WAY_ROUND, f"gateway {via} says this of all its nodes, look at {via}")
+        for via, nodes in sorted(whole.items())
+        for name in sorted(nodes)
+    ]
+    return replace(
+        verdict,
+        title=f"{verdict.title}, says gateway {names} of all {len(cleared)} nodes behind it",
+        suspects=tuple(s for s in verdict.suspects if s.node not in cleared),
+        probability=min(verdict.probability, _DOUBTED),
+        not_checked=(*verdict.not_checked, *gaps),
+        settle=(*(f"brctl nodes show {via}" for via in sorted(whole)), *verdict.settle),
+    )
 
 
 def seen_through(verdict: Verdict, inventory: Inventory) -> Verdict:

@@ -169,3 +169,21 @@ async def test_the_pool_is_filled_with_what_can_be_warmed_and_no_more(tmp_path: 
         await verb.apply(bound, {"nodes": ["n1", "n2"], "size": 2})
     await verb.undo(bound, arguments)
     assert context.world.read()["pool"] == []
+
+
+async def test_a_node_that_says_its_ranks_live_on_stops_no_stop_of_the_others(
+    tmp_path: Path,
+) -> None:
+    """It may lie, and it may be right: it is named as not shown, and no start trusts it."""
+    ranks = {str(rank): "R-0000" for rank in range(4)}
+    bound, context = at(tmp_path, ranks=ranks, undying=["n3"])
+    done = await ACTIONS["job.stop"].apply(bound, {"job": "demo"})
+    assert (done.out["stopped"], done.out["unconfirmed"]) == ([0, 1, 3], ["n3"])
+    assert "ranks [2] live on, says n3" in done.say
+    start: dict[str, Json] = {"job": "demo", "checkpoint": "/ckpt/step-00000038"}
+    with pytest.raises(ActionFailed, match="demo runs already on n3, started by R-0000"):
+        await ACTIONS["job.restart"].apply(bound, start)
+    with context.world.change() as data:
+        data |= {"ranks": ranks, "undying": ["n1", "n2", "n3", "n4"]}
+    with pytest.raises(ActionFailed, match="survive SIGKILL; reboot their nodes"):
+        await ACTIONS["job.stop"].apply(bound, {"job": "demo"})

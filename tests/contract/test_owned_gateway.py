@@ -16,8 +16,11 @@ from brctl.fanout.gateway import transport as gateway_transport
 from brctl.fanout.gather import gather
 from brctl.library.config import load_settings
 from brctl.model.command import Command, CommandResult, Outcome
+from brctl.model.fault import Action
 from brctl.model.inventory import Inventory, Node
-from brctl.verdict.gateways import seen_through
+from brctl.model.verdict import Confidence, Suspect
+from brctl.playbook.recommend import recommend
+from brctl.verdict.gateways import doubted, seen_through
 from tests.cli.test_fix import CONFIG, INVENTORY, JOB
 from tests.contract.transport_sites import Site, open_site
 from tests.fakes import owned_gateway
@@ -118,3 +121,21 @@ def test_whoever_acts_on_its_word_is_told_whose_word_it_is(tmp_path: Path) -> No
     assert "n3 was seen through gateway gw only" in fix.say
     plain = seen_through(example_verdict(now()), Inventory({"n3": Node("n3", "10.9.0.3")}))
     assert "gateway" not in plain.say
+
+
+def test_one_that_accuses_all_its_nodes_convicts_none_of_them() -> None:
+    """So many machines do not fail at once; of a node beside them nothing is taken back."""
+    suspects = (Suspect("n1"), Suspect("n2"), Suspect("n3"))
+    verdict = dataclasses.replace(example_verdict(now()), suspects=suspects, action=Action.NONE)
+    nodes = {n: Node(n, "10.9.0.1", via="gw") for n in ("n1", "n2")} | {"n3": Node("n3", "x")}
+    found = recommend(doubted(verdict, ("n1", "n2", "n3", "n4"), Inventory(nodes)))
+    assert found.nodes == ("n3",)
+    assert found.title.endswith("says gateway gw of all 2 nodes behind it")
+    assert found.settle[0] == "brctl nodes show gw"
+    alone = dataclasses.replace(verdict, suspects=suspects[:2])
+    nobody = recommend(doubted(alone, ("n1", "n2", "n3", "n4"), Inventory(nodes)))
+    assert nobody.nodes == ()
+    assert nobody.confidence is Confidence.LOW
+    assert nobody.action not in (Action.SWAP, Action.CORDON, Action.EVICT_GROUP)
+    third = Inventory(nodes | {"n4": Node("n4", "x", via="gw")})
+    assert doubted(verdict, ("n1", "n2", "n3", "n4"), third) is verdict

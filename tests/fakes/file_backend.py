@@ -126,12 +126,14 @@ class FileBackend:
 
     async def stop_job(self, job: Job, grace_s: float) -> StopReport:
         with self._world.change() as data:
-            for rank in list(data["ranks"]):
+            stuck = [r for r in data["ranks"] if data["nodes"][int(r)] in data.get("undying", ())]
+            for rank in [rank for rank in data["ranks"] if rank not in stuck]:
                 if data["nodes"][int(rank)] not in data["dead"]:
                     data["effects"].append(f"stop rank {rank}")
                 del data["ranks"][rank]
             silent = {n: "no answer" for n in data["nodes"] if n in data["dead"]}
-        return StopReport(tuple(range(job.world_size)), (), (), silent)
+        ended = tuple(rank for rank in range(job.world_size) if str(rank) not in stuck)
+        return StopReport(ended, (), tuple(map(int, stuck)), silent)
 
     async def job_status(self, job: Job) -> JobRunState:
         data = self._world.read()

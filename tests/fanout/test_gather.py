@@ -59,6 +59,18 @@ async def test_a_bug_in_a_command_builder_is_raised_and_not_waited_for() -> None
         [_ async for _ in gather(FakeTransport(), NODES, broken, limit=3)]
 
 
+async def test_an_answer_says_when_it_came_however_late_it_is_read() -> None:
+    """Everybody has answered before the first answer is read, and the clock of none goes on."""
+    loop, transport = asyncio.get_running_loop(), FakeTransport()
+    answers = gather(transport, NODES, ask, limit=len(NODES))
+    first = await anext(answers)
+    await asyncio.sleep(0)
+    assert transport.in_flight == 0
+    everybody_came_s = loop.time()
+    ended = [first.ended_s, *[answer.ended_s async for answer in answers]]
+    assert all(end is not None and end <= everybody_came_s for end in ended)
+
+
 async def test_a_limit_below_one_is_refused() -> None:
     """Nothing in flight would wait for ever."""
     with pytest.raises(ValueError, match="limit 0"):

@@ -20,8 +20,8 @@ from brctl.model.sweeps.sweep import NodeHealth
 from tests.contract.transport_sites import run_sshd
 
 SIZE, JOB_SIZE = 64, 16
-OWNED = ("n005", "n020", "n040")
-"""Five in a hundred; the first carries a rank of the job."""
+OWNED = ("n005", "n010", "n015")
+"""Five in a hundred; each carries a rank of the job."""
 SICK = "n033"
 NODES = tuple(f"n{number:03d}" for number in range(1, SIZE + 1))
 SOUND = tuple(node for node in NODES if node not in (*OWNED, SICK))
@@ -223,13 +223,11 @@ COMMANDS: Sequence[Sequence[str]] = (
 
 WORST = 3
 """The worst exit code that is still an answer."""
-STILL_ALIVE = 8
-"""A node that says its rank lives on cannot be proved wrong: a stop of its job needs a person."""
 
 
-def may_end(words: Sequence[str], code: int) -> bool:
+def may_end(code: int) -> bool:
     """Whether hostile nodes may have a command end so."""
-    return 0 <= code <= WORST or (words[:2] == ("job", "stop") and code == STILL_ALIVE)
+    return 0 <= code <= WORST
 
 
 def run_command(config: Path, words: Sequence[str], run: Run, patience: str = "20s") -> int:
@@ -239,14 +237,16 @@ def run_command(config: Path, words: Sequence[str], run: Run, patience: str = "2
 
 def wronged(well: Seen, now: Seen) -> list[str]:
     """What the owned nodes made of the others, in sentences."""
-    changed = [
+    return [
         f"{node} is {now.nodes.get(node)}, and was {well.nodes[node]} in a fleet that nobody owns"
         for node in (*SOUND, SICK)
         if now.nodes.get(node) != well.nodes[node]
     ]
-    return changed + [
-        f"{node} is named by {now.named[node]}" for node in SOUND if node in now.named
-    ]
+
+
+def innocents(now: Seen) -> list[str]:
+    """Sound nodes that a verdict suspects, in sentences."""
+    return [f"{node} is named by {now.named[node]}" for node in SOUND if node in now.named]
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from tests.hostile.fleet import (
     QUICK,
     SICK,
     Seen,
+    innocents,
     may_end,
     run_command,
     seen,
@@ -30,7 +31,7 @@ def well(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     """The same fleet, owned by nobody: one node of it is sick."""
     config = write_fleet(tmp_path_factory.mktemp("well") / "fleet", ())
     for words in QUICK:
-        assert may_end(words, run_command(config, words, run))
+        assert may_end(run_command(config, words, run))
     found = seen(config.parent / "state")
     assert found.nodes[SICK][0] == "crit"
     assert {health for node, (health, _) in found.nodes.items() if node != SICK} == {"ok"}
@@ -46,9 +47,10 @@ def test_owned_nodes_change_nothing_about_the_others(
     config = write_fleet(tmp_path / "fleet", shapes)
     for words in QUICK:
         code = run_command(config, words, run)
-        assert may_end(words, code), (words, code)
+        assert may_end(code), (words, code)
     found = seen(config.parent / "state")
     assert wronged(well, found) == []
+    assert innocents(found) == []
     assert SICK in found.named
 
 
@@ -59,5 +61,7 @@ def test_owned_nodes_stop_no_cordon_and_no_stop_of_a_job(
     config = write_fleet(tmp_path / "fleet", ("control characters", "noise", "year 1"))
     for words in COMMANDS[len(LOOKS) :]:
         code = run_command(config, words, run)
-        assert may_end(words, code), (words, code)
-    assert "1 ranks alive on n005" in capsys.readouterr().out
+        assert may_end(code), (words, code)
+    said = capsys.readouterr().out
+    assert "ranks [4, 9, 14] live on, says n[005,010,015]" in said
+    assert "n[005,010,015] does not show it" in said

@@ -34,7 +34,10 @@ def test_slurm_gives_nodes_partitions_gpus_and_racks() -> None:
 
 def test_slurm_s_jobs_are_groups() -> None:
     """By number and, where it can be typed, by name; array tasks of one name come together."""
-    raw = b"7|gpu[01-02]|llama\n8|gpu03|a|b $(x)\n9|gpu03,other1|llama\ngarbage\n10|gpu[9-1]|x\n"
+    raw = (
+        b"7|5|gpu[01-02]|llama\n8|5|gpu03|a|b $(x)\n9|5|gpu03,other1|llama\ngarbage\n"
+        b"10|5|gpu[9-1]|x\n"
+    )
     nodes = tuple(NodeFacts(f"gpu0{i}", {}, "slurm") for i in range(1, 4))
     found = with_jobs(InventorySource("slurm:all", nodes, {"part:train": ("gpu01",)}), raw)
     assert found.groups == {
@@ -43,6 +46,22 @@ def test_slurm_s_jobs_are_groups() -> None:
         "job:llama": ("gpu01", "gpu02", "gpu03"),
         "job:8": ("gpu03",),
         "job:9": ("gpu03",),
+    }
+
+
+def test_a_user_of_slurm_takes_no_name_that_is_another_s() -> None:
+    """Any user may name a job like ours, or with a line break and what squeue would print."""
+    forged = b"7|5|gpu01,gpu02|prod"
+    raw = b"M7|5|gpu01|llama\nM8|6|gpu02|llama\nM9|6|gpu02|x\n%b\nM10|5|gpu03|prod\n" % forged
+    nodes = tuple(NodeFacts(f"gpu0{i}", {}, "slurm") for i in range(1, 4))
+    found = with_jobs(InventorySource("slurm:all", nodes, {}), raw, mark="M")
+    assert found.groups == {
+        "job:7": ("gpu01",),
+        "job:8": ("gpu02",),
+        "job:9": ("gpu02",),
+        "job:x": ("gpu02",),
+        "job:10": ("gpu03",),
+        "job:prod": ("gpu03",),
     }
 
 

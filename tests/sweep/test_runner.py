@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from brctl.fanout.local import LocalTransport
-from brctl.model.command import Outcome
+from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from brctl.model.root_access import RootAccess
 from brctl.model.sweeps.check import Check
@@ -23,9 +24,10 @@ from brctl.model.sweeps.report import CheckResult, NodeReport, ProbeStatus
 from brctl.sweep.bundle import pack_bundle, total_seconds
 from brctl.sweep.stream import sweep
 from tests.fakes.pythons import OLDEST_PYTHON, needs_oldest
-from tests.fakes.transport import FakeTransport
+from tests.fakes.transport import FakeTransport, answered
 from tests.sweep.answers import check
 
+NOON = datetime(2026, 7, 5, 12, 0, tzinfo=UTC)
 PYTHONS = [
     pytest.param(sys.executable, id="this-python"),
     pytest.param(OLDEST_PYTHON, id="oldest-python", marks=needs_oldest),
@@ -256,3 +258,18 @@ def test_the_total_deadline_counts_lonely_probes_in_sequence() -> None:
     shared = [check(f"s{i}") for i in range(8)]
     alone = [check(f"a{i}", level=3, deadline_s=10) for i in range(2)]
     assert total_seconds([*shared, *alone]) == 2 + 2 + 10 + 10 + 5
+
+
+async def test_an_answer_that_waited_to_be_read_came_when_it_came() -> None:
+    """Else one node whose words take long to read makes the clocks of all behind it look slow."""
+
+    def waited(node: Node, _command: Command) -> CommandResult:
+        ended_s = asyncio.get_running_loop().time() - (60.0 if node.name == "n1" else 0.0)
+        return replace(answered(node), ended_s=ended_s)
+
+    nodes = [Node("n1", "n1"), Node("n2", "n2")]
+    reports = sweep(FakeTransport(waited), nodes, {}, limit=2, now=lambda: NOON)
+    came = {report.node: report.received_at async for report in reports}
+    assert came["n1"] is not None
+    assert came["n2"] is not None
+    assert came["n2"] - came["n1"] > timedelta(seconds=50)

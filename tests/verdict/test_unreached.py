@@ -6,13 +6,13 @@ import pytest
 
 from brctl.model.evidence import Evidence, Gap, Subject, Weight
 from brctl.model.fault import Action, FaultClass
-from brctl.model.sweeps.reach import UnreachedMajority
+from brctl.model.sweeps.reach import UnreachedTogether
 from brctl.playbook.recommend import recommend
 from brctl.verdict.decide import Scene, decide
 from tests.verdict.test_belief import SCENE, seen
 
 NODES = tuple(f"n{i}" for i in range(1, 9))
-WAY = UnreachedMajority(NODES[:6], 8, {"no TCP connection": 6}, settle=("ip route get 10.0.0.1",))
+WAY = UnreachedTogether(NODES[:6], 8, {"no TCP connection": 6}, settle=("ip route get 10.0.0.1",))
 
 
 def silence(

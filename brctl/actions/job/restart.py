@@ -94,7 +94,9 @@ class JobRestart(NotUndoable):
         state = await context.backend.job_status(job)
         other_starts = state.incarnations - {context.run.name}
         if other_starts:
-            raise NothingDone(f"job {job.name} runs already, started by {sorted(other_starts)[0]}")
+            where = fold({job.node_of(rank) for rank in state.alive})
+            by = sorted(other_starts)[0]
+            raise NothingDone(f"job {job.name} runs already on {where}, started by {by:.80}")
         if state.alive:
             await context.backend.stop_job(job, CLEAN_UP_GRACE_S)
 

@@ -1,4 +1,8 @@
-"""job.stop: end every rank of a job; a node that does not answer is said aloud, not waited for."""
+"""job.stop: end every rank of a job; who does not answer or says its ranks live on is said aloud.
+
+No node holds up the stop of the others: what one says of its own ranks can be a lie, and a start on
+it is refused while it says so. Only where no node shows an ended rank has the stop failed.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,11 +10,13 @@ from collections.abc import Sequence
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, NotUndoable, Observation
+from brctl.backends.contract import JobRunState, StopReport
 from brctl.model.errors import BrctlError
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
+from brctl.playbook.verbs import UNCONFIRMED
 
 
 class JobStop(NotUndoable):
@@ -23,6 +29,7 @@ class JobStop(NotUndoable):
             "stopped": list(state.gone),
             "killed": [],
             "unreachable": list(state.unreachable),
+            UNCONFIRMED: list(state.unreachable),
         }
         if not state.alive:
             out = {**out, "step": await _newest_step(context, job)}
@@ -48,20 +55,39 @@ class JobStop(NotUndoable):
             _newest_step(context, job),
             context.backend.stop_job(job, arguments.seconds(args, "grace", "30s")),
         )
-        if report.stuck:
-            raise ActionFailed(f"ranks {list(report.stuck)} survive SIGKILL; reboot their nodes")
-        if len(report.unreachable) == len(job.nodes):
-            raise ActionFailed("no node of the job answers", FailureKind.TRANSPORT)
+        state = await context.backend.job_status(job)
+        alive = sorted({*report.stuck, *state.alive})
+        _must_show(job, report, state, alive)
+        living = dict.fromkeys(job.node_of(rank) for rank in alive)
         out: Arguments = {
-            "stopped": list(report.stopped),
-            "killed": list(report.killed),
+            "stopped": [rank for rank in report.stopped if rank not in alive],
+            "killed": [rank for rank in report.killed if rank not in alive],
             "unreachable": list(report.unreachable),
+            UNCONFIRMED: list(dict.fromkeys([*report.unreachable, *living])),
             "step": step,
         }
         say = f"{len(report.stopped)} ranks stopped, {len(report.killed)} killed"
         if report.unreachable:
             say += f"; {fold(report.unreachable)} does not answer, its ranks count as lost"
+        if alive:
+            say += (
+                f"; ranks {alive} live on, says {fold(living)}; reboot it before it is used again"
+            )
         return ActionResult(out, say=say)
+
+    async def confirm(self, context: RunContext, args: Arguments) -> Observation:
+        """`apply` looks last, node by node, and fails when what it sees is no stop."""
+        return Observation(done=True)
+
+
+def _must_show(job: Job, report: StopReport, state: JobRunState, alive: Sequence[int]) -> None:
+    """Some node shows that its ranks have ended, and the scheduler has let the job go."""
+    if state.held:
+        raise ActionFailed(f"was done but does not show: {state.held}")
+    if alive and not set(state.gone) - set(alive):
+        raise ActionFailed(f"ranks {alive} survive SIGKILL; reboot their nodes")
+    if len(report.unreachable) == len(job.nodes) or not state.gone:
+        raise ActionFailed("no node of the job answers", FailureKind.TRANSPORT)
 
 
 async def _job(context: RunContext, args: Arguments) -> Job:

@@ -7,6 +7,7 @@ a new submission and never `scontrol requeue`: a requeued job waits about two mi
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -24,6 +25,7 @@ from brctl.backends.contract import (
 from brctl.backends.ranks.commands import program, start_request
 from brctl.backends.slurm import commands as slurm
 from brctl.backends.static.backend import StaticBackend
+from brctl.backends.static.state import change_state, read_state
 from brctl.fanout.contract import Transport
 from brctl.fanout.local import LocalTransport
 from brctl.model.command import Command, Outcome
@@ -170,7 +172,10 @@ class SlurmBackend(StaticBackend):
         return state
 
     async def _queued(self, job: Job) -> tuple[slurm.QueuedJob, ...]:
-        return slurm.parse_queue(await self._run(slurm.queue(_queue_name(job))))
+        """Our entries: of whoever runs this, and of who submitted it last by this state."""
+        recorded = read_state(self._file).submitters.get(job.name, os.getuid())
+        command = slurm.queue(_queue_name(job), {recorded, os.getuid()})
+        return slurm.parse_queue(await self._run(command))
 
     async def _wake_standbys(self, job: Job) -> None:
         drained = slurm.parse_standbys(await self._run(slurm.NODES))
@@ -179,6 +184,8 @@ class SlurmBackend(StaticBackend):
             await self._run(slurm.resume(drained_nodes))
 
     async def _submit(self, job: Job, checkpoint: str, incarnation: str) -> None:
+        ours = {job.name: os.getuid()}
+        change_state(self._file, lambda now: replace(now, submitters={**now.submitters, **ours}))
         command = slurm.submit(job, _queue_name(job), incarnation)
         await self._run(command, stdin=self._batch_program(job, checkpoint, incarnation))
 

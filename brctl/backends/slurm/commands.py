@@ -1,7 +1,7 @@
 """Slurm's command line: what to run and what its answers mean. Arguments are lists, no shell."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -85,9 +85,19 @@ class QueuedJob:
     reason: str
 
 
-def queue(name: str) -> tuple[str, ...]:
-    """List a job's entries in the queue."""
-    return ("squeue", "-h", "-n", name, "-O", "JobID:|,State:|,Comment:100|,Reason:200")
+def queue(name: str, submitters: Collection[int]) -> tuple[str, ...]:
+    """List a job's entries in the queue; others may give theirs its name, and any comment."""
+    users = ",".join(map(str, sorted(submitters)))
+    return (
+        "squeue",
+        "-h",
+        "-n",
+        name,
+        "-u",
+        users,
+        "-O",
+        "JobID:|,State:|,Comment:100|,Reason:200",
+    )
 
 
 def parse_queue(text: str) -> tuple[QueuedJob, ...]:

@@ -18,12 +18,18 @@ _PRIVATE = 0o600
 
 @dataclass(frozen=True, slots=True)
 class StaticState:
-    """What a scheduler would know."""
+    """What a scheduler would know.
+
+    Attributes:
+        submitters: The user id that last submitted a job to a scheduler which has names of jobs
+            for everybody.
+    """
 
     cordons: Mapping[str, Cordon] = field(default_factory=dict)
     reservations: Mapping[str, Reservation] = field(default_factory=dict)
     jobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, Label]] = field(default_factory=dict)
+    submitters: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_state(path: Path) -> StaticState:
@@ -73,6 +79,7 @@ def _encode(state: StaticState) -> dict[str, object]:
             node: {key: asdict(label) for key, label in labels.items()}
             for node, labels in state.labels.items()
         },
+        "submitters": dict(state.submitters),
     }
 
 
@@ -89,9 +96,10 @@ def _decode(data: Mapping[str, Mapping[str, Any]]) -> StaticState:
             for node, row in data["reservations"].items()
         },
         jobs={name: tuple(nodes) for name, nodes in data["jobs"].items()},
-        # Files of earlier versions have no labels.
+        # Files of earlier versions have no labels and no submitters.
         labels={
             node: {key: Label(**row) for key, row in rows.items()}
             for node, rows in data.get("labels", {}).items()
         },
+        submitters={job: int(uid) for job, uid in data.get("submitters", {}).items()},
     )

@@ -15,7 +15,7 @@ from brctl.evidence.job.outlived import of_this_job, outlived
 from brctl.evidence.job.status import with_stacks
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
 from brctl.evidence.logs.signature import Signature
-from brctl.evidence.reach import unreached_majority
+from brctl.evidence.reach import unreached_together
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.node_evidence import assess_stacks
 from brctl.evidence.stacks.snapshot import RankStack
@@ -61,7 +61,7 @@ def conclude(
     """
     evidence, gaps = collect(sweep)
     reports = [node.report for node in sweep.nodes]
-    unreached = unreached_majority((*reports, *others), inventory.nodes)
+    unreached = unreached_together((*reports, *others), inventory.nodes)
     if job is None:
         leaves = _leaves(inventory, [report.node for report in reports])
         return decide(evidence, gaps, Scene(now, leaves=leaves, unreached=unreached))

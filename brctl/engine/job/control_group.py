@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from brctl.engine.controller.wiring import Controller
-from brctl.evidence.reach import unreached_majority
+from brctl.evidence.reach import unreached_together
 from brctl.fanout.gather import gather
 from brctl.model.command import Command
 from brctl.model.sweeps.report import NodeReport
@@ -19,7 +19,7 @@ async def ask_others(controller: Controller, sweep: Sweep) -> Sequence[NodeRepor
     `dx` of the three nodes that failed finds all it asked silent: others that answer show that
     the way is not what failed.
     """
-    if unreached_majority((node.report for node in sweep.nodes), {}) is None:
+    if unreached_together((node.report for node in sweep.nodes), {}) is None:
         return ()
     asked = {node.node for node in sweep.nodes}
     names = [name for name in controller.inventory.nodes if name not in asked]

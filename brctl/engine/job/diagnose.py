@@ -40,7 +40,7 @@ from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
-from brctl.verdict.gateways import seen_through
+from brctl.verdict.gateways import doubted, seen_through
 
 ASK_AGAIN = frozenset(Outcome) - {
     Outcome.ANSWERED,
@@ -86,7 +86,9 @@ async def diagnose_once(
     found = await _examine_job(controller, job, sweep) if job else None
     verdicts = conclude(sweep, found, controller.inventory, controller.now(), others)
     status = found.status if found else None
-    return Diagnosis(sweep, status, tuple(_with_move(controller, verdict) for verdict in verdicts))
+    return Diagnosis(
+        sweep, status, tuple(_with_move(controller, verdict, names) for verdict in verdicts)
+    )
 
 
 async def _examine_job(controller: Controller, job: Job, sweep: Sweep) -> JobFindings:
@@ -100,13 +102,14 @@ async def _examine_job(controller: Controller, job: Job, sweep: Sweep) -> JobFin
     return JobFindings(status, (evidence, (*gaps, *unread)), hang, later)
 
 
-def _with_move(controller: Controller, verdict: Verdict) -> Verdict:
+def _with_move(controller: Controller, verdict: Verdict, asked: Sequence[str]) -> Verdict:
+    through = controller.settings.ssh.gateways == "tree"
+    if through:
+        verdict = doubted(verdict, asked, controller.inventory)
     verdict = with_next_move(
         controller.state_dir, controller.settings.context, verdict, controller.now()
     )
-    if controller.settings.ssh.gateways != "tree":
-        return verdict
-    return seen_through(verdict, controller.inventory)
+    return seen_through(verdict, controller.inventory) if through else verdict
 
 
 def dumps_compare(status: JobStatus) -> bool:

@@ -13,11 +13,14 @@ from brctl.engine.runs.guard_checks import GuardChecks
 from brctl.engine.runs.session import Ending, RunEnds, RunSession
 from brctl.engine.runs.undo import expire, roll_back
 from brctl.engine.runs.walk import ApprovalGate, NodeRunStopsError, StopFlag, Walker
+from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import OnFailure
 from brctl.model.runs.result import FAILED_RESULTS, NODE_FAILED, NodeResult, RunState
 from brctl.playbook.node_runs import too_many_failed
+from brctl.playbook.steps import StepState
+from brctl.playbook.verbs import UNCONFIRMED
 
 
 class Executor:
@@ -103,7 +106,7 @@ class Executor:
         """How a run ends whose node runs are all through: by the worst of them."""
         results = self._results()
         if self._session.playbook.for_each is None:
-            return Ending(RunState.OK)
+            return self._as_told()
         failed = [node for node, result in results.items() if result in NODE_FAILED]
         stuck = [node for node, result in results.items() if result is NodeResult.NEEDS_HUMAN]
         why = f"{len(failed)} of {len(results)} nodes failed: {fold(failed)}" if failed else ""
@@ -115,6 +118,15 @@ class Executor:
         if failed:
             return Ending(RunState.PARTIAL, why)
         return Ending(RunState.OK)
+
+    def _as_told(self) -> Ending:
+        """OK; UNKNOWN where the last step could not tell of some node, and nothing proved it."""
+        last = self._session.record.steps[self._session.playbook.steps[-1].id]
+        nodes = last.out.get(UNCONFIRMED) if last.state is StepState.DONE else None
+        if not isinstance(nodes, list) or not nodes:
+            return Ending(RunState.OK)
+        why = f"{fold(str(node) for node in nodes)} does not show it"
+        return Ending(RunState.OK, why, ExitCode.UNKNOWN)
 
     async def _after_failure(self, ending: Ending) -> Ending:
         """Steps that run after a failure, in the node runs that ended the whole run."""

@@ -29,16 +29,17 @@ class Ending:
     """How a run, or this part of it, ends.
 
     Attributes:
-        stopped_by: The exit code of the signal that interrupted it.
+        own_code: The exit code where it is not that of the result: of the signal that interrupted
+            it, or UNKNOWN where what was done cannot be told.
     """
 
     result: RunState
     why: str = ""
-    stopped_by: ExitCode | None = None
+    own_code: ExitCode | None = None
 
     @property
     def exit_code(self) -> ExitCode:
-        return self.stopped_by or self.result.exit_code
+        return self.own_code or self.result.exit_code
 
 
 class RunEnds(Exception):  # noqa: N818 - an outcome that stops the loop, not a mistake

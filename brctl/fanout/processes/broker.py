@@ -16,6 +16,7 @@ from pathlib import Path
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.gateway.transport import TreeTransport, open_asyncssh
+from brctl.fanout.gather import arrived
 from brctl.fanout.processes.broker_place import acquire_lock, is_ours, make_private
 from brctl.fanout.processes.broker_wire import (
     BrokerReply,
@@ -79,7 +80,9 @@ class Broker:
         try:
             transport = self._transport(bytes(request.ssh))
             transport.know(request.jumps)
-            reply = BrokerReply(request.number, await transport.run(request.node, request.command))
+            reply = BrokerReply(
+                request.number, arrived(await transport.run(request.node, request.command))
+            )
         except BrctlError as error:  # a key that cannot be read, for one: the asker's to tell
             reply = BrokerReply(request.number, None, str(error), error.hint or "")
         send(writer, reply)

@@ -1,12 +1,12 @@
-"""Most nodes were not reached: what that says of the way to them, and nothing of them."""
+"""Most nodes, or all behind one gateway, were not reached: what that says of the way to them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class UnreachedMajority:
-    """More than half of the nodes that were asked gave no contact.
+class UnreachedTogether:
+    """More than half of the nodes that were asked, or all behind a gateway, gave no contact.
 
     Attributes:
         nodes: Those that were not reached, in the order they were asked.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from brctl.evidence.reach import unreached_majority
+from brctl.evidence.reach import unreached_together
 from brctl.model.inventory import NodeRole
 from brctl.model.jobs.job_look import JobLook, JobState
 from brctl.model.nodeset import fold
@@ -52,7 +52,7 @@ def status_page(context: str, status: Status) -> Page:
     cordoned = sum(line.cordon is not None for line in status.lines)
     spare = sum(line.node.role is NodeRole.STANDBY and not line.job for line in status.lines)
     reports = [line.health.report for line in status.lines if line.health]
-    unreached = unreached_majority(reports, {line.node.name: line.node for line in status.lines})
+    unreached = unreached_together(reports, {line.node.name: line.node for line in status.lines})
     body = {
         "counts": counts,
         "cordoned": cordoned,

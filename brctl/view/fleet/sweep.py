@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from brctl.evidence.reach import unreached_majority
+from brctl.evidence.reach import unreached_together
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.exit_codes import ExitCode, worst
@@ -47,7 +47,7 @@ def sweep_page(
         f"sweep {sweep.id}  {context}  {len(sweep.nodes)} nodes  {len(sweep.checks)} checks"
         f"  level {sweep.level}  {sweep.seconds:.1f} s"
     )
-    unreached = unreached_majority((node.report for node in sweep.nodes), inventory)
+    unreached = unreached_together((node.report for node in sweep.nodes), inventory)
     found = [*sweep.of(Health.CRITICAL), *sweep.of(Health.UNKNOWN)]
     nodes = [node_document(node) for node in sweep.nodes] if documents else []
     return Page(

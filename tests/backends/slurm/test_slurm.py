@@ -315,6 +315,24 @@ def test_slurm_never_queues_a_job_of_brctl_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slurm
+def test_another_user_s_job_of_the_same_name_is_not_ours(tmp_path: Path) -> None:
+    """Neither its name nor our run's mark in its comment make it so: it is not seen, nor ended."""
+
+    async def beside(backend: SlurmBackend) -> None:
+        job = swapped_job(tmp_path)
+        taken = ("--job-name=brctl-swapped", "--comment=R-1", "--uid=65534", "--hold")
+        theirs = ask("sbatch", "--parsable", *taken, "--chdir=/", "--wrap=sleep 600")
+        assert (await backend.job_status(job)).held == ""
+        assert (await backend.start_job(job, "", "R-1")).failed == {}
+        assert len(await backend._queued(job)) == 1
+        await backend.stop_job(job, 2.0)
+        assert (await backend.job_status(job)).held == ""
+        assert ask("squeue", "-h", "-j", theirs.strip(), "-o", "%u").strip() == "nobody"
+
+    on_slurm(tmp_path, beside)
+
+
+@pytest.mark.slurm
 def test_a_standby_of_another_partition_is_refused_before_the_job_is_stopped(
     tmp_path: Path,
 ) -> None:
