@@ -185,7 +185,10 @@ def _site(folder: Path, ports: dict[str, int]) -> Site:
 
 @contextlib.contextmanager
 def run_sshd(folder: Path, host_key: asyncssh.SSHKey, logins_at_once: int = 10) -> Iterator[int]:
-    """A real OpenSSH server that lives as long as the block."""
+    """A real OpenSSH server that lives as long as the block.
+
+    Its logins get a home of their own: a shell run by sshd reads the real one's .bashrc.
+    """
     if SSHD is None:
         raise AssertionError("no sshd")
     Path("/run/sshd").mkdir(exist_ok=True)
@@ -196,7 +199,7 @@ def run_sshd(folder: Path, host_key: asyncssh.SSHKey, logins_at_once: int = 10) 
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
         f"AuthorizedKeysFile {folder}/authorized\nStrictModes no\nUsePAM no\n"
         "PermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\n"
-        f"MaxStartups {logins_at_once}:30:{10 * logins_at_once}\n"
+        f"MaxStartups {logins_at_once}:30:{10 * logins_at_once}\nSetEnv HOME={folder}\n"
     )
     process = subprocess.Popen(
         [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=subprocess.DEVNULL
