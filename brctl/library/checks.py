@@ -9,7 +9,7 @@ from brctl.evidence.readers import READERS
 from brctl.library.foreign import read_foreign
 from brctl.library.parameters import LABEL_PREFIX, SOURCES, is_source
 from brctl.library.schema import Section, open_kind
-from brctl.library.shipped import shipped_dir
+from brctl.library.shipped import joined_program, shipped_dir
 from brctl.library.strict_yaml import load_document
 from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import ConfigError, did_you_mean
@@ -165,7 +165,7 @@ def _read_probe(folder: Path, *, shipped: bool) -> str:
         raise ConfigError(f"{path}: not Python source: {exc}") from exc
     except SyntaxError as exc:
         raise ConfigError.at(path, exc.lineno, f"not Python: {exc.msg}") from exc
-    return source
+    return joined_program(source) if shipped else source
 
 
 def _read_measurements(section: Section, check: str) -> dict[str, MeasurementSpec]:

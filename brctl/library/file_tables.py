@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Union
 
 from brctl.model.inventory import NodeRole
+from brctl.model.jobs.checkpoint_layouts import CHECKPOINT_NAMES
 from brctl.model.notice import NoticeEvent
 
 
@@ -163,14 +164,14 @@ INVENTORY = Table(
 )
 
 AXES = ("tp", "pp", "dp", "ep", "cp")
-LAYOUTS = ("torch-dcp",)
+LAYOUTS = tuple(CHECKPOINT_NAMES)
 SBATCH_OPTIONS = (
     "partition", "account", "qos", "reservation", "gres", "constraint", "time", "mem",
     "cpus-per-task", "exclusive",
 )  # fmt: skip
 """What a site may ask of sbatch. Nodes, tasks, name and output are brctl's own business."""
 
-CHECKPOINT = Table({"directory": _TEXT, "layout": LAYOUTS}, ("directory",))
+CHECKPOINT = Table({"directory": _TEXT, "layout": LAYOUTS, "pattern": _TEXT}, ("directory",))
 JOB = Table(
     {
         "name": _TEXT, "nodes": OneOf((_TEXT, _TEXTS)), "ranks_per_node": _WHOLE,

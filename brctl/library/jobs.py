@@ -11,6 +11,7 @@ from brctl.library.schema import Mistakes, Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
 from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
+from brctl.model.jobs.checkpoint_layouts import CHECKPOINT_NAMES, names_of_pattern
 from brctl.model.jobs.code import JobCode
 from brctl.model.jobs.job import CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE, Job
 from brctl.model.nodeset import expand
@@ -73,7 +74,7 @@ def read_job(document: Document) -> Job:
     name = take(lambda: _read_name(top), "")
     axes = take(lambda: _read_axes(top, ranks) if ranks else _NO_AXES, _NO_AXES)
     launch = take(lambda: _read_launch(top), _NONE)
-    checkpoint_dir, layout = _read_checkpoint(top, found)
+    checkpoint_dir, layout, pattern = _read_checkpoint(top, found)
     log_dir = take(lambda: _absolute(top, "logs"), _ROOT)
     progress_dir = take(lambda: _absolute(top, "progress"), _ROOT)
     environment = _read_mapping(top, "environment", _variable, found)
@@ -92,6 +93,7 @@ def read_job(document: Document) -> Job:
         launch=launch,
         checkpoint_dir=checkpoint_dir,
         checkpoint_layout=layout,
+        checkpoint_pattern=pattern,
         log_dir=log_dir,
         progress_dir=progress_dir,
         environment=environment,
@@ -105,13 +107,26 @@ def read_job(document: Document) -> Job:
     )
 
 
-def _read_checkpoint(top: Section, found: Mistakes) -> tuple[PurePosixPath, str]:
+def _read_checkpoint(top: Section, found: Mistakes) -> tuple[PurePosixPath, str, str]:
+    """Directory, layout and own pattern of names."""
     checkpoint = found.take(lambda: top.section("checkpoint"), None)
     if checkpoint is None:
-        return _ROOT, LAYOUTS[0]
-    found.allow(checkpoint, ("directory", "layout"))
+        return _ROOT, LAYOUTS[0], ""
+    found.allow(checkpoint, ("directory", "layout", "pattern"))
     directory = found.take(lambda: _absolute(checkpoint, "directory"), _ROOT)
-    return directory, found.take(lambda: checkpoint.choice("layout", LAYOUTS, LAYOUTS[0]), "")
+    layout = found.take(lambda: checkpoint.choice("layout", LAYOUTS, LAYOUTS[0]), "")
+    return directory, layout, found.take(lambda: _pattern(checkpoint, layout), "") if layout else ""
+
+
+def _pattern(checkpoint: Section, layout: str) -> str:
+    pattern = checkpoint.value("pattern", str, "")
+    if not pattern and not CHECKPOINT_NAMES[layout]:
+        problem = f"'pattern' is needed with layout {layout}, such as ckpt_{{step}}.pt"
+        raise checkpoint.error(problem, "layout")
+    try:
+        return pattern if not pattern or names_of_pattern(layout, pattern) else ""
+    except ValueError as exc:
+        raise checkpoint.error(f"'pattern': {pattern!r} {exc}", "pattern") from exc
 
 
 def _read_mapping(

@@ -1,5 +1,6 @@
 """Where the checks, playbooks and completions that come with brctl are."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -30,3 +31,39 @@ def node_program(path: str) -> str:
         OSError: The installation lacks it.
     """
     return (shipped_dir("checks") / path).read_text(encoding="utf-8")
+
+
+# Gives each part the name it is imported by; a probe's process ends with the probe.
+_LOADER = """\
+import sys, types
+def _load(parts):
+    for name, text in parts:
+        module = sys.modules[name] = types.ModuleType(name)
+        exec(compile(text, name, "exec"), module.__dict__)
+        package, _, leaf = name.rpartition(".")
+        setattr(sys.modules.setdefault(package, types.ModuleType(package)), leaf, module)
+"""
+_IMPORT = re.compile(
+    r"^from checks\.(_\w+)(?:\.(\w+))? import (\([^()]*\)|[^\n()]*)$", re.MULTILINE
+)
+
+
+def joined_program(text: str) -> str:
+    """A program for nodes and the shared parts below `checks` that it imports, as one text.
+
+    Raises:
+        OSError: The installation lacks a part.
+    """
+    parts: dict[str, str] = {}
+    _collect(text, parts)
+    return f"{_LOADER}_load({list(parts.items())!r})\n{text}" if parts else text
+
+
+def _collect(text: str, parts: dict[str, str]) -> None:
+    """What a text imports, after what that imports."""
+    for package, module, names in _IMPORT.findall(text):
+        for name in [module] if module else re.findall(r"\w+", names):
+            if f"checks.{package}.{name}" not in parts:
+                part = node_program(f"{package}/{name}.py")
+                _collect(part, parts)
+                parts[f"checks.{package}.{name}"] = part

@@ -8,7 +8,7 @@ from brctl.actions.contract import NothingDone
 from brctl.actions.job.ckpt_select import checkpoints_in
 from brctl.actions.job.restart import JobRestart
 from brctl.model.command import Outcome
-from brctl.model.jobs.checkpoint_path import is_checkpoint_of, step_of_name
+from brctl.model.jobs.checkpoint_path import is_checkpoint_of, is_named_for
 from brctl.model.jobs.job import example_job
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 from tests.fakes.run_context import fake_context
@@ -27,15 +27,17 @@ def _report(*rows: tuple[str, Value]) -> NodeReport:
 @pytest.mark.parametrize("name", EVIL)
 def test_a_name_that_is_no_checkpoints_is_not_offered(name: str) -> None:
     """Whatever step the node says it is of."""
-    assert step_of_name(name) is None
-    assert checkpoints_in(_report((name, 10**6), ("step-0005", 5)))[0]["name"] == "step-0005"
-    assert len(checkpoints_in(_report((name, 10**6), ("step-0005", 5)))) == 1
+    job = example_job()
+    assert not any(is_named_for(job, name, step) for step in (0, 5, 10**6))
+    found = checkpoints_in(job, _report((name, 10**6), ("step-0005", 5)))
+    assert found[0]["name"] == "step-0005"
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("step", [6, True, "5", 5.0])
 def test_a_name_and_a_step_that_differ_are_not_believed(step: Value) -> None:
     """Nor a step that is no whole number."""
-    assert checkpoints_in(_report(("step-5", step))) == []
+    assert checkpoints_in(example_job(), _report(("step-5", step))) == []
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from brctl.model.jobs.checkpoint_layouts import CHECKPOINT_NAMES
 from tests.checks.probes import Read, load_probe, read
 
 torch = pytest.importorskip("torch")
@@ -34,7 +35,9 @@ def saved(tmp_path: Path) -> Path:
 
 
 def look(folder: Path, **parameters: object) -> Read:
-    return read("job.checkpoint", {"checkpoint_dir": str(folder.parent), **parameters})
+    names = CHECKPOINT_NAMES["torch-dcp"]
+    told = {"checkpoint_dir": str(folder.parent), "layout": "torch-dcp", "names": names}
+    return read("job.checkpoint", {**told, **parameters})
 
 
 def value(found: Read, name: str) -> object:

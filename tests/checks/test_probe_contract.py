@@ -57,7 +57,7 @@ def test_the_reading_block_is_the_same_everywhere(check: Check) -> None:
 def answers_of(python: str, folder: Path) -> Mapping[str, tuple[int, Mapping[str, list[Any]]]]:
     """Exit status and envelope of every probe, with nothing it needs at hand."""
     (folder / "kmsg").write_text("")
-    paths = [str(probe_path(check.name)) for check in CHECKS.values()]
+    paths = [str(_as_sent(check, folder)) for check in CHECKS.values()]
     parameters = {"deadline_s": 20, "kernel_log": str(folder / "kmsg"), "ranks": [0]}
     done = subprocess.run(
         [python, "-I", "-S", "-W", "error::SyntaxWarning", "-c", DRIVER, *paths],
@@ -72,6 +72,13 @@ def answers_of(python: str, folder: Path) -> Mapping[str, tuple[int, Mapping[str
     return found
 
 
+def _as_sent(check: Check, folder: Path) -> Path:
+    """The program a node is given: the probe and the parts it shares with others."""
+    path = folder / f"{check.name}.py"
+    path.write_text(check.probe_source)
+    return path
+
+
 @pytest.mark.parametrize("python", PYTHONS)
 def test_a_probe_answers_on_every_python(python: str, tmp_path: Path) -> None:
     """A probe still prints one envelope, says why, and says the same as on the Python of the tests.
@@ -80,7 +87,7 @@ def test_a_probe_answers_on_every_python(python: str, tmp_path: Path) -> None:
     """
     answers, here = answers_of(python, tmp_path), answers_of(sys.executable, tmp_path)
     for check in CHECKS.values():
-        status, answer = answers[path := str(probe_path(check.name))]
+        status, answer = answers[path := str(_as_sent(check, tmp_path))]
         assert status in (0, 1), path
         assert set(answer) == {"measurements", "notes"}
         assert {row["name"] for row in answer["measurements"]} <= set(check.measurements)

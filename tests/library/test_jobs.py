@@ -1,13 +1,17 @@
 """job.yaml becomes a Job, or one error that names file and line."""
 
+import re
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+from brctl.library.file_tables import LAYOUTS
 from brctl.library.jobs import load_job, load_jobs, read_job
 from brctl.library.strict_yaml import parse_document
 from brctl.model.errors import ConfigError
-from brctl.model.jobs.job import Job
+from brctl.model.jobs.checkpoint_path import is_named_for
+from brctl.model.jobs.job import Job, example_job
 
 GOOD = """\
 apiVersion: brctl.dev/v1
@@ -80,6 +84,10 @@ def test_without_parallel_sizes_every_rank_is_a_replica() -> None:
         ("OMP_NUM_THREADS: 1", "A: true", "'A' must be text"),
         ("directory: /ckpt", "directory: ckpt", "must be an absolute path"),
         ("layout: torch-dcp", "layout: torch-dpc", "did you mean 'torch-dcp'?"),
+        ("layout: torch-dcp", "layout: torch-save", "'pattern' is needed with layout torch-save"),
+        ("torch-dcp", "megatron, pattern: latest", "'latest' needs {step}"),
+        ("torch-dcp", "torch-save, pattern: ../x-{step}", "'../x-{step}' is a name with letters"),
+        ("torch-dcp", "torch-save, pattern: '{step}{step}'", "'{step}{step}' is a name"),
         ("stall_after: 20s", "stall_after: 20 sec", "job.yaml:12: 'stall_after'"),
         ("29511", "80", "'master_port' must be between"),
         ("kind: Job", "kind: Jobs", "kind must be 'Job'"),
@@ -122,3 +130,33 @@ def test_all_mistakes_of_a_file_are_named_at_once() -> None:
     assert [word for word in words if not any(word in line for line in lines)] == []
     assert len(lines) == len(words)
     assert all(line.startswith("job.yaml:") for line in lines)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_is_accepted_and_names_its_checkpoints(layout: str) -> None:
+    """What a probe is told of a layout is what the controller believes of its answers."""
+    own = ", pattern: 'ckpt_{step}.pt'" if layout == "torch-save" else ""
+    job = read(GOOD.replace("layout: torch-dcp", f"layout: {layout}{own}"))
+    assert re.compile(job.checkpoint_names).groupindex == {"step": 1}
+    assert (job.checkpoint_layout, job.model_parallel) == (layout, 4)
+
+
+@pytest.mark.parametrize(
+    ("layout", "pattern", "name", "step"),
+    [
+        ("torch-save", "ckpt.pt", "ckpt.pt", 7),
+        ("torch-save", "model-*_{step}.pth", "model-a.b_007.pth", 7),
+        ("lightning", "", "epoch=1-step=7.ckpt", 7),
+        ("lightning", "", "epoch=01-val_loss=0.32-step=7-v1.ckpt", 7),
+        ("lightning", "", "gpt--reduced_train_loss=3.1-step=7-consumed_samples=64.0-last", 7),
+        ("lightning", "", "last.ckpt", 7),
+        ("megatron", "", "iter_0000007", 7),
+        ("torch-dcp", "checkpoint_{step}", "checkpoint_7", 7),
+    ],
+)
+def test_a_name_tells_its_step(layout: str, pattern: str, name: str, step: int) -> None:
+    """Or its content does; no other name is a checkpoint."""
+    job = replace(example_job(), checkpoint_layout=layout, checkpoint_pattern=pattern)
+    assert is_named_for(job, name, step)
+    assert not is_named_for(job, f"{name}/..", step)
+    assert not is_named_for(job, f"../{name}", step)

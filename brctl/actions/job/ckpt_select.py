@@ -6,13 +6,14 @@ from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly
 from brctl.model.command import Outcome
-from brctl.model.jobs.checkpoint_path import step_of_name
+from brctl.model.jobs.checkpoint_path import is_named_for
 from brctl.model.jobs.job import Job
 from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.report import NodeReport, ProbeStatus, Value
 
 CHECK = "job.checkpoint"
 PREFIX = "job.checkpoint."
+STEP_LIMIT = 10**18
 TRIES = 4
 """Damage is rare: several bad ones in a row are a storage fault, and a person should look."""
 
@@ -24,7 +25,7 @@ class CkptSelect(ReadOnly):
         job = await context.jobs.get(arguments.text(args, "job"))
         excluded = arguments.nodes(args, "reachable_without") if "reachable_without" in args else ()
         report = await first_answer(context, job, excluded, {})
-        found = checkpoints_in(report)
+        found = checkpoints_in(job, report)
         complete = [c for c in found if c.get("complete") is True]
         if not complete:
             raise ActionFailed(f"none of {len(found)} checkpoints in {job.checkpoint_dir} is whole")
@@ -39,25 +40,26 @@ class CkptSelect(ReadOnly):
     ) -> bool:
         wanted = {"steps": [candidate["step"]], "verify": True}
         report = await context.sweeps.ask(node, CHECK, job, wanted)
-        again = [c for c in checkpoints_in(report) if c.get("step") == candidate["step"]]
+        again = [c for c in checkpoints_in(job, report) if c["name"] == candidate["name"]]
         # A check that gave no answer did not find the checkpoint sound.
         return bool(again) and again[0].get("complete") is True
 
 
-def checkpoints_in(report: NodeReport) -> list[dict[str, Value]]:
+def checkpoints_in(job: Job, report: NodeReport) -> list[dict[str, Value]]:
     """Readings by checkpoint, newest step first; what is named like none is left out."""
     by_subject: dict[str, dict[str, Value]] = {}
     for item in report.measurements:
         if item.subject.startswith("ckpt:"):
             row = by_subject.setdefault(item.subject, {"name": item.subject[len("ckpt:") :]})
             row[item.name.removeprefix(PREFIX)] = item.value
-    known = [row for row in by_subject.values() if _is_named_for_its_step(row)]
+    known = [row for row in by_subject.values() if _is_named_for_its_step(job, row)]
     return sorted(known, key=lambda row: int(row["step"]), reverse=True)
 
 
-def _is_named_for_its_step(row: dict[str, Value]) -> bool:
+def _is_named_for_its_step(job: Job, row: dict[str, Value]) -> bool:
     step = row.get("step")
-    return type(step) is int and step_of_name(str(row["name"])) == step
+    known = type(step) is int and 0 <= step < STEP_LIMIT
+    return known and is_named_for(job, str(row["name"]), int(step))
 
 
 def _refuse_old(newest: dict[str, Value], args: Arguments) -> None:

@@ -17,11 +17,11 @@ class CkptVerify(ReadOnly):
         job = await context.jobs.get(arguments.text(args, "job"))
         excluded = arguments.nodes(args, "reachable_without") if "reachable_without" in args else ()
         report = await first_answer(context, job, excluded, {})
-        candidate = _wanted(checkpoints_in(report), args)
+        candidate = _wanted(checkpoints_in(job, report), args)
         again = await context.sweeps.ask(
             report.node, CHECK, job, {"steps": [candidate["step"]], "verify": True}
         )
-        found = [c for c in checkpoints_in(again) if c.get("step") == candidate["step"]]
+        found = [c for c in checkpoints_in(job, again) if c["name"] == candidate["name"]]
         if not found or found[0].get("complete") is not True:
             why = str(found[0].get("problem", "damaged")) if found else "it gave no answer"
             raise ActionFailed(f"checkpoint of step {candidate['step']}: {why}")

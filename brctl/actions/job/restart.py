@@ -116,8 +116,8 @@ def _refuse_strange(job: Job, checkpoint: str) -> None:
     """Every rank loads it: whatever named it, a node, a saved plan or a person, it is the job's."""
     if checkpoint and not is_checkpoint_of(job, checkpoint):
         raise NothingDone(
-            f"{checkpoint[:200]!r} is no checkpoint of job {job.name}: they are"
-            f" {job.checkpoint_dir}/step-NUMBER"
+            f"{checkpoint[:200]!r} is no checkpoint of job {job.name}: they are in"
+            f" {job.checkpoint_dir} and named as {job.checkpoint_pattern or job.checkpoint_layout}"
         )
 
 

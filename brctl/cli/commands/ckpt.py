@@ -43,10 +43,11 @@ def _list_checkpoints(invocation: Invocation, name: str | None, *, verify: bool)
             job = controller.job(name)
         async with open_context(settings, say) as context:
             try:
-                node, found = await look_at_checkpoints(context, job, verify=verify)
+                seen = await look_at_checkpoints(context, job, verify=verify)
             except ActionFailed as exc:
                 raise UnavailableError(str(exc)) from exc
-        page = checkpoints_page(job, node, [_row(checkpoint) for checkpoint in found])
+        rows = [_row(checkpoint) for checkpoint in seen.checkpoints]
+        page = checkpoints_page(job, seen.node, rows, seen.remarks)
         invocation.finish(page, settings.context)
 
     asyncio.run(run())

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from brctl.actions.context import RunContext
-from brctl.actions.job.ckpt_select import checkpoints_in, first_answer
+from brctl.actions.job.ckpt_select import PREFIX, checkpoints_in, first_answer
 from brctl.evidence.operators import is_number
 from brctl.model.jobs.job import Job
-from brctl.model.sweeps.report import Value
+from brctl.model.sweeps.report import NodeReport, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +24,43 @@ class Checkpoint:
     verified: bool
 
 
+@dataclass(frozen=True, slots=True)
+class CheckpointsSeen:
+    """What a node sees of a job's checkpoints, newest first.
+
+    Attributes:
+        remarks: What is odd in the directory and belongs to none of them, a sentence each.
+    """
+
+    node: str
+    checkpoints: tuple[Checkpoint, ...]
+    remarks: tuple[str, ...]
+
+
 async def look_at_checkpoints(
     context: RunContext, job: Job, *, verify: bool, without: Sequence[str] = ()
-) -> tuple[str, tuple[Checkpoint, ...]]:
-    """The node that answered, and what it sees, newest first.
+) -> CheckpointsSeen:
+    """Ask the first node that can read the directory.
 
     Raises:
         ActionFailed: No node can read the directory.
     """
     report = await first_answer(context, job, without, {"verify": verify})
-    found = tuple(_checkpoint(job, row, verify=verify) for row in checkpoints_in(report))
-    return report.node, found
+    found = tuple(_checkpoint(job, row, verify=verify) for row in checkpoints_in(job, report))
+    return CheckpointsSeen(report.node, found, _remarks(report, found))
+
+
+def _remarks(report: NodeReport, found: Sequence[Checkpoint]) -> tuple[str, ...]:
+    """What the probe noted, and where the framework's own pointer leads astray."""
+    readings = {m.name: str(m.value) for m in report.measurements if not m.subject}
+    remarks = [note for result in report.results for note in result.notes]
+    problem, pointer = (readings.get(f"{PREFIX}{n}", "") for n in ("pointer_problem", "pointer"))
+    broken = {PurePosixPath(c.path).name: c for c in found if c.complete is False}
+    if problem:
+        remarks.append(f"{problem}: the framework itself would find none")
+    elif pointer in broken:
+        remarks.append(f"the framework itself would load {pointer}: {broken[pointer].problem}")
+    return tuple(remarks)
 
 
 def _checkpoint(job: Job, row: dict[str, Value], *, verify: bool) -> Checkpoint:

@@ -5,21 +5,25 @@ from pathlib import PurePosixPath
 
 from brctl.model.jobs.job import Job
 
-_NAME = re.compile(r"step-([0-9]{1,18})", re.ASCII)
 
-
-def step_of_name(name: str) -> int | None:
-    """The step a checkpoint's folder is named for; None for what is no such name.
+def is_named_for(job: Job, name: str, step: int) -> bool:
+    """Whether a name is that of a checkpoint of this step; one without a step says it inside.
 
     Examples:
-        >>> step_of_name("step-00000020"), step_of_name("/evil"), step_of_name("step-1/..")
-        (20, None, None)
+        >>> from brctl.model.jobs.job import example_job
+        >>> job = example_job()
+        >>> [is_named_for(job, name, 20) for name in ("step-00000020", "step-21", "/evil")]
+        [True, False, False]
     """
-    match = _NAME.fullmatch(name)
-    return int(match[1]) if match else None
+    match = re.fullmatch(job.checkpoint_names, name, re.ASCII)
+    if match is None:
+        return False
+    named = match.groupdict().get("step")
+    return named is None or int(named) == step
 
 
 def is_checkpoint_of(job: Job, path: str) -> bool:
-    """Whether a path is a checkpoint's folder directly in the job's own directory."""
+    """Whether a path is a checkpoint's own, directly in the job's directory."""
     place = PurePosixPath(path)
-    return place.parent == job.checkpoint_dir and step_of_name(place.name) is not None
+    fits = re.fullmatch(job.checkpoint_names, place.name, re.ASCII) is not None
+    return place.parent == job.checkpoint_dir and fits

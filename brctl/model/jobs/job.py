@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import PurePosixPath
 
+from brctl.model.jobs.checkpoint_layouts import checkpoint_names
 from brctl.model.jobs.code import JobCode
 
 _ROOT = PurePosixPath("/")
@@ -22,8 +24,9 @@ class Job:
             BRCTL_CHECKPOINT arrive as environment.
         environment: Further environment of every rank.
         workdir: Directory the ranks start in; None for the code's own, or the root without `code`.
-        checkpoint_dir: Where complete checkpoints appear, one directory a step.
-        checkpoint_layout: How they are laid out; `torch-dcp` is the only one so far.
+        checkpoint_dir: Where checkpoints appear, a directory or file each.
+        checkpoint_layout: How they are laid out, a row of `CHECKPOINT_NAMES`.
+        checkpoint_pattern: Their names where these are not the layout's, `ckpt_{step}.pt`.
         log_dir: One log file a rank: `rank-00003.log`.
         progress_dir: One progress file a rank: `rank-00003.json`, and `steps.ndjson` by rank 0.
         warm: Modules a process imports beside torch when it is parked for a rank.
@@ -44,6 +47,7 @@ class Job:
     sbatch: Mapping[str, str] = field(default_factory=dict)
     workdir: PurePosixPath | None = None
     checkpoint_layout: str = "torch-dcp"
+    checkpoint_pattern: str = ""
     warm: tuple[str, ...] = ()
     stall_after_s: float = 60.0
     master_port: int = 29500
@@ -67,6 +71,16 @@ class Job:
             CODE_VERSION_VARIABLE: self.code.version,
         }
         return {**self.environment, **where}
+
+    @property
+    def checkpoint_names(self) -> str:
+        """The regular expression that the names of its checkpoints fit."""
+        return checkpoint_names(self.checkpoint_layout, self.checkpoint_pattern)
+
+    @property
+    def model_parallel(self) -> int:
+        """Ranks that hold one copy of the model together."""
+        return prod(size for axis, size in self.axes if axis in ("tp", "pp"))
 
     @property
     def world_size(self) -> int:

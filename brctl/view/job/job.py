@@ -84,7 +84,9 @@ def _rank_document(view: RankView) -> dict[str, Json]:
     }
 
 
-def checkpoints_page(job: Job, node: str, rows: Sequence[Mapping[str, Json]]) -> Page:
+def checkpoints_page(
+    job: Job, node: str, rows: Sequence[Mapping[str, Json]], remarks: Sequence[str] = ()
+) -> Page:
     """The answer of `ckpt latest|verify`: the newest whole one first named, then all."""
     whole = next((row for row in rows if row["complete"] is True), None)
     shown = [
@@ -99,10 +101,12 @@ def checkpoints_page(job: Job, node: str, rows: Sequence[Mapping[str, Json]]) ->
         "job": job.name,
         "read_from": node,
         "latest": whole,
+        "layout": job.checkpoint_layout,
         "checkpoints": list(rows),
+        "remarks": list(remarks),
     }
     code = ExitCode.OK if whole else ExitCode.CRITICAL
-    text = f"{head}  (seen from {node})\n{table}"
+    text = "\n".join([f"{head}  (seen from {node})", table, *map(printable, remarks)])
     names = (str(whole["path"]),) if whole else ()
     return Page("Checkpoints", body, text, code, names, tuple(rows))
 

@@ -69,7 +69,9 @@ class CheckpointsDocument(Envelope):
     job: str
     read_from: str
     latest: CheckpointDocument | None
+    layout: str
     checkpoints: list[CheckpointDocument]
+    remarks: list[str]
 
 
 class CodeChangeDocument(TypedDict):

@@ -1,12 +1,13 @@
 """RUNS ON THE NODE. Writes, reads back and removes one file in the checkpoint directory."""
 
-import glob
 import hashlib
 import json
 import os
 import signal
 import sys
 import time
+
+from checks._checkpoints.layouts import saves_of
 
 
 # Every probe is one file, so this block is the same in all of them; a test compares.
@@ -66,13 +67,14 @@ def main(measure):
     return status
 
 
-def newest_bytes(root):
+def newest_bytes(parameters):
     """Size of the newest finished checkpoint: what the next save needs."""
-    done = [p for p in glob.glob(os.path.join(root, "step-*")) if os.path.exists(p + "/.metadata")]
-    if not done:
-        return None
-    newest = max(done, key=os.path.getmtime)
-    return sum(entry.stat().st_size for entry in os.scandir(newest) if entry.is_file())
+    saves = saves_of(parameters)
+    for save in reversed(saves.listed[-4:]):
+        found = saves.inspect(save, False)
+        if found.is_whole():
+            return found.bytes
+    return None
 
 
 def pattern(size):
@@ -111,7 +113,11 @@ def measure(readings, parameters):
         return 1
     found = os.statvfs(root)
     readings.add("storage.checkpoint.free_bytes", "", found.f_bavail * found.f_frsize)
-    needed = newest_bytes(root)
+    try:
+        needed = newest_bytes(parameters)
+    except Exception as exc:
+        readings.note("size of the newest checkpoint: %s" % exc)
+        needed = None
     if needed is not None:
         readings.add("storage.checkpoint.next_save_bytes", "", needed)
     name = ".brctl-probe-%s-%d" % (os.uname().nodename, os.getpid())
