@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Union
 
+from brctl.evidence.logs.progress.formats import AUTO, FORMATS
 from brctl.model.inventory import NodeRole
 from brctl.model.jobs.checkpoint_layouts import CHECKPOINT_NAMES
 from brctl.model.notice import NoticeEvent
@@ -165,6 +166,7 @@ INVENTORY = Table(
 
 AXES = ("tp", "pp", "dp", "ep", "cp")
 LAYOUTS = tuple(CHECKPOINT_NAMES)
+LOG_FORMATS = (AUTO, *FORMATS)
 SBATCH_OPTIONS = (
     "partition", "account", "qos", "reservation", "gres", "constraint", "time", "mem",
     "cpus-per-task", "exclusive",
@@ -172,13 +174,14 @@ SBATCH_OPTIONS = (
 """What a site may ask of sbatch. Nodes, tasks, name and output are brctl's own business."""
 
 CHECKPOINT = Table({"directory": _TEXT, "layout": LAYOUTS, "pattern": _TEXT}, ("directory",))
+PROGRESS = Table({"log": _TEXT, "format": LOG_FORMATS, "pattern": _TEXT, "directory": _TEXT})
 JOB = Table(
     {
         "name": _TEXT, "nodes": OneOf((_TEXT, _TEXTS)), "ranks_per_node": _WHOLE,
         "parallel": Table({"order": _TEXTS, **dict.fromkeys(AXES, _WHOLE)}), "launch": _TEXTS,
         "workdir": _TEXT, "environment": Each(Holds.LABEL), "warm": _TEXTS,
-        "checkpoint": CHECKPOINT, "logs": _TEXT, "progress": _TEXT, "stall_after": _DURATION,
-        "master_port": _WHOLE,
+        "checkpoint": CHECKPOINT, "logs": _TEXT, "progress": OneOf((_TEXT, PROGRESS)),
+        "stall_after": _DURATION, "master_port": _WHOLE,
         "slurm": Table(dict.fromkeys(SBATCH_OPTIONS, OneOf((Holds.LABEL, Holds.TRUTH)))),
         "code": Table({"releases": _TEXT, "start": _TEXT}, ("releases", "start")),
     },

@@ -6,7 +6,8 @@ from functools import partial
 from math import prod
 from pathlib import Path, PurePosixPath
 
-from brctl.library.file_tables import AXES, JOB, LAYOUTS, SBATCH_OPTIONS
+from brctl.evidence.logs.progress.formats import AUTO, OWN, patterns_of
+from brctl.library.file_tables import AXES, JOB, LAYOUTS, LOG_FORMATS, SBATCH_OPTIONS
 from brctl.library.schema import Mistakes, Section, open_kind
 from brctl.library.strict_yaml import Document, load_document
 from brctl.library.trusted_files import refuse_untrusted
@@ -14,9 +15,12 @@ from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.jobs.checkpoint_layouts import CHECKPOINT_NAMES, names_of_pattern
 from brctl.model.jobs.code import JobCode
 from brctl.model.jobs.job import CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE, Job
+from brctl.model.jobs.log_progress import LogProgress
 from brctl.model.nodeset import expand
+from brctl.model.pattern_cost import why_costly
 
 _KEYS = tuple(JOB)
+PATTERN_LIMIT = 1000
 _ROOT = PurePosixPath("/")
 _NONE: tuple[str, ...] = ()
 _NO_AXES: tuple[tuple[str, int], ...] = ()
@@ -76,7 +80,7 @@ def read_job(document: Document) -> Job:
     launch = take(lambda: _read_launch(top), _NONE)
     checkpoint_dir, layout, pattern = _read_checkpoint(top, found)
     log_dir = take(lambda: _absolute(top, "logs"), _ROOT)
-    progress_dir = take(lambda: _absolute(top, "progress"), _ROOT)
+    progress_dir, log_progress = _read_progress(top, found)
     environment = _read_mapping(top, "environment", _variable, found)
     workdir = take(lambda: _absolute(top, "workdir") if "workdir" in top.data else None, None)
     warm = take(lambda: _read_warm(top), _NONE)
@@ -96,6 +100,7 @@ def read_job(document: Document) -> Job:
         checkpoint_pattern=pattern,
         log_dir=log_dir,
         progress_dir=progress_dir,
+        log_progress=log_progress,
         environment=environment,
         workdir=workdir,
         warm=warm,
@@ -105,6 +110,46 @@ def read_job(document: Document) -> Job:
         origin=f"{document.path}:{top.line('name') or 1}",
         code=code,
     )
+
+
+def _read_progress(top: Section, found: Mistakes) -> tuple[PurePosixPath, LogProgress | None]:
+    """The directory of progress files, or where in logs steps are read."""
+    if not isinstance(top.data.get("progress"), dict):
+        return found.take(lambda: _absolute(top, "progress"), _ROOT), None
+    progress = found.take(lambda: top.section("progress"), None)
+    if progress is None:
+        return _ROOT, None
+    found.allow(progress, ("log", "format", "pattern", "directory"))
+    directory = found.take(
+        lambda: _absolute(progress, "directory", str(top.data.get("logs", "/"))), _ROOT
+    )
+    log = found.take(lambda: str(_absolute(progress, "log")) if "log" in progress.data else "", "")
+    name = found.take(lambda: progress.choice("format", LOG_FORMATS, AUTO), AUTO)
+    own = found.take(lambda: _log_pattern(progress), "")
+    patterns = patterns_of(OWN if own else name, own)
+    source = LogProgress(log, OWN if own else name, tuple((n, tuple(p)) for n, p in patterns))
+    return directory, source
+
+
+def _log_pattern(progress: Section) -> str:
+    """A job's own pattern; it runs on nodes, on lines that anybody may have written."""
+    text = progress.value("pattern", str, "")
+    if not text:
+        return ""
+    if "format" in progress.data:
+        raise progress.error("'pattern' and 'format' exclude each other", "pattern")
+    try:
+        groups = re.compile(text).groupindex
+    except (re.error, OverflowError) as exc:
+        raise progress.error(f"'pattern': not a regular expression: {exc}", "pattern") from exc
+    if "step" not in groups:
+        raise progress.error("'pattern' needs a group (?P<step>...)", "pattern")
+    why = why_costly(text) or (
+        f"is longer than {PATTERN_LIMIT}" if len(text) > PATTERN_LIMIT else ""
+    )
+    if why:
+        raise progress.error(f"'pattern' {why}", "pattern")
+    return text
 
 
 def _read_checkpoint(top: Section, found: Mistakes) -> tuple[PurePosixPath, str, str]:

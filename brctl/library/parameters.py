@@ -16,6 +16,7 @@ _JOB: Mapping[str, Callable[[Job, Node], object]] = {
     "job.name": lambda job, node: job.name,
     "job.ranks": lambda job, node: list(job.ranks_on(node.name)),
     "job.world_size": lambda job, node: job.world_size,
+    "job.log_progress": lambda job, node: _log_progress(job),
     "job.log_dir": lambda job, node: str(job.log_dir),
     "job.progress_dir": lambda job, node: str(job.progress_dir),
     "job.checkpoint_dir": lambda job, node: str(job.checkpoint_dir),
@@ -49,6 +50,11 @@ def fill_parameters(check: Check, node: Node, job: Job | None) -> dict[str, obje
             filled[name] = value
     filled["deadline_s"] = check.deadline_s
     return filled
+
+
+def _log_progress(job: Job) -> dict[str, object] | None:
+    source = job.log_progress
+    return None if source is None else {"log": source.log, "formats": source.patterns}
 
 
 def _look_up(source: str, node: Node, job: Job | None) -> object:

@@ -138,7 +138,7 @@ def _read_sweep(raw: bytes) -> object:
     evidence, gaps = collect(sweep)
     evidence += tuple(assess_job(status, reports))
     verdicts = decide(evidence, gaps, Scene(NOW, JOB.name, status.step, status.stalled))
-    checkpoints_in(report)
+    checkpoints_in(JOB, report)
     sweep_bytes(sweep, pack_nodes(sweep))
     return msgspec.json.decode(msgspec.json.encode(verdicts), type=list[Verdict])
 

@@ -58,8 +58,9 @@ def checkpoints_in(job: Job, report: NodeReport) -> list[dict[str, Value]]:
 
 def _is_named_for_its_step(job: Job, row: dict[str, Value]) -> bool:
     step = row.get("step")
-    known = type(step) is int and 0 <= step < STEP_LIMIT
-    return known and is_named_for(job, str(row["name"]), int(step))
+    if type(step) is not int or not 0 <= step < STEP_LIMIT:
+        return False
+    return is_named_for(job, str(row["name"]), step)
 
 
 def _refuse_old(newest: dict[str, Value], args: Arguments) -> None:

@@ -20,6 +20,7 @@ from brctl.engine.job.conclude import (
 from brctl.engine.job.control_group import ask_others
 from brctl.engine.job.flight import analyse_folder as analyse_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
+from brctl.engine.job.looks import beside_last_look
 from brctl.engine.job.stack_store import new_folder
 from brctl.engine.job.stacks import ask_network, ask_ranks, capture_rounds, load_rounds
 from brctl.engine.runs.propose import with_next_move
@@ -92,7 +93,7 @@ async def diagnose_once(
 
 
 async def _examine_job(controller: Controller, job: Job, sweep: Sweep) -> JobFindings:
-    status = read_job(job, [node.report for node in sweep.nodes])
+    status = beside_last_look(controller, read_job(job, [node.report for node in sweep.nodes]))
     status, hang = await _examine_hang(controller, status)
     signatures, unread = log_signatures(controller)
     evidence, gaps = assess_ranks(status, sweep, signatures)

@@ -3,14 +3,13 @@
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from statistics import median
 
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.job.look_store import last_look
 from brctl.engine.job.stacks import ask_ranks
 from brctl.engine.runs.open_runs import open_runs
 from brctl.engine.runs.read_run import sound_runs
-from brctl.evidence.job.status import read_job
+from brctl.evidence.job.status import compared, read_job
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_look import JobLook, JobState
 from brctl.model.jobs.job_status import JobStatus
@@ -22,7 +21,17 @@ _STATES = {True: JobState.STALLED, False: JobState.PROGRESSING, None: JobState.U
 
 async def ask_job(controller: Controller, job: Job) -> JobStatus:
     """What the ranks of a job say now; one question a node, as light as a login."""
-    return read_job(job, await ask_ranks(controller, job))
+    return beside_last_look(controller, read_job(job, await ask_ranks(controller, job)))
+
+
+def beside_last_look(controller: Controller, status: JobStatus) -> JobStatus:
+    """A job whose log carries no times, with what the kept look tells of its newest step."""
+    before = last_look(controller.state_dir, controller.settings.context, status.job.name)
+    if before is None:
+        return status
+    seen_at = before.step_seen_at if status.step == before.step else None
+    since = controller.now() - (seen_at or before.at)
+    return compared(status, before.step, since.total_seconds())
 
 
 def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
@@ -35,6 +44,8 @@ def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
         run = stopped_by(controller.state_dir, look.job)
         look = replace(look, state=JobState.STOPPED, because=run) if run else look
     before = last_look(controller.state_dir, controller.settings.context, look.job)
+    if before is not None and before.step == look.step:
+        look = replace(look, step_seen_at=before.step_seen_at or before.at)
     if before is not None and look.is_the_trouble_of(before):
         return replace(look, verdict_id=before.verdict_id, told=before.told)
     return look
@@ -42,16 +53,15 @@ def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
 
 def _look_of(status: JobStatus, at: datetime) -> JobLook:
     """What its ranks say, whatever anybody did to it."""
-    past = [window.step_s for window in status.history.past if window.step_s is not None]
-    recent = status.history.recent
     return JobLook(
         job=status.job.name,
         at=at,
         state=JobState.ENDED if status.ended else _STATES[status.stalled],
         step=status.step,
         progress_age_s=status.progress_age_s,
-        step_s=recent.step_s if recent else None,
-        usual_step_s=median(past) if past else None,
+        step_s=status.history.step_s,
+        usual_step_s=status.history.usual_step_s,
+        step_seen_at=at,
         because=f"no answer from {fold(status.silent)}" if status.silent else "",
     )
 

@@ -10,6 +10,7 @@ from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.verdict_store import load
 from brctl.engine.job.diagnose import still_true
+from brctl.engine.job.looks import beside_last_look
 from brctl.engine.job.stacks import dump_stacks
 from brctl.engine.search.bisect import BisectOptions
 from brctl.engine.search.group_search import search_nodes, test_groups
@@ -152,7 +153,8 @@ class PlacedJobs:
         )
 
     async def progress(self, job: Job) -> JobStatus:
-        return read_job(job, await self._sweeps.reports(job.nodes, (RANKS_CHECK,), job, {}))
+        status = read_job(job, await self._sweeps.reports(job.nodes, (RANKS_CHECK,), job, {}))
+        return beside_last_look(self._controller, status)
 
     async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
         return await dump_stacks(self._controller, job, folder, nodes)

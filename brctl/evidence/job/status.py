@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from brctl.evidence.logs.progress.formats import step_of_any_shape
 from brctl.evidence.operators import is_number
 from brctl.evidence.stacks.snapshot import RankStack
 from brctl.model.command import Outcome
@@ -35,7 +36,7 @@ def read_job(job: Job, reports: Iterable[NodeReport]) -> JobStatus:
     """Collect the job's ranks from the reports of its nodes."""
     by_node = {report.node: report for report in reports}
     ranks = tuple(
-        _rank_view(rank, job.node_of(rank), by_node.get(job.node_of(rank)))
+        _of_any_shape(_rank_view(rank, job.node_of(rank), by_node.get(job.node_of(rank))))
         for rank in range(job.world_size)
     )
     silent = tuple(
@@ -50,16 +51,17 @@ def read_job(job: Job, reports: Iterable[NodeReport]) -> JobStatus:
         progress_age_s=min(ages, default=None),
         stalled=_is_stalled(job, ranks, ages),
         silent=silent,
-        history=_history(by_node.get(job.node_of(0))),
+        history=_history(by_node[node] for node in job.nodes if node in by_node),
     )
 
 
-def _history(report: NodeReport | None) -> StepHistory:
-    """The windows of rank 0's step file, as the node of rank 0 read them."""
+def _history(reports: Iterable[NodeReport]) -> StepHistory:
+    """The windows of the job's steps, as the first node read them that has any."""
     windows: dict[str, dict[str, Value]] = {}
-    for m in report.measured_by(RANKS_CHECK) if report else ():
-        if m.name.startswith(STEPS):
-            windows.setdefault(m.subject, {})[m.name.removeprefix(STEPS)] = m.value
+    for report in reports:
+        for m in () if windows else report.measured_by(RANKS_CHECK):
+            if m.name.startswith(STEPS):
+                windows.setdefault(m.subject, {})[m.name.removeprefix(STEPS)] = m.value
     read = {name: window for name, values in windows.items() if (window := _window(values))}
     past = sorted(
         (w for name, w in read.items() if name.startswith("past:")), key=lambda w: w.first
@@ -111,7 +113,17 @@ def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
         first_nonfinite_grad_step=_typed(values, "first_nonfinite_grad_step", int),
         phase_longest_s=_number(values, "phase_longest_s"),
         last_words=_typed(values, "last_words", str) or "",
+        log_age_s=_number(values, "log_age_s"),
+        progress_format=_typed(values, "progress_format", str) or "",
     )
+
+
+def _of_any_shape(view: RankView) -> RankView:
+    """A step in words that no format knows: a number that climbs in what the rank said last."""
+    if view.step is not None or view.log_age_s is None:
+        return view
+    step = step_of_any_shape(view.last_words)
+    return view if step is None else replace(view, step=step, progress_format="any shape")
 
 
 def _typed(values: Mapping[str, Value], name: str, kind: type[T]) -> T | None:
@@ -127,13 +139,35 @@ def _number(values: Mapping[str, Value], name: str) -> float | None:
 
 def _is_stalled(job: Job, ranks: Sequence[RankView], ages: Sequence[float]) -> bool | None:
     known = [view for view in ranks if view.alive is not None]
-    if not known:
+    if not known and job.log_progress is None:
         return None
     if any(view.exit_status not in (None, 0) for view in known):
         return True
-    if all(view.phase == DONE_PHASE or view.exit_status == 0 for view in known):
+    if known and all(view.phase == DONE_PHASE or view.exit_status == 0 for view in known):
         return False
-    return min(ages) > job.stall_after_s if ages else None
+    if ages:
+        return min(ages) > job.stall_after_s
+    return _logs_are_old(job, ranks)
+
+
+def _logs_are_old(job: Job, ranks: Sequence[RankView]) -> bool | None:
+    """Nothing was written for too long, so no step either; else only time tells: None."""
+    ages = [view.log_age_s for view in ranks if view.log_age_s is not None]
+    return True if ages and min(ages) > job.stall_after_s else None
+
+
+def compared(status: JobStatus, before_step: int | None, since_s: float) -> JobStatus:
+    """Steps without a time of their own, beside the step of a look so many seconds before."""
+    if status.progress_age_s is not None or status.stalled is not None or before_step is None:
+        return status
+    if status.step is None or status.job.log_progress is None:
+        return status
+    if status.step == before_step:
+        stalled = True if since_s > status.job.stall_after_s else None
+        return replace(status, progress_age_s=since_s, stalled=stalled)
+    if since_s > status.job.stall_after_s:
+        return status
+    return replace(status, progress_age_s=since_s, stalled=False)
 
 
 def goes_on(earlier: JobStatus, later: JobStatus) -> bool:

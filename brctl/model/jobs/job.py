@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from brctl.model.jobs.checkpoint_layouts import checkpoint_names
 from brctl.model.jobs.code import JobCode
+from brctl.model.jobs.log_progress import LogProgress
 
 _ROOT = PurePosixPath("/")
 CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE = "BRCTL_CODE_DIR", "BRCTL_CODE_VERSION"
@@ -29,6 +30,7 @@ class Job:
         checkpoint_pattern: Their names where these are not the layout's, `ckpt_{step}.pt`.
         log_dir: One log file a rank: `rank-00003.log`.
         progress_dir: One progress file a rank: `rank-00003.json`, and `steps.ndjson` by rank 0.
+        log_progress: Where steps are read instead, in a job that writes no such files.
         warm: Modules a process imports beside torch when it is parked for a rank.
         sbatch: Further options of the submission where Slurm schedules; "" for a bare flag.
         stall_after_s: No new step for this long counts as a stall.
@@ -53,6 +55,7 @@ class Job:
     master_port: int = 29500
     origin: str = ""
     code: JobCode | None = None
+    log_progress: LogProgress | None = None
 
     @property
     def rank_workdir(self) -> PurePosixPath:

@@ -27,6 +27,7 @@ class JobLook:
         usual_step_s: The same over its past.
         because: Which run stopped it; which nodes of an unknown one do not answer.
         verdict_id: What was decided about this stall; "" when nothing could be, or nobody looked.
+        step_seen_at: The first look that saw this step; None in looks of older versions.
         told: Cron has told of this trouble, and need not again.
     """
 
@@ -40,6 +41,7 @@ class JobLook:
     because: str = ""
     verdict_id: str = ""
     told: bool = False
+    step_seen_at: datetime | None = None
 
     @property
     def in_trouble(self) -> bool:

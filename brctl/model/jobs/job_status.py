@@ -1,6 +1,7 @@
 """A job as its ranks describe it at one moment."""
 
 from dataclasses import dataclass
+from statistics import median
 
 from brctl.model.jobs.job import Job
 
@@ -17,6 +18,9 @@ class RankView:
         first_nonfinite_grad_step: First step at which its gradient was no number, before any
             exchange with other ranks.
         phase_longest_s: Its longest earlier stay in `phase`.
+        log_age_s: Since its log was written, where steps are read from there: its newest step is
+            at least as old.
+        progress_format: Whose rows these are.
         stack: Where its main thread stands, innermost frame first; empty when nobody looked.
         own_frame: The job's own code it stands in, with no package's code inside of it; "" if none.
     """
@@ -43,6 +47,8 @@ class RankView:
     stack: tuple[str, ...] = ()
     own_frame: str = ""
     last_words: str = ""
+    log_age_s: float | None = None
+    progress_format: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,17 @@ class StepHistory:
     recent: StepWindow | None = None
     last: StepWindow | None = None
 
+    @property
+    def step_s(self) -> float | None:
+        """The time of its newest steps."""
+        return self.recent.step_s if self.recent else None
+
+    @property
+    def usual_step_s(self) -> float | None:
+        """The time of a step over its past."""
+        past = [window.step_s for window in self.past if window.step_s is not None]
+        return median(past) if past else None
+
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
@@ -100,6 +117,11 @@ class JobStatus:
     stalled: bool | None
     silent: tuple[str, ...]
     history: StepHistory = StepHistory()
+
+    @property
+    def progress_format(self) -> str:
+        """Whose rows its steps were read from in logs; "" for progress files."""
+        return next((view.progress_format for view in self.ranks if view.progress_format), "")
 
     @property
     def ended(self) -> bool:

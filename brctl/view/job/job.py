@@ -25,6 +25,10 @@ def job_page(job: Job, status: JobStatus) -> Page:
             "step": status.step,
             "progress_age_seconds": status.progress_age_s,
             "stalled": status.stalled,
+            "progress_format": status.progress_format or None,
+            "step_seconds": status.history.step_s,
+            "usual_step_seconds": status.history.usual_step_s,
+            "loss": status.history.last.loss if status.history.last else None,
             "silent": list(status.silent),
             "code": code_document(job.code),
             "origin": job.origin,
@@ -47,6 +51,7 @@ def _job_lines(job: Job, status: JobStatus) -> list[str]:
         "" if status.progress_age_s is None else f", {describe_duration(status.progress_age_s)} old"
     )
     step = "no step seen" if status.step is None else f"step {status.step}{age}"
+    facts = [step, *_pace(status)]
     word = {True: "STALLED", False: "progressing", None: "UNKNOWN"}[status.stalled]
     rows = [
         [str(v.rank), v.node, _alive(v), printable(v.phase or "-"),
@@ -56,12 +61,23 @@ def _job_lines(job: Job, status: JobStatus) -> list[str]:
     lines = [
         head,
         *([code_line(job.code)] if job.code else []),
-        f"{word}: {step}",
+        f"{word}: {', '.join(facts)}",
         columns([["RANK", "NODE", "PROCESS", "PHASE", "STEP"], *rows]),
     ]
     if status.silent:
         lines.append(f"no answer from {fold(status.silent)}")
     return lines
+
+
+def _pace(status: JobStatus) -> list[str]:
+    """Rate beside the usual one, loss, and whose rows of a log say so."""
+    history, last = status.history, status.history.last
+    step_s, usual_s = history.step_s, history.usual_step_s
+    usual = f" (usually {usual_s:.3g} s)" if usual_s is not None else ""
+    words = [f"{step_s:.3g} s a step{usual}"] if step_s is not None else []
+    words += [f"loss {last.loss:.4g}"] if last is not None and last.loss is not None else []
+    form = printable(status.progress_format)
+    return [*words, f"read from logs ({form})"] if form else words
 
 
 def _alive(view: RankView) -> str:

@@ -27,6 +27,10 @@ class JobBody(TypedDict):
     step: int | None
     progress_age_seconds: float | None
     stalled: bool | None
+    progress_format: str | None
+    step_seconds: float | None
+    usual_step_seconds: float | None
+    loss: float | None
     silent: list[str]
     code: CodeDocument | None
     origin: str

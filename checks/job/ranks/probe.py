@@ -6,6 +6,9 @@ import signal
 import sys
 import time
 
+from checks._progress.log_rows import Log, newest_log, with_seconds
+from checks._progress.rank_processes import rank_processes
+
 
 # Every probe is one file, so this block is the same in all of them; a test compares.
 class Readings(object):
@@ -117,13 +120,19 @@ def measure(readings, parameters):
         if not parameters.get(name):
             readings.note("%s is not known" % name)
             return 1
+    parts = [measure_process, measure_progress, measure_last_words]
+    if parameters.get("log_progress"):
+        parts[1:2] = []
+        parameters["processes"] = rank_processes(int(parameters.get("world_size") or 0))
     for rank in ranks:
-        for part in (measure_process, measure_progress, measure_last_words):
+        for part in parts:
             try:
                 part(readings, parameters, int(rank))
             except (OSError, ValueError, TypeError, KeyError, IndexError) as exc:
                 readings.note("rank %s: %s: %s" % (rank, type(exc).__name__, exc))
-    if 0 in ranks:
+    if parameters.get("log_progress"):
+        measure_logs(readings, parameters, parameters["log_progress"], sorted(map(int, ranks)))
+    elif 0 in ranks:
         measure_steps(readings, os.path.join(parameters["progress_dir"], "steps.ndjson"))
     return 0
 
@@ -132,6 +141,8 @@ def measure_process(readings, parameters, rank):
     subject = "rank:%d" % rank
     base = os.path.join(parameters["log_dir"], "rank-%05d" % rank)
     process = load(base + ".process.json")
+    if process is None and rank in parameters.get("processes", {}):
+        process = {"pid": parameters["processes"][rank]}
     if process is None:
         readings.note("rank %d: it was never started here (no %s.process.json)" % (rank, base))
         return
@@ -179,8 +190,61 @@ def measure_progress(readings, parameters, rank):
         readings.add("job.rank.phase_longest_s", subject, float(longest[progress["phase"]]))
 
 
+def measure_logs(readings, parameters, source, ranks):
+    """Steps from the log of each rank, or from the job's one log, which its first rank is given."""
+    logs = {}
+    if source.get("log"):
+        if 0 not in ranks and int(parameters.get("world_size") or 0) - 1 not in ranks:
+            return
+        logs[ranks[0]] = newest_log(source["log"])
+    else:
+        logs = {rank: os.path.join(parameters["log_dir"], "rank-%05d.log" % rank) for rank in ranks}
+    read = []
+    for rank, path in sorted(logs.items()):
+        try:
+            if path is None:
+                raise FileNotFoundError("no file is named %s" % source["log"])
+            log = Log(path, source["formats"], time.time())
+        except (OSError, ValueError) as exc:
+            readings.note("rank %d: its log: %s" % (rank, exc))
+            continue
+        read.append(log)
+        measure_log(readings, "rank:%d" % rank, log, bool(source.get("log")))
+    best = max(read, key=lambda log: len(log.rows)) if read else None
+    if best is not None and best.rows:
+        windows_of_rows(readings, with_seconds(best.rows))
+
+
+def measure_log(readings, subject, log, is_the_jobs):
+    readings.add("job.rank.log_age_s", subject, max(0.0, time.time() - log.written_at))
+    if is_the_jobs:
+        text = "\n".join(log.lines[-100:])
+        readings.add("job.rank.last_words", subject, text[-LAST_WORDS_LIMIT:])
+    if not log.rows:
+        return
+    readings.add("job.rank.step", subject, log.rows[-1]["step"])
+    readings.add("job.rank.progress_format", subject, log.format)
+    age = log.age_s()
+    if age is not None:
+        readings.add("job.rank.progress_age_s", subject, age)
+
+
+def windows_of_rows(readings, rows):
+    """Windows of the job's past as of a step file; a row of a log may stand for many steps."""
+    newest = min(WINDOW_STEPS, max(1, len(rows) // 4))
+    before = rows[:-newest]
+    chunks = [before[i : i + WINDOW_STEPS] for i in range(0, len(before), WINDOW_STEPS)]
+    past = [chunk for chunk in spread(chunks, SAMPLES) if len(chunk) >= 10]
+    for i, chunk in enumerate(past):
+        add_window(readings, "past:%d" % i, chunk)
+    add_window(readings, "recent", rows[-newest:])
+    add_window(readings, "last", rows[-3:])
+
+
 def measure_last_words(readings, parameters, rank):
     """The end of the rank's log: what it said last, verbatim."""
+    if (parameters.get("log_progress") or {}).get("log"):
+        return
     path = os.path.join(parameters["log_dir"], "rank-%05d.log" % rank)
     with open(path, "rb") as stream:
         stream.seek(0, os.SEEK_END)

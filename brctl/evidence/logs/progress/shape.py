@@ -55,6 +55,19 @@ def progress_shape(lines: Mapping[int, str], source: str) -> LogEvent | None:
     return LogEvent(ADVANCES, source, newest[0], newest[1][:400]) if newest else None
 
 
+def newest_counter(lines: Sequence[str]) -> int | None:
+    """Where the counter of the newest lines of one shape stands; None for none that climbs."""
+    newest: tuple[int, int] | None = None
+    for rows in _shapes(enumerate(lines[-_LINES:])):
+        tail = rows[-_FEW_ROWS:]
+        if len(tail) < ROWS_NEEDED:
+            continue
+        counters = [column for column in _columns(tail) if _grows(column)]
+        if counters:
+            newest = max(newest or (-1, 0), (tail[-1][0], int(counters[0][-1])))
+    return newest[1] if newest else None
+
+
 _Row = tuple[int, str, tuple[float, ...]]
 
 
@@ -77,10 +90,16 @@ def _values(text: str) -> Iterator[float]:
             yield float("nan")
 
 
+def _columns(rows: Sequence[_Row]) -> Iterator[tuple[float, ...]]:
+    return zip(*(numbers for _, _, numbers in rows), strict=True)
+
+
 def _climbs(rows: Sequence[tuple[float, ...]]) -> bool:
     """Whether one number of the shape is whole and grows from each line to the next."""
-    return any(
-        all(value.is_integer() for value in column)
-        and all(earlier < later for earlier, later in pairwise(column))
-        for column in zip(*rows, strict=True)
+    return any(_grows(column) for column in zip(*rows, strict=True))
+
+
+def _grows(column: Sequence[float]) -> bool:
+    return all(value.is_integer() for value in column) and all(
+        earlier < later for earlier, later in pairwise(column)
     )
