@@ -24,6 +24,7 @@ from errno import ENOSPC
 from pathlib import Path
 
 from brctl.journal.chain_key import ChainKey, own_or_new_key
+from brctl.journal.heads import Head, note_head
 from brctl.journal.shared_locks import NO_LOCKS, no_locks, refuse_local_locks
 from brctl.library.durable_files import private_dir, sync_folder
 from brctl.model.errors import LockedError, UnavailableError, UsageError
@@ -54,6 +55,7 @@ class Recording:
         stripped: Sentences about lines without a mac behind lines with one: no key could be read
             when they were written, or somebody else wrote them.
         strange_keys: Ids of keys that lines were written with and that are not the one at hand.
+        first: Digest of the first line.
     """
 
     events: tuple[Event, ...]
@@ -63,6 +65,7 @@ class Recording:
     keyless: int = 0
     stripped: tuple[str, ...] = ()
     strange_keys: tuple[str, ...] = ()
+    first: str = ""
 
     @property
     def ended(self) -> bool:
@@ -180,8 +183,9 @@ def read_journal(run_dir: Path, key: ChainKey | None = None) -> Recording:
     strange = tuple(sorted(chain.strange))
     stripped = tuple(f"{path}:{number}: {_STRIPPED}" for number in chain.stripped)
     return Recording(
-        tuple(events), torn, tuple(damage), chain.tail, chain.keyless, stripped, strange
-    )
+        tuple(events), torn, tuple(damage), chain.tail, chain.keyless, stripped, strange,
+        digest(lines[0]) if lines else "",
+    )  # fmt: skip
 
 
 class _Chain:
@@ -231,6 +235,7 @@ class Journal:
         self._key = key
         self.run = run_dir.name
         self._path = run_dir / EVENTS
+        self._first = recording.first
         if recording.torn:
             self._set_aside(run_dir, recording.torn)
         self._next = len(recording.events)
@@ -259,6 +264,7 @@ class Journal:
         self._append_whole(line + b"\n")
         self._next += 1
         self._tail = digest(line)
+        self._first = self._first or self._tail
         return event
 
     def _append_whole(self, raw: bytes) -> None:
@@ -279,6 +285,9 @@ class Journal:
             )
 
     def close(self) -> None:
+        """Let go of it; how far it came stands outside the state, where it has a key."""
+        if self._key is not None and self._first:
+            note_head(self._path.parent, Head(self._first, self._next))
         os.close(self._descriptor)
 
 

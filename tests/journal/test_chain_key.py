@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import shutil
 import stat
 from collections.abc import Callable
 from contextlib import closing
@@ -15,6 +16,7 @@ from brctl.engine.controller.doctor_journal import journal as doctor_journal
 from brctl.engine.runs.journals.verify import verify_journals
 from brctl.journal.chain_key import ChainKey, key_file, own_key, own_or_new_key
 from brctl.journal.code_ledger import CodeLedger
+from brctl.journal.heads import head_file
 from brctl.journal.store import EVENTS, Journal, digest, keyed_journal, new_run, read_journal
 from brctl.library.config import load_settings
 from brctl.model.errors import ConfigError
@@ -124,6 +126,38 @@ def test_a_keyless_journal_behind_a_keyed_one_is_altered(tmp_path: Path) -> None
     path = second / EVENTS
     path.write_bytes(rechained(without_macs(path.read_bytes().splitlines()), None))
     assert state_of(tmp_path, "R-0002") is JournalState.ALTERED
+
+
+def test_an_end_cut_off_a_journal_shows(tmp_path: Path) -> None:
+    """What is left fits; how many lines there were stands beside the key and not in the state."""
+    run_dir = new_run(tmp_path)
+    write(run_dir)
+    path = run_dir / EVENTS
+    raw = path.read_bytes()
+    path.write_bytes(b"".join(raw.splitlines(keepends=True)[:2]))
+    (check,) = verify_journals(tmp_path, ["R-0001"])
+    assert check.state is JournalState.ALTERED
+    assert "its end is cut off: it has 2 lines, and had 3" in check.problems[0]
+    path.write_bytes(raw)
+    assert state_of(tmp_path) is JournalState.SOUND
+    shutil.rmtree(tmp_path / "runs")
+    write(new_run(tmp_path), count=1)
+    assert state_of(tmp_path) is JournalState.SOUND, "another run of that number, after a wipe"
+
+
+def test_a_head_that_cannot_be_kept_or_read_stops_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_dir = new_run(tmp_path)
+    write(run_dir)
+    folder = head_file(run_dir).parent
+    head_file(run_dir).write_bytes(b"[" * 100_000)
+    assert state_of(tmp_path) is JournalState.SOUND
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+    write(run_dir)
+    assert "an end cut off the journal will not show" in caplog.text
+    assert state_of(tmp_path) is JournalState.SOUND
 
 
 def test_the_journal_of_one_run_does_not_pass_for_that_of_another(tmp_path: Path) -> None:

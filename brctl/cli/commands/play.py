@@ -280,7 +280,10 @@ def verify(
     ctx: typer.Context,
     runs: Annotated[list[str] | None, typer.Argument(help="runs; default all")] = None,
 ) -> None:
-    """Say which journals are as they were written; exit 2 when one was altered."""
+    """Say which journals are as they were written; exit 2 when one was altered.
+
+    Not seen: an end cut off a run that was killed, a run deleted whole, what the key's owner wrote.
+    """
     from brctl.engine.runs.journals.verify import verify_journals
     from brctl.view.runs.verify import journals_page
 

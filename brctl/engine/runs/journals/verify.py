@@ -1,9 +1,11 @@
 """Verify journals against the operator's key: who altered one shows, unless he has the key too."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from brctl.journal.chain_key import ChainKey, key_file, own_key
+from brctl.journal.heads import head_file, read_head
 from brctl.journal.store import EVENTS, Recording, find_run, read_journal, run_dirs
 from brctl.model.runs.journal_check import JournalCheck, JournalState
 
@@ -21,7 +23,8 @@ def verify_journals(state_dir: Path, names: Sequence[str] = ()) -> tuple[Journal
     for folder in run_dirs(state_dir):
         recording = read_journal(folder, key)
         if not wanted or folder.name in wanted:
-            checks.append(_check(folder.name, recording, key, place, first_keyed))
+            found = _check(folder.name, recording, key, place, first_keyed)
+            checks.append(_whole(found, recording, folder))
         if not first_keyed and recording.keyless < len(recording.events):
             first_keyed = folder.name
     if not wanted:
@@ -32,7 +35,18 @@ def verify_journals(state_dir: Path, names: Sequence[str] = ()) -> tuple[Journal
 def _ledgers(code_dir: Path, key: ChainKey | None, place: Path) -> Iterator[JournalCheck]:
     for path in sorted(code_dir.glob(f"*/*/{EVENTS}")):
         name = str(path.parent.relative_to(code_dir.parent))
-        yield _check(name, read_journal(path.parent, key), key, place, "")
+        recording = read_journal(path.parent, key)
+        yield _whole(_check(name, recording, key, place, ""), recording, path.parent)
+
+
+def _whole(check: JournalCheck, recording: Recording, folder: Path) -> JournalCheck:
+    """The same, altered where the journal had more lines when it was last let go of."""
+    head = read_head(folder)
+    lines = len(recording.events)
+    if head is None or head.first != recording.first or lines >= head.lines:
+        return check
+    cut = f"its end is cut off: it has {lines} lines, and had {head.lines} by {head_file(folder)}"
+    return replace(check, state=JournalState.ALTERED, problems=(*check.problems, cut))
 
 
 def _check(
