@@ -19,7 +19,7 @@ _SIZE_LIMIT = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class JournalLength:
     """How far a journal had come.
 
     Attributes:
@@ -37,7 +37,7 @@ def head_file(run_dir: Path) -> Path:
     return key_file().parent / FOLDER / state / run_dir.name
 
 
-def note_head(run_dir: Path, head: Head) -> None:
+def note_head(run_dir: Path, head: JournalLength) -> None:
     """Keep it; where that cannot be done, it is said and stops nothing, as with the key."""
     path = head_file(run_dir)
     try:
@@ -48,11 +48,11 @@ def note_head(run_dir: Path, head: Head) -> None:
         logging.getLogger(__name__).warning(text, path, exc.strerror or exc)
 
 
-def read_head(run_dir: Path) -> Head | None:
+def read_head(run_dir: Path) -> JournalLength | None:
     """What was kept last; None where nothing was, or nobody can read it."""
     try:
         with head_file(run_dir).open("rb") as stream:
             found = json.loads(stream.read(_SIZE_LIMIT))
-        return Head(str(found["first"]), int(found["lines"]))
+        return JournalLength(str(found["first"]), int(found["lines"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

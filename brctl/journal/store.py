@@ -24,7 +24,7 @@ from errno import ENOSPC
 from pathlib import Path
 
 from brctl.journal.chain_key import ChainKey, own_or_new_key
-from brctl.journal.heads import Head, note_head
+from brctl.journal.heads import JournalLength, note_head
 from brctl.journal.shared_locks import NO_LOCKS, no_locks, refuse_local_locks
 from brctl.library.durable_files import private_dir, sync_folder
 from brctl.model.errors import LockedError, UnavailableError, UsageError
@@ -287,7 +287,7 @@ class Journal:
     def close(self) -> None:
         """Let go of it; how far it came stands outside the state, where it has a key."""
         if self._key is not None and self._first:
-            note_head(self._path.parent, Head(self._first, self._next))
+            note_head(self._path.parent, JournalLength(self._first, self._next))
         os.close(self._descriptor)
 
 
