@@ -42,6 +42,8 @@ DEBIAN = {
     "kubectl": "kubernetes-client",
     "groff": "groff-base",
     "visudo": "sudo",
+    "zsh": "zsh",
+    "fish": "fish",
 }
 HEAVY = "ssh or netns or torch or slurm or system or gpu"
 

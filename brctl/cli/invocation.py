@@ -9,6 +9,7 @@ from typing import NoReturn
 import typer
 
 from brctl.cli import output
+from brctl.cli.stdin_names import nodes_text
 from brctl.library.config import Settings, load_settings
 from brctl.library.file_tables import TRANSPORT_NAMES
 from brctl.model.errors import UsageError, did_you_mean
@@ -21,7 +22,8 @@ COLOURS = ("auto", "always", "never")
 
 COMMON_HELP = """\
 Flags every command takes, before or after the verb:
-  -w, --nodes NODES      only these nodes: gpu[001-008], @job:llm, @rack:r1 (help selectors)
+  -w, --nodes NODES      only these nodes: gpu[001-008], 'gpu*', @job:llm (help selectors);
+                         given twice it means both, `-w -` reads names from stdin
   -x, --exclude NODES    not these nodes; wins over -w
   --context NAME         which context of the configuration
   --config FILE          this configuration file
@@ -29,7 +31,7 @@ Flags every command takes, before or after the verb:
   --json                 the same as -o json
   --out FILE             write the answer to a file
   -q, --quiet            no hints on stderr
-  --color WHEN           auto, always or never (NO_COLOR is honoured)
+  --color WHEN           auto, always or never (NO_COLOR and CLICOLOR_FORCE count)
   --no-input             never ask               --readonly      refuse every change
   --timeout DUR          longest a command on a node may take; a run's steps keep their own
   -f, --fanout N         nodes at once
@@ -96,6 +98,7 @@ SWITCH_FLAGS = {
     "--no-input": "no_input",
     "--readonly": "readonly",
 }
+_ADD_UP = ("nodes", "exclude")
 _TEXT_FOLLOWS = ("-m", "--message", "--reason")
 
 
@@ -123,7 +126,14 @@ def read_common(
             value = inline if equals else next(words, None)
             if value is None:
                 raise UsageError(f"{name} needs a value")
-            found[VALUE_FLAGS[name]] = _convert(name, value)
+            key = VALUE_FLAGS[name]
+            found[key] = (
+                _joined(found.get(key), _convert(name, value))
+                if key in _ADD_UP
+                else (_convert(name, value))
+            )
+        elif name == "-h":
+            rest.append("--help")
         elif name == "--json":
             found["output"] = "json"
         elif name in SWITCH_FLAGS:
@@ -137,6 +147,8 @@ def read_common(
 
 def _convert(flag: str, value: str) -> object:
     name = VALUE_FLAGS[flag]
+    if name in _ADD_UP:
+        return nodes_text(value)
     closed = {"output": FORMATS, "color": COLOURS, "transport": TRANSPORT_NAMES}.get(name)
     if closed and value not in closed:
         raise UsageError(f"{flag} {value}: unknown; {did_you_mean(value, closed)}")
@@ -148,6 +160,11 @@ def _convert(flag: str, value: str) -> object:
     except ValueError as exc:
         raise UsageError(f"{flag} {value}: {exc}") from exc
     return Path(value) if name in ("out", "config") else value
+
+
+def _joined(before: object, more: object) -> object:
+    """`-w a -w b` means both."""
+    return more if before is None else f"{before},{more}"
 
 
 def _positive(text: str) -> int:

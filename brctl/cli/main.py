@@ -79,11 +79,11 @@ def _known_word(text: str) -> str:
 def _call(word: str, entry: Word, rest: list[str], invocation: object) -> int:
     import typer
 
-    app = entry.load()
-    if entry.verb:
-        rest = [entry.verb, *rest]
+    command = entry.command()
     try:
-        code = app(args=rest, standalone_mode=False, obj=invocation, prog_name=f"brctl {word}")
+        code = command.main(
+            args=rest, standalone_mode=False, obj=invocation, prog_name=f"brctl {word}"
+        )
     except typer.Abort as exc:
         raise KeyboardInterrupt from exc
     except typer.TyperException as exc:

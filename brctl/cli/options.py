@@ -4,7 +4,11 @@ from typing import Annotated
 
 import typer
 
-Nodes = Annotated[str, typer.Argument(help="nodes", metavar="NODES")]
+from brctl.cli.stdin_names import nodes_text
+
+Nodes = Annotated[
+    str, typer.Argument(help="nodes; - reads stdin", metavar="NODES", callback=nodes_text)
+]
 OneNode = Annotated[str, typer.Argument(help="one node", metavar="NODE")]
 JobArgument = Annotated[str | None, typer.Argument(help="default the only one")]
 JobOption = Annotated[str | None, typer.Option("--job", help="default the only one")]

@@ -111,9 +111,11 @@ def write(page: Page, form: str, *, context: str, out: Path | None, color: str) 
 
 
 def wants_colour(color: str, environ: Mapping[str, str], *, tty: bool) -> bool:
-    """`--color` beats NO_COLOR, NO_COLOR beats the terminal."""
+    """`--color` beats NO_COLOR, NO_COLOR beats CLICOLOR_FORCE, and that beats the terminal."""
     if color != "auto":
         return color == "always"
+    if environ.get("CLICOLOR_FORCE", "0") not in ("", "0") and not environ.get("NO_COLOR"):
+        return True
     return tty and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 

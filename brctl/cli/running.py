@@ -43,6 +43,7 @@ class Consent:
     detach: bool = False
     override: str = ""
     why: str = ""
+    also: tuple[str, ...] = ()
 
 
 OverrideOption = Annotated[
@@ -74,7 +75,8 @@ def read_sets(sets: Sequence[str]) -> dict[str, Json]:
 def request_of(settings: Settings, consent: Consent) -> RunRequest:
     """What the run's process must know about this command."""
     override = read_override(consent.override, consent.why, now())
-    return request_for(settings, yes=consent.yes, typed=consent.typed, override=override)
+    request = request_for(settings, yes=consent.yes, typed=consent.typed, override=override)
+    return replace(request, also=consent.also)
 
 
 async def run_playbook(

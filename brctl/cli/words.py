@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     import typer
+    from typer.core import TyperCommand, TyperGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,19 @@ class Word:
         module = importlib.import_module(f"brctl.cli.commands.{self.module}")
         return cast("typer.Typer", module.app)
 
+    def command(self) -> "TyperCommand | TyperGroup":
+        """What the word runs: the command of its module, or the one sub-command it stands for."""
+        from typer.main import get_command
+
+        whole = get_command(self.load())
+        children = getattr(whole, "commands", {})
+        return cast("TyperCommand | TyperGroup", children.get(self.verb, whole))
+
 
 WORDS: Mapping[str, Word] = {
     "status": Word("status", "one screen: nodes, jobs, open verdicts, next command"),
     "ls": Word("nodes", "list nodes with state, check and reason", "list"),
-    "nodes": Word("nodes", "one node with its history; who differs; label nodes"),
+    "nodes": Word("nodes", "one node with its history; who differs; labels; fold, expand, count"),
     "sweep": Word("sweep", "health sweep of many nodes (cron's verb)"),
     "dx": Word("dx", "evidence to verdict, for a job or for nodes"),
     "why": Word("verdict", "explain a verdict down to the raw line", "explain"),
@@ -42,8 +51,8 @@ WORDS: Mapping[str, Word] = {
     "cordon": Word("cordon", "take nodes out of service, with a reason", "cordon"),
     "uncordon": Word("cordon", "give cordoned nodes back", "uncordon"),
     "swap": Word("cordon", "replace a node by a standby and resume the job", "swap"),
-    "verdict": Word("verdict", "list, show, explain, dismiss verdicts"),
-    "run": Word("run", "one command on many nodes, equal answers gathered"),
+    "verdict": Word("verdict", "list, show, explain, export, dismiss verdicts"),
+    "run": Word("run", "one command on many nodes, equal answers gathered", keeps=("-h",)),
     "cp": Word("cp", "copy a file to many nodes"),
     "ssh": Word("ssh", "a shell on one node"),
     "burnin": Word("burnin", "load GPUs near their limit and check every result"),

@@ -172,7 +172,7 @@ def names_in(inventory: Inventory, text: str, live: LiveState) -> tuple[str, ...
         UsageError: The text is malformed, or names no selector there is.
         UnavailableError: A selector asks for what is not known now.
     """
-    return expand(text, partial(members_of, inventory, live))
+    return expand(text, partial(members_of, inventory, live), inventory.nodes)
 
 
 def facts_asked(*texts: str | None) -> frozenset[LiveFact]:

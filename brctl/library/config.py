@@ -106,6 +106,7 @@ class Settings:
             besides the shipped ones.
         calendars: Maintenance windows and change freezes, not read yet.
         config_file: The file all this came from, or None.
+        contexts: Names of all contexts of the file.
         command_limit_s: No command on a node may take longer than this; None leaves each its own.
     """
 
@@ -127,6 +128,7 @@ class Settings:
     audit: AuditSettings = field(default_factory=AuditSettings)
     origins: Mapping[str, str] = field(default_factory=dict)
     command_limit_s: float | None = None
+    contexts: tuple[str, ...] = ()
 
 
 def user_config_dir(environ: Mapping[str, str]) -> Path:
@@ -211,6 +213,7 @@ def _read(
     libraries = _existing(_SYSTEM, user_config_dir(environ), base)
     return Settings(
         context=name,
+        contexts=tuple(map(str, contexts.data)),
         inventory=tuple(_sources(here, base)),
         jobs=tuple(base / job for job in here.texts("jobs", ())),
         scheduler=here.choice("scheduler", SCHEDULERS, "static"),

@@ -8,6 +8,7 @@ time that grows with their square (decision 0010).
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from fnmatch import translate
 from itertools import groupby, product
 
 from brctl.model.errors import UsageError
@@ -15,13 +16,21 @@ from brctl.model.errors import UsageError
 EXPANSION_LIMIT = 200_000
 """More names than any fleet has: a typing error such as `n[1-99999999]` must not eat the memory."""
 
+PATTERN_LIMIT = 1000
+"""Patterns with `*` or `?` in one set: each is tried on every node of the inventory."""
+
 GroupSource = Callable[[str], Iterable[str]]
 """Group name without `@` to node names; raises UsageError for a group nobody knows."""
 
 # Python refuses to read numbers of thousands of digits, and no node counts beyond eighteen.
 _LAST_NUMBER = re.compile(r"(.*?)(\d{1,18})(\D*)\Z", re.DOTALL)
+# In a domain name the machine is counted before the first dot; an address such as 10.0.0.7 is none.
+_FIRST_LABEL = re.compile(r"([^.]*?[A-Za-z][^.]*?)(\d{1,18})([^\d.]*\..*)\Z", re.DOTALL)
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18})(?:/(\d{1,18}))?)?\Z")
 _NUMBER = re.compile(r"(\d{1,18})")
+_WILDCARD = re.compile(r"[*?]")
+_NO_NAME = re.compile(r"[^A-Za-z0-9._:%+@-]")
+_NOT_WILD = re.compile(r"[^A-Za-z0-9._:%+@*?-]")
 _OPERATORS = {
     ",": lambda left, right: left | right,
     "!": lambda left, right: left - right,
@@ -42,11 +51,13 @@ def fold(names: Iterable[str]) -> str:
         'gpu-[001-002,017]'
         >>> fold(["login"])
         'login'
+        >>> fold(["n1.dc2.example.com", "n2.dc2.example.com"])
+        'n[1-2].dc2.example.com'
     """
     stems: dict[tuple[str, str], set[str]] = {}
     plain: set[str] = set()
     for name in set(names):
-        match = _LAST_NUMBER.match(name)
+        match = ("." in name and _FIRST_LABEL.match(name)) or _LAST_NUMBER.match(name)
         if match is None:
             plain.add(name)
         else:
@@ -78,8 +89,15 @@ def _runs(numbers: set[str]) -> Iterator[str]:
         yield first if len(values) == 1 else f"{first}-{last}"
 
 
-def expand(text: str, groups: GroupSource = _no_groups) -> tuple[str, ...]:
+def expand(
+    text: str, groups: GroupSource = _no_groups, known: Iterable[str] | None = None
+) -> tuple[str, ...]:
     """Node names a folded set means, each once, in natural order.
+
+    Args:
+        text: As typed.
+        groups: Members of an `@group`.
+        known: Names that `*` and `?` may match; None where nothing is there to match.
 
     Raises:
         UsageError: The text is malformed, too large, or names an unknown group; the message
@@ -91,7 +109,12 @@ def expand(text: str, groups: GroupSource = _no_groups) -> tuple[str, ...]:
     """
     result: set[str] = set()
     for operator, term in _terms(text):
-        members = set(groups(term[1:])) if term.startswith("@") else set(_expand_term(term, text))
+        if term.startswith("@"):
+            members = set(groups(term[1:]))
+        elif known is not None and _WILDCARD.search(term):
+            members = _matching(list(_expand_term(term, text, wild=True)), known, text)
+        else:
+            members = set(_expand_term(term, text))
         result = _OPERATORS[operator](result, members)
         if len(result) > EXPANSION_LIMIT:
             raise UsageError(f"{text!r}: more than {EXPANSION_LIMIT} nodes")
@@ -109,6 +132,13 @@ def groups_in(text: str) -> tuple[str, ...]:
         ('rack:r1', 'cordoned')
     """
     return tuple(term[1:] for _, term in _terms(text) if term.startswith("@"))
+
+
+def needs_inventory(text: str) -> bool:
+    """Whether only an inventory can say what a text means: it names a group or has wildcards."""
+    return bool(text) and any(
+        term.startswith("@") or _WILDCARD.search(term) for _, term in _terms(text)
+    )
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
@@ -136,11 +166,26 @@ def _terms(text: str) -> Iterator[tuple[str, str]]:
         raise UsageError(f"{text!r}: brackets do not match")
 
 
-def _expand_term(term: str, whole: str) -> Iterator[str]:
+def _matching(patterns: list[str], known: Iterable[str], whole: str) -> set[str]:
+    """Known names that one of the patterns means.
+
+    Raises:
+        UsageError: None does: the shell may have read the pattern, or it is a typing error.
+    """
+    if len(patterns) > PATTERN_LIMIT:
+        raise UsageError(f"{whole!r}: more than {PATTERN_LIMIT} patterns")
+    expression = re.compile("|".join(map(translate, patterns)))
+    found = {name for name in known if expression.match(name)}
+    if not found:
+        raise UsageError(f"{whole!r}: matched 0 of the nodes that are known here")
+    return found
+
+
+def _expand_term(term: str, whole: str, *, wild: bool = False) -> Iterator[str]:
     pieces = re.split(r"\[([^\[\]]*)\]", term)
     if any(set("[]") & set(piece) for piece in pieces[::2]):
         raise UsageError(f"{whole!r}: brackets do not match in {term!r}")
-    bad = re.search(r"[^A-Za-z0-9._:%+@-]", "".join(pieces[::2]))
+    bad = (_NOT_WILD if wild else _NO_NAME).search("".join(pieces[::2]))
     if bad:
         raise UsageError(f"{whole!r}: {bad[0]!r} cannot stand in a node name")
     choices: list[list[str]] = []

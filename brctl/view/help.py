@@ -27,7 +27,9 @@ _EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
 
 _SELECTORS_HEAD = """\
 NODES is a folded set, the same everywhere: gpu[001-008,017]  gpu[1-9/2]  a,b  @standby
-  ,  union    !  minus    &  and    ^  exclusive or     read from left to right"""
+  ,  union    !  minus    &  and    ^  exclusive or     read from left to right
+  'gpu*' and 'gpu?' match names of the inventory; quote them, or the shell reads them
+  -w A -w B means both; -w - (and - where NODES stand) reads names from stdin"""
 
 _SELECTORS_TAIL = """\
 -x NODES is taken away last. A set that matches no node is an error (exit 64), and so is a selector
@@ -44,7 +46,8 @@ _ENVIRONMENT = """\
 BRCTL_CONFIG     configuration file         BRCTL_CONTEXT   context to use
 BRCTL_READONLY   refuse every change        BRCTL_LAB_DIR   where the lab lives
 BRCTL_JOURNAL_KEY  file with the key of journals, default journal.key beside config.yaml
-NO_COLOR         no colour                  XDG_CONFIG_HOME, XDG_STATE_HOME  as usual
+NO_COLOR         no colour                  CLICOLOR_FORCE  colour into a pipe too
+XDG_CONFIG_HOME, XDG_STATE_HOME  as usual
 Order: flags, environment, --config FILE, user file, /etc/brctl, built in.
 Guards merge by strictness; no file is read from the current directory on its own."""
 

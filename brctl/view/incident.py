@@ -214,24 +214,23 @@ def markdown(incident: Incident, now_at: datetime) -> str:
     """The post-mortem's raw material, to paste into a document; secrets are taken out."""
     belief = f", confidence {incident.belief}" if incident.belief else ""
     lines = [
-        f"# Incident {_md(incident.id)}: {_md(incident.title)}", "",
-        f"- class: {_md(incident.about)}{belief}",
-        f"- nodes: {_md(fold(incident.nodes) or 'none')}",
-        f"- job: {_md(incident.job or 'none')}",
+        f"# Incident {escape_markdown(incident.id)}: {escape_markdown(incident.title)}", "",
+        f"- class: {escape_markdown(incident.about)}{belief}",
+        f"- nodes: {escape_markdown(fold(incident.nodes) or 'none')}",
+        f"- job: {escape_markdown(incident.job or 'none')}",
         f"- runs: {' '.join(incident.runs) or 'none'}",
         f"- exported: {rfc3339(now_at)}", "",
         "| at | since | what | text | source |", "|---|---|---|---|---|",
     ]  # fmt: skip
     for moment in incident.moments:
         since = (moment.at - incident.began_at).total_seconds()
-        lines.append(
-            f"| {rfc3339(moment.at)} | +{since:.0f} s | {moment.kind} | {_md(moment.text)}"
-            f" | {_md(moment.source)} |"
-        )
+        text, source = escape_markdown(moment.text), escape_markdown(moment.source)
+        at = rfc3339(moment.at)
+        lines.append(f"| {at} | +{since:.0f} s | {moment.kind} | {text} | {source} |")
     return "\n".join([*lines, "", f"Phases: {phases(incident)}", ""])
 
 
-def _md(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that can neither end a table cell nor start markup."""
     plain = printable(redact(text), TEXT)
     for char in "\\|`*_<>[]#":

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from brctl.cli.complete_words import tree
+from brctl.cli.complete import flags_at
+from brctl.cli.complete_words import Entry, tree
 from brctl.cli.main import run
 from brctl.cli.words import BRIDGE_WORDS, WORDS
 from brctl.inventory.own_yaml import load_own_yaml
@@ -122,16 +123,16 @@ def command_lines(text: str) -> list[str]:
     return [*spans, *(line for block in blocks for line in _TYPED.findall(block))]
 
 
-def what_cannot_be_typed(line: str, paths: dict[str, dict[str, list[str]]]) -> str | None:
+def what_cannot_be_typed(line: str, paths: dict[str, Entry]) -> str | None:
     """The word or flags of a command line that do not exist; values are not looked at."""
     arguments = [word for word in re.split(r"#| \| ", line)[0].split() if word != "..."]
     name = next((n for n in (" ".join(arguments[:2]), arguments[0]) if n in paths), None)
     if name is None:
         return None if arguments[0] in BRIDGE_WORDS else arguments[0]
-    if paths[name]["words"] and len(arguments) > 1 and not arguments[1].startswith("-"):
+    if paths[name].get("words") and len(arguments) > 1 and not arguments[1].startswith("-"):
         return arguments[1]
     flags = {word.split("=")[0] for word in arguments if re.fullmatch(r"--?[a-z][\w=-]*", word)}
-    return " ".join(sorted(flags - set(paths[name]["flags"]))) or None
+    return " ".join(sorted(flags - set(flags_at(paths, name)))) or None
 
 
 def test_every_command_line_in_a_document_can_be_typed() -> None:

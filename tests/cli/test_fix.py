@@ -1,5 +1,6 @@
 """`brctl fix` from the command line: decision tree, plan, guards, run."""
 
+import asyncio
 import json
 import shutil
 from dataclasses import replace
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.main import run
-from brctl.engine.application.fix import choose_fix, plan_fix, start_planned
+from brctl.engine.application.fix import choose_fix, join_fixes, plan_fix, start_planned
 from brctl.engine.application.runs import all_playbooks, request_for
 from brctl.engine.controller.clock import now
 from brctl.engine.incidents import verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import create_run
 from brctl.engine.runs.run_files import (
     INPUTS,
     PLAYBOOK,
@@ -28,13 +31,15 @@ from brctl.journal.store import Journal, new_run
 from brctl.library.config import Settings, load_settings
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import GuardError
+from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json
 from brctl.model.runs.result import RunState
-from brctl.model.verdict import Verdict
+from brctl.model.verdict import Suspect, Verdict
 from brctl.playbook.proposals import why_not
 from tests.fakes.run_context import example_verdict, fake_context
+from tests.fakes.run_here import carry
 from tests.fakes.site_files import local_config, write_site
 
 CONFIG = local_config("job")
@@ -289,3 +294,81 @@ def test_a_torn_run_stops_no_command_and_is_named(
     assert run(arguments.split()) == 0
     assert "run R-0001 cannot be read" in caplog.text
     assert torn in caplog.text
+
+
+def test_several_verdicts_are_fixed_by_one_restart(
+    site: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two broken nodes of a job are swapped while it is stopped once."""
+    first = keep(site)
+    second = replace(first, id="V-2", suspects=(Suspect("n2"),), decided_at=now())
+    verdict_store.save(site.state_dir, StoredVerdict(second, VerdictState.OPEN))
+    assert run(["fix", "V-1", "V-2", "-n", "-o", "json"]) == 5
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    refused = [guard["guard"] for guard in plan["guards"] if not guard["ok"]]
+    # One standby is no two, and two of three nodes are too many: guards see the whole of it.
+    assert (plan["nodes"], set(refused)) == (["n3", "n2"], {"standby", "blast_radius"})
+    fixes = [choose_fix(site, verdict_store.load(site.state_dir, v), now()) for v in ("V-1", "V-2")]
+    joint = join_fixes(fixes)
+    assert joint.values["suspects"] == ["n3", "n2"]
+    assert "also V-2" in str(joint.values["reason"])
+    assert joint.also == ("V-2",)
+
+
+def test_verdicts_that_go_different_ways_are_fixed_one_by_one(
+    site: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No playbook does both, and the command that does the first is named."""
+    first = keep(site)
+    code = replace(first, id="V-2", fault=FaultClass.USER_CODE, stalled=True)
+    verdict_store.save(site.state_dir, StoredVerdict(code, VerdictState.OPEN))
+    assert run(["fix", "V-1", "V-2", "-n"]) == 64
+    output = capsys.readouterr().err
+    assert "V-1 swap-and-resume, V-2 restart-in-place" in output
+    assert "brctl fix V-1" in output
+
+
+def test_a_run_that_took_verdicts_along_ends_them_with_it(tmp_path: Path) -> None:
+    """Else `status` would go on proposing what has been done."""
+    context = fake_context(tmp_path)
+    verdict = example_verdict()
+    verdict_store.save_new(context.state_dir, verdict)
+    verdict_store.save(
+        context.state_dir, StoredVerdict(replace(verdict, id="V-2"), VerdictState.OPEN)
+    )
+    playbook = all_playbooks(())["swap-and-resume"]
+    prepared = asyncio.run(prepare(context, playbook, verdict))
+    run_dir = create_run(context, prepared, RunRequest(by="oncall", also=("V-2",)))
+    assert carry(context, run_dir) is ExitCode.OK
+    states = {s.verdict.id: s.state for s in verdict_store.load_all(context.state_dir)}
+    assert states == {"V-1": VerdictState.ACTED_ON, "V-2": VerdictState.ACTED_ON}
+
+
+def test_the_fix_of_a_replaced_verdict_is_that_of_its_successor(
+    site: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody looked again between the page and the keyboard."""
+    first = keep(site)
+    verdict_store.save(site.state_dir, StoredVerdict(first, VerdictState.SUPERSEDED, "V-2"))
+    verdict_store.save(site.state_dir, StoredVerdict(replace(first, id="V-2"), VerdictState.OPEN))
+    assert run(["fix", "V-1", "-n", "-o", "json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["plan"]["verdict"] == "V-2"
+    assert "V-1 was replaced by V-2" in shown.err
+    assert run(["why", "V-1"]) == 0
+    assert capsys.readouterr().out.startswith("V-2")
+
+
+def test_a_verdict_is_handed_on_without_its_secrets(
+    site: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever repairs the machine gets the chain with its raw lines, in three forms."""
+    secret = replace(example_verdict(now()), title="token=abcdef123 <script>x</script>")
+    verdict_store.save(site.state_dir, StoredVerdict(secret, VerdictState.OPEN))
+    for form in ("md", "json", "html"):
+        assert run(["verdict", "export", "V-1", "--format", form]) == 0
+        text = capsys.readouterr().out
+        assert "V-1" in text
+        assert "abcdef123" not in text
+        assert ("<script>" in text) is (form == "json")
+    assert run(["verdict", "export", "V-1", "--format", "pdf"]) == 64

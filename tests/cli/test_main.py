@@ -1,11 +1,14 @@
 """One error for one mistake, on stderr or as a document, with the exit code of the table."""
 
+import io
 import json
 
 import pytest
 
 from brctl.cli.invocation import read_common
 from brctl.cli.main import run
+from brctl.cli.output import wants_colour
+from brctl.cli.words import WORDS
 from brctl.model.errors import UsageError
 
 
@@ -71,3 +74,51 @@ def test_a_command_may_give_a_common_flag_its_own_meaning() -> None:
 def test_a_flag_without_its_value_is_refused() -> None:
     with pytest.raises(UsageError, match="--context needs a value"):
         read_common(["--context"])
+
+
+def test_nodes_named_twice_add_up() -> None:
+    """A second -w silently replaced the first."""
+    invocation, _ = read_common(["ls", "-w", "n1", "-w", "n[3-4]", "-x", "n3", "-x", "n4"])
+    assert (invocation.nodes, invocation.exclude) == ("n1,n[3-4]", "n3,n4")
+
+
+def test_a_dash_reads_nodes_from_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("n1 n2,  # the first two\n\nn[5-6]\n"))
+    invocation, _ = read_common(["ls", "-w", "-", "-w", "n9"])
+    assert invocation.nodes == "n1,n2,n[5-6],n9"
+
+
+def test_an_empty_pipe_is_no_fleet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`list-of-bad-nodes | brctl cordon -w -` with nothing bad must not mean every node."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("# none\n"))
+    with pytest.raises(UsageError, match="no node names on stdin"):
+        read_common(["ls", "-w", "-"])
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_usage_line_says_each_word_once(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was `brctl cordon cordon NODES`, which nobody can type."""
+    assert run([word, "-h"] if word != "run" else [word, "--help"]) == 0
+    usage = capsys.readouterr().out.splitlines()[0]
+    assert usage.startswith(f"Usage: brctl {word} ")
+    assert f"{word} {word}" not in usage
+
+
+def test_colour_goes_into_a_pipe_when_the_environment_says_so() -> None:
+    """The order of no-color.org and bixense.com/clicolors: flag, NO_COLOR, CLICOLOR_FORCE."""
+    assert wants_colour("auto", {"CLICOLOR_FORCE": "1"}, tty=False)
+    assert not wants_colour("auto", {"CLICOLOR_FORCE": "0"}, tty=False)
+    assert not wants_colour("auto", {"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, tty=False)
+    assert not wants_colour("never", {"CLICOLOR_FORCE": "1"}, tty=True)
+
+
+def test_names_fold_and_count_without_any_configuration(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `nodeset`: in a pipe, on a machine that has no inventory."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("n3\nn1\n"))
+    assert run(["nodes", "fold", "n2", "-"]) == 0
+    assert run(["nodes", "expand", "n[1-3]!n2", "-S", " "]) == 0
+    assert run(["nodes", "count", "n[1-3]", "-x", "n1"]) == 0
+    assert capsys.readouterr().out == "n[1-3]\nn1 n3\n2\n"
+    assert run(["nodes", "count", "@standby"]) == 78

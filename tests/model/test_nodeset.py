@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand, fold
 
-NAMES = st.from_regex(r"[a-z]{1,3}(-?[0-9]{1,4}){0,3}[a-z]{0,2}", fullmatch=True)
+NAMES = st.from_regex(
+    r"[a-z]{1,3}(-?[0-9]{1,4}){0,3}[a-z]{0,2}(\.[a-z0-9]{1,3}){0,2}", fullmatch=True
+)
 
 
 @given(st.sets(NAMES, min_size=1, max_size=40))
@@ -55,3 +57,29 @@ def test_groups_take_part_in_arithmetic() -> None:
 def test_a_set_that_makes_no_sense_is_refused_with_its_faulty_part(text: str, part: str) -> None:
     with pytest.raises(UsageError, match=part.replace("$", r"\$").replace("(", r"\(")):
         expand(text)
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        (["n1.dc2.example.com", "n2.dc2.example.com"], "n[1-2].dc2.example.com"),
+        (["ip-10-0-0-1.ec2.internal", "ip-10-0-0-2.ec2.internal"], "ip-10-0-0-[1-2].ec2.internal"),
+        (["10.0.0.1", "10.0.0.2"], "10.0.0.[1-2]"),
+        (["gpu.r1.example.com", "gpu.r2.example.com"], "gpu.r[1-2].example.com"),
+    ],
+)
+def test_domain_names_fold_where_machines_are_counted(names: list[str], folded: str) -> None:
+    """A number of the domain must not keep the machines apart."""
+    assert fold(names) == folded
+    assert set(expand(folded)) == set(names)
+
+
+def test_wildcards_mean_names_that_are_known() -> None:
+    known = ("gpu1", "gpu2", "gpu12", "login")
+    assert expand("gpu?", known=known) == ("gpu1", "gpu2")
+    assert expand("*!gpu*", known=known) == ("login",)
+    assert expand("g*[1-2]", known=known) == ("gpu1", "gpu2", "gpu12")
+    with pytest.raises(UsageError, match="matched 0"):
+        expand("cpu*", known=known)
+    with pytest.raises(UsageError, match="'\\*' cannot stand"):
+        expand("gpu*")

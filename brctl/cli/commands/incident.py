@@ -8,15 +8,16 @@ from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import OpenOnly
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.people import person
-from brctl.engine.incidents.timeline import load_incidents, pick_incident
+from brctl.engine.incidents.timeline import find_incident, load_incidents
 from brctl.journal.incident_notes import add_note
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.view.incident import incident_document, incident_list_page, incident_page, markdown
+from brctl.view.incident_html import incident_html
 from brctl.view.notices.page import Page
 
 app = new_app()
 Id = Annotated[str | None, typer.Argument(help="incident; default the only open one")]
-FORMATS = ("md", "json")
+FORMATS = ("md", "json", "html")
 
 
 @app.command("list")
@@ -37,7 +38,7 @@ def show(ctx: typer.Context, incident: Id = None) -> None:
     """Show the time line: fault, verdict, runs, approvals, changes, notes."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    found = pick_incident(load_incidents(settings.state_dir), incident)
+    found = find_incident(settings.state_dir, incident)
     invocation.finish(incident_page(found), settings.context)
 
 
@@ -50,9 +51,9 @@ def note(
     """Leave a note on an incident; the TUI and the export show it."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    found = pick_incident(load_incidents(settings.state_dir), incident)
+    found = find_incident(settings.state_dir, incident)
     add_note(settings.state_dir, found.id, (now(), person(), message))
-    again = pick_incident(load_incidents(settings.state_dir), found.id)
+    again = find_incident(settings.state_dir, found.id)
     invocation.finish(incident_page(again), settings.context)
 
 
@@ -67,14 +68,13 @@ def export(
     if form not in FORMATS:
         raise UsageError(f"--format {form}: unknown; {did_you_mean(form, FORMATS)}")
     settings = invocation.settings()
-    found = pick_incident(load_incidents(settings.state_dir), incident)
+    found = find_incident(settings.state_dir, incident)
     if form == "json":
         from dataclasses import replace
 
         as_json = replace(invocation, output="json")
         as_json.finish(incident_page(found), settings.context)
     text = markdown(found, now())
-    invocation.finish(
-        Page("IncidentExport", {**incident_document(found), "markdown": text}, text.rstrip("\n")),
-        settings.context,
-    )
+    page = incident_html(found, now()) if form == "html" else None
+    body = {**incident_document(found), "markdown": text, "html": page}
+    invocation.finish(Page("IncidentExport", body, (page or text).rstrip("\n")), settings.context)

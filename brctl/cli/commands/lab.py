@@ -39,7 +39,19 @@ def up(
     invocation: Invocation = ctx.obj
     spec = LabSpec(nodes, standbys, gpus, parse_isolation(isolation))
     lab = bring_up(spec, lab_dir(invocation.environ))
+    _remember_names(lab)
     invocation.finish(_status_page(lab.status(), "brctl --context lab job start lab-train"), "lab")
+
+
+def _remember_names(lab: "Lab") -> None:
+    """So that TAB knows the lab's nodes before anybody swept them."""
+    from brctl.engine.controller.name_cache import inventory_names, write_cache
+    from brctl.inventory.load import load_inventory
+    from brctl.library.jobs import load_jobs
+
+    settings = load_settings({}, config=lab.paths.config)
+    jobs = load_jobs(settings.jobs)
+    write_cache(settings, inventory_names(settings, load_inventory(settings), jobs))
 
 
 @app.command("break")

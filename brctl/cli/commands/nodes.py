@@ -9,6 +9,7 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.nodes_label import label
+from brctl.cli.nodes_sets import count_names, expand_names, fold_names
 from brctl.cli.options import OneNode
 from brctl.cli.survey_lines import known_lines
 from brctl.cli.typed import typed
@@ -106,6 +107,9 @@ def _states(text: str) -> frozenset[Health]:
 
 
 app.command("label")(label)
+app.command("fold")(fold_names)
+app.command("expand")(expand_names)
+app.command("count")(count_names)
 
 
 @app.command("show")

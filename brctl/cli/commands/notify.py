@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.the_verdict import one_verdict
 from brctl.engine.controller.clock import now
-from brctl.engine.incidents.verdict_store import the_one
 from brctl.library.config import Settings
 from brctl.library.notify_settings import Sink
 from brctl.model.errors import UsageError, did_you_mean
@@ -60,7 +60,7 @@ def render(
     invocation: Invocation = ctx.obj
     _known(to, KINDS)
     settings = invocation.settings()
-    verdict = the_one(settings.state_dir, verdict_id).verdict
+    verdict = one_verdict(invocation, settings, verdict_id).verdict
     notice = verdict_notice(
         verdict, settings.context, verdict.decided_at, runbook=settings.notify.runbook
     )

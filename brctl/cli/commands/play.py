@@ -32,7 +32,7 @@ from brctl.engine.application.runs import (
 from brctl.engine.controller.people import person
 from brctl.engine.controller.reach import names_of_the_past
 from brctl.engine.controller.readonly import refuse_readonly
-from brctl.engine.incidents.verdict_store import load
+from brctl.engine.incidents.verdict_store import current
 from brctl.engine.runs import remediate
 from brctl.engine.runs.read_run import read_run
 from brctl.journal.store import find_run, is_running, read_journal
@@ -152,7 +152,7 @@ def _run_saved(invocation: Invocation, path: Path, consent: Consent) -> None:
     settings, saved = invocation.settings(), read_saved_plan(path)
     playbook = find_playbook(settings.library_dirs, str(saved.get("playbook")))
     verdict_id = saved.get("verdict")
-    verdict = load(settings.state_dir, str(verdict_id)).verdict if verdict_id else None
+    verdict = current(settings.state_dir, str(verdict_id)).verdict if verdict_id else None
     done = asyncio.run(run_playbook(invocation, settings, playbook, {}, verdict, consent, saved))
     finish_run(invocation, settings, done)
 
@@ -162,7 +162,7 @@ def _run(
 ) -> None:
     settings = invocation.settings()
     playbook = find_playbook(settings.library_dirs, name)
-    verdict = load(settings.state_dir, verdict_id).verdict if verdict_id else None
+    verdict = current(settings.state_dir, verdict_id).verdict if verdict_id else None
     done = asyncio.run(
         run_playbook(invocation, settings, playbook, read_sets(sets), verdict, consent)
     )

@@ -9,6 +9,7 @@ import typer
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import OpenOnly
 from brctl.cli.output import say
+from brctl.cli.the_verdict import one_verdict
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.people import person
 from brctl.engine.incidents.verdict_store import (
@@ -16,13 +17,15 @@ from brctl.engine.incidents.verdict_store import (
     VerdictState,
     load_all,
     save,
-    the_one,
     to_read,
 )
 from brctl.library.config import Settings
+from brctl.model.errors import UsageError, did_you_mean
 from brctl.view.verdict import verdict_list_page, why_page
+from brctl.view.verdict_export import verdict_export_page
 
 app = new_app()
+EXPORT_FORMATS = ("md", "json", "html")
 Id = Annotated[str | None, typer.Argument(help="verdict; default the only open one, or the newest")]
 
 
@@ -46,7 +49,7 @@ def explain(ctx: typer.Context, verdict_id: Id = None) -> None:
     """Explain a verdict: the chain, what was ruled out, what was not looked at."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    stored = to_read(settings.state_dir, verdict_id)
+    stored = one_verdict(invocation, settings, verdict_id, to_read)
     verdict = stored.verdict
     if stored.state is VerdictState.OPEN:
         from brctl.engine.runs.propose import with_next_move
@@ -60,6 +63,23 @@ def explain(ctx: typer.Context, verdict_id: Id = None) -> None:
 def show(ctx: typer.Context, verdict_id: Id = None) -> None:
     """The same as explain."""
     explain(ctx, verdict_id)
+
+
+@app.command()
+def export(
+    ctx: typer.Context,
+    verdict_id: Id = None,
+    form: Annotated[str, typer.Option("--format", help=" or ".join(EXPORT_FORMATS))] = "md",
+) -> None:
+    """Print a verdict with its whole chain to hand on; secrets are taken out."""
+    invocation: Invocation = ctx.obj
+    if form not in EXPORT_FORMATS:
+        raise UsageError(f"--format {form}: unknown; {did_you_mean(form, EXPORT_FORMATS)}")
+    settings = invocation.settings()
+    stored = one_verdict(invocation, settings, verdict_id, to_read)
+    page = verdict_export_page(stored.verdict, stored.state.value, stored.note, now(), form)
+    as_asked = replace(invocation, output="json") if form == "json" else invocation
+    as_asked.finish(page, settings.context)
 
 
 @app.command()
@@ -87,12 +107,15 @@ def _close(invocation: Invocation, verdict_id: str, state: VerdictState, note: s
 
     settings = invocation.settings()
     refuse_readonly(settings, action=f"verdict {verdict_id} {state.value}", why=note)
-    stored: StoredVerdict = replace(the_one(settings.state_dir, verdict_id), state=state, note=note)
+    found = one_verdict(invocation, settings, verdict_id)
+    stored: StoredVerdict = replace(found, state=state, note=note)
     save(settings.state_dir, stored)
     if state is VerdictState.DISMISSED and settings.notify.sinks:
         _close_page(settings, stored)
     page = why_page(stored.verdict, stored.state.value, stored.note)
-    invocation.finish(replace(page, text=f"{verdict_id} {state.value}: {note}"), settings.context)
+    invocation.finish(
+        replace(page, text=f"{stored.verdict.id} {state.value}: {note}"), settings.context
+    )
 
 
 def _close_page(settings: Settings, stored: StoredVerdict) -> None:

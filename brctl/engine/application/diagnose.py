@@ -10,6 +10,8 @@ from brctl.engine.job.diagnose import Diagnosis, diagnose_once, keep
 from brctl.engine.job.look_store import keep_look
 from brctl.engine.job.looks import fresh_look
 from brctl.engine.sweeps.run_checks import Progress
+from brctl.inventory.select import NOTHING_KNOWN, names_in
+from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.jobs.job import Job
 
 
@@ -30,10 +32,22 @@ async def scope_of(
         UsageError: There is no such job, or nothing says which of several.
     """
     chosen = include or exclude
+    if job is not None and job not in controller.jobs:
+        _refuse_nodes_as_job(controller, job)
     about = None if (chosen and job is None) or not controller.jobs else controller.job(job)
     if about is not None and not chosen:
         return DiagnosisScope(about, tuple(about.nodes))
     return DiagnosisScope(about, await select_nodes(controller, include, exclude))
+
+
+def _refuse_nodes_as_job(controller: Controller, text: str) -> None:
+    """`dx n2` is a slip for `dx -w n2`, and is said to be one; any other text is left alone."""
+    try:
+        found = names_in(controller.inventory, text, NOTHING_KNOWN)
+    except (UsageError, UnavailableError):
+        found = ()
+    if text.startswith("@") or (found and all(n in controller.inventory.nodes for n in found)):
+        raise UsageError(f"`{text}` names nodes, not a job", hint=f"brctl dx -w '{text}'")
 
 
 async def diagnose(

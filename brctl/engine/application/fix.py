@@ -1,7 +1,7 @@
 """One fix for a verdict: decision tree, playbook, plan, start; for every front end the same."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from brctl.engine.runs.remediate import RUN_PROGRAM, start_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.library.config import Settings
 from brctl.model.errors import GuardError, UsageError
-from brctl.model.runs.playbook import Playbook
+from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import confirmation_text
 from brctl.playbook.overrides import Override
@@ -77,6 +77,45 @@ def choose_fix(settings: Settings, stored: StoredVerdict, now_at: datetime) -> F
         )
     through = said_through(verdict)
     return Fix(verdict, playbook, f"{move.say} ({through})" if through else move.say)
+
+
+@dataclass(frozen=True, slots=True)
+class JointFix:
+    """One run for several verdicts.
+
+    Attributes:
+        first: What the run is for.
+        values: Inputs of its playbook that differ from those of the first verdict alone.
+        also: Ids of the other verdicts, which end with the run.
+    """
+
+    first: Fix
+    values: Mapping[str, Json]
+    also: tuple[str, ...]
+
+
+def join_fixes(fixes: Sequence[Fix]) -> JointFix:
+    """One run that does what all of them ask: one stop of the job, one restart.
+
+    Raises:
+        UsageError: They are about different jobs, or not all for one playbook that takes nodes.
+    """
+    first = fixes[0]
+    if len(fixes) == 1:
+        return JointFix(first, {}, ())
+    wanted = {(fix.playbook.name, fix.verdict.job) for fix in fixes}
+    takes = next(
+        (name for name, i in first.playbook.inputs.items() if i.source == "verdict.suspects"), None
+    )
+    if len(wanted) > 1 or takes is None:
+        ways = ", ".join(f"{fix.verdict.id} {fix.playbook.name}" for fix in fixes)
+        raise UsageError(f"no one run does it: {ways}", hint=f"brctl fix {first.verdict.id}")
+    others = fixes[1:]
+    nodes = dict.fromkeys(node for fix in fixes for node in fix.verdict.nodes)
+    values: dict[str, Json] = {takes: list(nodes)}
+    if "reason" in first.playbook.inputs:
+        values["reason"] = "; ".join(f"also {f.verdict.id} {f.verdict.title}" for f in others)
+    return JointFix(first, values, tuple(fix.verdict.id for fix in others))
 
 
 async def plan_fix(context: RunContext, fix: Fix, override: Override | None = None) -> PlannedFix:

@@ -1,5 +1,6 @@
 """Verdicts on disk: one file each, open until a person or a finished run closes it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -105,6 +106,26 @@ def load(state_dir: Path, verdict_id: str) -> StoredVerdict:
     return _read(path)
 
 
+def is_known(state_dir: Path, verdict_id: str) -> bool:
+    """Whether there is a verdict of this id; alerts and runs are incidents too."""
+    return "/" not in verdict_id and _path(state_dir, verdict_id).is_file()
+
+
+def current(state_dir: Path, verdict_id: str) -> StoredVerdict:
+    """The verdict of this id, or the one that took its place: a page keeps the id it was sent with.
+
+    Raises:
+        UsageError: There is none; names the nearest id.
+    """
+    stored, seen = load(state_dir, verdict_id), {verdict_id}
+    while stored.state is VerdictState.SUPERSEDED and stored.note not in seen:
+        if not _path(state_dir, stored.note).is_file():
+            break
+        seen.add(stored.note)
+        stored = load(state_dir, stored.note)
+    return stored
+
+
 def load_all(state_dir: Path) -> tuple[StoredVerdict, ...]:
     """Every stored verdict, newest first; a damaged file is set aside and stops nothing."""
     found = []
@@ -124,13 +145,13 @@ def open_verdicts(state_dir: Path) -> tuple[StoredVerdict, ...]:
 
 
 def the_one(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
-    """The named verdict, or the only open one.
+    """The named verdict or what took its place, or the only open one.
 
     Raises:
         UsageError: None is open, or several are and none was named.
     """
     if verdict_id is not None:
-        return load(state_dir, verdict_id)
+        return current(state_dir, verdict_id)
     found = open_verdicts(state_dir)
     if len(found) == 1:
         return found[0]
@@ -138,7 +159,7 @@ def the_one(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
         closed = [f"{s.verdict.id} ({s.verdict.fault}) is {s.note or s.state}"
                   for s in load_all(state_dir)[:1]]  # fmt: skip
         raise UsageError("; ".join(["no verdict is open", *closed]), hint="look first: brctl dx")
-    names = ", ".join(f"{s.verdict.id} ({s.verdict.fault})" for s in found)
+    names = ", ".join(f"{s.verdict.id} ({s.verdict.fault})" for s in blockers_first(found))
     raise UsageError(f"{len(found)} verdicts are open: {names}", hint="name the one you mean")
 
 
@@ -153,6 +174,11 @@ def to_read(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
         if newest:
             return newest[0]
     return the_one(state_dir, verdict_id)
+
+
+def blockers_first(found: Iterable[StoredVerdict]) -> list[StoredVerdict]:
+    """What most surely names a cause first: that is what the job waits for."""
+    return sorted(found, key=lambda s: (s.verdict.fault in _NAMES_NO_CAUSE, -s.verdict.probability))
 
 
 def _read(path: Path) -> StoredVerdict:

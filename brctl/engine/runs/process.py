@@ -123,8 +123,10 @@ async def _carry_out(
                 },
             ),
         )
-        if ending.result is RunState.OK and inputs.verdict_id:
-            close_acted_on(context.state_dir, inputs.verdict_id, run_dir.name)
+        for verdict_id in (
+            (inputs.verdict_id, *request.also) if ending.result is RunState.OK else ()
+        ):
+            close_acted_on(context.state_dir, verdict_id, run_dir.name)
         session.write(
             EventType.END,
             {"exit_code": int(ending.exit_code), "result": ending.result, "why": ending.why},

@@ -159,7 +159,9 @@ def _same_context(run_dir: Path, request: RunRequest) -> RunRequest:
     """The context is the one the run was started in; an override lasts, but only its hour."""
     first = load_request(run_dir)
     override = request.override or first.override
-    return replace(request, context=first.context, config=first.config, override=override)
+    return replace(
+        request, context=first.context, config=first.config, override=override, also=first.also
+    )
 
 
 async def prepare_saved(

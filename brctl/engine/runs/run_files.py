@@ -35,6 +35,7 @@ class RunRequest:
         undo: Take everything back instead of going on.
         forward: Do again what a rollback took back that could not be finished.
         override: The guard this person lets the run pass.
+        also: Other verdicts whose nodes the run takes along; they end with it.
     """
 
     by: str
@@ -45,6 +46,7 @@ class RunRequest:
     undo: bool = False
     forward: bool = False
     override: Override | None = None
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ def save_request(run_dir: Path, request: RunRequest) -> None:
             "undo": request.undo,
             "forward": request.forward,
             "override": _override_document(request.override),
+            "also": list(request.also),
         },
     )
 
@@ -134,6 +137,7 @@ class _Request(msgspec.Struct):
     undo: bool = False
     forward: bool = False
     override: _Override | None = None
+    also: tuple[str, ...] = ()
 
 
 def load_request(run_dir: Path) -> RunRequest:
@@ -142,8 +146,9 @@ def load_request(run_dir: Path) -> RunRequest:
     over = row.override
     override = Override(over.guard, over.by, over.why, over.at) if over else None
     return RunRequest(
-        row.by, row.context, row.config, row.yes, row.typed, row.undo, row.forward, override
-    )
+        row.by, row.context, row.config, row.yes, row.typed, row.undo, row.forward, override,
+        row.also,
+    )  # fmt: skip
 
 
 def _override_document(override: Override | None) -> Json:

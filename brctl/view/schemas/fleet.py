@@ -77,6 +77,12 @@ class OneNodeDocument(Envelope):
     history: list[TransitionDocument] | None
 
 
+class NodeSetAnswerDocument(Envelope, NodeSetDocument):
+    """`brctl nodes fold`, `expand`, `count`: which nodes a text means."""
+
+    count: int
+
+
 class DifferenceDocument(TypedDict):
     """One thing that a node has differently."""
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, TypedDict
 
-from brctl.view.schema import Envelope, NodeSetDocument, VerdictBody
+from brctl.view.schema import Envelope, NodeSetDocument, VerdictBody, VerdictDocument
 
 
 class ListedVerdict(VerdictBody):
@@ -15,6 +15,13 @@ class VerdictListDocument(Envelope):
     """`brctl verdict list`, newest first."""
 
     verdicts: list[ListedVerdict]
+
+
+class VerdictExportDocument(VerdictDocument):
+    """`brctl verdict export`, without secrets; `html` is null unless it was asked for."""
+
+    markdown: str
+    html: str | None
 
 
 class ReliabilityDocument(TypedDict):
@@ -67,9 +74,10 @@ class IncidentDocument(Envelope):
 
 
 class IncidentExportDocument(IncidentDocument):
-    """`brctl incident export -o json`."""
+    """`brctl incident export -o json`; `html` is null unless `--format html` asked for it."""
 
     markdown: str
+    html: str | None
 
 
 IncidentRow = TypedDict(

@@ -58,6 +58,7 @@ DOCUMENTS: Mapping[str, type] = {
     "NewCheck": site.NewCheckDocument,
     "Node": fleet.OneNodeDocument,
     "NodeDifferences": fleet.NodeDifferencesDocument,
+    "NodeSet": fleet.NodeSetAnswerDocument,
     "Notification": incidents.NotificationDocument,
     "NotifySinks": incidents.NotifySinksDocument,
     "NotifyTrial": incidents.NotifyTrialDocument,
@@ -80,5 +81,6 @@ DOCUMENTS: Mapping[str, type] = {
     "Status": fleet.StatusDocument,
     "TuiView": site.TuiViewDocument,
     "Validation": runs.ValidationDocument,
+    "VerdictExport": incidents.VerdictExportDocument,
     "VerdictList": incidents.VerdictListDocument,
 }

@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.incidents.timeline import load_incidents, pick_incident
+from brctl.engine.incidents.timeline import find_incident, load_incidents, pick_incident
 from brctl.engine.incidents.verdict_store import save_new
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.remediate import create_run
@@ -17,10 +19,30 @@ from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.errors import UsageError
 from brctl.model.exit_codes import ExitCode
+from brctl.model.fault import FaultClass
 from brctl.model.runs.event import EventType
 from brctl.view.incident import incident_page, markdown
+from brctl.view.incident_html import incident_html
 from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
 from tests.fakes.run_here import carry
+
+
+class MarkupOf(HTMLParser):
+    """What a browser would see in a page: elements, attributes, text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
 
 
 def swapped(folder: Path) -> tuple[FakeContext, Path]:
@@ -81,3 +103,35 @@ def test_an_unknown_incident_names_the_nearest(tmp_path: Path) -> None:
     assert pick_incident(found, None).id == pick_incident(found, "v-1").id == "V-1"
     with pytest.raises(UsageError, match="did you mean 'V-1'"):
         pick_incident(found, "V-2")
+
+
+def test_a_look_that_found_no_cause_is_no_incident_until_somebody_notes_it(tmp_path: Path) -> None:
+    """`dx` of a healthy or an unclear job filled the list that people read after a night."""
+    context = fake_context(tmp_path)
+    verdict = example_verdict()
+    save_new(context.state_dir, replace(verdict, id="V-N", fault=FaultClass.NO_FAULT, job="a"))
+    save_new(context.state_dir, replace(verdict, id="V-U", fault=FaultClass.UNKNOWN, job="b"))
+    assert load_incidents(context.state_dir) == []
+    assert find_incident(context.state_dir, "V-U").id == "V-U"
+    add_note(context.state_dir, "V-U", (NOON, "ann", "the switch was rebooted then"))
+    assert [incident.id for incident in load_incidents(context.state_dir)] == ["V-U"]
+
+
+def test_the_page_to_send_holds_no_secret_no_script_and_fetches_nothing(tmp_path: Path) -> None:
+    """It is opened in a browser, and every text in it came from a node or a stranger."""
+    context, _ = swapped(tmp_path)
+    hostile = 'token=abcdef123 <script>alert(1)</script><img src=//x/y onerror="a()"> \x1b[31m'
+    add_note(context.state_dir, "V-1", (context.clock.now(), "ann", hostile))
+    (incident,) = load_incidents(context.state_dir)
+    text = incident_html(incident, NOON)
+    page = MarkupOf(text)
+    assert page.names <= {
+        "html", "head", "meta", "title", "style", "body", "h1", "h2", "table", "tr", "th", "td",
+        "svg", "line", "text", "circle",
+    }  # fmt: skip
+    assert not page.attributes & {"src", "href", "onerror", "onload", "style"}
+    assert "alert(1)" in page.text
+    assert "abcdef123" not in text
+    assert "\x1b" not in text
+    assert "default-src 'none'" in text
+    assert text.count("<circle") == len(incident.moments)

@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.incidents.verdict_store import load_all, open_verdicts, save_new
+from brctl.engine.incidents.verdict_store import (
+    StoredVerdict,
+    VerdictState,
+    current,
+    load,
+    load_all,
+    open_verdicts,
+    save,
+    save_new,
+    the_one,
+    to_read,
+)
 from brctl.model.fault import FaultClass
 from brctl.verdict.decide import Scene, decide
 from tests.fakes.run_context import example_verdict
@@ -39,3 +50,24 @@ def test_two_causes_of_one_look_are_both_open_and_a_later_look_closes_both(tmp_p
     later = replace(first, id="V-3", decided_at=first.decided_at + timedelta(minutes=1))
     save_new(tmp_path, later)
     assert [s.verdict.id for s in open_verdicts(tmp_path)] == ["V-3"]
+
+
+def test_an_id_that_was_replaced_leads_to_its_successor(tmp_path: Path) -> None:
+    """A page keeps the id it was sent with, and the person it woke types that."""
+    first = example_verdict()
+    for number in (2, 3):
+        save_new(tmp_path, first)
+        at = first.decided_at + timedelta(minutes=number)
+        first = replace(first, id=f"V-{number}", decided_at=at)
+    save_new(tmp_path, first)
+    assert the_one(tmp_path, "V-1").verdict.id == "V-3"
+    assert to_read(tmp_path, "V-2").verdict.id == "V-3"
+    assert load(tmp_path, "V-1").note == "V-2"
+
+
+def test_two_ids_that_name_each_other_end(tmp_path: Path) -> None:
+    """A damaged or edited store must not hang the command."""
+    verdict = example_verdict()
+    for name, other in (("V-1", "V-2"), ("V-2", "V-1")):
+        save(tmp_path, StoredVerdict(replace(verdict, id=name), VerdictState.SUPERSEDED, other))
+    assert current(tmp_path, "V-1").verdict.id in ("V-1", "V-2")
