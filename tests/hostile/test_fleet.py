@@ -62,6 +62,7 @@ def test_owned_nodes_stop_no_cordon_and_no_stop_of_a_job(
     for words in COMMANDS[len(LOOKS) :]:
         code = run_command(config, words, run)
         assert may_end(code), (words, code)
-    said = capsys.readouterr().out
-    assert "ranks [4, 9, 14] live on, says n[005,010,015]" in said
-    assert "n[005,010,015] does not show it" in said
+    captured = capsys.readouterr()
+    assert "n010 does not answer, its ranks count as lost" in captured.err
+    assert "ranks [4, 14] live on, says n[005,015]" in captured.err
+    assert "n[005,010,015] does not show it" in captured.out
