@@ -5,7 +5,8 @@
     python3 tests/check.py --quick  without the tiers that start daemons or training jobs
     python3 tests/check.py --deep   also the minutes-long tests, ten minutes more
 
-All steps run; the failed ones are named at the end. As root on Debian it installs the packages the
+All steps run; the failed ones are named at the end. Interrupted, it ends what the tests started;
+killed, the next run does. As root on Debian it installs the packages the
 real-component tests need; elsewhere it says which are missing. The oldest Python that nodes may
 have comes from uv where the machine has none. Under CI=true a skipped tier fails.
 """
@@ -47,8 +48,31 @@ DEBIAN = {
 }
 HEAVY = "ssh or netns or torch or slurm or system or gpu"
 
+sys.path.insert(0, str(ROOT))
+from tests import own_processes  # noqa: E402  # this file is run by its path
+
 
 def main(arguments: list[str]) -> int:
+    """Run every step, and leave nothing running that a test started."""
+    own_processes.adopt_orphans()
+    own_processes.raise_when_told_to_end()
+    name_ended("left behind by a run that was killed", own_processes.end_leftovers(ROOT))
+    try:
+        return check(arguments)
+    except own_processes.Interrupted as interrupted:
+        print(f"interrupted by {interrupted}")
+        return 128 + interrupted.number
+    finally:
+        name_ended("left behind by the tests", own_processes.end_own())
+
+
+def name_ended(which: str, ended: list[str]) -> None:
+    """Say what had to be killed."""
+    if ended:
+        print(f"processes {which}, now ended: {', '.join(ended)}", flush=True)
+
+
+def check(arguments: list[str]) -> int:
     """Run every step; 0 when all of them passed."""
     if not install_debian_packages() and os.environ.get("CI") == "true":
         print("FAILED: packages above are missing and cannot be installed")
@@ -141,13 +165,13 @@ def timed(name: str, command: list[str]) -> bool:
 
 def run(tool: str, *arguments: str) -> bool:
     """Whether a tool of the environment exits 0."""
-    path = f"{VENV / 'bin'}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    path = f"{VENV / 'bin'}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin:{own_processes.mark(ROOT)}"
     environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(VENV)}
     # The tests start brctl some thousand times; uncompiled each start takes three times as long.
     for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
         environment.pop(name, None)
     command = [str(VENV / "bin" / tool), *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
+    return own_processes.run(command, ROOT, environment) == 0
 
 
 if __name__ == "__main__":

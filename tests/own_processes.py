@@ -1,0 +1,150 @@
+"""What the test command starts, found again: ended with it, or by the next one.
+
+Tests start daemons in sessions of their own (Slurm, labs, SSH servers), which outlive a pytest that
+is killed, hold ports and speak to the daemons of the next run.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+GRACE_S = 60.0
+"""So long tests may take to tear down what they set up; a lab takes its network away."""
+END_DEADLINE_S = 10.0
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PROC = Path("/proc")
+
+
+class Interrupted(Exception):  # noqa: N818  # what was asked for is no error
+    """A signal asked the test command to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def adopt_orphans() -> None:
+    """Have whatever loses its starter become a child of this process instead of init's."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def raise_when_told_to_end() -> None:
+    """Turn the signals that end a command into `Interrupted`."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _raise)
+
+
+def _raise(number: int, _: FrameType | None) -> None:
+    raise Interrupted(number)
+
+
+def run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> int:
+    """The exit status of a command; interrupted, its tests may tear down what they set up."""
+    process = subprocess.Popen(command, cwd=folder, env=environment)
+    try:
+        return _wait(process)
+    except Interrupted as interrupted:
+        if interrupted.number != signal.SIGINT:  # that went from the terminal to all of them
+            for pid in (*_children(process.pid), process.pid):
+                _send(pid, signal.SIGINT)
+        deadline = time.monotonic() + GRACE_S
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+        raise
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process, and collect what was adopted: uncollected, tests take it for alive."""
+    while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) is not None:
+        if ended.si_pid == process.pid:
+            break
+        os.waitpid(ended.si_pid, 0)
+    return process.wait()
+
+
+def end_own() -> list[str]:
+    """Kill what this process started and adopted; what that was."""
+    return _end_all(lambda: _descendants(os.getpid()))
+
+
+def end_leftovers(folder: Path) -> list[str]:
+    """Kill what a test command of this folder left behind when it was killed; what that was."""
+    return _end_all(lambda: _marked_by_the_dead(folder))
+
+
+def mark(folder: Path) -> str:
+    """A last entry for PATH, the one variable that a lab hands on to its nodes."""
+    return f"{_marks_of(folder)}{os.getpid()}-{_start_ticks(os.getpid())}"
+
+
+def _marks_of(folder: Path) -> str:
+    return f"{folder}/.test-run/"
+
+
+def _marked_by_the_dead(folder: Path) -> list[int]:
+    marks = _marks_of(folder).encode()
+    found = []
+    for pid in living():
+        _, mark, rest = _read(pid, "environ").partition(marks)
+        owner, _, ticks = rest.partition(b"\0")[0].partition(b":")[0].decode().partition("-")
+        if mark and str(_start_ticks(int(owner))) != ticks:
+            found.append(pid)
+    return found
+
+
+def _end_all(find: Callable[[], Sequence[int]]) -> list[str]:
+    """Kill until nothing is found: what is killed may just have started another."""
+    ended: dict[int, str] = {}
+    deadline = time.monotonic() + END_DEADLINE_S
+    while (left := find()) and time.monotonic() < deadline:
+        for pid in left:
+            ended.setdefault(pid, f"{_read(pid, 'comm').decode().strip()} ({pid})")
+            _send(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    return list(ended.values())
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _descendants(pid: int) -> list[int]:
+    children = _children(pid)
+    return [*children, *(each for child in children for each in _descendants(child))]
+
+
+def _children(pid: int) -> list[int]:
+    return [each for each in living() if _stat(each)[1:2] == [str(pid)]]
+
+
+def living() -> Iterator[int]:
+    """Every other process but those that only wait to be collected."""
+    for entry in os.listdir(_PROC):
+        if entry.isdecimal() and int(entry) != os.getpid() and _stat(int(entry))[:1] != ["Z"]:
+            yield int(entry)
+
+
+def _start_ticks(pid: int) -> int | None:
+    """When a process started, in ticks since boot; tells it from the next user of its pid."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def _stat(pid: int) -> list[str]:
+    """What follows the name in a process's stat: state, parent and so on; empty once it is gone."""
+    return _read(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return (_PROC / str(pid) / name).read_bytes()
+    except OSError:
+        return b""
