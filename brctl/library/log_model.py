@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from brctl.evidence.logs.word_model import WordModel
+from brctl.evidence.logs.words.word_model import WordModel
 from brctl.model.fault import FaultClass
 
 MODEL_FILE = Path(__file__).with_name("log_model.npz")

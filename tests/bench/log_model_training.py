@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brctl.evidence.logs.catalogue import SHIPPED
-from brctl.evidence.logs.line_words import BUCKETS, buckets_of_log
+from brctl.evidence.logs.words.line_words import BUCKETS, buckets_of_log
 from brctl.model.fault import FaultClass
 
 Matrix = NDArray[np.float64]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brctl.engine.logs.classify import Classifier
-from brctl.evidence.logs.line_words import BUCKETS, buckets_of, features_of_line, sampled
+from brctl.evidence.logs.words.line_words import BUCKETS, buckets_of, features_of_line, sampled
 from brctl.library.log_model import MODEL_FILE
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass

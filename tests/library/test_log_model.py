@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from brctl.evidence.logs.line_words import BUCKETS
+from brctl.evidence.logs.words.line_words import BUCKETS
 from brctl.library.log_model import MODEL_FILE, SIZE_LIMIT, read_model, shipped_model
 from brctl.model.fault import FaultClass
 from tests.bench.log_model_training import examples_of, softmax, train

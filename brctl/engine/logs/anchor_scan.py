@@ -15,6 +15,9 @@ LONG_LINE_BYTES = 1 << 20
 SHOWN_BEFORE = 512
 """Bytes kept before a hit deep inside a long line."""
 
+RECORD_BYTES = 16 << 10
+"""Bytes kept of a JSON record: a traceback stands in one string of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -144,4 +147,7 @@ def _bounds(data: bytes, at: int) -> tuple[int, int]:
     limit = len(data) if newline < 0 else newline
     back = data.find(b"\r", at, min(limit, at + SHOWN_BEFORE))
     end = back if back >= 0 else limit
-    return start, min(end, at + 2 * SHOWN_BEFORE)
+    if end - at > 2 * SHOWN_BEFORE:
+        is_record = data.find(b'{"', start, start + SHOWN_BEFORE) >= 0
+        end = min(end, at + (RECORD_BYTES if is_record else 2 * SHOWN_BEFORE))
+    return start, end

@@ -11,9 +11,11 @@ from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
 from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.leads import with_leads, with_leads_of
+from brctl.evidence.logs.progress.benchmark import benchmark_rows
 from brctl.evidence.logs.progress.shape import progress_shape
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
+from brctl.evidence.logs.words.components import NAMES_NO_CAUSE, component_event
 from brctl.library.log_model import shipped_model
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogClassification, LogVerdict
@@ -23,6 +25,12 @@ _SAMPLE_BYTES = 64 << 10
 _CONTROL_SHARE = 0.05
 SEARCHED_INPUTS = 16
 """Inputs of unknown cause that are searched for leads; ranks that fail together say the same."""
+
+PROVED = 0.85
+"""A log stated healthy as surely as this ended well; below, an unread line may speak against it."""
+
+LINES_AGAINST_HEALTH = 2
+"""Lines of a component no rule read that weigh against a proof of health: one may be in passing."""
 
 _TEXT = bytes({*range(32, 127), *range(128, 256), *b"\t\n\r\f\v\b\x07\x1b"})
 """Bytes of text in any encoding: random data has a tenth of others, logs next to none."""
@@ -74,9 +82,9 @@ class Classifier:
             sample = TextSample()
             events, lines, readable = self.read_events(name, blocks, sample)
             item = judge(name, events, lines, readable=readable)
-            if item.fault is FaultClass.UNKNOWN and readable and searched < SEARCHED_INPUTS:
+            if readable and searched < SEARCHED_INPUTS and _is_open(item):
                 searched += 1
-                item = _searched(item, events, sample.lines())
+                item = self._searched(item, events, sample.lines())
             items.append(recommend_for_logs(item))
             everything += events
             unread += lines
@@ -119,20 +127,38 @@ class Classifier:
         readable = bool(size) and text and zeros * 10 < size and not blocks.failed
         return reader.events(), notes, readable
 
+    def _searched(
+        self, item: LogVerdict, events: list[LogEvent], text: Mapping[int, str]
+    ) -> LogVerdict:
+        """A verdict after a look at the text: progress in it, a component that fails, or leads."""
+        advances = progress_shape(text, item.name) or benchmark_rows(text, item.name)
+        needed = 1 if item.fault is FaultClass.UNKNOWN else LINES_AGAINST_HEALTH
+        failing = component_event(text, item.name, self._is_known, needed)
+        found = [event for event in (advances, failing) if event is not None]
+        if found:
+            events += found
+            item = judge(item.name, events, item.notes)
+        if item.fault is FaultClass.UNKNOWN:
+            return with_leads(item, text, shipped_model(), item.name)
+        return item
+
+    def _is_known(self, text: str) -> bool:
+        """Whether a rule reads a line; a warning that names no cause is not yet read."""
+        reader = LineReader("", self._index)
+        matched = reader.match(text, 1, self._index.anchors_on(text))
+        known = any(row.name not in NAMES_NO_CAUSE for row, _ in matched)
+        return known or self._index.harmless_row(text) is not None
+
     def _blocks(self, path: Path) -> "Blocks":
         notes: list[str] = []
         return Blocks(read_blocks(path, notes), notes)
 
 
-def _searched(item: LogVerdict, events: list[LogEvent], text: Mapping[int, str]) -> LogVerdict:
-    """A verdict of unknown cause after a look at the text itself: progress in it, or leads."""
-    advances = progress_shape(text, item.name)
-    if advances is not None:
-        events.append(advances)
-        item = judge(item.name, events, item.notes)
-    if item.fault is FaultClass.UNKNOWN:
-        return with_leads(item, text, shipped_model(), item.name)
-    return item
+def _is_open(item: LogVerdict) -> bool:
+    """Whether a verdict leaves room for what no rule read: no cause, or health by a weak proof."""
+    if item.fault is FaultClass.NO_FAULT:
+        return item.probability < PROVED
+    return item.fault is FaultClass.UNKNOWN
 
 
 def _is_binary(block: bytes) -> bool:

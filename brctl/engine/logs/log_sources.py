@@ -1,6 +1,7 @@
 """Bytes of a log however it is packed (gzip, zstd, xz, bzip2, a pipe); never all at once."""
 
 import bz2
+import codecs
 import io
 import lzma
 import stat
@@ -22,6 +23,9 @@ FILE_LIMIT = 100_000
 _ZSTD_WINDOW_BYTES = 128 << 20
 """The largest window `zstd --ultra` writes; a hostile header may ask for terabytes."""
 
+
+_SNIFFED = 4096
+"""Bytes that show an encoding: of text in UTF-16 nearly every second one is zero."""
 
 UNPACKED_FREELY_BYTES = 1 << 30
 PACKED_TIMES = 500
@@ -86,9 +90,19 @@ def unpack(stream: BinaryIO, name: str, notes: Notes) -> Iterator[bytes]:
         blocks = found(head, cast("BinaryIO", packed), name, notes)
         yield from _bounded(blocks, lambda: len(head) + packed.count, name, notes)
         return
+    decoder = _decoder_of(head)
     while head:
-        yield head
+        yield decoder.decode(head).encode() if decoder else head
         head = stream.read(BLOCK_BYTES)
+
+
+def _decoder_of(head: bytes) -> codecs.IncrementalDecoder | None:
+    """What reads UTF-16, as PowerShell writes it; every pattern is for bytes of ASCII."""
+    start = head[:_SNIFFED]
+    marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if marked and start.count(0) * 4 > len(start):
+        return codecs.getincrementaldecoder("utf-16")("replace")
+    return None
 
 
 def _bounded(

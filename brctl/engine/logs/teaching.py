@@ -8,10 +8,10 @@ from pathlib import Path
 from brctl.engine.logs.classify import Blocks, Classifier
 from brctl.engine.logs.log_sources import read_blocks
 from brctl.engine.logs.text_sample import TextSample
-from brctl.evidence.logs.nearest import NearRule, nearest_rules
 from brctl.evidence.logs.signature import Signature
 from brctl.evidence.logs.taught import phrase_of, rule_for
-from brctl.evidence.logs.unusual import UnusualLine, rank_unusual
+from brctl.evidence.logs.words.nearest import NearRule, nearest_rules
+from brctl.evidence.logs.words.unusual import UnusualLine, rank_unusual
 from brctl.library.log_model import shipped_model
 from brctl.library.log_rules import write_taught_rule
 from brctl.model.errors import UsageError

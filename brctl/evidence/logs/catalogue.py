@@ -65,6 +65,8 @@ PROGRESS_ANCHORS = frozenset({"loss", "grad norm", "grad_norm", "gradient norm"}
 READER_ANCHORS: tuple[str, ...] = (
     "traceback (most recent call last)",
     'file "',
+    'file \\"',
+    "file &quot;",
     "stopiteration",
     "unsupported:",
     "systemexit",

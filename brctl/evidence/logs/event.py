@@ -9,6 +9,9 @@ from brctl.evidence.logs.signature import Signature
 TEXT_LIMIT = 2048
 """Characters of a line that are matched and kept: longer lines are one rank dumping a tensor."""
 
+RECORD_LIMIT = 16 << 10
+"""Characters of a record whose message is read line by line: a traceback in one string."""
+
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]|\^\[\[[0-9;]*m"
 )
@@ -52,9 +55,9 @@ class LogEvent:
         return replace(self, line=self.last_line or self.line, at_s=self.last_at_s or self.at_s)
 
 
-def clean(raw: bytes) -> str:
+def clean(raw: bytes, limit: int = TEXT_LIMIT) -> str:
     """A line as text that is safe to print: escapes and control characters removed, bounded."""
-    text = raw[:TEXT_LIMIT].decode("utf-8", "replace")
+    text = raw[:limit].decode("utf-8", "replace")
     if "\x1b" in text or "^[" in text:
         text = _ESCAPES.sub("", text)
     return _CONTROL.sub(" ", text).rstrip()

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from brctl.evidence.logs.unexplained import UNEXPLAINED
-from brctl.evidence.logs.unusual import UnusualLine, rank_unusual
-from brctl.evidence.logs.word_model import WordModel
+from brctl.evidence.logs.words.unusual import UnusualLine, rank_unusual
+from brctl.evidence.logs.words.word_model import WordModel
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogEvidence, LogLead, LogVerdict

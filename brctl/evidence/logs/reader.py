@@ -5,13 +5,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from brctl.evidence.logs.catalogue import PROGRESS_ANCHORS, anchors_of
-from brctl.evidence.logs.event import LogEvent, clean
+from brctl.evidence.logs.event import RECORD_LIMIT, LogEvent, clean
 from brctl.evidence.logs.family import Family
 from brctl.evidence.logs.progress.rows import StepRows
 from brctl.evidence.logs.signature import Part, Signature, named_groups, root
 from brctl.evidence.logs.timestamps import seconds_of_year
 from brctl.evidence.logs.tracebacks import CARRIERS, FINAL, FRAME, classify_final
 from brctl.evidence.logs.unexplained import UNEXPLAINED, is_alarming, template_of
+from brctl.evidence.logs.wrapping import inner_texts, lines_of, without_entities
 from brctl.evidence.numeric import NumericWatch, parse_progress
 from brctl.model.fault import FaultClass, Origin
 
@@ -113,11 +114,33 @@ class LineReader:
     def read(self, number: int, raw: bytes, anchors: Collection[str] | None = None) -> None:
         """Take one line; `anchors` are the texts known to stand on it, None to search."""
         text = clean(raw)
-        if anchors is None:
-            anchors = self.index.anchors_on(text)
+        lines = lines_of(clean(raw, RECORD_LIMIT)) if b'"' in raw else ()
+        if lines:
+            self._read_record(number, text, lines)
+        elif anchors is not None and PROGRESS_ANCHORS.issuperset(anchors):
+            self._read_progress(number, text)
+        else:
+            self._read_plain(number, text, anchors)
+
+    def _read_plain(self, number: int, text: str, anchors: Collection[str] | None) -> None:
+        shown = without_entities(text)
+        if anchors is None or shown != text:
+            anchors = self.index.anchors_on(shown)
+        if not self._read_line(number, shown, anchors):
+            self._read_alarm(number, shown)
+
+    def _read_record(self, number: int, text: str, lines: Sequence[str]) -> None:
+        """Read the lines of a record's message; its other fields where those say nothing."""
+        said = [self._read_line(number, line, self.index.anchors_on(line)) for line in lines]
+        if not any(said) and not self._read_line(number, text, self.index.anchors_on(text)):
+            for line in lines:
+                self._read_alarm(number, line)
+
+    def _read_line(self, number: int, text: str, anchors: Collection[str]) -> bool:
+        """Read one line but for words of alarm; whether it said anything."""
         if PROGRESS_ANCHORS.issuperset(anchors):
             self._read_progress(number, text)
-            return
+            return True
         at_s = seconds_of_year(text)
         if at_s is not None:
             self._at_s = at_s + self.offset_s
@@ -128,10 +151,9 @@ class LineReader:
         parts = {signature.part for signature, _ in matched}
         if not parts - {Part.CONTEXT, Part.GENERIC}:
             self._read_exception(number, text, explained=Part.GENERIC in parts)
-        if not matched:
-            self._read_alarm(number, text)
         if not PROGRESS_ANCHORS.isdisjoint(anchors):
             self._read_progress(number, text)
+        return bool(matched)
 
     def events(self) -> list[LogEvent]:
         """What was kept, in line order, each with the number of lines of its family."""
@@ -147,10 +169,11 @@ class LineReader:
     ) -> list[tuple[Signature, Mapping[str, str]]]:
         """The signatures that speak on a line, and what they name; harmless lines have none."""
         found: list[tuple[Signature, Mapping[str, str]]] = []
+        texts = (text, *inner_texts(text))
         for signature in self.index.possible(anchors):
             if not self._holds(signature):
                 continue
-            match = signature.compiled.search(text)
+            match = _first_match(signature.compiled, texts)
             if match is None:
                 continue
             fields = named_groups(match)
@@ -161,7 +184,7 @@ class LineReader:
                 )
             found.append((signature, fields))
         healthy = [pair for pair in found if pair[0].part is Part.HEALTHY]
-        if len(healthy) < len(found) and self.index.harmless_row(text):
+        if len(healthy) < len(found) and any(map(self.index.harmless_row, texts)):
             return healthy
         return _without_weaker(found)
 
@@ -214,13 +237,13 @@ class LineReader:
             self._traceback_at = number
             self._frames.clear()
             return
-        frame = FRAME.match(text)
+        frame = _first_match(FRAME, (text, *inner_texts(text))) if 'File "' in text else None
         if frame and len(self._frames) < TRACEBACK_LINES:
             self._frames.append(frame["path"])
 
     def _read_exception(self, number: int, text: str, *, explained: bool) -> None:
         """Keep the exception a line names, unless its type only carries words already explained."""
-        final = FINAL.match(text)
+        final = _first_match(FINAL, (text, *inner_texts(text)))
         if final is None or "Warning" in final["type"]:
             return
         if explained and CARRIERS.fullmatch(final["type"]):
@@ -255,6 +278,10 @@ class LineReader:
             at_s = seconds_of_year(text)
             self._at_s = at_s + self.offset_s if at_s is not None else self._at_s
             self._keep(_NAN if trouble.kind == "nan" else _JUMP, number, text, {})
+
+
+def _first_match(pattern: re.Pattern[str], texts: Iterable[str]) -> re.Match[str] | None:
+    return next((match for text in texts if (match := pattern.search(text))), None)
 
 
 def _uptime_s(text: str) -> float | None:

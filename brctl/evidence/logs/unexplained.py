@@ -17,7 +17,7 @@ ALARM_ANCHORS: tuple[str, ...] = (
 """Texts of alarm, for the streaming engine."""
 
 _ALARM = re.compile(
-    r"(?<![\w./=-])(?:[a-z]*err(?:or|ors|ored)?|[a-z]*error|fail(?:ed|ure|ures|s|ing)?|fatal|critical|panic|abort(?:ed|ing|s)?|"
+    r"(?<![\w./=-])(?!stderr\b)(?:[a-z]*err(?:or|ors|ored)?|[a-z]*error|fail(?:ed|ure|ures|s|ing)?|fatal|critical|panic|abort(?:ed|ing|s)?|"
     r"corrupt\w*|timed[ -]out|time-?outs?|unable to|cannot|could not|couldn't|can't|denied|refused|unreachable|not responding|"
     r"[a-z]*exception|hung|stuck|stall(?:ed|s)?|dead|offline|unhealthy|degraded|emerg|oops|bug|faults?|core dumped)\b(?![./=-]\w|\()",
     re.IGNORECASE,
@@ -41,7 +41,12 @@ UNEXPLAINED = Signature(
 
 def is_alarming(text: str) -> bool:
     """Whether a line reads like an error; counters at zero and options do not."""
-    return _ALARM.search(text) is not None and _NO_ALARM.search(text) is None
+    return _ALARM.search(text) is not None and not is_settled(text)
+
+
+def is_settled(text: str) -> bool:
+    """Whether a line's words of alarm are a counter at zero, an option or the like."""
+    return _NO_ALARM.search(text) is not None
 
 
 def template_of(text: str) -> str:

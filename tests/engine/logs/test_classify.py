@@ -47,8 +47,9 @@ def test_a_folder_of_ranks_is_one_story(classifier: Classifier, tmp_path: Path) 
         (b"x" * (3 << 20) + b"\n" + OFF_THE_BUS, "longer than 1 MiB"),
         (b"\x1b]0;title\x07\x1b[2J" + OFF_THE_BUS, ""),
         (OFF_THE_BUS.replace(b"\n", b"\r\n"), ""),
+        (OFF_THE_BUS.decode().encode("utf-16"), ""),
     ],
-    ids=["nul", "not utf-8", "one long line", "escapes", "windows line ends"],
+    ids=["nul", "not utf-8", "one long line", "escapes", "windows line ends", "utf-16"],
 )
 def test_bad_input_is_read_and_said(
     classifier: Classifier, tmp_path: Path, data: bytes, note: str
@@ -109,3 +110,38 @@ def test_both_engines_give_the_same_events(classifier: Classifier) -> None:
     slow, _, _ = plain.read_events("x", Blocks([data]))
     assert fast == slow
     assert len(fast) > len(EXAMPLES)
+
+
+def test_an_unread_line_of_a_component_is_claimed_weakly(
+    classifier: Classifier, tmp_path: Path
+) -> None:
+    """No rule knows the words; what speaks and that it failed is plain."""
+    path = tmp_path / "messages"
+    path.write_bytes(
+        b"Jul  5 03:01:47 g7 kernel: mpt9sas_cm1: event queue is stuck, host blocked\n"
+    )
+    found = classifier.classify_paths([path]).overall
+    assert found.fault is FaultClass.STORAGE_CHECKPOINT
+    assert found.probability < 0.6
+
+
+def test_an_unread_line_speaks_against_a_weak_proof_of_health_when_it_comes_twice(
+    classifier: Classifier, tmp_path: Path
+) -> None:
+    """Two links of a table that are inactive are not made well by one that is fast."""
+    path = tmp_path / "smi"
+    table = b"\tnvlink port %d: 25.781 GB/s\n" % 0
+    path.write_bytes(table + b"\tnvlink port 1 missing\n\tnvlink port 2 missing\n")
+    assert classifier.classify_paths([path]).overall.fault is FaultClass.NVLINK
+
+
+def test_a_traceback_in_one_long_record_is_found(classifier: Classifier, tmp_path: Path) -> None:
+    """The record is longer than a line is usually read."""
+    frames = "".join(f'  File "/job/step_{n}.py", line 3, in f\\n' for n in range(90)).replace(
+        '"', '\\"'
+    )
+    path = tmp_path / "rank.json"
+    path.write_text(
+        '{"log":"Traceback (most recent call last):\\n' + frames + 'TypeError: f() got x\\n"}\n'
+    )
+    assert classifier.classify_paths([path]).overall.fault is FaultClass.USER_CODE

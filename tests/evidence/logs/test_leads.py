@@ -3,9 +3,9 @@
 import pytest
 
 from brctl.evidence.logs.leads import SIGNATURE, with_leads, with_leads_of
-from brctl.evidence.logs.line_words import BUCKETS, LINES_READ, buckets_of_log, words_of
-from brctl.evidence.logs.unusual import rank_unusual
-from brctl.evidence.logs.word_model import WordModel
+from brctl.evidence.logs.words.line_words import BUCKETS, LINES_READ, buckets_of_log, words_of
+from brctl.evidence.logs.words.unusual import rank_unusual
+from brctl.evidence.logs.words.word_model import WordModel
 from brctl.library.log_model import shipped_model
 from brctl.model.evidence import Role
 from brctl.model.fault import FaultClass, Origin

@@ -47,7 +47,7 @@ def progress_shape(lines: Mapping[int, str], source: str) -> LogEvent | None:
         source: The log's name.
     """
     newest: tuple[int, str] | None = None
-    for rows in _shapes(list(lines.items())[-_LINES:]):
+    for rows in shapes(list(lines.items())[-_LINES:]):
         tail = rows[-_FEW_ROWS:]
         if len(tail) >= ROWS_NEEDED and _climbs([numbers for _, _, numbers in tail]):
             first = tail[-ROWS_NEEDED]
@@ -58,11 +58,11 @@ def progress_shape(lines: Mapping[int, str], source: str) -> LogEvent | None:
 def newest_counter(lines: Sequence[str]) -> int | None:
     """Where the counter of the newest lines of one shape stands; None for none that climbs."""
     newest: tuple[int, int] | None = None
-    for rows in _shapes(enumerate(lines[-_LINES:])):
+    for rows in shapes(enumerate(lines[-_LINES:])):
         tail = rows[-_FEW_ROWS:]
         if len(tail) < ROWS_NEEDED:
             continue
-        counters = [column for column in _columns(tail) if _grows(column)]
+        counters = [column for column in columns(tail) if grows(column)]
         if counters:
             newest = max(newest or (-1, 0), (tail[-1][0], int(counters[0][-1])))
     return newest[1] if newest else None
@@ -71,13 +71,15 @@ def newest_counter(lines: Sequence[str]) -> int | None:
 _Row = tuple[int, str, tuple[float, ...]]
 
 
-def _shapes(lines: Iterable[tuple[int, str]]) -> Iterator[Sequence[_Row]]:
-    """Lines of training, gathered by what is left of them without their numbers."""
+def shapes(
+    lines: Iterable[tuple[int, str]], words: re.Pattern[str] = _TRAINING
+) -> Iterator[Sequence[_Row]]:
+    """Lines with such words, gathered by what is left of them without their numbers."""
     gathered: dict[str, list[_Row]] = {}
     for number, text in lines:
-        if _TRAINING.search(text) and not _IN_VAIN.search(text):
+        if words.search(text) and not _IN_VAIN.search(text):
             bare = _CLOCK.sub(" ", text)
-            shape = _NUMBER.sub("#", bare)
+            shape = " ".join(_NUMBER.sub("#", bare).split())
             gathered.setdefault(shape, []).append((number, text, tuple(_values(bare))))
     return iter(gathered.values())
 
@@ -90,16 +92,18 @@ def _values(text: str) -> Iterator[float]:
             yield float("nan")
 
 
-def _columns(rows: Sequence[_Row]) -> Iterator[tuple[float, ...]]:
+def columns(rows: Sequence[_Row]) -> Iterator[tuple[float, ...]]:
+    """The numbers of rows of one shape, place by place."""
     return zip(*(numbers for _, _, numbers in rows), strict=True)
 
 
 def _climbs(rows: Sequence[tuple[float, ...]]) -> bool:
     """Whether one number of the shape is whole and grows from each line to the next."""
-    return any(_grows(column) for column in zip(*rows, strict=True))
+    return any(grows(column) for column in zip(*rows, strict=True))
 
 
-def _grows(column: Sequence[float]) -> bool:
+def grows(column: Sequence[float]) -> bool:
+    """Whether a column holds whole numbers, each larger than the one before."""
     return all(value.is_integer() for value in column) and all(
         earlier < later for earlier, later in pairwise(column)
     )

@@ -126,6 +126,8 @@ _OVER = (
 _RESULTS = (
     healthy("well.suite-passed", ("passed", "result = pass", "test is a success"), 0.85, "pytest, CTest, HPL, CUDA samples and accelerate",
             r"^=+ \d+ passed(?!.*(?:failed|error))|100% tests passed|Result = PASS\b|\.{3,} ?PASSED\s*$|Test is a success!"),
+    healthy("well.fio", ("err= 0", "iops="), 0.72, "fio: a job without an error, and its rates",
+            r"\(groupid=\d+, jobs=\d+\): err= 0:|^\s*(?:read|write|randread|randwrite) ?: (?:io=\S+ )?IOPS=[\d.]"),
     healthy("well.bandwidth-row", ("images/sec", "img/sec", ": bw="), 0.7, "TensorFlow and Horovod benchmarks, fio",
             r"^\W*(?:\[\d+,\d+\]<\w+>:)?[Tt]otal (?:images/sec|img/sec)\b|^\s*(?:READ|WRITE): bw=\d"),
     healthy("well.rows-of-other-trainers", ("samplespersec=", "train_step_timing", "val_loss:", "timing_s/step", "done in"), 0.72, "DeepSpeed, NeMo, Keras, veRL and home-made progress rows",

@@ -8,7 +8,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from brctl.evidence.logs.line_words import BUCKETS, buckets_of, buckets_of_log, features_of_line
+from brctl.evidence.logs.words.line_words import (
+    BUCKETS,
+    buckets_of,
+    buckets_of_log,
+    features_of_line,
+)
 from brctl.model.fault import FaultClass
 
 LINES_NAMED = 2

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from brctl.evidence.logs.unexplained import is_alarming, template_of
-from brctl.evidence.logs.word_model import WordModel
+from brctl.evidence.logs.words.word_model import WordModel
 
 _ALARM_BITS = 3.0
 """How much a word of alarm counts: as much as words that one ordinary log in eight has."""

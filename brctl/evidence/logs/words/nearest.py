@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from brctl.evidence.logs.line_words import words_of
 from brctl.evidence.logs.signature import Part, Signature
+from brctl.evidence.logs.words.line_words import words_of
 from brctl.model.fault import FaultClass
 
 LEAST_ALIKE = 0.15

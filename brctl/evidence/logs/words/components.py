@@ -1,0 +1,119 @@
+"""Which component a line speaks of: what is left to go by where no rule knows the words.
+
+A driver, a daemon or a tool names itself, its device or its counter, and says in plain words that
+something failed. One such component that speaks more than all others together is claimed weakly:
+any rule that knows a line outranks it, and several components at once name nobody.
+"""
+
+# ruff: noqa: E501 - a table is read by its columns
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.signature import Part, Signature, root
+from brctl.evidence.logs.unexplained import is_settled
+from brctl.model.fault import FaultClass as F
+from brctl.model.fault import Origin
+
+NAMES_NO_CAUSE = frozenset({"nccl.warn", "unexplained"})
+"""Rows that read a warning without knowing what of: a component's name on it may tell."""
+
+_SOURCE = "names of components, their devices and counters"
+_ONE_LINE = 0.62
+_MANY_LINES = 0.7
+_MANY = 3
+_LINES = 1000
+_LENGTH = 600
+"""Characters of a line that are looked at."""
+
+_FAILING = re.compile(
+    r"(?<![\w/-])(?!stderr\b)(?:[a-z]*err(?:or|ors|ored)?\b(?!-)|err-?disabled|ERR!|fail(?:ed|ure|ures|s|ing)?|fatal|critical|panic|abort(?:ed|ing|s)?|corrupt\w*|timed[ -]out|time-?outs?|unable to|cannot|can't|could not|"
+    r"couldn't|denied|refused|unreachable|not responding|hung|hang|stuck|stall(?:ed|s)?|dead|offline|unhealthy|degraded|lost|missing|inactive|down|reset request|blocked|slow (?:\w+ )?(?:requests?|ops|ios?)|flapp\w*|conflict|"
+    r"dropped|INVAL|invalid|mismatch\w*|not (?:found|supported|ready)|disabled between|insufficient|exceeded|straggler|drained|faults?|deconfig\w*)(?![\w-])",
+    re.IGNORECASE,
+)
+_WELL = re.compile(
+    r"\b(?:0|zero|no|without)\s+(?:\w+\s+){0,2}(?:errors?|failures?|faults?)\b|\brecover(?:ed|y complete)|\bresum(?:ed|ing)\b|not active|\bpass(?:ed)?\b|(?<!un)correct(?:ed|able)|"
+    r"(?:error|fail|lost|missing|dropped|down)\w*[\"']?\s*[:=|]\s*(?:0\b|none|no\b|false|n/a)|hint|see https?://|\bif\b|\?\s*$",
+    re.IGNORECASE,
+)
+_NO_LOG = re.compile(r"^\W*(?:frame #\d+|File \"|at |raise |return |def |import |assert |#|from )")
+_KERNEL_FRAME = re.compile(r"\s\??\s?[a-zA-Z_][\w.]*\+0x[0-9a-f]+/0x[0-9a-f]+")
+_FRAMES_NEEDED = 5
+
+
+def _row(fault: F, pattern: str, origin: Origin | None = None) -> tuple[re.Pattern[str], Signature]:
+    name = f"component.{fault.value}"
+    made = root(fault, name, "error", _ONE_LINE, _SOURCE, part=Part.GENERIC, origin=origin)
+    return re.compile(pattern, re.IGNORECASE), made
+
+
+_TABLE = (
+    _row(F.NETWORK_LINK, r"\boper state set from up to down|\basync event\b.{0,20}\bport"),
+    _row(F.STRAGGLER_SLOW, r"\bstraggler"),
+    _row(F.NVLINK, r"\bnv-?link\b|nvswitch|\bsxid\b|^\s*Link \d+: *<inactive>"),
+    _row(F.GPU_MEMORY_ECC, r"\brow remap|\b(?:gpu|hbm|dram|sram|frame ?buffer)\b.{0,40}(?:\becc\b|uncorrect)"),
+    _row(F.GPU_LOST, r"\bgpus?\b.{0,60}\b(?:lost|missing|not (?:found|detected|visible)|unreachable|offline)|^\|.*\bERR!"),
+    _row(F.DRIVER_FIRMWARE, r"\bnvrm\b|\bnvidia-(?:modeset|uvm|peermem|smi)\b|\bamdgpu\b|\bgsp\b|habanalabs|\bfabric-?manager|\bnouveau\b"),
+    _row(F.NETWORK_SWITCH, r"\borchagent\b|\bsyncd\b|err-?disabled|\bMC-?LAG\b|spanning.tree|%[A-Z][A-Z_]+-[0-5]-"),
+    _row(F.NETWORK_IB, r"\binfiniband\b|\bibv?_\w+|\bmlx[45]_(?:\d|ib)|\bib\d+\b|\bopensm\b|SubnGet|\bsm_mad|\brdma|\broce\b|\bQP\b|LinkDownedCounter|PortXmit|\bhfi1\b"),
+    _row(F.PCIE, r"\bpcieport\b|\bpcie? (?:bus|port|bridge|device|\d{4}:)|\bAER\b|\bbridge window\b|\bBAR ?\d|\bswitchtec\b"),
+    _row(F.NETWORK_LINK, r"\b(?:link|carrier|cable|transceiver|optics?|interface|port)\b.{0,40}\b(?:down|lost|flap\w*|fault)\b"),
+    _row(F.THERMAL_POWER, r"\bpower supply\b|\bpsu?\d?\b|\bfan\d*\b|temperature|\bthermal\b|\bvoltage\b|overheat|over-?temp"),
+    _row(F.STORAGE_CHECKPOINT, r"\bnvme\d|\bsd[a-z]{1,2}\b|\bscsi|\braid\b|\bmd\d+\b|aacraid|megaraid|mpt\dsas|\bata\d|\bxfs\b|\bext4\b|\bbtrfs\b|\bzfs\b|\bzpool\b|\bnfsd?\b|\blustre|\bgpfs\b|\bmmfs|beegfs|\bceph(?:fs)?\b|\bmds[.\b]|\bosd\.\d|\bfuse\b|multipath|\biscsi|\bfile ?system\b|input/output error|block device"),
+    _row(F.NETWORK_ETH, r"\beth\d|\ben[ops]\d\w*|\bbond\d|\bNETDEV\b|\bdns\b|getaddrinfo|\bBGP\b|no route to host"),
+    _row(F.HOST_KERNEL, r"\bBUG:|\boops\b|\block-?up\b|\brcu(?:_\w+)?:|blocked for more than|general protection|hung_task"),
+    _row(F.NODE_FAILURE, r"\bdimm|\bmachine check|\bmce\b|\bedac\b|\bnode\b.{0,80}\b(?:dead|down|lost|unreachable|not responding)\b|hardware callout|\bdeconfig"),
+    _row(F.DATA_LOADER, r"\btarfile\b|\bdataset\b|data ?loader|\bshard|tf_?record|\.tar\b|unexpected end of data"),
+    _row(F.NCCL_CONFIG, r"\bNCCL_[A-Z]\w+|address family|peer access|\bMASTER_(?:ADDR|PORT)\b|\bIPC handle"),
+    _row(F.ENVIRONMENT_MISMATCH, r"\bslurm(?:d|ctld|dbd)\b.{0,40}(?:fatal|unable|config)|\.service\b|\bcontainerd\b|\bdockerd\b", Origin.INFRA),
+    _row(F.ENVIRONMENT_MISMATCH, r"\bdocker\b|shared librar|driver version|runtime version"),
+)  # fmt: skip
+_FRAMES = next(row for _, row in _TABLE if row.fault is F.HOST_KERNEL)
+
+
+def component_event(
+    lines: Mapping[int, str], source: str, is_known: Callable[[str], bool], needed: int = 1
+) -> LogEvent | None:
+    """What the one component that reports failures says first; None when none or several do.
+
+    Args:
+        lines: A log's lines by number.
+        source: The log's name.
+        is_known: Whether a rule already read a line: what is known is not guessed at.
+        needed: Lines that have to speak of it.
+    """
+    looked_at = [(number, text[:_LENGTH]) for number, text in list(lines.items())[-_LINES:]]
+    said: list[tuple[Signature, int, str]] = []
+    for number, text in looked_at:
+        row = _speaker(text)
+        if row is not None and not is_known(text):
+            said.append((row, number, text))
+    if not said:
+        return _event_of_frames(looked_at, source)
+    counts = Counter(row.name for row, _, _ in said)
+    name, most = counts.most_common(1)[0]
+    if 2 * most <= len(said) or most < needed:
+        return None
+    row, number, text = next(item for item in said if item[0].name == name)
+    strength = _MANY_LINES if most >= _MANY else _ONE_LINE
+    return LogEvent(replace(row, strength=strength), source, number, text, count=most)
+
+
+def _speaker(text: str) -> Signature | None:
+    """The row of the component that reports a failure on a line."""
+    if not _FAILING.search(text) or _WELL.search(text) or is_settled(text) or _NO_LOG.match(text):
+        return None
+    return next((row for pattern, row in _TABLE if pattern.search(text)), None)
+
+
+def _event_of_frames(lines: list[tuple[int, str]], source: str) -> LogEvent | None:
+    """A call trace of the kernel whose head is not in the log: nobody prints one when all is well."""
+    frames = [(number, text) for number, text in lines if _KERNEL_FRAME.search(text)]
+    if len(frames) < _FRAMES_NEEDED:
+        return None
+    number, text = frames[0]
+    return LogEvent(_FRAMES, source, number, text, count=len(frames))
