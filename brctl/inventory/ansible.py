@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brctl.inventory.facts import Fact, InventorySource, NodeFacts
+from brctl.library.bounded_files import read_beginning
 from brctl.library.strict_yaml import load_document
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.nodeset import expand
@@ -41,8 +42,7 @@ def load_ansible(path: Path) -> InventorySource:
         ConfigError: The file cannot be read as any of the three forms; names file and line.
     """
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(SIZE_LIMIT_BYTES + 1)
+        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
         text = raw.decode("utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{path}: cannot be read: {exc}") from exc

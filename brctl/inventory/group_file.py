@@ -3,6 +3,7 @@
 import csv
 from pathlib import Path
 
+from brctl.library.bounded_files import read_beginning
 from brctl.model.errors import ConfigError, did_you_mean
 
 SIZE_LIMIT_BYTES = 16 << 20
@@ -15,8 +16,7 @@ def load_group_file(path: Path, key: str, value: str) -> list[tuple[int, str, st
         ConfigError: The file cannot be read, is too large, or lacks a column.
     """
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(SIZE_LIMIT_BYTES + 1)
+        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
     if len(raw) > SIZE_LIMIT_BYTES:

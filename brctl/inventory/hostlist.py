@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from brctl.inventory.facts import Fact, InventorySource, NodeFacts, refuse_duplicates
+from brctl.library.bounded_files import read_beginning
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.nodeset import expand
 
@@ -16,8 +17,7 @@ def load_hostlist(path: Path) -> InventorySource:
         ConfigError: A line is not a node set, or names a node twice; names file and line.
     """
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(SIZE_LIMIT_BYTES + 1)
+        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
     if len(raw) > SIZE_LIMIT_BYTES:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from brctl.library.bounded_files import read_beginning
 from brctl.library.config import user_config_dir
 from brctl.library.durable_files import PRIVATE, private_dir, set_aside, sync_folder
 
@@ -60,8 +61,7 @@ def read_key(path: Path) -> ChainKey | None:
         OSError: It cannot be read.
     """
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(_SIZE_LIMIT)
+        raw = read_beginning(path, _SIZE_LIMIT)
     except FileNotFoundError:
         return None
     lines = [line for line in raw.split(b"\n") if line and not line.startswith(b"#")]

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from brctl.journal.chain_key import key_file
+from brctl.library.bounded_files import read_beginning
 from brctl.library.durable_files import private_dir, write_atomic
 
 FOLDER = "journal.heads"
@@ -51,8 +52,7 @@ def note_head(run_dir: Path, head: JournalLength) -> None:
 def read_head(run_dir: Path) -> JournalLength | None:
     """What was kept last; None where nothing was, or nobody can read it."""
     try:
-        with head_file(run_dir).open("rb") as stream:
-            found = json.loads(stream.read(_SIZE_LIMIT))
+        found = json.loads(read_beginning(head_file(run_dir), _SIZE_LIMIT))
         return JournalLength(str(found["first"]), int(found["lines"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from brctl.library.bounded_files import read_beginning
 from brctl.library.file_tables import CALENDAR
 from brctl.library.schema import Section
 from brctl.library.trusted_files import why_untrusted
@@ -104,8 +105,7 @@ def _text(path: Path) -> str:
     problem = why_untrusted(path) if path.exists() else ""
     if problem:
         raise ValueError(f"refused: {problem}")
-    with path.open("rb") as stream:
-        raw = stream.read(SIZE_LIMIT_BYTES + 1)
+    raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
     if len(raw) > SIZE_LIMIT_BYTES:
         raise ValueError(f"larger than {SIZE_LIMIT_BYTES} bytes")
     return raw.decode("utf-8-sig")

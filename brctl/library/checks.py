@@ -6,6 +6,7 @@ from pathlib import Path
 
 from brctl.evidence.operators import OPERATORS, is_number
 from brctl.evidence.readers import READERS
+from brctl.library.bounded_files import read_beginning
 from brctl.library.foreign import read_foreign
 from brctl.library.parameters import LABEL_PREFIX, SOURCES, is_source
 from brctl.library.schema import Section, open_kind
@@ -152,7 +153,7 @@ def _read_probe(folder: Path, *, shipped: bool) -> str:
     if not shipped:
         refuse_untrusted(path)
     try:
-        raw = path.read_bytes()
+        raw = read_beginning(path, PROBE_LIMIT_BYTES + 1)
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
     if len(raw) > PROBE_LIMIT_BYTES:

@@ -10,9 +10,10 @@ from math import inf
 from pathlib import Path
 from typing import TypeVar
 
+from brctl.library.bounded_files import NOT_REGULAR, read_beginning
 from brctl.library.schema import Section, open_kind
 from brctl.library.shipped import shipped_dir
-from brctl.library.strict_yaml import Document, parse_document
+from brctl.library.strict_yaml import SIZE_LIMIT_BYTES, Document, parse_document
 from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
@@ -67,7 +68,7 @@ def load_playbook(path: Path) -> Playbook:
         ConfigError: One line per mistake, `file:line: problem`.
     """
     try:
-        raw = path.read_bytes()
+        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
     return read_playbook(raw, str(path))
@@ -123,9 +124,9 @@ def _may_be(path: Path, name: str) -> bool:
     """Whether a broken file may be the playbook of a name: by its own name, or by what it says."""
     said = re.compile(rb"\bname:[ '\"]*" + re.escape(name.encode()) + rb"\b")
     try:
-        return path.stem == name or said.search(path.read_bytes()) is not None
-    except OSError:
-        return True
+        return path.stem == name or said.search(read_beginning(path, SIZE_LIMIT_BYTES)) is not None
+    except OSError as exc:
+        return exc.strerror != NOT_REGULAR
 
 
 def read_playbook(raw: bytes, path: str) -> Playbook:

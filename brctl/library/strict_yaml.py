@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from brctl.library.bounded_files import read_beginning
 from brctl.model.errors import ConfigError
 
 SIZE_LIMIT_BYTES = 1 << 20
@@ -96,8 +97,7 @@ def load_document(path: Path, *, shipped: bool = False) -> Document:
         ConfigError: The file is missing, unreadable, too large, not UTF-8, or not plain YAML.
     """
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(SIZE_LIMIT_BYTES + 1)
+        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
     return parse_document(raw, str(path), _FastLoader if shipped else _CoreLoader)

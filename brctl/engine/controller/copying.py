@@ -5,6 +5,7 @@ import os
 import tarfile
 from pathlib import Path
 
+from brctl.library.bounded_files import read_beginning
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UsageError
 
@@ -33,7 +34,7 @@ def put_command(source: Path, destination: str, deadline_s: float) -> Command:
         return Command(("sh", "-c", _PUT_TREE, "sh", destination), pack_tree(source), deadline_s)
     try:
         mode = f"{os.stat(source).st_mode & 0o777:o}"
-        payload = source.read_bytes()
+        payload = read_beginning(source, PAYLOAD_LIMIT_BYTES + 1)
     except OSError as exc:
         raise UsageError(f"{source}: {exc.strerror}") from exc
     _refuse_large(len(payload), source)

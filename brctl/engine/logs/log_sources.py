@@ -71,6 +71,9 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     if str(path) == "-":
         yield sys.stdin.buffer
         return
+    # Some never end, and of some opening them alone does something.
+    if path.is_char_device() or path.is_block_device():
+        raise UsageError(f"{path}: a device, no log; give a file, a folder, a pipe or -")
     with path.open("rb") as stream:
         yield stream
 
