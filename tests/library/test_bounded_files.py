@@ -43,7 +43,7 @@ def test_a_device_in_the_place_of_a_file_is_refused(name: str, tmp_path: Path) -
     """Through a link, as whoever may write the folder would put it there; some never end."""
     path = tmp_path / "file.yaml"
     path.symlink_to("/dev/zero")
-    with pytest.raises(BrctlError, match="not a regular file|a device, no log"):
+    with pytest.raises(BrctlError, match=r"not a regular file|a device, no log"):
         READERS[name](path)
 
 
