@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brctl.inventory.facts import Fact, InventorySource, NodeFacts
-from brctl.library.bounded_files import read_beginning
 from brctl.library.strict_yaml import load_document
+from brctl.library.trusted_files import read_beginning
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.nodeset import expand
 

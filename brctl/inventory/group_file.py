@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from brctl.library.bounded_files import read_beginning
+from brctl.library.trusted_files import read_beginning
 from brctl.model.errors import ConfigError, did_you_mean
 
 SIZE_LIMIT_BYTES = 16 << 20

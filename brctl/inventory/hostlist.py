@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from brctl.inventory.facts import Fact, InventorySource, NodeFacts, refuse_duplicates
-from brctl.library.bounded_files import read_beginning
+from brctl.library.trusted_files import read_beginning
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.nodeset import expand
 

@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from brctl.library.bounded_files import read_beginning
 from brctl.library.config import user_config_dir
 from brctl.library.durable_files import PRIVATE, private_dir, set_aside, sync_folder
+from brctl.library.trusted_files import read_beginning
 
 NAME = "journal.key"
 VARIABLE = "BRCTL_JOURNAL_KEY"

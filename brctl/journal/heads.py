@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from brctl.journal.chain_key import key_file
-from brctl.library.bounded_files import read_beginning
 from brctl.library.durable_files import private_dir, write_atomic
+from brctl.library.trusted_files import read_beginning
 
 FOLDER = "journal.heads"
 _SIZE_LIMIT = 1024

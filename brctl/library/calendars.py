@@ -9,10 +9,9 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from brctl.library.bounded_files import read_beginning
 from brctl.library.file_tables import CALENDAR
 from brctl.library.schema import Section
-from brctl.library.trusted_files import why_untrusted
+from brctl.library.trusted_files import read_beginning, why_untrusted
 from brctl.model.errors import did_you_mean
 from brctl.model.runs.calendar import Calendar, Span, merged
 from brctl.playbook.calendars.ical import read_spans

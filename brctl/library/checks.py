@@ -6,13 +6,12 @@ from pathlib import Path
 
 from brctl.evidence.operators import OPERATORS, is_number
 from brctl.evidence.readers import READERS
-from brctl.library.bounded_files import read_beginning
 from brctl.library.foreign import read_foreign
 from brctl.library.parameters import LABEL_PREFIX, SOURCES, is_source
 from brctl.library.schema import Section, open_kind
 from brctl.library.shipped import joined_program, shipped_dir
 from brctl.library.strict_yaml import load_document
-from brctl.library.trusted_files import refuse_untrusted
+from brctl.library.trusted_files import read_beginning, refuse_untrusted
 from brctl.model.errors import ConfigError, did_you_mean
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from brctl.library.bounded_files import read_beginning
 from brctl.library.schema import Section
 from brctl.library.shipped import node_program
 from brctl.library.strict_yaml import SIZE_LIMIT_BYTES
+from brctl.library.trusted_files import read_beginning
 from brctl.model.errors import ConfigError
 from brctl.model.evidence import Weight
 from brctl.model.fault import FaultClass

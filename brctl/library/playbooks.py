@@ -10,11 +10,10 @@ from math import inf
 from pathlib import Path
 from typing import TypeVar
 
-from brctl.library.bounded_files import NOT_REGULAR, read_beginning
 from brctl.library.schema import Section, open_kind
 from brctl.library.shipped import shipped_dir
 from brctl.library.strict_yaml import SIZE_LIMIT_BYTES, Document, parse_document
-from brctl.library.trusted_files import refuse_untrusted
+from brctl.library.trusted_files import NOT_REGULAR, read_beginning, refuse_untrusted
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
 from brctl.model.runs.playbook import (

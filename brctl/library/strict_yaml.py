@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from brctl.library.bounded_files import read_beginning
+from brctl.library.trusted_files import read_beginning
 from brctl.model.errors import ConfigError
 
 SIZE_LIMIT_BYTES = 1 << 20

@@ -1,13 +1,34 @@
-"""Files that say what brctl does: whoever may write or replace one acts as us."""
+"""Files that say what brctl does: whoever may write or replace one acts as us.
+
+Reading one that people or other programs wrote ends, and takes bounded memory.
+"""
 
 import grp
 import os
 import pwd
 import stat
+from errno import EINVAL
 from functools import cache
 from pathlib import Path
 
 from brctl.model.errors import ConfigError
+
+NOT_REGULAR = "not a regular file"
+
+
+def read_beginning(path: Path, count: int) -> bytes:
+    """At most so many bytes; who reads one more than his limit knows that it is too large.
+
+    Opening a pipe waits for whoever may write it, and a device may never end: neither is read.
+
+    Raises:
+        OSError: It cannot be read, or is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(EINVAL, NOT_REGULAR, str(path))
+        return stream.read(count)
 
 
 def refuse_untrusted(path: Path) -> None:
@@ -35,7 +56,7 @@ def why_untrusted(path: Path) -> str:
     except (OSError, RuntimeError) as exc:
         return f"cannot be read: {getattr(exc, 'strerror', None) or exc}"
     if not stat.S_ISREG(own.st_mode):
-        return "not a regular file"
+        return NOT_REGULAR
     folders = dict.fromkeys((link_folder, real.parent))
     return _problem(real, own) or next(
         (problem for folder in folders if (problem := why_untrusted_folder(folder, own.st_nlink))),

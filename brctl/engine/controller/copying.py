@@ -5,7 +5,7 @@ import os
 import tarfile
 from pathlib import Path
 
-from brctl.library.bounded_files import read_beginning
+from brctl.library.trusted_files import read_beginning
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UsageError
 

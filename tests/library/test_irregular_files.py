@@ -15,13 +15,13 @@ from brctl.inventory.ansible import load_ansible
 from brctl.inventory.group_file import load_group_file
 from brctl.inventory.hostlist import load_hostlist
 from brctl.journal.chain_key import VARIABLE, own_or_new_key
-from brctl.library.bounded_files import read_beginning
 from brctl.library.calendars import CalendarSource, load_calendar
 from brctl.library.foreign import import_nhc
 from brctl.library.guards import load_guards
 from brctl.library.playbooks import load_playbook, pick_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.library.strict_yaml import load_document
+from brctl.library.trusted_files import read_beginning
 from brctl.model.errors import BrctlError, UsageError
 from tests.timeouts import TIMEOUT_S
 
