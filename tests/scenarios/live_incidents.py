@@ -54,11 +54,26 @@ def site(lab: Lab, node: str = CULPRIT) -> FaultSite:
     return FaultSite(lab.record, lab.paths, node)
 
 
+AHEAD_STEPS = 6
+"""Half a second at the lab's pace: until then every rank has read what it will do."""
+
+
+def last_step(lab: Lab) -> int:
+    """The newest step that any rank tells of."""
+    files = (lab.paths.work / "progress").glob("rank-*.json")
+    return max((int(json.loads(path.read_text())["step"]) for path in files), default=0)
+
+
 def mischief(do: str, where: str, ranks: Sequence[int] = (RANK,), *, lasts: bool = False) -> Deed:
-    """What the saboteur in these ranks does from its next step on."""
+    """What the saboteur does in these ranks, from one step on: the same for all of them.
+
+    Ranks that began as soon as they read of it would begin within two steps, and the first of them
+    would keep the others from ever beginning.
+    """
 
     def make(lab: Lab) -> None:
         told = {"do": do, "where": where, "ranks": list(ranks), "lasts": lasts}
+        told["from_step"] = last_step(lab) + AHEAD_STEPS
         write_atomic(lab.paths.work / MISCHIEF, json.dumps(told))
 
     return make

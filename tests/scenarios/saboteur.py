@@ -1,7 +1,8 @@
 """The lab's training job with a bug of somebody's making: run as a rank in place of brctl.training.
 
 Reads `mischief.json` beside the checkpoints at every step; `ranks` says whom it means, `do` what
-happens: one of the functions of this file. It strikes once, unless it is said to last.
+happens: one of the functions of this file. It strikes once, at `from_step`, unless it is said to
+last.
 """
 
 import ctypes
@@ -203,6 +204,8 @@ class Trainer(plain.Trainer):
         except (OSError, ValueError):
             return
         mine = self.number in told["ranks"] and told["where"] == where
+        # The step under way; the counter moves on when its weights are updated.
+        mine = mine and int(self._step.item()) + 1 >= told["from_step"]
         if mine and (told["lasts"] or not self._struck):
             self._struck = True
             deed: Deed = globals()[told["do"]]

@@ -1,5 +1,6 @@
 """Read flight-recorder dumps from a folder and compare them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,8 +34,15 @@ def analyse_folder(folder: Path, job: Job | None = None) -> FlightRecorderAnalys
             f"{folder}: no flight-recorder dump",
             hint="file names end in the rank: nccl_trace_rank_0, fr_0.json",
         )
+    return analyse_dumps(tuple(dumps.values()), job, notes)
+
+
+def analyse_dumps(
+    dumps: Sequence[Dump], job: Job | None = None, notes: Sequence[str] = ()
+) -> FlightRecorderAnalysis:
+    """Compare the dumps of a job's ranks, and say on which nodes the suspects are."""
     expected = tuple(range(job.world_size)) if job else ()
-    result = analyse(list(dumps.values()), expected, notes)
+    result = analyse(dumps, expected, notes)
     return replace(result, suspects=tuple(_with_node(s, job) for s in result.suspects))
 
 

@@ -5,6 +5,7 @@ from functools import cache
 
 from brctl.engine.job.conclude import (
     NOTHING,
+    Findings,
     JobFindings,
     assess_hang,
     assess_ranks,
@@ -13,13 +14,19 @@ from brctl.engine.job.conclude import (
 from brctl.engine.job.conclude import (
     conclude as verdicts_of,
 )
+from brctl.engine.job.flight import analyse_dumps
 from brctl.engine.sweeps.run_checks import Question, assess_node, choose_checks, compare
+from brctl.evidence.flight.dump import parse_dump
+from brctl.evidence.flight.node_evidence import assess_flight
+from brctl.evidence.job.ends import raised
+from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import said_in_passing
-from brctl.evidence.job.status import read_job
+from brctl.evidence.job.status import goes_on, read_job
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
 from brctl.model.inventory import Inventory, Node
+from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
@@ -48,12 +55,25 @@ def _examine(fleet: Fleet, sweep: Sweep) -> JobFindings:
     """What `dx` asks for besides the sweep, and when it does."""
     status, hang = read_job(fleet.job, [node.report for node in sweep.nodes]), NOTHING
     if hangs(status):
-        status, hang = assess_hang(status, fleet.rank_stacks())
+        status, hang = _examine_hang(fleet, status)
     ranks = assess_ranks(status, sweep, SHIPPED)
     later = None
     if said_in_passing(ranks[0], status):
         later = read_job(fleet.job, fleet.reports_later())
     return JobFindings(status, ranks, hang, later)
+
+
+def _examine_hang(fleet: Fleet, status: JobStatus) -> tuple[JobStatus, Findings]:
+    """A second look, the stacks, and the dumps where the job keeps any."""
+    later = read_job(fleet.job, fleet.reports_later())
+    if goes_on(status, later):
+        return later, NOTHING
+    status, (seen, unseen) = assess_hang(status, fleet.rank_stacks())
+    if not fleet.dumps or raised(status):
+        return status, (seen, unseen)
+    dumps = [parse_dump(rank, data) for rank, data in fleet.dumps.items()]
+    dumped = assess_flight(analyse_dumps(dumps, fleet.job), excused(status))
+    return status, ((*seen, *dumped), unseen)
 
 
 def _labels(fleet: Fleet, node: str) -> dict[str, str]:

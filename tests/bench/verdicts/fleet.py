@@ -39,6 +39,9 @@ class Fleet:
         past: Whether the job has a step file that reaches back.
         now_s: What a step takes now; `step_s` is what it took before.
         longer_in_load: Whether what it takes longer goes into its batches, and not into waits.
+        dumps: What the flight recorder of each rank holds; empty where the job keeps none.
+        ranks_later: Its ranks when they are asked again, where more than a moment lies between.
+        losses_now: The loss of its newest steps, where it is no longer what it was.
     """
 
     job: Job
@@ -55,6 +58,9 @@ class Fleet:
     past: bool = True
     now_s: float = 0.0
     longer_in_load: bool = False
+    dumps: dict[int, bytes] = field(default_factory=dict)
+    ranks_later: list[Rank] = field(default_factory=list)
+    losses_now: float | None = None
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -88,8 +94,8 @@ class Fleet:
 
     def reports_later(self) -> list[NodeReport]:
         """What every node answers when its ranks are asked a second time, a moment later."""
-        now = replace(self, ranks=[_a_moment_later(values, self.now_s) for values in self.ranks])
-        return now.reports()
+        later = self.ranks_later or [_a_moment_later(values, self.now_s) for values in self.ranks]
+        return replace(self, ranks=later).reports()
 
     def rank_stacks(self) -> list[RankStack]:
         silent = set(self.ranks_of(self.outcomes))
@@ -180,8 +186,11 @@ class Fleet:
         rows: list[Measurement] = []
         for number, (window, step_s, wait_s, load_s) in enumerate(windows):
             unrest = rng.uniform(0.98, 1.02)
+            loss = 2.3 * unrest
+            if self.losses_now is not None and not window.startswith("past"):
+                loss = self.losses_now
             for name, value in (
-                ("first", number * 25), ("count", 25), ("nonfinite", 0), ("loss", 2.3 * unrest),
+                ("first", number * 25), ("count", 25), ("nonfinite", 0), ("loss", loss),
                 ("step_s", step_s * unrest), ("wait_s", wait_s), ("load_s", load_s),
             ):  # fmt: skip
                 rows.append(Measurement(f"job.steps.{name}", window, value))
