@@ -7,6 +7,9 @@ stops deciding in the other. What only `brctl/evidence/` names stays there.
 AT_WORK = "job.rank.at-work"
 """A rank evaluates or saves, and the others wait for it: a job that advances, only not by steps."""
 
+HELD_BACK = "job.rank.held-back"
+"""A rank that its kernel holds back for a reason outside its machine."""
+
 KILLED_FIRST, LEFT_FIRST = "job.rank.killed-first", "job.rank.left-first"
 """The first rank that ended: killed by a signal, or gone without a word."""
 
@@ -14,7 +17,7 @@ GONE_FIRST = "job.rank.gone-first"
 """A rank that is not there, and of which nobody recorded that it ended."""
 
 LOSS_JUMPED, GRADIENT_NORM_JUMPED = "job.steps.loss", "job.steps.gradient-norm"
-"""Far above what the same job had before."""
+"""Far above what the same job had before, or 0 where it had one."""
 
 RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER = "job.ranks", "job.stacks", "flight-recorder"
 """Sources that show what a job's ranks do."""

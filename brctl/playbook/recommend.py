@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from brctl.model.evidence import Evidence, Role, Weight
-from brctl.model.evidence_kinds import AT_WORK, WAY_TO_NODES
+from brctl.model.evidence_kinds import AT_WORK, HELD_BACK, WAY_TO_NODES
 from brctl.model.fault import Branch, FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.log_verdict import LogVerdict
@@ -31,7 +31,14 @@ def case_of(verdict: Verdict) -> Case:
 
 
 def _on_suspects(verdict: Verdict) -> Iterator[Evidence]:
-    return (item for item in verdict.evidence if item.subject.node in verdict.nodes)
+    """What speaks of the suspects, but for kernels that wait for something outside of them."""
+    held = {item.subject for item in verdict.evidence if item.kind == HELD_BACK}
+    return (
+        item
+        for item in verdict.evidence
+        if item.subject.node in verdict.nodes
+        and not (item.kind == PROCESS_STATE and item.subject in held)
+    )
 
 
 def _is_of_machine(item: Evidence) -> bool:

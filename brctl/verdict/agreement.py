@@ -1,13 +1,14 @@
 """Evidence that cannot all hold: what to make of it before anything is weighed.
 
 Every node speaks about itself alone. Where sources that each read all ranks name different nodes,
-one of them was lied to or came too late: then each is a hint, and nobody is convicted. Where every
+one of them was lied to or came too late: then each is a hint, and nobody is convicted. Where ranks
+on most nodes stand elsewhere than the rest, none of these nodes is to blame. Where every
 node behind one leaf is silent at once, the leaf is what they have in common; where one directory
 is full on every node, no node is to blame for it. Where most nodes were not reached at all, what
 they share is the way to them, and nothing is held against any of them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
@@ -26,9 +27,11 @@ def agreed(
     evidence: Iterable[Evidence],
     leaves: Mapping[str, str],
     unreached: UnreachedTogether | None = None,
+    nodes: Collection[str] = (),
 ) -> tuple[Evidence, ...]:
     """The evidence with contradictions as hints, and with leaves in place of their nodes."""
-    by_leaf = _by_leaf(_without_contradictions(tuple(evidence)), leaves)
+    sound = _nobodys_hang(_without_contradictions(tuple(evidence)), nodes)
+    by_leaf = _by_leaf(sound, leaves)
     return _full_everywhere(_by_way(by_leaf, unreached))
 
 
@@ -99,6 +102,27 @@ def _without_contradictions(evidence: Sequence[Evidence]) -> tuple[Evidence, ...
         if _convicts_a_rank(item) and item.fault in torn
         else item
         for item in evidence
+    )
+
+
+def _nobodys_hang(evidence: Sequence[Evidence], nodes: Collection[str]) -> tuple[Evidence, ...]:
+    """Ranks on most nodes that stand elsewhere have that in common: no node of them is named."""
+    hints = [i for i in evidence if _hints_at_a_hang(i)]
+    if 2 * len({item.subject.node for item in hints}) <= len(nodes) or len(nodes) < 2:
+        return tuple(evidence)
+    return tuple(
+        replace(item, subject=Subject("", item.subject.device)) if item in hints else item
+        for item in evidence
+    )
+
+
+def _hints_at_a_hang(item: Evidence) -> bool:
+    return (
+        item.fault is FaultClass.HANG_MISMATCH
+        and item.weight is Weight.HINTS
+        and item.role is Role.ROOT
+        and item.source in BEHAVIOUR
+        and bool(item.subject.node)
     )
 
 

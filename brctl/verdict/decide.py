@@ -19,7 +19,7 @@ from brctl.verdict.belief import Hypothesis, hypothesis_of, weigh
 from brctl.verdict.calm import chance_of_calm
 from brctl.verdict.leads import leads, settling
 from brctl.verdict.places import places
-from brctl.verdict.roots import convicted_by_own_ranks, roots
+from brctl.verdict.roots import TIE, convicted_by_own_ranks, roots
 
 SUSPECT_FLOOR = 0.5
 """A node is a suspect when it is likelier bad than good."""
@@ -29,8 +29,6 @@ NAMED_FLOOR = 0.2
 
 CHAIN_LIMIT = 24
 _COST_OF_A_WAY = "a look at this machine's network"
-TIE = 1e-9
-"""Beliefs closer than this are equal; nothing but a node's name would tell them apart."""
 
 _ORDER = {Weight.CONVICTS: 0, Weight.HINTS: 1, Weight.CONTEXT: 2, Weight.CLEARS: 3}
 _FOR = (Weight.CONVICTS, Weight.HINTS)
@@ -69,7 +67,9 @@ def decide(evidence: Iterable[Evidence], gaps: Iterable[Gap], scene: Scene) -> t
     The order of the evidence never matters. With no root cause the single verdict is `no-fault`
     only when nothing was left unlooked at and the job, if any, makes progress; else `unknown`.
     """
-    chain = sorted(agreed(set(evidence), scene.leaves, scene.unreached), key=_chain_key)
+    chain = sorted(
+        agreed(set(evidence), scene.leaves, scene.unreached, scene.ranks or ()), key=_chain_key
+    )
     missing = tuple(sorted(set(gaps), key=lambda gap: (gap.subject, gap.what, gap.why)))
     beliefs = weigh(chain)
     causes = roots(beliefs, convicted_by_own_ranks(chain))
@@ -130,7 +130,7 @@ def _verdict(
 ) -> Verdict:
     row = CATALOGUE[fault]
     nodes = [hypothesis.node for hypothesis in sorted(members) if hypothesis.node]
-    nodes = nodes or _odd_one(fault, chain)
+    nodes = nodes or _odd_ones(fault, chain)
     kept = _relevant(chain, fault, nodes)
     return Verdict(
         id=_name(fault, nodes, scene),
@@ -159,14 +159,15 @@ def _origin(fault: FaultClass, chain: Sequence[Evidence]) -> Origin:
     return only or CATALOGUE[fault].origin
 
 
-def _odd_one(fault: FaultClass, chain: Sequence[Evidence]) -> list[str]:
-    """The only node that has what may be everybody's, where others measured that they have not."""
+def _odd_ones(fault: FaultClass, chain: Sequence[Evidence]) -> list[str]:
+    """The few nodes that have what may be everybody's, where most measured that they have not."""
     if not CATALOGUE[fault].may_be_local:
         return []
     mine = [item for item in chain if item.fault is fault]
     has = {i.subject.node for i in mine if i.weight in _FOR and i.role is Role.ROOT}
     has_not = {i.subject.node for i in mine if i.weight is Weight.CLEARS}
-    return sorted(has) if len(has) == 1 and "" not in has and has_not - has else []
+    others = len(has_not - has)
+    return sorted(has) if "" not in has and others and len(has) < max(2, others) else []
 
 
 def _rivals(

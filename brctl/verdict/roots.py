@@ -16,6 +16,9 @@ SURE = 0.9
 LIKELY = 0.5
 """A cause less likely than this explains nothing."""
 
+TIE = 1e-9
+"""Beliefs closer than this are equal; nothing but a node's name would tell them apart."""
+
 
 def roots(
     beliefs: Mapping[Hypothesis, float], stand_alone: Collection[Hypothesis] = ()
@@ -55,10 +58,15 @@ def _explains(cause: Hypothesis, effect: Hypothesis, *, alone: bool) -> bool:
 
 
 def _stronger(beliefs: Mapping[Hypothesis, float], cause: Hypothesis, effect: Hypothesis) -> bool:
-    """A cause explains away what is not clearly likelier; at a tie of both, the catalogue rules."""
+    """A cause explains away what is not clearly likelier; at a tie of both, the catalogue rules.
+
+    Equals of one class hide neither: nothing but the name of a node tells them apart.
+    """
     if beliefs[cause] < LIKELY:
         return False
     mutual = _explains(effect, cause, alone=False)
+    if mutual and cause.fault is effect.fault:
+        return beliefs[cause] - beliefs[effect] > TIE  # two that do the same both did it
     if mutual:
         return (beliefs[cause], cause) > (beliefs[effect], effect)
     return beliefs[cause] >= beliefs[effect] or beliefs[cause] >= SURE

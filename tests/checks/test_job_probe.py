@@ -52,6 +52,18 @@ def test_a_running_rank_is_alive_with_its_phase(
     assert ("job.rank.loss_finite", "rank:3") not in found.values
 
 
+def test_a_moment_that_is_still_to_come_has_no_age(
+    tmp_path: Path, process: subprocess.Popen[bytes]
+) -> None:
+    """The clock was set back: an age of 0 said for ever that the rank makes progress."""
+    now = time.time()
+    write(tmp_path, process.pid, start_ticks(process.pid), phase_since=now - 3, at=now + 300)
+    found = look(tmp_path)
+    assert ("job.rank.progress_age_s", "rank:3") not in found.values
+    assert ("job.rank.phase_age_s", "rank:3") in found.values
+    assert "the clock was set back" in " ".join(found.notes)
+
+
 def test_a_stopped_rank_says_so(tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
     """SIGSTOP shows as state T."""
     write(tmp_path, process.pid, start_ticks(process.pid))

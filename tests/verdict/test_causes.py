@@ -137,3 +137,38 @@ def test_a_directory_that_is_full_everywhere_names_nobody(
     ]  # fmt: skip
     (verdict,) = decide(chain, [], Scene(decided_at=NOW))
     assert (verdict.fault, verdict.nodes) == (FaultClass.DISK_FULL, named)
+
+
+def test_two_ranks_that_hang_alike_are_both_named() -> None:
+    """Two sources hint at each; that one name comes after the other hides neither."""
+    hints = [
+        seen(node, HANG, Weight.HINTS, source)
+        for node in ("n2", "n3")
+        for source in ("job.ranks", "flight-recorder")
+    ]
+    scene = replace(SCENE, ranks={f"n{n}": (n - 1,) for n in range(1, 5)})
+    (verdict,) = decide(hints, (), scene)
+    assert (verdict.fault, verdict.nodes) == (HANG, ("n2", "n3"))
+
+
+def test_ranks_on_most_nodes_that_stand_elsewhere_name_none_of_them() -> None:
+    hints = [
+        seen(node, HANG, Weight.HINTS, source)
+        for node in ("n1", "n2", "n3")
+        for source in ("job.ranks", "flight-recorder")
+    ]
+    scene = replace(SCENE, ranks={f"n{n}": (n - 1,) for n in range(1, 5)})
+    (verdict,) = decide(hints, (), scene)
+    assert (verdict.fault, verdict.nodes) == (HANG, ())
+
+
+def test_the_few_clocks_that_differ_are_all_named() -> None:
+    off = [
+        seen(n, FaultClass.ENVIRONMENT_MISMATCH, Weight.HINTS, "host.clock") for n in ("n2", "n5")
+    ]
+    fine = [
+        seen(node, FaultClass.ENVIRONMENT_MISMATCH, Weight.CLEARS, "host.clock", Role.CONTEXT)
+        for node in ("n1", "n3", "n4")
+    ]
+    (verdict,) = decide([*off, *fine], (), replace(SCENE, stalled=False))
+    assert verdict.nodes == ("n2", "n5")

@@ -8,10 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from brctl.engine.job.flight import analyse_dumps
+from brctl.evidence.flight.dump import Dump
+from brctl.evidence.flight.node_evidence import assess_flight, is_of_this_pause
 from brctl.evidence.job.assess import assess_job, job_gaps
 from brctl.evidence.job.history import usual_pace
 from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import of_this_job, outlived
+from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.status import with_stacks
 from brctl.evidence.logs.last_words import RankWords, assess_log_lines
 from brctl.evidence.logs.signature import Signature
@@ -20,7 +24,7 @@ from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.node_evidence import assess_stacks
 from brctl.evidence.stacks.snapshot import RankStack
 from brctl.model.evidence import Evidence, Gap, Subject
-from brctl.model.evidence_kinds import STACKS_CHECK
+from brctl.model.evidence_kinds import FLIGHT_RECORDER, STACKS_CHECK
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
@@ -109,6 +113,23 @@ def assess_hang(status: JobStatus, stacks: Sequence[RankStack]) -> tuple[JobStat
         why = f"{len(analysis.silent)} of {status.job.world_size} ranks gave no stack"
         return status, ((), (Gap(Subject(""), STACKS_CHECK, why),))
     return status, (assess_stacks(analysis, status.job, excused(status)), ())
+
+
+def assess_dumps(
+    status: JobStatus, dumps: Sequence[Dump], notes: Sequence[str], now: datetime
+) -> Findings:
+    """What the flight recorders of a job that stands still say, if they are of this pause."""
+    if not dumps or is_of_this_pause(dumps, status, now.timestamp()):
+        return assess_flight(analyse_dumps(dumps, notes, status.job), excused(status)), ()
+    why = "the ranks' dumps were written before the job came to stand: they say nothing of it"
+    return (), (Gap(Subject(""), FLIGHT_RECORDER, why),)
+
+
+def may_be_restarted(status: JobStatus) -> bool:
+    """Some ranks ended, others make progress: some nodes may have answered before a new start."""
+    age_s, limit_s = status.progress_age_s, patience_s(status)
+    ended = any(view.exit_status is not None for view in status.ranks)
+    return ended and any(v.alive for v in status.ranks) and age_s is not None and age_s < limit_s
 
 
 def _rank_text(view: RankView) -> RankWords:

@@ -12,22 +12,22 @@ from brctl.engine.job.conclude import (
     NOTHING,
     Findings,
     JobFindings,
+    assess_dumps,
     assess_hang,
     assess_ranks,
     conclude,
     hangs,
+    may_be_restarted,
 )
 from brctl.engine.job.control_group import ask_others
-from brctl.engine.job.flight import analyse_folder as analyse_dumps
+from brctl.engine.job.flight import load_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
 from brctl.engine.job.looks import beside_last_look
 from brctl.engine.job.stack_store import new_folder
 from brctl.engine.job.stacks import ask_network, ask_ranks, capture_rounds, load_rounds
 from brctl.engine.runs.propose import with_next_move
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
-from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.ends import raised
-from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import said_in_passing
 from brctl.evidence.job.packet_growth import with_growth, worth_a_second_look
 from brctl.evidence.job.status import goes_on, read_job
@@ -94,6 +94,7 @@ async def diagnose_once(
 
 async def _examine_job(controller: Controller, job: Job, sweep: Sweep) -> JobFindings:
     status = beside_last_look(controller, read_job(job, [node.report for node in sweep.nodes]))
+    status = await _seen_after_a_restart(controller, status)
     status, hang = await _examine_hang(controller, status)
     signatures, unread = log_signatures(controller)
     evidence, gaps = assess_ranks(status, sweep, signatures)
@@ -119,6 +120,14 @@ def dumps_compare(status: JobStatus) -> bool:
     The end of a rank that raised completes, for some of its peers, what others wait in for ever.
     """
     return dump_prefix(status.job) != "" and not raised(status)
+
+
+async def _seen_after_a_restart(controller: Controller, status: JobStatus) -> JobStatus:
+    """The job asked again, where it may have been started while its nodes were asked."""
+    if not may_be_restarted(status):
+        return status
+    later = read_job(status.job, await ask_ranks(controller, status.job))
+    return later if goes_on(status, later) else status
 
 
 async def _examine_hang(controller: Controller, status: JobStatus) -> tuple[JobStatus, Findings]:
@@ -147,7 +156,7 @@ async def _examine_flight(controller: Controller, status: JobStatus, folder: Pat
     if len(notes) * 2 > job.world_size:
         why = f"{len(notes)} of {job.world_size} ranks have no dump: {notes[0]}"
         return (), (Gap(Subject(""), FLIGHT_RECORDER, why),)
-    return assess_flight(analyse_dumps(dumps, job), excused(status)), ()
+    return assess_dumps(status, *load_dumps(dumps), controller.now())
 
 
 async def _count_packets(controller: Controller, job: Job, sweep: Sweep) -> Sweep:

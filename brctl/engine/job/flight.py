@@ -18,6 +18,15 @@ def analyse_folder(folder: Path, job: Job | None = None) -> FlightRecorderAnalys
     Raises:
         UsageError: The folder does not exist or holds no dump.
     """
+    return analyse_dumps(*load_dumps(folder), job)
+
+
+def load_dumps(folder: Path) -> tuple[tuple[Dump, ...], tuple[str, ...]]:
+    """Every rank's dump in a folder, and why others are not among them.
+
+    Raises:
+        UsageError: The folder does not exist or holds no dump.
+    """
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such directory")
     dumps: dict[int, Dump] = {}
@@ -34,11 +43,11 @@ def analyse_folder(folder: Path, job: Job | None = None) -> FlightRecorderAnalys
             f"{folder}: no flight-recorder dump",
             hint="file names end in the rank: nccl_trace_rank_0, fr_0.json",
         )
-    return analyse_dumps(tuple(dumps.values()), job, notes)
+    return tuple(dumps.values()), tuple(notes)
 
 
 def analyse_dumps(
-    dumps: Sequence[Dump], job: Job | None = None, notes: Sequence[str] = ()
+    dumps: Sequence[Dump], notes: Sequence[str] = (), job: Job | None = None
 ) -> FlightRecorderAnalysis:
     """Compare the dumps of a job's ranks, and say on which nodes the suspects are."""
     expected = tuple(range(job.world_size)) if job else ()

@@ -2,13 +2,30 @@
 
 from collections.abc import Container, Sequence
 
+from brctl.evidence.flight.dump import Dump
+from brctl.evidence.job.pace import patience_s
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import FLIGHT_RECORDER
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.hang import FlightRecorderAnalysis, SuspectRank, SuspectReason
+from brctl.model.jobs.job_status import JobStatus
 
 CERTAIN_NODES = 1
 """One node that all others wait for is convicted; of several, some only queue behind the cause."""
+
+
+OLDER_S = 60.0
+"""Dumps whose newest record is so much older than the job's last progress are of another pause."""
+
+
+def is_of_this_pause(dumps: Sequence[Dump], status: JobStatus, now_s: float) -> bool:
+    """Whether some rank recorded something after the job last made progress, or just before.
+
+    Files of an attempt before stay where they are until a rank writes new ones.
+    """
+    newest_s = max((dump.newest_s for dump in dumps), default=0.0)
+    began_s = now_s - (status.progress_age_s or 0.0)
+    return newest_s == 0.0 or newest_s > began_s - max(OLDER_S, patience_s(status))
 
 
 def assess_flight(

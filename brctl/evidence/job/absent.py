@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from brctl.evidence.job.ends import is_leaving
 from brctl.evidence.job.long_phases import at_work
+from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE, WAITING_PHASE
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Role, Subject, Weight
@@ -66,11 +67,16 @@ def silent_but_training(status: JobStatus) -> Iterable[Evidence]:
 
 
 def _who_waits(status: JobStatus) -> tuple[list[RankView], list[RankView]]:
-    """Ranks that wait in the collective, and ranks that live and are elsewhere."""
+    """Ranks that wait in the collective, and ranks that live and are elsewhere.
+
+    A phase is written a moment before it is entered: who stands where the others do waits too.
+    """
     waiting = [v for v in status.ranks if v.phase == WAITING_PHASE and v.process_state != "T"]
+    where = {v.stack for v in waiting if v.stack}
     absent = [
         v for v in status.ranks
         if v.alive and v not in waiting and _has_place(v) and not is_leaving(v)
+        and (v.process_state == "T" or v.stack not in where)
     ]  # fmt: skip
     return waiting, absent if waiting else []
 
@@ -136,7 +142,7 @@ def _has_stayed(view: RankView, status: JobStatus) -> bool:
     """A rank of a job that broke a moment ago may only not have arrived yet."""
     if view.process_state == "T" or view.phase_age_s is None:
         return bool(status.stalled)
-    return bool(status.stalled) and view.phase_age_s > status.job.stall_after_s * PAUSE_SHARE
+    return bool(status.stalled) and view.phase_age_s > patience_s(status) * PAUSE_SHARE
 
 
 def _has_place(view: RankView) -> bool:

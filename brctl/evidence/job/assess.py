@@ -6,17 +6,21 @@ judged elsewhere; this room reads the numbers of the `job.ranks` check.
 """
 
 from collections.abc import Iterable
+from statistics import median
 
 from brctl.evidence.job.absent import absent_ranks, own_code, silent_but_training, silent_nodes
 from brctl.evidence.job.booted import booted_since
 from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.history import jumps, slower
+from brctl.evidence.job.kernel_waits import held_back
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.network import assess_network
 from brctl.evidence.job.numbers import non_finite
+from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE
 from brctl.evidence.job.storage import storage
 from brctl.evidence.job.stragglers import stragglers
+from brctl.evidence.operators import is_number
 from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.jobs.job_status import JobStatus, RankView
@@ -33,7 +37,8 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         *non_finite(status),
         *jumps(status),
         *slower(status),
-        *stragglers(status),
+        *stragglers(status, _are_busy(outcomes.values())),
+        *held_back(status),
     ]
     if status.stalled is False and not status.ended:
         found += silent_but_training(status)
@@ -42,6 +47,17 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         found += [*leaving(status), *own_code(status), *first_ends(status)]
         found += booted_since(status, outcomes)
     return tuple(found)
+
+
+BUSY_LOAD = 2.0
+"""So many processes that want each processor make ranks late in turn (own)."""
+
+
+def _are_busy(reports: Iterable[NodeReport]) -> bool:
+    """Most hosts have more to do than they have processors: any rank may be the late one."""
+    loads = [m.value for r in reports for m in r.named("host.cpu.load_per_cpu")]
+    known = [load for load in loads if is_number(load)]
+    return bool(known) and median(known) >= BUSY_LOAD
 
 
 def job_gaps(status: JobStatus, gaps: Iterable[Gap]) -> tuple[Gap, ...]:
@@ -66,7 +82,7 @@ def _long_work(status: JobStatus) -> Iterable[Gap]:
 
 def _pause(status: JobStatus) -> Iterable[Gap]:
     """A pause on its way to a stall is too early for a verdict, and no proof of health."""
-    age_s, limit_s = status.progress_age_s or 0.0, status.job.stall_after_s
+    age_s, limit_s = status.progress_age_s or 0.0, patience_s(status)
     at_work = any(view.alive and view.phase != DONE_PHASE for view in status.ranks)
     if status.stalled is False and at_work and age_s > limit_s * PAUSE_SHARE:
         why = f"no rank made progress for {age_s:.1f} s; after {limit_s:g} s this is a stall"

@@ -142,14 +142,18 @@ def _where(change: SlowDown) -> str:
 
 
 def jumps(status: JobStatus) -> Iterable[Evidence]:
-    """A loss or gradient norm far above its own past: numbers went wrong, nobody knows where."""
+    """A loss or gradient norm far above its own past, or 0: numbers went wrong, who knows where."""
     series: tuple[tuple[str, str, _Value], ...] = (
         (LOSS_JUMPED, "loss", lambda w: w.loss),
         (GRADIENT_NORM_JUMPED, "gradient norm", lambda w: w.grad_norm),
     )
     for kind, name, value in series:
         usual, now = _median(status.history.past, value), _newest(status.history, value)
-        if usual is None or now is None or usual <= 0 or now < JUMP_RATIO * usual:
+        if usual is None or now is None or usual <= 0:
+            continue
+        if now == 0.0:
+            yield _numbers_went_wrong(kind, f"the {name} is 0, before it was {usual:.4g}")
+        if now < JUMP_RATIO * usual:
             continue
         yield _numbers_went_wrong(
             kind,

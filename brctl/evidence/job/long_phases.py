@@ -8,6 +8,8 @@ it took before.
 import re
 from collections.abc import Mapping
 
+from brctl.evidence.job.pace import is_in_first_step
+from brctl.evidence.job.status import DONE_PHASE, WAITING_PHASE
 from brctl.model.jobs.job_status import JobStatus, RankView
 
 LONGER_THAN_EVER = 2.0
@@ -40,9 +42,28 @@ def long_phase(view: RankView) -> str:
     return view.phase or "" if known else ""
 
 
+FIRST_STEP_S = 600.0
+"""A first step compiles and tunes for minutes; one that takes longer hangs (own)."""
+
+
 def at_work(status: JobStatus) -> Mapping[int, str]:
     """Ranks that may rightly take as long as they do, each with one sentence why."""
-    return {view.rank: why for view in status.ranks if (why := _why(view))}
+    first = is_in_first_step(status)
+    return {
+        view.rank: why
+        for view in status.ranks
+        if (why := _why(view) or (_first_step(view) if first else ""))
+    }
+
+
+def _first_step(view: RankView) -> str:
+    """A rank of a job that has ended no step: how long one takes nobody knows yet."""
+    age_s = view.phase_age_s
+    if not view.alive or view.process_state == "T" or age_s is None or age_s > FIRST_STEP_S:
+        return ""
+    if view.phase in (None, WAITING_PHASE, DONE_PHASE):
+        return ""
+    return f"rank {view.rank} is in {view.phase} of its first step for {age_s:.0f} s"
 
 
 def _why(view: RankView) -> str:

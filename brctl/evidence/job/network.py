@@ -13,6 +13,7 @@ from statistics import median
 from brctl.evidence.job.history import slow_down, usual_pace
 from brctl.evidence.job.network_paths import CHECK, Paths, path_ends_of, paths_between
 from brctl.evidence.job.packet_sizes import odd_packet_sizes
+from brctl.evidence.job.status import WAITING_PHASE
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
@@ -40,7 +41,7 @@ def assess_network(status: JobStatus, reports: Collection[NodeReport]) -> tuple[
         return odd
     nodes = _centres(paths)
     if not nodes:
-        return (_nobodys(paths),)
+        return (_nobodys(paths, _weight_of_none(status, paths)),)
     return tuple(_of_node(node, paths, weight) for node in nodes)
 
 
@@ -85,7 +86,14 @@ def _of_node(node: str, paths: Paths, weight: Weight) -> Evidence:
     )
 
 
-def _nobodys(paths: Paths) -> Evidence:
+def _weight_of_none(status: JobStatus, paths: Paths) -> Weight:
+    """Every rank waits, and packets of some path are not acknowledged: the job waits for that."""
+    phases = {view.phase for view in status.ranks if view.alive}
+    waits = bool(status.stalled) and phases == {WAITING_PHASE}
+    return Weight.CONVICTS if waits and paths.dead else Weight.HINTS
+
+
+def _nobodys(paths: Paths, weight: Weight) -> Evidence:
     """Bad paths that no single node explains: a link between two, or what all share."""
     many = len(paths.trouble) > LEAST_PATHS and len(paths.trouble) * 2 > paths.count()
     pairs = sorted("-".join(sorted(pair)) for pair in paths.trouble)
@@ -94,7 +102,7 @@ def _nobodys(paths: Paths) -> Evidence:
     return Evidence(
         kind="job.network.paths",
         subject=Subject(""),
-        weight=Weight.HINTS,
+        weight=weight,
         fault=FaultClass.NETWORK_SWITCH if many else FaultClass.NETWORK_LINK,
         role=Role.ROOT,
         source=CHECK,

@@ -44,10 +44,15 @@ class PathEnd:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """All pairs of nodes with connections, and what is wrong with the bad ones."""
+    """All pairs of nodes with connections, and what is wrong with the bad ones.
+
+    Attributes:
+        dead: Those of the bad ones on which nothing is acknowledged.
+    """
 
     seen: Mapping[str, frozenset[str]]
     trouble: Mapping[frozenset[str], str]
+    dead: frozenset[frozenset[str]] = frozenset()
 
     def bad_peers(self, node: str) -> tuple[str, ...]:
         """Those of its peers to which its path is bad."""
@@ -103,7 +108,12 @@ def paths_between(ends: Sequence[PathEnd], spans: Sequence[str]) -> Paths:
         if what or any(_sent(end, span) >= LEAST_SEGMENTS for span in spans):
             for one, other in ((end.source, end.peer), (end.peer, end.source)):
                 seen.setdefault(one, set()).add(other)
-    return Paths({node: frozenset(peers) for node, peers in seen.items()}, trouble)
+    dead = frozenset(frozenset({end.source, end.peer}) for end in ends if _is_dead(end))
+    return Paths({node: frozenset(peers) for node, peers in seen.items()}, trouble, dead)
+
+
+def _is_dead(end: PathEnd) -> bool:
+    return end.values.get("timeouts_in_a_row", 0) >= TIMEOUTS_IN_A_ROW
 
 
 def _sent(end: PathEnd, span: str) -> float:
@@ -113,7 +123,8 @@ def _sent(end: PathEnd, span: str) -> float:
 def _trouble(end: PathEnd, usual_ms: float, usual_mtu: float, spans: Sequence[str]) -> str:
     """What is wrong on the path from a node to its peer; "" for nothing."""
     read = end.values
-    if (row := read.get("timeouts_in_a_row", 0)) >= TIMEOUTS_IN_A_ROW:
+    if _is_dead(end):
+        row = read["timeouts_in_a_row"]
         return f"packets to {end.peer} are not acknowledged, {row:.0f} time-outs in a row"
     for span in spans:
         lost, sent = read.get(f"lost{span}", 0.0), _sent(end, span)

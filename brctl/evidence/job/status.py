@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from brctl.evidence.job.pace import patience_s, stands_after_s
 from brctl.evidence.logs.progress.formats import step_of_any_shape
 from brctl.evidence.operators import is_number
 from brctl.evidence.stacks.snapshot import RankStack
@@ -42,6 +43,7 @@ def read_job(job: Job, reports: Iterable[NodeReport]) -> JobStatus:
     silent = tuple(
         node for node in job.nodes if node not in by_node or by_node[node].outcome in NO_CONTACT
     )
+    history = _history(by_node[node] for node in job.nodes if node in by_node)
     steps = [view.step for view in ranks if view.step is not None]
     ages = [view.progress_age_s for view in ranks if view.progress_age_s is not None]
     return JobStatus(
@@ -49,9 +51,9 @@ def read_job(job: Job, reports: Iterable[NodeReport]) -> JobStatus:
         ranks=ranks,
         step=max(steps, default=None),
         progress_age_s=min(ages, default=None),
-        stalled=_is_stalled(job, ranks, ages),
+        stalled=_is_stalled(job, ranks, ages, stands_after_s(job, ranks, history)),
         silent=silent,
-        history=_history(by_node[node] for node in job.nodes if node in by_node),
+        history=history,
     )
 
 
@@ -137,7 +139,9 @@ def _number(values: Mapping[str, Value], name: str) -> float | None:
     return float(value) if is_number(value) else None
 
 
-def _is_stalled(job: Job, ranks: Sequence[RankView], ages: Sequence[float]) -> bool | None:
+def _is_stalled(
+    job: Job, ranks: Sequence[RankView], ages: Sequence[float], after_s: float
+) -> bool | None:
     known = [view for view in ranks if view.alive is not None]
     if not known and job.log_progress is None:
         return None
@@ -146,14 +150,14 @@ def _is_stalled(job: Job, ranks: Sequence[RankView], ages: Sequence[float]) -> b
     if known and all(view.phase == DONE_PHASE or view.exit_status == 0 for view in known):
         return False
     if ages:
-        return min(ages) > job.stall_after_s
-    return _logs_are_old(job, ranks)
+        return min(ages) > after_s
+    return _logs_are_old(ranks, after_s)
 
 
-def _logs_are_old(job: Job, ranks: Sequence[RankView]) -> bool | None:
+def _logs_are_old(ranks: Sequence[RankView], after_s: float) -> bool | None:
     """Nothing was written for too long, so no step either; else only time tells: None."""
     ages = [view.log_age_s for view in ranks if view.log_age_s is not None]
-    return True if ages and min(ages) > job.stall_after_s else None
+    return True if ages and min(ages) > after_s else None
 
 
 def compared(status: JobStatus, before_step: int | None, since_s: float) -> JobStatus:
@@ -163,9 +167,9 @@ def compared(status: JobStatus, before_step: int | None, since_s: float) -> JobS
     if status.step is None or status.job.log_progress is None:
         return status
     if status.step == before_step:
-        stalled = True if since_s > status.job.stall_after_s else None
+        stalled = True if since_s > patience_s(status) else None
         return replace(status, progress_age_s=since_s, stalled=stalled)
-    if since_s > status.job.stall_after_s:
+    if since_s > patience_s(status):
         return status
     return replace(status, progress_age_s=since_s, stalled=False)
 

@@ -1,8 +1,8 @@
 """Storage as one node has it: a directory only it cannot write, ranks that wait for files."""
 
-import re
 from collections.abc import Iterable
 
+from brctl.evidence.job.kernel_waits import waits_for_files
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import DISKS_CHECK, RANKS_CHECK
 from brctl.model.fault import FaultClass
@@ -10,12 +10,6 @@ from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.report import NodeReport
 
 WRITABLE = "host.disk.writable"
-
-_FILE_SYSTEM = re.compile(
-    r"nfs|rpc_|cl_sync_io|fuse|request_wait_answer|lustre|ll_|ptlrpc|ceph|gpfs|mmfs|beegfs|wait_on_page"
-    r"|folio_wait|io_schedule|jbd2|xfs_|ext4_",
-    re.IGNORECASE,
-)
 
 
 def storage(status: JobStatus, reports: Iterable[NodeReport]) -> Iterable[Evidence]:
@@ -53,7 +47,7 @@ def _not_writable(status: JobStatus, reports: Iterable[NodeReport]) -> Iterable[
 def _waiting_for_files(status: JobStatus) -> Iterable[Evidence]:
     """Ranks of a job that stands still, blocked in the kernel by a file system."""
     for view in status.ranks:
-        if view.process_state == "D" and _FILE_SYSTEM.search(view.kernel_wait):
+        if waits_for_files(view):
             yield Evidence(
                 kind="job.rank.waits-for-files",
                 subject=Subject(view.node, f"rank:{view.rank}"),

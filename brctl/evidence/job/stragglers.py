@@ -5,7 +5,7 @@ of 40 s. How sure a straggler is depends on how much of the step it costs, and o
 was ever faster: pipeline stages wait differently for ever, and nobody broke.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -30,6 +30,9 @@ LEAST_STEPS = 5
 GRAVE_SHARE = 0.3
 """What a rank costs the others, of a step, before it is a straggler whatever was before (own)."""
 
+BUSY_SHARE = 0.6
+"""The same on hosts with more to do than they can: any rank of theirs may be late for a while."""
+
 FAINT_SHARE = 0.1
 """Less than that, and still a lead where one node alone costs it and no past speaks (own)."""
 
@@ -38,6 +41,10 @@ ACCOUNTS_SHARE = 0.5
 
 NEAR_ZERO = 0.25
 """A straggler waits under a quarter of what the others wait, who wait for it."""
+
+GAP_SHARE = 1 / 3
+"""Between a straggler and the next rank lies so much of what it costs: ranks that are late in turn
+wait for each other by every amount, and the least of them is no straggler (own)."""
 
 UNREST = 4.0
 """Or less than they do by so many of their own median deviations."""
@@ -58,11 +65,17 @@ class _Waits:
 
     def behind(self, floor_s: float) -> tuple[RankView, ...]:
         """The ranks that wait less than the others, by more than unrest and at least the floor."""
-        return tuple(
+        late = tuple(
             view
             for view, wait_s in sorted(self.by_rank.items(), key=lambda item: item[0].rank)
             if self.usual_s - wait_s >= max(floor_s, UNREST * self.unrest_s)
         )
+        return late if late and self._stand_apart(late) else ()
+
+    def _stand_apart(self, late: Sequence[RankView]) -> bool:
+        longest_s = max(self.by_rank[view] for view in late)
+        rest_s = min(wait_s for view, wait_s in self.by_rank.items() if view not in late)
+        return rest_s - longest_s >= GAP_SHARE * (self.usual_s - longest_s)
 
 
 def _waits(status: JobStatus) -> _Waits | None:
@@ -74,20 +87,28 @@ def _waits(status: JobStatus) -> _Waits | None:
     return _Waits(by_rank, usual_s, median(abs(wait_s - usual_s) for wait_s in upper))
 
 
-def stragglers(status: JobStatus) -> Iterable[Evidence]:
-    """Every rank the others wait for; convicted when the job was faster before it was late."""
+def stragglers(status: JobStatus, busy: bool = False) -> Iterable[Evidence]:
+    """Every rank the others wait for; convicted when the job was faster before it was late.
+
+    Args:
+        status: The job.
+        busy: Its hosts have more to do than they can, and make ranks late in turn.
+    """
     waits = _waits(status)
     if waits is None or status.stalled:
         return
     step_s = _step_s(waits.by_rank)
     change = slow_down(status.history)
-    late = _late(waits, step_s, change)
+    late = _late(waits, step_s, change, BUSY_SHARE if busy else GRAVE_SHARE)
     always = change is None and len(status.history.past) >= LEAST_WINDOWS
     faint = () if late or change or always else _faint(waits, step_s)
     if 2 * len(late) > len(waits.by_rank):
         return
     # Half of the ranks against the other half may as well be half of them too quick.
     sure = change is not None or (not always and 2 * len(late) < len(waits.by_rank))
+    if busy and faint:
+        yield _in_turn(faint[0], waits)
+        return
     for view in late or faint:
         yield _straggler(view, waits, step_s, Weight.CONVICTS if sure and late else Weight.HINTS)
 
@@ -101,10 +122,12 @@ def _faint(waits: _Waits, step_s: float | None) -> tuple[RankView, ...]:
     return tuple(v for v in late if waits.by_rank[v] <= NEAR_ZERO * waits.usual_s) if alone else ()
 
 
-def _late(waits: _Waits, step_s: float | None, change: SlowDown | None) -> tuple[RankView, ...]:
+def _late(
+    waits: _Waits, step_s: float | None, change: SlowDown | None, grave_share: float
+) -> tuple[RankView, ...]:
     """The ranks that cost the others what counts, as far as the job's past can tell."""
     if change is None:
-        floor_s = ALONE_FLOOR_S if step_s is None else max(UNSEEN_NOISE_S, GRAVE_SHARE * step_s)
+        floor_s = ALONE_FLOOR_S if step_s is None else max(UNSEEN_NOISE_S, grave_share * step_s)
         late = waits.behind(floor_s)
         return tuple(v for v in late if waits.by_rank[v] <= NEAR_ZERO * waits.usual_s)
     late = waits.behind(max(NOISE_S, ACCOUNTS_SHARE * change.growth_s))
@@ -123,6 +146,21 @@ def _step_s(views: Iterable[RankView]) -> float | None:
     """The usual step; None when it was not measured over several."""
     known = [v.step_s for v in views if v.step_s is not None and v.recent_steps >= LEAST_STEPS]
     return median(known) if known else None
+
+
+def _in_turn(view: RankView, waits: _Waits) -> Evidence:
+    """A rank that was late of late, on hosts that make every rank late now and then."""
+    return Evidence(
+        kind="job.rank.late-in-turn",
+        subject=Subject("", f"rank:{view.rank}"),
+        weight=Weight.HINTS,
+        fault=FaultClass.STRAGGLER_SLOW,
+        role=Role.ROOT,
+        source=RANKS_CHECK,
+        text=f"the others wait {waits.usual_s:.2f} s a step for rank {view.rank}, but most hosts"
+        " have more to do than they can: look again whether it is always this rank",
+        raw=f"wait_s={waits.by_rank[view]} median={waits.usual_s}",
+    )
 
 
 def _straggler(view: RankView, waits: _Waits, step_s: float | None, weight: Weight) -> Evidence:

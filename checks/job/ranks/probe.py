@@ -75,6 +75,7 @@ WINDOW_STEPS = 25
 RECENT_S = 6.0
 OWN_LOOK_S = 10.0
 WARM_UP_STEPS = 3
+CLOCK_NOISE_S = 2.0
 
 
 def load(path):
@@ -184,10 +185,20 @@ def measure_progress(readings, parameters, rank):
             readings.add(name, subject, kind(progress[key]))
     for key, name in (("phase_since", "job.rank.phase_age_s"), ("at", "job.rank.progress_age_s")):
         if progress.get(key) is not None:
-            readings.add(name, subject, max(0.0, now - float(progress[key])))
+            add_age(readings, name, subject, now - float(progress[key]))
     longest = progress.get("longest_phases")
     if isinstance(longest, dict) and progress.get("phase") in longest:
         readings.add("job.rank.phase_longest_s", subject, float(longest[progress["phase"]]))
+
+
+def add_age(readings, name, subject, age_s):
+    """How long ago a moment was; one that is still to come was written by another clock."""
+    if age_s < -CLOCK_NOISE_S:
+        readings.note(
+            "%s %s: %.0f s in the future, the clock was set back since" % (name, subject, -age_s)
+        )
+        return
+    readings.add(name, subject, max(0.0, age_s))
 
 
 def measure_logs(readings, parameters, source, ranks):

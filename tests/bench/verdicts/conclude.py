@@ -7,19 +7,18 @@ from brctl.engine.job.conclude import (
     NOTHING,
     Findings,
     JobFindings,
+    assess_dumps,
     assess_hang,
     assess_ranks,
     hangs,
+    may_be_restarted,
 )
 from brctl.engine.job.conclude import (
     conclude as verdicts_of,
 )
-from brctl.engine.job.flight import analyse_dumps
 from brctl.engine.sweeps.run_checks import Question, assess_node, choose_checks, compare
 from brctl.evidence.flight.dump import parse_dump
-from brctl.evidence.flight.node_evidence import assess_flight
 from brctl.evidence.job.ends import raised
-from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import said_in_passing
 from brctl.evidence.job.status import goes_on, read_job
 from brctl.evidence.logs.catalogue import SHIPPED
@@ -56,6 +55,9 @@ def _examine(fleet: Fleet, sweep: Sweep) -> JobFindings:
     status, hang = read_job(fleet.job, [node.report for node in sweep.nodes]), NOTHING
     if hangs(status):
         status, hang = _examine_hang(fleet, status)
+    elif may_be_restarted(status):
+        again = read_job(fleet.job, fleet.reports_later())
+        status = again if goes_on(status, again) else status
     ranks = assess_ranks(status, sweep, SHIPPED)
     later = None
     if said_in_passing(ranks[0], status):
@@ -72,8 +74,8 @@ def _examine_hang(fleet: Fleet, status: JobStatus) -> tuple[JobStatus, Findings]
     if not fleet.dumps or raised(status):
         return status, (seen, unseen)
     dumps = [parse_dump(rank, data) for rank, data in fleet.dumps.items()]
-    dumped = assess_flight(analyse_dumps(dumps, fleet.job), excused(status))
-    return status, ((*seen, *dumped), unseen)
+    dumped, undumped = assess_dumps(status, dumps, (), NOW)
+    return status, ((*seen, *dumped), (*unseen, *undumped))
 
 
 def _labels(fleet: Fleet, node: str) -> dict[str, str]:

@@ -255,8 +255,8 @@ def elastic_restart(rng: Random) -> tuple[Fleet, Truth]:
     for rank, values in enumerate(it.ranks):
         raised = _trace('data.py", line 9, in get', "ConnectionResetError: [Errno 104] reset")
         values["step"] = back
-        values["last_words"] = (raised if rank == failed else "") + _ELASTIC
-        values["last_words"] += "".join(f"step {back - n} loss 2.2\n" for n in (3, 2, 1))
+        steps = "".join(f"step {back - n} loss 2.2\n" for n in (3, 2, 1))
+        values["last_words"] = (raised if rank == failed else "") + _ELASTIC + steps
     return it, nobody(F.NO_FAULT)
 
 
@@ -269,8 +269,8 @@ def hang_after_an_elastic_restart(rng: Random) -> tuple[Fleet, Truth]:
     it.stacks[rank] = ("locks.py:acquire", "train.py:main")
     for number, values in enumerate(it.ranks):
         raised = _trace('data.py", line 9, in get', "ConnectionResetError: [Errno 104] reset")
-        values["last_words"] = (raised if number == failed else "") + _ELASTIC
-        values["last_words"] += "step 31 loss 2.2\nstep 32 loss 2.2\n"
+        steps = "step 31 loss 2.2\nstep 32 loss 2.2\n"
+        values["last_words"] = (raised if number == failed else "") + _ELASTIC + steps
     return it, place(HANGS, there)
 
 
@@ -412,12 +412,13 @@ def port_is_taken(rng: Random) -> tuple[Fleet, Truth]:
 
 
 def _clock_went_back(rng: Random) -> tuple[Fleet, str, str]:
-    """A hang beside a node whose ranks' last moments lie in its future: ages of 0."""
+    """A hang beside a node whose ranks' last moments lie in its future: they have no age."""
     it = any_size(rng, least=4)
     there, back = it.some_nodes(2)
     stands_still(it, [it.rank_on(there)], where="forward")
     for rank in it.job.ranks_on(back):
-        it.ranks[rank] |= {"phase_age_s": 0.0, "progress_age_s": 0.0}
+        for name in ("phase_age_s", "progress_age_s"):
+            del it.ranks[rank][name]
     return it, there, back
 
 
@@ -447,6 +448,8 @@ def busy_machine(rng: Random) -> tuple[Fleet, Truth]:
     it = sized(rng, rng.choice((4, 5, 8)), rng.choice((1, 2)))
     it.step_s, it.past = rng.uniform(0.25, 0.8), False
     trains(it)
+    for node in it.nodes:
+        it.reads(node, "host.cpu", "host.cpu.load_per_cpu", rng.uniform(2.5, 9.0))
     lucky = rng.randrange(it.job.world_size)
     for rank, values in enumerate(it.ranks):
         share = 0.03 if rank == lucky else rng.uniform(0.2, 0.4)

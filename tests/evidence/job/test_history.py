@@ -159,3 +159,14 @@ def test_a_faint_straggler_of_a_job_without_a_past_is_a_hint(
     items = found(past(recent=1.0), others=wait_s, r3=0.0)
     assert {item.kind for item in items} == named
     assert {item.weight for item in items} <= {Weight.HINTS}
+
+
+def test_a_loss_that_became_zero_learns_nothing() -> None:
+    """All labels masked, say: the steps go on as ever, and nothing is called healthy."""
+    usual = tuple(window(25 * i + 4, 0.4, loss=2.3) for i in range(3))
+    masked = StepHistory(usual, window(900, 0.4, loss=0.0), window(948, 0.4, loss=0.0))
+    assert [(e.kind, e.subject.node) for e in found(masked)] == [("job.steps.loss", "")]
+    always = StepHistory(
+        tuple(window(25 * i + 4, 0.4, loss=0.0) for i in range(3)), masked.recent, masked.last
+    )
+    assert not found(always)

@@ -10,7 +10,7 @@ from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import Job, example_job
-from brctl.model.jobs.job_status import JobStatus
+from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 
 GOOD = {"segments_now": 900.0, "lost_now": 0.0, "segments": 9e6, "lost": 40.0, "delay_ms": 0.05}
@@ -179,3 +179,15 @@ def test_a_node_whose_interface_sends_smaller_packets_than_the_others_is_named(
     found = assess_network(status, answers)
     assert {e.subject.node for e in found} == named
     assert {e.weight for e in found} <= {Weight.HINTS}
+
+
+def test_a_dead_path_that_every_rank_waits_for_is_what_stops_the_job() -> None:
+    """Both of its ends stay unnamed; where a rank stands elsewhere, it may be only a sign."""
+    job = fleet(6)
+    waiting = tuple(RankView(n, job.nodes[n], alive=True, phase="all_reduce") for n in range(6))
+    elsewhere = (replace(waiting[0], phase="forward"), *waiting[1:])
+    found = reports(job, ring(job), {("g02", "g03"): STUCK})
+    for ranks, weight in ((waiting, Weight.CONVICTS), (elsewhere, Weight.HINTS)):
+        status = JobStatus(job, ranks, 40, 70.0, stalled=True, silent=())
+        (item,) = assess_network(status, found)
+        assert (item.subject.node, item.weight) == ("", weight)

@@ -1,0 +1,51 @@
+"""What a process waits for in its kernel: a limit somebody set, files, or the machine itself."""
+
+import re
+from collections.abc import Iterable
+
+from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import HELD_BACK, RANKS_CHECK
+from brctl.model.jobs.job_status import JobStatus, RankView
+
+_LIMIT = re.compile(
+    r"refrigerator|freezer|mem_cgroup|memcg|balance_dirty_pages|blk_throtl|blkcg|wbt_wait|rq_qos"
+)
+_FILES = re.compile(
+    r"nfs|rpc_|cl_sync_io|fuse|request_wait_answer|lustre|ll_|ptlrpc|ceph|gpfs|mmfs|beegfs|wait_on_page"
+    r"|folio_wait|io_schedule|jbd2|xfs_|ext4_|balance_dirty_pages",
+    re.IGNORECASE,
+)
+_SERVED = re.compile(
+    r"nfs|rpc_|fuse|request_wait_answer|lustre|ptlrpc|ceph|gpfs|mmfs|beegfs", re.IGNORECASE
+)
+
+
+def waits_for_files(view: RankView) -> bool:
+    """Blocked in the kernel by a file system."""
+    return view.process_state == "D" and bool(_FILES.search(view.kernel_wait))
+
+
+def held_back_by(view: RankView) -> str:
+    """What holds a process back that no machine is to blame for; "" for nothing of the kind."""
+    if view.process_state != "D":
+        return ""
+    if _LIMIT.search(view.kernel_wait):
+        return "a limit or a freeze of its control group"
+    return "a file server or daemon" if _SERVED.search(view.kernel_wait) else ""
+
+
+def held_back(status: JobStatus) -> Iterable[Evidence]:
+    """Ranks in state D for a reason outside their machines."""
+    for view in status.ranks:
+        if what := held_back_by(view):
+            yield Evidence(
+                kind=HELD_BACK,
+                subject=Subject(view.node, f"rank:{view.rank}"),
+                weight=Weight.CONTEXT,
+                fault=None,
+                role=Role.CONTEXT,
+                source=RANKS_CHECK,
+                text=f"rank {view.rank} is held back by {what} ({view.kernel_wait}), not by its"
+                " machine",
+                raw=f"state=D wchan={view.kernel_wait}",
+            )

@@ -1,0 +1,38 @@
+"""How long a job may go without progress before it stands still: its own steps say."""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory
+
+STEPS_STILL = 1.5
+"""Between two phases of a sound step never passes more than a step; half of one is for unrest."""
+
+LONGEST_STEP_S = 1800.0
+"""What claims to take longer is taken for as long (own): it would keep a stall from being told."""
+
+
+def stands_after_s(job: Job, ranks: Sequence[RankView], history: StepHistory) -> float:
+    """What job.yaml says, or one and a half of its usual steps where these take longer."""
+    usual_s = max(_median(v.step_s for v in ranks), _median(w.step_s for w in history.past))
+    return max(job.stall_after_s, STEPS_STILL * min(usual_s, LONGEST_STEP_S))
+
+
+def patience_s(status: JobStatus) -> float:
+    """The same of a job whose ranks were read."""
+    return stands_after_s(status.job, status.ranks, status.history)
+
+
+def _median(values: Iterable[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return median(known) if known else 0.0
+
+
+def is_in_first_step(status: JobStatus) -> bool:
+    """No rank has ended a step: nobody knows how long one takes.
+
+    A job that tells no times of its steps is known by its count of them.
+    """
+    untold = all(view.step_s is None for view in status.ranks)
+    return untold and status.step is not None and status.step <= 1
