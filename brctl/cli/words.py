@@ -66,7 +66,7 @@ WORDS: Mapping[str, Word] = {
     "play": Word("play", "list, plan, run, resume, roll back playbooks"),
     "standby": Word("standby", "the pool that swaps draw from: list, warm, test, size"),
     "ckpt": Word("ckpt", "newest complete and undamaged checkpoint"),
-    "job": Word("job", "show, start, stop, watch a training job; change its code"),
+    "job": Word("job", "init, show, start, stop, watch a training job; change its code"),
     "lab": Word("lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "tui": Word("tui", "fleet triage in the terminal"),
     "incident": Word("incident", "one time line of a fault: list, show, note, export"),

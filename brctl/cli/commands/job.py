@@ -1,7 +1,8 @@
-"""`brctl job show|start|stop|watch|update|updates`."""
+"""`brctl job init|show|start|stop|watch|update|updates`."""
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,6 +32,37 @@ def show(ctx: typer.Context, job: JobArgument = None) -> None:
 
     found, status = asyncio.run(job_progress(settings, job, say))
     invocation.finish(job_page(found, status), settings.context)
+
+
+@app.command()
+def init(
+    ctx: typer.Context,
+    slurm: Annotated[str, typer.Option("--slurm", help="number of a Slurm job")] = "",
+    k8s: Annotated[str, typer.Option("--k8s", help="a Kubernetes Job or pod")] = "",
+    pid: Annotated[int | None, typer.Option("--pid", min=2, help="a process on one node")] = None,
+    match: Annotated[str, typer.Option("--match", help="a part of its command line")] = "",
+    name: Annotated[str, typer.Option("--name", help="name of the job")] = "",
+    file: Annotated[Path, typer.Option("--file", help="where to write")] = Path("job.yaml"),
+) -> None:
+    """Write a job.yaml from a running job (`-w` where to look); says what it could not know."""
+    from brctl.engine.application.job_init import JobInitRequest, init_job
+    from brctl.engine.controller.reach import choose
+    from brctl.engine.controller.wiring import open_controller
+    from brctl.view.job.new_job import job_init_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+
+    async def run() -> None:
+        nodes: tuple[str, ...] = ()
+        if invocation.nodes is not None:
+            nodes = (await choose(settings, invocation.nodes, invocation.exclude)).names
+        request = JobInitRequest(file, name, nodes, slurm, k8s, pid, match)
+        async with open_controller(settings) as controller:
+            written = await init_job(controller, request)
+        invocation.finish(job_init_page(written), settings.context)
+
+    asyncio.run(run())
 
 
 @app.command()

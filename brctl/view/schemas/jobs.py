@@ -55,6 +55,17 @@ class JobDocument(Envelope):
     ranks: list[RankDocument]
 
 
+class JobInitDocument(Envelope):
+    """`brctl job init`: what was written, what was concluded, and what a person has to say."""
+
+    job: str
+    file: str
+    nodes: list[str]
+    folded: str
+    guessed: list[str]
+    unknown: list[str]
+
+
 class CheckpointDocument(TypedDict):
     """One checkpoint; null is not known."""
 

@@ -44,6 +44,7 @@ DOCUMENTS: Mapping[str, type] = {
     "InventoryCheck": fleet.InventoryCheckDocument,
     "InventorySources": fleet.InventorySourcesDocument,
     "Job": jobs.JobDocument,
+    "JobInit": jobs.JobInitDocument,
     "JournalCheck": runs.JournalCheckDocument,
     "LabDemo": site.LabDemoDocument,
     "LabDown": site.LabDownDocument,

@@ -1,0 +1,1 @@
+"""What a person on call types for every fault of the lab, and how long it takes."""

@@ -1,0 +1,253 @@
+"""Every fault of `lab break`, found and mended as a person on call would, from the keyboard.
+
+    python -m tests.bench.oncall [--only FAULT ...] [--nodes 4] [--standbys 2]
+
+One lab with a torch job; before each fault the job is started anew. The person types `brctl dx`,
+again while it is unsure, and what its `next:` names when it says no more; then `brctl fix` and the
+words it asks for. `brctl` and `brctl why` are looked at too, and not counted: they are not needed.
+A key is a key: letters, Enter, and the arrow up for a command typed just before.
+
+Columns: keys and commands that were needed, seconds from the fault to the verdict and to the first
+step after the fix, what was said. Right is the fault's class and its node, and steps that go on
+after the fix; for a fault that no verdict may act on, that the job went on untouched. Goals: all
+right, at most 20 keys, no verdict after 60 s. Exit 1 where one is missed.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from brctl.engine.controller.wiring import Controller
+from brctl.engine.incidents.verdict_store import VerdictState, load_all
+from brctl.lab.cluster import Lab, up
+from brctl.lab.faults import FAULTS
+from brctl.lab.interrupts import signals_as_exceptions
+from brctl.lab.spec import LabSpec, parse_isolation
+from brctl.model.exit_codes import ExitCode
+from brctl.model.fault import FaultClass
+from brctl.model.verdict import Confidence, Verdict
+from tests.bench.oncall.person import Person, Said, environment_of
+from tests.bench.recovery import Bench
+
+KEYS_GOAL, VERDICT_GOAL_S = 20, 60.0
+LOOK_LIMIT_S, VERDICT_LIMIT_S, FIX_LIMIT_S, STEPS_LIMIT_S = 120.0, 180.0, 240.0, 90.0
+PAUSE_S = 2.0
+"""Between two looks: a person reads the answer."""
+
+
+@dataclass
+class Trial:
+    """One fault.
+
+    Attributes:
+        said: Class, confidence and nodes of the verdict the person acted on, or how dx ended.
+        resumed_s: Until the first step after the fix; None when none came.
+    """
+
+    fault: str
+    said: str = "-"
+    commands: int = 0
+    keys: int = 0
+    verdict_s: float | None = None
+    resumed_s: float | None = None
+    right: bool = False
+    why: str = ""
+
+    def row(self) -> str:
+        """One line of the table."""
+        verdict, resumed = (
+            "-" if s is None else f"{s:.0f}" for s in (self.verdict_s, self.resumed_s)
+        )
+        word = "right" if self.right else "WRONG"
+        return (
+            f"{self.fault:18} {self.commands:8} {self.keys:5} {verdict:>9} {resumed:>9}  {word:5}"
+            f"  {self.said}{'; ' + self.why if self.why else ''}"
+        )
+
+    @property
+    def missed(self) -> list[str]:
+        late = self.verdict_s is None or self.verdict_s > VERDICT_GOAL_S
+        untouched = FAULTS[self.fault].expected == FaultClass.UNKNOWN
+        goals = (
+            (not self.right, "wrong"),
+            (self.keys > KEYS_GOAL, f"{self.keys} keys"),
+            (late and not untouched, "late"),
+        )
+        return [f"{self.fault}: {what}" for was, what in goals if was]
+
+
+HEAD = f"{'fault':18} {'commands':>8} {'keys':>5} {'verdict s':>9} {'resumed s':>9}  right  said"
+
+
+async def try_fault(lab: Lab, fault: str) -> Trial:
+    """Break, look, fix; on a job that was started anew."""
+    async with Bench(lab, fault).trained() as controller:
+        steps = Path(controller.job(None).progress_dir) / "steps.ndjson"
+        node = sorted(controller.job(None).nodes)[-1]
+        person = Person(environment_of(str(lab.paths.config)))
+        return await asyncio.to_thread(_on_call, lab, controller, fault, node, person, steps)
+
+
+async def _tried(lab: Lab, fault: str) -> Trial:
+    """A trial whose lab fails is wrong, and the others go on."""
+    try:
+        return await try_fault(lab, fault)
+    except SystemExit as exc:
+        if not isinstance(exc.code, str):
+            raise
+        return Trial(fault, why=exc.code)
+
+
+def _on_call(
+    lab: Lab, controller: Controller, fault: str, node: str, person: Person, steps: Path
+) -> Trial:
+    began = time.time()
+    lab.break_node(fault, node)
+    trial = Trial(fault)
+    verdict = _find(controller, trial, person, began)
+    person.looks("brctl", LOOK_LIMIT_S)
+    explained = person.looks("brctl why", LOOK_LIMIT_S) if verdict else None
+    if verdict is not None and verdict.playbook:
+        ended = person.types("brctl fix", FIX_LIMIT_S)
+        trial.why = "" if ended.status == 0 else f"fix ended {ended.status}: {_last(ended)}"
+    _resumed(trial, steps, began)
+    _judge(trial, verdict, node)
+    if explained is not None and explained.status != 0:
+        trial.why = f"why ended {explained.status}; {trial.why}"
+    trial.commands, trial.keys = len(person.typed), person.keys
+    return trial
+
+
+def _find(controller: Controller, trial: Trial, person: Person, began: float) -> Verdict | None:
+    """Type `dx` until it is likely of something; None when it never is."""
+    command = "brctl dx"
+    hints: list[str] = []
+    expects_nothing = FAULTS[trial.fault].expected == FaultClass.UNKNOWN
+    while time.time() - began < VERDICT_LIMIT_S:
+        said = person.types(command, LOOK_LIMIT_S)
+        found = _open_verdict(controller)
+        if found is not None and found.confidence is not Confidence.LOW:
+            trial.verdict_s = time.time() - began
+            trial.said = _words(found)
+            return found
+        trial.said = _words(found) if found else f"dx ended {said.status}"
+        if expects_nothing and len(person.typed) >= 2:
+            trial.verdict_s = time.time() - began
+            return None
+        command = _next_command(said, hints) if len(person.typed) >= 2 else command
+        time.sleep(PAUSE_S)
+    return None
+
+
+def _next_command(said: Said, hints: list[str]) -> str:
+    """What the answer says to type next, each once; else the same again."""
+    for line in said.text.splitlines():
+        word, _, command = line.strip().partition(" ")
+        command = command.strip()
+        looks = command.startswith(("brctl dx", "brctl nccl", "brctl check"))
+        if word in ("next:", "try:") and looks and command not in hints:
+            hints.append(command)
+            return command
+    return "brctl dx"
+
+
+def _open_verdict(controller: Controller) -> Verdict | None:
+    stored = load_all(controller.state_dir)
+    return next((s.verdict for s in stored if s.state is VerdictState.OPEN), None)
+
+
+def _words(verdict: Verdict) -> str:
+    nodes = ",".join(verdict.nodes) or "no node"
+    return f"{verdict.fault.value} {verdict.confidence.value} {nodes} -> {verdict.playbook or '-'}"
+
+
+def _resumed(trial: Trial, steps: Path, began: float) -> None:
+    """When the job took its first step after all that was done."""
+    acted = time.time()
+    deadline = time.monotonic() + STEPS_LIMIT_S
+    while time.monotonic() < deadline:
+        after = [at for at in _times(steps) if at > acted - 1.0]
+        if after:
+            # The fix may have waited for steps itself: the first one after the restart counts.
+            trial.resumed_s = _first_after_gap(_times(steps), began, after[0]) - began
+            return
+        time.sleep(0.2)
+
+
+def _first_after_gap(times: Sequence[float], began: float, latest: float) -> float:
+    """The step that ended the longest pause since the fault; the first of all when it had none."""
+    since = [at for at in times if at > began - 1.0 and at <= latest]
+    gaps = [(later - earlier, later) for earlier, later in pairwise(since)]
+    return max(gaps, default=(0.0, latest))[1]
+
+
+def _judge(trial: Trial, verdict: Verdict | None, node: str) -> None:
+    expected = FAULTS[trial.fault].expected
+    goes_on = trial.resumed_s is not None
+    if expected == FaultClass.UNKNOWN:
+        touched = verdict is not None and bool(verdict.playbook)
+        trial.right = goes_on and not touched
+        trial.why = trial.why or ("rightly not touched" if trial.right else "touched")
+        return
+    named = verdict is not None and verdict.fault == expected and verdict.nodes in ((node,), ())
+    trial.right = named and goes_on and not trial.why
+    if named and not goes_on:
+        trial.why = trial.why or "no step came after it"
+
+
+def _last(said: Said) -> str:
+    lines = [line for line in said.text.splitlines() if line.strip()]
+    return lines[-1].strip()[:100] if lines else "nothing said"
+
+
+def _times(steps: Path) -> list[float]:
+    """When rank 0 finished each step; the last line may be half written."""
+    lines = steps.read_text().split("\n")[:-1] if steps.exists() else []
+    return sorted(float(json.loads(line)["at"]) for line in lines)
+
+
+async def _run(options: argparse.Namespace) -> int:
+    missed, trials = [], []
+    with tempfile.TemporaryDirectory(prefix="brctl-oncall-") as folder, signals_as_exceptions():
+        spec = LabSpec(
+            options.nodes, options.standbys, isolation=parse_isolation(options.isolation)
+        )
+        lab = up(spec, Path(folder) / "lab")
+        try:
+            lab.adopt_children()
+            load = os.getloadavg()[0]
+            print(f"{options.nodes} nodes, {lab.record.isolation.value}, load {load:.0f}")
+            print(HEAD, flush=True)
+            for fault in options.only:
+                trials.append(await _tried(lab, fault))
+                missed += trials[-1].missed
+                print(trials[-1].row(), flush=True)
+        finally:
+            lab.down()
+    right = sum(trial.right for trial in trials)
+    goals = f"at most {KEYS_GOAL} keys, no verdict after {VERDICT_GOAL_S:.0f} s"
+    print(f"{right} of {len(trials)} right or rightly not touched; goals: all, {goals}")
+    print("".join(f"  missed: {what}\n" for what in missed), end="")
+    return ExitCode.WARNING if missed else ExitCode.OK
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print a line a fault."""
+    parser = argparse.ArgumentParser(description="Every fault of the lab, from the keyboard.")
+    parser.add_argument("--only", nargs="+", choices=FAULTS, default=list(FAULTS))
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--standbys", type=int, default=2)
+    parser.add_argument("--isolation", default="auto")
+    return asyncio.run(_run(parser.parse_args(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

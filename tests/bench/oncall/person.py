@@ -1,0 +1,100 @@
+"""A person at a terminal: types commands of brctl, reads the answer, types what it asks for."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+AGAIN_KEYS = 2
+"""The arrow up and Enter."""
+
+COLUMNS, LINES = 120, 40
+_ASKS = (re.compile(r"type `([^`]{1,80})` to go on[^\n]{0,60}: *$"), re.compile(r"\[(y)/N\][: ]*$"))
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Said(NamedTuple):
+    """What a command said on the terminal, and how it ended; None when it was ended for time."""
+
+    text: str
+    status: int | None
+
+
+@dataclass
+class Person:
+    """Counts every key; a command that was typed just before is fetched back.
+
+    Attributes:
+        typed: The commands, in order.
+    """
+
+    environment: Mapping[str, str]
+    keys: int = 0
+    typed: list[str] = field(default_factory=list)
+
+    def types(self, command: str, limit_s: float) -> Said:
+        """Type a command and everything it asks for, and wait for its end."""
+        again = bool(self.typed) and self.typed[-1] == command
+        self.keys += AGAIN_KEYS if again else len(command) + 1
+        self.typed.append(command)
+        return self._run(command, limit_s, counts=True)
+
+    def looks(self, command: str, limit_s: float) -> Said:
+        """A command that is not needed, and not counted."""
+        return self._run(command, limit_s, counts=False)
+
+    def _run(self, command: str, limit_s: float, *, counts: bool) -> Said:
+        ours, theirs = pty.openpty()
+        words = command.split()[1:]
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "brctl", *words], stdin=theirs, stdout=theirs,
+            stderr=theirs, env=dict(self.environment), start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        try:
+            return Said(*self._talk(process, ours, time.monotonic() + limit_s, counts=counts))
+        finally:
+            os.close(ours)
+
+    def _talk(
+        self, process: "subprocess.Popen[bytes]", terminal: int, deadline: float, *, counts: bool
+    ) -> tuple[str, int | None]:
+        text, answered = "", 0
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                process.terminate()
+                process.wait()
+                return text, None
+            if select.select([terminal], [], [], min(left, 0.2))[0]:
+                try:
+                    chunk = os.read(terminal, 65536)
+                except OSError:  # the other end is closed: it has ended
+                    return text, process.wait()
+                text += _ESCAPES.sub("", chunk.decode("utf-8", "replace")).replace("\r", "")
+                asked = _asked(text[answered:])
+                if asked and counts:
+                    answered = len(text)
+                    self.keys += len(asked) + 1
+                    os.write(terminal, f"{asked}\n".encode())
+
+
+def _asked(text: str) -> str:
+    """What the end of the text asks to be typed; "" for nothing."""
+    found = [match for pattern in _ASKS if (match := pattern.search(text.rstrip("\n")))]
+    return found[0][1] if found else ""
+
+
+def environment_of(config: str) -> dict[str, str]:
+    """A shell in which the lab's configuration was exported once."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("BRCTL_")}
+    return {
+        **kept, "BRCTL_CONFIG": config, "TERM": "xterm", "COLUMNS": str(COLUMNS),
+        "LINES": str(LINES),
+    }  # fmt: skip
