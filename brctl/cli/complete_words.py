@@ -56,6 +56,9 @@ COMMON_FLAGS: Mapping[str, str] = {
 }  # fmt: skip
 """The flags of `brctl help`, in few words."""
 
+WATCH: list[str | None] = ["look again every so many seconds", None]
+"""`--watch` of the commands that only look; its value may be left out."""
+
 LISTS: Mapping[str, Mapping[str, str]] = {
     "formats": dict(zip(FORMATS, (
         "for people", "for people, more columns", "one document", "one object a line",
@@ -90,6 +93,7 @@ def tree() -> dict[str, Entry]:
     first = {word: entry.help for word, entry in WORDS.items()}
     first |= {alias: f"the same as {word}" for alias, word in ALIASES.items()}
     flags = {name: [about, _flag_kind(name)] for name, about in COMMON_FLAGS.items()}
+    flags["--watch"] = WATCH
     found: dict[str, Entry] = {"": {"words": first, "flags": flags, "lists": LISTS}}
     for word, entry in WORDS.items():
         command = entry.command()
@@ -125,6 +129,8 @@ def _leaf(path: str, command: TyperCommand | TyperGroup) -> Entry:
         for name in sorted(param.opts, key=len, reverse=True):
             about = getattr(param, "help", None) or "show this message"
             flags[name] = [about, _kind_of(param.opts) if takes else None]
+    if path in {f"{word} {v}".strip() for word, entry in WORDS.items() for v in entry.watched}:
+        flags["--watch"] = WATCH
     return {"flags": flags, **({"arguments": kinds} if any(kinds) else {})}
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation
+from brctl.cli.progress import progress
 from brctl.library.config import lab_dir
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.view.demo import demo_page
@@ -32,5 +33,7 @@ def demo(
         raise UsageError(f"no fault `{fault}`; {did_you_mean(fault, FAULTS)}")
     spec = LabSpec(nodes, standbys, isolation=parse_isolation(isolation))
     directory: Path = lab_dir(invocation.environ)
-    result = asyncio.run(run_demo(spec, directory, fault, seed, invocation.note))
+    with progress(quiet=invocation.quiet) as line:
+        note = (lambda _: None) if invocation.quiet else line.say
+        result = asyncio.run(run_demo(spec, directory, fault, seed, note, line.tell))
     invocation.finish(demo_page(result), "lab")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from brctl import __version__
 from brctl.cli.words import ALIASES, BRIDGE_WORDS, WORDS, Word
-from brctl.model.errors import BrctlError, UsageError, did_you_mean
+from brctl.model.errors import BrctlError, ConfigError, UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
 
 
@@ -18,6 +18,8 @@ def run(argv: Sequence[str]) -> int:
     """Run one command line; returns its exit code and never raises for a user's mistake."""
     form = "json" if {"--json", "json"} & set(argv) else "table"
     try:
+        if any(text.partition("=")[0] == "--watch" for text in argv):
+            return _watch(list(argv), form)
         return _dispatch(list(argv))
     except BrctlError as error:
         from brctl.cli.output import write_error
@@ -32,6 +34,32 @@ def run(argv: Sequence[str]) -> int:
         return int(ExitCode.OK)
     except Exception as error:  # noqa: BLE001  # the last resort: a bug must not look like a fault
         return _report_disk(error, form) or _report_bug(error)
+
+
+def _watch(argv: list[str], form: str) -> int:
+    """The same command again and again; a mistake of the command line or the files ends it."""
+    from brctl.cli.invocation import read_common
+    from brctl.cli.output import write_error
+    from brctl.cli.watch import display_for, read_watch, usual_interval_s, watch
+
+    wanted_s, is_watch, argv = read_watch(argv)
+    if not is_watch:
+        return _dispatch(argv)
+    word, rest = _find_word(argv)
+    invocation, rest = read_common(rest, keep=WORDS[word].keeps)
+    usual_s = usual_interval_s(word, rest, WORDS[word].watched)
+
+    def look() -> int:
+        try:
+            return _dispatch(list(argv))
+        except (UsageError, ConfigError):
+            raise
+        except BrctlError as error:
+            write_error(error, form)
+            return int(error.exit_code)
+
+    display = display_for(sys.stdout, invocation.output)
+    return watch(look, wanted_s or usual_s, display, title=" ".join(["brctl", *argv]))
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -13,6 +13,7 @@ import typer
 
 from brctl.cli import output
 from brctl.cli.invocation import Invocation
+from brctl.cli.progress import progress
 from brctl.engine.application.fix import start_planned
 from brctl.engine.application.runs import interrupt_run, open_context, read_override, request_for
 from brctl.engine.controller.clock import now
@@ -31,6 +32,7 @@ from brctl.model.verdict import Verdict
 from brctl.playbook.run import Run
 from brctl.view.runs.plan import plan_page
 from brctl.view.runs.run import event_line, run_page
+from brctl.view.text import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,20 +150,27 @@ def _prompt(run_dir: Path) -> str:
 async def show_events(invocation: Invocation, run_dir: Path, after: int) -> tuple[bool, int]:
     """Follow until this process of the run ends; whether it asked, and the last line's number."""
     playbook, asked, last = read_run(run_dir).playbook, False, after
-    with _passing_on_interrupts(run_dir):
+    with _passing_on_interrupts(run_dir), progress(quiet=invocation.quiet) as line:
         async for event in follow(run_dir, after_seq=after):
             last = event.seq
+            line.tell(_doing(event))
             asked = event.type is EventType.APPROVAL_ASKED or (
                 asked and event.type is not EventType.RUN_RESUMED
             )
-            _show(invocation, playbook, event)
+            text = event_line(playbook, event)
+            if text and not invocation.quiet and invocation.output in ("table", "wide"):
+                line.say(text)
     return asked, last
 
 
-def _show(invocation: Invocation, playbook: Playbook, event: Event) -> None:
-    line = event_line(playbook, event)
-    if line and invocation.output in ("table", "wide"):
-        invocation.note(line)
+_BEGUN = {EventType.STEP_INTENT: "step", EventType.UNDO_INTENT: "taking back"}
+
+
+def _doing(event: Event) -> str:
+    """What the run is at since an event, for the line that changes."""
+    begun = _BEGUN.get(event.type)
+    step = printable(str(event.fields.get("step", "")), 60)
+    return f"      {begun} {step} ..." if begun else "      the next step ..."
 
 
 @contextlib.contextmanager

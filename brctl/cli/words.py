@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
@@ -19,12 +19,15 @@ class Word:
         help: One sentence for the overview.
         verb: Sub-command of `app` this word stands for; "" passes the arguments on.
         keeps: Common flags this command gives its own meaning.
+        watched: Seconds between two looks of `--watch` by sub-command, "" for the word alone;
+            empty for a word that is done once.
     """
 
     module: str
     help: str
     verb: str = ""
     keeps: tuple[str, ...] = ()
+    watched: Mapping[str, float] = field(default_factory=dict)
 
     def load(self) -> "typer.Typer":
         """Import the command; Typer comes with it, which completion must not pay for."""
@@ -41,11 +44,13 @@ class Word:
 
 
 WORDS: Mapping[str, Word] = {
-    "status": Word("status", "one screen: nodes, jobs, open verdicts, next command"),
-    "ls": Word("nodes", "list nodes with state, check and reason", "list"),
+    "status": Word(
+        "status", "one screen: nodes, jobs, open verdicts, next command", watched={"": 2.0}
+    ),
+    "ls": Word("nodes", "list nodes with state, check and reason", "list", watched={"": 2.0}),
     "nodes": Word("nodes", "one node with its history; who differs; labels; fold, expand, count"),
-    "sweep": Word("sweep", "health sweep of many nodes (cron's verb)"),
-    "dx": Word("dx", "evidence to verdict, for a job or for nodes"),
+    "sweep": Word("sweep", "health sweep of many nodes (cron's verb)", watched={"": 60.0}),
+    "dx": Word("dx", "evidence to verdict, for a job or for nodes", watched={"": 30.0}),
     "why": Word("verdict", "explain a verdict down to the raw line", "explain"),
     "fix": Word("fix", "run the playbook a verdict proposes"),
     "cordon": Word("cordon", "take nodes out of service, with a reason", "cordon"),
@@ -66,7 +71,11 @@ WORDS: Mapping[str, Word] = {
     "play": Word("play", "list, plan, run, resume, roll back playbooks"),
     "standby": Word("standby", "the pool that swaps draw from: list, warm, test, size"),
     "ckpt": Word("ckpt", "newest complete and undamaged checkpoint"),
-    "job": Word("job", "init, show, start, stop, watch a training job; change its code"),
+    "job": Word(
+        "job",
+        "init, show, start, stop, watch a training job; change its code",
+        watched={"show": 5.0},
+    ),
     "lab": Word("lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "tui": Word("tui", "fleet triage in the terminal"),
     "incident": Word("incident", "one time line of a fault: list, show, note, export"),

@@ -40,14 +40,27 @@ WARM_STEPS = 25
 PHASE_TIMEOUT_S = 180.0
 """A phase that takes longer than this has failed; nothing waits for ever."""
 
+_PHASES = {
+    "start": f"starting the job and training {WARM_STEPS} steps",
+    "diagnose": "looking for the fault",
+    "fix": "planning and running the fix",
+    "resume": "waiting for a step beyond the old one",
+}
+
 _SETTLED = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
 Say = Callable[[str], None]
 T = TypeVar("T")
 
 
-async def run_demo(spec: LabSpec, directory: Path, fault: str, seed: int, say: Say) -> DemoResult:
-    """Bring the lab up, do the main job, and take the lab down whatever happens."""
+async def run_demo(
+    spec: LabSpec, directory: Path, fault: str, seed: int, say: Say, tell: Say = lambda _: None
+) -> DemoResult:
+    """Bring the lab up, do the main job, and take the lab down whatever happens.
+
+    `say` is told what was reached, `tell` what goes on until the next thing is.
+    """
     started = monotonic()
+    tell(f"bringing up {spec.nodes + spec.standbys} nodes")
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _terminate)
     # Not in a thread: Ctrl-C would end this task while the thread went on building, and nobody
     # would take the finished lab down (tests/lab/test_demo.py).
@@ -58,10 +71,11 @@ async def run_demo(spec: LabSpec, directory: Path, fault: str, seed: int, say: S
         say(f"lab: {spec.nodes} nodes and {spec.standbys} standbys, {lab.record.isolation.value}")
         settings = load_settings({"HOME": str(directory)}, config=lab.paths.config)
         async with open_controller(settings) as controller:
-            demo = _Demo(lab, controller, fault, random.Random(seed), say)  # noqa: S311  # picks a node
+            demo = _Demo(lab, controller, fault, random.Random(seed), say, tell)  # noqa: S311  # picks a node
             demo.result.seconds["up"] = monotonic() - started
             return await demo.play()
     finally:
+        tell("taking the lab down")
         await asyncio.to_thread(lab.down)
 
 
@@ -74,9 +88,9 @@ class _Demo:
     """One play of the demo; each method is a phase."""
 
     def __init__(
-        self, lab: Lab, controller: Controller, fault: str, rng: random.Random, say: Say
+        self, lab: Lab, controller: Controller, fault: str, rng: random.Random, say: Say, tell: Say
     ) -> None:
-        self.lab, self.controller, self.say = lab, controller, say
+        self.lab, self.controller, self.say, self.tell = lab, controller, say, tell
         self.job: Job = controller.job(None)
         self.fault = fault
         self.node = rng.choice(sorted(self.job.nodes))
@@ -99,6 +113,7 @@ class _Demo:
 
     async def _phase(self, name: str, work: Coroutine[object, object, T]) -> T:
         started = monotonic()
+        self.tell(_PHASES[name])
         try:
             return await work
         finally:

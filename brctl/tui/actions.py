@@ -25,7 +25,9 @@ class ViewActions(DOMNode):
 
     def action_detail(self) -> None:
         target = self.target()
-        if target.run:
+        if target.opens:
+            self.brctl.go(target.opens)
+        elif target.run:
             self.brctl.go(Address("runs", target.run))
         elif len(target.nodes) == 1:
             self.brctl.go(Address("node", target.nodes[0]))
@@ -105,3 +107,6 @@ class ViewActions(DOMNode):
 
     def action_sort(self) -> None:
         """Only tables have columns to sort by."""
+
+    def action_sort_back(self) -> None:
+        """Only tables have an order to turn round."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from brctl.model.errors import UsageError, did_you_mean
 
-ROOTS = ("fleet", "verdicts", "runs", "bisect", "incidents", "standby")
+ROOTS = ("fleet", "verdicts", "runs", "bisect", "incidents", "standby", "jobs")
 DETAILS = ("node", "stacks")
 VIEW_NAMES = (*ROOTS, *DETAILS)
 
@@ -18,11 +18,14 @@ class Address:
         view_name: One of VIEW_NAMES.
         item: The node, verdict, run, incident or job it shows; "" for the list.
         filter: What `/` holds.
+        sort: Title of the column a list is ordered by, `-` before it for the last first; "" for
+            the list's own order.
     """
 
     view_name: str = "fleet"
     item: str = ""
     filter: str = ""
+    sort: str = ""
 
     def __post_init__(self) -> None:
         if self.view_name not in VIEW_NAMES:
@@ -37,12 +40,18 @@ class Address:
             words.append(self.item)
         if self.filter:
             words += ["--filter", self.filter]
+        if self.sort:
+            words.append(f"--sort={self.sort}")
         return words
 
     def command(self, context: str = "") -> str:
         """The command line that opens it."""
         words = ["brctl", "tui", *self.words()]
         return shlex.join(words + (["--context", context] if context else []))
+
+    def sorted_by(self, sort: str) -> "Address":
+        """The same view in another order."""
+        return replace(self, sort=sort)
 
     def filtered(self, text: str) -> "Address":
         """The same view with another filter."""

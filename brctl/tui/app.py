@@ -18,17 +18,20 @@ from brctl.tui.changing import ChangingApp
 from brctl.tui.commands import read_command
 from brctl.tui.keys import ALWAYS, bindings
 from brctl.tui.permits import allowed
-from brctl.tui.refreshing import TICK_S
+from brctl.tui.refreshing import LOOK_EVERY_S, TICK_S
 from brctl.tui.rows.help_rows import help_rows
+from brctl.tui.rows.row import Tone, row
 from brctl.tui.screens.action_sheet import sheet_rows
 from brctl.tui.screens.bisects import BisectScreen
 from brctl.tui.screens.dialogs import ListDialog
 from brctl.tui.screens.fleet import FleetScreen
 from brctl.tui.screens.incidents import IncidentsScreen
+from brctl.tui.screens.jobs import JobsScreen
 from brctl.tui.screens.runs import RunsScreen
 from brctl.tui.screens.standby import StandbyScreen
 from brctl.tui.screens.verdicts import VerdictsScreen
 from brctl.tui.session.engine_client import EngineClient
+from brctl.tui.session.saved_views import SavedViews
 from brctl.tui.session.state_reader import StateReader
 from brctl.tui.target import Target
 from brctl.tui.widgets.palette import SIXTEEN, THEMES, AsciiFilter
@@ -49,6 +52,7 @@ class BrctlApp(ChangingApp):
         "bisect": BisectScreen,
         "incidents": IncidentsScreen,
         "standby": StandbyScreen,
+        "jobs": JobsScreen,
     }
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(ALWAYS)]
 
@@ -63,11 +67,14 @@ class BrctlApp(ChangingApp):
         ascii_only: bool = False,
         keymap: Mapping[str, str] | None = None,
         tick_s: float = TICK_S,
+        look_every_s: float = LOOK_EVERY_S,
+        saved: SavedViews | None = None,
     ) -> None:
-        super().__init__(reader, engine, start, now=now, tick_s=tick_s)
+        super().__init__(reader, engine, start, now=now, tick_s=tick_s, look_every_s=look_every_s)
         self._theme_name = theme
         self._ascii = [AsciiFilter()] if ascii_only else []
         self._keymap_wanted = dict(keymap or {})
+        self.saved = saved
 
     def on_mount(self) -> None:
         for theme in THEMES:
@@ -102,8 +109,35 @@ class BrctlApp(ChangingApp):
             self.diagnose(Target(job=item) if item else target)
         elif command.do == "fix":
             self.open_fix(Target(verdict=item) if item else target)
+        elif command.do in ("save", "view", "forget"):
+            self._saved_views(command.do, item)
         else:
             self.leave_for(command.words)
+
+    def _saved_views(self, do: str, name: str) -> None:
+        """`:save NAME`, `:view NAME`, `:forget NAME`; `:view` alone lists them."""
+        if self.saved is None or self.view is None:
+            return
+        try:
+            if do == "view" and not name:
+                rows = [row(f"{name:20} ", (address.command(), Tone.DIM), key=name)
+                        for name, address in sorted(self.saved.all().items())]  # fmt: skip
+                nothing = [row(("no view is saved yet; `:save NAME` keeps this one", Tone.DIM))]
+                self.push_screen(ListDialog("saved views", rows or nothing), self._open_saved)
+            elif do == "view":
+                self.go(self.saved.one(name))
+            elif do == "save":
+                self.saved.save(name, self.view.address)
+                self.say(f"saved: brctl tui --view {name}")
+            else:
+                self.saved.forget(name)
+                self.say(f"forgotten: {name}")
+        except (BrctlError, OSError) as error:
+            self.say(str(error), bad=True)
+
+    def _open_saved(self, name: str | None) -> None:
+        if name:
+            self._saved_views("view", name)
 
     def allows(self, action: str, target: Target) -> bool:
         """Whether an action makes sense and is permitted now."""

@@ -14,7 +14,7 @@ from brctl.tui.rows.confirmations import (
 )
 from brctl.tui.screens.dialogs import ConfirmDialog, NoteDialog
 from brctl.tui.session.messages import Busy, WorkDone, WorkFailed
-from brctl.tui.target import Target
+from brctl.tui.target import Target, waiting_run
 from brctl.tui.working import WorkingApp
 
 
@@ -66,8 +66,8 @@ class ChangingApp(WorkingApp):
 
     def open_approval(self, target: Target, *, yes: bool) -> None:
         """Answer a run that waits."""
-        run = self.facts.run(target.run) if self.facts else None
-        if not isinstance(run, Run) or not run.waiting:
+        run = waiting_run(target, self.facts) if self.facts else None
+        if run is None:
             return
         times = self.times.since(run.began_at)
         question = confirm_answer(run, self.dialog_width, yes=yes, times=times)

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from textual.binding import Binding
 
+from brctl.tui.rows.row import Row
+
 
 class KeyScope(StrEnum):
     """Where a key works."""
@@ -52,7 +54,7 @@ EVERYWHERE = (
     *(
         Key(f"screen.{n}", str(n), f"screen({n})", "", f"screen {n}: {name}")
         for n, name in enumerate(
-            ("fleet", "verdicts", "runs", "bisect", "incidents", "standby"), start=1
+            ("fleet", "verdicts", "runs", "bisect", "incidents", "standby", "jobs"), start=1
         )
     ),
     Key("help", "question_mark", "help", "help", "keys of this view"),
@@ -76,8 +78,14 @@ EVERYWHERE = (
     Key("leave", "q", "leave", "", "back; at the top leave (runs go on)"),
     Key("next_bad", "n", "next_bad(1)", "next bad", "next thing that is not ok"),
     Key("previous_bad", "N", "next_bad(-1)", "", "previous thing that is not ok"),
-    Key("mark", "space", "mark", "", "mark"),
-    Key("mark_range", "ctrl+@", "mark_range", "", "mark from the last mark to here"),
+    Key("mark", "space", "mark", "", "mark; a click with ctrl marks too"),
+    Key(
+        "mark_range",
+        "ctrl+@",
+        "mark_range",
+        "",
+        "mark from the last mark to here; a click with shift too",
+    ),
     Key("freeze", "p", "freeze", "", "freeze the screen, to read or to copy"),
     Key("copy_line", "y", "copy_line", "", "copy this view's command line (OSC 52)"),
     Key("copy_nodes", "Y", "copy_nodes", "", "copy the nodes, folded (OSC 52)"),
@@ -89,7 +97,8 @@ EVERYWHERE = (
     Key("pane", "tab", "pane", "", "next pane"),
     Key("times", "z", "times", "", "times: UTC, local, since the fault"),
     Key("colour", "m", "colour", "", "colour by health, job, age, owner, temp, ecc, busbw"),
-    Key("sort", "S", "sort", "", "sort by the next column"),
+    Key("sort", "S", "sort", "", "sort by the next column; a click on a title sorts by it"),
+    Key("sort_back", "R", "sort_back", "", "the other way round"),
 )
 """Keys of every view."""
 
@@ -106,8 +115,8 @@ TARGET = (
     Key("fix", "f", "fix", "fix", "open the plan of the fix (changes nothing)", KeyScope.TARGET),
     Key("actions", "a", "actions", "actions", "every action, its CLI line, or why not",
         KeyScope.TARGET),
-    Key("approve", "A", "approve", "approve", "approve a waiting run (dialog)", KeyScope.TARGET),
-    Key("deny", "D", "deny", "deny", "deny a waiting run (dialog)", KeyScope.TARGET),
+    Key("approve", "A", "approve", "approve", "approve a run that waits (dialog)", KeyScope.TARGET),
+    Key("deny", "D", "deny", "deny", "deny a run that waits (dialog)", KeyScope.TARGET),
     Key("rollback", "u", "rollback", "roll back", "roll back a run (dialog)", KeyScope.TARGET),
     Key("ssh", "s", "ssh", "ssh", "ssh in this terminal, back on exit", KeyScope.TARGET),
     Key("logs", "l", "logs", "logs", "logs, classified", KeyScope.TARGET),
@@ -129,6 +138,17 @@ MOVE = (
 
 HINTED = tuple(key for key in (*TARGET, *EVERYWHERE) if key.label)
 """Keys of the footer, in its order."""
+
+
+def key_at(hints: Row, column: int) -> Key | None:
+    """The key whose hint covers a column of the footer."""
+    start = 0
+    for (name, _), (label, _) in zip(hints.spans[::2], hints.spans[1::2], strict=True):
+        start += len(name) + len(label)
+        if column < start:
+            shown = name.strip() or label.strip("( ").partition(" ")[0]
+            return next((key for key in HINTED if key.shown.split()[0] == shown), None)
+    return None
 
 
 def bindings(table: Iterable[Key]) -> list[Binding]:

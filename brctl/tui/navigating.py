@@ -56,7 +56,7 @@ class NavigatingApp(NotifyingApp):
             self.screen.open(address)
 
     def go_root(self, number: int) -> None:
-        """Open one of the six screens as it was left."""
+        """Open one of the numbered screens as it was left."""
         view_name = ROOTS[number - 1]
         self.switch_mode(view_name)
         view = self.view

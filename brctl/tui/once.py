@@ -7,8 +7,10 @@ from brctl.tui.address import Address
 from brctl.tui.rows.attention import attention_rows
 from brctl.tui.rows.bisect_rows import bisect_list, bisect_rows
 from brctl.tui.rows.filters import node_matcher, row_matcher
+from brctl.tui.rows.job_rows import job_list, job_rows
 from brctl.tui.rows.row import Row, Tone, fitted, safe
 from brctl.tui.rows.run_rows import run_list, run_rows
+from brctl.tui.rows.sorting import in_order
 from brctl.tui.rows.times import Times
 from brctl.tui.rows.verdict_rows import verdict_list, verdict_rows
 from brctl.tui.screens.standby import standby_rows
@@ -31,6 +33,7 @@ def once_text(facts: Facts, address: Address, *, width: int, ascii_only: bool) -
         if address.view_name == "fleet"
         else _other(facts, address, width)
     )
+    body = in_order(list(body), address.sort)
     wanted = row_matcher(address.filter if address.view_name != "fleet" else "")
     text = "\n".join(line.text.rstrip() for line in [*rows, *body] if not line.key or wanted(line))
     return in_ascii(text) if ascii_only else text
@@ -71,6 +74,9 @@ def _other(facts: Facts, address: Address, width: int) -> Sequence[Row]:
     if address.view_name == "bisect":
         search = next((b for b in facts.bisects if b.id == address.item), None)
         return bisect_rows(search, width) if search else bisect_list(facts.bisects)
+    if address.view_name == "jobs":
+        job = facts.job(address.item)
+        return job_rows(job, facts, width, facts.read_at) if job else job_list(facts, facts.read_at)
     if address.view_name == "standby":
         return standby_rows(facts, times)
     raise UsageError(f"{address.view_name} has no text form", hint="open it without --once")

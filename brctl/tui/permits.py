@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from brctl.engine.incidents.verdict_store import VerdictState
 from brctl.playbook.run import UnreadableRun
 from brctl.tui.session.facts import Facts
-from brctl.tui.target import Target
+from brctl.tui.target import Target, waiting_run
 
 YES = ""
 """No reason against it."""
@@ -46,10 +46,13 @@ def _writable(facts: Facts) -> str:
 
 
 def _answer(target: Target, facts: Facts) -> str:
+    if waiting_run(target, facts) is not None:
+        return _writable(facts)
     run = facts.run(target.run)
-    if run is None:
-        return "no run is chosen"
-    return _writable(facts) if run.waiting else f"{run.name} asks nothing; it is {run.state}"
+    if run is not None:
+        return f"{run.name} asks nothing; it is {run.state}"
+    waiting = len(facts.waiting_runs)
+    return f"{waiting} runs wait: choose one on screen 3" if waiting else "no run waits"
 
 
 def _rollback(target: Target, facts: Facts) -> str:

@@ -1,7 +1,7 @@
 """What the app knows, and when it looks again: workers read, handlers own."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from textual import on, work
 
@@ -17,6 +17,10 @@ from brctl.tui.session.state_reader import StateReader
 TICK_S = 2.0
 PLACEMENT_EVERY = 5
 """Ticks between two questions to the scheduler."""
+LOOK_EVERY_S = 15.0
+"""Between two looks at the jobs; a hang is seen a look after its job's `stall_after`."""
+LOOK_SHARE = 5.0
+"""A look that took a second is followed by five without one, whatever was asked for."""
 
 
 class RefreshingApp(NavigatingApp):
@@ -25,9 +29,12 @@ class RefreshingApp(NavigatingApp):
     Attributes:
         facts: What the disk said last; None before the first reading.
         frozen: The screen holds still.
+        busy: What runs in the background, in a few words.
         measured: Values of the colourings that were read.
         times: How moments are written.
     """
+
+    busy = ""
 
     def __init__(
         self,
@@ -37,6 +44,7 @@ class RefreshingApp(NavigatingApp):
         *,
         now: Callable[[], datetime],
         tick_s: float,
+        look_every_s: float,
     ) -> None:
         super().__init__(now, start)
         self.reader = reader
@@ -48,6 +56,9 @@ class RefreshingApp(NavigatingApp):
         self._tick_s = tick_s
         self._ticks = 0
         self._reading = False
+        self._look_every_s = look_every_s
+        self._look_after: datetime | None = None
+        self._looking = False
 
     def start_reading(self) -> None:
         """Read now, and at every tick."""
@@ -61,6 +72,32 @@ class RefreshingApp(NavigatingApp):
             return
         if self._ticks % PLACEMENT_EVERY == 1:
             self._ask_placement()
+        self._read_state()
+        self._look_when_due()
+
+    def _look_when_due(self) -> None:
+        """Look at the jobs now and then; never two looks at once, nor beside a diagnosis."""
+        due = self._look_after is None or self.clock() >= self._look_after
+        if self._look_every_s > 0 and due and not self.busy:
+            self.look_at_jobs()
+
+    def look_at_jobs(self) -> None:
+        """Ask the ranks of every job where they stand."""
+        if self.facts is not None and self.facts.jobs and not self._looking:
+            self._looking = True
+            self._look()
+
+    @work(group="jobs", exit_on_error=False)
+    async def _look(self) -> None:
+        began_at = self.clock()
+        try:
+            self.reader.add_job_looks(await self.engine.look_at_jobs())
+        except (BrctlError, OSError) as error:
+            self.reader.add_job_looks((), str(error))
+        finally:
+            took_s = (self.clock() - began_at).total_seconds()
+            pause_s = max(self._look_every_s, LOOK_SHARE * took_s)
+            self._look_after, self._looking = self.clock() + timedelta(seconds=pause_s), False
         self._read_state()
 
     def _read_state(self) -> None:
@@ -90,6 +127,7 @@ class RefreshingApp(NavigatingApp):
         first, self.facts = self.facts is None, message.facts
         if first:
             self._ask_placement()
+            self._look_when_due()
             open_ones = message.facts.open_verdicts
             if self._start is None and len(open_ones) == 1:
                 self.go(Address("verdicts", open_ones[0].verdict.id))
@@ -107,6 +145,7 @@ class RefreshingApp(NavigatingApp):
         self.reader.forget()
         self._ask_placement()
         self._read_state()
+        self.look_at_jobs()
 
     def measure(self, colour: str) -> None:
         """Read the values of a colouring in the background."""

@@ -2,16 +2,18 @@
 
 import asyncio
 import os
+import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brctl.library.config import Settings
 from brctl.library.strict_yaml import load_document
-from brctl.model.errors import ConfigError, did_you_mean
+from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.tui.address import Address
 from brctl.tui.session.engine_client import EngineClient, SchedulerState
+from brctl.tui.session.saved_views import SavedViews
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +22,18 @@ class ViewRequest:
 
     Attributes:
         view: A view, or None for what needs attention.
-        keys_file: keys.yaml, which need not exist.
+        saved: Name of a saved view, "" for none; item and filter of the request go before its own.
+        look_every_s: Between two looks at the jobs; 0 for none.
+        keys_file: keys.yaml, which need not exist; views.yaml lies beside it.
     """
 
     view: str | None = None
     item: str = ""
     filter: str = ""
+    sort: str = ""
+    saved: str = ""
+    look_every_s: float = 15.0
+    mouse: bool = True
     ascii_only: bool = False
     light: bool = False
     fps: int = 60
@@ -34,14 +42,36 @@ class ViewRequest:
     @property
     def address(self) -> Address | None:
         """The view that was asked for; None opens what needs attention."""
-        if self.view is None and not self.filter:
+        if self.saved:
+            return self._opened(self.views.one(self.saved) if self.views else Address())
+        if self.view is None and not self.filter and not self.sort:
             return None
-        return Address(self.view or "fleet", self.item, self.filter)
+        return Address(self.view or "fleet", self.item, self.filter, self.sort)
+
+    def _opened(self, kept: Address) -> Address:
+        return replace(
+            kept,
+            item=self.item or kept.item,
+            filter=self.filter or kept.filter,
+            sort=self.sort or kept.sort,
+        )
+
+    @property
+    def views(self) -> SavedViews | None:
+        """Where saved views are kept; None where nobody says."""
+        return SavedViews(self.keys_file.with_name("views.yaml")) if self.keys_file else None
 
 
 def run_tui(settings: Settings, request: ViewRequest) -> None:
-    """Run until the person leaves; no run of a playbook depends on it."""
+    """Run until the person leaves; no run of a playbook depends on it.
+
+    Raises:
+        UsageError: Nobody sits there: what would be drawn goes nowhere, and no key ever comes.
+    """
     address = request.address
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        shown = shlex.join(["brctl", "tui", *(address or Address()).words(), "--once"])
+        raise UsageError("brctl tui needs a terminal on stdin and stdout", hint=shown)
     # Textual reads both when it is imported.
     os.environ["TEXTUAL_FPS"] = str(request.fps)
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
@@ -63,11 +93,13 @@ def run_tui(settings: Settings, request: ViewRequest) -> None:
         theme=LIGHT if request.light else "",
         ascii_only=request.ascii_only,
         keymap=read_keymap(request.keys_file),
+        look_every_s=request.look_every_s,
+        saved=request.views,
     )
     if no_color is not None:
         # Textual takes it away; programs we lend the terminal to must still see it.
         os.environ["NO_COLOR"] = no_color
-    app.run()
+    app.run(mouse=request.mouse)
 
 
 def print_once(settings: Settings, request: ViewRequest) -> str:

@@ -17,13 +17,7 @@ Result = TypeVar("Result")
 
 
 class WorkingApp(RefreshingApp):
-    """An app with something going on.
-
-    Attributes:
-        busy: What runs in the background, in a few words.
-    """
-
-    busy = ""
+    """An app with something going on."""
 
     @on(Busy)
     def handle_busy(self, message: Busy) -> None:
@@ -44,6 +38,8 @@ class WorkingApp(RefreshingApp):
         if message.view_name:
             self.go(Address(message.view_name, message.item))
         self._read_state()
+        if self._look_every_s > 0:
+            self.look_at_jobs()
 
     def sweep(self, target: Target) -> None:
         """Sweep the marked nodes, the node shown, or everything the filter lets through."""

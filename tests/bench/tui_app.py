@@ -7,7 +7,7 @@ from brctl.model.errors import UnavailableError
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.session.engine_client import Proposal, SchedulerState
+from brctl.tui.session.engine_client import JobSeen, Proposal, SchedulerState
 from brctl.tui.session.state_reader import StateReader
 from brctl.tui.widgets.palette import DARK
 
@@ -17,6 +17,9 @@ class NoEngine:
 
     async def placement(self) -> SchedulerState:
         return SchedulerState({}, (), "0 nodes taken")
+
+    async def look_at_jobs(self) -> tuple[JobSeen, ...]:
+        raise UnavailableError("no engine here")
 
     async def sweep(self, names: Sequence[str], on_node: Callable[[NodeHealth], None]) -> str:
         raise UnavailableError("no engine here")

@@ -21,8 +21,9 @@ from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.model.verdict import RuledOut, Suspect, Verdict
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
-from brctl.tui.session.engine_client import Proposal
+from brctl.tui.session.engine_client import JobSeen, Proposal
 from brctl.tui.session.local_engine import LocalEngine
+from brctl.tui.session.saved_views import SavedViews
 from brctl.tui.session.state_reader import DiskStateReader
 from brctl.tui.widgets.palette import DARK
 from tests.fakes.run_context import NOON, FakeContext, example_verdict, fake_context
@@ -172,7 +173,12 @@ class SiteEngine(LocalEngine):
         self.told: list[str] = []
         self.settings = settings
         self.context = fake_context(folder)
+        self.seen: tuple[JobSeen, ...] = ()
         super().__init__(settings, self.told.append, SiteCluster(folder, settings))
+
+    async def look_at_jobs(self) -> tuple[JobSeen, ...]:
+        self.did.append("look")
+        return self.seen or await super().look_at_jobs()
 
     async def sweep(self, names: Sequence[str], on_node: Callable[[NodeHealth], None]) -> str:
         self.did.append(f"sweep {len(names)}")
@@ -219,6 +225,8 @@ def site_app(
     theme: str = DARK,
     keymap: Mapping[str, str] | None = None,
     ascii_only: bool = False,
+    look_every_s: float = 0.0,
+    saved: SavedViews | None = None,
 ) -> BrctlApp:
     """The app on that site, twelve seconds after the sweep."""
     later = NOON + timedelta(seconds=12)
@@ -233,4 +241,6 @@ def site_app(
         keymap=keymap,
         ascii_only=ascii_only,
         tick_s=0.2,
+        look_every_s=look_every_s,
+        saved=saved,
     )

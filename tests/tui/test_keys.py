@@ -1,19 +1,23 @@
 """Every key of the table does what the table says, and none of them changes the cluster."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual.events import Key
 
-from brctl.engine.incidents.verdict_store import load_all
+from brctl.engine.incidents import verdict_store
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState, load_all
+from brctl.model.verdict import Suspect
 from brctl.tui.address import ROOTS, Address
 from brctl.tui.app import BrctlApp
+from brctl.tui.commands import TypedCommand, read_command
 from brctl.tui.keys import ALWAYS, EVERYWHERE, TARGET
 from brctl.tui.rows.row import table
+from brctl.tui.rows.sorting import sorted_rows
 from brctl.tui.rows.times import TimeStyle
 from brctl.tui.screens.dialogs import ConfirmDialog, ListDialog
 from brctl.tui.screens.fleet import FleetScreen
-from brctl.tui.screens.list_screen import sorted_rows
 from tests.tui.conftest import engine_of, settled, shows, until
 from tests.tui.screen_text import screen_text
 from tests.tui.site import make_site, site_app, site_verdict
@@ -26,8 +30,8 @@ def fleet(app: BrctlApp) -> FleetScreen:
     return app.screen
 
 
-async def test_digits_open_the_six_screens(app: BrctlApp) -> None:
-    """1 to 6 open the screens of the first line."""
+async def test_digits_open_the_seven_screens(app: BrctlApp) -> None:
+    """1 to 7 open the screens of the first line."""
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settled(pilot)
         for number, view_name in enumerate(ROOTS, start=1):
@@ -167,6 +171,9 @@ async def test_commands_use_the_words_of_the_command_line(app: BrctlApp) -> None
             ("why V-1", Address("verdicts", "V-1")),
             ("play history", Address("runs")),
             ("standby", Address("standby")),
+            ("job show demo", Address("jobs", "demo")),
+            ("nodes show n2", Address("node", "n2")),
+            ("runs --sort=-state", Address("runs", sort="-state")),
             ("node n2", Address("node", "n2")),
             ("brctl tui fleet --filter xid", Address("fleet", filter="xid")),
         ):
@@ -178,6 +185,17 @@ async def test_commands_use_the_words_of_the_command_line(app: BrctlApp) -> None
         await until(lambda: "diagnose demo" in engine_of(app).did, "a diagnosis")
         app.run_command("'")
         await shows(app, "No closing quotation")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["nodes diff", "nodes diff n1", "ls --state crit", "stacks dump --job demo", "sweep -w n3",
+     "standby warm --job demo", "dx -w n3", "fix V-1 --dry-run", "job start demo", "help selectors",
+     "ckpt verify demo"],
+)  # fmt: skip
+def test_what_no_view_shows_is_run_in_the_terminal_as_it_was_typed(line: str) -> None:
+    """A word or flag the views do not know is never dropped: `sweep -w n3` swept every node."""
+    assert read_command(line) == TypedCommand("terminal", words=tuple(line.split()))
 
 
 async def test_help_lists_every_key_of_the_view(app: BrctlApp) -> None:
@@ -358,6 +376,30 @@ async def test_s_turns_through_the_columns(app: BrctlApp) -> None:
         await settled(pilot)
         await pilot.press("2", "S")
         await shows(app, "sorted by ID")
+
+
+async def test_a_column_sorts_both_ways_and_is_part_of_the_address(app: BrctlApp) -> None:
+    """S and R, and the line that `y` copies opens the list in the same order."""
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await settled(pilot)
+        await pilot.press("2", "S", "R")
+        await shows(app, "sorted by ID, last first")
+        await pilot.press("y")
+        assert app.clipboard == "brctl tui verdicts V-1 --sort=-ID --context site"
+
+
+async def test_marked_rows_of_a_list_are_one_target(tmp_path: Path) -> None:
+    """Y copies the nodes of all marked verdicts, folded; esc takes the marks away."""
+    settings = make_site(tmp_path, verdict=site_verdict())
+    other = replace(site_verdict(), id="V-2", suspects=(Suspect("n4"),))
+    verdict_store.save(settings.state_dir, StoredVerdict(other, VerdictState.OPEN))
+    app = site_app(tmp_path, settings, Address("verdicts"))
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await settled(pilot)
+        await pilot.press("space", "down", "space", "Y")
+        assert app.clipboard == "n[3-4]"
+        await pilot.press("escape", "Y")
+        assert app.clipboard in ("n3", "n4")
 
 
 async def test_what_is_typed_ahead_goes_where_it_was_meant(app: BrctlApp) -> None:

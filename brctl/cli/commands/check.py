@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from brctl.cli.check_pairs import pairs
 from brctl.cli.check_site import add_site_commands
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import BesideJob
+from brctl.cli.progress import progress
 from brctl.library.checks import site_checks
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.sweeps.check import Check
@@ -71,7 +73,9 @@ def run(
     settings = invocation.settings()
 
     async def ask() -> None:
-        async with open_controller(settings) as controller:
+        async with AsyncExitStack() as stack:
+            line = stack.enter_context(progress("opening the context", quiet=invocation.quiet))
+            controller = await stack.enter_async_context(open_controller(settings))
             names = await select_nodes(controller, invocation.nodes, invocation.exclude)
             about = controller.job(job) if job else next(iter(controller.jobs.values()), None)
             question = Question(level, pattern, job=about)
@@ -79,7 +83,9 @@ def run(
             if not beside:
                 refuse_heavy_on_busy(controller, names, question, hint=_BUSY_HINT)
             deepest = max(check.level for check in chosen.values())
-            result = await sweep_nodes(controller, names, replace(question, level=deepest))
+            result = await sweep_nodes(
+                controller, names, replace(question, level=deepest), line.counted(len(names))
+            )
         invocation.finish(sweep_page(result, settings.context), settings.context)
 
     asyncio.run(ask())

@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.output import say
+from brctl.cli.progress import progress
 
 app = new_app()
+
+_CLOSER = "all nodes answered; comparing, and stacks and dumps where a job stands"
 
 
 @app.command()
@@ -27,9 +29,11 @@ def diagnose(
     settings = invocation.settings()
 
     async def run() -> None:
-        async with open_controller(settings) as controller:
-            scope = await scope_of(controller, job, invocation.nodes, invocation.exclude)
-            found = await run_diagnosis(controller, scope, say, level=level)
+        with progress("opening the context", quiet=invocation.quiet) as line:
+            async with open_controller(settings) as controller:
+                scope = await scope_of(controller, job, invocation.nodes, invocation.exclude)
+                on_node = line.counted(len(scope.nodes), _CLOSER)
+                found = await run_diagnosis(controller, scope, line.say, on_node, level=level)
         page = diagnosis_page(found.verdicts, found.status, scope.nodes, found.sweep.seconds)
         invocation.finish(page, settings.context)
 

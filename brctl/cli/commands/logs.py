@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.progress import progress
 from brctl.evidence.logs.signature import Signature
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.fault import FaultClass
@@ -36,7 +37,9 @@ def classify(
         raise UsageError("give files, a directory or -; or --job J", hint="brctl logs classify DIR")
     signatures = _signatures(invocation)
     if paths:
-        result = Classifier(signatures).classify_paths(Path(path) for path in paths)
+        with progress("listing files", quiet=invocation.quiet) as line:
+            classifier = Classifier(signatures, on_input=lambda name: line.tell(f"reading {name}"))
+            result = classifier.classify_paths(Path(path) for path in paths)
         invocation.finish(classification_page(result))
     _classify_job(invocation, job)
 
@@ -93,8 +96,10 @@ def _classify_job(invocation: Invocation, name: str | None) -> None:
     settings = invocation.settings()
 
     async def run() -> None:
-        async with open_controller(settings) as controller:
-            result = await classify_job(controller, controller.job(name), _signatures(invocation))
+        with progress("fetching and reading the ranks' logs", quiet=invocation.quiet):
+            async with open_controller(settings) as controller:
+                job = controller.job(name)
+                result = await classify_job(controller, job, _signatures(invocation))
         invocation.finish(classification_page(result), settings.context)
 
     asyncio.run(run())

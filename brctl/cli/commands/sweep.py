@@ -15,13 +15,13 @@ import typer
 
 from brctl.cli.invocation import Invocation, leave, new_app
 from brctl.cli.output import say
-from brctl.cli.typed import counter, typed
+from brctl.cli.progress import progress
+from brctl.cli.typed import typed
 from brctl.model.errors import BrctlError, UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from brctl.engine.application.sweep import SweepDone
-    from brctl.engine.sweeps.run_checks import Progress
     from brctl.sweep.exit_policy import ExitPolicy
     from brctl.view.notices.page import Page
 
@@ -88,9 +88,12 @@ def sweep(
         request = SweepRequest(
             question, invocation.nodes, invocation.exclude, job, mode, wait_s, cron, beside
         )
-        done = asyncio.run(
-            run_sweep(settings, partial(open_controller, settings), request, say, _shown)
-        )
+        with progress(quiet=invocation.quiet) as line:
+            done = asyncio.run(
+                run_sweep(
+                    settings, partial(open_controller, settings), request, line.say, line.counted
+                )
+            )
         _end(_Answer(invocation, question.profile, policy, cron, diff, lines, prom), done)
 
 
@@ -107,19 +110,6 @@ def _one_line_for_nagios(invocation: Invocation) -> Iterator[None]:
 
         sys.stdout.write(nagios_failure(str(disk_trouble(error) or error)))
         leave(ExitCode.UNKNOWN)
-
-
-def _shown(total: int) -> "Progress":
-    """Counts the nodes that answered, for whoever watches."""
-    show, done = counter(), 0
-
-    def progress(_node: object) -> None:
-        nonlocal done
-        done += 1
-        if show:
-            show(done, total)
-
-    return progress
 
 
 def _closed(flag: str, word: str, known: tuple[str, ...]) -> None:

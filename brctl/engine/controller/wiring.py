@@ -1,9 +1,9 @@
 """Everything a command needs, opened once: who is there, how to reach them, what to run."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -98,10 +98,24 @@ async def open_controller(settings: Settings) -> AsyncIterator[Controller]:
     transport = LateTransport(settings, inventory.nodes)
     try:
         backend = open_backend(settings, transport, inventory)
-        placed = {job.name: _with_code(settings, await backend.place(job)) for job in jobs}
+        placed = await _placed(settings, backend, jobs)
         yield Controller(settings, inventory, placed, transport, backend)
     finally:
         await transport.close()
+
+
+async def with_jobs_placed(controller: Controller) -> Controller:
+    """The context with its jobs where they run now, itself when none moved.
+
+    Whoever keeps it open for long asks again: a run in another process may have swapped nodes.
+    """
+    jobs = tuple(controller.jobs.values())
+    placed = await _placed(controller.settings, controller.backend, jobs)
+    return controller if placed == controller.jobs else replace(controller, jobs=placed)
+
+
+async def _placed(settings: Settings, backend: Backend, jobs: Sequence[Job]) -> Mapping[str, Job]:
+    return {job.name: _with_code(settings, await backend.place(job)) for job in jobs}
 
 
 def _with_code(settings: Settings, job: Job) -> Job:

@@ -1,6 +1,6 @@
 """Classify logs: stream candidate lines into readers, judge each input and all together."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,10 +43,12 @@ class Classifier:
     Attributes:
         signatures: The shipped ones and the site's own.
         clock_offsets_s: Seconds to add to an input's clock, by input name.
+        on_input: Told the name of each input before it is read.
     """
 
     signatures: Sequence[Signature] = SHIPPED
     clock_offsets_s: Mapping[str, float] = field(default_factory=dict)
+    on_input: Callable[[str], None] = lambda _: None
     engine: AnchorEngine = field(init=False)
     _index: LineIndex = field(init=False)
 
@@ -79,6 +81,7 @@ class Classifier:
         any_read = False
         searched = 0
         for name, blocks in inputs:
+            self.on_input(name)
             sample = TextSample()
             events, lines, readable = self.read_events(name, blocks, sample)
             item = judge(name, events, lines, readable=readable)

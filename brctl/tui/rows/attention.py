@@ -1,23 +1,50 @@
 """What needs a person now, worst first; nodes that say the same share one entry."""
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 
+from brctl.model.jobs.job_look import JobState
 from brctl.model.nodeset import fold, natural_key
+from brctl.tui.rows.job_rows import JOB_TONES
 from brctl.tui.rows.row import Row, Tone, blank, fitted, row, safe
 from brctl.tui.rows.state_letters import APPEARANCES, BAD, CONFIDENCE_TONES
 from brctl.tui.session.facts import Facts, NodeFact, NodeState
+from brctl.view.job.looks import job_sentence
+
+_LETTERS: Mapping[JobState, str] = {JobState.STALLED: "X", JobState.UNKNOWN: "?"}
 
 
 def attention_rows(facts: Facts, shown: Sequence[NodeFact], width: int) -> list[Row]:
     """The list beside the heatmap: open verdicts, bad nodes, then what is out of service."""
     rows = [row(("needs attention", Tone.HEAD))]
+    for run in facts.waiting_runs:
+        text = f"{run.name} WAITS: A approves, D denies; {safe(run.playbook.name, 40)}"
+        rows += _entry("!", Tone.WARN, text, f"run:{run.name}", width)
+    for look in facts.troubled_jobs:
+        text = f"job {safe(look.job, 40)} {job_sentence(look)}"
+        rows += _entry(_LETTERS[look.state], JOB_TONES[look.state], text, f"job:{look.job}", width)
     rows += _verdict_rows(facts, shown, width)
     named = {name for stored in facts.open_verdicts for name in stored.verdict.nodes}
     for state in (*BAD, NodeState.UNSWEPT):
         rows += _state_rows(state, [f for f in shown if f.name not in named], width)
     if len(rows) == 1:
-        rows.append(row(("nothing: every node shown is ok", Tone.OK)))
+        rows.append(_nothing(facts))
     return [*rows, blank(), *_out_of_service(shown), *_legend()]
+
+
+def _nothing(facts: Facts) -> Row:
+    """Only said when jobs and nodes were looked at."""
+    unseen = [job.name for job in facts.jobs if job.name not in facts.looks]
+    if unseen:
+        text = f"every node shown is ok; {len(unseen)} of {len(facts.jobs)} jobs not looked at yet"
+        return row((text, Tone.UNKNOWN))
+    return row(("nothing: every node shown is ok", Tone.OK))
+
+
+def _entry(letter: str, tone: Tone, text: str, key: str, width: int) -> list[Row]:
+    """A sentence under its letter, over as many lines as it takes."""
+    first, *rest = textwrap.wrap(text, max(width - 2, 20)) or [""]
+    return [row((f"{letter} ", tone), (first, tone), key=key), *(row(f"  {line}") for line in rest)]
 
 
 def _verdict_rows(facts: Facts, shown: Sequence[NodeFact], width: int) -> Iterable[Row]:

@@ -11,7 +11,7 @@ class BisectScreen(ListScreen):
 
     view_name = "bisect"
     kind = "bisect"
-    unavailable = frozenset({"approve", "deny", "rollback", "colour"})
+    unavailable = frozenset({"rollback", "colour"})
 
     def list_rows(self, facts: Facts) -> list[Row]:
         return bisect_list(facts.bisects)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from textual import on
 from textual.widget import Widget
 
+from brctl.model.nodeset import natural_key
 from brctl.model.units import describe_duration
 from brctl.tui.address import Address
 from brctl.tui.rows.attention import attention_rows, worst_first
@@ -14,7 +15,7 @@ from brctl.tui.rows.row import Row, Tone, row, safe
 from brctl.tui.rows.state_letters import APPEARANCES
 from brctl.tui.screens.view_screen import ViewScreen
 from brctl.tui.session.facts import Facts, NodeFact
-from brctl.tui.target import Target, target_of
+from brctl.tui.target import Target, marked, target_of
 from brctl.tui.widgets.grid import Colouring, by_age, by_health, by_job, by_measure, by_owner
 from brctl.tui.widgets.heatmap import Heatmap
 from brctl.tui.widgets.lines import Lines
@@ -26,7 +27,7 @@ class FleetScreen(ViewScreen):
     """The heatmap and the list of what needs attention."""
 
     view_name = "fleet"
-    unavailable = frozenset({"approve", "deny", "rollback", "sort", "times"})
+    unavailable = frozenset({"rollback", "sort", "sort_back", "times"})
 
     def __init__(self, address: Address | None = None) -> None:
         super().__init__(address)
@@ -100,30 +101,44 @@ class FleetScreen(ViewScreen):
         self._draw_readout()
         self.draw_hints()
 
+    @on(Heatmap.Chosen)
+    def node_chosen(self) -> None:
+        self.action_detail()
+
     def target(self) -> Target:
-        facts = self.brctl.facts
+        facts, attention = self.brctl.facts, self.query_one("#attention", Lines)
         if facts is None:
             return Target()
         if self.heatmap.marks:
-            return Target(tuple(sorted(self.heatmap.marks)))
-        if self.focused is self.query_one("#attention"):
-            return target_of(self.query_one("#attention", Lines).key, facts)
+            return Target(tuple(sorted(self.heatmap.marks, key=natural_key)))
+        if attention.marks:
+            return marked(attention.marks, facts)
+        if self.focused is attention:
+            return target_of(attention.key, facts)
         name = self.heatmap.name_here
         return target_of(f"node:{name}", facts) if name else Target()
 
     def step_back(self) -> bool:
-        if self.heatmap.marks:
+        attention = self.query_one("#attention", Lines)
+        if self.heatmap.marks or attention.marks:
             self.heatmap.marks.clear()
+            attention.clear_marks()
             self.redraw()
             return True
         return super().step_back()
 
     def action_mark(self) -> None:
-        self.heatmap.toggle_mark()
+        if self.focused is self.heatmap:
+            self.heatmap.toggle_mark()
+        else:
+            super().action_mark()
         self._draw_readout()
 
     def action_mark_range(self) -> None:
-        self.heatmap.mark_range()
+        if self.focused is self.heatmap:
+            self.heatmap.mark_range()
+        else:
+            super().action_mark_range()
         self._draw_readout()
 
     def action_next_bad(self, by: int) -> None:
@@ -134,12 +149,19 @@ class FleetScreen(ViewScreen):
         suspects = [n for s in facts.open_verdicts for n in s.verdict.nodes]
         bad = list(dict.fromkeys([*suspects, *(f.name for f in worst_first(self.shown(facts)))]))
         if not bad:
-            self.app.notify("every node shown is ok", markup=False)
+            self._next_job(facts)
             return
         here = self.heatmap.name_here
         target = bad.index(here) + by if here in bad else (0 if by > 0 else -1)
         self.set_focus(self.heatmap)
         self.heatmap.go_to(bad[target % len(bad)])
+
+    def _next_job(self, facts: Facts) -> None:
+        """No node is bad; a job may stand all the same."""
+        if facts.troubled_jobs:
+            self.brctl.go(Address("jobs", facts.troubled_jobs[0].job))
+        else:
+            self.brctl.say("every node shown is ok")
 
     def action_colour(self) -> None:
         self._colour = COLOURS[(COLOURS.index(self._colour) + 1) % len(COLOURS)]

@@ -12,7 +12,7 @@ class IncidentsScreen(ListScreen):
 
     view_name = "incidents"
     kind = "incident"
-    unavailable = frozenset({"approve", "deny", "rollback", "colour"})
+    unavailable = frozenset({"rollback", "colour"})
 
     def list_rows(self, facts: Facts) -> list[Row]:
         return incident_list(incidents_of(facts), self.brctl.times)

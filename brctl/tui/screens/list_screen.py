@@ -1,17 +1,18 @@
 """A list above, and what its current line stands for below: verdicts, runs, incidents."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
 from textual.widget import Widget
 
-from brctl.model.nodeset import natural_key
 from brctl.tui.address import Address
 from brctl.tui.rows.row import Row, Tone, cut, row
+from brctl.tui.rows.sorting import in_order, titles_of
 from brctl.tui.screens.view_screen import ViewScreen
 from brctl.tui.session.facts import Facts
-from brctl.tui.target import Target, target_of
+from brctl.tui.target import Target, marked, target_of
 from brctl.tui.widgets.lines import Lines
 
 
@@ -27,7 +28,6 @@ class ListScreen(ViewScreen):
     def __init__(self, address: Address | None = None) -> None:
         super().__init__(address)
         self._requested_item = self.address.item
-        self._column = -1
 
     def list_rows(self, facts: Facts) -> list[Row]:
         """The lines of the list."""
@@ -64,7 +64,7 @@ class ListScreen(ViewScreen):
         super().open(address)
 
     def show(self, facts: Facts) -> None:
-        rows = sorted_rows(self.list_rows(facts), self._column)
+        rows = in_order(self.list_rows(facts), self.address.sort)
         self.listing.show(cut(self.filtered(rows)))
         if self._requested_item and self.listing.go_to(f"{self.kind}:{self._requested_item}"):
             self._requested_item = ""
@@ -80,7 +80,7 @@ class ListScreen(ViewScreen):
         if self._requested_item:
             return
         if self.item != self.address.item:
-            self.address = Address(self.view_name, self.item, self.address.filter)
+            self.address = replace(self.address, item=self.item)
             self.left_item()
         if self.brctl.facts:
             self.draw_detail(self.brctl.facts)
@@ -89,33 +89,53 @@ class ListScreen(ViewScreen):
         """The cursor went to another item; a special form of the old one ends."""
 
     def target(self) -> Target:
+        """What is marked, or the line under the cursor."""
         facts = self.brctl.facts
-        return target_of(self.listing.key, facts) if facts else Target()
+        if facts is None:
+            return Target()
+        marks = self.listing.marks
+        return marked(marks, facts) if marks else target_of(self.listing.key, facts)
 
     def action_detail(self) -> None:
         self.set_focus(self.detail)
 
     def action_sort(self) -> None:
         """By the next column; after the last one in the list's own order again."""
-        rows = self.list_rows(self.brctl.facts) if self.brctl.facts else []
-        titles = rows[0].text.split() if rows else []
-        self._column = -1 if self._column + 1 >= len(titles) else self._column + 1
-        order = titles[self._column] if self._column >= 0 else "its own order"
-        self.brctl.say(f"sorted by {order}")
+        titles = self._titles()
+        here = titles.index(self._title) if self._title in titles else -1
+        self._sort_by(titles[here + 1] if here + 1 < len(titles) else "")
+
+    def action_sort_back(self) -> None:
+        """The same column, the last line first."""
+        sort = self.address.sort
+        if sort:
+            self._sort_by(sort[1:] if sort.startswith("-") else f"-{sort}")
+
+    @on(Lines.Clicked, "#list")
+    def head_clicked(self, message: Lines.Clicked) -> None:
+        """A click on a title sorts by it, a second one the other way round."""
+        if message.index or not message.word:
+            return
+        self._sort_by(f"-{message.word}" if self.address.sort == message.word else message.word)
+
+    @property
+    def _title(self) -> str:
+        return self.address.sort.removeprefix("-").upper()
+
+    def _titles(self) -> list[str]:
+        return titles_of(self.list_rows(self.brctl.facts)) if self.brctl.facts else []
+
+    def _sort_by(self, sort: str) -> None:
+        self.address = self.address.sorted_by(sort)
+        order = f"{sort.removeprefix('-')}{', last first' if sort.startswith('-') else ''}"
+        self.brctl.say(f"sorted by {order or 'its own order'}")
         self.redraw()
 
     def step_back(self) -> bool:
         if self.focused is self.detail:
             self.set_focus(self.listing)
             return True
+        if self.listing.marks:
+            self.listing.clear_marks()
+            return True
         return super().step_back()
-
-
-def sorted_rows(rows: list[Row], column: int) -> list[Row]:
-    """A table's lines by one column, its head staying first; -1 leaves them as they are."""
-    if column < 0:
-        return rows
-    # Cells and the gaps between them alternate.
-    column_index = 2 * column
-    head, body = rows[:1], rows[1:]
-    return head + sorted(body, key=lambda line: natural_key(line.spans[column_index][0].strip()))

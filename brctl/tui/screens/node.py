@@ -19,7 +19,7 @@ class NodeScreen(ViewScreen):
     """Tab moves between tabs, `[` and `]` between nodes."""
 
     view_name = "node"
-    unavailable = frozenset({"approve", "deny", "rollback", "colour", "sort", "detail"})
+    unavailable = frozenset({"rollback", "colour", "sort", "sort_back", "detail"})
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)

@@ -20,7 +20,7 @@ class StacksScreen(ViewScreen):
 
     view_name = "stacks"
     unavailable = frozenset(
-        {"approve", "deny", "rollback", "colour", "sort", "detail", "evidence", "why", "fix", "ssh"}
+        {"rollback", "colour", "sort", "sort_back", "detail", "evidence", "why", "fix", "ssh"}
     )
 
     def __init__(self, address: Address | None = None) -> None:

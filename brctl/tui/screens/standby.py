@@ -75,7 +75,7 @@ class StandbyScreen(ViewScreen):
     """One list."""
 
     view_name = "standby"
-    unavailable = frozenset({"approve", "deny", "rollback", "colour", "sort"})
+    unavailable = frozenset({"rollback", "colour", "sort", "sort_back"})
 
     def body(self) -> Iterable[Widget]:
         yield Lines(id="list")

@@ -12,7 +12,7 @@ class VerdictsScreen(ListScreen):
 
     view_name = "verdicts"
     kind = "verdict"
-    unavailable = frozenset({"approve", "deny", "rollback", "colour"})
+    unavailable = frozenset({"rollback", "colour"})
 
     def __init__(self, address: Address | None = None) -> None:
         super().__init__(address)

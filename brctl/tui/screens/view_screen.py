@@ -15,13 +15,16 @@ from textual.widgets import Input
 from brctl.model.errors import BrctlError, UnavailableError
 from brctl.tui.actions import ViewActions
 from brctl.tui.address import Address
-from brctl.tui.keys import EVERYWHERE, HINTED, TARGET, bindings
+from brctl.tui.keys import EVERYWHERE, HINTED, TARGET, Key, bindings, key_at
 from brctl.tui.rows.filters import row_matcher
 from brctl.tui.rows.row import Row, Span, Tone, flowed, row, safe
 from brctl.tui.session.facts import Facts
 from brctl.tui.target import NOTHING, Target, target_of
-from brctl.tui.widgets.header import header_rows, tabs_row
+from brctl.tui.widgets.header import header_rows, screen_at, tabs_row
 from brctl.tui.widgets.lines import Lines
+
+HINTS_SHARE = 6
+"""The footer takes at most this part of a low terminal; `?` has all keys."""
 
 NARROW = 100
 """Below this width the right pane moves under the left one."""
@@ -145,7 +148,8 @@ class ViewScreen(ViewActions, Screen[None]):
                     spans += [(f" {name}", Tone.HEAD), (f" {key.label} ", Tone.PLAIN)]
                 else:
                     spans += [("", Tone.DIM), (f"({name} {key.label})", Tone.DIM)]
-        self.query_one("#hints", Lines).show(flowed(spans, self.width))
+        lines = flowed(spans, self.width)
+        self.query_one("#hints", Lines).show(lines[: max(self.size.height // HINTS_SHARE, 1)])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None greys a key out: it exists, and it is not allowed now."""
@@ -189,6 +193,21 @@ class ViewScreen(ViewActions, Screen[None]):
     def action_mark_range(self) -> None:
         if isinstance(self.focused, Lines):
             self.focused.mark_range()
+
+    @on(Lines.Clicked)
+    def row_clicked(self, message: Lines.Clicked) -> None:
+        """Tabs open their screen, keys of the footer do what they say; two clicks are enter."""
+        place = message.lines.id
+        if place == "tabs" and (number := screen_at(message.lines.rows[0], message.column)):
+            self.brctl.go_root(number)
+        elif place == "hints":
+            self.call_later(self._press, key_at(message.lines.rows[message.index], message.column))
+        elif message.twice and message.lines.can_focus:
+            self.action_detail()
+
+    async def _press(self, key: Key | None) -> None:
+        if key is not None and self.check_action(key.action.partition("(")[0], ()):
+            await self.run_action(key.action)
 
     # -- prompt ----------------------------------------------------------------------------------
 

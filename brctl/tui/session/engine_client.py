@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_look import JobLook
+from brctl.model.jobs.job_status import JobStatus
 from brctl.model.runs.plan import Plan
 from brctl.model.sweeps.sweep import NodeHealth
 
@@ -23,6 +25,14 @@ class SchedulerState:
     cordons: Mapping[str, tuple[str, str]]
     jobs: tuple[Job, ...]
     guard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSeen:
+    """A job as its ranks were just asked: the look that is compared, and all they said."""
+
+    look: JobLook
+    status: JobStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,10 @@ class EngineClient(Protocol):
 
     async def placement(self) -> SchedulerState:
         """Ask the scheduler for cordons and jobs."""
+        ...
+
+    async def look_at_jobs(self) -> tuple[JobSeen, ...]:
+        """Ask the ranks of every job where they stand; one light question a node."""
         ...
 
     async def sweep(self, names: Sequence[str], on_node: Callable[[NodeHealth], None]) -> str:

@@ -10,6 +10,8 @@ from brctl.engine.standby.pool import Pool
 from brctl.model.alert import AlertIncident
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_look import JobLook
+from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.sweep import Health
 from brctl.playbook.run import Run, UnreadableRun
 from brctl.tui.rows.bisect_rows import BisectFact
@@ -78,6 +80,9 @@ class Facts:
         guard: The eviction budget in one sentence, "" when it is not known.
         alerts: What alerts from outside have opened.
         pool: The standbys, as they were last asked.
+        looks: The newest look at each job that was ever looked at, whoever looked.
+        seen: What the ranks of a job said when this terminal last asked them.
+        past: This terminal's looks at a job, oldest first.
         troubles: What could not be read, in sentences; shown, never hidden.
     """
 
@@ -98,12 +103,30 @@ class Facts:
     notes: Mapping[str, tuple[tuple[datetime, str, str], ...]] = field(default_factory=dict)
     alerts: tuple[AlertIncident, ...] = ()
     pool: Pool = field(default_factory=Pool)
+    looks: Mapping[str, JobLook] = field(default_factory=dict)
+    seen: Mapping[str, JobStatus] = field(default_factory=dict)
+    past: Mapping[str, tuple[JobLook, ...]] = field(default_factory=dict)
     troubles: tuple[str, ...] = ()
 
     @property
     def open_verdicts(self) -> tuple[StoredVerdict, ...]:
         """Verdicts nobody has acted on, newest first."""
         return tuple(s for s in self.verdicts if s.state is VerdictState.OPEN)
+
+    @property
+    def waiting_runs(self) -> tuple[Run, ...]:
+        """Runs that wait for a person, newest first."""
+        return tuple(r for r in self.runs if isinstance(r, Run) and r.waiting)
+
+    @property
+    def troubled_jobs(self) -> tuple[JobLook, ...]:
+        """Newest looks that found a job standing still, or could not tell."""
+        known = (self.looks[job.name] for job in self.jobs if job.name in self.looks)
+        return tuple(look for look in known if look.in_trouble)
+
+    def job(self, name: str) -> Job | None:
+        """The job of this name."""
+        return next((job for job in self.jobs if job.name == name), None)
 
     def verdict(self, verdict_id: str) -> StoredVerdict | None:
         """The stored verdict of this id."""

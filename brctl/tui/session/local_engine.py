@@ -18,7 +18,7 @@ from brctl.model.nodeset import fold
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.playbook.guard_facts import GuardFacts, Taken
 from brctl.playbook.guards import BUILT_IN, check_guards
-from brctl.tui.session.engine_client import Proposal, SchedulerState
+from brctl.tui.session.engine_client import JobSeen, Proposal, SchedulerState
 
 if TYPE_CHECKING:
     from brctl.actions.context import RunContext
@@ -32,6 +32,7 @@ _HEAVY = (
     "brctl.engine.application.fix",
     "brctl.engine.application.sweep",
     "brctl.engine.application.diagnose",
+    "brctl.engine.job.looks",
 )
 """SSH libraries take a third of a second to import; a thread does it while the screen is up."""
 
@@ -103,12 +104,29 @@ class LocalEngine:
     async def close(self) -> None:
         await self._stack.aclose()
 
+    async def _open_placed(self) -> "Controller":
+        """The context with its jobs where they run now: a swap may have moved them since."""
+        from brctl.engine.controller.wiring import with_jobs_placed
+
+        self._controller = await with_jobs_placed(await self._open())
+        return self._controller
+
     async def placement(self) -> SchedulerState:
-        controller = await self._open()
+        controller = await self._open_placed()
         cordons = await controller.backend.cordons()
-        jobs = [await controller.backend.place(job) for job in controller.jobs.values()]
+        jobs = tuple(controller.jobs.values())
         cordoned = {name: (cordon.owner, cordon.reason) for name, cordon in cordons.items()}
-        return SchedulerState(cordoned, tuple(jobs), self._budget(controller, cordons))
+        return SchedulerState(cordoned, jobs, self._budget(controller, cordons))
+
+    async def look_at_jobs(self) -> tuple[JobSeen, ...]:
+        controller = await self._open_placed()
+        from brctl.engine.job.looks import ask_job, fresh_look
+
+        asked = [ask_job(controller, job) for job in controller.jobs.values()]
+        return tuple(
+            JobSeen(fresh_look(controller, status), status)
+            for status in await asyncio.gather(*asked)
+        )
 
     def _budget(self, controller: "Controller", cordons: Mapping[str, "Cordon"]) -> str:
         """What the eviction guard says to taking no node now: its own arithmetic, nobody else's."""
@@ -135,7 +153,7 @@ class LocalEngine:
         return done.sweep.id if done else ""
 
     async def diagnose(self, names: Sequence[str], job: str) -> tuple[str, ...]:
-        controller = await self._open()
+        controller = await self._open_placed()
         from brctl.engine.application.diagnose import diagnose, scope_of
 
         scope = await scope_of(controller, job or None, fold(names) if names and not job else None)
@@ -192,7 +210,7 @@ class LocalEngine:
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator["Controller"]:
         """The open context; it stays open."""
-        yield await self._open()
+        yield await self._open_placed()
 
     async def _run_context(self) -> "RunContext":
         controller = await self._open()

@@ -14,6 +14,7 @@ from brctl.engine.controller import clock
 from brctl.engine.controller.people import person
 from brctl.engine.incidents import alert_store, verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from brctl.engine.job.look_store import last_look
 from brctl.engine.runs.read_run import read_run
 from brctl.engine.search.event_stream import TRAILS
 from brctl.engine.standby.pool import Pool
@@ -30,17 +31,22 @@ from brctl.model.errors import BrctlError, UnavailableError, UsageError
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.hang import StackAnalysis
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_look import JobLook
+from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.playbook.run import Run, UnreadableRun
 from brctl.sweep.problems import reason_of
 from brctl.tui.rows.bisect_rows import BisectFact
 from brctl.tui.rows.measures import MEASURES, value_of
+from brctl.tui.session.engine_client import JobSeen
 from brctl.tui.session.facts import Facts, NodeFact
 
 Result = TypeVar("Result")
 Cordons = Mapping[str, tuple[str, str]]
 _UNREADABLE = (BrctlError, OSError, ValueError, msgspec.MsgspecError, sqlite3.Error)
 PAST_SHOWN = 100
+LOOKS_KEPT = 240
+"""Looks at a job that are remembered: an hour of them, one every fifteen seconds."""
 RUNS_READ = 100
 """Newest runs that are listed; older ones are in `brctl play history`."""
 
@@ -62,6 +68,10 @@ class StateReader(Protocol):
 
     def set_scheduler_state(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
         """Take over what only the scheduler knows."""
+        ...
+
+    def add_job_looks(self, seen: Sequence[JobSeen], problem: str = "") -> None:
+        """Take over what the ranks of the jobs said, or why they could not be asked."""
         ...
 
     def measure(self, colour: str) -> Mapping[str, float]:
@@ -108,10 +118,13 @@ class DiskStateReader:
         self._jobs: tuple[Job, ...] | None = None
         self._guard = ""
         self._placed = False
+        self._seen: Mapping[str, JobStatus] = {}
+        self._past: Mapping[str, tuple[JobLook, ...]] = {}
+        self._unasked = ""
         self._problems: list[str] = []
 
     def read(self) -> Facts:
-        self._problems = []
+        self._problems = [f"jobs: {self._unasked}"] if self._unasked else []
         inventory = self._read_inventory()
         jobs = self._read_jobs()
         self._read_known()
@@ -133,6 +146,9 @@ class DiskStateReader:
             notes=self._try("notes", partial(notes.read_notes, self._settings.state_dir), {}),
             alerts=self._try("alerts", partial(alert_store.load_all, self._settings.state_dir), ()),
             pool=self._try("standbys", self._read_pool, Pool()),
+            looks=self._read_looks(jobs),
+            seen=self._seen,
+            past=self._past,
             troubles=tuple(self._problems),
         )
 
@@ -161,6 +177,16 @@ class DiskStateReader:
     def set_scheduler_state(self, cordons: Cordons, jobs: Sequence[Job], guard: str) -> None:
         self._cordons, self._jobs, self._guard = dict(cordons), tuple(jobs), guard
         self._placed = True
+
+    def add_job_looks(self, seen: Sequence[JobSeen], problem: str = "") -> None:
+        self._unasked = problem
+        if problem:
+            return
+        self._seen = {one.look.job: one.status for one in seen}
+        self._past = {
+            one.look.job: (*self._past.get(one.look.job, ()), one.look)[-LOOKS_KEPT:]
+            for one in seen
+        }
 
     def measure(self, colour: str) -> Mapping[str, float]:
         measure = MEASURES[colour]
@@ -219,6 +245,14 @@ class DiskStateReader:
             ]
             return tuple(job for job in found if job is not None)
         return self._jobs
+
+    def _read_looks(self, jobs: Sequence[Job]) -> Mapping[str, JobLook]:
+        """The newest look at each job: cron's or that of `dx` on disk, or this terminal's own."""
+        settings = self._settings
+        kept = [last_look(settings.state_dir, settings.context, job.name) for job in jobs]
+        own = [look for looks in self._past.values() for look in looks[-1:]]
+        by_age = sorted((look for look in (*kept, *own) if look), key=lambda look: look.at)
+        return {look.job: look for look in by_age}
 
     def _read_known(self) -> None:
         """Read the index again when it changed; without one, the sweeps themselves."""

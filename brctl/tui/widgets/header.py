@@ -2,11 +2,17 @@
 
 from datetime import datetime
 
+from brctl.model.jobs.job_look import JobState
+from brctl.model.nodeset import fold
 from brctl.model.units import describe_duration
+from brctl.playbook.run import Run
 from brctl.tui.address import ROOTS
 from brctl.tui.rows.row import Row, Span, Tone, row, safe
 from brctl.tui.rows.state_letters import APPEARANCES
 from brctl.tui.session.facts import Facts, NodeState
+
+WAITS_SHOWN = 2
+"""Waiting runs that get a line of their own; their number is always told."""
 
 OLD_S = 600.0
 """Two intervals of the five minutes at which `brctl schedule` sweeps."""
@@ -15,14 +21,25 @@ OLD_S = 600.0
 def tabs_row(view_name: str, note: str = "") -> Row:
     """The screens with their numbers; the open one stands in brackets."""
     spans: list[Span] = [("brctl ", Tone.HEAD)]
+    if note:
+        spans.append((f"{note}  ", Tone.WARN))
     for number, name in enumerate(ROOTS, start=1):
         title = name.capitalize()
         here = name == view_name
         spans.append((f" {number} {title} " if not here else f"[{number} {title}]",
                       Tone.HEAD if here else Tone.DIM))  # fmt: skip
-    if note:
-        spans.append((f"  {note}", Tone.WARN))
     return Row(tuple(spans))
+
+
+def screen_at(tabs: Row, column: int) -> int:
+    """The number of the screen whose tab covers a column; 0 beside all tabs."""
+    start = 0
+    for text, _ in tabs.spans:
+        number = text[1:2]
+        if start <= column < start + len(text):
+            return int(number) if number.isdecimal() else 0
+        start += len(text)
+    return 0
 
 
 def header_rows(facts: Facts, now_at: datetime, *, busy: str = "") -> list[Row]:
@@ -38,20 +55,49 @@ def header_rows(facts: Facts, now_at: datetime, *, busy: str = "") -> list[Row]:
             spans.append(
                 (f" {count} {state.value}", APPEARANCES[state].tone if count else Tone.DIM)
             )
-    rows = [row(*spans), _second(facts, now_at, busy)]
+    rows = [
+        row(*spans),
+        _second(facts, now_at, busy),
+        *map(_waits, facts.waiting_runs[:WAITS_SHOWN]),
+    ]
     return [*rows, _trouble(facts)] if facts.troubles else rows
 
 
 def _second(facts: Facts, now_at: datetime, busy: str) -> Row:
-    running = sum(run.alive for run in facts.runs)
+    running, waiting = sum(run.alive for run in facts.runs), len(facts.waiting_runs)
     spans: list[Span | str] = [
-        _age(facts, now_at),
-        f"   jobs {len(facts.jobs)}   verdicts {len(facts.open_verdicts)} open   runs {running}",
+        *([(f"{busy}   ", Tone.WARN)] if busy else []),
+        _age(facts, now_at), "   ", *_jobs(facts),
+        f"   verdicts {len(facts.open_verdicts)} open   runs {running}",
+        *([(f", {waiting} waiting", Tone.WARN)] if waiting else []),
         f"   guard: {facts.guard or 'not read yet'}",
-    ]
-    if busy:
-        spans.append((f"   {busy}", Tone.WARN))
+    ]  # fmt: skip
     return row(*spans)
+
+
+def _jobs(facts: Facts) -> list[Span | str]:
+    """How many jobs there are, and how many of them stand, are unknown or were never looked at."""
+    looks = [facts.looks.get(job.name) for job in facts.jobs]
+    counted = [
+        (sum(look is not None and look.state is JobState.STALLED for look in looks),
+         "STALLED", Tone.CRIT),
+        (sum(look is not None and look.state is JobState.UNKNOWN for look in looks),
+         "unknown", Tone.UNKNOWN),
+        (sum(look is None for look in looks), "not looked at", Tone.UNKNOWN),
+    ]  # fmt: skip
+    told: list[Span] = [(f"{count} {word}", tone) for count, word, tone in counted if count]
+    spans: list[Span | str] = [f"jobs {len(looks)}"]
+    for number, span in enumerate(told):
+        spans += [", " if number else ": ", span]
+    return spans
+
+
+def _waits(run: Run) -> Row:
+    what = safe(run.asked("why") or f"before {run.asked('step')}", 80)
+    return row(
+        (f"{run.name} WAITS ", Tone.WARN), f"{what}: A approves, D denies  ",
+        (f"{safe(run.playbook.name, 40)} {safe(fold(run.nodes), 60)}", Tone.DIM),
+    )  # fmt: skip
 
 
 def _age(facts: Facts, now_at: datetime) -> Span:

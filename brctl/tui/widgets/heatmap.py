@@ -44,6 +44,17 @@ class Heatmap(ScrollView, can_focus=True):
         def control(self) -> "Heatmap":
             return self.heatmap
 
+    class Chosen(Message):
+        """A node was clicked twice."""
+
+        def __init__(self, heatmap: "Heatmap") -> None:
+            super().__init__()
+            self.heatmap = heatmap
+
+        @property
+        def control(self) -> "Heatmap":
+            return self.heatmap
+
     def __init__(self) -> None:
         super().__init__(id="heatmap")
         self.marks: set[str] = set()
@@ -97,6 +108,20 @@ class Heatmap(ScrollView, can_focus=True):
         first = next((i for i in range(here, -1, -1) if order[i] in self.marks), here)
         self.marks |= set(order[first : here + 1])
         self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """The cursor goes to the node under the pointer; ctrl marks it, shift all up to it."""
+        y = event.y + round(self.scroll_offset.y)
+        x = event.x - LABEL_WIDTH - self.styles.padding.left
+        if not (0 <= y < len(self._lines) and 0 <= x < len(self._lines[y].names)):
+            return
+        self._stand((y, x))
+        if event.ctrl or event.meta:
+            self.toggle_mark()
+        elif event.shift:
+            self.mark_range()
+        if event.chain == 2:
+            self.post_message(self.Chosen(self))
 
     def on_resize(self, event: events.Resize) -> None:
         if event.size.width != self._width:

@@ -6,6 +6,7 @@ from typing import ClassVar
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -52,6 +53,29 @@ class Lines(ScrollView, can_focus=True):
         @property
         def control(self) -> "Lines":
             return self.lines
+
+    class Clicked(Message):
+        """Somebody clicked on a row: its number, the word there, twice in a row or once."""
+
+        def __init__(self, lines: "Lines", index: int, column: int, *, twice: bool) -> None:
+            super().__init__()
+            self.lines = lines
+            self.index = index
+            self.column = column
+            self.twice = twice
+
+        @property
+        def control(self) -> "Lines":
+            return self.lines
+
+        @property
+        def word(self) -> str:
+            """The word under the pointer, "" between words."""
+            text = self.lines.rows[self.index].text
+            if self.column >= len(text) or text[self.column].isspace():
+                return ""
+            before, after = text[: self.column], text[self.column :]
+            return before.split(" ")[-1] + after.split(" ")[0]
 
     def __init__(
         self, rows: Sequence[Row] = (), *, id: str = "", fixed: bool = False
@@ -136,6 +160,25 @@ class Lines(ScrollView, can_focus=True):
 
     def action_sideways(self, by: int) -> None:
         self.scroll_relative(x=by, animate=False)
+
+    def on_click(self, event: events.Click) -> None:
+        """The cursor goes where the pointer is; ctrl marks the row, shift all rows up to it."""
+        index = event.y + round(self.scroll_offset.y)
+        if not 0 <= index < len(self.rows):
+            return
+        if self.rows[index].key and not self._fixed:
+            self.cursor = index
+            if event.ctrl or event.meta:
+                self.toggle_mark()
+            elif event.shift:
+                self.mark_range()
+        column = event.x + round(self.scroll_offset.x) - self._gutter
+        self.post_message(self.Clicked(self, index, column, twice=event.chain == 2))
+
+    def clear_marks(self) -> None:
+        """Take all marks away."""
+        self.marks.clear()
+        self.refresh()
 
     def toggle_mark(self) -> None:
         """Mark the current row, or take the mark away."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
+from brctl.model.errors import BrctlError
 from brctl.tui.address import ROOTS, Address
 from brctl.tui.rows.row import safe
 from brctl.tui.rows.run_rows import playbook_of
@@ -29,7 +30,7 @@ class ViewCommands(Provider):
 
     async def search(self, query: str) -> Hits:
         wanted, count = query.lower(), 0
-        for title, about, run in [*self._fixed(), *self._found()]:
+        for title, about, run in [*self._fixed(), *self._saved(), *self._found()]:
             if wanted in title.lower() and count < SHOWN:
                 count += 1
                 score = 1.0 if title.lower() == wanted else 0.5 + len(wanted) / (2 * len(title))
@@ -60,7 +61,7 @@ class ViewCommands(Provider):
                 self._opener(Address("runs", run.name)),
             )
         for job in facts.jobs:
-            where = Address("fleet", filter=f"@job:{job.name}")
+            where = Address("jobs", job.name)
             yield f"job {safe(job.name, 60)}", f"{len(job.nodes)} nodes", self._opener(where)
         for fact in facts.nodes:
             yield (
@@ -68,6 +69,14 @@ class ViewCommands(Provider):
                 fact.state.value,
                 self._opener(Address("node", fact.name)),
             )
+
+    def _saved(self) -> Iterable[Entry]:
+        try:
+            views = self._brctl.saved.all() if self._brctl.saved else {}
+        except (BrctlError, OSError):
+            return
+        for name, address in views.items():
+            yield f"view {name}", address.command(), self._opener(address)
 
     def _opener(self, address: Address) -> Callable[[], None]:
         return lambda: self._brctl.go(address)
