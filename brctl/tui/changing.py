@@ -69,8 +69,13 @@ class ChangingApp(WorkingApp):
         run = waiting_run(target, self.facts) if self.facts else None
         if run is None:
             return
+        try:
+            refused = self.engine.why_not_approve(run.name) if yes else ""
+        except (BrctlError, OSError) as error:
+            self.say(str(error), bad=True)
+            return
         times = self.times.since(run.began_at)
-        question = confirm_answer(run, self.dialog_width, yes=yes, times=times)
+        question = confirm_answer(run, self.dialog_width, yes=yes, times=times, refused=refused)
         answer = self.engine.approve if yes else lambda name, _typed: self.engine.deny(name)
         self._ask(question, run.name, answer)
 

@@ -33,6 +33,9 @@ class NoEngine:
     async def start(self, proposal: Proposal) -> str:
         raise UnavailableError("no engine here")
 
+    def why_not_approve(self, run: str) -> str:
+        raise UnavailableError("no engine here")
+
     async def approve(self, run: str, typed: str) -> None:
         raise UnavailableError("no engine here")
 

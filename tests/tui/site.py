@@ -173,6 +173,7 @@ class SiteEngine(LocalEngine):
         self.told: list[str] = []
         self.settings = settings
         self.context = fake_context(folder)
+        self.refusal = ""
         self.seen: tuple[JobSeen, ...] = ()
         super().__init__(settings, self.told.append, SiteCluster(folder, settings))
 
@@ -199,6 +200,9 @@ class SiteEngine(LocalEngine):
     async def start_unapproved(self, proposal: Proposal, typed: str | None = None) -> str:
         """Start a run that nobody has approved yet."""
         return await super().start(replace(proposal, words=typed))  # type: ignore[arg-type]  # nothing typed
+
+    def why_not_approve(self, run: str) -> str:
+        return self.refusal or super().why_not_approve(run)
 
     async def approve(self, run: str, typed: str) -> None:
         self.did.append(f"approve {run} {typed}")

@@ -91,6 +91,21 @@ async def test_a_waiting_run_says_so_and_is_approved_with_words(app: BrctlApp) -
         assert engine_of(app).did == ["approve R-0001 swap 1"]
 
 
+async def test_whose_yes_would_not_count_is_told_before_typing(app: BrctlApp) -> None:
+    """The same rule as `play approve`: the dialog says why, and has nothing to type into."""
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await settled(pilot)
+        await waiting_run(app)
+        await shows(app, "WAITING FOR YOU")
+        engine_of(app).refusal = "oncall is not in group leads"
+        await pilot.press("A")
+        await shows(app, "refused: oncall is not in group leads; somebody else: brctl play approve")
+        assert isinstance(app.screen, ConfirmDialog)
+        assert not app.screen.query("#words")
+        await pilot.press("escape", "D")
+        await shows(app, "brctl play deny R-0001")
+
+
 async def test_a_denied_run_takes_back_what_it_did(app: BrctlApp) -> None:
     """D asks for the word deny; the cordon is undone."""
     async with app.run_test(size=SIZE, notifications=True) as pilot:

@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+from brctl.engine.job.stack_store import new_folder
 from brctl.model.jobs.hang import StackAnalysis, StackGroup
 from brctl.tui.address import Address
 from brctl.tui.app import BrctlApp
 from brctl.tui.rows.stack_rows import stack_rows
+from tests.fakes.run_context import NOON, example_job
 from tests.tui.conftest import engine_of, settled, shows
 
 SIZE = (110, 30)
@@ -54,6 +56,25 @@ async def test_without_stacks_the_screen_says_how_to_take_them(app: BrctlApp) ->
         await settled(pilot)
         app.go(Address("stacks", "demo"))
         await shows(app, "brctl stacks dump --job demo")
+
+
+async def test_after_a_swap_old_stacks_name_the_node_they_were_taken_on(app: BrctlApp) -> None:
+    """The healthy standby that stands where the dead node stood is no suspect."""
+    engine = engine_of(app)
+    folder = new_folder(engine.settings.state_dir, "demo", NOON) / "round-1"
+    folder.mkdir()
+    for rank, node in enumerate(("n1", "n2", "n3", "n4")):
+        name = "__next__" if node == "n3" else "all_reduce"
+        frames = [{"name": name, "short_filename": "train.py", "line": 1}]
+        threads = [{"thread_name": "MainThread", "frames": frames}]
+        body = {"rank": rank, "node": node, "threads": threads, "state": "S", "note": ""}
+        (folder / f"rank-{rank:05d}.json").write_text(json.dumps(body))
+    await engine.context.backend.replace_nodes(example_job(), {"n3": "s1"})
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        app.go(Address("stacks", "demo"))
+        await shows(app, "suspect n3")
+        await shows(app, "n3 (now s1)")
 
 
 async def test_rounds_appear_while_the_search_writes_them(app: BrctlApp) -> None:

@@ -91,8 +91,10 @@ def _guard(guard: GuardResult, width: int) -> list[Row]:
     return [Row(((first.spans[0][0], tone), *first.spans[1:])), *rest]
 
 
-def confirm_answer(run: Run, width: int, *, yes: bool, times: Times) -> Confirmation:
-    """Answer a run that waits."""
+def confirm_answer(
+    run: Run, width: int, *, yes: bool, times: Times, refused: str = ""
+) -> Confirmation:
+    """Answer a run that waits; refused before anything is typed where the yes would not count."""
     verb = "approve" if yes else "deny"
     before = gate_of(run)
     gate = next((step for step in run.playbook.steps if step.id == before), None)
@@ -105,7 +107,8 @@ def confirm_answer(run: Run, width: int, *, yes: bool, times: Times) -> Confirma
     rows = [row((what, Tone.WARN)), blank(), *run_rows(run, width, times)]
     words = run.asked("answer") if yes else DENY_WORDS
     command = f"brctl play {verb} {run.name}"
-    return Confirmation(f"{verb} {run.name}?", tuple(rows), words, command)
+    no = f"refused: {refused}; somebody else: {command}" if refused else ""
+    return Confirmation(f"{verb} {run.name}?", tuple(rows), words, command, no)
 
 
 def confirm_rollback(run: Run, width: int, times: Times) -> Confirmation:

@@ -76,6 +76,10 @@ class EngineClient(Protocol):
         """Start the run in a process of its own; returns its name."""
         ...
 
+    def why_not_approve(self, run: str) -> str:
+        """Why this person's yes would not count, "" when it would: the command line's own rule."""
+        ...
+
     async def approve(self, run: str, typed: str) -> None:
         """Say yes to a waiting run."""
         ...

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from brctl.engine.controller.people import person
+from brctl.engine.controller.people import groups_of, person
 from brctl.engine.incidents import verdict_store
 from brctl.journal.store import find_run
 from brctl.library.config import Settings
@@ -176,6 +176,12 @@ class LocalEngine:
         request = self._request(proposal.words)
         run_dir = await start_planned(context, self._settings, prepared, request, self._program)
         return run_dir.name
+
+    def why_not_approve(self, run: str) -> str:
+        from brctl.engine.runs.remediate import why_not_answer
+
+        run_dir = find_run(self._settings.state_dir, run)
+        return why_not_answer(run_dir, person(), groups_of) or ""
 
     async def approve(self, run: str, typed: str) -> None:
         await self._answer(run, yes=True, typed=typed)
