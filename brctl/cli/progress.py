@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Protocol, Self, TextIO
 
-from rich.cells import set_cell_size
-
 from brctl.cli.output import say
 from brctl.model.units import describe_duration
 
@@ -24,7 +22,7 @@ EVERY_S = 0.25
 _CLEAR = "\r\x1b[K"
 
 
-class Progress(Protocol):
+class CommandProgress(Protocol):
     """What a command tells of its work while it goes."""
 
     def tell(self, text: str) -> None:
@@ -109,6 +107,9 @@ class ProgressLine:
                     self._draw(f"{self._text}  {_whole(age_s)}")
 
     def _draw(self, line: str) -> None:
+        # Only a terminal pays for it, and only once something takes long.
+        from rich.cells import set_cell_size
+
         width = max(shutil.get_terminal_size().columns - 1, 10)
         self._stream.write(f"\r{set_cell_size(line, width).rstrip()}\x1b[K")
         self._stream.flush()
@@ -126,7 +127,7 @@ def _whole(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def progress(text: str = "", *, quiet: bool = False) -> Iterator[Progress]:
+def progress(text: str = "", *, quiet: bool = False) -> Iterator[CommandProgress]:
     """A line while something goes on, or nobody to tell."""
     if quiet or not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         yield _Told()

@@ -86,7 +86,7 @@ class Display(Protocol):
         ...
 
 
-class Blocks:
+class LookBlocks:
     """One look after another, for a pipe or a file; documents come without a line between."""
 
     def __init__(self, stream: TextIO, *, titled: bool) -> None:
@@ -129,7 +129,7 @@ def display_for(stream: TextIO, form: str) -> Display:
     tables = form in ("table", "wide")
     if tables and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         return InPlace(stream)
-    return Blocks(stream, titled=tables)
+    return LookBlocks(stream, titled=tables)
 
 
 def watch(

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.main import run
-from brctl.cli.watch import Blocks, InPlace, captured, read_watch, usual_interval_s, watch
+from brctl.cli.watch import InPlace, LookBlocks, captured, read_watch, usual_interval_s, watch
 from brctl.cli.words import WORDS
 from tests.timeouts import TIMEOUT_S
 from tests.tui.site import make_site
@@ -51,7 +51,7 @@ class Time:
         return self.now_s
 
 
-def watched(clock: Time, display: Blocks | InPlace, every_s: float = 2.0) -> int:
+def watched(clock: Time, display: LookBlocks | InPlace, every_s: float = 2.0) -> int:
     return watch(
         clock.look, every_s, display, title="brctl ls", pause=clock.pause, seconds=clock.seconds
     )
@@ -105,7 +105,7 @@ def test_every_watched_command_has_its_own_interval() -> None:
 def test_piped_looks_are_blocks_and_the_last_ones_code_is_kept() -> None:
     """No escape goes into a file; Ctrl-C ends with what was found."""
     stream, clock = io.StringIO(), Time([0.25], pauses=2)
-    assert watched(clock, Blocks(stream, titled=True)) == 2
+    assert watched(clock, LookBlocks(stream, titled=True)) == 2
     lines = stream.getvalue().splitlines()
     assert [line for line in lines if not line.startswith("---")] == ["at 0.25", "at 2.25"]
     assert lines[0].endswith("brctl ls  look 1, took 0.2 s, every 2 s")
@@ -116,14 +116,14 @@ def test_piped_looks_are_blocks_and_the_last_ones_code_is_kept() -> None:
 def test_documents_follow_each_other_with_nothing_between() -> None:
     """A program that reads a stream of JSON gets nothing else."""
     stream = io.StringIO()
-    watched(Time([0.25], pauses=2), Blocks(stream, titled=False))
+    watched(Time([0.25], pauses=2), LookBlocks(stream, titled=False))
     assert stream.getvalue() == "at 0.25\nat 2.25\n"
 
 
 def test_a_look_longer_than_the_interval_is_said_and_followed_by_as_long_a_pause() -> None:
     """A slow fleet is not asked without end."""
     stream, clock = io.StringIO(), Time([12.0, 0.5], pauses=2)
-    watched(clock, Blocks(stream, titled=True))
+    watched(clock, LookBlocks(stream, titled=True))
     assert clock.waited == [12.0, 1.5]
     first = stream.getvalue().splitlines()[0]
     assert first.endswith("took 12.0 s: longer than the 2 s between looks, the next in 12.0 s")
@@ -155,7 +155,7 @@ def test_an_interrupt_before_the_first_answer_is_an_interrupt() -> None:
     def look() -> int:
         raise KeyboardInterrupt
 
-    assert watch(look, 2.0, Blocks(io.StringIO(), titled=True), title="x") == 130
+    assert watch(look, 2.0, LookBlocks(io.StringIO(), titled=True), title="x") == 130
 
 
 def test_notes_of_a_look_stay_on_stderr_where_that_is_another_place(
