@@ -36,7 +36,7 @@ _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class DecisionContext:
     """What is known besides the evidence.
 
     Attributes:
@@ -61,29 +61,34 @@ class Scene:
     unreached: UnreachedTogether | None = None
 
 
-def decide(evidence: Iterable[Evidence], gaps: Iterable[Gap], scene: Scene) -> tuple[Verdict, ...]:
+def decide(
+    evidence: Iterable[Evidence], gaps: Iterable[Gap], context: DecisionContext
+) -> tuple[Verdict, ...]:
     """The verdicts that stand, likeliest first; never empty.
 
     The order of the evidence never matters. With no root cause the single verdict is `no-fault`
     only when nothing was left unlooked at and the job, if any, makes progress; else `unknown`.
     """
     chain = sorted(
-        agreed(set(evidence), scene.leaves, scene.unreached, scene.ranks or ()), key=_chain_key
+        agreed(set(evidence), context.leaves, context.unreached, context.ranks or ()),
+        key=_chain_key,
     )
     missing = tuple(sorted(set(gaps), key=lambda gap: (gap.subject, gap.what, gap.why)))
     beliefs = weigh(chain)
     causes = roots(beliefs, convicted_by_own_ranks(chain))
-    groups = _group(_claimable(causes, scene))
+    groups = _group(_claimable(causes, context))
     if not groups:
         likely = any(belief >= SUSPECT_FLOOR for belief in causes.values())
-        return (_nothing_found(chain, missing, beliefs, scene, likely=likely),)
+        return (_nothing_found(chain, missing, beliefs, context, likely=likely),)
     verdicts = [
-        _verdict(fault, members, chain, missing, beliefs, scene) for fault, members in groups
+        _verdict(fault, members, chain, missing, beliefs, context) for fault, members in groups
     ]
     return tuple(verdicts)
 
 
-def _claimable(causes: Mapping[Hypothesis, float], scene: Scene) -> dict[Hypothesis, float]:
+def _claimable(
+    causes: Mapping[Hypothesis, float], context: DecisionContext
+) -> dict[Hypothesis, float]:
     """Causes that may be named; the others are leads.
 
     What code does wrong ends or stops a job: a job that trains on has no such fault. And a class
@@ -92,7 +97,7 @@ def _claimable(causes: Mapping[Hypothesis, float], scene: Scene) -> dict[Hypothe
     return {
         hypothesis: belief
         for hypothesis, belief in causes.items()
-        if not (scene.stalled is False and hypothesis.row.branch is Branch.USER)
+        if not (context.stalled is False and hypothesis.row.branch is Branch.USER)
         and (hypothesis.node or not hypothesis.row.per_node or belief >= SUSPECT_FLOOR)
     }
 
@@ -126,29 +131,29 @@ def _verdict(
     chain: Sequence[Evidence],
     gaps: tuple[Gap, ...],
     beliefs: Mapping[Hypothesis, float],
-    scene: Scene,
+    context: DecisionContext,
 ) -> Verdict:
     row = CATALOGUE[fault]
     nodes = [hypothesis.node for hypothesis in sorted(members) if hypothesis.node]
     nodes = nodes or _odd_ones(fault, chain)
     kept = _relevant(chain, fault, nodes)
     return Verdict(
-        id=_name(fault, nodes, scene),
+        id=_name(fault, nodes, context),
         fault=fault,
         title=row.title,
-        suspects=tuple(_suspect(node, kept, fault, scene) for node in nodes),
+        suspects=tuple(_suspect(node, kept, fault, context) for node in nodes),
         origin=_origin(fault, kept),
         probability=min(members.values()),
         evidence=kept,
         alternatives=_rivals(beliefs, fault, nodes),
         ruled_out=_ruled_out(kept, fault, beliefs),
         not_checked=gaps,
-        decided_at=scene.decided_at,
-        job=scene.job,
-        job_step=scene.job_step,
+        decided_at=context.decided_at,
+        job=context.job,
+        job_step=context.job_step,
         cost_if_wrong=row.cost_if_wrong,
-        stalled=scene.stalled,
-        places=() if nodes else places(fault, chain, scene.ranks or ()),
+        stalled=context.stalled,
+        places=() if nodes else places(fault, chain, context.ranks or ()),
     )
 
 
@@ -183,18 +188,18 @@ def _nothing_found(
     chain: Sequence[Evidence],
     gaps: tuple[Gap, ...],
     beliefs: Mapping[Hypothesis, float],
-    scene: Scene,
+    context: DecisionContext,
     *,
     likely: bool,
 ) -> Verdict:
     calm = chance_of_calm(
-        chain, gaps, beliefs, stalled=scene.stalled, usual_pace=scene.usual_pace, likely=likely
+        chain, gaps, beliefs, stalled=context.stalled, usual_pace=context.usual_pace, likely=likely
     )
     fault = FaultClass.NO_FAULT if calm else FaultClass.UNKNOWN
     row = CATALOGUE[fault]
-    way = scene.unreached if any(item.kind == WAY_TO_NODES for item in chain) else None
+    way = context.unreached if any(item.kind == WAY_TO_NODES for item in chain) else None
     return Verdict(
-        id=_name(fault, [], scene),
+        id=_name(fault, [], context),
         fault=fault,
         title=way.title if way else row.title,
         suspects=(),
@@ -205,13 +210,13 @@ def _nothing_found(
         alternatives=leads(chain) or _rivals(beliefs, fault, ()),
         ruled_out=(),
         not_checked=gaps,
-        decided_at=scene.decided_at,
-        job=scene.job,
-        job_step=scene.job_step,
+        decided_at=context.decided_at,
+        job=context.job,
+        job_step=context.job_step,
         cost_if_wrong=_COST_OF_A_WAY if way else row.cost_if_wrong,
-        stalled=scene.stalled,
+        stalled=context.stalled,
         settle=(*(way.settle if way else ()), *settling(chain)),
-        places=places(fault, chain, scene.ranks or ()) if not calm and way is None else (),
+        places=places(fault, chain, context.ranks or ()) if not calm and way is None else (),
     )
 
 
@@ -231,7 +236,9 @@ def _relevant(
     return tuple(sorted(kept[:CHAIN_LIMIT] + victims + cleared[:remaining], key=_chain_key))
 
 
-def _suspect(node: str, chain: Sequence[Evidence], fault: FaultClass, scene: Scene) -> Suspect:
+def _suspect(
+    node: str, chain: Sequence[Evidence], fault: FaultClass, context: DecisionContext
+) -> Suspect:
     devices = {
         item.subject.device
         for item in chain
@@ -240,7 +247,7 @@ def _suspect(node: str, chain: Sequence[Evidence], fault: FaultClass, scene: Sce
         and item.fault is fault
         and item.weight in (Weight.CONVICTS, Weight.HINTS)
     }
-    ranks = (scene.ranks or {}).get(node, ())
+    ranks = (context.ranks or {}).get(node, ())
     return Suspect(node, tuple(sorted(d for d in devices if not d.startswith("rank:"))), ranks)
 
 
@@ -267,8 +274,8 @@ def _chain_key(item: Evidence) -> tuple[object, ...]:
     return (at, _ORDER[item.weight], item.subject, *rest)
 
 
-def _name(fault: FaultClass, nodes: Sequence[str], scene: Scene) -> str:
+def _name(fault: FaultClass, nodes: Sequence[str], context: DecisionContext) -> str:
     """Short and stable for the same decision: `V-` and four letters."""
-    text = "|".join([fault, *nodes, scene.job, scene.decided_at.isoformat()])
+    text = "|".join([fault, *nodes, context.job, context.decided_at.isoformat()])
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:3], "big")
     return "V-" + "".join(_CROCKFORD[number >> shift & 31] for shift in (15, 10, 5, 0))

@@ -9,7 +9,7 @@ import pytest
 from brctl.cli.output import envelope
 from brctl.evidence.logs.judge import judge
 from brctl.model.log_verdict import LogClassification
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 from brctl.view.fleet.sweep import sweep_page
 from brctl.view.logs import classification_page
 from brctl.view.notices.page import Page
@@ -61,7 +61,9 @@ def test_a_document_without_a_schema_or_off_it_is_seen() -> None:
 
 def pages() -> list[Page]:
     """One page of each kind that can be made without a node."""
-    (verdict,) = decide([seen("n3")], (), Scene(NOW, "llm", 7, stalled=True, ranks={"n3": (2,)}))
+    (verdict,) = decide(
+        [seen("n3")], (), DecisionContext(NOW, "llm", 7, stalled=True, ranks={"n3": (2,)})
+    )
     empty = judge("", ())
     return [
         sweep_page(sweep_of(clear("n1"), silent("n2"), health("n3", [seen("n3")])), "c"),

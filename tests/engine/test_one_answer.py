@@ -29,7 +29,7 @@ from brctl.playbook.recommend import recommend_for_logs
 from brctl.tui.rows.times import Times
 from brctl.tui.rows.verdict_rows import verdict_rows
 from brctl.tui.session.state_reader import DiskStateReader
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 from brctl.view.logs import classification_page
 from brctl.view.next_move import move_line
 from brctl.view.verdict import diagnosis_page
@@ -55,8 +55,8 @@ def observed(fault: FaultClass, at: datetime) -> Evidence:
 def found(state: Path, fault: FaultClass, at: datetime) -> Verdict:
     """What a diagnosis of the job concludes and keeps, from one observation of the class."""
     seen = [] if fault is FaultClass.UNKNOWN else [observed(fault, at)]
-    scene = Scene(at, "demo", 7, stalled=fault is not FaultClass.NO_FAULT)
-    (verdict,) = decide(seen, (), scene)
+    context = DecisionContext(at, "demo", 7, stalled=fault is not FaultClass.NO_FAULT)
+    (verdict,) = decide(seen, (), context)
     verdict = with_next_move(state, "here", verdict, at)
     verdict_store.save_new(state, verdict)
     return verdict
@@ -131,8 +131,8 @@ def said_by(lines: Sequence[str], rules: Path | None = None) -> tuple[LogVerdict
     text = "\n".join(lines)
     inputs = [("rank-00000.log", Blocks([text.encode()]))]
     evidence = assess_log_lines([RankWords(0, "n1", text)], signatures)
-    scene = Scene(now(), "demo", 7, stalled=True)
-    return Classifier(signatures).classify_inputs(inputs).overall, decide(evidence, (), scene)[0]
+    context = DecisionContext(now(), "demo", 7, stalled=True)
+    return Classifier(signatures).classify_inputs(inputs).overall, decide(evidence, (), context)[0]
 
 
 def test_an_xid_119_is_one_fault_with_one_move_and_one_probability() -> None:

@@ -14,7 +14,7 @@ from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import example_job
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 
 JOB = example_job()
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
@@ -90,7 +90,7 @@ def test_a_rank_that_raised_and_still_lives_points_at_the_code_and_not_at_its_no
     assert [e for e in found if e.weight is Weight.CONVICTS] == []
     (raised,) = [e for e in found if e.kind == "job.rank.raised"]
     assert (raised.weight, raised.fault) == (Weight.HINTS, FaultClass.USER_CODE)
-    assert decide(found, (), Scene(NOW, stalled=True))[0].fault is FaultClass.USER_CODE
+    assert decide(found, (), DecisionContext(NOW, stalled=True))[0].fault is FaultClass.USER_CODE
 
 
 def test_an_exception_that_was_survived_long_ago_acquits_nobody() -> None:
@@ -122,7 +122,7 @@ def test_a_silent_node_of_a_training_job_is_not_called_dead() -> None:
     ]
     assessed = assess(refused, {})
     found = (*assessed.evidence, *assess_job(read_job(JOB, moving), moving))
-    (verdict,) = decide(found, assessed.gaps, Scene(NOW, JOB.name, 40, stalled=False))
+    (verdict,) = decide(found, assessed.gaps, DecisionContext(NOW, JOB.name, 40, stalled=False))
     assert (verdict.fault, verdict.nodes) == (FaultClass.UNKNOWN, ())
     assert verdict.not_checked
 
@@ -193,7 +193,7 @@ def test_ranks_that_turn_bad_together_name_nobody(steps: dict[str, Value]) -> No
     found = assess_job(read_job(JOB, answers), answers)
     (root,) = [e for e in found if e.role is Role.ROOT]
     assert (root.fault, root.subject.node) == (FaultClass.NUMERIC_NAN, "")
-    (verdict,) = decide(found, (), Scene(NOW, JOB.name, 41, stalled=False))
+    (verdict,) = decide(found, (), DecisionContext(NOW, JOB.name, 41, stalled=False))
     assert (verdict.fault, verdict.nodes) == (FaultClass.NUMERIC_NAN, ())
 
 

@@ -17,7 +17,7 @@ from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import example_job
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 from brctl.model.verdict import Verdict
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 
 JOB = example_job()
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
@@ -60,8 +60,8 @@ def reports(values: Callable[[int], dict[str, Value]], removed: set[Row]) -> lis
 
 def verdict(answers: list[NodeReport]) -> Verdict:
     status = read_job(JOB, answers)
-    scene = Scene(NOW, JOB.name, status.step, status.stalled)
-    return decide(assess_job(status, answers), job_gaps(status, ()), scene)[0]
+    context = DecisionContext(NOW, JOB.name, status.step, status.stalled)
+    return decide(assess_job(status, answers), job_gaps(status, ()), context)[0]
 
 
 @given(st.sets(st.sampled_from(ROWS)), st.randoms())

@@ -61,7 +61,7 @@ from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
 from brctl.sweep.parse import parse_report
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 from brctl.view.redact import redact
 from brctl.view.text import printable
 from tests.hostile.inputs import hostile, mangled
@@ -137,7 +137,7 @@ def _read_sweep(raw: bytes) -> object:
     status = read_job(JOB, reports)
     evidence, gaps = collect(sweep)
     evidence += tuple(assess_job(status, reports))
-    verdicts = decide(evidence, gaps, Scene(NOW, JOB.name, status.step, status.stalled))
+    verdicts = decide(evidence, gaps, DecisionContext(NOW, JOB.name, status.step, status.stalled))
     checkpoints_in(JOB, report)
     sweep_bytes(sweep, pack_nodes(sweep))
     return msgspec.json.decode(msgspec.json.encode(verdicts), type=list[Verdict])

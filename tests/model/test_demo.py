@@ -8,12 +8,12 @@ from brctl.model.demo import DemoResult
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 
 
 def verdict(fault: FaultClass, node: str) -> Verdict:
     item = Evidence("x.y", Subject(node), Weight.CONVICTS, fault, Role.ROOT, "test", "said")
-    return decide([item], (), Scene(datetime(2026, 5, 4, tzinfo=UTC)))[0]
+    return decide([item], (), DecisionContext(datetime(2026, 5, 4, tzinfo=UTC)))[0]
 
 
 @pytest.mark.parametrize("fault", [FaultClass.USER_CODE, FaultClass.DATA_LOADER])

@@ -8,7 +8,7 @@ from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import HELD_BACK
 from brctl.model.fault import Action, FaultClass
 from brctl.playbook.recommend import PROCESS_STATE, recommend
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 
 
 def of_rank(kind: str, weight: Weight, fault: FaultClass | None, raw: str = "") -> Evidence:
@@ -23,6 +23,6 @@ def test_a_rank_that_a_limit_holds_in_its_kernel_evicts_no_machine(
     absent = of_rank("job.rank.absent", Weight.CONVICTS, FaultClass.HANG_MISMATCH)
     blocked = of_rank(PROCESS_STATE, Weight.CONTEXT, None, "job.rank.process_state D")
     frozen = [of_rank(HELD_BACK, Weight.CONTEXT, None)] if held else []
-    scene = Scene(datetime(2026, 1, 1, tzinfo=UTC), job="llm", stalled=True)
-    (verdict,) = decide([absent, blocked, *frozen], (), scene)
+    context = DecisionContext(datetime(2026, 1, 1, tzinfo=UTC), job="llm", stalled=True)
+    (verdict,) = decide([absent, blocked, *frozen], (), context)
     assert recommend(verdict).action is action

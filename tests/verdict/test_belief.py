@@ -13,10 +13,10 @@ from brctl.model.fault import FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.playbook.recommend import recommend
 from brctl.verdict.belief import weigh
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 
 NOW = datetime(2026, 1, 1, 3, 2, tzinfo=UTC)
-SCENE = Scene(decided_at=NOW, job="llm", job_step=7, stalled=True)
+CONTEXT = DecisionContext(decided_at=NOW, job="llm", job_step=7, stalled=True)
 
 
 def seen(
@@ -59,7 +59,7 @@ def test_order_never_matters(items: list[Evidence], rng: Random) -> None:
     """Shuffling the evidence never changes the verdicts."""
     shuffled = list(items)
     rng.shuffle(shuffled)
-    assert decide(items, (), SCENE) == decide(shuffled, (), SCENE)
+    assert decide(items, (), CONTEXT) == decide(shuffled, (), CONTEXT)
 
 
 @given(st.lists(EVIDENCE, max_size=10), st.sampled_from(["n1", "n2"]))
@@ -74,14 +74,14 @@ def test_clearing_never_rescues_a_convicted_node(items: list[Evidence], node: st
 @given(st.lists(EVIDENCE, max_size=12))
 def test_renaming_nodes_renames_the_verdict_and_nothing_else(items: list[Evidence]) -> None:
     renamed = [replace(e, subject=Subject("x" + e.subject.node)) for e in items]
-    before, after = decide(items, (), SCENE), decide(renamed, (), SCENE)
+    before, after = decide(items, (), CONTEXT), decide(renamed, (), CONTEXT)
     assert [(v.fault, v.probability) for v in before] == [(v.fault, v.probability) for v in after]
     assert [tuple("x" + n for n in v.nodes) for v in before] == [v.nodes for v in after]
 
 
 def test_victims_never_name_a_node() -> None:
     victims = [seen(f"n{i}", FaultClass.NETWORK_ETH, role=Role.VICTIM) for i in range(8)]
-    (verdict,) = decide(victims, (), SCENE)
+    (verdict,) = decide(victims, (), CONTEXT)
     assert verdict.fault is FaultClass.UNKNOWN
 
 
@@ -93,25 +93,25 @@ def test_a_lost_gpu_explains_its_rank_and_its_peers() -> None:
         seen("n5", FaultClass.NETWORK_ETH, Weight.CONVICTS, "log"),
         seen("n3", FaultClass.HANG_MISMATCH, Weight.CONVICTS, "job.ranks"),
     ]
-    (verdict,) = decide(items, (), SCENE)
+    (verdict,) = decide(items, (), CONTEXT)
     assert (verdict.fault, verdict.nodes) == (FaultClass.GPU_LOST, ("n3",))
     assert recommend(verdict).playbook == "swap-and-resume"
 
 
 def test_two_bad_nodes_are_both_found() -> None:
-    (verdict,) = decide([seen("n3"), seen("n5")], (), SCENE)
+    (verdict,) = decide([seen("n3"), seen("n5")], (), CONTEXT)
     assert verdict.nodes == ("n3", "n5")
 
 
 def test_silence_is_unknown_and_never_no_fault() -> None:
     """Nothing found with something unseen, or with a job that stands still, is not health."""
     gap = Gap(Subject("n1"), "gpu.ecc", "timed out after 10 s")
-    calm = Scene(decided_at=NOW, job="llm", stalled=False)
+    calm = DecisionContext(decided_at=NOW, job="llm", stalled=False)
     clear = seen("n1", weight=Weight.CLEARS)
     faults = [
         decide([], (), calm)[0].fault,
         decide([clear], [gap], calm)[0].fault,
-        decide([clear], (), SCENE)[0].fault,
+        decide([clear], (), CONTEXT)[0].fault,
         decide([clear], (), calm)[0].fault,
     ]
     assert faults == [FaultClass.UNKNOWN] * 3 + [FaultClass.NO_FAULT]

@@ -7,28 +7,28 @@ import pytest
 from brctl.model.evidence import Evidence, Gap, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Confidence
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 from tests.verdict.test_belief import NOW, seen
 
-TRAINS = Scene(decided_at=NOW, job="llm", stalled=False, usual_pace=True)
+TRAINS = DecisionContext(decided_at=NOW, job="llm", stalled=False, usual_pace=True)
 FINE = seen("n1", weight=Weight.CLEARS)
 HINT = seen("n1", FaultClass.SILENT_CORRUPTION, Weight.HINTS)
 """Of a class so rare that a hint alone is below the floor of what is named."""
 
 
 @pytest.mark.parametrize(
-    ("chain", "scene", "confidence"),
+    ("chain", "context", "confidence"),
     [
         ([FINE], TRAINS, Confidence.HIGH),
         ([FINE], replace(TRAINS, usual_pace=None), Confidence.MEDIUM),
         ([FINE, HINT], TRAINS, Confidence.MEDIUM),
-        ([FINE], Scene(decided_at=NOW), Confidence.HIGH),
+        ([FINE], DecisionContext(decided_at=NOW), Confidence.HIGH),
     ],
 )
 def test_no_fault_is_high_only_with_proof(
-    chain: list[Evidence], scene: Scene, confidence: Confidence
+    chain: list[Evidence], context: DecisionContext, confidence: Confidence
 ) -> None:
-    (verdict,) = decide(chain, (), scene)
+    (verdict,) = decide(chain, (), context)
     assert (verdict.fault, verdict.confidence) == (FaultClass.NO_FAULT, confidence)
 
 
@@ -38,16 +38,18 @@ def test_a_hint_too_weak_to_be_named_stands_beside_no_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    "scene",
+    "context",
     [
         replace(TRAINS, stalled=True),
         replace(TRAINS, stalled=None, usual_pace=None),
         replace(TRAINS, usual_pace=False),
     ],
 )
-def test_what_does_not_train_as_it_did_or_cannot_be_read_is_unknown(scene: Scene) -> None:
-    gaps = () if scene.stalled is not None else (Gap(Subject("n1"), "job.ranks", "not read"),)
-    (verdict,) = decide([FINE], gaps, scene)
+def test_what_does_not_train_as_it_did_or_cannot_be_read_is_unknown(
+    context: DecisionContext,
+) -> None:
+    gaps = () if context.stalled is not None else (Gap(Subject("n1"), "job.ranks", "not read"),)
+    (verdict,) = decide([FINE], gaps, context)
     assert verdict.fault is FaultClass.UNKNOWN
 
 

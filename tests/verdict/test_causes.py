@@ -6,12 +6,12 @@ import pytest
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.fault import FaultClass
-from brctl.verdict.decide import Scene, decide
-from tests.verdict.test_belief import NOW, SCENE, seen
+from brctl.verdict.decide import DecisionContext, decide
+from tests.verdict.test_belief import CONTEXT, NOW, seen
 
 HANG, DEAD = FaultClass.HANG_MISMATCH, FaultClass.NODE_FAILURE
 LEAVES = {"n1": "leaf-1", "n2": "leaf-1", "n3": "leaf-2", "n4": "leaf-2"}
-BEHIND = replace(SCENE, leaves=LEAVES)
+BEHIND = replace(CONTEXT, leaves=LEAVES)
 
 
 def silent(node: str) -> Evidence:
@@ -21,20 +21,20 @@ def silent(node: str) -> Evidence:
 def test_a_rank_stuck_in_its_own_code_is_named_beside_a_dead_node() -> None:
     """Two things broke: the dead node makes others wait, and the stuck rank does not wait."""
     stuck = seen("n5", HANG, source="job.ranks")
-    found = decide([silent("n3"), stuck], (), SCENE)
+    found = decide([silent("n3"), stuck], (), CONTEXT)
     assert {(v.fault, v.nodes) for v in found} == {(DEAD, ("n3",)), (HANG, ("n5",))}
 
 
 def test_a_rank_that_only_hints_is_explained_by_the_dead_node_it_waits_for() -> None:
     waits = seen("n5", HANG, Weight.HINTS, "job.stacks")
-    (verdict,) = decide([silent("n3"), waits], (), SCENE)
+    (verdict,) = decide([silent("n3"), waits], (), CONTEXT)
     assert (verdict.fault, verdict.nodes) == (DEAD, ("n3",))
 
 
 def test_sources_that_name_different_nodes_convict_none_of_them() -> None:
     """The phases name one node and the stacks another: both are leads, as one is wrong."""
     torn = [seen("n3", HANG, source="job.ranks"), seen("n5", HANG, source="job.stacks")]
-    (verdict,) = decide(torn, (), SCENE)
+    (verdict,) = decide(torn, (), CONTEXT)
     assert (verdict.fault, verdict.nodes) == (HANG, ())
     assert verdict.probability < 0.5
     assert {a.nodes for a in verdict.alternatives} == {("n3",), ("n5",)}
@@ -42,14 +42,14 @@ def test_sources_that_name_different_nodes_convict_none_of_them() -> None:
 
 def test_sources_that_agree_on_a_node_convict_it() -> None:
     agree = [seen("n3", HANG, source="job.ranks"), seen("n3", HANG, source="job.stacks")]
-    (verdict,) = decide(agree, (), SCENE)
+    (verdict,) = decide(agree, (), CONTEXT)
     assert verdict.nodes == ("n3",)
 
 
 def test_equals_name_nobody_whatever_their_names() -> None:
     """A name is no evidence: the class stands, the nodes are leads."""
     hints = [seen(node, HANG, Weight.HINTS) for node in ("n1", "n2", "n3")]
-    (verdict,) = decide(hints, (), SCENE)
+    (verdict,) = decide(hints, (), CONTEXT)
     assert (verdict.fault, verdict.nodes) == (HANG, ())
     assert {a.nodes[0] for a in verdict.alternatives} == {"n1", "n2", "n3"}
 
@@ -59,7 +59,7 @@ def test_equals_of_different_classes_are_unknown_with_both_as_leads() -> None:
         seen("n1", FaultClass.NVLINK, Weight.HINTS),
         seen("n2", FaultClass.GPU_SLOW, Weight.HINTS),
     ]
-    (verdict,) = decide(hints, (), SCENE)
+    (verdict,) = decide(hints, (), CONTEXT)
     assert verdict.fault is FaultClass.UNKNOWN
     assert {a.nodes for a in verdict.alternatives} == {("n1",), ("n2",)}
 
@@ -85,11 +85,11 @@ def test_one_node_alone_with_what_may_be_everybodys_is_named() -> None:
     """A read-only directory of one node, which the others can write, is that node's."""
     storage = FaultClass.STORAGE_CHECKPOINT
     fine = [seen(node, storage, Weight.CLEARS, role=Role.CONTEXT) for node in ("n1", "n2")]
-    (one,) = decide([seen("n3", storage), *fine], (), SCENE)
+    (one,) = decide([seen("n3", storage), *fine], (), CONTEXT)
     assert one.nodes == ("n3",)
-    (all_of_them,) = decide([seen("n3", storage), seen("n4", storage), *fine], (), SCENE)
+    (all_of_them,) = decide([seen("n3", storage), seen("n4", storage), *fine], (), CONTEXT)
     assert all_of_them.nodes == ()
-    (nobody_else_looked,) = decide([seen("n3", storage)], (), SCENE)
+    (nobody_else_looked,) = decide([seen("n3", storage)], (), CONTEXT)
     assert nobody_else_looked.nodes == ()
 
 
@@ -102,7 +102,7 @@ def test_a_clock_that_is_off_is_not_outvoted_by_the_clocks_of_others() -> None:
         for source in ("host.clock", "gpu.driver", "host.limits")
     ]
     off = seen("n3", clock, Weight.HINTS, "host.clock")
-    calm = Scene(decided_at=NOW, job="llm", stalled=False, usual_pace=True)
+    calm = DecisionContext(decided_at=NOW, job="llm", stalled=False, usual_pace=True)
     (verdict,) = decide([off, *fine], (), calm)
     assert verdict.fault is clock
 
@@ -111,7 +111,7 @@ def test_an_end_without_a_word_is_a_lead_with_what_would_settle_it() -> None:
     killed = replace(
         seen("n3", FaultClass.UNKNOWN, Weight.HINTS, "job.ranks"), kind="job.rank.killed-first"
     )
-    (verdict,) = decide([killed], (), SCENE)
+    (verdict,) = decide([killed], (), CONTEXT)
     assert verdict.fault is FaultClass.UNKNOWN
     assert verdict.nodes == ()
     likeliest = verdict.alternatives[0]
@@ -135,7 +135,7 @@ def test_a_directory_that_is_full_everywhere_names_nobody(
         for node in ("n1", "n2", "n3")
         for weight in [Weight.CONVICTS if node in full else Weight.CLEARS]
     ]  # fmt: skip
-    (verdict,) = decide(chain, [], Scene(decided_at=NOW))
+    (verdict,) = decide(chain, [], DecisionContext(decided_at=NOW))
     assert (verdict.fault, verdict.nodes) == (FaultClass.DISK_FULL, named)
 
 
@@ -146,8 +146,8 @@ def test_two_ranks_that_hang_alike_are_both_named() -> None:
         for node in ("n2", "n3")
         for source in ("job.ranks", "flight-recorder")
     ]
-    scene = replace(SCENE, ranks={f"n{n}": (n - 1,) for n in range(1, 5)})
-    (verdict,) = decide(hints, (), scene)
+    context = replace(CONTEXT, ranks={f"n{n}": (n - 1,) for n in range(1, 5)})
+    (verdict,) = decide(hints, (), context)
     assert (verdict.fault, verdict.nodes) == (HANG, ("n2", "n3"))
 
 
@@ -157,8 +157,8 @@ def test_ranks_on_most_nodes_that_stand_elsewhere_name_none_of_them() -> None:
         for node in ("n1", "n2", "n3")
         for source in ("job.ranks", "flight-recorder")
     ]
-    scene = replace(SCENE, ranks={f"n{n}": (n - 1,) for n in range(1, 5)})
-    (verdict,) = decide(hints, (), scene)
+    context = replace(CONTEXT, ranks={f"n{n}": (n - 1,) for n in range(1, 5)})
+    (verdict,) = decide(hints, (), context)
     assert (verdict.fault, verdict.nodes) == (HANG, ())
 
 
@@ -170,5 +170,5 @@ def test_the_few_clocks_that_differ_are_all_named() -> None:
         seen(node, FaultClass.ENVIRONMENT_MISMATCH, Weight.CLEARS, "host.clock", Role.CONTEXT)
         for node in ("n1", "n3", "n4")
     ]
-    (verdict,) = decide([*off, *fine], (), replace(SCENE, stalled=False))
+    (verdict,) = decide([*off, *fine], (), replace(CONTEXT, stalled=False))
     assert verdict.nodes == ("n2", "n5")

@@ -9,10 +9,10 @@ from brctl.playbook.recommend import recommend
 from brctl.verdict.decide import decide
 from brctl.view.documents import verdict_document
 from brctl.view.verdict import summary_lines
-from tests.verdict.test_belief import SCENE, seen
+from tests.verdict.test_belief import CONTEXT, seen
 
 NODES = tuple(f"n{i}" for i in range(1, 11))
-JOB = replace(SCENE, ranks={node: (number,) for number, node in enumerate(NODES)})
+JOB = replace(CONTEXT, ranks={node: (number,) for number, node in enumerate(NODES)})
 RAISED = replace(
     seen("", FaultClass.USER_CODE, source="rank-00002.log"), subject=Subject("", "code:job")
 )

@@ -8,8 +8,8 @@ from brctl.model.evidence import Evidence, Gap, Subject, Weight
 from brctl.model.fault import Action, FaultClass
 from brctl.model.sweeps.reach import UnreachedTogether
 from brctl.playbook.recommend import recommend
-from brctl.verdict.decide import Scene, decide
-from tests.verdict.test_belief import SCENE, seen
+from brctl.verdict.decide import DecisionContext, decide
+from tests.verdict.test_belief import CONTEXT, seen
 
 NODES = tuple(f"n{i}" for i in range(1, 9))
 WAY = UnreachedTogether(NODES[:6], 8, {"no TCP connection": 6}, settle=("ip route get 10.0.0.1",))
@@ -21,8 +21,8 @@ def silence(
     return [seen(node, fault, Weight.HINTS, source="ssh") for node in nodes]
 
 
-def scene(**more: object) -> Scene:
-    return replace(SCENE, unreached=WAY, **more)  # type: ignore[arg-type]  # keys of a Scene
+def context(**more: object) -> DecisionContext:
+    return replace(CONTEXT, unreached=WAY, **more)  # type: ignore[arg-type]  # keys of a DecisionContext
 
 
 @pytest.mark.parametrize("stalled", [None, True, False])
@@ -31,7 +31,7 @@ def test_the_way_is_the_verdict_and_no_playbook_follows(
     fault: FaultClass, stalled: bool | None
 ) -> None:
     gaps = [Gap(Subject(node), "node", "connect-timed-out") for node in WAY.nodes]
-    (found,) = map(recommend, decide(silence(fault=fault), gaps, scene(stalled=stalled)))
+    (found,) = map(recommend, decide(silence(fault=fault), gaps, context(stalled=stalled)))
     assert (found.fault, found.nodes, found.playbook) == (FaultClass.UNKNOWN, (), "")
     assert found.action is Action.COLLECT_MORE
     assert found.title == WAY.title
@@ -42,13 +42,13 @@ def test_the_way_is_the_verdict_and_no_playbook_follows(
 def test_what_else_speaks_against_an_unreached_node_names_it_neither() -> None:
     """The others wait for its ranks because nobody is asked there, or it is as far from them."""
     stuck = seen("n3", FaultClass.HANG_MISMATCH, source="job.ranks")
-    (found,) = decide([*silence(), stuck], (), scene())
+    (found,) = decide([*silence(), stuck], (), context())
     assert (found.fault, found.nodes) == (FaultClass.UNKNOWN, ())
 
 
 def test_a_fault_on_a_node_that_answers_is_still_named() -> None:
     """Beside it stands that most others were not reached."""
-    (found,) = decide([*silence(), seen("n7")], (), scene())
+    (found,) = decide([*silence(), seen("n7")], (), context())
     assert found.nodes == ("n7",)
     assert any(item.kind == "controller.way" for item in found.evidence)
 
@@ -56,22 +56,22 @@ def test_a_fault_on_a_node_that_answers_is_still_named() -> None:
 def test_keys_that_most_nodes_refuse_are_the_way_as_well() -> None:
     """No silence is held against anybody there, and yet it is the same trouble."""
     gaps = [Gap(Subject(node), "node", "authentication-failed") for node in WAY.nodes]
-    (found,) = decide([], gaps, scene())
+    (found,) = decide([], gaps, context())
     assert found.title == WAY.title
 
 
 def test_a_leaf_that_explains_all_of_them_is_the_leaf() -> None:
     leaves = dict.fromkeys(WAY.nodes, "leaf-1") | dict.fromkeys(NODES[6:], "leaf-2")
-    (found,) = decide(silence(), (), scene(leaves=leaves))
+    (found,) = decide(silence(), (), context(leaves=leaves))
     assert (found.fault, found.nodes) == (FaultClass.NETWORK_SWITCH, ())
 
 
 def test_silence_across_leaves_is_the_way() -> None:
     leaves = {node: f"leaf-{i // 2}" for i, node in enumerate(NODES)}
-    (found,) = decide(silence(), (), scene(leaves=leaves))
+    (found,) = decide(silence(), (), context(leaves=leaves))
     assert (found.title, found.nodes) == (WAY.title, ())
 
 
 def test_silence_of_few_is_as_it_was() -> None:
-    (found,) = decide([seen("n3", FaultClass.NODE_FAILURE, source="ssh")], (), SCENE)
+    (found,) = decide([seen("n3", FaultClass.NODE_FAILURE, source="ssh")], (), CONTEXT)
     assert found.nodes == ("n3",)

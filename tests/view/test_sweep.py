@@ -10,7 +10,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
 from brctl.playbook.recommend import recommend
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 from brctl.view.documents import verdict_document
 from brctl.view.fleet.sweep import sweep_page
 from brctl.view.verdict import diagnosis_page, why_page
@@ -55,13 +55,15 @@ def test_escapes_and_markup_from_a_node_are_shown_and_not_obeyed() -> None:
     assert "\\x1b[2J[bold]gone[/bold]\\r\\n\\u202e" in text
 
 
-def decided(evidence: Sequence[Evidence], gaps: Sequence[Gap], scene: Scene) -> list[Verdict]:
+def decided(
+    evidence: Sequence[Evidence], gaps: Sequence[Gap], context: DecisionContext
+) -> list[Verdict]:
     """Verdicts with the tree's move, as the engine hands them out."""
-    return [recommend(verdict) for verdict in decide(evidence, gaps, scene)]
+    return [recommend(verdict) for verdict in decide(evidence, gaps, context)]
 
 
 def test_a_diagnosis_ends_in_the_next_command() -> None:
-    (verdict,) = decided([seen("n3")], (), Scene(NOW, "llm", 7, stalled=True))
+    (verdict,) = decided([seen("n3")], (), DecisionContext(NOW, "llm", 7, stalled=True))
     page = diagnosis_page([verdict], None, ["n3"], 1.0)
     assert page.exit_code is ExitCode.CRITICAL
     assert page.next[0] == f"brctl fix {verdict.id}"
@@ -71,7 +73,7 @@ def test_a_diagnosis_ends_in_the_next_command() -> None:
 
 def test_why_and_dx_print_one_next_move() -> None:
     """The line and the document of both are the tree's."""
-    (verdict,) = decided([seen("n3")], (), Scene(NOW, "llm", 7, stalled=True))
+    (verdict,) = decided([seen("n3")], (), DecisionContext(NOW, "llm", 7, stalled=True))
     line = "swap (playbook swap-and-resume): a machine is at fault, evict it"
     assert f"do:        {line}" in why_page(verdict, "open", "").text
     reported = {
@@ -83,8 +85,8 @@ def test_why_and_dx_print_one_next_move() -> None:
 
 def test_a_low_confidence_lead_is_never_followed_by_fix() -> None:
     for job in ("", "llm"):
-        scene = Scene(NOW, job, stalled=True)
-        (verdict,) = decided([seen("n3", weight=Weight.HINTS)], (), scene)
+        context = DecisionContext(NOW, job, stalled=True)
+        (verdict,) = decided([seen("n3", weight=Weight.HINTS)], (), context)
         page = diagnosis_page([verdict], None, ["n3"], 1.0)
         assert page.exit_code is ExitCode.WARNING
         assert page.next == (f"brctl why {verdict.id}",)
@@ -98,7 +100,7 @@ def test_why_shows_the_chain_what_is_ruled_out_and_what_was_not_seen() -> None:
         seen("n3", weight=Weight.CLEARS, fault=FaultClass.PCIE, source="gpu.pcie", text="width 16"),
     ]  # fmt: skip
     gap = Gap(Subject("n3"), "gpu.nvlink", "timed out after 10 s")
-    (verdict,) = decided(evidence, [gap], Scene(NOW, "llm", 7, stalled=True))
+    (verdict,) = decided(evidence, [gap], DecisionContext(NOW, "llm", 7, stalled=True))
     text = why_page(verdict, "open", "").text
     assert " 1  +  03:02:09  decides  gpu.xid" in text
     assert ".  03:02:09  follows  rank-00004.log" in text
@@ -109,7 +111,7 @@ def test_why_shows_the_chain_what_is_ruled_out_and_what_was_not_seen() -> None:
 def test_a_silent_node_is_one_line_and_not_one_for_every_check() -> None:
     names = ("gpu.ecc", "gpu.xid", "gpu.pcie", "gpu.nvlink")
     gaps = [Gap(Subject("n3"), name, "unreachable: no route to host") for name in names]
-    (verdict,) = decided([seen("n3")], gaps, Scene(NOW, "llm", 7, stalled=True))
+    (verdict,) = decided([seen("n3")], gaps, DecisionContext(NOW, "llm", 7, stalled=True))
     text = why_page(verdict, "open", "").text
     assert "not seen:  n3 4 checks (gpu.ecc, gpu.nvlink, gpu.pcie, ...): unreachable" in text
     assert text.count("not seen:") == 1
@@ -124,7 +126,7 @@ def test_a_silent_node_is_one_line_and_not_one_for_every_check() -> None:
     ],
 )
 def test_why_ends_with_what_is_left_to_do(state: str, note: str, steps: list[str]) -> None:
-    (verdict,) = decided([seen("n3")], (), Scene(NOW, "llm", 7, stalled=True))
+    (verdict,) = decided([seen("n3")], (), DecisionContext(NOW, "llm", 7, stalled=True))
     left = why_page(verdict, state, note).next
     assert [step.removesuffix(f" {verdict.id}") for step in left] == steps
 
@@ -137,13 +139,13 @@ def test_what_is_too_weak_to_be_named_is_still_a_lead() -> None:
     )  # fmt: skip
     going = replace(silent, source="job", weight=Weight.CLEARS, text="steps advance")
     gap = Gap(Subject("n3"), "node", "unreachable: no route to host")
-    (verdict,) = decided([silent, going], [gap], Scene(NOW, "llm", 7, stalled=False))
+    (verdict,) = decided([silent, going], [gap], DecisionContext(NOW, "llm", 7, stalled=False))
     assert verdict.fault is FaultClass.UNKNOWN
     text = diagnosis_page([verdict], None, ["n3"], 1.0).text
     assert "leads:  node-failure n3 0.1" in text
 
 
 def test_what_nothing_was_found_for_is_unknown_and_exits_3() -> None:
-    (verdict,) = decided((), (), Scene(NOW, "llm", stalled=True))
+    (verdict,) = decided((), (), DecisionContext(NOW, "llm", stalled=True))
     page = diagnosis_page([replace(verdict)], None, ["n1"], 1.0)
     assert page.exit_code is ExitCode.UNKNOWN

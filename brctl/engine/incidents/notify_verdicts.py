@@ -25,7 +25,7 @@ from brctl.model.sweeps.changes import Changes
 from brctl.model.sweeps.sweep import Health, Sweep
 from brctl.model.verdict import Verdict
 from brctl.notify.notifier import Notifier
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 
 
 def notifier_of(controller: Controller) -> Notifier:
@@ -56,7 +56,7 @@ async def notify_sweep(controller: Controller, sweep: Sweep, changes: Changes, s
     with beside_the_work(say):
         if sweep.of(Health.CRITICAL):
             evidence, gaps = collect(sweep)
-            decided = decide(evidence, gaps, Scene(decided_at=controller.now()))
+            decided = decide(evidence, gaps, DecisionContext(decided_at=controller.now()))
             fresh = _new_trouble(changes)
             found = [_placed(controller, verdict) for verdict in sure(decided)]
             verdicts = [

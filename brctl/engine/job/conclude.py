@@ -30,7 +30,7 @@ from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 
 Findings = tuple[tuple[Evidence, ...], tuple[Gap, ...]]
 NOTHING: Findings = ((), ())
@@ -68,7 +68,7 @@ def conclude(
     unreached = unreached_together((*reports, *others), inventory.nodes)
     if job is None:
         leaves = _leaves(inventory, [report.node for report in reports])
-        return decide(evidence, gaps, Scene(now, leaves=leaves, unreached=unreached))
+        return decide(evidence, gaps, DecisionContext(now, leaves=leaves, unreached=unreached))
     evidence = of_this_job(evidence, job.status, reports)
     of_ranks, unread = job.ranks
     if job.later is not None:
@@ -77,7 +77,7 @@ def conclude(
     return decide(
         (*evidence, *of_ranks, *of_hang),
         (*gaps, *unread, *unseen),
-        replace(_scene(job.status, inventory, now), unreached=unreached),
+        replace(_context(job.status, inventory, now), unreached=unreached),
     )
 
 
@@ -136,9 +136,9 @@ def _rank_text(view: RankView) -> RankWords:
     return RankWords(view.rank, view.node, view.last_words, view.exit_status, view.alive)
 
 
-def _scene(status: JobStatus, inventory: Inventory, now: datetime) -> Scene:
+def _context(status: JobStatus, inventory: Inventory, now: datetime) -> DecisionContext:
     """What is known of a job besides the evidence."""
-    return Scene(
+    return DecisionContext(
         decided_at=now,
         job=status.job.name,
         job_step=status.step,

@@ -12,7 +12,7 @@ from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.localisation import Bisection, FaultKind, Finding
 from brctl.model.verdict import Verdict
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 
 FOLDER = "bisections"
 KEPT = 50
@@ -62,7 +62,7 @@ def conclude_verdicts(
     gaps = [gap for f in search.conclusion.findings for gap in gaps_of(f)]
     if not evidence:
         return ()
-    decided = decide(evidence, gaps, Scene(decided_at, job))
+    decided = decide(evidence, gaps, DecisionContext(decided_at, job))
     verdicts = tuple(with_next_move(state_dir, context, v, decided_at) for v in decided)
     for verdict in verdicts:
         save_new(state_dir, verdict)

@@ -19,7 +19,7 @@ from brctl.engine.incidents.verdict_store import (
     to_read,
 )
 from brctl.model.fault import FaultClass
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 from tests.fakes.run_context import example_verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ def test_a_truncated_verdict_is_set_aside(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The sound one stays, the damaged one keeps its bytes under another name."""
-    (verdict,) = decide((), (), Scene(NOW))
+    (verdict,) = decide((), (), DecisionContext(NOW))
     save_new(tmp_path, verdict)
     bad = tmp_path / "verdicts" / "V-BAD.json"
     bad.write_bytes(content)

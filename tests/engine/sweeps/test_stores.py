@@ -15,14 +15,16 @@ from brctl.model.errors import ConfigError, UsageError
 from brctl.model.evidence import Gap, Subject
 from brctl.model.verdict import Verdict
 from brctl.playbook.recommend import recommend
-from brctl.verdict.decide import Scene, decide
+from brctl.verdict.decide import DecisionContext, decide
 from tests.fakes.nodes import NOW, clear, seen, silent, sweep_of
 
 
 def verdict(node: str = "n3", *, seconds: int = 0) -> Verdict:
     gap = Gap(Subject(node), "gpu.ecc", "timed out")
-    scene = Scene(NOW + timedelta(seconds=seconds), "llm", 7, stalled=True, ranks={node: (2,)})
-    return decide([seen(node)], [gap], scene)[0]
+    context = DecisionContext(
+        NOW + timedelta(seconds=seconds), "llm", 7, stalled=True, ranks={node: (2,)}
+    )
+    return decide([seen(node)], [gap], context)[0]
 
 
 def test_a_verdict_survives_the_disk_unchanged(tmp_path: Path) -> None:
@@ -40,7 +42,7 @@ def test_a_newer_verdict_on_the_same_nodes_supersedes_the_older(tmp_path: Path) 
 
 def test_finding_nothing_does_not_close_an_open_verdict(tmp_path: Path) -> None:
     verdict_store.save_new(tmp_path, verdict())
-    verdict_store.save_new(tmp_path, decide((), (), Scene(NOW, "llm", stalled=True))[0])
+    verdict_store.save_new(tmp_path, decide((), (), DecisionContext(NOW, "llm", stalled=True))[0])
     assert [s.verdict.id for s in verdict_store.open_verdicts(tmp_path)] == [verdict().id]
 
 
@@ -55,7 +57,7 @@ def test_two_open_verdicts_must_be_told_apart_by_name(tmp_path: Path) -> None:
 def test_a_verdict_without_a_cause_can_be_read_and_names_itself_when_asked_to_be_fixed(
     tmp_path: Path,
 ) -> None:
-    unknown = recommend(decide((), (), Scene(NOW, "llm", stalled=False))[0])
+    unknown = recommend(decide((), (), DecisionContext(NOW, "llm", stalled=False))[0])
     verdict_store.save_new(tmp_path, unknown)
     assert verdict_store.to_read(tmp_path, None).verdict.id == unknown.id
     with pytest.raises(UsageError, match=rf"{unknown.id} \(unknown\) is nothing to do"):
@@ -63,8 +65,8 @@ def test_a_verdict_without_a_cause_can_be_read_and_names_itself_when_asked_to_be
 
 
 def unknown_at(seconds: int, *, stalled: bool = True) -> Verdict:
-    scene = Scene(NOW + timedelta(seconds=seconds), "llm", stalled=stalled)
-    return recommend(decide((), (), scene)[0])
+    context = DecisionContext(NOW + timedelta(seconds=seconds), "llm", stalled=stalled)
+    return recommend(decide((), (), context)[0])
 
 
 def test_a_stopped_job_without_a_known_cause_can_be_fixed(tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_a_job_that_is_found_well_closes_what_was_unknown(tmp_path: Path) -> Non
 
 def test_what_is_open_is_read_before_what_is_newer(tmp_path: Path) -> None:
     verdict_store.save_new(tmp_path, verdict("n3"))
-    verdict_store.save_new(tmp_path, decide((), (), Scene(NOW, "llm", stalled=True))[0])
+    verdict_store.save_new(tmp_path, decide((), (), DecisionContext(NOW, "llm", stalled=True))[0])
     assert verdict_store.to_read(tmp_path, None).verdict.nodes == ("n3",)
     verdict_store.save_new(tmp_path, verdict("n5"))
     with pytest.raises(UsageError, match="2 verdicts are open"):
