@@ -145,6 +145,7 @@ def test_every_layout_is_accepted_and_names_its_checkpoints(layout: str) -> None
     ("layout", "pattern", "name", "step"),
     [
         ("torch-save", "ckpt.pt", "ckpt.pt", 7),
+        ("torch-save", "{step}.pt", "7.pt", 7),
         ("torch-save", "model-*_{step}.pth", "model-a.b_007.pth", 7),
         ("lightning", "", "epoch=1-step=7.ckpt", 7),
         ("lightning", "", "epoch=01-val_loss=0.32-step=7-v1.ckpt", 7),

@@ -24,7 +24,7 @@ CHECKPOINT_NAMES: Mapping[str, str] = {
 STEP_INSIDE = ("lightning", "torch-save")
 """Layouts whose files tell their step themselves, so that a pattern need not."""
 
-_PATTERN = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_=+,.@*-]|\{step\}){0,99}")
+_PATTERN = re.compile(r"(?:[A-Za-z0-9_]|\{step\})(?:[A-Za-z0-9_=+,.@*-]|\{step\}){0,99}")
 _WILDCARDS = 3
 
 
