@@ -90,6 +90,17 @@ def size_of(path):
     return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
+def bytes_below(path):
+    """Size of a file, or of all files in a folder and below it."""
+    if not os.path.isdir(path):
+        return size_of(path) or 0
+    return sum(
+        size_of(os.path.join(folder, name)) or 0
+        for folder, _, names in os.walk(path)
+        for name in names
+    )
+
+
 def names_in(folder, limit=200000):
     """Names in a folder, sorted; none where there is no folder."""
     found = []

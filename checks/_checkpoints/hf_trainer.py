@@ -16,6 +16,7 @@ SINGLE = (
     "adapter_model.safetensors",
     "adapter_model.bin",
 )
+OPTIMIZERS = ("optimizer.pt", "optimizer.bin")
 INDEX = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 SHARDED = ("pytorch_model_fsdp_", "optimizer_")
 
@@ -30,7 +31,7 @@ def inspect(save, verify, saves=None):
         found.wrong.append("%s is of step %s" % (STATE, str(state.get("global_step"))[:20]))
     shards = [name for name in names if name.startswith("global_step") or sharded(save, name)]
     weights(found, names, shards)
-    if "scheduler.pt" in names and "optimizer.pt" not in names and not shards:
+    if "scheduler.pt" in names and not shards and not set(OPTIMIZERS) & set(names):
         found.missing.append("optimizer.pt (missing)")
     for name in names:
         if name.endswith((".pt", ".pth", ".bin")):

@@ -91,10 +91,19 @@ class Saves(object):
         """The save that the pointer names, if it is here."""
         return next((save for save in self.listed if save.name == self.pointer), None)
 
+    def has_end(self, save):
+        """Whether what is written last is there; whether it is whole nobody looked."""
+        return os.path.exists(self.layout.end(save)) and not self.is_ahead(save)
+
+    def is_ahead(self, save):
+        """Whether it is newer than what the layout's own file names."""
+        pointed = self.pointed()
+        return pointed is not None and self.layout_points() and save.step > pointed.step
+
     def inspect(self, save, verify):
         """What one of them holds; one newer than what the pointer names was not finished."""
-        found, pointed = self.layout.inspect(save, verify, self), self.pointed()
-        if pointed is not None and self.layout_points() and save.step > pointed.step:
+        found = self.layout.inspect(save, verify, self)
+        if self.is_ahead(save):
             found.unfinished = "%s still names %s" % (self.pointer_file, self.pointer)
         return found
 

@@ -53,6 +53,17 @@ class Log(object):
             return None
         return max(0.0, -ahead)
 
+    def gap_s(self):
+        """The usual time between two rows; None where rows do not tell it."""
+        gaps = []
+        for before, row in zip(self.rows, self.rows[1:]):  # noqa: B905 - Python 3.8 has no strict
+            if before["at"] is not None and row["at"] is not None:
+                gaps.append(row["at"] - before["at"])
+            elif row["seconds"] is not None:
+                gaps.append(row["seconds"] * (row["step"] - before["step"]))
+        gaps = sorted(gap for gap in gaps if gap > 0)
+        return gaps[len(gaps) // 2] if gaps else None
+
 
 def newest_log(pattern):
     """The newest of the files that a path with wildcards names; None when there is none."""

@@ -156,6 +156,18 @@ def test_a_date_in_the_row_beats_chatter(tmp_path: Path) -> None:
     assert status_of(job).stalled is True
 
 
+def test_a_log_with_rare_rows_is_waited_for(tmp_path: Path) -> None:
+    """A row every 100 steps of a second: two minutes without one are no stall, six are."""
+    rank_log(tmp_path).parent.mkdir()
+    rows = [f"iter {n * 100}: loss 2.31, time 1000.0ms, mfu 31%" for n in range(1, 6)]
+    rank_log(tmp_path).write_text("\n".join(["up", *rows]) + "\n")
+    job = job_yaml(tmp_path, "{}")
+    os.utime(rank_log(tmp_path), (time.time() - 120,) * 2)
+    assert status_of(job).stalled is False
+    os.utime(rank_log(tmp_path), (time.time() - 360,) * 2)
+    assert status_of(job).stalled is True
+
+
 def test_a_date_of_another_zone_is_not_believed(tmp_path: Path) -> None:
     """A container in UTC on a node that is not: an hour is no stall, and not known either."""
     job, log = job_yaml(tmp_path, "{}"), rank_log(tmp_path)

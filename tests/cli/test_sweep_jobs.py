@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from brctl.cli.commands import status as status_module
 from brctl.cli.commands import sweep as sweep_module
 from brctl.engine.controller.clock import now
+from brctl.engine.job.look_store import keep_look, last_look
 from brctl.engine.job.looks import stopped_by
 from brctl.engine.runs.run_files import PLAYBOOK, RunInputs, RunRequest, save_inputs, save_request
 from brctl.journal.store import Journal, new_run
@@ -146,6 +147,34 @@ def test_metrics_have_the_jobs_step_and_age(config: Path, ranks: Ranks, tmp_path
     assert 'brctl_job_step{context="here",job="demo"} 7\n' in text
     assert 'brctl_job_stalled{context="here",job="demo"} 0\n' in text
     assert 'brctl_job_progress_age_seconds{context="here",job="demo"} ' in text
+
+
+def write_log(folder: Path, step: int) -> None:
+    """Rows without a time of their own, and a watchdog that goes on complaining."""
+    rows = [f"step {n} loss 2.5" for n in range(step - 5, step + 1)]
+    for rank in (0, 1):
+        log = folder / "logs" / f"rank-0000{rank}.log"
+        log.write_text("\n".join(["up", *rows, "still waiting"]) + "\n")
+
+
+def test_a_job_that_only_logs_is_followed_from_look_to_look(
+    config: Path, ranks: Ranks, tmp_path: Path
+) -> None:
+    """Nobody can tell at first; then steps went on, and then none came for too long."""
+    path = tmp_path / "job.yaml"
+    text = [line for line in path.read_text().splitlines() if not line.startswith("progress:")]
+    path.write_text("\n".join([*text, "progress: {}"]) + "\n")
+    write_log(tmp_path, 7)
+    code, said = call(sweep_module, config, *CRON)
+    assert (code, "JOB  UNKNOWN  demo" in said) == (3, True)
+    write_log(tmp_path, 8)
+    assert call(sweep_module, config, *CRON) == (0, "JOB  OK       demo  step 8\n")
+    look = last_look(tmp_path / "state", "here", "demo")
+    assert look is not None
+    earlier = now() - timedelta(seconds=100)
+    keep_look(tmp_path / "state", "here", replace(look, at=earlier, step_seen_at=earlier))
+    code, said = call(sweep_module, config, *CRON)
+    assert (code, "JOB  CRIT     demo  stands still for" in said) == (2, True)
 
 
 def a_run(state_dir: Path, playbook: str, result: str, at: datetime) -> str:

@@ -9,14 +9,19 @@ from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory
 STEPS_STILL = 1.5
 """Between two phases of a sound step never passes more than a step; half of one is for unrest."""
 
+ROWS_MISSED = 3
+"""So many times the usual time between two rows of a log without one is a stall."""
+
 LONGEST_STEP_S = 1800.0
 """What claims to take longer is taken for as long (own): it would keep a stall from being told."""
 
 
 def stands_after_s(job: Job, ranks: Sequence[RankView], history: StepHistory) -> float:
-    """What job.yaml says, or one and a half of its usual steps where these take longer."""
+    """What job.yaml says, or longer where its usual steps, or the rows of its log, take longer."""
+    gaps_s = [min(v.row_gap_s, LONGEST_STEP_S) for v in ranks if v.row_gap_s is not None]
     usual_s = max(_median(v.step_s for v in ranks), _median(w.step_s for w in history.past))
-    return max(job.stall_after_s, STEPS_STILL * min(usual_s, LONGEST_STEP_S))
+    still_s = STEPS_STILL * min(usual_s, LONGEST_STEP_S)
+    return max(job.stall_after_s, still_s, ROWS_MISSED * max(gaps_s, default=0.0))
 
 
 def patience_s(status: JobStatus) -> float:

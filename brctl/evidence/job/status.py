@@ -116,6 +116,7 @@ def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
         phase_longest_s=_number(values, "phase_longest_s"),
         last_words=_typed(values, "last_words", str) or "",
         log_age_s=_number(values, "log_age_s"),
+        row_gap_s=_number(values, "row_gap_s"),
         progress_format=_typed(values, "progress_format", str) or "",
     )
 

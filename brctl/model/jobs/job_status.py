@@ -20,6 +20,7 @@ class RankView:
         phase_longest_s: Its longest earlier stay in `phase`.
         log_age_s: Since its log was written, where steps are read from there: its newest step is
             at least as old.
+        row_gap_s: The usual time between two rows of steps there.
         progress_format: Whose rows these are.
         stack: Where its main thread stands, innermost frame first; empty when nobody looked.
         own_frame: The job's own code it stands in, with no package's code inside of it; "" if none.
@@ -48,6 +49,7 @@ class RankView:
     own_frame: str = ""
     last_words: str = ""
     log_age_s: float | None = None
+    row_gap_s: float | None = None
     progress_format: str = ""
 
 

@@ -235,6 +235,8 @@ def measure_log(readings, subject, log, is_the_jobs):
         return
     readings.add("job.rank.step", subject, log.rows[-1]["step"])
     readings.add("job.rank.progress_format", subject, log.format)
+    if log.gap_s() is not None:
+        readings.add("job.rank.row_gap_s", subject, log.gap_s())
     age = log.age_s()
     if age is not None:
         readings.add("job.rank.progress_age_s", subject, age)

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 
+from checks._checkpoints.contents import bytes_below
 from checks._checkpoints.layouts import saves_of
 
 
@@ -70,11 +71,8 @@ def main(measure):
 def newest_bytes(parameters):
     """Size of the newest finished checkpoint: what the next save needs."""
     saves = saves_of(parameters)
-    for save in reversed(saves.listed[-4:]):
-        found = saves.inspect(save, False)
-        if found.is_whole():
-            return found.bytes
-    return None
+    done = [save for save in saves.listed if saves.has_end(save)]
+    return bytes_below(done[-1].path) if done else None
 
 
 def pattern(size):

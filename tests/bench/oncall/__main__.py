@@ -204,8 +204,10 @@ def _judge(trial: Trial, verdict: Verdict | None, node: str) -> None:
 
 
 def _last(said: Said) -> str:
-    lines = [line for line in said.text.splitlines() if line.strip()]
-    return lines[-1].strip()[:100] if lines else "nothing said"
+    """What went wrong in a run, else the last line."""
+    lines = [line.strip() for line in said.text.splitlines() if line.strip()]
+    failed = [line for line in lines if line.startswith("FAIL")]
+    return (failed or lines or ["nothing said"])[-1][:160]
 
 
 def _times(steps: Path) -> list[float]:
