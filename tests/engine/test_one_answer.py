@@ -16,7 +16,7 @@ from brctl.engine.job.conclude import assess_ranks
 from brctl.engine.job.diagnose import log_signatures
 from brctl.engine.logs.classify import Blocks, Classifier
 from brctl.engine.runs.propose import with_next_move
-from brctl.evidence.logs.last_words import RankWords, assess_log_lines
+from brctl.evidence.logs.rank_logs import RankLog, assess_log_lines
 from brctl.library.config import load_settings
 from brctl.library.log_rules import load_log_rules, signatures_with
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
@@ -130,7 +130,7 @@ def said_by(lines: Sequence[str], rules: Path | None = None) -> tuple[LogVerdict
     signatures = signatures_with(load_log_rules([rules] if rules else []))
     text = "\n".join(lines)
     inputs = [("rank-00000.log", Blocks([text.encode()]))]
-    evidence = assess_log_lines([RankWords(0, "n1", text)], signatures)
+    evidence = assess_log_lines([RankLog(0, "n1", text)], signatures)
     context = DecisionContext(now(), "demo", 7, stalled=True)
     return Classifier(signatures).classify_inputs(inputs).overall, decide(evidence, (), context)[0]
 

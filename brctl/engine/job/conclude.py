@@ -17,7 +17,7 @@ from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import of_this_job, outlived
 from brctl.evidence.job.pace import patience_s
 from brctl.evidence.job.status import with_stacks
-from brctl.evidence.logs.last_words import RankWords, assess_log_lines
+from brctl.evidence.logs.rank_logs import RankLog, assess_log_lines
 from brctl.evidence.logs.signature import Signature
 from brctl.evidence.reach import unreached_together
 from brctl.evidence.stacks.analyse import analyse_stacks
@@ -132,8 +132,8 @@ def may_be_restarted(status: JobStatus) -> bool:
     return ended and any(v.alive for v in status.ranks) and age_s is not None and age_s < limit_s
 
 
-def _rank_text(view: RankView) -> RankWords:
-    return RankWords(view.rank, view.node, view.last_words, view.exit_status, view.alive)
+def _rank_text(view: RankView) -> RankLog:
+    return RankLog(view.rank, view.node, view.last_words, view.exit_status, view.alive)
 
 
 def _context(status: JobStatus, inventory: Inventory, now: datetime) -> DecisionContext:

@@ -19,7 +19,7 @@ from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 
 _LINE_LIMIT = 16 << 20
-_LAST_WORDS = 2000
+_OUTPUT_TAIL = 2000
 _PATIENCE_S = 2.0
 
 
@@ -34,7 +34,7 @@ class ExecRunner:
     argv: tuple[str, ...]
     process: asyncio.subprocess.Process | None = None
     broken: str = ""
-    last_words: bytearray = field(default_factory=bytearray)
+    output_tail: bytearray = field(default_factory=bytearray)
     listener: asyncio.Task[None] | None = None
 
     @property
@@ -79,8 +79,8 @@ class ExecRunner:
         if process.stderr is None:
             return
         while chunk := await process.stderr.read(1 << 16):
-            self.last_words += chunk
-            del self.last_words[:-_LAST_WORDS]
+            self.output_tail += chunk
+            del self.output_tail[:-_OUTPUT_TAIL]
 
     async def _ask(self, process: asyncio.subprocess.Process, order: RoundOrder) -> bytes:
         if process.stdin is None or process.stdout is None:
@@ -120,8 +120,8 @@ class ExecRunner:
         """How the program ended, with the end of what it said."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _PATIENCE_S)
-        words = self.last_words.decode(errors="replace").strip().splitlines()
-        ending = f": {words[-1][:200]}" if words else ""
+        lines = self.output_tail.decode(errors="replace").strip().splitlines()
+        ending = f": {lines[-1][:200]}" if lines else ""
         return f"ended with status {process.returncode} before it answered{ending}"
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.judge import judge
-from brctl.evidence.logs.last_words import RankWords, assess_log_lines
+from brctl.evidence.logs.rank_logs import RankLog, assess_log_lines
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.model.evidence import Role, Weight
 from brctl.model.fault import FaultClass
@@ -70,9 +70,9 @@ def test_probabilities_are_probabilities(logs: list[list[str]]) -> None:
 @given(LOGS)
 def test_removed_evidence_never_makes_a_rank_healthy(logs: list[list[str]]) -> None:
     """Words that are gone leave a rank at worst accused, never cleared."""
-    words = [RankWords(i, f"n{i}", "\n".join(lines)) for i, lines in enumerate(logs)]
-    silent = [RankWords(w.rank, w.node, "") for w in words]
-    for found in (assess_log_lines(words), assess_log_lines(silent)):
+    ranks = [RankLog(i, f"n{i}", "\n".join(lines)) for i, lines in enumerate(logs)]
+    silent = [RankLog(w.rank, w.node, "") for w in ranks]
+    for found in (assess_log_lines(ranks), assess_log_lines(silent)):
         assert all(e.weight is not Weight.CLEARS for e in found)
 
 
@@ -80,10 +80,10 @@ def test_removed_evidence_never_makes_a_rank_healthy(logs: list[list[str]]) -> N
 @given(LOGS, st.randoms())
 def test_last_words_do_not_depend_on_order(logs: list[list[str]], rng: object) -> None:
     """Ranks answer in any order."""
-    words = [RankWords(i, f"n{i}", "\n".join(lines)) for i, lines in enumerate(logs)]
-    shuffled = list(words)
+    ranks = [RankLog(i, f"n{i}", "\n".join(lines)) for i, lines in enumerate(logs)]
+    shuffled = list(ranks)
     rng.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis hands out a random.Random
-    assert assess_log_lines(words) == assess_log_lines(shuffled)
+    assert assess_log_lines(ranks) == assess_log_lines(shuffled)
 
 
 @settings(max_examples=200)
@@ -97,11 +97,11 @@ def test_any_bytes_can_be_read(data: bytes) -> None:
 
 
 def test_the_silent_rank_is_suspected_when_all_others_lost_a_peer() -> None:
-    """Survivors name a neighbour or themselves; the one without last words died first."""
+    """Survivors name a neighbour or themselves; the one whose log is empty died first."""
     lost = "[gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.4]:21345"
-    words = [RankWords(r, f"n{r}", lost, 1, alive=False) for r in (0, 1, 3)]
-    words.append(RankWords(2, "n2", "", -9, alive=False))
-    found = assess_log_lines(words)
+    ranks = [RankLog(r, f"n{r}", lost, 1, alive=False) for r in (0, 1, 3)]
+    ranks.append(RankLog(2, "n2", "", -9, alive=False))
+    found = assess_log_lines(ranks)
     roots = [e for e in found if e.role is Role.ROOT]
     assert [str(e.subject) for e in roots] == ["n2 rank:2"]
     assert all(e.role is Role.VICTIM for e in found if e not in roots)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brctl.evidence.logs.last_words import RankWords, assess_log_lines
+from brctl.evidence.logs.rank_logs import RankLog, assess_log_lines
 from brctl.model.evidence import Role
 
 
@@ -17,7 +17,7 @@ def test_what_most_ranks_say_names_a_node_only_where_it_is_one_nodes(
         "socket.gaierror: [Errno -3] Temporary failure in name resolution\n"
     )
     words = [
-        RankWords(rank, f"n{rank // ranks_a_node + 1}", text, 1, alive=False) for rank in range(4)
+        RankLog(rank, f"n{rank // ranks_a_node + 1}", text, 1, alive=False) for rank in range(4)
     ]
     found = assess_log_lines(words)
     assert {item.subject.node for item in found if item.role is Role.ROOT} == named

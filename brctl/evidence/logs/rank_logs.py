@@ -1,7 +1,7 @@
-"""Evidence from what each rank of a job said last: the bridge from logs to the joined verdict.
+"""Evidence from the end of each rank's log: the bridge from logs to the joined verdict.
 
-Silence counts: when every rank that speaks is a victim, the rank without last words is the
-likeliest cause. Survivors of a killed rank name a ring neighbour or themselves, never the dead one.
+Silence counts: when every rank that speaks is a victim, the rank without a line is the likeliest
+cause. Survivors of a killed rank name a ring neighbour or themselves, never the dead one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,14 +39,14 @@ _NOT_SHOWN = frozenset({Part.CONTEXT, Part.HINT, Part.HEALTHY, Part.BENIGN})
 
 
 @dataclass(frozen=True, slots=True)
-class RankWords:
-    """What is known of one rank's end.
+class RankLog:
+    """The end of one rank's log, and how the rank ended.
 
     Attributes:
         text: Its last lines, at most a few KiB; "" when it said nothing.
         exit_status: Its status, negative for a signal; None when not known or still running.
         alive: Whether the process runs; None when that could not be read.
-        at: When the words were read or the rank ended, UTC.
+        at: When the log was read or the rank ended, UTC.
     """
 
     rank: int
@@ -59,7 +59,7 @@ class RankWords:
 
 
 def assess_log_lines(
-    words: Iterable[RankWords],
+    logs: Iterable[RankLog],
     signatures: Sequence[Signature] = SHIPPED,
     *,
     advancing: bool = False,
@@ -70,11 +70,11 @@ def assess_log_lines(
     The lines are weighed as `logs classify` weighs them, and its probability is their strength.
 
     Args:
-        words: What each rank said last.
+        logs: The end of each rank's log.
         signatures: The shipped ones and the site's own.
         advancing: Every rank goes on after what it said: then a line stopped nobody, and hints.
     """
-    ranks = sorted(words, key=lambda w: w.rank)
+    ranks = sorted(logs, key=lambda log: log.rank)
     index = LineIndex(signatures)
     read = {w.rank: _events(w, index) for w in ranks}
     everything = [event for events in read.values() for event in events]
@@ -92,13 +92,13 @@ def assess_log_lines(
     return (*evidence, *_silent(ranks, read, weighed))
 
 
-def _source(words: RankWords) -> str:
-    return words.source or f"rank-{words.rank:05d}.log"
+def _source(log: RankLog) -> str:
+    return log.source or f"rank-{log.rank:05d}.log"
 
 
-def _events(words: RankWords, index: LineIndex) -> list[LogEvent]:
-    reader = LineReader(_source(words), index)
-    for number, line in enumerate(words.text.splitlines(), 1):
+def _events(log: RankLog, index: LineIndex) -> list[LogEvent]:
+    reader = LineReader(_source(log), index)
+    for number, line in enumerate(log.text.splitlines(), 1):
         reader.read(number, line.encode("utf-8", "replace"))
     return reader.events()
 
@@ -112,7 +112,7 @@ def _of_a_running_job(item: Evidence) -> Evidence:
 
 def _evidence(
     item: Weighed,
-    words: RankWords,
+    log: RankLog,
     read: dict[int, list[LogEvent]],
     chances: Mapping[FaultClass, float],
     common: frozenset[str],
@@ -123,14 +123,14 @@ def _evidence(
     more = f", and {len(same) - 1} more ranks" if len(same) > 1 else ""
     return Evidence(
         kind=f"log.{signature.name}",
-        subject=_subject(signature, words, common=signature.name in common),
+        subject=_subject(signature, log, common=signature.name in common),
         weight=_weight(item),
         fault=fault,
         role=item.role,
         source=item.event.source,
-        text=f"rank {words.rank} said{more}: {item.event.text.strip()[:200]}",
+        text=f"rank {log.rank} said{more}: {item.event.text.strip()[:200]}",
         raw=item.event.text,
-        at=words.at,
+        at=log.at,
         strength=chances.get(fault) if fault not in (None, FaultClass.UNKNOWN) else None,
         origin=signature.origin if fault else None,
     )
@@ -153,13 +153,13 @@ def _common(nodes: Mapping[int, str], read: Mapping[int, list[LogEvent]]) -> fro
     )
 
 
-def _subject(signature: Signature, words: RankWords, *, common: bool) -> Subject:
+def _subject(signature: Signature, log: RankLog, *, common: bool) -> Subject:
     """Whom a line speaks of: what most ranks say is nobody's, whoever said it first."""
     if signature.fault in _CODE and not signature.physical:
         return Subject("", "code:job")
     if common:
         return Subject("", "job")
-    return Subject(words.node, f"rank:{words.rank}")
+    return Subject(log.node, f"rank:{log.rank}")
 
 
 def _weight(item: Weighed) -> Weight:
@@ -169,7 +169,7 @@ def _weight(item: Weighed) -> Weight:
 
 
 def _silent(
-    ranks: Sequence[RankWords], read: dict[int, list[LogEvent]], weighed: Sequence[Weighed]
+    ranks: Sequence[RankLog], read: dict[int, list[LogEvent]], weighed: Sequence[Weighed]
 ) -> list[Evidence]:
     """Hints at ranks that ended without a word while every other one reports a lost peer."""
     if any(w.role is Role.ROOT and w.fault is not FaultClass.UNKNOWN for w in weighed):
@@ -189,14 +189,14 @@ def _reports(event: LogEvent) -> bool:
     return event.signature.part not in (Part.HEALTHY, Part.BENIGN)
 
 
-def _silence(words: RankWords, victims: int) -> Evidence:
-    how = f"ended with status {words.exit_status}" if words.exit_status is not None else "is gone"
+def _silence(log: RankLog, victims: int) -> Evidence:
+    how = f"ended with status {log.exit_status}" if log.exit_status is not None else "is gone"
     text = (
-        f"rank {words.rank} {how} without a word; {victims} ranks that lost a peer did report it,"
+        f"rank {log.rank} {how} without a word; {victims} ranks that lost a peer did report it,"
         " so it stopped first"
     )
-    subject = Subject(words.node, f"rank:{words.rank}")
+    subject = Subject(log.node, f"rank:{log.rank}")
     return Evidence(
         "log.silent-rank", subject, Weight.HINTS, FaultClass.UNKNOWN, Role.ROOT,
-        _source(words), text, at=words.at,
+        _source(log), text, at=log.at,
     )  # fmt: skip
