@@ -156,6 +156,19 @@ def test_a_date_in_the_row_beats_chatter(tmp_path: Path) -> None:
     assert status_of(job).stalled is True
 
 
+def test_nemos_bar_is_exact_where_its_step_is_rounded(tmp_path: Path) -> None:
+    """The older release prints `global_step=2e+3` beside a bar that counts."""
+    rank_log(tmp_path).parent.mkdir()
+    row = (
+        "Epoch 1: :  47%|████▋     | {n}/1500 [06:19<07:13, reduced_train_loss=11.50,"
+        " global_step=2e+3, consumed_samples=12288.0, train_step_timing in s=0.5]"
+    )
+    rank_log(tmp_path).write_text("\r".join(["up", *(row.format(n=n) for n in range(500, 506))]))
+    status = status_of(job_yaml(tmp_path, "{}"))
+    assert (status.step, status.progress_format) == (2005, "nemo")
+    assert status.history.step_s == 0.5
+
+
 def test_a_log_with_rare_rows_is_waited_for(tmp_path: Path) -> None:
     """A row every 100 steps of a second: two minutes without one are no stall, six are."""
     rank_log(tmp_path).parent.mkdir()

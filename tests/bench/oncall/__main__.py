@@ -1,10 +1,11 @@
 """Every fault of `lab break`, found and mended as a person on call would, from the keyboard.
 
-    python -m tests.bench.oncall [--only FAULT ...] [--nodes 4] [--standbys 2]
+    python -m tests.bench.oncall [--only FAULT ...] [--nodes 4] [--standbys 2] [--keep FOLDER]
 
 One lab with a torch job; before each fault the job is started anew. The person types `brctl dx`,
-again while it is unsure, and what its `next:` names when it says no more; then `brctl fix` and the
-words it asks for. `brctl` and `brctl why` are looked at too, and not counted: they are not needed.
+again while it is unsure, and the next level when it names that or three looks told nothing; then
+`brctl fix` and the words it asks for. `brctl` and `brctl why` are looked at too, and not counted:
+they are not needed.
 A key is a key: letters, Enter, and the arrow up for a command typed just before.
 
 Columns: keys and commands that were needed, seconds from the fault to the verdict and to the first
@@ -39,6 +40,7 @@ from tests.bench.recovery import Bench
 
 KEYS_GOAL, VERDICT_GOAL_S = 20, 60.0
 LOOK_LIMIT_S, VERDICT_LIMIT_S, FIX_LIMIT_S, STEPS_LIMIT_S = 120.0, 180.0, 240.0, 90.0
+DEEPER, PATIENCE_LOOKS = "brctl dx --level 2", 3
 PAUSE_S = 2.0
 """Between two looks: a person reads the answer."""
 
@@ -87,19 +89,20 @@ class Trial:
 HEAD = f"{'fault':18} {'commands':>8} {'keys':>5} {'verdict s':>9} {'resumed s':>9}  right  said"
 
 
-async def try_fault(lab: Lab, fault: str) -> Trial:
+async def try_fault(lab: Lab, fault: str, keep: Path | None) -> Trial:
     """Break, look, fix; on a job that was started anew."""
     async with Bench(lab, fault).trained() as controller:
         steps = Path(controller.job(None).progress_dir) / "steps.ndjson"
         node = sorted(controller.job(None).nodes)[-1]
-        person = Person(environment_of(str(lab.paths.config)))
+        transcript = keep / f"{fault}.txt" if keep else None
+        person = Person(environment_of(str(lab.paths.config)), transcript)
         return await asyncio.to_thread(_on_call, lab, controller, fault, node, person, steps)
 
 
-async def _tried(lab: Lab, fault: str) -> Trial:
+async def _tried(lab: Lab, fault: str, keep: Path | None) -> Trial:
     """A trial whose lab fails is wrong, and the others go on."""
     try:
-        return await try_fault(lab, fault)
+        return await try_fault(lab, fault, keep)
     except SystemExit as exc:
         if not isinstance(exc.code, str):
             raise
@@ -129,7 +132,6 @@ def _on_call(
 def _find(controller: Controller, trial: Trial, person: Person, began: float) -> Verdict | None:
     """Type `dx` until it is likely of something; None when it never is."""
     command = "brctl dx"
-    hints: list[str] = []
     expects_nothing = FAULTS[trial.fault].expected == FaultClass.UNKNOWN
     while time.time() - began < VERDICT_LIMIT_S:
         said = person.types(command, LOOK_LIMIT_S)
@@ -142,21 +144,14 @@ def _find(controller: Controller, trial: Trial, person: Person, began: float) ->
         if expects_nothing and len(person.typed) >= 2:
             trial.verdict_s = time.time() - began
             return None
-        command = _next_command(said, hints) if len(person.typed) >= 2 else command
+        command = _next_command(said, len(person.typed))
         time.sleep(PAUSE_S)
     return None
 
 
-def _next_command(said: Said, hints: list[str]) -> str:
-    """What the answer says to type next, each once; else the same again."""
-    for line in said.text.splitlines():
-        word, _, command = line.strip().partition(" ")
-        command = command.strip()
-        looks = command.startswith(("brctl dx", "brctl nccl", "brctl check"))
-        if word in ("next:", "try:") and looks and command not in hints:
-            hints.append(command)
-            return command
-    return "brctl dx"
+def _next_command(said: Said, looks: int) -> str:
+    """The same again; a deeper look once the answer names it, or enough looks told nothing."""
+    return DEEPER if DEEPER in said.text or looks >= PATIENCE_LOOKS else "brctl dx"
 
 
 def _open_verdict(controller: Controller) -> Verdict | None:
@@ -229,7 +224,7 @@ async def _run(options: argparse.Namespace) -> int:
             print(f"{options.nodes} nodes, {lab.record.isolation.value}, load {load:.0f}")
             print(HEAD, flush=True)
             for fault in options.only:
-                trials.append(await _tried(lab, fault))
+                trials.append(await _tried(lab, fault, options.keep))
                 missed += trials[-1].missed
                 print(trials[-1].row(), flush=True)
         finally:
@@ -248,6 +243,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--standbys", type=int, default=2)
     parser.add_argument("--isolation", default="auto")
+    parser.add_argument("--keep", type=Path, help="a folder for what was typed and said")
     return asyncio.run(_run(parser.parse_args(arguments)))
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 AGAIN_KEYS = 2
@@ -31,10 +32,12 @@ class Person:
     """Counts every key; a command that was typed just before is fetched back.
 
     Attributes:
+        transcript: Where everything that was typed and said is added; None for nowhere.
         typed: The commands, in order.
     """
 
     environment: Mapping[str, str]
+    transcript: Path | None = None
     keys: int = 0
     typed: list[str] = field(default_factory=list)
 
@@ -58,9 +61,16 @@ class Person:
         )  # fmt: skip
         os.close(theirs)
         try:
-            return Said(*self._talk(process, ours, time.monotonic() + limit_s, counts=counts))
+            said = Said(*self._talk(process, ours, time.monotonic() + limit_s, counts=counts))
+            self._keep(f"$ {command}\n{said.text}\n[{said.status}]\n\n")
+            return said
         finally:
             os.close(ours)
+
+    def _keep(self, text: str) -> None:
+        if self.transcript is not None:
+            with self.transcript.open("a") as stream:
+                stream.write(text)
 
     def _talk(
         self, process: "subprocess.Popen[bytes]", terminal: int, deadline: float, *, counts: bool

@@ -19,7 +19,7 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
     "megatron": (
         rf"iteration {{1,12}}{_STEP}/ {{0,12}}\d{{1,12}} \|"
         r".{0,200}?per iteration \(ms\): (?P<step_ms>[\d.]{1,12})"
-        rf"(?:.{{0,300}}?lm loss: {_LOSS})?",
+        rf"(?:.{{0,300}}?lm loss:? {_LOSS})?",
     ),
     "deepspeed": (
         rf"steps: {_STEP} loss: {_LOSS} iter time \(s\): (?P<step_s>[\d.]{{1,12}})",
@@ -28,7 +28,9 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
     "nemo": (
         rf"global_step: {_STEP}\b(?:.{{0,200}}?\breduced_train_loss: {_LOSS})?"
         r"(?:.{0,200}?train_step_timing in s: (?P<step_s>[\d.]{1,12}))?",
-        rf"reduced_train_loss={_LOSS}.{{0,200}}?\bglobal_step={_STEP}",
+        rf"Epoch (?P<epoch>\d{{1,6}}):.{{0,120}}?\| {{0,2}}{_BAR}"
+        rf".{{0,120}}?reduced_train_loss={_LOSS}"
+        r"(?:.{0,200}?train_step_timing in s=(?P<step_s>[\d.]{1,12}))?",
     ),
     "lightning": (
         rf"Epoch (?P<epoch>\d{{1,6}}):.{{0,120}}?\| ?{_BAR}(?:{_PACE})?"
