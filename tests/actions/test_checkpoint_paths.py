@@ -1,5 +1,7 @@
 """No node chooses what the ranks load: only the job's own checkpoints, by their own names."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from brctl.model.jobs.job import example_job
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 from tests.fakes.run_context import fake_context
 
+MOST_S = 30.0
+"""Of CPU; all of those names would take an hour."""
 EVIL = ["/evil", "../evil", "step-5/../../evil", "step-", "step--5", "step-5 ", "step-٥", "", "."]
 
 
@@ -32,6 +36,15 @@ def test_a_name_that_is_no_checkpoints_is_not_offered(name: str) -> None:
     found = checkpoints_in(job, _report((name, 10**6), ("step-0005", 5)))
     assert found[0]["name"] == "step-0005"
     assert len(found) == 1
+
+
+def test_a_node_that_names_checkpoints_without_end_is_read_in_bounded_time() -> None:
+    """Each name is matched against the job's own pattern, whose wildcards share its letters."""
+    job = replace(example_job(), checkpoint_layout="torch-save", checkpoint_pattern="a*-*-*{step}")
+    flood = [(f"{'a-' * 70}!{number}", number) for number in range(20_000)]
+    began = time.process_time()
+    assert checkpoints_in(job, _report(("a--5", 5), *flood))[0]["name"] == "a--5"
+    assert time.process_time() - began < MOST_S
 
 
 @pytest.mark.parametrize("step", [6, True, "5", 5.0])
