@@ -3,12 +3,14 @@
 import hashlib
 import json
 import subprocess  # noqa: TID251 - a source is asked on this machine, not through the fan-out
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from brctl.inventory.facts import InventorySource, NodeFacts
 from brctl.library.durable_files import private_dir, write_atomic
+from brctl.library.programs.output import hear
 from brctl.model.errors import UnavailableError
 from brctl.model.units import rfc3339
 
@@ -24,24 +26,27 @@ def ask_tool(argv: Sequence[str]) -> bytes:
     """
     name = argv[0]
     try:
-        done = subprocess.run(  # noqa: S603 - fixed programs, no shell
+        with subprocess.Popen(  # noqa: S603 - fixed programs, no shell
             list(argv),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            try:
+                said = hear(process, b"", OUTPUT_LIMIT_BYTES, time.monotonic() + TIMEOUT_S)
+            finally:
+                process.kill()
     except FileNotFoundError as exc:
         raise UnavailableError(f"inventory: no `{name}` on this machine") from exc
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise UnavailableError(f"inventory: `{name}` gave no answer: {exc}") from exc
-    if done.returncode != 0:
-        error_lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        why = error_lines[-1][:200] if error_lines else f"exit {done.returncode}"
+    if process.returncode != 0:
+        error_lines = said.stderr.decode("utf-8", "replace").strip().splitlines()
+        why = error_lines[-1][:200] if error_lines else f"exit {process.returncode}"
         raise UnavailableError(f"inventory: `{name}` failed: {why}")
-    if len(done.stdout) > OUTPUT_LIMIT_BYTES:
+    if said.cut:
         raise UnavailableError(f"inventory: `{name}` printed more than 64 MiB")
-    return done.stdout
+    return said.stdout
 
 
 def with_last_good(read: Callable[[], InventorySource], key: str, folder: Path) -> InventorySource:

@@ -4,10 +4,10 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from brctl.library.programs.output import hear
 from brctl.library.trusted_files import why_untrusted
 from brctl.notify.http import DeliveryError
 
@@ -56,14 +56,14 @@ def run_program(command: Sequence[str], text: bytes, deadline: float) -> bytes:
     except OSError as exc:
         raise DeliveryError(f"{name}: cannot be started: {exc.strerror}") from exc
     try:
-        output, _ = process.communicate(text, max(deadline - time.monotonic(), 0.01))
+        output = hear(process, text, LIMIT_BYTES, deadline)
     except subprocess.TimeoutExpired as exc:
         raise DeliveryError(f"{name}: not done in time, killed") from exc
     finally:
         _end(process)
     if process.returncode != 0:
         raise DeliveryError(f"{name}: ended with {process.returncode}")
-    return output[:LIMIT_BYTES]
+    return output.stdout
 
 
 def _environment() -> dict[str, str]:

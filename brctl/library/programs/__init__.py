@@ -1,0 +1,1 @@
+"""Programs of the site or of this machine, as brctl hears them."""
