@@ -23,12 +23,12 @@ _SEND_S = 2.0
 Row = Mapping[str, str]
 
 
-def send(to: str, place: Path, row: Row) -> None:
+def send(to: str, path: Path, row: Row) -> None:
     """Hand over one line.
 
     Args:
         to: `syslog`, `journald` or `file`.
-        place: The socket or the file.
+        path: The socket or the file.
         row: Values by key; control characters and what looks like a secret are taken out.
 
     Raises:
@@ -37,21 +37,21 @@ def send(to: str, place: Path, row: Row) -> None:
     safe = {key: printable(redact(value), VALUE_LIMIT) for key, value in row.items() if value}
     try:
         if to == "file":
-            private_dir(place.parent)
-            append_line(place, json.dumps(safe, ensure_ascii=False))
+            private_dir(path.parent)
+            append_line(path, json.dumps(safe, ensure_ascii=False))
         else:
-            _send_datagram(place, _syslog(safe) if to == "syslog" else _journald(safe))
+            _send_datagram(path, _syslog(safe) if to == "syslog" else _journald(safe))
     except OSError as exc:
         raise UnavailableError(
-            f"audit: {place} took no line: {exc.strerror or exc}",
+            f"audit: {path} took no line: {exc.strerror or exc}",
             hint="mend it, or change `audit` in config.yaml",
         ) from exc
 
 
-def _send_datagram(place: Path, raw: bytes) -> None:
+def _send_datagram(path: Path, raw: bytes) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
         channel.settimeout(_SEND_S)
-        channel.connect(str(place))
+        channel.connect(str(path))
         channel.sendall(raw)
 
 

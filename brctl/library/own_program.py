@@ -33,5 +33,5 @@ def forget_current_directory(environ: MutableMapping[str, str], path: list[str])
     except FileNotFoundError:
         return True
     if here not in map(os.path.abspath, kept):
-        path[:] = [place for place in path if place not in ("", here)]
+        path[:] = [entry for entry in path if entry not in ("", here)]
     return True

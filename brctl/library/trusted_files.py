@@ -82,14 +82,14 @@ def why_untrusted_folder(folder: Path, names: int = 1) -> str:
         folder: It has no links in its path.
         names: How many names the file in it has.
     """
-    for place in (folder, *folder.parents):
+    for ancestor in (folder, *folder.parents):
         try:
-            status = place.stat()
+            status = ancestor.stat()
         except OSError as exc:
-            return f"its folder {place} cannot be read: {exc.strerror}"
-        problem = _problem_of_folder(place, status, names)
+            return f"its folder {ancestor} cannot be read: {exc.strerror}"
+        problem = _problem_of_folder(ancestor, status, names)
         if problem:
-            return f"its folder {place} {problem}"
+            return f"its folder {ancestor} {problem}"
         names = 1
     return ""
 

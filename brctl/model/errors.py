@@ -54,8 +54,8 @@ class ConfigError(BrctlError):
         cls, path: Path | str, line: int | None, problem: str, *, hint: str | None = None
     ) -> "ConfigError":
         """Build the error with `file:line: problem` as its message."""
-        place = f"{path}:{line}" if line is not None else str(path)
-        return cls(f"{place}: {problem}", hint=hint)
+        location = f"{path}:{line}" if line is not None else str(path)
+        return cls(f"{location}: {problem}", hint=hint)
 
 
 class NoConfigError(ConfigError):

@@ -19,11 +19,11 @@ def _calendar(parameters: Arguments, facts: GuardFacts) -> Calendar:
 
 
 def _unreadable(calendar: Calendar) -> GuardDecision:
-    place = f"; see {calendar.origin}" if calendar.origin else ""
+    see = f"; see {calendar.origin}" if calendar.origin else ""
     return GuardDecision(
         False,
         f"calendar {calendar.name!r} cannot be read, so nothing is allowed: {calendar.problem}",
-        f"mend `calendars.{calendar.name}` of the configuration{place}",
+        f"mend `calendars.{calendar.name}` of the configuration{see}",
     )
 
 

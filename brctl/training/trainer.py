@@ -87,9 +87,9 @@ class RankEnvironment:
 class Trainer:
     """One rank."""
 
-    def __init__(self, options: Options, place: RankEnvironment) -> None:
+    def __init__(self, options: Options, environment: RankEnvironment) -> None:
         self._options = options
-        self._place = place
+        self._environment = environment
         self._progress = Progress.from_environment()
         self._faults = Faults.from_environment()
         self._model = build_model(options.seed)
@@ -98,19 +98,19 @@ class Trainer:
         self._variance = torch.zeros_like(self._weights)
         self._step = torch.zeros(1, dtype=torch.int64)
         self._batches: Iterator[Tensor] = iter(())
-        target = dump_target(place.rank)
+        target = dump_target(environment.rank)
         self._watch = FlightWatch(target, options.dump_after_s, recorder_dump) if target else None
 
     def run(self) -> None:
         """Join the other ranks, resume if told to, and train."""
         self._progress.enter("load", 0)
         self._join()
-        if self._place.resume_from is not None:
-            checkpoint.load(self._place.resume_from, self._state())
+        if self._environment.resume_from is not None:
+            checkpoint.load(self._environment.resume_from, self._state())
             self._show_weights()
-            self._say(f"resumed from {self._place.resume_from.name}")
+            self._say(f"resumed from {self._environment.resume_from.name}")
         steps = range(int(self._step.item()) + 1, self._options.steps + 1)
-        self._batches = batches(self._options.seed, self._place.rank, steps)
+        self._batches = batches(self._options.seed, self._environment.rank, steps)
         if self._watch is not None:
             self._watch.start()
         for step in steps:
@@ -124,15 +124,16 @@ class Trainer:
         The start may take minutes on a busy machine while one all-reduce may not, so the ranks
         meet in the store under a deadline of its own before gloo's begins to count.
         """
-        place = self._place
+        environment = self._environment
         store = dist.TCPStore(
-            place.address, place.port, place.world_size, is_master=place.rank == 0,
-            timeout=timedelta(seconds=START_DEADLINE_S), wait_for_workers=False,
+            environment.address, environment.port, environment.world_size,
+            is_master=environment.rank == 0, timeout=timedelta(seconds=START_DEADLINE_S),
+            wait_for_workers=False,
         )  # fmt: skip
-        store.set(f"arrived/{place.rank}", "")
-        store.wait([f"arrived/{rank}" for rank in range(place.world_size)])
+        store.set(f"arrived/{environment.rank}", "")
+        store.wait([f"arrived/{rank}" for rank in range(environment.world_size)])
         dist.init_process_group(
-            "gloo", store=store, rank=place.rank, world_size=place.world_size,
+            "gloo", store=store, rank=environment.rank, world_size=environment.world_size,
             timeout=timedelta(seconds=self._options.collective_timeout_s),
         )  # fmt: skip
 
@@ -190,7 +191,7 @@ class Trainer:
             dist.barrier()
         dist.all_reduce(gradient)
         self._touch_watch()
-        return gradient / self._place.world_size, time.monotonic() - began
+        return gradient / self._environment.world_size, time.monotonic() - began
 
     def _touch_watch(self) -> None:
         if self._watch is not None:
@@ -229,27 +230,27 @@ class Trainer:
         return state
 
     def _save(self, step: int, loss: float) -> None:
-        if self._place.checkpoints is None:
+        if self._environment.checkpoints is None:
             return
         if loss != loss:
-            if self._place.rank == 0:
+            if self._environment.rank == 0:
                 self._say(f"step {step}: the mean over all ranks is not a number; no checkpoint")
             return
         self._progress.enter("checkpoint", step)
         self._stage(step)
-        checkpoint.save(self._place.checkpoints, step, self._state())
-        if self._place.rank == 0:
-            checkpoint.remove_old(self._place.checkpoints, self._options.keep)
+        checkpoint.save(self._environment.checkpoints, step, self._state())
+        if self._environment.rank == 0:
+            checkpoint.remove_old(self._environment.checkpoints, self._options.keep)
             self._say(f"step {step}: loss {loss:.4f}, checkpoint saved")
 
     def _stage(self, step: int) -> None:
         """Write this rank's copy to the node's own disk first, as large jobs do."""
-        if self._place.scratch is not None:
-            staged = self._place.scratch / f"stage-{self._place.rank:05d}.pt"
+        if self._environment.scratch is not None:
+            staged = self._environment.scratch / f"stage-{self._environment.rank:05d}.pt"
             torch.save(self._weights, staged)
 
     def _say(self, text: str) -> None:
-        sys.stdout.write(f"[rank {self._place.rank}] {text}\n")
+        sys.stdout.write(f"[rank {self._environment.rank}] {text}\n")
         sys.stdout.flush()
 
 

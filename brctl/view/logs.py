@@ -107,8 +107,8 @@ def headline(verdict: LogVerdict) -> str:
 
 def _quoted(line: LogEvidence) -> str:
     times = f" ({line.count} lines)" if line.count > 1 else ""
-    place = f"{printable(line.file)}:{line.line}{times}"
-    return f"  {line.role.value:<8} {place}  {printable(line.text.strip(), 160)}"
+    location = f"{printable(line.file)}:{line.line}{times}"
+    return f"  {line.role.value:<8} {location}  {printable(line.text.strip(), 160)}"
 
 
 def _lead(lead: LogLead) -> list[str]:

@@ -192,9 +192,9 @@ Deed = Callable[["Trainer"], None]
 class Trainer(plain.Trainer):
     """A rank that does what the file says, where the file says."""
 
-    def __init__(self, options: plain.Options, place: plain.RankEnvironment) -> None:
-        super().__init__(options, place)
-        self.number = place.rank
+    def __init__(self, options: plain.Options, environment: plain.RankEnvironment) -> None:
+        super().__init__(options, environment)
+        self.number = environment.rank
         self._file = Path(os.environ["BRCTL_CHECKPOINT_DIR"]).parent / "mischief.json"
         self._struck = False
 

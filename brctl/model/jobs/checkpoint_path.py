@@ -24,6 +24,6 @@ def is_named_for(job: Job, name: str, step: int) -> bool:
 
 def is_checkpoint_of(job: Job, path: str) -> bool:
     """Whether a path is a checkpoint's own, directly in the job's directory."""
-    place = PurePosixPath(path)
-    fits = re.fullmatch(job.checkpoint_names, place.name, re.ASCII) is not None
-    return place.parent == job.checkpoint_dir and fits
+    checkpoint = PurePosixPath(path)
+    fits = re.fullmatch(job.checkpoint_names, checkpoint.name, re.ASCII) is not None
+    return checkpoint.parent == job.checkpoint_dir and fits

@@ -24,7 +24,7 @@ class Repeat:
     """One RRULE.
 
     Attributes:
-        days: Weekdays with their place in the month, `(2, TU)` for the second Tuesday; place 0
+        days: Weekdays with their place in the month, `(2, TU)` for the second Tuesday; ordinal 0
             means every one.
         month_days: Days of the month; negative ones count from its end.
         until: Last wall-clock moment an instance may begin; None for no end.
@@ -81,10 +81,10 @@ def _number(name: str, text: str, least: int, most: int) -> int:
 
 
 def _weekday(text: str, every: str) -> tuple[int, int]:
-    place, name = text[:-2], text[-2:]
-    if name not in _DAYS or (place and every != "MONTHLY"):
+    ordinal, name = text[:-2], text[-2:]
+    if name not in _DAYS or (ordinal and every != "MONTHLY"):
         raise ValueError(f"BYDAY={text} is not understood")
-    return _number("BYDAY", place, -5, 5) if place else 0, _DAYS.index(name)
+    return _number("BYDAY", ordinal, -5, 5) if ordinal else 0, _DAYS.index(name)
 
 
 def _until(text: str, zone: tzinfo) -> datetime:
@@ -158,12 +158,12 @@ def _days_of_month(first: datetime, rule: Repeat, year: int, month: int, length:
         return {first.day} if first.day <= length else set()
     first_weekday = monthrange(year, month)[0]
     found: set[int] = set()
-    for place, weekday in rule.days:
+    for ordinal, weekday in rule.days:
         same = list(range(1 + (weekday - first_weekday) % 7, length + 1, 7))
-        if place == 0:
+        if ordinal == 0:
             found |= set(same)
-        elif abs(place) <= len(same):
-            found.add(same[place - 1 if place > 0 else place])
+        elif abs(ordinal) <= len(same):
+            found.add(same[ordinal - 1 if ordinal > 0 else ordinal])
     dates = {d if d > 0 else length + 1 + d for d in rule.month_days}
     inside = {d for d in dates if 1 <= d <= length}
     if rule.days and rule.month_days:

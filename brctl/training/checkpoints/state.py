@@ -105,7 +105,7 @@ def local(tensor: Tensor) -> Tensor:
     return tensor.to_local().detach() if isinstance(tensor, DTensor) else tensor.detach()
 
 
-def _encode(value: object, tensors: list[Tensor], place: str) -> object:
+def _encode(value: object, tensors: list[Tensor], key_path: str) -> object:
     if isinstance(value, Tensor):
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
@@ -113,15 +113,15 @@ def _encode(value: object, tensors: list[Tensor], place: str) -> object:
         return value
     if isinstance(value, dict):
         pairs = [
-            [_encode(key, tensors, place), _encode(item, tensors, f"{place}.{key}")]
+            [_encode(key, tensors, key_path), _encode(item, tensors, f"{key_path}.{key}")]
             for key, item in value.items()
         ]
         return {"dict": pairs}
     if isinstance(value, list | tuple):
-        items = [_encode(item, tensors, f"{place}[{i}]") for i, item in enumerate(value)]
+        items = [_encode(item, tensors, f"{key_path}[{i}]") for i, item in enumerate(value)]
         return {"tuple" if isinstance(value, tuple) else "list": items}
-    raise TypeError(f"{place} is a {type(value).__name__}: only tensors, numbers, text and lists "
-                    "and dicts of them are kept in a checkpoint")  # fmt: skip
+    raise TypeError(f"{key_path} is a {type(value).__name__}: only tensors, numbers, text and "
+                    "lists and dicts of them are kept in a checkpoint")  # fmt: skip
 
 
 def _decode(value: object, tensor: Callable[[int], Tensor]) -> object:

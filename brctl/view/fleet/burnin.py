@@ -81,8 +81,13 @@ def _fastest(ratings: Iterable[Rating]) -> str:
 
 
 def _rating_row(rating: Rating) -> tuple[str, ...]:
-    place = "" if rating.percentile is None else f"percentile {rating.percentile:.0f}"
-    return (printable(rating.subject, 60), rating.name, f"{rating.value:.4g} {rating.unit}", place)
+    percentile = "" if rating.percentile is None else f"percentile {rating.percentile:.0f}"
+    return (
+        printable(rating.subject, 60),
+        rating.name,
+        f"{rating.value:.4g} {rating.unit}",
+        percentile,
+    )
 
 
 def _document(burnin: Burnin, *, dead: bool) -> dict[str, Json]:

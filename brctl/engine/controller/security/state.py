@@ -116,9 +116,9 @@ def broker_findings(settings: Settings) -> Iterator[SecurityFinding]:
     folder = socket_path().parent
     problem = why_not_private(folder)
     if problem:
-        place, _, text = problem.partition(": ")
-        command = f"chmod 700 {place}" if "mode" in text else f"rm -r {place}"
-        yield SecurityFinding(Health.CRITICAL, "broker", place, text, _BROKER, command)
+        path, _, text = problem.partition(": ")
+        command = f"chmod 700 {path}" if "mode" in text else f"rm -r {folder}"
+        yield SecurityFinding(Health.CRITICAL, "broker", path, text, _BROKER, command)
     elif folder.exists() or settings.ssh.transport == "broker":
         text = "private" if folder.exists() else "not made yet; it will be private"
         yield SecurityFinding(Health.OK, "broker", str(folder), text)

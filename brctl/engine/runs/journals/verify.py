@@ -16,27 +16,27 @@ def verify_journals(state_dir: Path, names: Sequence[str] = ()) -> tuple[Journal
     Raises:
         UsageError: There is no such run.
     """
-    key, place = own_key(), key_file()
+    key, key_path = own_key(), key_file()
     wanted = {find_run(state_dir, name).name for name in names}
     checks: list[JournalCheck] = []
     first_keyed = ""
     for folder in run_dirs(state_dir):
         recording = read_journal(folder, key)
         if not wanted or folder.name in wanted:
-            found = _check(folder.name, recording, key, place, first_keyed)
+            found = _check(folder.name, recording, key, key_path, first_keyed)
             checks.append(_whole(found, recording, folder))
         if not first_keyed and recording.keyless < len(recording.events):
             first_keyed = folder.name
     if not wanted:
-        checks += _ledgers(state_dir / "code", key, place)
+        checks += _ledgers(state_dir / "code", key, key_path)
     return tuple(checks)
 
 
-def _ledgers(code_dir: Path, key: ChainKey | None, place: Path) -> Iterator[JournalCheck]:
+def _ledgers(code_dir: Path, key: ChainKey | None, key_path: Path) -> Iterator[JournalCheck]:
     for path in sorted(code_dir.glob(f"*/*/{EVENTS}")):
         name = str(path.parent.relative_to(code_dir.parent))
         recording = read_journal(path.parent, key)
-        yield _whole(_check(name, recording, key, place, ""), recording, path.parent)
+        yield _whole(_check(name, recording, key, key_path, ""), recording, path.parent)
 
 
 def _whole(check: JournalCheck, recording: Recording, folder: Path) -> JournalCheck:
@@ -50,7 +50,7 @@ def _whole(check: JournalCheck, recording: Recording, folder: Path) -> JournalCh
 
 
 def _check(
-    name: str, recording: Recording, key: ChainKey | None, place: Path, first_keyed: str
+    name: str, recording: Recording, key: ChainKey | None, key_path: Path, first_keyed: str
 ) -> JournalCheck:
     # A torn last line is what a crash leaves, and what a living run shows for a moment.
     damage = [*recording.damage[: -1 if recording.torn else None], *recording.stripped]
@@ -62,7 +62,7 @@ def _check(
         return JournalCheck(name, lines, JournalState.ALTERED, tuple(damage))
     if recording.strange_keys:
         return JournalCheck(
-            name, lines, JournalState.UNVERIFIED, (_strange(recording, key, place),)
+            name, lines, JournalState.UNVERIFIED, (_strange(recording, key, key_path),)
         )
     if keyless:
         why = "written before there was a key, or its keys were taken out"
@@ -70,7 +70,7 @@ def _check(
     return JournalCheck(name, lines, JournalState.SOUND)
 
 
-def _strange(recording: Recording, key: ChainKey | None, place: Path) -> str:
+def _strange(recording: Recording, key: ChainKey | None, key_path: Path) -> str:
     ids = ", ".join(recording.strange_keys)
-    here = f"{place} holds {key.id}" if key else f"there is no key in {place}"
+    here = f"{key_path} holds {key.id}" if key else f"there is no key in {key_path}"
     return f"written with key {ids}, and {here}: a lost key, another operator's, or a forgery"
