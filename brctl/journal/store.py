@@ -317,6 +317,31 @@ def locked(descriptor: int, tries: int, pause_s: float) -> bool:
     return False
 
 
+_OWNER, _STARTER = "owner.lock", "starter.lock"
+
+
+@contextmanager
+def starting(run_dir: Path) -> Iterator[int]:
+    """Hold a run for a process that inherits the descriptor and is about to own it.
+
+    Until that process has loaded its code, which takes long on a busy machine, nothing else tells
+    that it lives; the kernel lets go when it dies before.
+
+    Raises:
+        LockedError: Another process is starting it.
+    """
+    descriptor = os.open(run_dir / _STARTER, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    try:
+        if not locked(descriptor, OWNER_TRIES, OWNER_PAUSE_S):
+            raise LockedError(
+                f"{run_dir.name} is being started by another process",
+                hint=f"follow it: `brctl play show {run_dir.name}`",
+            )
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def owning(run_dir: Path) -> Iterator[None]:
     """Hold a run for this process; the kernel lets go when the process dies, however it dies.
@@ -324,7 +349,7 @@ def owning(run_dir: Path) -> Iterator[None]:
     Raises:
         LockedError: Another process is running it.
     """
-    descriptor = os.open(run_dir / "owner.lock", os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    descriptor = os.open(run_dir / _OWNER, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
         # Whoever asks whether a run is alive holds the lock for a moment; an owner keeps it.
         if not locked(descriptor, OWNER_TRIES, OWNER_PAUSE_S):
@@ -338,9 +363,13 @@ def owning(run_dir: Path) -> Iterator[None]:
 
 
 def is_running(run_dir: Path) -> bool:
-    """Whether a process owns this run now."""
+    """Whether a process owns this run now, or has been started to."""
+    return any(_is_held(run_dir / name) for name in (_OWNER, _STARTER))
+
+
+def _is_held(lock: Path) -> bool:
     try:
-        descriptor = os.open(run_dir / "owner.lock", os.O_RDWR)
+        descriptor = os.open(lock, os.O_RDWR)
     except FileNotFoundError:
         return False
     try:

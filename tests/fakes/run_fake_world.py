@@ -33,15 +33,15 @@ class MortalJournal(Journal):
         return event
 
 
-def main(run_dir: Path) -> int:
+def main(run_dir: Path, *lock: str) -> int:
     """Run, resume or roll back the run of this folder."""
 
     @asynccontextmanager
     async def open_fake(_request: RunRequest) -> AsyncIterator[RunContext]:
         yield fake_context(run_dir.parents[2])
 
-    return run_process.main([str(run_dir)], open_fake, MortalJournal)
+    return run_process.main([str(run_dir), *lock], open_fake, MortalJournal)
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))

@@ -70,11 +70,21 @@ async def carry_out(
     run_dir: Path,
     open_context: OpenContext = open_context,
     open_journal: OpenJournal = audited_journal,
+    lock: int | None = None,
 ) -> ExitCode:
-    """Run, resume or roll back, as the request in the folder says."""
+    """Run, resume or roll back, as the request in the folder says.
+
+    Args:
+        run_dir: The run.
+        open_context: Opens the context it was started in.
+        open_journal: Opens its journal.
+        lock: The descriptor by which whoever started this process held the run for it.
+    """
     request, notifier = load_request(run_dir), RunNotifier(run_dir)
     try:
         with owning(run_dir):
+            if lock is not None:
+                os.close(lock)
             async with open_context(request) as context:
                 notifier.started(context)
                 return await _carry_out(run_dir, request, context, open_journal)
@@ -221,7 +231,8 @@ def main(
 ) -> int:
     """Entry of the process; what goes wrong is in `run.log` beside the journal."""
     try:
-        return int(asyncio.run(carry_out(Path(argv[0]), open_context, open_journal)))
+        lock = int(argv[1]) if len(argv) > 1 else None
+        return int(asyncio.run(carry_out(Path(argv[0]), open_context, open_journal, lock)))
     except BrctlError as exc:
         print(f"error: {exc}", file=sys.stderr)  # noqa: T201 - the run's own log
         return int(exc.exit_code)

@@ -30,7 +30,7 @@ from brctl.engine.runs.run_files import (
 )
 from brctl.engine.runs.wait import let_expire, overdue
 from brctl.journal.locks import claiming
-from brctl.journal.store import is_running, new_run
+from brctl.journal.store import is_running, new_run, starting
 from brctl.library.durable_files import private_dir, write_atomic
 from brctl.library.own_program import own_program
 from brctl.model.errors import GuardError, LockedError, UsageError
@@ -100,15 +100,18 @@ async def spawn(run_dir: Path, program: Sequence[str] = RUN_PROGRAM) -> None:
         raise LockedError(f"{run_dir.name} is running", hint=f"brctl play show {run_dir.name}")
     log = os.open(run_dir / "stdout" / "run.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *DETACHED,
-            *program,
-            str(run_dir),
-            stdin=DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+        with starting(run_dir) as lock:
+            process = await asyncio.create_subprocess_exec(
+                *DETACHED,
+                *program,
+                str(run_dir),
+                str(lock),
+                stdin=DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=(lock,),
+            )
     finally:
         os.close(log)
     await process.wait()
