@@ -25,10 +25,12 @@ from brctl.engine.runs.run_files import RunRequest, plan_document
 from brctl.journal.follow import follow
 from brctl.journal.store import read_journal
 from brctl.library.config import Settings, candidate_files
-from brctl.model.errors import UsageError
+from brctl.model.errors import CancelledError, UsageError
 from brctl.model.runs.event import Event, EventType
+from brctl.model.runs.plan import Plan
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.verdict import Verdict
+from brctl.playbook.approvals import YES, needs_a_yes
 from brctl.playbook.run import Run
 from brctl.view.runs.plan import plan_page
 from brctl.view.runs.run import event_line, run_page
@@ -101,12 +103,28 @@ async def run_playbook(
             invocation.finish(
                 plan_page(prepared.plan, plan_document(prepared.plan)), settings.context
             )
+        _ask_before(invocation, prepared.plan, consent)
         run_dir = await start_planned(context, settings, prepared, request)
     _say_header(invocation, run_dir, prepared)
     if consent.detach:
         finish_run(invocation, settings, read_run(run_dir))
     await follow_and_ask(invocation, settings, run_dir, consent)
     return read_run(run_dir)
+
+
+def _ask_before(invocation: Invocation, plan: Plan, consent: Consent) -> None:
+    """The plan and one question, where ranks would end and no gate asks anybody.
+
+    Raises:
+        CancelledError: Whoever sits here did not say y.
+    """
+    agreed = consent.yes or consent.typed is not None or consent.detach
+    if agreed or not needs_a_yes(plan) or not _can_ask(invocation):
+        return
+    output.say(plan_page(plan, {}).text)
+    output.say("start it? [y/N]: ")
+    if sys.stdin.readline().strip().lower() not in (YES, "yes"):
+        raise CancelledError("nothing was changed")
 
 
 def _say_header(invocation: Invocation, run_dir: Path, prepared: Prepared) -> None:

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from brctl.model.runs.playbook import Json, Need, Playbook, Policy, Risk
+from brctl.model.runs.plan import Plan
+from brctl.model.runs.playbook import Json, Need, Playbook, Policy, Risk, Safety
 from brctl.playbook.expressions import ExpressionError, Scope, is_true
 
 STRICTNESS = (Need.NONE, Need.ONE, Need.TWO)
 PEOPLE: Mapping[Need, int] = {Need.NONE: 0, Need.ONE: 1, Need.TWO: 2}
+YES = "y"
+"""What is typed where nobody's words are needed."""
 GroupsOf = Callable[[str], Collection[str]]
 """The unix groups of a person."""
 
@@ -120,11 +123,20 @@ def why_not_counted(
 def confirmation_text(playbook: Playbook, node_count: int, job: str) -> str:
     """What a person types to go on: `y`, the verb and the count, or the job's name."""
     if playbook.risk is Risk.LOW:
-        return "y"
+        return YES
     if playbook.risk is Risk.HIGH:
         return job or playbook.name
     verb = playbook.name.split("-")[0]
     return f"{verb} {node_count}" if node_count else verb
+
+
+def needs_a_yes(plan: Plan) -> bool:
+    """Whether ranks end, or something else without a way back is done, and no gate asks anybody.
+
+    Whoever sits there sees the plan first then, and says y.
+    """
+    final = any(s.safety is Safety.DESTRUCTIVE and not s.skipped for s in plan.steps)
+    return final and plan.people is Need.NONE and not plan.refused
 
 
 def is_confirmed(playbook: Playbook, typed: str | None, *, yes: bool, expected: str) -> bool:

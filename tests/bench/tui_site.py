@@ -73,7 +73,7 @@ def unwell(name: str, at: datetime, health: Health) -> NodeHealth:
     weight = Weight.CONVICTS if health is Health.CRITICAL else Weight.HINTS
     wrong = Evidence(
         "gpu.xid.79", Subject(name, "gpu:GPU-5"), weight, FaultClass.GPU_LOST, Role.ROOT,
-        "gpu.xid", f"Xid 79 on {name}", "NVRM: Xid 79", at,
+        "gpu.xid", "Xid 79: GPU 5 has fallen off the bus", "NVRM: Xid 79", at,
     )  # fmt: skip
     return NodeHealth(name, health, node.report, (wrong, *node.evidence), ())
 

@@ -1,6 +1,7 @@
 """`brctl fix` from the command line: decision tree, plan, guards, run."""
 
 import asyncio
+import io
 import json
 import shutil
 from dataclasses import replace
@@ -15,7 +16,7 @@ from brctl.engine.application.runs import all_playbooks, request_for
 from brctl.engine.controller.clock import now
 from brctl.engine.incidents import verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
-from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.plan import Prepared, prepare
 from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.remediate import create_run
 from brctl.engine.runs.run_files import (
@@ -30,7 +31,7 @@ from brctl.engine.runs.run_files import (
 from brctl.journal.store import Journal, new_run
 from brctl.library.config import Settings, load_settings
 from brctl.library.shipped import shipped_dir
-from brctl.model.errors import GuardError
+from brctl.model.errors import GuardError, UnavailableError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
 from brctl.model.runs.event import EventType
@@ -171,8 +172,8 @@ async def test_a_fix_is_chosen_planned_and_started_by_the_functions_every_front_
     context.verdicts.known = verdict
     fix = choose_fix(site, verdict_store.load(site.state_dir, "V-1"), now())
     planned = await plan_fix(context, fix)
-    assert planned.words == "swap 1"
-    assert planned.command == "brctl fix V-1 --confirm 'swap 1'"
+    assert planned.words == "y"
+    assert planned.command == "brctl fix V-1 --yes"
     request = request_for(site, typed=planned.words)
     run_dir = await start_planned(context, site, planned.prepared, request, ("true",))
     assert read_run(run_dir).playbook.name == "swap-and-resume"
@@ -372,3 +373,68 @@ def test_a_verdict_is_handed_on_without_its_secrets(
         assert "abcdef123" not in text
         assert ("<script>" in text) is (form == "json")
     assert run(["verdict", "export", "V-1", "--format", "pdf"]) == 64
+
+
+async def test_a_fix_that_asks_people_at_its_gate_is_started_with_their_words(
+    site: Settings, tmp_path: Path
+) -> None:
+    """Less sure, the same playbook has a gate, and both front ends ask for its words."""
+    verdict = replace(keep(site), probability=0.8)
+    verdict_store.save(site.state_dir, StoredVerdict(verdict, VerdictState.OPEN))
+    context = fake_context(tmp_path)
+    context.verdicts.known = verdict
+    fix = choose_fix(site, verdict_store.load(site.state_dir, "V-1"), now())
+    planned = await plan_fix(context, fix)
+    assert planned.words == "swap 1"
+    assert planned.command == "brctl fix V-1 --confirm 'swap 1'"
+
+
+class Desk(io.StringIO):
+    """Somebody's terminal, with what they type."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("typed", "started"), [("\n", 0), ("n\n", 0), ("", 0), ("y\n", 1)])
+def test_on_a_terminal_the_plan_is_shown_and_y_asked_where_no_gate_asks(
+    site: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: str,
+    started: int,
+) -> None:
+    """A sure verdict needs nobody's approval; ranks do not end before somebody saw the plan."""
+    keep(site)
+    begun: list[str] = []
+
+    async def start(_context: object, _settings: object, prepared: Prepared, *_: object) -> Path:
+        begun.append(prepared.plan.playbook)
+        raise UnavailableError("started")
+
+    monkeypatch.setattr("brctl.cli.running.start_planned", start)
+    monkeypatch.setattr("sys.stdin", Desk(typed))
+    assert run(["fix"]) == (69 if started else ExitCode.CANCELLED)
+    printed = capsys.readouterr().err
+    assert "start it? [y/N]" in printed
+    assert "guards" in printed
+    assert len(begun) == started
+
+
+@pytest.mark.parametrize("agreed", [["-y"], ["--confirm", "swap 1"], ["--no-input"]])
+def test_who_agreed_on_the_command_line_is_not_asked_again(
+    site: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    agreed: list[str],
+) -> None:
+    """Nor is a script, whose verdict is sure enough for nobody to be asked."""
+    keep(site)
+
+    async def start(*_: object) -> Path:
+        raise UnavailableError("started")
+
+    monkeypatch.setattr("brctl.cli.running.start_planned", start)
+    monkeypatch.setattr("sys.stdin", Desk(""))
+    assert run(["fix", *agreed]) == 69
+    assert "[y/N]" not in capsys.readouterr().err

@@ -1,7 +1,8 @@
-"""Pictures of the real app on the lab, for the README: python -m tests.tui.screenshots [FOLDER].
+"""Pictures of the real app for the README: python -m tests.tui.screenshots [--fleet] [FOLDER].
 
-Brings the lab up, trains, breaks a node, diagnoses and fixes it through the app itself, and writes
-an SVG of each screen on the way.
+The fleet and its jobs are a made-up state of 1,000 nodes (`made_up_fleet`; `--fleet` takes these
+alone). Then it brings the lab up, trains, breaks a node, diagnoses and fixes it through the app
+itself, and writes an SVG of each screen on the way.
 """
 
 import asyncio
@@ -19,9 +20,32 @@ from brctl.tui.session.state_reader import DiskStateReader
 from brctl.tui.widgets.palette import DARK
 from tests.tui.conftest import until
 from tests.tui.lab_site import broken_lab
+from tests.tui.made_up_fleet import fleet_app, make
 
 FOLDER = Path(__file__).with_name("screenshots")
 SIZE = (110, 32)
+FLEET_SIZE = (124, 30)
+"""Two racks of 32 side by side, beside the list of what needs attention."""
+
+
+def picture_of(app: BrctlApp, folder: Path, name: str) -> None:
+    """What the terminal shows now."""
+    text = app.export_screenshot(title=f"brctl tui: {name}")
+    (folder / f"{name}.svg").write_text(text, encoding="utf-8")
+
+
+async def take_fleet(folder: Path) -> None:
+    """A thousand nodes, one of them bad, and a job that stands because of it."""
+    with tempfile.TemporaryDirectory() as state:
+        app = fleet_app(make(Path(state)))
+        async with app.run_test(size=FLEET_SIZE) as pilot:
+            await until(lambda: bool(app.facts and app.facts.troubled_jobs), "the stalled job")
+            await pilot.press("n")
+            await pilot.pause(0.3)
+            picture_of(app, folder, "fleet")
+            await pilot.press("7")
+            await pilot.pause(0.3)
+            picture_of(app, folder, "jobs")
 
 
 async def take(config: Path, folder: Path) -> None:
@@ -33,22 +57,19 @@ async def take(config: Path, folder: Path) -> None:
 
         async def picture(name: str) -> None:
             await pilot.pause(0.3)
-            path = folder / f"{name}.svg"
-            path.write_text(app.export_screenshot(title=f"brctl tui: {name}"), encoding="utf-8")
+            picture_of(app, folder, name)
 
         await until(lambda: app.facts is not None and bool(app.facts.guard), "the first facts")
         app.run_command("dx lab-train")
         await until(lambda: bool(app.facts and app.facts.open_verdicts), "a verdict")
-        await pilot.press("1", "n")
-        await picture("fleet")
-        await pilot.press("w")
+        await pilot.press("1", "n", "w")
         await picture("verdict")
         await pilot.press("1", "enter")
         await picture("node")
         await pilot.press("escape", "n", "f")
         await until(lambda: isinstance(app.screen, ConfirmDialog), "the plan")
         await picture("fix")
-        await pilot.press("A", *"swap", "space", "1", "enter")
+        await pilot.press("A", "y", "enter")
         await until(
             lambda: bool(app.facts and any(r.verdict_id for r in app.facts.runs)), "the run"
         )
@@ -64,8 +85,12 @@ async def take(config: Path, folder: Path) -> None:
 
 def main(argv: list[str]) -> int:
     """Write the pictures."""
-    folder = Path(argv[0]) if argv else FOLDER
+    folders = [Path(text) for text in argv if not text.startswith("-")]
+    folder = folders[0] if folders else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
+    asyncio.run(take_fleet(folder))
+    if "--fleet" in argv:
+        return 0
     with tempfile.TemporaryDirectory() as home, broken_lab(Path(home)) as environ:
         os.environ |= environ
         asyncio.run(take(Path(environ["BRCTL_LAB_DIR"]) / "config.yaml", folder))

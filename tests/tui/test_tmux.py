@@ -1,6 +1,7 @@
 """The real program in a real terminal: from a broken node to a job that trains again."""
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -12,16 +13,22 @@ import pytest
 
 from tests.timeouts import TIMEOUT_S
 from tests.tui.lab_site import BRCTL, brctl, broken_lab, job_step, wait_for_step
+from tests.tui.site import make_site
 
 
 class Terminal:
     """A tmux server of our own with one window."""
 
-    def __init__(self, environ: dict[str, str], size: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        environ: dict[str, str],
+        size: tuple[int, int],
+        *arguments: str,
+    ) -> None:
         self._socket = f"brctl-test-{uuid.uuid4().hex[:8]}"
         self._environ = environ
         self._tmux("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), "-s", "t",
-                   *BRCTL, "--context", "lab", "tui")  # fmt: skip
+                   *BRCTL, *(arguments or ("--context", "lab", "tui")))  # fmt: skip
 
     def _tmux(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -74,9 +81,9 @@ def test_from_a_broken_node_to_a_resumed_job(lab: dict[str, str]) -> None:
         terminal.shows("EVIDENCE, in order")
         terminal.shows("gpu-lost  n3")
         terminal.press("f")
-        terminal.shows("type  swap 1")
+        terminal.shows("type  y")
         terminal.press("A")
-        terminal.press("swap 1", "Enter")
+        terminal.press("y", "Enter")
         terminal.shows("restart")
         terminal.resize(20, 5)
         terminal.resize(110, 34)
@@ -87,5 +94,31 @@ def test_from_a_broken_node_to_a_resumed_job(lab: dict[str, str]) -> None:
         wait_for_step(lab, max(stopped_at, 12) + 3)
         shown = brctl(lab, "--context", "lab", "job", "show", "lab-train", "--json").stdout
         assert "n3" not in {rank["node"] for rank in json.loads(shown)["ranks"]}
+    finally:
+        terminal.close()
+
+
+@pytest.mark.system
+def test_a_command_that_is_no_view_runs_in_the_same_terminal(tmp_path: Path) -> None:
+    """`:nodes diff` gives way to the command and comes back; small terminals and `:q` are fine."""
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    make_site(tmp_path)
+    environ = {**os.environ, "BRCTL_CONFIG": str(tmp_path / "config.yaml"), "TERM": "xterm"}
+    terminal = Terminal(environ, (100, 30), "--context", "site", "tui", "--look-every", "0s")
+    try:
+        terminal.shows("needs attention")
+        terminal.press(":nodes diff n[1-2]", "Enter")
+        terminal.shows("press enter to go back")
+        assert "$ brctl nodes diff" in terminal.text()
+        terminal.press("Enter")
+        terminal.shows("needs attention")
+        terminal.resize(40, 10)
+        terminal.shows(".wX?ss")
+        terminal.press(":q", "Enter")
+        end = time.monotonic() + TIMEOUT_S
+        while not terminal.ended():
+            assert time.monotonic() < end, terminal.text()
+            time.sleep(0.2)
     finally:
         terminal.close()

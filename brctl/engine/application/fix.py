@@ -18,7 +18,7 @@ from brctl.library.config import Settings
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.verdict import Verdict
-from brctl.playbook.approvals import confirmation_text
+from brctl.playbook.approvals import YES, confirmation_text, needs_a_yes
 from brctl.playbook.overrides import Override
 from brctl.playbook.proposals import why_not
 from brctl.verdict.gateways import said_through
@@ -122,9 +122,11 @@ async def plan_fix(context: RunContext, fix: Fix, override: Override | None = No
     """Plan it for real; changes nothing."""
     prepared = await prepare(context, fix.playbook, fix.verdict, override=override)
     job = str(prepared.inputs.job.get("name") or "")
+    command = ["brctl", "fix", fix.verdict.id]
+    if needs_a_yes(prepared.plan):
+        return PlannedFix(prepared, YES, shlex.join([*command, "--yes"]))
     words = confirmation_text(fix.playbook, len(prepared.plan.nodes), job)
-    command = shlex.join(["brctl", "fix", fix.verdict.id, "--confirm", words])
-    return PlannedFix(prepared, words, command)
+    return PlannedFix(prepared, words, shlex.join([*command, "--confirm", words]))
 
 
 async def start_planned(

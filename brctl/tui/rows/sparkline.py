@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 MISSING = " "
-FLAT_RATIO = 0.02
+FLAT_RATIO = 0.05
 """A series that moves by less than this share of its height is drawn flat, not as mountains."""
 
 
