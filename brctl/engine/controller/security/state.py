@@ -117,7 +117,7 @@ def broker_findings(settings: Settings) -> Iterator[SecurityFinding]:
     problem = why_not_private(folder)
     if problem:
         path, _, text = problem.partition(": ")
-        command = f"chmod 700 {path}" if "mode" in text else f"rm -r {folder}"
+        command = f"chmod 700 {path}" if "mode" in text else f"rm -r {path}"
         yield SecurityFinding(Health.CRITICAL, "broker", path, text, _BROKER, command)
     elif folder.exists() or settings.ssh.transport == "broker":
         text = "private" if folder.exists() else "not made yet; it will be private"
