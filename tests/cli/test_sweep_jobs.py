@@ -197,6 +197,9 @@ def test_a_job_that_a_person_stopped_is_in_no_trouble_until_it_was_started_again
     stop = a_run(tmp_path, "stop-job", "ok", now())
     assert stopped_by(tmp_path, "demo") == f"{stop} (stop-job) stopped it"
     assert stopped_by(tmp_path, "other") == ""
+    minute = timedelta(minutes=1)
+    assert stopped_by(tmp_path, "demo", now() - minute) == f"{stop} (stop-job) stopped it"
+    assert stopped_by(tmp_path, "demo", now() + minute) == "", "it was over before the newest step"
     a_run(tmp_path, "start-job", "needs_human", now())
     assert stopped_by(tmp_path, "demo") == f"{stop} (stop-job) stopped it"
     a_run(tmp_path, "start-job", "ok", now())

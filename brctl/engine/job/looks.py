@@ -1,7 +1,7 @@
 """Look at a job as cron does: what its ranks say, and whether brctl itself stopped it."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from brctl.engine.controller.wiring import Controller
@@ -15,6 +15,9 @@ from brctl.model.jobs.job_look import JobLook, JobState
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.nodeset import fold
 from brctl.model.runs.result import RunState
+
+_CLOCKS_APART = timedelta(minutes=5)
+"""The newest step is of a node's clock, the end of a run of this machine's (own)."""
 
 _STATES = {True: JobState.STALLED, False: JobState.PROGRESSING, None: JobState.UNKNOWN}
 
@@ -41,7 +44,7 @@ def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
     """
     look = _look_of(status, controller.now())
     if look.in_trouble:
-        run = stopped_by(controller.state_dir, look.job)
+        run = stopped_by(controller.state_dir, look.job, _before_newest_step(look))
         look = replace(look, state=JobState.STOPPED, because=run) if run else look
     before = last_look(controller.state_dir, controller.settings.context, look.job)
     if before is not None and before.step == look.step:
@@ -66,12 +69,22 @@ def _look_of(status: JobStatus, at: datetime) -> JobLook:
     )
 
 
-def stopped_by(state_dir: Path, job: str) -> str:
-    """The run that is at work on a job, or stopped it and did not start it again; "" for none."""
+def _before_newest_step(look: JobLook) -> datetime | None:
+    """A moment before the job's newest step: a run that was over by then has not stopped it."""
+    if look.progress_age_s is None:
+        return None
+    return look.at - timedelta(seconds=look.progress_age_s) - _CLOCKS_APART
+
+
+def stopped_by(state_dir: Path, job: str, since: datetime | None = None) -> str:
+    """The run that is at work on a job, or stopped it and did not start it again; "" for none.
+
+    With `since` runs that were over by then are not even opened: a site keeps thousands.
+    """
     working = [run.name for run in open_runs(state_dir) if run.job == job and run.alive]
     if working:
         return f"{working[-1]} is at work on it"
-    for run in reversed(sound_runs(state_dir)):
+    for run in reversed(sound_runs(state_dir, since)):
         verbs = {step.uses for step in run.playbook.steps} & {"job.stop", "job.restart"}
         if run.job == job and run.state is RunState.OK and verbs:
             stops = "job.restart" not in verbs
