@@ -12,10 +12,12 @@ from brctl.evidence.logs.event import LogEvent
 from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.leads import with_leads, with_leads_of
 from brctl.evidence.logs.progress.benchmark import benchmark_rows
+from brctl.evidence.logs.progress.counters import counters_at_zero
 from brctl.evidence.logs.progress.shape import progress_shape
 from brctl.evidence.logs.reader import LineIndex, LineReader
 from brctl.evidence.logs.signature import Signature
 from brctl.evidence.logs.words.components import NAMES_NO_CAUSE, component_event
+from brctl.evidence.logs.wrapping import rejoined
 from brctl.library.log_model import shipped_model
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogClassification, LogVerdict
@@ -29,8 +31,8 @@ SEARCHED_INPUTS = 16
 PROVED = 0.85
 """A log stated healthy as surely as this ended well; below, an unread line may speak against it."""
 
-LINES_AGAINST_HEALTH = 2
-"""Lines of a component no rule read that weigh against a proof of health: one may be in passing."""
+LINES_AGAINST_HEALTH = 3
+"""Lines of a component no rule read that weigh against a proof of health: one is in passing."""
 
 _TEXT = bytes({*range(32, 127), *range(128, 256), *b"\t\n\r\f\v\b\x07\x1b"})
 """Bytes of text in any encoding: random data has a tenth of others, logs next to none."""
@@ -134,7 +136,13 @@ class Classifier:
         self, item: LogVerdict, events: list[LogEvent], text: Mapping[int, str]
     ) -> LogVerdict:
         """A verdict after a look at the text: progress in it, a component that fails, or leads."""
-        advances = progress_shape(text, item.name) or benchmark_rows(text, item.name)
+        whole = rejoined(text) if item.fault is FaultClass.UNKNOWN else {}
+        if whole:
+            again = self._events_of(item.name, whole)
+            anew = judge(item.name, again, item.notes)
+            if anew.fault is not FaultClass.UNKNOWN:
+                events[:], text, item = again, whole, anew
+        advances = _proof_of_shape(text, item.name)
         needed = 1 if item.fault is FaultClass.UNKNOWN else LINES_AGAINST_HEALTH
         failing = component_event(text, item.name, self._is_known, needed)
         found = [event for event in (advances, failing) if event is not None]
@@ -144,6 +152,12 @@ class Classifier:
         if item.fault is FaultClass.UNKNOWN:
             return with_leads(item, text, shipped_model(), item.name)
         return item
+
+    def _events_of(self, name: str, lines: Mapping[int, str]) -> list[LogEvent]:
+        reader = LineReader(name, self._index, self.clock_offsets_s.get(name, 0.0))
+        for number, line in lines.items():
+            reader.read(number, line.encode())
+        return reader.events()
 
     def _is_known(self, text: str) -> bool:
         """Whether a rule reads a line; a warning that names no cause is not yet read."""
@@ -155,6 +169,11 @@ class Classifier:
     def _blocks(self, path: Path) -> "Blocks":
         notes: list[str] = []
         return Blocks(read_blocks(path, notes), notes)
+
+
+def _proof_of_shape(text: Mapping[int, str], name: str) -> LogEvent | None:
+    """What shows health by the shape of its lines: steps, a benchmark's rows, counters at zero."""
+    return progress_shape(text, name) or benchmark_rows(text, name) or counters_at_zero(text, name)
 
 
 def _is_open(item: LogVerdict) -> bool:

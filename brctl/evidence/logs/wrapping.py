@@ -9,7 +9,7 @@ kept for its time, host and rank, and the rows are tried on what stands behind t
 import html
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 _MESSAGE = re.compile(
@@ -37,6 +37,10 @@ _MARK = re.compile(
 )
 _ENTITY = re.compile(r"&(?:lt|gt|quot|amp|apos|#x?[0-9a-f]{1,6});", re.IGNORECASE)
 
+_NARROWEST, _WIDEST = 60, 250
+_BROKEN = 3
+"""Lines that have to end at a terminal's edge before it is taken for one."""
+
 _MARKS = 6
 """Marks before one line: a rank in a container in a pod in a quoted post has four."""
 
@@ -53,6 +57,25 @@ def lines_of(text: str) -> tuple[str, ...]:
     head = _head(text)
     lines = [line for message in found for line in message.splitlines() if line.strip()]
     return tuple(head + line for line in lines[:_PIECES])
+
+
+def rejoined(lines: Mapping[int, str]) -> dict[int, str]:
+    """Lines of a terminal that were copied as it broke them, joined again; none when it broke none.
+
+    A terminal breaks at one width: several lines have exactly that length and none is longer.
+    """
+    width = max((len(text) for text in lines.values()), default=0)
+    broken = [text for text in lines.values() if len(text) == width and text[-1].isalnum()]
+    if not _NARROWEST <= width <= _WIDEST or len(broken) < _BROKEN:
+        return {}
+    joined: dict[int, str] = {}
+    last = None
+    for number, text in lines.items():
+        if last is not None and len(lines.get(number - 1, "")) == width:
+            joined[last] += text
+        else:
+            joined[number], last = text, number
+    return joined
 
 
 def without_entities(text: str) -> str:

@@ -24,6 +24,9 @@ NAMES_NO_CAUSE = frozenset({"nccl.warn", "unexplained"})
 _SOURCE = "names of components, their devices and counters"
 _ONE_LINE = 0.62
 _MANY_LINES = 0.7
+_IN_PASSING = 0.5
+"""A word that ordinary lines have too (missing, refused, not found): named as a lead, not claimed."""
+
 _MANY = 3
 _LINES = 1000
 _LENGTH = 600
@@ -32,12 +35,17 @@ _LENGTH = 600
 _FAILING = re.compile(
     r"(?<![\w/-])(?!stderr\b)(?:[a-z]*err(?:or|ors|ored)?\b(?!-)|err-?disabled|ERR!|fail(?:ed|ure|ures|s|ing)?|fatal|critical|panic|abort(?:ed|ing|s)?|corrupt\w*|timed[ -]out|time-?outs?|unable to|cannot|can't|could not|"
     r"couldn't|denied|refused|unreachable|not responding|hung|hang|stuck|stall(?:ed|s)?|dead|offline|unhealthy|degraded|lost|missing|inactive|down|reset request|blocked|slow (?:\w+ )?(?:requests?|ops|ios?)|flapp\w*|conflict|"
-    r"dropped|INVAL|invalid|mismatch\w*|not (?:found|supported|ready)|disabled between|insufficient|exceeded|straggler|drained|faults?|deconfig\w*)(?![\w-])",
+    r"dropped|INVAL|invalid|mismatch\w*|not ?ready|not (?:found|supported)|disabled between|insufficient|exceeded|straggler|drained|faults?|deconfig\w*)(?![\w-])",
     re.IGNORECASE,
 )
 _WELL = re.compile(
-    r"\b(?:0|zero|no|without)\s+(?:\w+\s+){0,2}(?:errors?|failures?|faults?)\b|\brecover(?:ed|y complete)|\bresum(?:ed|ing)\b|not active|\bpass(?:ed)?\b|(?<!un)correct(?:ed|able)|"
-    r"(?:error|fail|lost|missing|dropped|down)\w*[\"']?\s*[:=|]\s*(?:0\b|none|no\b|false|n/a)|hint|see https?://|\bif\b|\?\s*$",
+    r"\b(?:0|zero|no|without)\s+(?:\w+\s+){0,2}(?:errors?|failures?|faults?)\b|\brecover(?:ed|y complete)|\bresum(?:ed|ing)\b|not active|\bpass(?:ed)?\b|(?<!un)correct(?:ed|able)|\b\d+ CE\b|"
+    r"(?:error|fail|lost|missing|dropped|down)\w*[\"']?\s*[:=|]\s*(?:0\b|none|no\b|false|n/a)|\bhint\b|see https?://|^\W*if\b|\?\s*$",
+    re.IGNORECASE,
+)
+_PLAINLY = re.compile(
+    r"\b(?:\w*err(?:or|ors|ored)?|fail(?:ed|ure|ures|s|ing)?|fatal|critical|panic|timed[ -]out|time-?out|hung|stuck|stall(?:ed|s)?|dead|offline|lost|degraded|corrupt\w*|not ?ready|not responding|unreachable|aborted|overheat\w*)\b|"
+    r"\bdown\b|<inactive>|ERR!|err-?disabled|reset request|slow \w+|unable to|deconfig\w*|straggler",
     re.IGNORECASE,
 )
 _NO_LOG = re.compile(r"^\W*(?:frame #\d+|File \"|at |raise |return |def |import |assert |#|from )")
@@ -55,6 +63,11 @@ _TABLE = (
     _row(F.NETWORK_LINK, r"\boper state set from up to down|\basync event\b.{0,20}\bport"),
     _row(F.STRAGGLER_SLOW, r"\bstraggler"),
     _row(F.NVLINK, r"\bnv-?link\b|nvswitch|\bsxid\b|^\s*Link \d+: *<inactive>"),
+    _row(F.GPU_OOM, r"\b(?:cuda|hip|gpu|device)\b.{0,40}\bout of memory"),
+    _row(F.CPU_OOM, r"\bout of memory\b|\boom-?kill|cannot allocate memory|\bmemory limit\b"),
+    _row(F.DISK_FULL, r"\bno space left\b|\bquota\b|\bdisk (?:is )?full\b|\bout of inodes"),
+    _row(F.USER_CODE, r"\bCUDA error\b|\bcudaError\w+|\billegal (?:memory access|address)|device-side assert"),
+    _row(F.DRIVER_FIRMWARE, r"\bprobe of \S+ failed|\bmlx[45]_core\b.{0,60}(?:_cap|load_one|init_one|firmware|fw)|\bfirmware\b.{0,40}\b(?:fail|error|timed? ?out)"),
     _row(F.GPU_MEMORY_ECC, r"\brow remap|\b(?:gpu|hbm|dram|sram|frame ?buffer)\b.{0,40}(?:\becc\b|uncorrect)"),
     _row(F.GPU_LOST, r"\bgpus?\b.{0,60}\b(?:lost|missing|not (?:found|detected|visible)|unreachable|offline)|^\|.*\bERR!"),
     _row(F.DRIVER_FIRMWARE, r"\bnvrm\b|\bnvidia-(?:modeset|uvm|peermem|smi)\b|\bamdgpu\b|\bgsp\b|habanalabs|\bfabric-?manager|\bnouveau\b"),
@@ -64,9 +77,9 @@ _TABLE = (
     _row(F.NETWORK_LINK, r"\b(?:link|carrier|cable|transceiver|optics?|interface|port)\b.{0,40}\b(?:down|lost|flap\w*|fault)\b"),
     _row(F.THERMAL_POWER, r"\bpower supply\b|\bpsu?\d?\b|\bfan\d*\b|temperature|\bthermal\b|\bvoltage\b|overheat|over-?temp"),
     _row(F.STORAGE_CHECKPOINT, r"\bnvme\d|\bsd[a-z]{1,2}\b|\bscsi|\braid\b|\bmd\d+\b|aacraid|megaraid|mpt\dsas|\bata\d|\bxfs\b|\bext4\b|\bbtrfs\b|\bzfs\b|\bzpool\b|\bnfsd?\b|\blustre|\bgpfs\b|\bmmfs|beegfs|\bceph(?:fs)?\b|\bmds[.\b]|\bosd\.\d|\bfuse\b|multipath|\biscsi|\bfile ?system\b|input/output error|block device"),
-    _row(F.NETWORK_ETH, r"\beth\d|\ben[ops]\d\w*|\bbond\d|\bNETDEV\b|\bdns\b|getaddrinfo|\bBGP\b|no route to host"),
+    _row(F.NETWORK_ETH, r"\beth\d|\ben[ops]\d\w*|\bbond\d|\bNETDEV\b|\bdns\b|getaddrinfo|\bBGP\b|no route to host|\bconnect(?:ion)?\b.{0,40}\b(?:refused|timed out|unreachable|reset by)"),
     _row(F.HOST_KERNEL, r"\bBUG:|\boops\b|\block-?up\b|\brcu(?:_\w+)?:|blocked for more than|general protection|hung_task"),
-    _row(F.NODE_FAILURE, r"\bdimm|\bmachine check|\bmce\b|\bedac\b|\bnode\b.{0,80}\b(?:dead|down|lost|unreachable|not responding)\b|hardware callout|\bdeconfig"),
+    _row(F.NODE_FAILURE, r"\bdimm|\bmachine check|\bmce\b|\bedac\b|\bnode\b.{0,80}\b(?:dead|down|lost|unreachable|not responding)\b|hardware callout|\bdeconfig|\bnode failure\b|\bNotReady\b"),
     _row(F.DATA_LOADER, r"\btarfile\b|\bdataset\b|data ?loader|\bshard|tf_?record|\.tar\b|unexpected end of data"),
     _row(F.NCCL_CONFIG, r"\bNCCL_[A-Z]\w+|address family|peer access|\bMASTER_(?:ADDR|PORT)\b|\bIPC handle"),
     _row(F.ENVIRONMENT_MISMATCH, r"\bslurm(?:d|ctld|dbd)\b.{0,40}(?:fatal|unable|config)|\.service\b|\bcontainerd\b|\bdockerd\b", Origin.INFRA),
@@ -99,6 +112,8 @@ def component_event(
     if 2 * most <= len(said) or most < needed:
         return None
     row, number, text = next(item for item in said if item[0].name == name)
+    if most < _MANY and not _PLAINLY.search(text):
+        return LogEvent(replace(row, strength=_IN_PASSING), source, number, text, count=most)
     strength = _MANY_LINES if most >= _MANY else _ONE_LINE
     return LogEvent(replace(row, strength=strength), source, number, text, count=most)
 

@@ -1,0 +1,46 @@
+"""Counters of errors at zero, states that are not active, tests that pass: a listing proves health.
+
+One such line is said in passing; several, and none that says the opposite, are somebody's check.
+"""
+
+# ruff: noqa: E501 - a pattern is read whole
+
+import re
+from collections.abc import Mapping
+
+from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.signature import healthy
+from brctl.evidence.logs.unexplained import is_alarming
+
+AT_ZERO = healthy("progress.at-zero", "error", 0.7, "counters of errors at zero, tests that pass")
+"""Not matched by text: made from a log's own lines."""
+
+_NEEDED = 3
+_LINES = 400
+_BAD = r"\w*(?:error|err|fail|fault|drop|discard|lost|timeout|retr|downed|uncorrect|slowdown|violation|throttl|warning|bad|miss|recover|remap|pending|invalid|corrupt)\w*"
+_AT_REST = re.compile(
+    rf"\b{_BAD}(?:[ _\w()/%-]{{0,40}})?\s*[:=|.]+\s*(?:0(?:x0+)?|none|no|n/a|not active|inactive|disabled|false|ok|pass(?:ed)?)\b(?![.:]\d)|"
+    r"^no [\w ]{2,24} errors?\b|\b0 (?:errors?|failures?|failed|bad|wrong)\b|\|\s*(?:pass|healthy|ok)\s*\||: not active\s*$|:\s*(?:ok|pass(?:ed)?|healthy)\s*$",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    rf"\b{_BAD}[ \w()/-]{{0,40}}\s*[:=|.]+\s*[1-9]|\bfail(?:ed|s)?\b|\bunhealthy\b|\bERR!",
+    re.IGNORECASE,
+)
+
+
+def counters_at_zero(lines: Mapping[int, str], source: str) -> LogEvent | None:
+    """The newest line of a listing whose counters are at rest; None where one is not.
+
+    Args:
+        lines: A log's lines by number.
+        source: The log's name.
+    """
+    kept = list(lines.items())[-_LINES:]
+    at_rest = [(number, text) for number, text in kept if _AT_REST.search(text)]
+    rest = {number for number, _ in at_rest}
+    others = [text for number, text in kept if number not in rest]
+    if len(at_rest) < _NEEDED or any(is_alarming(t) or _COUNTED.search(t) for t in others):
+        return None
+    number, text = at_rest[-1]
+    return LogEvent(AT_ZERO, source, number, text[:400], count=len(at_rest))
