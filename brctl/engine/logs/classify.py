@@ -9,6 +9,7 @@ from brctl.engine.logs.log_sources import list_inputs, read_blocks
 from brctl.engine.logs.text_sample import TextSample
 from brctl.evidence.logs.catalogue import SHIPPED, anchors_of
 from brctl.evidence.logs.event import LogEvent
+from brctl.evidence.logs.health import split
 from brctl.evidence.logs.judge import judge
 from brctl.evidence.logs.leads import with_leads, with_leads_of
 from brctl.evidence.logs.progress.benchmark import benchmark_rows
@@ -145,6 +146,8 @@ class Classifier:
         advances = _proof_of_shape(text, item.name)
         needed = 1 if item.fault is FaultClass.UNKNOWN else LINES_AGAINST_HEALTH
         failing = component_event(text, item.name, self._is_known, needed)
+        if failing is not None and failing.signature.fault in _settled(events):
+            failing = None
         found = [event for event in (advances, failing) if event is not None]
         if found:
             events += found
@@ -174,6 +177,12 @@ class Classifier:
 def _proof_of_shape(text: Mapping[int, str], name: str) -> LogEvent | None:
     """What shows health by the shape of its lines: steps, a benchmark's rows, counters at zero."""
     return progress_shape(text, name) or benchmark_rows(text, name) or counters_at_zero(text, name)
+
+
+def _settled(events: Sequence[LogEvent]) -> set[FaultClass | None]:
+    """Classes whose warnings are over or too few: an unread line beside them tells of the same."""
+    _, over = split(events)
+    return {event.signature.fault for event in over}
 
 
 def _is_open(item: LogVerdict) -> bool:

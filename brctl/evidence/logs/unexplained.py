@@ -23,7 +23,7 @@ _ALARM = re.compile(
     re.IGNORECASE,
 )
 _NO_ALARM = re.compile(
-    r"\b(?:no|without|zero|0|clear(?:ed)?|ignor(?:e|ed|ing)|if|fixed|recovered from)\s+(?:\w+\s+){0,3}(?:errors?|failures?|faults?|problems?)\b|"
+    r"(?<![\w.:])(?:no|without|zero|0|clear(?:ed)?|ignor(?:e|ed|ing)|if|fixed|recovered from)\s+(?:\w+\s+){0,3}(?:errors?|failures?|faults?|problems?)\b|"
     r"(?:errors?|failures?|failed|faults?|time-?outs?|exceptions?|aborted|stalls?)\w*[\"']?\s*(?:\([\w%]+\))?(?:\s*[:=|]?\s*\"?(?:0+(?:\.\d+)?|\d*\.\d+(?:e[+-]?\d+)?)|\s*[:=|]\s*\"?(?:none|n/a|false|no|null|disabled|-))(?:\s|[,;|%\"')\]]|$)|"
     r"time-?out\w*(?:\(\w+\))?[\"']?\s*[:=]\s*\"?\d+|"
     r"^\s*\d+\s+(?:failed|errors?)\b.{0,3}$(?<=0 failed)|"

@@ -125,13 +125,15 @@ def test_an_unread_line_of_a_component_is_claimed_weakly(
     assert found.probability < 0.6
 
 
-def test_an_unread_line_speaks_against_a_weak_proof_of_health_when_it_comes_twice(
+def test_an_unread_line_speaks_against_a_weak_proof_of_health_when_it_comes_thrice(
     classifier: Classifier, tmp_path: Path
 ) -> None:
-    """Two links of a table that are inactive are not made well by one that is fast."""
+    """Three links of a table that are missing are not made well by one that is fast."""
     path = tmp_path / "smi"
     table = b"\tnvlink port %d: 25.781 GB/s\n" % 0
-    path.write_bytes(table + b"\tnvlink port 1 missing\n\tnvlink port 2 missing\n")
+    path.write_bytes(
+        table + b"\tnvlink port 1 missing\n\tnvlink port 2 missing\n\tnvlink port 3 missing\n"
+    )
     assert classifier.classify_paths([path]).overall.fault is FaultClass.NVLINK
 
 
@@ -145,3 +147,29 @@ def test_a_traceback_in_one_long_record_is_found(classifier: Classifier, tmp_pat
         '{"log":"Traceback (most recent call last):\\n' + frames + 'TypeError: f() got x\\n"}\n'
     )
     assert classifier.classify_paths([path]).overall.fault is FaultClass.USER_CODE
+
+
+def test_an_unread_line_beside_a_corrected_error_accuses_nobody(
+    classifier: Classifier, tmp_path: Path
+) -> None:
+    """What announces one corrected error tells of the same; below its rate it is no warning."""
+    path = tmp_path / "dmesg"
+    path.write_bytes(
+        b"Feb 23 03:28:16 g7 kernel: EDAC sbridge MC1: HANDLING MCE MEMORY ERROR\n"
+        b"Feb 23 03:28:16 g7 kernel: EDAC MC1: 1 CE memory scrubbing error on DIMM_A1"
+        b" (channel:0 slot:0 page:0xee30a0 offset:0x0 grain:32 syndrome:0x0)\n"
+    )
+    found = classifier.classify_paths([path]).overall.fault
+    assert found in (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
+
+
+def test_a_paste_that_a_terminal_broke_is_read_whole(
+    classifier: Classifier, tmp_path: Path
+) -> None:
+    """The words of the line stand on two rows of the paste, in the middle of a word."""
+    line = OFF_THE_BUS.decode().strip().replace("NVRM", " " * 26 + "NVRM")
+    filler = ["padding " * 30] * 3
+    pieces = [row[at : at + 80] for row in (line, *filler) for at in range(0, len(row), 80)]
+    path = tmp_path / "paste"
+    path.write_text("\n".join(pieces) + "\n")
+    assert classifier.classify_paths([path]).overall.fault is FaultClass.GPU_LOST

@@ -2,6 +2,7 @@
 
 import pytest
 
+from brctl.evidence.logs.claim import CLAIMED
 from brctl.evidence.logs.signature import Part
 from brctl.evidence.logs.words.components import component_event
 from brctl.model.fault import FaultClass, Origin
@@ -12,6 +13,11 @@ FAILING = {
     "network-link": "swss: Port Ethernet51 oper state set from up to down",
     "network-switch": "%PLATFORM-2-FABRIC: module 3 offline",
     "nvlink": "         Link 3: <inactive>",
+    "disk-full": "rsync: quota of the group reached, write failed",
+    "user-code": "E  AcceleratorError: CUDA error: an illegal memory access",
+    "driver-firmware": "mlx5_core: probe of 0000:01:00.0 failed with error -22",
+    "cpu-oom": "worker failed: out of memory",
+    "gpu-oom": "error: device 3 ran out of memory",
     "gpu-lost": "|   0  ERR!                Off  | 00000000:00:1E.0 Off |                 ERR! |",
     "pcie": "pcieport 000d:00:01.0: bridge window [io size 0x1000]: can't assign; no space",
     "thermal-power": "slot 2 PSU2 input degraded",
@@ -80,6 +86,16 @@ def test_three_lines_weigh_more_than_one_and_fewer_than_needed_nothing() -> None
     assert len(strengths) == 2
     assert strengths[0] < strengths[1]
     assert component_event(one, "a", unread, needed=2) is None
+
+
+def test_a_word_that_ordinary_lines_have_too_names_a_lead_only() -> None:
+    """It is too weak to be claimed; three such lines are not."""
+    line = "eth0: option not found"
+    once = component_event(numbered(line), "a", unread)
+    thrice = component_event(numbered(line, line, line), "a", unread)
+    assert once is not None
+    assert thrice is not None
+    assert once.signature.strength**1.35 < CLAIMED < thrice.signature.strength**1.35
 
 
 def test_a_daemon_that_does_not_start_is_the_infrastructures() -> None:

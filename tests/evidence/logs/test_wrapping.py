@@ -9,7 +9,7 @@ import pytest
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.claim import SPEAKING
 from brctl.evidence.logs.reader import LineIndex, LineReader
-from brctl.evidence.logs.wrapping import inner_texts, lines_of
+from brctl.evidence.logs.wrapping import inner_texts, lines_of, rejoined
 from brctl.model.fault import FaultClass
 from tests.evidence.logs.examples import EXAMPLES
 
@@ -94,3 +94,31 @@ def test_marks_are_taken_away_as_often_as_they_stand_there() -> None:
     line = "> 2026-11-22T10:00:01.1Z stderr F [rank3]: CUDA error"
     assert next(inner_texts(line)) == "CUDA error"
     assert list(inner_texts("CUDA error")) == []
+
+
+def broken_at(width: int, *lines: str) -> dict[int, str]:
+    """Lines as a terminal of a width shows them."""
+    pieces = [line[at : at + width] for line in lines for at in range(0, len(line), width)]
+    return dict(enumerate(pieces, start=1))
+
+
+def test_lines_that_a_terminal_broke_are_joined_again() -> None:
+    """Their numbers are those of their first pieces."""
+    lines = [f"{n} " + "x" * 200 for n in range(3)]
+    assert rejoined(broken_at(80, *lines)) == dict(zip((1, 4, 7), lines, strict=True))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        broken_at(80, "x" * 100, "short", "y" * 90),
+        broken_at(300, *(f"{n} " + "x" * 700 for n in range(3))),
+        {n: "|" + " " * 90 + "|" for n in range(1, 9)},
+        {},
+    ],
+    ids=["seldom", "wider than a terminal", "a table", "nothing"],
+)
+def test_lines_of_one_length_that_no_terminal_broke_stand_as_they_are(
+    lines: dict[int, str],
+) -> None:
+    assert rejoined(lines) == {}

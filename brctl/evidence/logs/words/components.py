@@ -39,7 +39,7 @@ _FAILING = re.compile(
     re.IGNORECASE,
 )
 _WELL = re.compile(
-    r"\b(?:0|zero|no|without)\s+(?:\w+\s+){0,2}(?:errors?|failures?|faults?)\b|\brecover(?:ed|y complete)|\bresum(?:ed|ing)\b|not active|\bpass(?:ed)?\b|(?<!un)correct(?:ed|able)|\b\d+ CE\b|"
+    r"(?<![\w.:])(?:0|zero|no|without)\s+(?:\w+\s+){0,2}(?:errors?|failures?|faults?)\b|\brecover(?:ed|y complete)|\bresum(?:ed|ing)\b|not active|\bpass(?:ed)?\b|(?<!un)correct(?:ed|able)|\b\d+ CE\b|"
     r"(?:error|fail|lost|missing|dropped|down)\w*[\"']?\s*[:=|]\s*(?:0\b|none|no\b|false|n/a)|\bhint\b|see https?://|^\W*if\b|\?\s*$",
     re.IGNORECASE,
 )

@@ -1,0 +1,32 @@
+"""A listing whose counters of errors are at zero proves health; one that counts does not."""
+
+import pytest
+
+from brctl.evidence.logs.progress.counters import counters_at_zero
+
+AT_ZERO = {
+    "colons": ["Link 0: Replay Errors: 0", "Link 0: CRC Errors: 0", "Link 1: CRC Errors: 0"],
+    "states": ["HW Slowdown : Not Active", "SW Thermal Slowdown : Not Active", "Power: Not Active"],
+    "a table of tests": ["| NVML Library | Pass |", "| Inforom | Pass |", "| Denylist | Pass |"],
+    "perfquery": ["SymbolErrorCounter:......0", "LinkDownedCounter:......0", "RcvErrors:......0"],
+    "words": ["No Memory errors.", "No PCIe AER errors.", "No MCE errors."],
+}
+NOT_AT_ZERO = {
+    "one counts": [*AT_ZERO["perfquery"], "PortXmitDiscards:......17"],
+    "one test fails": [*AT_ZERO["a table of tests"], "| PCIe | Fail |"],
+    "an alarm beside them": [*AT_ZERO["colons"], "NVRM: fatal error on link 2"],
+    "two only": AT_ZERO["colons"][:2],
+}
+
+
+@pytest.mark.parametrize("rows", AT_ZERO.values(), ids=AT_ZERO)
+def test_several_counters_at_rest_prove_health(rows: list[str]) -> None:
+    """The newest of them is quoted."""
+    event = counters_at_zero(dict(enumerate(["# heading", *rows], start=1)), "a.log")
+    assert event is not None
+    assert (event.line, event.count) == (len(rows) + 1, len(rows))
+
+
+@pytest.mark.parametrize("rows", NOT_AT_ZERO.values(), ids=NOT_AT_ZERO)
+def test_a_listing_that_counts_or_is_short_proves_nothing(rows: list[str]) -> None:
+    assert counters_at_zero(dict(enumerate(rows, start=1)), "a.log") is None
