@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.inventory.facts import build_inventory, merge
+from brctl.inventory.facts import InventorySource, NodeFacts, build_inventory, merge
 from brctl.inventory.hostlist import load_hostlist, parse_hostlist
 from brctl.inventory.load import load_inventory
 from brctl.library.config import Settings, SshSettings
@@ -74,3 +74,24 @@ def test_an_empty_fleet_is_an_error(tmp_path: Path) -> None:
     for sources in ((), ({"hostlist": str(tmp_path / "hosts")},)):
         with pytest.raises(ConfigError, match="no node in the inventory"):
             load_inventory(settings(tmp_path, *sources))
+
+
+EVIL_NAMES = (
+    "../../etc", "a/b", "-oProxyCommand=x", "", ".", ".hidden", "n1\n", "\x1b[2Jn1", "n 1", "n1;id",
+    "n\u202e1", "n\u0661", "a" * 300,
+)  # fmt: skip
+EVIL_ADDRESSES = ("-oProxyCommand=id", "10.0.0.1\n", "\x1b[2J", "/etc/passwd", "a b", "")
+
+
+@pytest.mark.parametrize("name", EVIL_NAMES)
+def test_no_source_names_a_node_like_an_option_a_path_or_a_screen(name: str) -> None:
+    """Whichever of them said it: names become folders, arguments and lines of a table."""
+    with pytest.raises(ConfigError, match="is no node name"):
+        build_inventory([InventorySource("ansible:x", (NodeFacts(name, {}, "ansible:x"),))])
+
+
+@pytest.mark.parametrize("address", EVIL_ADDRESSES)
+def test_no_source_gives_an_address_that_ssh_would_read_as_an_option(address: str) -> None:
+    facts = NodeFacts("n1", {"address": address}, "kubernetes")
+    with pytest.raises(ConfigError, match="is no address of n1"):
+        build_inventory([InventorySource("kubernetes", (facts,))])

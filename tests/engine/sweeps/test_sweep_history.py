@@ -108,6 +108,16 @@ def test_each_host_keeps_its_slot() -> None:
     assert 270 < max(slots) < 300
 
 
+def test_a_link_planted_where_metrics_go_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    """Collectors' folders are often everybody's: whoever plants a link there chooses no file."""
+    theirs = tmp_path / "authorized_keys"
+    theirs.write_text("old")
+    (tmp_path / "brctl.prom").symlink_to(theirs)
+    write_metrics(tmp_path / "brctl.prom", "new")
+    assert theirs.read_text() == "old"
+    assert (tmp_path / "brctl.prom").read_text() == "new"
+
+
 def test_a_metrics_file_is_replaced_whole(tmp_path: Path) -> None:
     """No half-written file, no left-over part, and an error that names the path."""
     target = tmp_path / "brctl.prom"
