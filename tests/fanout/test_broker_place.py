@@ -13,7 +13,7 @@ import pytest
 from brctl.engine.controller.doctor import broker as broker_findings
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
 from brctl.fanout.processes import broker_transport
-from brctl.fanout.processes.broker_place import LOCK_NAME, acquire_lock, make_private
+from brctl.fanout.processes.broker_place import LOCK_NAME, acquire_lock, is_ours, make_private
 from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.library.config import Settings, SshSettings
 from brctl.model.errors import UnavailableError
@@ -121,6 +121,19 @@ def test_a_client_does_not_talk_to_another_users_process(
     folder.mkdir(mode=0o700)
     monkeypatch.setattr(broker_transport, "is_ours", lambda stream: False)
     assert asyncio.run(_clients(folder / "broker.sock")) == 0
+
+
+async def test_the_kernel_says_who_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its user at the moment it began to listen, whatever it says of itself."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        _, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
+        assert is_ours(writer)
+        somebody_else = os.geteuid() + 1
+        monkeypatch.setattr(os, "geteuid", lambda: somebody_else)
+        assert not is_ours(writer)
+        writer.close()
 
 
 def test_a_client_talks_to_a_process_of_its_own_user(tmp_path: Path) -> None:
