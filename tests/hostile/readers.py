@@ -46,9 +46,9 @@ from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.snapshot import RankStack, read_text, read_threads
 from brctl.fanout.gateway.frames import Frames, GatewayError
 from brctl.fanout.srun.nodes import parse_jobs, routes
-from brctl.inventory.facts import build_inventory
+from brctl.inventory.facts import InventorySource, NodeFacts, build_inventory
 from brctl.inventory.kubernetes import parse_nodes
-from brctl.inventory.slurm import parse_sinfo
+from brctl.inventory.slurm import parse_sinfo, with_jobs
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
 from brctl.model.command import CommandResult, Outcome
@@ -344,6 +344,11 @@ def _slurm_routes(raw: bytes) -> object:
     return routes(text, parse_jobs(text), 0)
 
 
+def _slurm_jobs(raw: bytes) -> object:
+    nodes = tuple(NodeFacts(name, {}, "slurm") for name in JOB.nodes)
+    return build_inventory([with_jobs(InventorySource("slurm", nodes), raw, mark="M")])
+
+
 def _slurm(raw: bytes) -> object:
     return build_inventory([parse_sinfo(raw, ())])
 
@@ -371,6 +376,7 @@ READERS: Mapping[str, Reader] = {
     "slurm-nodes": Reader(_bytes_of(_SINFO), _slurm_nodes),
     "slurm-queue": Reader(_bytes_of(_QUEUED), _slurm_queue),
     "slurm-routes": Reader(_bytes_of(_QUEUED, _SINFO), _slurm_routes),
+    "slurm-jobs": Reader(_bytes_of(b"M41|1000|n[1-4]|demo\n" * 3), _slurm_jobs),
     "sinfo": Reader(_bytes_of(b"n1|idle|gpu:h100:8|a,b|batch\n" * 3), _slurm, (BrctlError,)),
     "redact": Reader(_bytes_of(_SECRETS * 9), lambda raw: redact(raw.decode("utf-8", "replace"))),
     "printable": Reader(
