@@ -125,8 +125,8 @@ def _next(status: Status) -> tuple[str, ...]:
     if status.open_runs:
         return (f"brctl play show {status.open_runs[0].name}",)
     if status.open_verdicts:
-        first = status.open_verdicts[0].id
-        return (f"brctl fix {first}", f"brctl why {first}")
+        first, why = status.open_verdicts[0], f"brctl why {status.open_verdicts[0].id}"
+        return (f"brctl fix {first.id}", why) if first.playbook else (why,)
     stalled = [j.name for j in status.jobs if j.look and j.look.state is JobState.STALLED]
     if stalled:
         return (f"brctl dx {stalled[0]}",)

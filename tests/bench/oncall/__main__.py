@@ -3,15 +3,16 @@
     python -m tests.bench.oncall [--only FAULT ...] [--nodes 4] [--standbys 2] [--keep FOLDER]
 
 One lab with a torch job; before each fault the job is started anew. The person types `brctl dx`,
-again while it is unsure, and the next level when it names that or three looks told nothing; then
-`brctl fix` and the words it asks for. `brctl` and `brctl why` are looked at too, and not counted:
-they are not needed.
-A key is a key: letters, Enter, and the arrow up for a command typed just before.
+again while it is unsure, at most until three looks say the same, and the next level when these
+told nothing; then `brctl fix` and the words it asks for, and all of it once more if that failed.
+`brctl` and `brctl why` are looked at too, and not counted: they are not needed. A key is a key:
+letters, Enter, and the arrow up as often as it takes to a command that was typed before.
 
 Columns: keys and commands that were needed, seconds from the fault to the verdict and to the first
 step after the fix, what was said. Right is the fault's class and its node, and steps that go on
-after the fix; for a fault that no verdict may act on, that the job went on untouched. Goals: all
-right, at most 20 keys, no verdict after 60 s. Exit 1 where one is missed.
+after the fix; for a fault that no verdict may act on, that the job went on untouched. A lead is
+right at LOW, with nothing to run. Goals: all right, at most 20 keys, no verdict after 60 s. Exit 1
+where one is missed.
 """
 
 import argparse
@@ -40,6 +41,9 @@ from tests.bench.recovery import Bench
 
 KEYS_GOAL, VERDICT_GOAL_S = 20, 60.0
 LOOK_LIMIT_S, VERDICT_LIMIT_S, FIX_LIMIT_S, STEPS_LIMIT_S = 120.0, 180.0, 240.0, 90.0
+ROUNDS = 2
+"""A fix that did not help is followed by another look and another fix."""
+
 DEEPER, PATIENCE_LOOKS = "brctl dx --level 2", 3
 PAUSE_S = 2.0
 """Between two looks: a person reads the answer."""
@@ -52,6 +56,8 @@ class Trial:
     Attributes:
         said: Class, confidence and nodes of the verdict the person acted on, or how dx ended.
         resumed_s: Until the first step after the fix; None when none came.
+        failed: How the last fix ended; "" for well, or none.
+        lead: Right, and LOW: a lead that a person has to follow.
     """
 
     fault: str
@@ -61,6 +67,8 @@ class Trial:
     verdict_s: float | None = None
     resumed_s: float | None = None
     right: bool = False
+    lead: bool = False
+    failed: str = ""
     why: str = ""
 
     def row(self) -> str:
@@ -68,20 +76,25 @@ class Trial:
         verdict, resumed = (
             "-" if s is None else f"{s:.0f}" for s in (self.verdict_s, self.resumed_s)
         )
-        word = "right" if self.right else "WRONG"
+        word = "lead" if self.lead else "right" if self.right else "WRONG"
         return (
             f"{self.fault:18} {self.commands:8} {self.keys:5} {verdict:>9} {resumed:>9}  {word:5}"
             f"  {self.said}{'; ' + self.why if self.why else ''}"
         )
 
     @property
+    def expects_nothing(self) -> bool:
+        """No verdict may act on it."""
+        return FAULTS[self.fault].expected == FaultClass.UNKNOWN
+
+    @property
     def missed(self) -> list[str]:
         late = self.verdict_s is None or self.verdict_s > VERDICT_GOAL_S
-        untouched = FAULTS[self.fault].expected == FaultClass.UNKNOWN
         goals = (
             (not self.right, "wrong"),
+            (self.lead, "only a lead"),
             (self.keys > KEYS_GOAL, f"{self.keys} keys"),
-            (late and not untouched, "late"),
+            (late and not self.expects_nothing, "late"),
         )
         return [f"{self.fault}: {what}" for was, what in goals if was]
 
@@ -115,43 +128,42 @@ def _on_call(
     began = time.time()
     lab.break_node(fault, node)
     trial = Trial(fault)
-    verdict = _find(controller, trial, person, began)
-    person.looks("brctl", LOOK_LIMIT_S)
-    explained = person.looks("brctl why", LOOK_LIMIT_S) if verdict else None
-    if verdict is not None and verdict.playbook:
+    verdict, explained = None, None
+    for _ in range(ROUNDS):
+        verdict = _find(controller, trial, person, began)
+        person.looks("brctl", LOOK_LIMIT_S)
+        explained = person.looks("brctl why", LOOK_LIMIT_S) if verdict else None
+        if verdict is None or not verdict.playbook:
+            break
         ended = person.types("brctl fix", FIX_LIMIT_S)
-        trial.why = "" if ended.status == 0 else f"fix ended {ended.status}: {_last(ended)}"
+        trial.failed = "" if ended.status == 0 else f"fix ended {ended.status}: {_last(ended)}"
+        if ended.status == 0:
+            break
+        trial.why += f"{verdict.playbook} did not help; "
     _resumed(trial, steps, began)
     _judge(trial, verdict, node)
     if explained is not None and explained.status != 0:
-        trial.why = f"why ended {explained.status}; {trial.why}"
+        trial.why += f"why ended {explained.status}"
     trial.commands, trial.keys = len(person.typed), person.keys
     return trial
 
 
 def _find(controller: Controller, trial: Trial, person: Person, began: float) -> Verdict | None:
-    """Type `dx` until it is likely of something; None when it never is."""
-    command = "brctl dx"
-    expects_nothing = FAULTS[trial.fault].expected == FaultClass.UNKNOWN
+    """Type `dx` until it is likely of something, or as unsure of the same thing as before."""
+    command, leads = "brctl dx", list[str]()
     while time.time() - began < VERDICT_LIMIT_S:
         said = person.types(command, LOOK_LIMIT_S)
         found = _open_verdict(controller)
-        if found is not None and found.confidence is not Confidence.LOW:
-            trial.verdict_s = time.time() - began
-            trial.said = _words(found)
-            return found
         trial.said = _words(found) if found else f"dx ended {said.status}"
-        if expects_nothing and len(person.typed) >= 2:
-            trial.verdict_s = time.time() - began
-            return None
-        command = _next_command(said, len(person.typed))
+        leads.append(trial.said)
+        settled = leads[-PATIENCE_LOOKS:] == [trial.said] * PATIENCE_LOOKS
+        sure = found is not None and found.confidence is not Confidence.LOW
+        if sure or (settled and (found is not None or trial.expects_nothing)):
+            trial.verdict_s = trial.verdict_s or time.time() - began
+            return found
+        command = DEEPER if DEEPER in said.text or settled else "brctl dx"
         time.sleep(PAUSE_S)
     return None
-
-
-def _next_command(said: Said, looks: int) -> str:
-    """The same again; a deeper look once the answer names it, or enough looks told nothing."""
-    return DEEPER if DEEPER in said.text or looks >= PATIENCE_LOOKS else "brctl dx"
 
 
 def _open_verdict(controller: Controller) -> Verdict | None:
@@ -187,15 +199,15 @@ def _first_after_gap(times: Sequence[float], began: float, latest: float) -> flo
 def _judge(trial: Trial, verdict: Verdict | None, node: str) -> None:
     expected = FAULTS[trial.fault].expected
     goes_on = trial.resumed_s is not None
-    if expected == FaultClass.UNKNOWN:
+    if trial.expects_nothing:
         touched = verdict is not None and bool(verdict.playbook)
         trial.right = goes_on and not touched
-        trial.why = trial.why or ("rightly not touched" if trial.right else "touched")
+        trial.why += "rightly not touched" if trial.right else "touched"
         return
     named = verdict is not None and verdict.fault == expected and verdict.nodes in ((node,), ())
-    trial.right = named and goes_on and not trial.why
-    if named and not goes_on:
-        trial.why = trial.why or "no step came after it"
+    trial.right = named and goes_on and not trial.failed
+    trial.lead = trial.right and verdict is not None and verdict.confidence is Confidence.LOW
+    trial.why += trial.failed or ("" if goes_on else "no step came after it")
 
 
 def _last(said: Said) -> str:
@@ -229,9 +241,10 @@ async def _run(options: argparse.Namespace) -> int:
                 print(trials[-1].row(), flush=True)
         finally:
             lab.down()
-    right = sum(trial.right for trial in trials)
+    right, leads = sum(t.right for t in trials), sum(t.lead for t in trials)
     goals = f"at most {KEYS_GOAL} keys, no verdict after {VERDICT_GOAL_S:.0f} s"
-    print(f"{right} of {len(trials)} right or rightly not touched; goals: all, {goals}")
+    only = f" ({leads} only as a lead)" if leads else ""
+    print(f"{right} of {len(trials)} right or rightly not touched{only}; goals: all, {goals}")
     print("".join(f"  missed: {what}\n" for what in missed), end="")
     return ExitCode.WARNING if missed else ExitCode.OK
 

@@ -12,9 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-AGAIN_KEYS = 2
-"""The arrow up and Enter."""
-
 COLUMNS, LINES = 120, 40
 _ASKS = (re.compile(r"type `([^`]{1,80})` to go on[^\n]{0,60}: *$"), re.compile(r"\[(y)/N\][: ]*$"))
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -29,7 +26,7 @@ class Said(NamedTuple):
 
 @dataclass
 class Person:
-    """Counts every key; a command that was typed just before is fetched back.
+    """Counts every key; a command that was typed before is fetched back with the arrow up.
 
     Attributes:
         transcript: Where everything that was typed and said is added; None for nowhere.
@@ -43,8 +40,9 @@ class Person:
 
     def types(self, command: str, limit_s: float) -> Said:
         """Type a command and everything it asks for, and wait for its end."""
-        again = bool(self.typed) and self.typed[-1] == command
-        self.keys += AGAIN_KEYS if again else len(command) + 1
+        past = self.typed[::-1]
+        back = past.index(command) + 1 if command in past else len(command)
+        self.keys += min(back, len(command)) + 1
         self.typed.append(command)
         return self._run(command, limit_s, counts=True)
 
