@@ -9,6 +9,8 @@ PRIVATE = 0o600
 PRIVATE_DIR = 0o700
 DAMAGED = ".damaged-"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe in its place is an error; opening it would wait for whoever may read it.
+_END = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 def write_atomic(path: Path, content: str | bytes, *, mode: int = PRIVATE) -> None:
@@ -52,7 +54,7 @@ def append_line(path: Path, line: str) -> None:
     Raises:
         OSError: It cannot be written; nothing of it is left, unless another process wrote behind.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+    descriptor = os.open(path, _END, PRIVATE)
     raw = line.encode() + b"\n"
     written = 0
     try:

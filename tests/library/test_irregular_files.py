@@ -16,6 +16,7 @@ from brctl.inventory.group_file import load_group_file
 from brctl.inventory.hostlist import load_hostlist
 from brctl.journal.chain_key import VARIABLE, own_or_new_key
 from brctl.library.calendars import CalendarSource, load_calendar
+from brctl.library.durable_files import append_line
 from brctl.library.foreign import import_nhc
 from brctl.library.guards import load_guards
 from brctl.library.playbooks import load_playbook, pick_playbook
@@ -61,21 +62,31 @@ def test_a_file_that_is_far_too_large_is_refused_and_not_held(name: str, tmp_pat
     assert peak < 2 * PAYLOAD_LIMIT_BYTES + (1 << 20)
 
 
-def test_nobody_waits_for_the_writer_of_a_pipe(tmp_path: Path) -> None:
-    """Opening one for reading blocks until somebody writes; nobody ever does."""
+@pytest.mark.parametrize(
+    ("use", "why"),
+    [
+        (lambda path: read_beginning(path, 10), "not a regular file"),
+        (lambda path: append_line(path, "x"), "No such device or address"),
+    ],
+    ids=["read", "append"],
+)
+def test_nobody_waits_for_the_other_end_of_a_pipe(
+    use: Callable[[Path], object], why: str, tmp_path: Path
+) -> None:
+    """Opening one blocks until somebody opens its other end, and nobody ever does."""
     os.mkfifo(tmp_path / "pipe")
     said: list[str] = []
 
-    def read() -> None:
+    def try_it() -> None:
         try:
-            read_beginning(tmp_path / "pipe", 10)
+            use(tmp_path / "pipe")
         except OSError as exc:
             said.append(str(exc.strerror))
 
-    reader = Thread(target=read, daemon=True)
-    reader.start()
-    reader.join(TIMEOUT_S)
-    assert said == ["not a regular file"]
+    thread = Thread(target=try_it, daemon=True)
+    thread.start()
+    thread.join(TIMEOUT_S)
+    assert said == [why]
 
 
 def test_a_pipe_among_a_sites_playbooks_stops_only_its_own_name(tmp_path: Path) -> None:
