@@ -28,7 +28,7 @@ _NO_ALARM = re.compile(
     r"time-?out\w*(?:\(\w+\))?[\"']?\s*[:=]\s*\"?\d+|"
     r"^\s*\d+\s+(?:failed|errors?)\b.{0,3}$(?<=0 failed)|"
     r"error[ _-](?:file|code|rate|bars?|handler|handling|detection|correction|report(?:s|ing)?)|error (?:record serialization|detection|reporting|handling|correction|source)|"
-    r"fault[_ -]toleran\w*|fail[- ]?over|failsafe|fail2ban|default|\bdead(?:line|lock)\b|critical (?:path|section|batch)|"
+    r"fault[_ -]toleran\w*|fail[- ]?over|failsafe|fail2ban|(?<![\w-])default(?![\w-])|\bdead(?:line|lock)\b|critical (?:path|section|batch)|"
     r"^\s*(?:at |File |raise |return |assert |if |except |try:|#|def )",
     re.IGNORECASE,
 )  # fmt: skip

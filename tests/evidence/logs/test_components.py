@@ -9,6 +9,7 @@ from brctl.model.fault import FaultClass, Origin
 
 FAILING = {
     "storage-checkpoint": "mpt9sas_cm1: firmware event queue is stuck, host blocked",
+    "numeric-nan": "20 images/sec: 6653.0 +/- 183.1 (jitter = 813.2) nan",
     "network-ib": "mlx5_4: asynchronous command 0x9 aborted",
     "network-link": "swss: Port Ethernet51 oper state set from up to down",
     "network-switch": "%PLATFORM-2-FABRIC: module 3 offline",
@@ -86,6 +87,24 @@ def test_three_lines_weigh_more_than_one_and_fewer_than_needed_nothing() -> None
     assert len(strengths) == 2
     assert strengths[0] < strengths[1]
     assert component_event(one, "a", unread, needed=2) is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "line"),
+    [
+        ("network-ib", "n1:7:9 [0] NCCL WARN NET/IB: completion with error 4, vendor err 81"),
+        ("network-ib", "        Physical state: Polling"),
+        ("nccl-config", "n1:7:9 [0] NCCL WARN Duplicate GPU detected"),
+        ("gpu-lost", "Unable to determine the device handle for GPU0000:03:00.0: Unknown Error"),
+        ("node-failure", "gke-dev-default-pool-efca0068-4qq1   NotReady   3d   v1.6.1"),
+    ],
+)
+def test_what_a_tool_says_of_a_port_a_device_or_a_node_speaks_for_its_class(
+    fault: str, line: str
+) -> None:
+    event = component_event(numbered(line), "a.log", unread)
+    assert event is not None
+    assert event.signature.fault is FaultClass(fault)
 
 
 def test_a_word_that_ordinary_lines_have_too_names_a_lead_only() -> None:

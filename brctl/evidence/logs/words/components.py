@@ -35,7 +35,7 @@ _LENGTH = 600
 _FAILING = re.compile(
     r"(?<![\w/-])(?!stderr\b)(?:[a-z]*err(?:or|ors|ored)?\b(?!-)|err-?disabled|ERR!|fail(?:ed|ure|ures|s|ing)?|fatal|critical|panic|abort(?:ed|ing|s)?|corrupt\w*|timed[ -]out|time-?outs?|unable to|cannot|can't|could not|"
     r"couldn't|denied|refused|unreachable|not responding|hung|hang|stuck|stall(?:ed|s)?|dead|offline|unhealthy|degraded|lost|missing|inactive|down|reset request|blocked|slow (?:\w+ )?(?:requests?|ops|ios?)|flapp\w*|conflict|"
-    r"dropped|INVAL|invalid|mismatch\w*|not ?ready|not (?:found|supported)|disabled between|insufficient|exceeded|straggler|drained|faults?|deconfig\w*)(?![\w-])",
+    r"dropped|INVAL|invalid|mismatch\w*|not ?ready|not (?:found|supported)|disabled between|insufficient|exceeded|straggler|drained|faults?|deconfig\w*|polling|duplicate|neither|nan)(?![\w-])",
     re.IGNORECASE,
 )
 _WELL = re.compile(
@@ -45,7 +45,7 @@ _WELL = re.compile(
 )
 _PLAINLY = re.compile(
     r"\b(?:\w*err(?:or|ors|ored)?|fail(?:ed|ure|ures|s|ing)?|fatal|critical|panic|timed[ -]out|time-?out|hung|stuck|stall(?:ed|s)?|dead|offline|lost|degraded|corrupt\w*|not ?ready|not responding|unreachable|aborted|overheat\w*)\b|"
-    r"\bdown\b|<inactive>|ERR!|err-?disabled|reset request|slow \w+|unable to|deconfig\w*|straggler",
+    r"\bdown\b|<inactive>|ERR!|err-?disabled|reset request|slow \w+|unable to|deconfig\w*|straggler|physical state: *polling|duplicate gpu",
     re.IGNORECASE,
 )
 _NO_LOG = re.compile(r"^\W*(?:frame #\d+|File \"|at |raise |return |def |import |assert |#|from )")
@@ -63,16 +63,17 @@ _TABLE = (
     _row(F.NETWORK_LINK, r"\boper state set from up to down|\basync event\b.{0,20}\bport"),
     _row(F.STRAGGLER_SLOW, r"\bstraggler"),
     _row(F.NVLINK, r"\bnv-?link\b|nvswitch|\bsxid\b|^\s*Link \d+: *<inactive>"),
+    _row(F.NUMERIC_NAN, r"\b(?:loss|grad\w*|reward|ppl|perplexity|iter\w*|step|epoch)\b.*\bnan\b|^\s*[\d.:]+(?:\s+\S+){1,12}\s+nan\s*$"),
     _row(F.GPU_OOM, r"\b(?:cuda|hip|gpu|device)\b.{0,40}\bout of memory"),
     _row(F.CPU_OOM, r"\bout of memory\b|\boom-?kill|cannot allocate memory|\bmemory limit\b"),
     _row(F.DISK_FULL, r"\bno space left\b|\bquota\b|\bdisk (?:is )?full\b|\bout of inodes"),
     _row(F.USER_CODE, r"\bCUDA error\b|\bcudaError\w+|\billegal (?:memory access|address)|device-side assert"),
     _row(F.DRIVER_FIRMWARE, r"\bprobe of \S+ failed|\bmlx[45]_core\b.{0,60}(?:_cap|load_one|init_one|firmware|fw)|\bfirmware\b.{0,40}\b(?:fail|error|timed? ?out)"),
     _row(F.GPU_MEMORY_ECC, r"\brow remap|\b(?:gpu|hbm|dram|sram|frame ?buffer)\b.{0,40}(?:\becc\b|uncorrect)"),
-    _row(F.GPU_LOST, r"\bgpus?\b.{0,60}\b(?:lost|missing|not (?:found|detected|visible)|unreachable|offline)|^\|.*\bERR!"),
+    _row(F.GPU_LOST, r"\bgpus?\b.{0,60}\b(?:lost|missing|not (?:found|detected|visible)|unreachable|offline)|\bdevice handle\b|^\|.*\bERR!"),
     _row(F.DRIVER_FIRMWARE, r"\bnvrm\b|\bnvidia-(?:modeset|uvm|peermem|smi)\b|\bamdgpu\b|\bgsp\b|habanalabs|\bfabric-?manager|\bnouveau\b"),
     _row(F.NETWORK_SWITCH, r"\borchagent\b|\bsyncd\b|err-?disabled|\bMC-?LAG\b|spanning.tree|%[A-Z][A-Z_]+-[0-5]-"),
-    _row(F.NETWORK_IB, r"\binfiniband\b|\bibv?_\w+|\bmlx[45]_(?:\d|ib)|\bib\d+\b|\bopensm\b|SubnGet|\bsm_mad|\brdma|\broce\b|\bQP\b|LinkDownedCounter|PortXmit|\bhfi1\b"),
+    _row(F.NETWORK_IB, r"\binfiniband\b|\bNET/IB\b|\bvendor err\b|physical state: *(?:polling|disabled|down)|\bibv?_\w+|\bmlx[45]_(?:\d|ib)|\bib\d+\b|\bopensm\b|SubnGet|\bsm_mad|\brdma|\broce\b|\bQP\b|LinkDownedCounter|PortXmit|\bhfi1\b"),
     _row(F.PCIE, r"\bpcieport\b|\bpcie? (?:bus|port|bridge|device|\d{4}:)|\bAER\b|\bbridge window\b|\bBAR ?\d|\bswitchtec\b"),
     _row(F.NETWORK_LINK, r"\b(?:link|carrier|cable|transceiver|optics?|interface|port)\b.{0,40}\b(?:down|lost|flap\w*|fault)\b"),
     _row(F.THERMAL_POWER, r"\bpower supply\b|\bpsu?\d?\b|\bfan\d*\b|temperature|\bthermal\b|\bvoltage\b|overheat|over-?temp"),
@@ -81,7 +82,7 @@ _TABLE = (
     _row(F.HOST_KERNEL, r"\bBUG:|\boops\b|\block-?up\b|\brcu(?:_\w+)?:|blocked for more than|general protection|hung_task"),
     _row(F.NODE_FAILURE, r"\bdimm|\bmachine check|\bmce\b|\bedac\b|\bnode\b.{0,80}\b(?:dead|down|lost|unreachable|not responding)\b|hardware callout|\bdeconfig|\bnode failure\b|\bNotReady\b"),
     _row(F.DATA_LOADER, r"\btarfile\b|\bdataset\b|data ?loader|\bshard|tf_?record|\.tar\b|unexpected end of data"),
-    _row(F.NCCL_CONFIG, r"\bNCCL_[A-Z]\w+|address family|peer access|\bMASTER_(?:ADDR|PORT)\b|\bIPC handle"),
+    _row(F.NCCL_CONFIG, r"\bNCCL_[A-Z]\w+|address family|\bAF_INET|\bduplicate GPU\b|\binvalid usage\b|peer access|\bMASTER_(?:ADDR|PORT)\b|\bIPC handle"),
     _row(F.ENVIRONMENT_MISMATCH, r"\bslurm(?:d|ctld|dbd)\b.{0,40}(?:fatal|unable|config)|\.service\b|\bcontainerd\b|\bdockerd\b", Origin.INFRA),
     _row(F.ENVIRONMENT_MISMATCH, r"\bdocker\b|shared librar|driver version|runtime version"),
 )  # fmt: skip
