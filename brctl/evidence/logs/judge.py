@@ -60,7 +60,9 @@ def judge(
     return LogVerdict(
         name=name,
         fault=winner,
-        origin=_origin(winner, deciding, odds),
+        origin=_origin(winner, deciding, odds)
+        if winner is likeliest
+        else _deciding(likeliest, weighed)[0].event.signature.side,
         culprit=culprit.describe(),
         probability=round(stated if winner is likeliest else WITHDRAWN, 3),
         evidence=_lines(winner, weighed, kept, rank_unexplained(standing)),

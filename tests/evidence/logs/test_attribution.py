@@ -37,6 +37,13 @@ def test_a_victim_never_wins_over_a_root_before_it() -> None:
     assert {line.role for line in actual.evidence} >= {Role.ROOT, Role.VICTIM}
 
 
+def test_a_class_too_weak_to_be_claimed_still_says_whose_side_it_is_on() -> None:
+    """An exception of a type nobody knows is the code's, whatever went wrong; silence is nobody's."""
+    actual = classify(rank=["Traceback (most recent call last):", "zorn.ZornError: no more zorn"])
+    assert (actual.fault, actual.origin) == (FaultClass.UNKNOWN, Origin.USER)
+    assert classify(rank=["a line"]).origin is Origin.UNKNOWN
+
+
 def test_victims_alone_stay_unknown_and_name_the_peer() -> None:
     """With nothing but broken connections the class is unknown; the peer they name is the lead."""
     actual = classify(a=[PEER_LOST.format(20, 1)], b=[PEER_LOST.format(21, 2)])
