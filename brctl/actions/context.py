@@ -204,6 +204,10 @@ class ThisRun(Protocol):
         """The run as its journal tells it now."""
         ...
 
+    def note(self, text: str) -> None:
+        """Tell whoever follows the run what a step waits for."""
+        ...
+
     def incident(self) -> Incident:
         """The incident it belongs to, as far as it went."""
         ...

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +103,6 @@ class StartReport:
     cold: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class JobRunState:
-    """Which ranks of a job have a process now.
-
-    Attributes:
-        incarnations: Marks of the starts whose ranks are alive; one for a sound job.
-        unreachable: Nodes that could not be asked, with the reason.
-        exits: Exit status by rank, negative for a signal, of ranks known to have ended.
-        held: What the scheduler still keeps for the job although its ranks may be gone, as a
-            sentence; "" for nothing. A job is only stopped when nothing is held.
-    """
-
-    alive: tuple[int, ...]
-    gone: tuple[int, ...]
-    incarnations: frozenset[str]
-    unreachable: Mapping[str, str]
-    exits: Mapping[int, int]
-    held: str = ""
-
-
 class Backend(Protocol):
     """What every scheduler must let brctl do. Every implementation passes tests/contract."""
 
@@ -154,10 +135,11 @@ class Backend(Protocol):
         """Give back what this owner put aside; others' reservations stay."""
         ...
 
-    async def idle_nodes(self) -> tuple[str, ...]:
+    async def idle_nodes(self, job: Job | None = None) -> tuple[str, ...]:
         """Ordinary nodes that could take a job's ranks when the standbys do not suffice.
 
-        Whether brctl's own jobs are on them is for the caller to look.
+        Whether brctl's own jobs are on them is for the caller to look. A job that is named tells
+        which nodes would refuse its ranks.
         """
         ...
 
@@ -207,4 +189,11 @@ class Backend(Protocol):
 
     async def job_status(self, job: Job) -> JobRunState:
         """Which ranks have a process."""
+        ...
+
+    async def scheduler_view(self, job: Job) -> JobRunState | None:
+        """What the scheduler itself knows of the ranks; None where only their nodes know more.
+
+        Asks no node, so that a look at a job costs no second round trip to its nodes.
+        """
         ...

@@ -23,14 +23,17 @@ def open_backend(settings: Settings, transport: Transport, inventory: Inventory)
 
         return SlurmBackend(state_file, transport, inventory, settings.ssh.fanout)
     if settings.scheduler == "kubernetes":
-        return _open_kubernetes(settings, inventory)
+        return _open_kubernetes(settings, transport, inventory)
     raise ConfigError(f"scheduler {settings.scheduler!r} is not supported by this version")
 
 
-def _open_kubernetes(settings: Settings, inventory: Inventory) -> Backend:
+def _open_kubernetes(settings: Settings, transport: Transport, inventory: Inventory) -> Backend:
     from brctl.backends.kubernetes.backend import KubernetesBackend
     from brctl.backends.kubernetes.kubectl import Kubectl
+    from brctl.backends.kubernetes.silence import asking_with
 
     chosen = settings.kubernetes
     keep = settings.state_dir / "kubernetes" / settings.context
-    return KubernetesBackend(Kubectl(chosen.context, chosen.namespace), inventory, keep)
+    kubectl = Kubectl(chosen.context, chosen.namespace)
+    asking = asking_with(transport, inventory, settings.ssh.fanout)
+    return KubernetesBackend(kubectl, inventory, keep, asking)

@@ -15,6 +15,7 @@ _NODE: Mapping[str, Callable[[Node], object]] = {
 _JOB: Mapping[str, Callable[[Job, Node], object]] = {
     "job.name": lambda job, node: job.name,
     "job.ranks": lambda job, node: list(job.ranks_on(node.name)),
+    "job.container": lambda job, node: job.container_on(node.name) or None,
     "job.world_size": lambda job, node: job.world_size,
     "job.log_progress": lambda job, node: _log_progress(job),
     "job.log_dir": lambda job, node: str(job.log_dir),

@@ -8,6 +8,7 @@ BrctlError
 ├── NeedsHumanError    failed with changes left in place             8
 ├── CancelledError     you answered no                               9
 ├── UnavailableError   scheduler, API or tool is not there          69
+│   └── UnreachableError   it did not answer just now; asking again may help
 └── LockedError        another run holds it                         75
 
 What goes wrong on a node is not an exception but a `CommandResult` with an outcome:
@@ -90,6 +91,13 @@ class UnavailableError(BrctlError):
     """A scheduler, an API or a tool that is needed does not answer."""
 
     exit_code = ExitCode.UNAVAILABLE
+
+
+class UnreachableError(UnavailableError):
+    """It did not answer just now, or said that it is too busy; the same question may be repeated.
+
+    Whether a change that was asked for happened is not known.
+    """
 
 
 class LockedError(BrctlError):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -182,3 +183,42 @@ def test_steps_that_ended_while_we_looked_are_not_the_jobs_trouble(tmp_path: Pat
 def test_a_passing_load_that_slows_some_steps_is_no_slower_window(tmp_path: Path) -> None:
     steps(tmp_path, [(n, 0.5 if n % 3 else 0.2) for n in range(1, 150)])
     assert set(windows(tmp_path).values()) == {0.2}
+
+
+def proc_entry(folder: Path, pid: int, ticks: int, cgroup: str, **environment: str) -> None:
+    """A process as /proc shows it."""
+    entry = folder / str(pid)
+    entry.mkdir()
+    (entry / "cgroup").write_text(f"0::/kubepods.slice/{cgroup}\n")
+    fields = ["S", *("0" for _ in range(18)), str(ticks), "0"]
+    (entry / "stat").write_text(f"{pid} (python (x)) {' '.join(fields)}\n")
+    rows = [f"{key}={value}".encode() for key, value in environment.items()]
+    (entry / "environ").write_bytes(b"\0".join(rows))
+
+
+@pytest.mark.parametrize(
+    ("container", "rank", "alone", "pid"),
+    [
+        ("0a1b", 8, False, 12),
+        ("0a1b", 9, False, 13),
+        ("0a1b", 7, False, None),
+        ("0a1b", 7, True, 11),
+        ("77aa-11bb", 0, True, 21),
+        ("ffff", 0, True, None),
+    ],
+)
+def test_a_rank_of_a_container_is_the_oldest_process_that_was_told_to_be_it(
+    tmp_path: Path, container: str, rank: int, alone: bool, pid: int | None
+) -> None:
+    """Its loader workers inherit RANK, a lone rank need not be told."""
+    mine = "kubepods-pod77aa_11bb.slice/cri-containerd-0a1b.scope"
+    proc_entry(tmp_path, 11, 100, mine)
+    proc_entry(tmp_path, 14, 400, mine, RANK="8")
+    proc_entry(tmp_path, 12, 200, mine, RANK="8", LOCAL_RANK="0")
+    proc_entry(tmp_path, 13, 300, mine, RANK="9")
+    proc_entry(tmp_path, 21, 50, "kubepods-pod77aa_11bb.slice/cri-containerd-9999.scope")
+    (tmp_path / "self").mkdir()
+    found = runpy.run_path("checks/job/ranks/probe.py")["process_of_rank"](
+        container, rank, alone, str(tmp_path)
+    )
+    assert (found or {}).get("pid") == pid

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from brctl.backends.contract import (
     Cordon,
-    JobRunState,
     Label,
     Reservation,
     StartReport,
@@ -15,6 +14,7 @@ from brctl.backends.contract import (
     unlabelled,
 )
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 from brctl.model.units import parse_rfc3339, rfc3339
 from tests.fakes.world_file import WorldFile
 
@@ -65,7 +65,7 @@ class FileBackend:
                     del data["reservations"][node]
                     data["effects"].append(f"release {node}")
 
-    async def idle_nodes(self) -> tuple[str, ...]:
+    async def idle_nodes(self, job: Job | None = None) -> tuple[str, ...]:
         return tuple(self._world.read()["spare"])
 
     async def labels(self, nodes: Sequence[str], key: str) -> Mapping[str, Label]:
@@ -134,6 +134,9 @@ class FileBackend:
             silent = {n: "no answer" for n in data["nodes"] if n in data["dead"]}
         ended = tuple(rank for rank in range(job.world_size) if str(rank) not in stuck)
         return StopReport(ended, (), tuple(map(int, stuck)), silent)
+
+    async def scheduler_view(self, job: Job) -> JobRunState | None:
+        return None
 
     async def job_status(self, job: Job) -> JobRunState:
         data = self._world.read()

@@ -15,10 +15,11 @@ from brctl.actions.contract import (
 )
 from brctl.actions.job.code_copies import must_agree
 from brctl.actions.standby.replace import replace_lost_standbys
-from brctl.backends.contract import JobRunState, StartReport
+from brctl.backends.contract import StartReport
 from brctl.model.jobs.checkpoint_path import is_checkpoint_of
 from brctl.model.jobs.code import CodeStart
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, NotUndoable, Observation
-from brctl.backends.contract import JobRunState, StopReport
+from brctl.backends.contract import StopReport
 from brctl.model.errors import BrctlError
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments

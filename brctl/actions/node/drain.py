@@ -48,7 +48,11 @@ class NodeDrain(VerbImplementation):
         cordoned = await _cordon.apply(context, args)
         started, jobs = context.clock.now(), await context.jobs.all()
         evicted = left = await context.backend.evict(names, jobs)
+        told: Mapping[str, str] = {}
         while left:
+            if left != told:
+                context.run.note(f"{arguments.text(args, 'why', 'drain')} waits: {_say(left)}")
+                told = left
             if (context.clock.now() - started).total_seconds() >= within_s:
                 raise ActionFailed(f"after {within_s:g} s {_say(left)}", FailureKind.TIMEOUT)
             await context.clock.pause(min(POLL_S, within_s))

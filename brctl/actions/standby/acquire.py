@@ -12,6 +12,7 @@ from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, Observation
 from brctl.actions.standby.code import judge_code
 from brctl.model.command import Outcome
+from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
@@ -45,12 +46,16 @@ async def find_candidates(context: RunContext, job: str = "") -> Candidates:
     reservations = await context.backend.reservations()
     own = [n for n, r in reservations.items() if r.owner == context.owner_mark and n not in taken]
     pool = context.standbys.best_first(job)
-    idle = await context.backend.idle_nodes()
+    idle = await context.backend.idle_nodes(await _carried_by(context, job))
     free = [n for n in (*pool, *idle) if n not in taken and n not in reservations]
     first = [n for n in own if n in pool or n not in idle]
     standbys = dict.fromkeys([*first, *(n for n in free if n in pool)])
     spares = dict.fromkeys([*own, *free])
     return Candidates(tuple(standbys), tuple(n for n in spares if n not in standbys))
+
+
+async def _carried_by(context: RunContext, job: str) -> Job | None:
+    return await context.jobs.get(job) if job else None
 
 
 async def free_standbys(context: RunContext) -> tuple[str, ...]:

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from brctl.backends.contract import (
     Cordon,
-    JobRunState,
     Label,
     Reservation,
     StartReport,
     StopReport,
 )
 from brctl.backends.kubernetes import marks
-from brctl.backends.kubernetes.control import Control
+from brctl.backends.kubernetes.control import AskNodes, Control, nobody_asked
 from brctl.backends.kubernetes.evict import evict_node, names_of, pods_on
 from brctl.backends.kubernetes.kubectl import Kubectl, Object
 from brctl.backends.kubernetes.pods import holds_gpu
@@ -27,6 +26,7 @@ from brctl.backends.kubernetes.remake import Remaking
 from brctl.backends.kubernetes.workloads import NODES_PATH, Change, Workloads, change_node
 from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 
 
 class KubernetesBackend:
@@ -34,11 +34,18 @@ class KubernetesBackend:
 
     name = "kubernetes"
 
-    def __init__(self, kubectl: Kubectl, inventory: Inventory, keep: Path) -> None:
+    def __init__(
+        self,
+        kubectl: Kubectl,
+        inventory: Inventory,
+        keep: Path,
+        not_answering: AskNodes = nobody_asked,
+    ) -> None:
         self._kubectl = kubectl
         self._inventory = inventory
         self._workloads = Workloads(kubectl)
-        self.control = Control(kubectl, self._workloads, Remaking(kubectl, keep))
+        remaking = Remaking(kubectl, keep)
+        self.control = Control(kubectl, self._workloads, remaking, not_answering)
 
     async def cordons(self) -> Mapping[str, Cordon]:
         """See `Backend.cordons`."""
@@ -76,12 +83,14 @@ class KubernetesBackend:
         """See `Backend.release`."""
         await self._change(nodes, lambda node: marks.release(node, owner))
 
-    async def idle_nodes(self) -> tuple[str, ...]:
+    async def idle_nodes(self, job: Job | None = None) -> tuple[str, ...]:
         """See `Backend.idle_nodes`: ready, in service, no standby, and no pod there has a GPU."""
+        workload = await self._workloads.find(job) if job is not None else None
+        tolerated = workload.tolerations if workload is not None else ()
         nodes, found = await asyncio.gather(self._nodes(), self._kubectl.get("/api/v1/pods"))
         taken = {pod["spec"].get("nodeName") for pod in (found or {})["items"] if holds_gpu(pod)}
         ordinary = self._inventory.names(NodeRole.ACTIVE)
-        free = {str(node["metadata"]["name"]) for node in nodes if marks.takes_work(node)}
+        free = {str(n["metadata"]["name"]) for n in nodes if marks.takes_work(n, tolerated)}
         return tuple(name for name in ordinary if name in free and name not in taken)
 
     async def labels(self, nodes: Sequence[str], key: str) -> Mapping[str, Label]:
@@ -118,6 +127,7 @@ class KubernetesBackend:
     async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
         """See `Backend.replace_nodes`; pods do not move, so the job must be stopped first."""
         self._inventory.require(list(swaps.values()))
+        await self.control.find(job)
         return await self._workloads.move(job, swaps)
 
     async def start_job(self, job: Job, checkpoint: str, incarnation: str) -> StartReport:
@@ -134,6 +144,10 @@ class KubernetesBackend:
         if observe is None:
             return JobRunState((), tuple(range(job.world_size)), frozenset(), {}, {})
         return await self._workloads.state(observe)
+
+    async def scheduler_view(self, job: Job) -> JobRunState | None:
+        """See `Backend.scheduler_view`: pods are the only ones who know of their processes."""
+        return await self.job_status(job)
 
     async def _nodes(self, **query: str) -> list[Object]:
         found = await self._kubectl.get(NODES_PATH, **query)

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from brctl.backends.kubernetes.kubectl import BudgetError, Kubectl, Object
+from brctl.backends.kubernetes.kubectl import BudgetError, GoneError, Kubectl, Object
 from brctl.backends.kubernetes.marks import labels_of, notes_of
-from brctl.model.errors import DeniedError, UnavailableError
+from brctl.model.errors import DeniedError, UnavailableError, UnreachableError
 
 _MIRROR = "kubernetes.io/config.mirror"
 _NAMED_AT_MOST = 3
@@ -14,7 +14,8 @@ async def evict_node(kubectl: Kubectl, node: str) -> str:
     """Ask every pod of a node to go; one sentence about those that are still there, or ""."""
     pods = await pods_on(kubectl, node)
     version = await _eviction_version(kubectl) if pods else ""
-    left = await asyncio.gather(*(_ask(kubectl, pod, version) for pod in pods))
+    asked = await asyncio.gather(*(_ask(kubectl, pod, version) for pod in pods))
+    left = [why for why in asked if why]
     more = f" and {len(left) - _NAMED_AT_MOST} more" if len(left) > _NAMED_AT_MOST else ""
     # What refuses is named first: the others go by themselves.
     reasons = sorted(left, key=lambda why: why.endswith("is ending"))[:_NAMED_AT_MOST]
@@ -28,10 +29,20 @@ async def pods_on(kubectl: Kubectl, node: str) -> list[Object]:
 
 
 def names_of(pods: list[Object]) -> str:
-    """Some pods by name, and how many more."""
-    names = [f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods]
+    """Some pods by name, those first that lose something, and how many more."""
+    rows = sorted(pods, key=lambda pod: not _loss(pod))
+    names = [f"{p['metadata']['namespace']}/{p['metadata']['name']}{_loss(p)}" for p in rows]
     more = len(names) - _NAMED_AT_MOST
     return ", ".join(names[:_NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")
+
+
+def _loss(pod: Object) -> str:
+    """What does not come back once it is evicted; `kubectl drain` wants a flag for each."""
+    bare = not pod["metadata"].get("ownerReferences")
+    volumes = pod["spec"].get("volumes") or ()
+    losses = ["no controller makes it again"] if bare else []
+    losses += ["its emptyDir is lost"] if any("emptyDir" in row for row in volumes) else []
+    return f" ({', '.join(losses)})" if losses else ""
 
 
 def is_ours_to_ask(pod: Object) -> bool:
@@ -65,8 +76,12 @@ async def _ask(kubectl: Kubectl, pod: Object, version: str) -> str:
     }
     try:
         await kubectl.post(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", request)
+    except GoneError:
+        return ""
     except BudgetError:
         return f"pod {where} is kept by {await _budgets(kubectl, pod)}"
+    except UnreachableError:
+        raise
     except UnavailableError as exc:
         return f"pod {where}: {exc}"
     return f"pod {where} is ending"

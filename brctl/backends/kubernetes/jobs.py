@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from brctl.backends.kubernetes.containers import rows_of
 from brctl.backends.kubernetes.kubectl import Object
 from brctl.backends.kubernetes.marks import JOB, PREFIX, labels_of, marked, notes_of
 from brctl.model.errors import ConfigError
@@ -16,7 +17,9 @@ from brctl.model.jobs.job import Job
 
 CHECKPOINT, INCARNATION, NODES = PREFIX + "checkpoint", PREFIX + "incarnation", PREFIX + "nodes"
 RESUME_VARIABLE = "BRCTL_RESUME_FROM"
-_CHECKPOINT_SOURCE = {"fieldRef": {"fieldPath": f"metadata.annotations['{CHECKPOINT}']"}}
+_CHECKPOINT_PATH = f"metadata.annotations['{CHECKPOINT}']"
+_CHECKPOINT_SOURCE = {"fieldRef": {"fieldPath": _CHECKPOINT_PATH}}
+QUEUE = "kueue.x-k8s.io/queue-name"
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
 _PART, _PART_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
@@ -86,7 +89,25 @@ class Workload:
     def hears_checkpoint(self) -> bool:
         """Whether some container is told which checkpoint to start from."""
         rows = [e for t in templates(self.value) for c in _containers(t) for e in _environment(c)]
-        return any(row.get("valueFrom") == _CHECKPOINT_SOURCE for row in rows)
+        return any(_field_path(row) == _CHECKPOINT_PATH for row in rows)
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether the cluster deletes it, with its manifest, some time after it has ended."""
+        specs = (self.value["spec"], *_job_specs(self.value))
+        return any(spec.get("ttlSecondsAfterFinished") is not None for spec in specs)
+
+    @property
+    def queue(self) -> str:
+        """The Kueue queue that decides when it runs; "" for none."""
+        return labels_of(self.value).get(QUEUE, "")
+
+    @property
+    def tolerations(self) -> tuple[Object, ...]:
+        """Taints its pods live with."""
+        return tuple(
+            row for t in templates(self.value) for row in rows_of(t["spec"].get("tolerations"))
+        )
 
     def order(self, pod: Object) -> int | None:
         """The pod's place in rank order; None for a pod that has none."""
@@ -207,6 +228,12 @@ def _containers(template: Object) -> Sequence[Object]:
 
 def _environment(container: Object) -> Sequence[Object]:
     return container.get("env") or ()
+
+
+def _field_path(row: Object) -> object:
+    """The field a variable reads; the server writes `apiVersion: v1` beside it."""
+    source = (row.get("valueFrom") or {}).get("fieldRef") or {}
+    return source.get("fieldPath")
 
 
 def _without_server_marks(labels: Mapping[str, str]) -> dict[str, str]:

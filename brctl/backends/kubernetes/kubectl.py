@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from brctl.fanout.local import LocalTransport
 from brctl.model.command import Command, CommandResult, Outcome
-from brctl.model.errors import BrctlError, DeniedError, UnavailableError
+from brctl.model.errors import BrctlError, DeniedError, UnavailableError, UnreachableError
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Node
 
@@ -29,6 +29,15 @@ OUTPUT_LIMIT_BYTES = 256 << 20
 AT_ONCE = 8
 FALLBACK_NAMESPACE = "default"
 _REFUSED = re.compile(r"Error from server \((\w+)\): (.*)", re.DOTALL)
+_DID_NOT_ANSWER = re.compile(
+    r"connection (?:to the server|refused|reset)|unable to connect|i/o timeout|timed? ?out|deadline"
+    r" exceeded|no route to host|unreachable|no such host|\bEOF\b|TLS handshake|currently unable",
+    re.IGNORECASE,
+)
+_BUDGET = "disruption budget"
+_HEAD = _TAIL = 180
+"""Of a long message both ends: the server prints a whole template between object and reason."""
+
 _PERMISSIONS = "`brctl doctor` lists the permissions that are missing"
 
 
@@ -61,7 +70,7 @@ class Kubectl:
         """An object or a list; None when the server has no such thing."""
         try:
             return await self._raw("get", path + (f"?{urlencode(query)}" if query else ""))
-        except _NotFoundError:
+        except GoneError:
             return None
 
     async def put(self, path: str, value: Object) -> Object:
@@ -77,7 +86,7 @@ class Kubectl:
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
         try:
             await self._raw("delete", path, body)
-        except _NotFoundError:
+        except GoneError:
             return
 
     async def can_i(self, verb: str, resource: str, *, everywhere: bool = False) -> bool:
@@ -89,7 +98,7 @@ class Kubectl:
         output = answer.stdout.decode("utf-8", "replace").strip()
         if output in ("yes", "no") or output.startswith(("yes ", "no ")):
             return output.startswith("yes")
-        raise _error(answer)
+        raise error_of(answer)
 
     async def _raw(self, verb: str, path: str, value: Object | None = None) -> Object:
         # kubectl 1.20 fetches the whole schema before a `--raw` unless told not to validate.
@@ -98,7 +107,7 @@ class Kubectl:
         stdin = b"" if value is None else json.dumps(value).encode()
         answer = await self._call(verb, *validate, "--raw", path, *body, stdin=stdin)
         if answer.exit_status != 0:
-            raise _error(answer)
+            raise error_of(answer)
         return parse_object(answer.stdout, path)
 
     async def _call(self, *argv: str, stdin: bytes = b"") -> CommandResult:
@@ -110,36 +119,53 @@ class Kubectl:
         )
         async with self._gate:
             answer = await self._here.run(HERE, command)
+        if answer.outcome is Outcome.COMMAND_TIMED_OUT:
+            raise UnreachableError(f"kubectl: {answer.detail}")
         if answer.outcome is not Outcome.ANSWERED or answer.exit_status == 127:
             raise UnavailableError(f"kubectl: {answer.detail or 'cannot be run'}")
         return answer
 
 
-class _NotFoundError(UnavailableError):
+class GoneError(UnavailableError):
     """The server has no such object, or no such kind of object."""
 
 
 _KINDS: Mapping[str, type[BrctlError]] = {
-    "NotFound": _NotFoundError,
+    "NotFound": GoneError,
     "Conflict": ConflictError,
     "AlreadyExists": ConflictError,
-    "TooManyRequests": BudgetError,
+    "TooManyRequests": UnreachableError,
+    "ServiceUnavailable": UnreachableError,
+    "Timeout": UnreachableError,
+    "ServerTimeout": UnreachableError,
     "Forbidden": DeniedError,
     "Unauthorized": DeniedError,
 }
 
 
-def _error(answer: CommandResult) -> BrctlError:
+def error_of(answer: CommandResult) -> BrctlError:
     """What went wrong, by the word kubectl puts in brackets."""
     message = answer.stderr.decode("utf-8", "replace").strip()
     refused = _REFUSED.search(message)
     if refused is None:
-        denied = "(Unauthorized)" in message
-        kind: type[BrctlError] = DeniedError if denied else UnavailableError
-        return kind(f"kubectl said: {message[-300:] or f'exit {answer.exit_status}'}")
-    kind = _KINDS.get(refused[1], UnavailableError)
+        kind = _kind_without_word(message)
+        return kind(f"kubectl said: {_both_ends(message) or f'exit {answer.exit_status}'}")
+    # An overloaded server says 429 too, and no budget has anything to do with it.
+    kind = BudgetError if _BUDGET in refused[2] else _KINDS.get(refused[1], UnavailableError)
     hint = _PERMISSIONS if kind is DeniedError else None
-    return kind(f"kubectl said: {refused[2][:300]} ({refused[1]})", hint=hint)
+    return kind(f"kubectl said: {_both_ends(refused[2])} ({refused[1]})", hint=hint)
+
+
+def _kind_without_word(message: str) -> type[BrctlError]:
+    if "(Unauthorized)" in message:
+        return DeniedError
+    return UnreachableError if _DID_NOT_ANSWER.search(message) else UnavailableError
+
+
+def _both_ends(message: str) -> str:
+    if len(message) <= _HEAD + _TAIL:
+        return message
+    return f"{message[:_HEAD]} ... {message[-_TAIL:]}"
 
 
 def parse_object(stdout: bytes, path: str) -> Object:

@@ -7,7 +7,7 @@ the prefix `brctl.dev/`, and nothing without it is touched, save `spec.unschedul
 import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -26,6 +26,7 @@ JOB = PREFIX + "job"
 
 _WAS = PREFIX + "label."
 _TEXT_LIMIT = 2000
+_KEEPING_AWAY = ("NoSchedule", "NoExecute")
 
 
 def labels_of(item: Object) -> Mapping[str, str]:
@@ -55,9 +56,21 @@ def is_ready(node: Object) -> bool:
     return any(row.get("type") == "Ready" and row.get("status") == "True" for row in rows)
 
 
-def takes_work(node: Object) -> bool:
-    """Ready, in service, and no run has put it aside."""
-    return is_ready(node) and cordon_of(node) is None and reservation_of(node) is None
+def takes_work(node: Object, tolerations: Sequence[Object] = ()) -> bool:
+    """Ready, in service, no run has put it aside, and no taint there keeps the pods away."""
+    free = cordon_of(node) is None and reservation_of(node) is None
+    taints = [t for t in node["spec"].get("taints") or () if t.get("effect") in _KEEPING_AWAY]
+    return is_ready(node) and free and all(_is_tolerated(t, tolerations) for t in taints)
+
+
+def _is_tolerated(taint: Object, tolerations: Sequence[Object]) -> bool:
+    """As the scheduler decides it: an empty key or effect means every one."""
+    return any(
+        row.get("effect") in (None, "", taint.get("effect"))
+        and row.get("key") in (None, "", taint.get("key"))
+        and (row.get("operator") == "Exists" or row.get("value", "") == taint.get("value", ""))
+        for row in tolerations
+    )
 
 
 def cordon_of(node: Object) -> Cordon | None:

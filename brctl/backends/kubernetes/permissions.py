@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from brctl.backends.kubernetes.kubectl import Kubectl
+from brctl.model.errors import DeniedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,14 @@ PERMISSIONS = (
     Permission("jobsets.jobset.x-k8s.io", ("get", "list", "update", "create", "delete"), False,
                "the same for JobSets"),
 )  # fmt: skip
+
+
+async def has_namespace(kubectl: Kubectl) -> bool:
+    """Whether the namespace of the jobs is there; who may not ask has it by its rights in it."""
+    try:
+        return await kubectl.get(f"/api/v1/namespaces/{await kubectl.namespace()}") is not None
+    except DeniedError:
+        return True
 
 
 async def missing_permissions(kubectl: Kubectl) -> tuple[str, ...]:

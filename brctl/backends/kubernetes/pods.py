@@ -3,17 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from brctl.backends.contract import JobRunState
+from brctl.backends.kubernetes.containers import ContainerState, has_gpu, rows_of, trainer_state
 from brctl.backends.kubernetes.jobs import INCARNATION, Workload
 from brctl.backends.kubernetes.kubectl import Object
 from brctl.backends.kubernetes.marks import notes_of
+from brctl.backends.kubernetes.pod_reason import pod_reason
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 
 BY_OTHERS = "outside brctl"
 """The incarnation of pods that somebody else started."""
 
-GPU = "nvidia.com/gpu"
-_SIGNALLED = 128
+_WAITS_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,10 @@ class Pod:
         order: Its place in rank order.
         node: "" until it is bound.
         going: It has been asked to end.
-        exit_status: Of its first container; None while that runs or never ran.
+        trainer: How its container that trains stands.
         waits_for: Why it does not run yet.
+        reason: The cluster's own word for why it ended, does not start or has to go.
+        message: What the cluster says besides.
     """
 
     name: str
@@ -36,20 +39,34 @@ class Pod:
     going: bool
     created_at: str
     incarnation: str
-    exit_status: int | None
+    trainer: ContainerState
     waits_for: str
+    reason: str = ""
+    message: str = ""
 
     @property
     def ended(self) -> bool:
+        """Nothing of it is left on its node."""
         return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def rank_ended(self) -> bool:
+        """What trains has ended, whatever else of the pod goes on."""
+        return self.ended or self.trainer.ended
+
+    @property
+    def runs(self) -> bool:
+        """What trains has a process; a pod of whose containers nothing is known counts by phase."""
+        return self.phase == "Running" and (
+            self.trainer.running or self.trainer == ContainerState()
+        )
 
 
 def holds_gpu(pod: Object) -> bool:
     """Whether a pod that has not ended was promised a GPU."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return False
-    limits = [c.get("resources", {}).get("limits") or {} for c in pod["spec"].get("containers", ())]
-    return any(str(row.get(GPU, "0")) not in ("", "0") for row in limits)
+    return any(map(has_gpu, rows_of(pod["spec"].get("containers"))))
 
 
 def read_pods(workload: Workload, items: Iterable[Object]) -> tuple[Pod, ...]:
@@ -61,9 +78,8 @@ def read_pods(workload: Workload, items: Iterable[Object]) -> tuple[Pod, ...]:
 
 
 def _read(pod: Object, order: int) -> Pod:
-    meta, status = pod["metadata"], pod.get("status", {})
-    first: Object = next(iter(status.get("containerStatuses") or ()), {})
-    code = first.get("state", {}).get("terminated", {}).get("exitCode")
+    meta, status, trainer = pod["metadata"], pod.get("status", {}), trainer_state(pod)
+    reason, message = pod_reason(pod)
     return Pod(
         name=str(meta["name"]),
         uid=str(meta["uid"]),
@@ -73,23 +89,19 @@ def _read(pod: Object, order: int) -> Pod:
         going="deletionTimestamp" in meta,
         created_at=str(meta.get("creationTimestamp", "")),
         incarnation=notes_of(pod).get(INCARNATION) or BY_OTHERS,
-        exit_status=_exit_status(code) if isinstance(code, int) else None,
-        waits_for=_waits_for(status, first),
+        trainer=trainer,
+        waits_for=_waits_for(status, trainer),
+        reason=reason,
+        message=message,
     )
 
 
-def _exit_status(code: int) -> int:
-    """As Python has it: a death by a signal is negative."""
-    return _SIGNALLED - code if _SIGNALLED < code <= _SIGNALLED + 64 else code
-
-
-def _waits_for(status: Object, container: Object) -> str:
-    waiting = container.get("state", {}).get("waiting") or {}
-    if waiting:
-        return f"{waiting.get('reason', '')}: {waiting.get('message', '')}"[:200].strip(": ")
+def _waits_for(status: Object, trainer: ContainerState) -> str:
+    if trainer.reason and not trainer.running:
+        return f"{trainer.reason}: {trainer.message}"[:_WAITS_LIMIT].strip(": ")
     for row in status.get("conditions") or ():
         if row.get("type") == "PodScheduled" and row.get("status") == "False":
-            return str(row.get("message") or row.get("reason", ""))[:200]
+            return str(row.get("message") or row.get("reason", ""))[:_WAITS_LIMIT]
     return ""
 
 
@@ -102,6 +114,12 @@ def placed(workload: Workload, pods: Sequence[Pod], job: Job) -> tuple[str, ...]
     nodes = {i: bound.get(i) or (n if n in free else "") for i, n in enumerate(wanted)}
     rest = [node for node in free if node not in nodes.values()]
     return tuple(nodes[i] or (rest.pop(0) if rest else n) for i, n in enumerate(wanted))
+
+
+def containers_on(nodes: Sequence[str], pods: Sequence[Pod]) -> tuple[str, ...]:
+    """Where the processes of each node's ranks are found: their container, else their pod."""
+    found = {pod.node: pod.trainer.id or pod.uid for pod in pods if pod.runs}
+    return tuple(found.get(node, "") for node in nodes)
 
 
 def bound_to(pods: Sequence[Pod]) -> dict[int, str]:
@@ -126,10 +144,11 @@ def state_of(
         ranks, pod = ranks_of(job, order), newest.get(order)
         if node in not_ready:
             silent[node] = not_ready[node]
-        elif pod is not None and pod.ended:
+        elif pod is not None and pod.rank_ended:
             gone += ranks
-            exits |= {} if pod.exit_status is None else dict.fromkeys(ranks, pod.exit_status)
-        elif pod is not None and pod.phase == "Running":
+            code = pod.trainer.exit_status
+            exits |= {} if code is None else dict.fromkeys(ranks, code)
+        elif pod is not None and pod.runs:
             alive += ranks
             marks.add(pod.incarnation)
         elif pod is None and (workload.suspended or workload.ended):

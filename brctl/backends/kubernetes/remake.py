@@ -16,6 +16,7 @@ from brctl.model.jobs.job import Job
 
 DELETE_DEADLINE_S = 60.0
 POLL_S = 0.5
+VANISHED = ".vanishes"
 
 
 class Remaking:
@@ -38,6 +39,22 @@ class Remaking:
             raise UsageError(problem, hint="make it anew there")
         _write(self._kept(job), {"uid": found.uid, "path": found.path, "manifest": anew(found)})
         await self.finish(job)
+
+    def remember(self, job: Job, found: Workload) -> None:
+        """Keep what the cluster deletes by itself some time after the job has ended."""
+        if found.vanishes:
+            _write(self._kept(job, VANISHED), {"path": found.path, "manifest": anew(found)})
+
+    async def bring_back(self, job: Job) -> None:
+        """Make again, suspended, what the cluster has deleted because it had ended."""
+        kept_in = self._kept(job, VANISHED)
+        try:
+            kept = json.loads(kept_in.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return
+        path = str(kept["path"])
+        if await self._uid_at(path) is None:
+            await self._kubectl.post(path.rpartition("/")[0], kept["manifest"])
 
     async def finish(self, job: Job) -> None:
         """Carry a making to its end, also one that a process which died began."""
@@ -68,8 +85,8 @@ class Remaking:
         found = await self._kubectl.get(path)
         return None if found is None else str(found["metadata"]["uid"])
 
-    def _kept(self, job: Job) -> Path:
-        return self._folder / f"{job.name}.json"
+    def _kept(self, job: Job, kind: str = "") -> Path:
+        return self._folder / f"{job.name}{kind}.json"
 
 
 def _write(path: Path, value: Object) -> None:

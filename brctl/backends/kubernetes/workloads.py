@@ -1,16 +1,18 @@
 """Find the Job or JobSet of a training job, look at its pods and nodes, and change it."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from brctl.backends.contract import JobRunState
 from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.jobs import Workload, on_nodes, read_workload, without_start_time
 from brctl.backends.kubernetes.kubectl import ConflictError, Kubectl, Object
-from brctl.backends.kubernetes.pods import Pod, placed, read_pods, state_of
-from brctl.model.errors import UsageError
+from brctl.backends.kubernetes.pods import Pod, containers_on, placed, read_pods, state_of
+from brctl.backends.kubernetes.reasons import reasons_of
+from brctl.model.errors import DeniedError, UsageError
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 
 NODES_PATH = "/api/v1/nodes"
 TRIES = 5
@@ -45,7 +47,7 @@ class Workloads:
         namespace, selector = await self._kubectl.namespace(), f"{marks.JOB}={job.name}"
         for kind, version, plural in _KINDS:
             path = f"/apis/{version}/namespaces/{namespace}/{plural}"
-            answer = await self._kubectl.get(path, labelSelector=selector)
+            answer = await self._list(path, f"/apis/{version}", selector)
             items = (answer or {}).get("items") or ()
             if len(items) > 1:
                 names = ", ".join(str(item["metadata"]["name"]) for item in items)
@@ -55,6 +57,19 @@ class Workloads:
                 value = {**item, "apiVersion": version, "kind": kind}
                 return read_workload(value, f"{path}/{item['metadata']['name']}", job)
         return None
+
+    async def _list(self, path: str, group: str, selector: str) -> Object | None:
+        """The objects of a kind; the server asks who may before it says that it has no such kind.
+
+        Raises:
+            DeniedError: There is such a kind, and we may not see it.
+        """
+        try:
+            return await self._kubectl.get(path, labelSelector=selector)
+        except DeniedError:
+            if await self._kubectl.get(group) is not None:
+                raise
+            return None
 
     async def must_find(self, job: Job) -> Workload:
         """The workload of a job.
@@ -88,7 +103,9 @@ class Workloads:
         if found is None:
             return None
         pods = await self._pods(found)
-        return ObservedWorkload(found, pods, replace(job, nodes=placed(found, pods, job)))
+        nodes = placed(found, pods, job)
+        here = replace(job, nodes=nodes, containers=containers_on(nodes, pods))
+        return ObservedWorkload(found, pods, here)
 
     async def must_observe(self, job: Job) -> ObservedWorkload:
         """The workload with its pods.
@@ -103,8 +120,11 @@ class Workloads:
 
     async def state(self, observe: ObservedWorkload) -> JobRunState:
         """Which ranks run."""
-        silent = await self.not_ready(observe.job.name, observe.job.nodes)
-        return state_of(observe.workload, observe.job, observe.pods, silent)
+        job = observe.job
+        nodes = await self._nodes(job.name, job.nodes)
+        silent = {node: why for node in job.nodes if (why := _why_silent(nodes[node]))}
+        state = state_of(observe.workload, job, observe.pods, silent)
+        return replace(state, reasons=reasons_of(job, observe.pods, nodes))
 
     async def _pods(self, found: Workload) -> tuple[Pod, ...]:
         path = f"/api/v1/namespaces/{await self._kubectl.namespace()}/pods"
@@ -115,16 +135,46 @@ class Workloads:
 
     async def not_ready(self, name: str, nodes: Sequence[str]) -> dict[str, str]:
         """Those of the nodes that the control plane does not hear from, with the reason."""
+        known = await self._nodes(name, nodes)
+        return {node: why for node in nodes if (why := _why_silent(known[node]))}
+
+    async def _nodes(self, name: str, nodes: Sequence[str]) -> dict[str, Object | None]:
+        """These nodes, in one question where they carry the label of the job."""
         known = await self.bound(name)
         missing = [node for node in nodes if node not in known]
         singly = [self._kubectl.get(f"{NODES_PATH}/{node}") for node in missing]
         rest = dict(zip(missing, await asyncio.gather(*singly), strict=True))
-        return {node: why for node in nodes if (why := _why_silent(known.get(node) or rest[node]))}
+        return {node: known.get(node) or rest[node] for node in nodes}
 
     async def bound(self, name: str) -> Mapping[str, Object]:
         """The nodes that carry the label of a job."""
         answer = await self._kubectl.get(NODES_PATH, labelSelector=f"{marks.JOB}={name}")
         return {str(n["metadata"]["name"]): n for n in (answer or {}).get("items") or ()}
+
+    async def must_be_free(self, job: Job) -> None:
+        """A job that runs on the nodes keeps them; of one that does not, only a label is left.
+
+        Raises:
+            UsageError: Pods of it are there.
+        """
+        found = await self._nodes(job.name, job.nodes)
+        owners = {
+            node: owner
+            for node, value in found.items()
+            if value is not None and (owner := marks.labels_of(value).get(marks.JOB, job.name))
+        }
+        for node, owner in owners.items():
+            if owner != job.name and await self._has_pods_of(node, owner):
+                hint = f"brctl job stop {owner}, or give job {job.name} other nodes"
+                raise UsageError(f"{node} is a node of job {owner}, which runs there", hint=hint)
+
+    async def _has_pods_of(self, node: str, owner: str) -> bool:
+        answer = await self._kubectl.get("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
+        return any(
+            (pod["spec"].get("nodeSelector") or {}).get(marks.JOB) == owner
+            and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+            for pod in (answer or {}).get("items") or ()
+        )
 
     async def bind(self, job: Job) -> None:
         """Label the job's nodes, and only them."""
@@ -199,6 +249,22 @@ async def change_node(kubectl: Kubectl, name: str, change: Change) -> Object:
 def _absent(job: Job) -> UsageError:
     why = f"no Job or JobSet carries the label {marks.JOB}={job.name}"
     return UsageError(why, hint="label it, and apply it suspended")
+
+
+def refuse_queued(found: Workload, namespace: str, verb: str) -> None:
+    """What Kueue admits and suspends, it would suspend or admit again after us.
+
+    Raises:
+        UsageError: The workload waits in a queue; with the words that make Kueue do it.
+    """
+    if not found.queue:
+        return
+    patch = json.dumps({"spec": {"active": verb == "started"}})
+    raise UsageError(
+        f"{found.name} is {verb} by Kueue alone (queue {found.queue})",
+        hint=f"kubectl -n {namespace} get workloads -l kueue.x-k8s.io/job-uid={found.uid} -o name |"
+        f" xargs kubectl -n {namespace} patch --type merge -p '{patch}'",
+    )
 
 
 def _why_silent(node: Object | None) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from brctl.backends.contract import (
     Cordon,
-    JobRunState,
     Label,
     StartReport,
     StopReport,
@@ -32,6 +31,7 @@ from brctl.model.command import Command, Outcome
 from brctl.model.errors import DeniedError, UnavailableError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 
 HERE = Node("localhost", "127.0.0.1")
 COMMAND_DEADLINE_S = 30.0
@@ -69,7 +69,7 @@ class SlurmBackend(StaticBackend):
         if drained:
             await self._run(slurm.resume(drained))
 
-    async def idle_nodes(self) -> tuple[str, ...]:
+    async def idle_nodes(self, job: Job | None = None) -> tuple[str, ...]:
         """See `Backend.idle_nodes`: what Slurm calls idle and the inventory knows."""
         idle = slurm.parse_idle(await self._run(slurm.NODES))
         return tuple(name for name in idle if name in self._inventory.nodes)

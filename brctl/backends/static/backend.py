@@ -11,7 +11,6 @@ from pathlib import Path
 
 from brctl.backends.contract import (
     Cordon,
-    JobRunState,
     Label,
     Reservation,
     StartReport,
@@ -33,6 +32,7 @@ from brctl.fanout.contract import Transport
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 from brctl.model.runs.playbook import Json
 
 
@@ -96,7 +96,7 @@ class StaticBackend:
 
         change_state(self._file, drop)
 
-    async def idle_nodes(self) -> tuple[str, ...]:
+    async def idle_nodes(self, job: Job | None = None) -> tuple[str, ...]:
         """See `Backend.idle_nodes`: without a scheduler, every node that is no standby."""
         return self._inventory.names(NodeRole.ACTIVE)
 
@@ -184,6 +184,10 @@ class StaticBackend:
             for key in ("stopped", "killed", "stuck")
         }
         return StopReport(ended["stopped"], ended["killed"], ended["stuck"], failed)
+
+    async def scheduler_view(self, job: Job) -> JobRunState | None:
+        """See `Backend.scheduler_view`: ranks are known to their nodes alone."""
+        return None
 
     async def job_status(self, job: Job) -> JobRunState:
         """See `Backend.job_status`."""

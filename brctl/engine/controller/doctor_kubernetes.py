@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 
 from brctl.backends.kubernetes.kubectl import Kubectl
-from brctl.backends.kubernetes.permissions import missing_permissions
+from brctl.backends.kubernetes.permissions import has_namespace, missing_permissions
 from brctl.backends.kubernetes.workloads import Workloads
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
@@ -32,6 +32,9 @@ async def _ask(settings: Settings) -> list[DoctorFinding]:
     chosen = settings.kubernetes
     kubectl = Kubectl(chosen.context, chosen.namespace)
     where = f"context {chosen.context or 'of kubectl'}, namespace {await kubectl.namespace()}"
+    if not await has_namespace(kubectl):
+        hint = "create it, or name another: `kubernetes: {namespace: NAME}` in config.yaml"
+        return [DoctorFinding(Health.CRITICAL, TOPIC, f"{where}: no such namespace", hint)]
     lacking = await missing_permissions(kubectl)
     findings = [
         DoctorFinding(
@@ -56,5 +59,9 @@ async def _job(workloads: Workloads, job: Job) -> DoctorFinding:
     if not found.hears_checkpoint:
         hint = "`brctl help kubernetes`: BRCTL_RESUME_FROM from an annotation"
         text = f"{found.name} has no way to hear of a checkpoint; it will be made anew to start"
+        return DoctorFinding(Health.WARNING, TOPIC, text, hint)
+    if found.vanishes:
+        hint = "take ttlSecondsAfterFinished out of it; brctl keeps the manifest of what it starts"
+        text = f"{found.name} is deleted by the cluster some time after it has ended or failed"
         return DoctorFinding(Health.WARNING, TOPIC, text, hint)
     return DoctorFinding(Health.OK, TOPIC, f"job {job.name} is {found.name}, {found.pods} pods")

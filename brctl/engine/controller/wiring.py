@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from brctl.backends.contract import Backend
 from brctl.backends.open import open_backend
+from brctl.backends.patient import PatientBackend
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.late_transport import LateTransport
 from brctl.evidence.baseline import Baseline
@@ -90,14 +91,20 @@ class Controller:
 
 
 @asynccontextmanager
-async def open_controller(settings: Settings) -> AsyncIterator[Controller]:
-    """Open a context and close its connections whatever happens."""
+async def open_controller(
+    settings: Settings, *, patient: bool = False
+) -> AsyncIterator[Controller]:
+    """Open a context and close its connections whatever happens.
+
+    A run is patient with a scheduler that does not answer; a person is told at once.
+    """
     os.umask(0o077)
     inventory = load_inventory(settings)
     jobs = [load_job(path) for path in settings.jobs]
     transport = LateTransport(settings, inventory.nodes)
     try:
         backend = open_backend(settings, transport, inventory)
+        backend = PatientBackend(backend) if patient else backend
         placed = await _placed(settings, backend, jobs)
         yield Controller(settings, inventory, placed, transport, backend)
     finally:

@@ -23,6 +23,7 @@ from brctl.engine.job.control_group import ask_others
 from brctl.engine.job.flight import load_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
 from brctl.engine.job.looks import beside_last_look
+from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stack_store import new_folder
 from brctl.engine.job.stacks import ask_network, ask_ranks, capture_rounds, load_rounds
 from brctl.engine.runs.propose import with_next_move
@@ -30,7 +31,7 @@ from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.job.ends import raised
 from brctl.evidence.job.outlived import said_in_passing
 from brctl.evidence.job.packet_growth import with_growth, worth_a_second_look
-from brctl.evidence.job.status import goes_on, read_job
+from brctl.evidence.job.status import goes_on
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.signature import Signature
 from brctl.model.command import Outcome
@@ -93,14 +94,15 @@ async def diagnose_once(
 
 
 async def _examine_job(controller: Controller, job: Job, sweep: Sweep) -> JobFindings:
-    status = beside_last_look(controller, read_job(job, [node.report for node in sweep.nodes]))
+    reports = [node.report for node in sweep.nodes]
+    status = beside_last_look(controller, await read_ranks(controller.backend, job, reports))
     status = await _seen_after_a_restart(controller, status)
     status, hang = await _examine_hang(controller, status)
     signatures, unread = log_signatures(controller)
     evidence, gaps = assess_ranks(status, sweep, signatures)
     later = None
     if said_in_passing(evidence, status):
-        later = read_job(job, await ask_ranks(controller, job))
+        later = await _read_again(controller, job)
     return JobFindings(status, (evidence, (*gaps, *unread)), hang, later)
 
 
@@ -126,8 +128,12 @@ async def _seen_after_a_restart(controller: Controller, status: JobStatus) -> Jo
     """The job asked again, where it may have been started while its nodes were asked."""
     if not may_be_restarted(status):
         return status
-    later = read_job(status.job, await ask_ranks(controller, status.job))
+    later = await _read_again(controller, status.job)
     return later if goes_on(status, later) else status
+
+
+async def _read_again(controller: Controller, job: Job) -> JobStatus:
+    return await read_ranks(controller.backend, job, await ask_ranks(controller, job))
 
 
 async def _examine_hang(controller: Controller, status: JobStatus) -> tuple[JobStatus, Findings]:
@@ -136,7 +142,7 @@ async def _examine_hang(controller: Controller, status: JobStatus) -> tuple[JobS
         return status, NOTHING
     folder = new_folder(controller.state_dir, status.job.name, controller.now())
     await capture_rounds(controller, status.job, folder, times=1, every_s=0.0)
-    later = read_job(status.job, await ask_ranks(controller, status.job))
+    later = await _read_again(controller, status.job)
     if goes_on(status, later):
         return later, NOTHING
     status, (seen, unseen) = assess_hang(status, load_rounds(folder)[-1])

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.job.look_store import last_look
+from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stacks import ask_ranks
 from brctl.engine.runs.open_runs import open_runs
 from brctl.engine.runs.read_run import sound_runs
-from brctl.evidence.job.status import compared, read_job
+from brctl.evidence.job.status import compared
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_look import JobLook, JobState
 from brctl.model.jobs.job_status import JobStatus
@@ -24,7 +25,8 @@ _STATES = {True: JobState.STALLED, False: JobState.PROGRESSING, None: JobState.U
 
 async def ask_job(controller: Controller, job: Job) -> JobStatus:
     """What the ranks of a job say now; one question a node, as light as a login."""
-    return beside_last_look(controller, read_job(job, await ask_ranks(controller, job)))
+    reports = await ask_ranks(controller, job)
+    return beside_last_look(controller, await read_ranks(controller.backend, job, reports))
 
 
 def beside_last_look(controller: Controller, status: JobStatus) -> JobStatus:

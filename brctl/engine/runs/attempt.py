@@ -9,7 +9,7 @@ from brctl.actions.registry import ACTIONS, action_of
 from brctl.engine.runs.confirm import may_go_on
 from brctl.engine.runs.session import RunSession
 from brctl.journal.keys import Entry, Keys
-from brctl.model.errors import BrctlError, LockedError
+from brctl.model.errors import BrctlError, LockedError, UnreachableError
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Hook, Json, OnFailure, Safety, Step
 from brctl.playbook.expressions import ExpressionError
@@ -121,6 +121,9 @@ class StepAttempts:
             return self._failed(exc, started, last=last)
         except LockedError:
             raise
+        except UnreachableError as exc:
+            silent = ActionFailed(str(exc), FailureKind.TRANSPORT)
+            return self._failed(silent, started, last=last)
         except BrctlError as exc:
             wrong = ActionFailed(str(exc), FailureKind.SCHEDULER)
             return self._failed(wrong, started, last=last)

@@ -11,6 +11,7 @@ from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.verdict_store import load
 from brctl.engine.job.diagnose import still_true
 from brctl.engine.job.looks import beside_last_look
+from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stacks import dump_stacks
 from brctl.engine.search.bisect import BisectOptions
 from brctl.engine.search.group_search import search_nodes, test_groups
@@ -22,7 +23,6 @@ from brctl.engine.sweeps.burnin import BurninPlan, burn_in
 from brctl.engine.sweeps.node_states import ailing_nodes
 from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
 from brctl.engine.sweeps.run_checks import assess_node
-from brctl.evidence.job.status import read_job
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.calendars import load_calendar
 from brctl.library.parameters import fill_parameters
@@ -153,7 +153,8 @@ class PlacedJobs:
         )
 
     async def progress(self, job: Job) -> JobStatus:
-        status = read_job(job, await self._sweeps.reports(job.nodes, (RANKS_CHECK,), job, {}))
+        reports = await self._sweeps.reports(job.nodes, (RANKS_CHECK,), job, {})
+        status = await read_ranks(self._controller.backend, job, reports)
         return beside_last_look(self._controller, status)
 
     async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:

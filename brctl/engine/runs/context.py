@@ -1,5 +1,6 @@
 """Compose the context of runs from an opened controller, and bind it to one run."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +41,9 @@ class UnbornRun:
     def facts(self) -> RunFacts:
         raise UsageError("no run has begun, so nothing can be told of it")
 
+    def note(self, text: str) -> None:
+        raise UsageError("no run has begun, so nobody follows it")
+
     def incident(self) -> Incident:
         raise UsageError("no run has begun, so it belongs to no incident")
 
@@ -47,8 +51,15 @@ class UnbornRun:
 class JournalledRun:
     """A run as its folder tells it; see `ThisRun`."""
 
-    def __init__(self, context: RunContext, folder: Path, name: str = "") -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        folder: Path,
+        name: str = "",
+        write_note: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._context = context
+        self._write_note = write_note
         self.folder = folder
         self.name = name or folder.name
         # The journal's last line is not written yet when hooks tell how the run ends.
@@ -56,6 +67,9 @@ class JournalledRun:
 
     def facts(self) -> RunFacts:
         return replace(run_facts(self._context, self.folder), ending=self.ending)
+
+    def note(self, text: str) -> None:
+        self._write_note(text)
 
     def incident(self) -> Incident:
         return incident_of_run(self._context.state_dir, self.facts())

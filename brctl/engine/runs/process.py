@@ -62,7 +62,7 @@ async def open_context(request: RunRequest) -> AsyncIterator[RunContext]:
     """The context the run was started in, opened again."""
     config = Path(request.config) if request.config else None
     settings = load_settings(os.environ, request.context or None, config)
-    async with open_controller(settings) as controller:
+    async with open_controller(settings, patient=True) as controller:
         yield run_context(controller)
 
 
@@ -102,7 +102,11 @@ async def _carry_out(
     record = replay(playbook, recording.events)
     journal = open_journal(run_dir)
     digest = str(read_json(run_dir / PLAN)["digest"])
-    run = JournalledRun(context, run_dir)
+
+    def write_note(text: str) -> None:
+        session.write(EventType.NOTE, {"text": text})
+
+    run = JournalledRun(context, run_dir, write_note=write_note)
     context = for_run(context, run)
     session = RunSession(context, run, playbook, inputs, request, digest, journal, record)
     started = context.clock.now()

@@ -37,7 +37,7 @@ async def roll_back(session: RunSession) -> Ending:
     if stuck:
         return Ending(RunState.NEEDS_HUMAN, "; ".join(stuck))
     if record.denied_by:
-        return Ending(RunState.WAITING, f"denied by {record.denied_by}")
+        return Ending(RunState.DENIED, f"denied by {record.denied_by}")
     because = record.failed_error or record.undone_because
     failed = f"{record.failed_step}: " if record.failed_step else ""
     return Ending(RunState.ROLLED_BACK, failed + because)

@@ -17,6 +17,7 @@ from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.network import assess_network
 from brctl.evidence.job.numbers import non_finite
 from brctl.evidence.job.pace import patience_s
+from brctl.evidence.job.scheduler import scheduler_reasons, why_not_running
 from brctl.evidence.job.status import DONE_PHASE, PAUSE_SHARE
 from brctl.evidence.job.storage import storage
 from brctl.evidence.job.stragglers import stragglers
@@ -40,6 +41,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         *stragglers(status, _are_busy(outcomes.values())),
         *held_back(status),
     ]
+    found += scheduler_reasons(status)
     if status.stalled is False and not status.ended:
         found += silent_but_training(status)
     if status.stalled is not False:
@@ -63,8 +65,13 @@ def _are_busy(reports: Iterable[NodeReport]) -> bool:
 def job_gaps(status: JobStatus, gaps: Iterable[Gap]) -> tuple[Gap, ...]:
     """What cannot be known of the job yet, said once: by another gap of the node or here."""
     explained = {gap.subject.node for gap in gaps}
+    reasons = why_not_running(status)
     unread = [
-        Gap(Subject(view.node, f"rank:{view.rank}"), RANKS_CHECK, f"{what} was not read")
+        Gap(
+            Subject(view.node, f"rank:{view.rank}"),
+            RANKS_CHECK,
+            f"{what} was not read{reasons.get(view.rank, '')}",
+        )
         for view in status.ranks
         if view.node not in explained and (what := _unread(view))
     ]

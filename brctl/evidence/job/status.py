@@ -11,6 +11,7 @@ from brctl.evidence.stacks.snapshot import RankStack
 from brctl.model.command import Outcome
 from brctl.model.evidence_kinds import RANKS_CHECK
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
 from brctl.model.sweeps.report import NodeReport, Value
 
@@ -138,6 +139,23 @@ def _typed(values: Mapping[str, Value], name: str, kind: type[T]) -> T | None:
 def _number(values: Mapping[str, Value], name: str) -> float | None:
     value = values.get(name)
     return float(value) if is_number(value) else None
+
+
+def with_scheduler(status: JobStatus, known: JobRunState | None) -> JobStatus:
+    """The job with what its scheduler knows of ranks of which their nodes know nothing."""
+    if known is None:
+        return status
+    alive = {**dict.fromkeys(known.gone, False), **dict.fromkeys(known.alive, True)}
+    ranks = tuple(
+        replace(view, alive=alive[view.rank], exit_status=known.exits.get(view.rank))
+        if view.alive is None and view.rank in alive
+        else view
+        for view in status.ranks
+    )
+    ages = [view.progress_age_s for view in ranks if view.progress_age_s is not None]
+    after_s = stands_after_s(status.job, ranks, status.history)
+    stalled = _is_stalled(status.job, ranks, ages, after_s)
+    return replace(status, ranks=ranks, stalled=stalled, reasons=known.reasons)
 
 
 def _is_stalled(

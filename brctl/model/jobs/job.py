@@ -35,6 +35,8 @@ class Job:
         sbatch: Further options of the submission where Slurm schedules; "" for a bare flag.
         stall_after_s: No new step for this long counts as a stall.
         code: Where its releases lie and which one its ranks start from; None when nobody says.
+        containers: Of each node, the container its ranks run in, as in their cgroup's name; empty
+            where brctl started them, "" where there is none now.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Job:
     origin: str = ""
     code: JobCode | None = None
     log_progress: LogProgress | None = None
+    containers: tuple[str, ...] = ()
 
     @property
     def rank_workdir(self) -> PurePosixPath:
@@ -92,6 +95,10 @@ class Job:
     def node_of(self, rank: int) -> str:
         """The node that carries a rank."""
         return self.nodes[rank // self.ranks_per_node]
+
+    def container_on(self, node: str) -> str:
+        """The container of a node's ranks; "" where there is none."""
+        return dict(zip(self.nodes, self.containers, strict=False)).get(node, "")
 
     def ranks_on(self, node: str) -> tuple[int, ...]:
         """The ranks a node carries; empty when the job is not on it."""

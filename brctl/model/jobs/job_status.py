@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import SchedulerReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ class JobStatus:
         stalled: No progress for `job.stall_after_s`, or ranks ended with an error; None when no
             rank, or the progress of none, could be read.
         silent: Nodes of the job that gave no answer at all.
+        reasons: What the scheduler says of ranks and nodes that are not well.
     """
 
     job: Job
@@ -119,6 +121,7 @@ class JobStatus:
     stalled: bool | None
     silent: tuple[str, ...]
     history: StepHistory = StepHistory()
+    reasons: tuple[SchedulerReason, ...] = ()
 
     @property
     def progress_format(self) -> str:

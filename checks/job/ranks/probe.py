@@ -90,6 +90,53 @@ def load(path):
     return value
 
 
+def processes_in(container, proc="/proc"):
+    """(start_ticks, pid) of the processes of a container or pod, oldest first.
+
+    A cgroup is named after it; systemd writes the dashes of a pod's uid as underscores.
+    """
+    names = (container, container.replace("-", "_"))
+    found = []
+    for pid in filter(str.isdigit, os.listdir(proc)):
+        try:
+            with open("%s/%s/cgroup" % (proc, pid)) as stream:
+                text = stream.read(4096)
+            if any(name in text for name in names):
+                found.append((start_ticks_of("%s/%s/stat" % (proc, pid)), int(pid)))
+        except (OSError, ValueError, IndexError):
+            continue  # It ended while we looked.
+    return sorted(found)
+
+
+def start_ticks_of(path):
+    with open(path) as stream:
+        return int(stream.read().rsplit(")", 1)[1].split()[19])
+
+
+def process_of_rank(container, rank, alone, proc="/proc"):
+    """The process of a rank in a container: the oldest that was told to be it, as a record.
+
+    A launcher tells each by RANK. Where a container carries one rank, nobody need tell it.
+    """
+    found = processes_in(container, proc)
+    for ticks, pid in found:
+        if rank_told(pid, proc) == str(rank):
+            return {"pid": pid, "start_ticks": ticks}
+    if alone and found:
+        return {"pid": found[0][1], "start_ticks": found[0][0]}
+    return None
+
+
+def rank_told(pid, proc):
+    try:
+        with open("%s/%d/environ" % (proc, pid), "rb") as stream:
+            rows = stream.read(1 << 20).split(b"\0")
+    except OSError:
+        return ""
+    told = [row[5:] for row in rows if row.startswith(b"RANK=")]
+    return told[0].decode("ascii", "replace") if told else ""
+
+
 def process_state(pid, start_ticks):
     """The one-letter state of exactly this process, or None: a reused pid is another process."""
     try:
@@ -141,6 +188,10 @@ def measure(readings, parameters):
 def measure_process(readings, parameters, rank):
     subject = "rank:%d" % rank
     base = os.path.join(parameters["log_dir"], "rank-%05d" % rank)
+    container = parameters.get("container")
+    if container:
+        measure_contained(readings, str(container), rank, len(parameters["ranks"]) == 1)
+        return
     process = load(base + ".process.json")
     if process is None and rank in parameters.get("processes", {}):
         process = {"pid": parameters["processes"][rank]}
@@ -157,6 +208,20 @@ def measure_process(readings, parameters, rank):
     # A start that was cut off with its node may still write here when its ranks give up.
     if exited is not None and exited.get("incarnation") == process.get("incarnation"):
         readings.add("job.rank.exit_status", subject, int(exited["exit_status"]))
+
+
+def measure_contained(readings, container, rank, alone):
+    """A rank that the cluster started: nobody but the kernel knows its process."""
+    process = process_of_rank(container, rank, alone)
+    state = process_state(process["pid"], process["start_ticks"]) if process else None
+    if state is None:
+        readings.note("rank %d: no process of it is seen in container %s" % (rank, container[:64]))
+        return
+    subject = "rank:%d" % rank
+    readings.add("job.rank.alive", subject, state not in ("Z", "X"))
+    readings.add("job.rank.process_state", subject, state)
+    if state == "D":
+        readings.add("job.rank.kernel_wait", subject, kernel_wait(process["pid"]))
 
 
 def measure_progress(readings, parameters, rank):

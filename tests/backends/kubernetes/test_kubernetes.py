@@ -3,7 +3,7 @@
 import asyncio
 import os
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from time import monotonic
@@ -11,6 +11,7 @@ from time import monotonic
 import pytest
 
 from brctl.backends.kubernetes.backend import KubernetesBackend
+from brctl.backends.kubernetes.control import AskNodes, nobody_asked
 from brctl.backends.kubernetes.kubectl import ConflictError, Kubectl
 from brctl.backends.kubernetes.workloads import change_node
 from brctl.model.errors import DeniedError, UnavailableError, UsageError
@@ -43,11 +44,12 @@ def backend(cluster: KubeCluster, tmp_path: Path) -> KubernetesBackend:
     return open_backend(tmp_path)
 
 
-def open_backend(folder: Path) -> KubernetesBackend:
+def open_backend(folder: Path, ask: AskNodes = nobody_asked) -> KubernetesBackend:
     nodes = {name: Node(name, "127.0.0.1") for name in NAMES}
     nodes["s1"] = replace(nodes["s1"], role=NodeRole.STANDBY)
-    found = KubernetesBackend(Kubectl(), Inventory(nodes), folder / "keep")
+    found = KubernetesBackend(Kubectl(), Inventory(nodes), folder / "keep", ask)
     found.control.start_deadline_s = 60.0
+    found.control.settle_s = 0.3
     return found
 
 
@@ -251,6 +253,108 @@ async def test_stand_in_a_making_cut_short_is_finished_by_the_next_start(
     await backend.stop_job(job, 1.0)
 
 
+async def test_stand_in_a_job_that_hears_of_checkpoints_is_never_made_anew(
+    cluster: KubeCluster, backend: KubernetesBackend, job: Job
+) -> None:
+    """Not for what the server added to its manifest; so one with an owner starts, too."""
+    cluster.add_job("trainer", job.name, 3, SLEEP, owner="u-7", hears=True)
+    uid = cluster.store.get("jobs", NAMESPACE, "trainer")["metadata"]["uid"]
+    assert not (await backend.start_job(job, "/ckpt/1", "R-1")).failed
+    after = cluster.store.get("jobs", NAMESPACE, "trainer")
+    assert after["metadata"]["uid"] == uid
+    env = after["spec"]["template"]["spec"]["containers"][0]["env"][-1]
+    assert env["valueFrom"]["fieldRef"]["apiVersion"] == "v1"
+    await backend.stop_job(job, 1.0)
+
+
+async def test_stand_in_a_job_that_the_cluster_forgot_after_its_end_comes_back(
+    cluster: KubeCluster, backend: KubernetesBackend, job: Job, tmp_path: Path
+) -> None:
+    """`ttlSecondsAfterFinished` deletes the manifest with the Job; brctl kept it at the start."""
+    crash = f"[ -e {tmp_path}/well ] && exec sleep 600; sleep 1; exit 7"
+    cluster.add_job(
+        "trainer", job.name, 3, ["/bin/sh", "-c", crash], backoffLimit=0, ttlSecondsAfterFinished=0
+    )
+    await backend.start_job(job, "", "R-1")
+
+    async def forgotten() -> bool:
+        return not list(cluster.store.all("jobs"))
+
+    await until(forgotten)
+    (tmp_path / "well").touch()
+    moved = await backend.replace_nodes(job, {"n3": "s1"})
+    assert not (await backend.start_job(moved, "/ckpt/1", "R-2")).failed
+    assert placement(cluster) == {"n1", "n2", "s1"}
+    await backend.stop_job(job, 1.0)
+
+
+async def test_stand_in_a_job_that_runs_for_a_moment_has_not_started(
+    cluster: KubeCluster, backend: KubernetesBackend, job: Job
+) -> None:
+    """Its pods were Running when they were looked at; they are not a moment later."""
+    backend.control.settle_s = 2.0
+    crash = ["/bin/sh", "-c", "sleep 1; exit 7"]
+    cluster.add_job("trainer", job.name, 3, crash, backoffLimit=0)
+    report = await backend.start_job(job, "", "R-1")
+    assert set(report.failed) == set(job.nodes)
+
+
+async def test_stand_in_a_job_does_not_take_the_nodes_of_one_that_runs(
+    cluster: KubeCluster, backend: KubernetesBackend, job: Job
+) -> None:
+    """Their label would go, and a pod that the other job makes anew would find no node."""
+    cluster.add_job("trainer", job.name, 3, SLEEP)
+    cluster.node("n2")["metadata"]["labels"]["brctl.dev/job"] = "other"
+    cluster.add_pod("other-0", "n2")
+    theirs = cluster.store.get("pods", NAMESPACE, "other-0")
+    theirs["spec"]["nodeSelector"] = {"brctl.dev/job": "other"}
+    with pytest.raises(UsageError, match="n2 is a node of job other, which runs there"):
+        await backend.start_job(job, "", "R-1")
+    assert cluster.node("n2")["metadata"]["labels"]["brctl.dev/job"] == "other"
+    theirs["status"]["phase"] = "Succeeded"
+    assert not (await backend.start_job(job, "", "R-1")).failed
+    await backend.stop_job(job, 1.0)
+
+
+async def test_stand_in_a_node_that_died_is_not_waited_for_until_the_cluster_notices(
+    cluster: KubeCluster, tmp_path: Path, job: Job
+) -> None:
+    """For 40 s 1.26.1 calls it Ready; that it does not answer us, while others do, is enough."""
+
+    async def ask(nodes: Sequence[str]) -> Mapping[str, str]:
+        return {"n3": "no route to host"} if "n3" in nodes else {}
+
+    found = open_backend(tmp_path, ask)
+    cluster.add_job("trainer", job.name, 3, SLEEP)
+    await found.start_job(job, "", "R-1")
+    before = await found.place(job)
+    cluster.cut_power("n3")
+    report = await asyncio.wait_for(found.stop_job(job, 600.0), TIMEOUT_S)
+    assert dict(report.unreachable) == {"n3": "no route to host"}
+    assert set(report.stopped) == {0, 1, 2} - {before.nodes.index("n3")}
+
+
+async def test_stand_in_a_cluster_without_jobsets_has_no_job_and_forbids_nothing(
+    cluster: KubeCluster, backend: KubernetesBackend, job: Job
+) -> None:
+    """1.26.1 says 403 before 404; where there are JobSets the refusal is told."""
+    cluster.server.denied.add(("list", "jobsets"))
+    with pytest.raises(DeniedError, match="jobsets is forbidden"):
+        await backend.place(job)
+    cluster.server.without.add("jobsets")
+    assert await backend.place(job) == job
+    with pytest.raises(UsageError, match="no Job or JobSet carries the label"):
+        await backend.start_job(job, "", "R-1")
+
+
+async def test_stand_in_an_overloaded_server_is_asked_again(
+    cluster: KubeCluster, backend: KubernetesBackend
+) -> None:
+    """By kubectl itself, which honours Retry-After."""
+    cluster.server.overloaded = 1
+    assert await backend.cordons() == {}
+
+
 async def test_stand_in_a_start_without_room_is_withdrawn_and_says_why(
     cluster: KubeCluster, backend: KubernetesBackend, job: Job
 ) -> None:
@@ -321,6 +425,13 @@ async def test_stand_in_an_idle_node_is_ready_in_service_and_without_gpu_pods(
     kubectl("cordon", "n1")
     cluster.power_off("n2")
     assert await backend.idle_nodes() == ("n3",)
+    taint = {"key": "team", "value": "nlp", "effect": "NoSchedule"}
+    cluster.node("n3")["spec"]["taints"] = [taint]
+    assert await backend.idle_nodes() == ()
+    cluster.add_job("trainer", job.name, 3, SLEEP)
+    template = cluster.store.get("jobs", NAMESPACE, "trainer")["spec"]["template"]
+    template["spec"]["tolerations"] = [{"key": "team", "operator": "Exists"}]
+    assert await backend.idle_nodes(job) == ("n3",)
 
 
 async def test_without_kubectl_the_error_names_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from time import monotonic
 
 import pytest
 
-from brctl.backends.contract import Cordon, JobRunState
+from brctl.backends.contract import Cordon
 from brctl.backends.slurm.backend import SlurmBackend
 from brctl.backends.slurm.commands import (
     drain,
@@ -27,6 +27,7 @@ from brctl.inventory.slurm import load_slurm
 from brctl.model.errors import BrctlError, UnavailableError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import JobRunState
 from tests.fakes.slurm_cluster import ONE_PARTITION, missing, slurm_cluster
 from tests.timeouts import TIMEOUT_S
 

@@ -71,6 +71,19 @@ def test_stand_in_missing_permissions_and_deaf_jobs_are_named(
     assert "trainer has no way to hear of a checkpoint" in findings[-1].text
 
 
+def test_stand_in_a_missing_namespace_and_a_job_that_vanishes_are_said(
+    settings: Settings, cluster: KubeCluster
+) -> None:
+    """Whoever may do everything may do it in a namespace that is not there."""
+    cluster.add_job("trainer", "demo", 2, ["/bin/true"], hears=True, ttlSecondsAfterFinished=60)
+    found = list(kubernetes(settings))
+    assert [f.health for f in found] == [Health.OK, Health.WARNING]
+    assert "trainer is deleted by the cluster" in found[-1].text
+    cluster.server.namespaces.clear()
+    found = list(kubernetes(settings))
+    assert [f.text for f in found] == ["context stand-in, namespace train: no such namespace"]
+
+
 def test_without_kubectl_or_kubernetes_it_says_so_or_nothing(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ from brctl.model.fault import FaultClass
 from brctl.model.runs.event import EventType
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import GuardSpec, Json, Need, Playbook, Policy
+from brctl.model.runs.result import RunState
 from brctl.playbook.run import Run
 from brctl.playbook.steps import StepState
 from brctl.view.runs.run import run_page
@@ -167,6 +168,7 @@ def test_a_denied_run_takes_back_what_it_did(tmp_path: Path) -> None:
     data = context.world.read()
     assert (data["cordons"], data["reservations"]) == ({}, {})
     assert read_run(run_dir).record.denied_by == "lead"
+    assert read_run(run_dir).state is RunState.DENIED
 
 
 def test_two_people_means_two_different_people(tmp_path: Path) -> None:

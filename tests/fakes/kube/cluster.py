@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.kube.controllers import GPU, set_condition, tick
+from tests.fakes.kube.defaults import default
 from tests.fakes.kube.kubelet import Kubelet
 from tests.fakes.kube.objects import Object, Store
 from tests.fakes.kube.server import ApiServer
 
 NAMESPACE = "train"
 TICK_S = 0.02
+HEARS = {
+    "name": "BRCTL_RESUME_FROM",
+    "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['brctl.dev/checkpoint']"}},
+}
+"""As docs/kubernetes.md has it: without the apiVersion that the server adds."""
 
 
 def no_kubectl() -> bool:
@@ -27,6 +33,7 @@ class KubeCluster:
 
     def __init__(self, names: Sequence[str], standbys: Sequence[str] = ()) -> None:
         self.store = Store()
+        self.store.default = default
         self.server = ApiServer(self.store)
         self.kubelet = Kubelet(self.store)
         self._stop = threading.Event()
@@ -92,22 +99,44 @@ class KubeCluster:
             ]
 
     def power_off(self, name: str) -> None:
-        """The node controller has noticed already; on a real cluster that takes about 40 s."""
+        """A node has died, and the node controller has noticed."""
+        self.cut_power(name)
+        self.notice(name)
+
+    def cut_power(self, name: str) -> None:
+        """A node has died: for 40 s 1.26.1 goes on calling it Ready and its pods Running."""
+        with self.store.lock:
+            self.kubelet.power_off(name)
+
+    def notice(self, name: str) -> None:
+        """What the node controller does after those 40 s (node-monitor-grace-period)."""
         with self.store.lock:
             node = self.store.get("nodes", "", name)
             set_condition(node, "Ready", "Unknown", "NodeStatusUnknown")
             taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
             node["spec"].setdefault("taints", []).append(taint)
-            self.kubelet.power_off(name)
             self.store.touch(node)
 
-    def add_job(self, name: str, mark: str, pods: int, command: Sequence[str], **more: Any) -> None:
+    def add_job(
+        self,
+        name: str,
+        mark: str,
+        pods: int,
+        command: Sequence[str],
+        *,
+        owner: str = "",
+        hears: bool = False,
+        **more: Any,
+    ) -> None:
         """A suspended Indexed Job of whole nodes, as a user's manifest would make it."""
         spec = {**job_spec(pods, command), "suspend": True, **more}
-        labels = {"brctl.dev/job": mark}
-        self.store.create(
-            "jobs", NAMESPACE, {"metadata": {"name": name, "labels": labels}, "spec": spec}
-        )
+        if hears:
+            spec["template"]["spec"]["containers"][0]["env"].append(HEARS)
+        meta: Object = {"name": name, "labels": {"brctl.dev/job": mark}}
+        if owner:
+            self.keep(owner)
+            meta["ownerReferences"] = [{"kind": "TrainJob", "name": "t", "uid": owner}]
+        self.store.create("jobs", NAMESPACE, {"metadata": meta, "spec": spec})
 
     def add_jobset(
         self, name: str, mark: str, parts: dict[str, tuple[int, int]], command: Sequence[str]
@@ -147,6 +176,8 @@ class KubeCluster:
 
     def forget(self) -> None:
         """Remove every job and pod and make all nodes new, for the next test."""
+        self.server.denied.clear()
+        self.server.without.clear()
         with self.store.lock:
             names = {
                 n["metadata"]["name"]: n["metadata"]["labels"] for n in self.store.all("nodes")

@@ -3,6 +3,7 @@
 import copy
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 from tests.fakes.kube.objects import Object, Store, labels_of, namespace_of, owner_of, stamp
 from tests.fakes.kube.server import end_pod
@@ -35,7 +36,8 @@ def condition(item: Object, kind: str) -> bool:
 def set_condition(item: Object, kind: str, status: str, reason: str, message: str = "") -> None:
     rows = item.setdefault("status", {}).setdefault("conditions", [])
     rows[:] = [row for row in rows if row["type"] != kind]
-    rows.append({"type": kind, "status": status, "reason": reason, "message": message})
+    row = {"type": kind, "status": status, "reason": reason, "message": message}
+    rows.append({**row, "lastTransitionTime": stamp()})
 
 
 def is_over(pod: Object) -> bool:
@@ -53,6 +55,7 @@ def pods_of(store: Store, job: Object) -> list[Object]:
 
 def _job(store: Store, job: Object) -> None:
     if condition(job, "Complete") or condition(job, "Failed"):
+        _forget_in_time(store, job)
         return
     pods = pods_of(store, job)
     status = job.setdefault("status", {})
@@ -73,6 +76,17 @@ def _job(store: Store, job: Object) -> None:
         done = any(p["status"].get("phase") == "Succeeded" for p in own)
         if not done and not any(is_active(pod) for pod in own):
             _make_pod(store, job, index)
+
+
+def _forget_in_time(store: Store, job: Object) -> None:
+    """The TTL controller of 1.26.1 deletes what has ended, the Job with its pods and manifest."""
+    ttl_s = job["spec"].get("ttlSecondsAfterFinished")
+    if ttl_s is None:
+        return
+    rows = [r for r in job["status"]["conditions"] if r["type"] in ("Complete", "Failed")]
+    ended_at = datetime.fromisoformat(rows[0]["lastTransitionTime"])
+    if datetime.now(UTC) >= ended_at + timedelta(seconds=ttl_s):
+        store.drop("jobs", namespace_of(job), job["metadata"]["name"])
 
 
 def _has_ended(store: Store, job: Object, pods: list[Object]) -> bool:
@@ -102,8 +116,8 @@ def _make_pod(store: Store, job: Object, index: int) -> None:
     name = job["metadata"]["name"]
     template = copy.deepcopy(job["spec"]["template"])
     meta = template.get("metadata", {})
-    labels = {**meta.get("labels", {}), "job-name": name, "batch.kubernetes.io/job-name": name}
-    labels["batch.kubernetes.io/job-completion-index"] = str(index)
+    # 1.26 has the index as annotation alone; the label came with 1.28.
+    labels = {**meta.get("labels", {}), "job-name": name}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job["metadata"]["uid"]}
     pod = {
         "metadata": {
@@ -182,9 +196,9 @@ def _schedule(store: Store, pod: Object) -> None:
 def _fits(store: Store, node: Object, pod: Object) -> bool:
     if not condition(node, "Ready") or node["spec"].get("unschedulable"):
         return False
-    accepted = {t.get("key") for t in pod["spec"].get("tolerations", ())}
-    if any(t["effect"] != "PreferNoSchedule" and t["key"] not in accepted
-           for t in node["spec"].get("taints", ())):  # fmt: skip
+    taints = [t for t in node["spec"].get("taints", ()) if t["effect"] != "PreferNoSchedule"]
+    accepted = pod["spec"].get("tolerations", ())
+    if not all(any(_tolerates(row, taint) for row in accepted) for taint in taints):
         return False
     if not (pod["spec"].get("nodeSelector") or {}).items() <= labels_of(node).items():
         return False
@@ -192,6 +206,17 @@ def _fits(store: Store, node: Object, pod: Object) -> bool:
     there = [p for p in store.all("pods") if p["spec"].get("nodeName") == name and not is_over(p)]
     free = int(node["status"]["allocatable"].get(GPU, 0)) - sum(map(_gpus, there))
     return _gpus(pod) <= free
+
+
+def _tolerates(row: Object, taint: Object) -> bool:
+    """ToleratesTaint of k8s.io/api/core/v1, as of 1.26.1."""
+    if row.get("effect") not in (None, "", taint["effect"]):
+        return False
+    if row.get("key") not in (None, "", taint["key"]):
+        return False
+    if row.get("operator", "Equal") == "Exists":
+        return True
+    return str(row.get("value", "")) == str(taint.get("value", ""))
 
 
 def _gpus(pod: Object) -> int:

@@ -17,24 +17,30 @@ class Kubelet:
         self._store = store
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._asked: dict[str, tuple[float, int]] = {}
+        self._dead: set[str] = set()
 
     def tick(self) -> None:
         with self._store.lock:
             for pod in list(self._store.all("pods")):
                 node = pod["spec"].get("nodeName")
-                if node and condition(self._store.get("nodes", "", node), "Ready"):
+                if node and node not in self._dead and self._is_ready(node):
                     self._look_after(pod)
             for uid in self._running.keys() - {
                 p["metadata"]["uid"] for p in self._store.all("pods")
             }:
                 self._kill(uid)
 
+    def _is_ready(self, node: str) -> bool:
+        return condition(self._store.get("nodes", "", node), "Ready")
+
     def close(self) -> None:
+        self._dead.clear()
         for uid in list(self._running):
             self._kill(uid)
 
     def power_off(self, node: str) -> None:
         """The processes of a node end with it; nobody is told."""
+        self._dead.add(node)
         for pod in self._store.all("pods"):
             if pod["spec"].get("nodeName") == node:
                 self._kill(pod["metadata"]["uid"])

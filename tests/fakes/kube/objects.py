@@ -5,7 +5,7 @@ import itertools
 import re
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,9 +25,9 @@ KINDS = {
 class ApiError(Exception):
     """An answer of the server that is not a success."""
 
-    def __init__(self, code: int, reason: str, message: str) -> None:
+    def __init__(self, code: int, reason: str, message: str, details: Object | None = None) -> None:
         super().__init__(message)
-        self.code, self.reason = code, reason
+        self.code, self.reason, self.details = code, reason, details or {}
 
 
 def stamp() -> str:
@@ -41,6 +41,7 @@ class Store:
         self.lock = threading.RLock()
         self.objects: dict[Key, Object] = {}
         self.owners: set[str] = set()
+        self.default: Callable[[str, Object], None] = _nothing
         self._versions = itertools.count(100)
 
     def all(self, plural: str, namespace: str = "") -> Iterator[Object]:
@@ -68,6 +69,7 @@ class Store:
             if namespace:
                 meta["namespace"] = namespace
             meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": stamp(), "generation": 1}
+            self.default(plural, made)
             self.objects[plural, namespace, name] = made
             return self.touch(made)
 
@@ -85,6 +87,7 @@ class Store:
             for fixed in ("uid", "creationTimestamp", "name", "deletionTimestamp"):
                 if fixed in old["metadata"]:
                     new["metadata"][fixed] = old["metadata"][fixed]
+            self.default(plural, new)
             self.objects[plural, namespace, name] = new
             return self.touch(new)
 
@@ -96,6 +99,10 @@ class Store:
     def drop(self, plural: str, namespace: str, name: str) -> None:
         with self.lock:
             self.objects.pop((plural, namespace, name), None)
+
+
+def _nothing(_plural: str, _item: Object) -> None:
+    """A store on its own adds nothing."""
 
 
 def conflict(plural: str, name: str, why: str) -> ApiError:

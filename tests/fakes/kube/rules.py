@@ -21,7 +21,7 @@ def check_node(new: Object) -> None:
     for value in values:
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             why = f"Invalid value: {value!r}: a valid label must be an empty string or consist of"
-            raise ApiError(422, "Invalid", f'Node "{new["metadata"]["name"]}" is invalid: {why}')
+            raise _invalid("Node", new["metadata"]["name"], "metadata.labels", why)
 
 
 def check_job_update(old: Object, new: Object) -> None:
@@ -30,13 +30,13 @@ def check_job_update(old: Object, new: Object) -> None:
     was_suspended = bool(old["spec"].get("suspend"))
     before, after = copy.deepcopy(old["spec"]), copy.deepcopy(new["spec"])
     if before.get("selector") != after.get("selector"):
-        raise invalid("Job", name, "spec.selector: field is immutable")
+        raise immutable("Job", name, "spec.selector", after.get("selector"))
     if before.get("completions") != after.get("completions"):
-        raise invalid("Job", name, "spec.completions: field is immutable")
+        raise immutable("Job", name, "spec.completions", after.get("completions"))
     if was_suspended and not old.get("status", {}).get("startTime"):
         _forget(before["template"], after["template"], affinity=True)
     if before["template"] != after["template"]:
-        raise invalid("Job", name, "spec.template: field is immutable")
+        raise immutable("Job", name, "spec.template", new["spec"]["template"])
 
 
 def check_jobset_update(old: Object, new: Object) -> None:
@@ -47,28 +47,35 @@ def check_jobset_update(old: Object, new: Object) -> None:
         for one, other in zip(before["replicatedJobs"], after["replicatedJobs"], strict=True):
             _forget(one["template"]["spec"]["template"], other["template"]["spec"]["template"])
     if before["replicatedJobs"] != after["replicatedJobs"]:
-        raise invalid("JobSet", name, "spec.replicatedJobs: field is immutable")
+        raise immutable("JobSet", name, "spec.replicatedJobs", after["replicatedJobs"])
 
 
 def check_job_status(old: Object, new: Object) -> None:
     """`startTime` goes away only while the Job is suspended."""
     had, has = (o.get("status", {}).get("startTime") for o in (old, new))
     if had and had != has and not old["spec"].get("suspend"):
-        why = "status.startTime: Required value: startTime cannot be removed for unsuspended job"
-        raise invalid("Job", old["metadata"]["name"], why)
+        why = "Required value: startTime cannot be removed for unsuspended job"
+        raise _invalid("Job", old["metadata"]["name"], "status.startTime", why)
 
 
 def check_job_create(new: Object) -> None:
     """What the server itself sets may not come with a new Job."""
     spec = new["spec"]
     if spec.get("selector") and not spec.get("manualSelector"):
-        raise invalid(
-            "Job", new["metadata"]["name"], "spec.selector: `selector` not auto-generated"
-        )
+        why = "Invalid value: `selector` not auto-generated"
+        raise _invalid("Job", new["metadata"]["name"], "spec.selector", why)
 
 
-def invalid(kind: str, name: str, why: str) -> ApiError:
-    return ApiError(422, "Invalid", f'{kind}.batch "{name}" is invalid: {why}')
+def immutable(kind: str, name: str, field: str, value: Any) -> ApiError:
+    """1.26.1 prints the whole value in Go's own way, thousands of characters, before the reason."""
+    dump = f'core.PodTemplateSpec{{ObjectMeta:v1.ObjectMeta{{Name:""}}, Spec:{value!r}}}'
+    return _invalid(kind, name, field, f"Invalid value: {dump}: field is immutable")
+
+
+def _invalid(kind: str, name: str, field: str, why: str) -> ApiError:
+    """With the causes from which kubectl makes `The Job "x" is invalid: ...`, without brackets."""
+    details = {"name": name, "kind": kind, "causes": [{"message": why, "field": field}]}
+    return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {field}: {why}', details)
 
 
 def _forget(before: Any, after: Any, *, affinity: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Collection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -45,6 +46,8 @@ class ApiServer(ThreadingHTTPServer):
         self.store = store
         self.denied: set[tuple[str, str]] = set()
         self.without: set[str] = set()
+        self.namespaces = {"train", "default"}
+        self.overloaded = 0
         self.said: list[tuple[str, str, str]] = []
 
 
@@ -74,13 +77,30 @@ class ApiHandler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         self._query = {k: v[0] for k, v in parse_qs(url.query).items()}
         body = self._body()
+        if self.server.overloaded:
+            self._overload()
+            return
         try:
             with self.server.store.lock:
                 self._send(200, self._answer(verb, url.path, json.loads(body) if body else {}))
         except ApiError as error:
-            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure"}
-            status |= {"message": str(error), "reason": error.reason}
+            status: Object = {"kind": "Status", "apiVersion": "v1", "status": "Failure"}
+            status |= {"message": str(error), "reason": error.reason, "details": error.details}
             self._send(error.code, {**status, "code": error.code})
+
+    def _overload(self) -> None:
+        """API priority and fairness of 1.26.1 answers in plain text; kubectl comes again by itself.
+
+        Unlike a disruption budget, which answers 429 with a Status.
+        """
+        self.server.overloaded -= 1
+        payload = b"Too many requests, please try again later.\n"
+        self.send_response(429)
+        self.send_header("Retry-After", "1")
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
@@ -101,22 +121,34 @@ class ApiHandler(BaseHTTPRequestHandler):
         self.wfile.write(payload)
 
     def _answer(self, verb: str, path: str, body: Object) -> object:
-        found = discovery(path)
+        found = discovery(path, self.server.without)
         if found is not None:
             return found
+        if path.startswith("/api/v1/namespaces/") and path.count("/") == 4:
+            return self._namespace(path.rpartition("/")[2])
         if path.endswith("/selfsubjectaccessreviews"):
             return self._review(body)
         match = RESOURCE.fullmatch(path)
-        if match is None or match["plural"] in self.server.without:
-            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+        if match is None:
+            raise _no_such_resource()
         plural, name, sub = match["plural"], match["name"] or "", match["sub"] or ""
         resource = f"{plural}/{sub}" if sub else plural
         verb = "list" if verb == "get" and not name else verb
         if (verb, resource) in self.server.denied:
             actual = f'{resource} is forbidden: User "test" cannot {verb} resource "{resource}"'
+            # 1.26.1 asks who may before it asks whether there is such a kind at all.
             raise ApiError(403, "Forbidden", actual)
+        if plural in self.server.without:
+            raise _no_such_resource()
         self.server.said.append((verb, resource, name))
         return getattr(self, f"_{verb}")(plural, match["namespace"] or "", name, sub, body)
+
+    def _namespace(self, name: str) -> Object:
+        if ("get", "namespaces") in self.server.denied:
+            raise ApiError(403, "Forbidden", f'namespaces "{name}" is forbidden')
+        if name not in self.server.namespaces:
+            raise ApiError(404, "NotFound", f'namespaces "{name}" not found')
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
     def _review(self, body: Object) -> Object:
         asked = body["spec"]["resourceAttributes"]
@@ -160,6 +192,7 @@ class ApiHandler(BaseHTTPRequestHandler):
                 rules.check_job_status(old, new)
             return store.replace(plural, namespace, name, new)
         new = {**body, "status": old.get("status", {})}
+        store.default(plural, new)
         if plural == "jobs":
             rules.check_job_update(old, new)
         if plural == "jobsets":
@@ -221,7 +254,10 @@ def _must_allow(budget: Object, pod: Object) -> None:
         return
     if budget["status"]["disruptionsAllowed"] <= 0:
         why = "Cannot evict pod as it would violate the pod's disruption budget."
-        raise ApiError(429, "TooManyRequests", why)
+        name = budget["metadata"]["name"]
+        cause = f"The disruption budget {name} needs 1 healthy pods and has 1 currently"
+        details = {"causes": [{"reason": "DisruptionBudget", "message": cause}]}
+        raise ApiError(429, "TooManyRequests", why, details)
     budget["status"]["disruptionsAllowed"] -= 1
 
 
@@ -237,8 +273,12 @@ def end_pod(store: Store, pod: Object, grace_s: int | None) -> Object:
     return store.touch(pod)
 
 
-def discovery(path: str) -> Object | None:
-    """What kubectl wants to know before it asks for anything by name."""
+def _no_such_resource() -> ApiError:
+    return ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def discovery(path: str, without: Collection[str] = ()) -> Object | None:
+    """What kubectl wants to know before it asks for anything by name; everybody may read it."""
     if path == "/version":
         return {"major": "1", "minor": "30", "gitVersion": "v1.30.0", "platform": "stand-in"}
     if path == "/api":
@@ -252,7 +292,9 @@ def discovery(path: str) -> Object | None:
         return {"kind": "APIResourceList", "groupVersion": "v1", "resources": core}
     for group, (version, plurals) in GROUPS.items():
         if path == f"/apis/{group}/{version}":
-            rows = [_resource(plural) for plural in plurals]
+            rows = [_resource(plural) for plural in plurals if plural not in without]
+            if plurals and not rows:
+                return None
             return {
                 "kind": "APIResourceList",
                 "groupVersion": f"{group}/{version}",
