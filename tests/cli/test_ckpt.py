@@ -1,0 +1,58 @@
+"""`brctl ckpt latest`: what a restart would use, in the layout of the job's framework."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from brctl.cli.commands import ckpt as ckpt_module
+from tests.checks import saves
+from tests.cli.test_run import call
+from tests.fakes.site_files import local_config, write_site
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+INVENTORY = """\
+apiVersion: brctl.dev/v1
+kind: Inventory
+nodes: {n1: {address: 127.0.0.1, python: PYTHON}}
+"""
+JOB = """\
+apiVersion: brctl.dev/v1
+kind: Job
+name: demo
+nodes: n1
+ranks_per_node: 4
+launch: [train]
+checkpoint: {directory: FOLDER/ckpt, layout: deepspeed}
+logs: FOLDER/logs
+progress: {}
+"""
+
+
+def test_the_newest_whole_one_is_named_and_so_is_why_others_are_not(tmp_path: Path) -> None:
+    """A shard of the newest is cut, and DeepSpeed itself would load just that one."""
+    config = write_site(tmp_path, local_config("job"), INVENTORY, job=JOB)
+    older, newest = (saves.deepspeed(tmp_path / "ckpt", step) for step in (100, 200))
+    shard = newest / "mp_rank_00_model_states.pt"
+    os.truncate(shard, shard.stat().st_size // 2)
+    code, text = call(ckpt_module, config, "latest", "-o", "json")
+    document = json.loads(text)
+    assert code == 0
+    assert (document["latest"]["path"], document["layout"]) == (str(older), "deepspeed")
+    broken = next(c for c in document["checkpoints"] if c["step"] == 200)
+    assert broken["problem"].startswith("mp_rank_00_model_states.pt (cut off")
+    assert document["remarks"][0].startswith("the framework itself would load global_step200: mp_")
+
+
+def test_a_pointer_that_leads_nowhere_is_said(tmp_path: Path) -> None:
+    """The directory has a whole checkpoint that the framework would not find."""
+    config = write_site(tmp_path, local_config("job"), INVENTORY, job=JOB)
+    whole = saves.deepspeed(tmp_path / "ckpt", 100)
+    (tmp_path / "ckpt" / "latest").write_text("global_step300")
+    code, text = call(ckpt_module, config, "latest")
+    assert code == 0
+    assert f"restart from {whole}" in text
+    assert "latest names global_step300, which is not here" in text
