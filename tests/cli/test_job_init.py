@@ -26,7 +26,11 @@ kind: Inventory
 nodes:
   n1: {address: 127.0.0.1, python: PYTHON}
 """
-SCRIPT = "print('up', flush=True)\nimport time\ntime.sleep(600)\n"
+SCRIPT = "import os, time\nos.write(int(os.environ['READY']), b'.')\ntime.sleep(600)\n"
+NAME = f"pretrain-{os.getpid()}.py"
+"""No other worker's: the test looks at all processes of this machine."""
+
+MATCH = f"{NAME} --output_dir runs"
 SECRET = "hunter2hunter2"  # noqa: S105 - nobody's
 
 
@@ -41,26 +45,29 @@ def ranks(tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
     work = tmp_path / "work"
     for step in (100, 200):
         (work / "runs" / f"checkpoint-{step}").mkdir(parents=True)
-    (work / "pretrain.py").write_text(SCRIPT)
+    (work / NAME).write_text(SCRIPT)
     arguments = ["--output_dir", "runs", "--tensor-model-parallel-size", "2", "--hf-token", SECRET]
+    ours, theirs = os.pipe()
     started = []
     for rank in range(2):
         environment = {
             "PATH": os.environ["PATH"], "RANK": str(rank), "WORLD_SIZE": "2",
             "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2", "MASTER_PORT": "29777",
             "NCCL_DEBUG": "WARN", "WANDB_API_KEY": SECRET, "SLURM_JOB_ID": f"77{os.getpid()}",
-            "HOSTNAME": f"pod-{os.getpid()}",
+            "HOSTNAME": f"pod-{os.getpid()}", "READY": str(theirs),
         }  # fmt: skip
         with (tmp_path / "out.log").open("ab") as log:
             started.append(
                 subprocess.Popen(
-                    [sys.executable, "-u", "pretrain.py", *arguments], cwd=work, stdout=log,
-                    stderr=log, env=environment,
+                    [sys.executable, "-u", NAME, *arguments], cwd=work, stdout=log,
+                    stderr=log, env=environment, pass_fds=[theirs],
                 )
             )  # fmt: skip
-    # A line of each rank: its command line and environment are in place by then.
-    while (tmp_path / "out.log").read_text().count("up") < 2:
-        assert all(process.poll() is None for process in started)
+    os.close(theirs)
+    # A byte of each rank: its command line and environment are in place by then.
+    for _ in started:
+        assert os.read(ours, 1) == b"."
+    os.close(ours)
     yield started
     for process in started:
         process.kill()
@@ -88,7 +95,7 @@ def found_all(site: Path) -> None:
     """What job.yaml must say of the two ranks, however they were found."""
     job, work = load_job(site.parent / "job.yaml"), site.parent / "work"
     assert (job.nodes, job.ranks_per_node, dict(job.axes)) == (("n1",), 2, {"tp": 2})
-    assert job.launch[:3] == (sys.executable, "-u", "pretrain.py")
+    assert job.launch[:3] == (sys.executable, "-u", NAME)
     assert (str(job.checkpoint_dir), job.checkpoint_layout) == (f"{work}/runs", "hf-trainer")
     assert job.log_progress is not None
     assert job.log_progress.log == f"{site.parent}/out.log"
@@ -98,7 +105,7 @@ def found_all(site: Path) -> None:
 
 def test_processes_on_a_node_become_a_job(site: Path, ranks: list[subprocess.Popen[bytes]]) -> None:
     """Command, ranks, output, checkpoints and their layout; the file is private."""
-    code, text = init(site, "-w", "n1", "--match", "pretrain.py --output_dir runs")
+    code, text = init(site, "-w", "n1", "--match", MATCH)
     assert "2 names of hf-trainer lie in" in text
     found_all(site)
     written = site.parent / "job.yaml"
@@ -108,7 +115,7 @@ def test_processes_on_a_node_become_a_job(site: Path, ranks: list[subprocess.Pop
 
 def test_no_secret_is_copied_or_shown(site: Path, ranks: list[subprocess.Popen[bytes]]) -> None:
     """Neither from the environment nor from the command line; what was left out is said."""
-    _, text = init(site, "-w", "n1", "--match", "pretrain.py --output_dir runs", "-o", "json")
+    _, text = init(site, "-w", "n1", "--match", MATCH, "-o", "json")
     document = json.loads(text)
     written = (site.parent / "job.yaml").read_text()
     assert SECRET not in written + text
