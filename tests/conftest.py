@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import Generator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ _FORGOTTEN = (
     "BRCTL_LAB_DIR",
     "NO_COLOR",
 )
+_homes = count()
 _DEAREST_FIRST = ("slurm", "system", "netns", "torch", "ssh")
 
 # A busy machine is no reason to fail: how long an example takes to make or to run says nothing.
@@ -39,7 +41,9 @@ def clean_environment(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """The developer's own configuration, state and colours stay out of the tests."""
-    home = tmp_path_factory.mktemp("home")
+    # No numbered folder of pytest's: to find its number, all folders of tests before are read.
+    home = tmp_path_factory.getbasetemp() / "h" / str(next(_homes))
+    home.mkdir(mode=0o700, parents=True)
     for name in _FORGOTTEN:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
