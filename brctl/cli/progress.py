@@ -59,7 +59,7 @@ class ProgressLine:
     ) -> None:
         self._stream, self._after_s, self._every_s = stream, after_s, every_s
         self._text, self._since = "", time.monotonic()
-        self._shown = False
+        self._shown = ""
         self._lock, self._over = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._keep_up, daemon=True)
 
@@ -111,15 +111,17 @@ class ProgressLine:
         from rich.cells import set_cell_size
 
         width = max(shutil.get_terminal_size().columns - 1, 10)
-        self._stream.write(f"\r{set_cell_size(line, width).rstrip()}\x1b[K")
-        self._stream.flush()
-        self._shown = True
+        fitting = set_cell_size(line, width).rstrip()
+        if fitting != self._shown:
+            self._stream.write(f"\r{fitting}\x1b[K")
+            self._stream.flush()
+            self._shown = fitting
 
     def _clear(self) -> None:
         if self._shown:
             self._stream.write(_CLEAR)
             self._stream.flush()
-            self._shown = False
+            self._shown = ""
 
 
 def _whole(seconds: float) -> str:
