@@ -56,10 +56,10 @@ class Saves(object):
         self.pointer, self.pointer_file = self._read_pointer(root)
 
     def _add(self, root, name, match):
-        if os.path.islink(os.path.join(root, name)):
+        text, path = match.groupdict().get("step"), os.path.join(root, name)
+        if os.path.islink(path) and not (text and os.path.isdir(path)):
             self.links.append(name)
             return
-        text = match.groupdict().get("step")
         try:
             step = int(text) if text else step_inside(os.path.join(root, name))
         except Exception as exc:

@@ -261,6 +261,14 @@ def test_last_as_a_link_is_a_pointer(tmp_path: Path) -> None:
     )
 
 
+def test_a_checkpoint_on_another_file_system_counts(tmp_path: Path) -> None:
+    """Its folder is a link with a step in its name."""
+    saves.hf_trainer(tmp_path / "far", 100)
+    (tmp_path / "near").mkdir()
+    (tmp_path / "near" / "checkpoint-100").symlink_to(tmp_path / "far" / "checkpoint-100")
+    assert whole(look(tmp_path / "near", "hf-trainer")) == [100]
+
+
 def test_an_index_or_indices_from_outside_lead_nowhere(tmp_path: Path) -> None:
     """Paths in an index, and a shard whose number would fill memory."""
     save = saves.hf_trainer(tmp_path, 100)

@@ -3,10 +3,10 @@
     python -m tests.bench.oncall [--only FAULT ...] [--nodes 4] [--standbys 2] [--keep FOLDER]
 
 One lab with a torch job; before each fault the job is started anew. The person types `brctl dx`,
-again while it is unsure, at most until three looks say the same, and the next level when these
-told nothing; then `brctl fix` and the words it asks for, and all of it once more if that failed.
-`brctl` and `brctl why` are looked at too, and not counted: they are not needed. A key is a key:
-letters, Enter, and the arrow up as often as it takes to a command that was typed before.
+again while it is unsure, at most until three looks say the same of a job that goes on, and the next
+level when these told nothing; then `brctl fix` and the words it asks for, and all of it once more
+if that failed. `brctl` and `brctl why` are looked at too, and not counted: they are not needed. A
+key is a key: letters, Enter, and the arrow up as often as it takes to a command typed before.
 
 Columns: keys and commands that were needed, seconds from the fault to the verdict and to the first
 step after the fix, what was said. Right is the fault's class and its node, and steps that go on
@@ -45,6 +45,9 @@ ROUNDS = 2
 """A fix that did not help is followed by another look and another fix."""
 
 DEEPER, PATIENCE_LOOKS = "brctl dx --level 2", 3
+GOES_ON = "makes progress"
+"""In the first line of `dx`: whoever sees a job that stands still looks on."""
+
 PAUSE_S = 2.0
 """Between two looks: a person reads the answer."""
 
@@ -156,7 +159,8 @@ def _find(controller: Controller, trial: Trial, person: Person, began: float) ->
         found = _open_verdict(controller)
         trial.said = _words(found) if found else f"dx ended {said.status}"
         leads.append(trial.said)
-        settled = leads[-PATIENCE_LOOKS:] == [trial.said] * PATIENCE_LOOKS
+        agree = leads[-PATIENCE_LOOKS:] == [trial.said] * PATIENCE_LOOKS
+        settled = agree and GOES_ON in said.text
         sure = found is not None and found.confidence is not Confidence.LOW
         if sure or (settled and (found is not None or trial.expects_nothing)):
             trial.verdict_s = trial.verdict_s or time.time() - began
