@@ -1,6 +1,6 @@
 """Accuracy, calibration and speed of `brctl logs classify`.
 
-    python3 tests/bench/classify.py [--corpus DIR ...] [--speed [MIB]] [--wrong] [-o json]
+    python3 tests/bench/classify.py [--corpus DIR ...] [--speed [MIB]] [--wrong] [--without-own-rows] [-o json]
 
 A corpus is a folder with cases.jsonl (file, fault_class, origin, culprit) and logs/; several are
 judged together. Claimed is every answer but unknown.
@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from brctl.engine.logs.classify import Classifier  # noqa: E402
 from brctl.model.log_verdict import LogVerdict  # noqa: E402
+from tests.bench.own_rows import verdicts_without_own_rows  # noqa: E402
 
 DEFAULT_CORPUS = ROOT.parent / "shared" / "corpus"
 
@@ -104,6 +105,11 @@ def main() -> int:
     parser.add_argument("--corpus", type=Path, action="append")
     parser.add_argument("--speed", type=int, nargs="?", const=256, metavar="MIB")
     parser.add_argument("--wrong", action="store_true", help="print the cases that came out wrong")
+    parser.add_argument(
+        "--without-own-rows",
+        action="store_true",
+        help="leave out rules only a log's source matched",
+    )
     parser.add_argument("-o", choices=["text", "json"], default="text")
     options = parser.parse_args()
     if options.speed:
@@ -115,7 +121,10 @@ def main() -> int:
     if missing:
         print(f"no labelled cases at {', '.join(missing)}: give folders with cases.jsonl and logs/")
         return 3
-    cases = [case for folder in folders for case in run_cases(folder)]
+    if options.without_own_rows:
+        cases = [LabelledLog(row, said) for row, said in verdicts_without_own_rows(folders)]
+    else:
+        cases = [case for folder in folders for case in run_cases(folder)]
     result = scores(cases)
     if options.o == "json":
         print(json.dumps(result, indent=2))
