@@ -69,14 +69,15 @@ def silent_but_training(status: JobStatus) -> Iterable[Evidence]:
 def _who_waits(status: JobStatus) -> tuple[list[RankView], list[RankView]]:
     """Ranks that wait in the collective, and ranks that live and are elsewhere.
 
-    A phase is written a moment before it is entered: who stands where the others do waits too.
+    A phase is written a moment before it is entered: where all stand in one place, all wait.
     """
     waiting = [v for v in status.ranks if v.phase == WAITING_PHASE and v.process_state != "T"]
-    where = {v.stack for v in waiting if v.stack}
+    stacks = {v.stack for v in status.ranks if v.alive}
+    alike = len(stacks) == 1 and () not in stacks
     absent = [
         v for v in status.ranks
         if v.alive and v not in waiting and _has_place(v) and not is_leaving(v)
-        and (v.process_state == "T" or v.stack not in where)
+        and (v.process_state == "T" or not alike)
     ]  # fmt: skip
     return waiting, absent if waiting else []
 
