@@ -13,7 +13,7 @@ from brctl.model.runs.playbook import Json
 
 async def node_names(settings: Settings, text: str) -> list[Json]:
     """The nodes a text means, for an input of a playbook."""
-    async with open_controller(settings) as controller:
+    async with open_controller(settings, place=False) as controller:
         return list(await select_nodes(controller, text))
 
 
@@ -25,7 +25,7 @@ async def swap_inputs(
     Raises:
         UsageError: They carry no job, or several.
     """
-    async with open_controller(settings) as controller:
+    async with open_controller(settings, place=False) as controller:
         names = await select_nodes(controller, text)
         carried = job or _carried(await run_context(controller).jobs.all(), names, text)
     return {"suspects": list(names), "job": carried, "reason": reason}

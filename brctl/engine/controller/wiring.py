@@ -1,7 +1,8 @@
 """Everything a command needs, opened once: who is there, how to reach them, what to run."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -92,11 +93,13 @@ class Controller:
 
 @asynccontextmanager
 async def open_controller(
-    settings: Settings, *, patient: bool = False
+    settings: Settings, *, patient: bool = False, place: bool = True
 ) -> AsyncIterator[Controller]:
     """Open a context and close its connections whatever happens.
 
-    A run is patient with a scheduler that does not answer; a person is told at once.
+    A run is patient with a scheduler that does not answer; a person is told at once. Whoever only
+    wants to know which nodes a text means need not wait until the jobs are found, too: without
+    `place` they are on the nodes their files name.
     """
     os.umask(0o077)
     inventory = load_inventory(settings)
@@ -105,7 +108,7 @@ async def open_controller(
     try:
         backend = open_backend(settings, transport, inventory)
         backend = PatientBackend(backend) if patient else backend
-        placed = await _placed(settings, backend, jobs)
+        placed = await _placed(settings, backend, jobs) if place else _declared(settings, jobs)
         yield Controller(settings, inventory, placed, transport, backend)
     finally:
         await transport.close()
@@ -122,7 +125,12 @@ async def with_jobs_placed(controller: Controller) -> Controller:
 
 
 async def _placed(settings: Settings, backend: Backend, jobs: Sequence[Job]) -> Mapping[str, Job]:
-    return {job.name: _with_code(settings, await backend.place(job)) for job in jobs}
+    found = await asyncio.gather(*(backend.place(job) for job in jobs))
+    return _declared(settings, found)
+
+
+def _declared(settings: Settings, jobs: Iterable[Job]) -> Mapping[str, Job]:
+    return {job.name: _with_code(settings, job) for job in jobs}
 
 
 def _with_code(settings: Settings, job: Job) -> Job:
