@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from brctl import API_VERSION, __version__
@@ -74,13 +74,38 @@ def _indented(document: Mapping[str, Json]) -> str:
 
 
 def _csv(page: Page) -> str:
-    if not page.rows:
-        raise UsageError(f"-o csv: `{page.kind}` is not a list", hint="use -o json")
+    """A line for each row of the list, or one for the document's own keys where it is no list."""
+    rows = [flat_row(row) for row in page.table or page.rows or _rows_of(page.body)]
+    if not rows:
+        return ""
+    names = list(dict.fromkeys(name for row in rows for name in row))
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fieldnames=list(page.rows[0]), extrasaction="ignore")
+    writer = csv.DictWriter(buffer, fieldnames=names, restval="")
     writer.writeheader()
-    writer.writerows({key: _cell(value) for key, value in row.items()} for row in page.rows)
+    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
     return buffer.getvalue()
+
+
+def _rows_of(body: Mapping[str, Json]) -> Sequence[Mapping[str, Json]]:
+    """The document as one row; a list that is empty has none."""
+    return () if list(body.values()) == [[]] else (body,)
+
+
+def flat_row(row: Mapping[str, Json]) -> dict[str, Json]:
+    """One level of names, `suspects.folded`; lists of words as one text, other lists as a number.
+
+    A chain of evidence is no cell: it was a Python literal of a megabyte.
+    """
+    found: dict[str, Json] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            found |= {f"{key}.{name}": inner for name, inner in flat_row(value).items()}
+        elif isinstance(value, (list, tuple)):
+            plain = all(isinstance(item, (str, int, float)) for item in value)
+            found[key] = " ".join(map(str, value)) if plain else len(value)
+        else:
+            found[key] = value
+    return found
 
 
 _FORMULA = ("=", "+", "-", "@")

@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from brctl.cli import output
+from brctl.cli.asking import can_ask
 from brctl.cli.invocation import Invocation
 from brctl.cli.progress import progress
 from brctl.engine.application.fix import start_planned
@@ -143,7 +144,7 @@ async def follow_and_ask(
     """Show the run as it goes; when it waits and a person sits here, ask and let it go on."""
     while True:
         asked, after = await show_events(invocation, run_dir, after)
-        if not asked or not _can_ask(invocation):
+        if not asked or not can_ask(invocation):
             return
         problem = why_not_answer(run_dir, person(), groups_of)
         typed = _prompt(run_dir) if problem is None else ""
@@ -154,10 +155,6 @@ async def follow_and_ask(
         async with open_context(settings, output.say) as context:
             answer(context, run_dir, person(), yes=True, typed=typed)
         await resume(run_dir, request_of(settings, consent))
-
-
-def _can_ask(invocation: Invocation) -> bool:
-    return sys.stdin.isatty() and not invocation.no_input and invocation.output == "table"
 
 
 def _prompt(run_dir: Path) -> str:

@@ -3,14 +3,15 @@
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TypeVar
 
-from brctl.library.schema import Section, open_kind
+from brctl.library.schema import Mistakes, Section, open_kind
 from brctl.library.shipped import shipped_dir
 from brctl.library.strict_yaml import SIZE_LIMIT_BYTES, Document, parse_document
 from brctl.library.trusted_files import NOT_REGULAR, read_beginning, refuse_untrusted
@@ -155,52 +156,59 @@ class _Reader:
     def __init__(self, document: Document, raw: bytes) -> None:
         self._document = document
         self._raw = raw
-        self._mistakes: list[str] = []
-        self._top = open_kind(document, "Playbook", TOP_KEYS)
-        self._defaults = self._top.section("defaults")
-        self._defaults.allow(("timeout", "retry", "on_failure"))
+        self._mistakes = Mistakes()
+        self._top = Section(document, document.data)
+        self._mistakes.take(lambda: open_kind(document, "Playbook", TOP_KEYS), self._top)
+        self._defaults = self._section("defaults", ("timeout", "retry", "on_failure"))
 
     def read(self) -> Playbook:
-        about = self._top.section("metadata")
-        about.allow(("name", "title", "owner", "risk", "runbook", "tags"))
-        match = self._top.section("match")
-        match.allow(("classes", "min_confidence"))
-        steps = self._top.sections("steps")
-        if not steps:
-            raise self._top.error("`steps` is empty", "steps")
+        about = self._section("metadata", ("name", "title", "owner", "risk", "runbook", "tags"))
+        match = self._section("match", ("classes", "min_confidence"))
+        none: list[Section] = []
+        steps = self._mistakes.take(self._steps, none)
         playbook = Playbook(
-            name=_word(about, "name"),
-            title=about.value("title", str),
-            owner=about.value("owner", str, ""),
-            risk=_enum(about, "risk", Risk, Risk.MEDIUM),
-            runbook=about.value("runbook", str, ""),
-            tags=about.texts("tags", ()),
-            classes=self._classes(match),
-            min_confidence=_enum(match, "min_confidence", Confidence, Confidence.HIGH),
-            inputs=self._inputs(),
-            guards=self._guards(),
-            approval=self._approval(),
-            for_each=self._for_each(),
+            name=self._mistakes.take(lambda: _word(about, "name"), ""),
+            title=self._mistakes.take(lambda: about.value("title", str), ""),
+            owner=self._mistakes.take(lambda: about.value("owner", str, ""), ""),
+            risk=self._mistakes.take(lambda: _enum(about, "risk", Risk, Risk.MEDIUM), Risk.MEDIUM),
+            runbook=self._mistakes.take(lambda: about.value("runbook", str, ""), ""),
+            tags=self._mistakes.take(lambda: about.texts("tags", ()), ()),
+            classes=self._mistakes.take(lambda: self._classes(match), ()),
+            min_confidence=self._mistakes.take(
+                lambda: _enum(match, "min_confidence", Confidence, Confidence.HIGH),
+                Confidence.HIGH,
+            ),
+            inputs=self._mistakes.take(self._inputs, {}),
+            guards=self._mistakes.take(self._guards, ()),
+            approval=self._mistakes.take(self._approval, None),
+            for_each=self._mistakes.take(self._for_each, None),
             steps=self._each(steps, self._step),
-            on_failure=self._hooks("on_failure"),
-            always=self._hooks("always"),
+            on_failure=self._mistakes.take(lambda: self._hooks("on_failure"), ()),
+            always=self._mistakes.take(lambda: self._hooks("always"), ()),
             text=self._raw,
             sha256=hashlib.sha256(self._raw).hexdigest(),
             path=self._document.path,
         )
-        if self._mistakes:
-            raise ConfigError("\n".join(dict.fromkeys(self._mistakes)))
+        self._mistakes.refuse()
         return playbook
+
+    def _steps(self) -> list[Section]:
+        steps = self._top.sections("steps")
+        if not steps:
+            raise self._top.error("`steps` is empty", "steps")
+        return steps
+
+    def _section(self, key: str, known: Collection[str]) -> Section:
+        """A part with these keys alone; one that is no mapping reads as empty."""
+        empty = Section(self._document, {}, (key,))
+        section = self._mistakes.take(lambda: self._top.section(key), empty)
+        self._mistakes.allow(section, known)
+        return section
 
     def _each(self, sections: Iterable[Section], read: Callable[[Section], T]) -> tuple[T, ...]:
         """Read them all: one wrong part hides the mistakes of no other."""
-        found: list[T] = []
-        for section in sections:
-            try:
-                found.append(read(section))
-            except ConfigError as exc:
-                self._mistakes.append(str(exc))
-        return tuple(found)
+        found = [self._mistakes.take(partial(read, section), None) for section in sections]
+        return tuple(each for each in found if each is not None)
 
     def _guards(self) -> tuple[GuardSpec, ...]:
         rows = self._top.sections("guards") if "guards" in self._top.data else []

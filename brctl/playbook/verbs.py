@@ -68,7 +68,8 @@ VERBS: Mapping[str, Verb] = {
         _set("job"), _set("path", "step"), _set("reachable_without", "max_age"),
     ),
     "standby.acquire": Verb(
-        _set("count"), _set("nodes", "rejected", "doubtful", "spares"), _set("admit", "job"),
+        _set("count"), _set("nodes", "rejected", "doubtful", "spares"),
+        _set("admit", "job", "only"),
         safety=Safety.REVERSIBLE, undoable=True,
     ),
     "standby.add": Verb(

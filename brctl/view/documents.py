@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+from brctl.model.deeper_look import DeeperLook
 from brctl.model.evidence import Evidence, Gap, Role, Weight
 from brctl.model.nodeset import fold
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
@@ -11,6 +12,7 @@ from brctl.model.verdict import Verdict
 from brctl.view.next_move import move_command
 from brctl.view.notices.page import Json
 from brctl.view.schema import (
+    DeeperDocument,
     EvidenceDocument,
     GapDocument,
     NodeDocument,
@@ -48,6 +50,16 @@ def evidence_document(number: int, item: Evidence) -> EvidenceDocument:
         "source": item.source,
         "text": item.text,
         "raw": item.raw,
+    }
+
+
+def deeper_document(deeper: DeeperLook) -> DeeperDocument:
+    """A look that would tell more, and what it costs."""
+    return {
+        "level": deeper.level,
+        "checks": list(deeper.checks),
+        "at_most_seconds": deeper.at_most_s,
+        "slows": [{"job": job, **node_set(nodes)} for job, nodes in deeper.busy.items()],
     }
 
 

@@ -251,18 +251,22 @@ def incident_document(incident: Incident) -> dict[str, Json]:
             "runs": list(incident.runs),
             "began_at": rfc3339(incident.began_at),
             "recovered_at": rfc3339(incident.recovered_at) if incident.recovered_at else None,
-            "moments": [
-                {
-                    "at": rfc3339(moment.at),
-                    "since_seconds": round((moment.at - incident.began_at).total_seconds(), 3),
-                    "what": moment.kind,
-                    "text": printable(redact(moment.text), TEXT),
-                    "source": printable(moment.source, 100),
-                }
-                for moment in incident.moments
-            ],
+            "moments": _moment_documents(incident),
         }
     }
+
+
+def _moment_documents(incident: Incident) -> list[dict[str, Json]]:
+    return [
+        {
+            "at": rfc3339(moment.at),
+            "since_seconds": round((moment.at - incident.began_at).total_seconds(), 3),
+            "what": moment.kind,
+            "text": printable(redact(moment.text), TEXT),
+            "source": printable(moment.source, 100),
+        }
+        for moment in incident.moments
+    ]
 
 
 def incident_page(incident: Incident) -> Page:
@@ -277,7 +281,9 @@ def incident_page(incident: Incident) -> Page:
     head = f"{incident.id}  {incident.state}  {printable(incident.about, 60)}: {title}"
     text = "\n".join([head, columns(rows), f"phases  {phases(incident)}"])
     steps = (f"brctl incident export {incident.id}",)
-    return Page("Incident", incident_document(incident), text, names=incident.nodes, next=steps)
+    moments = tuple({"incident": incident.id, **moment} for moment in _moment_documents(incident))
+    body = incident_document(incident)
+    return Page("Incident", body, text, names=incident.nodes, next=steps, table=moments)
 
 
 def incident_list_page(incidents: Sequence[Incident]) -> Page:

@@ -230,8 +230,25 @@ class SweepDocument(Envelope):
     jobs: NotRequired[list[JobLookDocument]]
 
 
+class SlowedJobDocument(NodeSetDocument):
+    """Nodes of a job that a look would load."""
+
+    job: str
+
+
+class DeeperDocument(TypedDict):
+    """The next level that asks more, how long at most on a node, and which jobs it slows."""
+
+    level: int
+    checks: list[str]
+    at_most_seconds: float
+    slows: list[SlowedJobDocument]
+
+
 class DiagnosisDocument(Envelope):
-    """`brctl dx`; `verdict` is the first of `verdicts`."""
+    """`brctl dx`; `verdict` is the first of `verdicts`, `deeper` null where nothing is open."""
+
+    deeper: DeeperDocument | None
 
     verdict: VerdictBody
     verdicts: list[VerdictBody]

@@ -1,16 +1,23 @@
 """Verdicts as people read them: what, do, if wrong; and the chain that explains it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from brctl.model.deeper_look import DeeperLook
 from brctl.model.evidence import Evidence, Role, Weight
 from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.nodeset import fold
+from brctl.model.units import describe_duration
 from brctl.model.verdict import Confidence, Verdict
-from brctl.view.documents import verdict_document, verdicts_document
+from brctl.view.documents import (
+    deeper_document,
+    evidence_document,
+    verdict_document,
+    verdicts_document,
+)
 from brctl.view.next_move import move_command, move_line
-from brctl.view.notices.page import Page
+from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
 
 GAPS_SHOWN = 8
@@ -39,14 +46,22 @@ def verdict_exit(verdict: Verdict) -> ExitCode:
 
 
 def diagnosis_page(
-    verdicts: Sequence[Verdict], status: JobStatus | None, nodes: Sequence[str], seconds: float
+    verdicts: Sequence[Verdict],
+    status: JobStatus | None,
+    nodes: Sequence[str],
+    seconds: float,
+    deeper: DeeperLook | None = None,
 ) -> Page:
-    """The answer of `brctl dx`."""
+    """The answer of `brctl dx`; a deeper look is named where this one left something open."""
+    deeper = deeper if _left_open(verdicts[0]) else None
     body = verdicts_document(verdicts)
     body |= {"verdict": verdict_document(verdicts[0]), "seconds": round(seconds, 3)}
+    body |= {"deeper": deeper_document(deeper) if deeper else None}
     lines = [_scene_line(status, nodes, seconds)]
     for verdict in verdicts:
         lines += ["", *summary_lines(verdict)]
+    if deeper:
+        lines += ["", f"more:   {deeper_line(deeper)}"]
     main = verdicts[0]
     return Page(
         kind="Diagnosis",
@@ -55,8 +70,31 @@ def diagnosis_page(
         exit_code=worst(map(verdict_exit, verdicts)),
         names=main.nodes,
         rows=tuple(verdict_document(verdict) for verdict in verdicts),
-        next=_next_steps(main),
+        next=(*_next_steps(main), *([_deeper_command(deeper, nodes, status)] if deeper else [])),
     )
+
+
+def _left_open(verdict: Verdict) -> bool:
+    """A higher level may find what this one did not; where nothing was reached it would not."""
+    if verdict.fault is FaultClass.UNKNOWN:
+        return not verdict.settle
+    return verdict.confidence is not Confidence.HIGH
+
+
+def deeper_line(deeper: DeeperLook) -> str:
+    """What the next level would ask, how long it takes, whom it slows."""
+    names = ", ".join(deeper.checks[:3]) + (", ..." if len(deeper.checks) > 3 else "")
+    slows = "; ".join(f"{fold(nodes)} carry {job}" for job, nodes in deeper.busy.items())
+    return (
+        f"level {deeper.level} asks {len(deeper.checks)} checks more ({names}), at most"
+        f" {describe_duration(deeper.at_most_s)} a node"
+        + (f"; it loads GPUs and links beside a job: {slows}" if slows else "")
+    )
+
+
+def _deeper_command(deeper: DeeperLook, nodes: Sequence[str], status: JobStatus | None) -> str:
+    about = status.job.name if status else f"-w '{fold(nodes)}'"
+    return f"brctl dx {about} --level {deeper.level}"
 
 
 def _next_steps(verdict: Verdict) -> tuple[str, ...]:
@@ -145,8 +183,14 @@ def why_page(verdict: Verdict, state: str, note: str) -> Page:
     body = {"verdict": verdict_document(verdict), "state": state, "note": note or None}
     return Page(
         "Verdict", body, "\n".join(lines), ExitCode.OK, verdict.nodes, (),
-        _next_after_why(verdict, state, note),
+        _next_after_why(verdict, state, note), _chain_table(verdict),
     )  # fmt: skip
+
+
+def _chain_table(verdict: Verdict) -> tuple[Mapping[str, Json], ...]:
+    """The chain as `-o csv` prints it."""
+    chain = enumerate(verdict.evidence, start=1)
+    return tuple({"verdict": verdict.id, **evidence_document(n, item)} for n, item in chain)
 
 
 def _next_after_why(verdict: Verdict, state: str, note: str) -> tuple[str, ...]:

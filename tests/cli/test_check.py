@@ -53,6 +53,17 @@ def test_light_checks_need_no_leave(config: str, capsys: pytest.CaptureFixture[s
     assert run(["check", "run", "gpu.[gx]*", "-w", "n2", "--config", config]) == 5
 
 
+def test_a_diagnosis_loads_no_links_beside_a_job_unless_somebody_says_so(
+    config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`dx --level 2` slowed the job that it was asked about, without a word."""
+    assert run(["dx", "-w", "n2", "--level", "2", "--config", config]) == 5
+    refused = capsys.readouterr().err
+    assert "carries ranks of" in refused
+    assert "--beside-job" in refused
+    assert not (Path(config).parent / "state/sweeps").exists()
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.complete import cache_path, candidates, complete
+from brctl.engine.controller.name_cache import forget_names
 
 CACHE = {
     "contexts": {"prod": "context", "lab": "context"},
@@ -89,3 +90,15 @@ def test_every_word_and_flag_has_its_line(capsys: pytest.CaptureFixture[str]) ->
         rows = capsys.readouterr().out.splitlines()
         assert rows
         assert all(row.partition("\t")[2] for row in rows), line
+
+
+def test_names_of_a_lab_that_went_down_are_offered_no_more(cache: Path) -> None:
+    """Only its own: what another context wrote since stays."""
+    own = cache.with_name("completion-lab.json")
+    own.write_text(json.dumps({"nodes": {"lab1": "active"}}))
+    forget_names("lab")
+    assert (own.exists(), cache.exists()) == (False, True)
+    own.write_bytes(cache.read_bytes())
+    forget_names("lab")
+    assert (own.exists(), cache.exists()) == (False, False)
+    forget_names("lab")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from brctl.cli.commands import dx as dx_module
 from brctl.cli.commands import status as status_module
 from brctl.cli.commands import sweep as sweep_module
 from brctl.engine.controller.clock import now
@@ -111,6 +112,17 @@ def test_a_job_that_stands_is_told_once_with_its_verdict_and_so_is_its_end(
     assert call(sweep_module, config, *CRON) == (0, "JOB  OK       demo  step 8\n")
 
 
+def test_a_diagnosis_by_hand_takes_no_news_of_a_job_from_cron(config: Path, ranks: Ranks) -> None:
+    """Whoever was mailed that it stands is mailed that it goes on, though `dx` saw it first."""
+    ranks.run(step=7)
+    ranks.lose_one()
+    call(sweep_module, config, *CRON)
+    ranks.run(step=8)
+    call(dx_module, config, "demo")
+    assert call(sweep_module, config, *CRON) == (0, "JOB  OK       demo  step 8\n")
+    assert call(sweep_module, config, *CRON) == (0, "")
+
+
 def test_nagios_names_the_job_that_stands(config: Path, ranks: Ranks) -> None:
     ranks.run(step=7)
     ranks.lose_one()
@@ -147,6 +159,8 @@ def test_metrics_have_the_jobs_step_and_age(config: Path, ranks: Ranks, tmp_path
     assert 'brctl_job_step{context="here",job="demo"} 7\n' in text
     assert 'brctl_job_stalled{context="here",job="demo"} 0\n' in text
     assert 'brctl_job_progress_age_seconds{context="here",job="demo"} ' in text
+    assert 'brctl_cordoned_nodes{context="here"} 0\n' in text
+    assert 'brctl_open_verdicts{context="here",class=""} 0\n' in text
 
 
 def write_log(folder: Path, step: int) -> None:

@@ -253,3 +253,27 @@ def test_a_limit_that_cannot_be_read_is_an_error(line: str, expected: str, tmp_p
     with pytest.raises(ConfigError) as caught:
         load_guards([path])
     assert expected in str(caught.value)
+
+
+HEAD = """\
+apiVersion: brctl.dev/v1
+kind: Playbok
+metadata: {name: X, titel: y, risk: huge}
+match: {classes: [gpu-nothing]}
+defaults: {timeuot: 1m}
+inputs: {a: {type: nodset}}
+steps:
+  - {id: a, uses: node.cordon}
+"""
+
+
+def test_a_mistake_in_the_head_hides_no_other() -> None:
+    """Whoever writes a playbook at night sees them all, and not one a try."""
+    with pytest.raises(ConfigError) as caught:
+        read_playbook(HEAD.encode(), "p.yaml")
+    found = str(caught.value).splitlines()
+    for line, part in (
+        (2, "kind must be"), (3, "'titel'"), (3, "'name'"), (3, "'title'"), (3, "'huge'"),
+        (4, "gpu-nothing"), (5, "'timeuot'"), (6, "'nodset'"), (8, "'safety'"),
+    ):  # fmt: skip
+        assert any(text.startswith(f"p.yaml:{line}:") and part in text for text in found), part

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from brctl.model.deeper_look import DeeperLook
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
@@ -143,6 +144,31 @@ def test_what_is_too_weak_to_be_named_is_still_a_lead() -> None:
     assert verdict.fault is FaultClass.UNKNOWN
     text = diagnosis_page([verdict], None, ["n3"], 1.0).text
     assert "leads:  node-failure n3 0.1" in text
+
+
+DEEPER = DeeperLook(2, ("fabric.pairs", "gpu.gemm"), 120.0, {"llm": ("n1", "n2")})
+
+
+def test_a_look_that_left_something_open_names_the_next_one_and_its_price() -> None:
+    """LOW leads and quiet looks ended without a word of what would tell more."""
+    (verdict,) = decided([seen("n3", weight=Weight.HINTS)], (), Scene(NOW, "", stalled=None))
+    page = diagnosis_page([verdict], None, ["n1", "n2"], 1.0, DEEPER)
+    assert page.text.splitlines()[-1] == (
+        "more:   level 2 asks 2 checks more (fabric.pairs, gpu.gemm), at most 2m00 a node; it loads"
+        " GPUs and links beside a job: n[1-2] carry llm"
+    )
+    assert page.next[-1] == "brctl dx -w 'n[1-2]' --level 2"
+    assert page.body["deeper"] == {
+        "level": 2, "checks": ["fabric.pairs", "gpu.gemm"], "at_most_seconds": 120.0,
+        "slows": [{"job": "llm", "nodes": ["n1", "n2"], "folded": "n[1-2]"}],
+    }  # fmt: skip
+
+
+def test_a_sure_verdict_asks_for_no_deeper_look() -> None:
+    (verdict,) = decided([seen("n3")], (), Scene(NOW, "llm", 7, stalled=True))
+    page = diagnosis_page([verdict], None, ["n3"], 1.0, DEEPER)
+    assert "more:" not in page.text
+    assert page.body["deeper"] is None
 
 
 def test_what_nothing_was_found_for_is_unknown_and_exits_3() -> None:

@@ -103,3 +103,21 @@ def test_numbers_and_hidden_characters_of_csv() -> None:
     rows = ({"a": -1.5, "b": "-17", "c": "n\x1b[31m\u202e1", "d": "x" * 2000, "e": None},)
     found = render(Page("List", {}, "", rows=rows), "csv", "c").splitlines()[1]
     assert found == f"-1.5,-17,n\\x1b[31m\\u202e1,{'x' * 2000},"
+
+
+@pytest.mark.parametrize(
+    ("body", "rows", "expected"),
+    [
+        ({"verdicts": []}, (), ""),
+        ({"x": 1, "y": {"a": "b", "c": ["n1", "n2"]}}, (), "x,y.a,y.c\n1,b,n1 n2\n"),
+        ({"chain": [{"n": 1}], "gaps": [{"n": 2}]}, (), "chain,gaps\n1,1\n"),
+        ({}, ({"node": "n1", "chain": [{"raw": "x" * 99}]}, {"node": "n2", "more": None}),
+         "node,chain,more\nn1,1,\nn2,,\n"),
+    ],
+)  # fmt: skip
+def test_csv_is_flat_for_every_document(
+    body: dict[str, object], rows: tuple[dict[str, object], ...], expected: str
+) -> None:
+    """A cell was a Python literal of a whole chain, and an empty list an error."""
+    text = render(Page("Verdict", body, "", rows=rows), "csv", "c")
+    assert text.replace("\r\n", "\n") == expected

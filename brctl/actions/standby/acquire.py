@@ -39,8 +39,14 @@ class Candidates:
         return (*self.standbys, *self.spares)
 
 
-async def find_candidates(context: RunContext, job: str = "") -> Candidates:
-    """Who could take a place now."""
+async def find_candidates(
+    context: RunContext, job: str = "", only: Sequence[str] = ()
+) -> Candidates:
+    """Who could take a place now; of those named in `only`, in that order, where some are."""
+    if only:
+        every = await find_candidates(context, job)
+        chosen = [tuple(n for n in only if n in some) for some in (every.standbys, every.spares)]
+        return Candidates(chosen[0], chosen[1])
     taken: dict[str, object] = {**await context.backend.cordons()}
     taken |= {node: each for each in await context.jobs.all() for node in each.nodes}
     reservations = await context.backend.reservations()
@@ -74,7 +80,7 @@ class StandbyAcquire:
         if not arguments.is_known(args, "count"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "standby -> reserved"),)
         wanted = arguments.count(args, "count")
-        found = await find_candidates(context, arguments.text(args, "job", ""))
+        found = await find_candidates(context, arguments.text(args, "job", ""), _only(args))
         changes = [
             Change(Sign.ALTER, name, "standby -> reserved")
             if name in found.standbys
@@ -93,7 +99,7 @@ class StandbyAcquire:
         rejected: list[str] = []
         while len(admitted) < wanted:
             looked_at = {*admitted, *doubtful, *rejected}
-            found = await find_candidates(context, job)
+            found = await find_candidates(context, job, _only(args))
             free = [n for n in found.in_order if n not in looked_at]
             if not free:
                 break
@@ -162,6 +168,11 @@ class StandbyAcquire:
         reservations = await context.backend.reservations()
         own = [name for name, r in reservations.items() if r.owner == context.owner_mark]
         return Observation(len(own) >= arguments.count(args, "count"), say=f"{fold(own)} reserved")
+
+
+def _only(args: Arguments) -> Sequence[str]:
+    """The nodes a person named; empty where the best ones are taken."""
+    return arguments.nodes(args, "only") if args.get("only") else ()
 
 
 async def reject(context: RunContext, health: NodeHealth) -> None:

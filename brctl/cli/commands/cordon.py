@@ -8,10 +8,12 @@ import typer
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import ConfirmSwap, DryRun, Nodes
 from brctl.cli.running import Consent, OverrideOption, finish_run, run_playbook
-from brctl.engine.application.by_hand import node_names, swap_inputs
+from brctl.engine.application.by_hand import node_names, standing_against, swap_inputs
 from brctl.engine.application.runs import find_playbook
-from brctl.model.errors import UsageError
+from brctl.model.errors import GuardError, UsageError
+from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Json
+from brctl.view.text import printable
 
 app = new_app()
 
@@ -42,13 +44,36 @@ def uncordon(
     nodes: Nodes,
     message: Annotated[str, typer.Option("-m", "--message", help="why")] = "",
     take_over: Annotated[bool, typer.Option("--take-over", help="lift others' cordons")] = False,
+    check: Annotated[bool, typer.Option("--check", help="look first; only if all is well")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Give cordoned nodes back; somebody else's cordon needs --take-over and a message."""
+    """Give cordoned nodes back; somebody else's cordon needs --take-over and a message.
+
+    What stands against them is said; with --check they are looked at now, and refused then.
+    """
     if take_over and not message:
         raise UsageError("--take-over needs -m: say why you lift somebody else's cordon")
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    names = asyncio.run(node_names(settings, nodes))
+    _say_what_stands(invocation, list(map(str, names)), look=check)
     values: dict[str, Json] = {"owner": "anyone" if take_over else "brctl", "note": message}
-    _run_on(ctx.obj, "uncordon", nodes, values, Consent(yes=True, dry_run=dry_run))
+    values["nodes"] = names
+    _run(invocation, "uncordon", values, Consent(yes=True, dry_run=dry_run))
+
+
+def _say_what_stands(invocation: Invocation, names: list[str], *, look: bool) -> None:
+    """Warn of faults that stand; after a look of this moment they refuse."""
+    found = asyncio.run(standing_against(invocation.settings(), names, look=look))
+    for line in found.lines:
+        invocation.note(f"{'refused' if look else 'warning'}: {printable(line, 200)}")
+    if look and found.lines:
+        raise GuardError(
+            f"refused: what is named above stands against {fold(names)}. Nothing changed.",
+            hint=f"brctl check run -w '{fold(names)}', or leave out --check",
+        )
+    if found.age_s is None:
+        invocation.note(f"warning: no sweep has seen {fold(names)}; --check looks first")
 
 
 @app.command()
@@ -57,13 +82,16 @@ def swap(
     nodes: Nodes,
     message: Message,
     job: Annotated[str | None, typer.Option("--job", help="default the one they carry")] = None,
+    standbys: Annotated[
+        str | None, typer.Option("--with", metavar="NODES", help="these standbys, not the best")
+    ] = None,
     confirm: ConfirmSwap = None,
     dry_run: DryRun = False,
     override: OverrideOption = "",
 ) -> None:
     """Replace nodes by standbys and resume their job from the newest whole checkpoint."""
     invocation: Invocation = ctx.obj
-    values = asyncio.run(swap_inputs(invocation.settings(), nodes, job, message))
+    values = asyncio.run(swap_inputs(invocation.settings(), nodes, job, message, standbys))
     consent = Consent(typed=confirm, dry_run=dry_run, override=override, why=message)
     _run(invocation, "swap-and-resume", values, consent)
 

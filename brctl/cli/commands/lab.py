@@ -130,11 +130,13 @@ def status(ctx: typer.Context) -> None:
 @app.command()
 def down(ctx: typer.Context) -> None:
     """End every process of the cluster and remove its files and its state."""
+    from brctl.engine.controller.name_cache import forget_names
     from brctl.lab.cluster import Lab
 
     invocation: Invocation = ctx.obj
     directory = lab_dir(invocation.environ)
     Lab(directory).down()
+    forget_names("lab")
     page = Page("LabDown", {"directory": str(directory)}, f"nothing is left in {directory}")
     invocation.finish(page, "lab")
 

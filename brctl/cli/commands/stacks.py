@@ -27,11 +27,16 @@ def dump(
     times: Annotated[int, typer.Option("--times", min=1, max=60, help="rounds")] = 1,
     every: Annotated[str, typer.Option("--every", help="time between rounds")] = "10s",
 ) -> None:
-    """Capture stacks with py-spy over SSH, keep them, and show who differs."""
+    """Capture stacks with py-spy over SSH, keep them, and show who differs.
+
+    Exit 0 when nobody differs or the job takes steps: ranks at work stand in different places.
+    """
     from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_controller
+    from brctl.engine.job.looks import ask_job
     from brctl.engine.job.stack_store import new_folder
     from brctl.engine.job.stacks import analyse_folder, capture_rounds
+    from brctl.evidence.stacks.advancing import at_work
     from brctl.view.job.stacks import stacks_page
 
     invocation: Invocation = ctx.obj
@@ -46,8 +51,12 @@ def dump(
             await capture_rounds(
                 controller, chosen, folder, times=times, every_s=every_s, nodes=nodes
             )
+            status = await ask_job(controller, chosen)
         invocation.note(f"stacks kept in {folder}")
-        invocation.finish(stacks_page(analyse_folder(folder, chosen)), settings.context)
+        result = analyse_folder(folder, chosen)
+        if status.stalled is False:
+            result = at_work(result, status.step)
+        invocation.finish(stacks_page(result), settings.context)
 
     asyncio.run(run())
 

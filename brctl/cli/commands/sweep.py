@@ -86,8 +86,9 @@ def sweep(
         question = Question(level, checks, profile or settings.sweep.profile)
         policy = ExitPolicy(max_unknown or settings.sweep.max_unknown, fail_on, exit_zero)
         request = SweepRequest(
-            question, invocation.nodes, invocation.exclude, job, mode, wait_s, cron, beside
-        )
+            question, invocation.nodes, invocation.exclude, job, mode, wait_s, cron, beside,
+            counts_cordons=prom is not None or invocation.output == "prom",
+        )  # fmt: skip
         with progress(quiet=invocation.quiet) as line:
             done = asyncio.run(
                 run_sweep(
@@ -168,9 +169,19 @@ def _metrics(request: _Answer, done: "SweepDone", code: ExitCode) -> str:
             **failure_totals(controller, say),
             **standby_totals(controller, say),
             **job_totals(looks, context),
+            **_open_totals(done, context),
         },
         history.last_success_at(result.id),
     )
+
+
+def _open_totals(done: "SweepDone", context: str) -> dict[str, float]:
+    """What waits for somebody: open verdicts by class, nodes out of service."""
+    from brctl.engine.incidents.verdict_store import open_verdicts
+    from brctl.view.fleet.prometheus import cordon_totals, verdict_totals
+
+    verdicts = [stored.verdict for stored in open_verdicts(done.controller.state_dir)]
+    return {**verdict_totals(verdicts, context), **cordon_totals(done.cordoned, context)}
 
 
 def _page(request: _Answer, done: "SweepDone") -> "Page":

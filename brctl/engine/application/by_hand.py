@@ -1,14 +1,23 @@
 """Inputs of the runs that a person starts by hand: the nodes a text means, the job they carry."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from brctl.actions.context import RunContext
+from brctl.actions.standby.acquire import find_candidates
 from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import open_controller
+from brctl.engine.incidents.verdict_store import open_verdicts
 from brctl.engine.runs.context import run_context
+from brctl.engine.sweeps.run_checks import Question, sweep_nodes
+from brctl.engine.sweeps.survey import survey
 from brctl.library.config import Settings
 from brctl.model.errors import UsageError
 from brctl.model.jobs.job import Job
+from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Json
+from brctl.model.sweeps.sweep import Health, NodeHealth
+from brctl.sweep.problems import reason_of
 
 
 async def node_names(settings: Settings, text: str) -> list[Json]:
@@ -18,17 +27,74 @@ async def node_names(settings: Settings, text: str) -> list[Json]:
 
 
 async def swap_inputs(
-    settings: Settings, text: str, job: str | None, reason: str
+    settings: Settings, text: str, job: str | None, reason: str, standbys: str | None = None
 ) -> dict[str, Json]:
     """What a swap is given: the suspects, why, and the job; without one, that which they carry.
 
     Raises:
-        UsageError: They carry no job, or several.
+        UsageError: They carry no job, or several; or too few standbys are named.
     """
     async with open_controller(settings, place=False) as controller:
         names = await select_nodes(controller, text)
+        chosen = await select_nodes(controller, standbys) if standbys is not None else ()
+        if standbys is not None and len(chosen) < len(names):
+            raise UsageError(f"--with {standbys}: {len(chosen)} for {len(names)} nodes to replace")
+        if chosen:
+            await _refuse_taken(run_context(controller), chosen)
         carried = job or _carried(await run_context(controller).jobs.all(), names, text)
-    return {"suspects": list(names), "job": carried, "reason": reason}
+    values: dict[str, Json] = {"suspects": list(names), "job": carried, "reason": reason}
+    return {**values, "standbys": list(chosen)} if chosen else values
+
+
+async def _refuse_taken(context: RunContext, chosen: Sequence[str]) -> None:
+    """A standby that cannot be taken is said before anything is planned, not after a cordon."""
+    free = (await find_candidates(context, only=chosen)).in_order
+    taken = [name for name in chosen if name not in free]
+    if taken:
+        raise UsageError(
+            f"{fold(taken)} cannot take a place: in a job, cordoned, reserved or no standby",
+            hint="brctl standby list",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands against nodes that are about to be given back.
+
+    Attributes:
+        lines: A sentence each.
+        age_s: Of the newest look; None when they were never looked at.
+    """
+
+    lines: tuple[str, ...]
+    age_s: float | None
+
+
+async def standing_against(settings: Settings, names: Sequence[str], *, look: bool) -> Standing:
+    """Open verdicts on these nodes, and what the newest sweep or a look right now saw of them."""
+    open_ones = [s.verdict for s in open_verdicts(settings.state_dir)]
+    lines = [
+        f"{v.id} {v.confidence.value.upper()} {v.fault.value} on {fold(set(v.nodes) & set(names))}"
+        for v in open_ones
+        if set(v.nodes) & set(names)
+    ]
+    async with open_controller(settings) as controller:
+        if look:
+            swept: Sequence[NodeHealth] = (
+                await sweep_nodes(controller, names, Question(), None)
+            ).nodes
+            age_s: float | None = 0.0
+        else:
+            known = await survey(controller, names)
+            swept = [known.health[name] for name in names if name in known.health]
+            age_s = known.age_s if swept else None
+    lines += [_in_words(node) for node in swept if node.health is not Health.OK]
+    return Standing(tuple(lines), age_s)
+
+
+def _in_words(node: NodeHealth) -> str:
+    check, detail = reason_of(node)
+    return f"{node.node} {node.health.value} {check}: {detail}"
 
 
 def _carried(jobs: Iterable[Job], names: Iterable[str], text: str) -> str:

@@ -9,10 +9,12 @@ from brctl.engine.incidents.notify_verdicts import notify_diagnosis
 from brctl.engine.job.diagnose import Diagnosis, diagnose_once, keep
 from brctl.engine.job.look_store import keep_look
 from brctl.engine.job.looks import fresh_look
-from brctl.engine.sweeps.run_checks import Progress
+from brctl.engine.sweeps.run_checks import Progress, Question, refuse_heavy_on_busy
 from brctl.inventory.select import NOTHING_KNOWN, names_in
 from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.jobs.job import Job
+
+BESIDE_HINT = "say --beside-job to look all the same; `brctl dx` disturbs nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,16 @@ async def diagnose(
     on_node: Progress | None = None,
     *,
     level: int = 1,
+    beside_job: bool = False,
 ) -> Diagnosis:
-    """Look once, decide, keep the verdicts and tell what is sure."""
+    """Look once, decide, keep the verdicts and tell what is sure.
+
+    Raises:
+        GuardError: The level loads nodes that carry ranks, and nobody said `beside_job`.
+    """
+    if not beside_job:
+        question = Question(level=level, job=scope.job)
+        refuse_heavy_on_busy(controller, scope.nodes, question, hint=BESIDE_HINT)
     found = await diagnose_once(controller, scope.job, scope.nodes, on_node, level=level)
     await conclude(controller, found, say)
     return found

@@ -12,6 +12,7 @@ from brctl.engine.controller.wiring import Controller
 from brctl.engine.sweeps.cycle import record_sweep, sweep_lock
 from brctl.engine.sweeps.run_checks import Progress, Question, refuse_heavy_on_busy, sweep_nodes
 from brctl.library.config import Settings
+from brctl.model.errors import BrctlError
 from brctl.model.sweeps.changes import Changes
 from brctl.model.sweeps.sweep import Sweep
 
@@ -35,6 +36,7 @@ class SweepRequest:
         regular: It is the sweep of cron: jobs are looked at, approvals that nobody gave expire, and
             people are told.
         beside_job: Heavy checks may run on nodes that carry ranks.
+        counts_cordons: The scheduler is asked how many nodes are out of service, for metrics.
     """
 
     question: Question
@@ -45,6 +47,7 @@ class SweepRequest:
     wait_s: float = 0.0
     regular: bool = False
     beside_job: bool = False
+    counts_cordons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class SweepDone:
     Attributes:
         expired: Runs whose approval nobody gave in time.
         jobs: What cron saw of the jobs on these nodes.
+        cordoned: Nodes out of service; None when nobody asked, or the scheduler did not say.
     """
 
     controller: Controller
@@ -61,6 +65,7 @@ class SweepDone:
     changes: Changes
     expired: tuple[str, ...] = ()
     jobs: "tuple[JobNews, ...]" = ()
+    cordoned: int | None = None
 
 
 async def sweep(
@@ -99,7 +104,8 @@ async def _sweep(
         hint = "leave them out with -x, or say --beside-job"
         refuse_heavy_on_busy(controller, names, question, hint=hint)
     found = await sweep_nodes(controller, names, question, on_node and on_node(len(names)))
-    changes = record_sweep(controller, found, controller.settings.sweep.reminder)
+    reminder = controller.settings.sweep.reminder
+    changes = record_sweep(controller, found, reminder, regular=request.regular)
     write_names(controller)
     expired = await _let_expire(controller) if request.regular else ()
     if request.regular and controller.settings.notify.sinks:
@@ -108,7 +114,19 @@ async def _sweep(
 
         await notify_sweep(controller, found, changes, say)
     jobs = await _look_at_jobs(controller, names, say) if request.regular else ()
-    return SweepDone(controller, found, changes, expired, jobs)
+    cordoned = await _count_cordoned(controller, say) if request.counts_cordons else None
+    return SweepDone(controller, found, changes, expired, jobs, cordoned)
+
+
+async def _count_cordoned(controller: Controller, say: "Say") -> int | None:
+    """Nodes of the inventory that are out of service; None where the scheduler does not say."""
+    try:
+        return sum(
+            node in controller.inventory.nodes for node in await controller.backend.cordons()
+        )
+    except BrctlError as exc:
+        say(f"warning: cordons cannot be counted: {exc}")
+        return None
 
 
 async def _look_at_jobs(

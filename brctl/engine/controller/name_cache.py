@@ -1,5 +1,6 @@
 """Names for TAB completion, written by every sweep and diagnosis and by `lab up`."""
 
+import contextlib
 import json
 import os
 from collections import Counter
@@ -81,6 +82,16 @@ def write_cache(settings: Settings, names: Mapping[str, Names]) -> Path | None:
     except OSError:
         return None
     return folder / CACHE_FILE
+
+
+def forget_names(context: str) -> None:
+    """TAB offers nothing of a context that is gone."""
+    folder = user_cache_dir(os.environ)
+    own, common = folder / f"completion-{context}.json", folder / CACHE_FILE
+    with contextlib.suppress(OSError):
+        if own.read_bytes() == common.read_bytes():
+            common.unlink()
+        own.unlink()
 
 
 def _is_open(stored: StoredVerdict) -> bool:

@@ -53,6 +53,9 @@ def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
         look = replace(look, step_seen_at=before.step_seen_at or before.at)
     if before is not None and look.is_the_trouble_of(before):
         return replace(look, verdict_id=before.verdict_id, told=before.told)
+    if before is not None and not look.in_trouble:
+        # Cron told of a trouble and has to tell its end, whoever saw that first.
+        return replace(look, told=before.told)
     return look
 
 

@@ -43,10 +43,13 @@ def jitter_s(host: str, spread_s: float) -> float:
     return zlib.crc32(host.encode()) / 2**32 * spread_s
 
 
-def record_sweep(controller: Controller, sweep: Sweep, reminder: timedelta) -> Changes:
-    """Add a sweep to the history and say what changed since the ones before."""
+def record_sweep(
+    controller: Controller, sweep: Sweep, reminder: timedelta, *, regular: bool = False
+) -> Changes:
+    """Add a sweep to the history; what changed since the ones before, or since the regular ones."""
     nodes = controller.inventory.pick(node.node for node in sweep.nodes)
-    return SweepHistory(controller.state_dir).record(sweep, labels_of(nodes), reminder)
+    history = SweepHistory(controller.state_dir)
+    return history.record(sweep, labels_of(nodes), reminder, regular=regular)
 
 
 def labels_of(nodes: Iterable[Node]) -> Mapping[str, Mapping[str, str]]:

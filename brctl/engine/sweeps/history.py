@@ -24,28 +24,33 @@ class SweepHistory:
         self._state_dir = state_dir
 
     def record(
-        self, sweep: Sweep, labels: Mapping[str, Mapping[str, str]], reminder: timedelta
+        self,
+        sweep: Sweep,
+        labels: Mapping[str, Mapping[str, str]],
+        reminder: timedelta,
+        *,
+        regular: bool = False,
     ) -> Changes:
         """Add a sweep and say what changed; a sweep that is already there changes nothing.
+
+        What regular sweeps told is kept apart from what was seen at all: whoever looks by hand in
+        between must not take the news from those who are paged.
 
         Args:
             sweep: The newest one.
             labels: Of every node asked, to recognise a failure they share.
             reminder: A problem that lasts is told again after this long.
+            regular: From cron: what changed since the last regular one is what is told.
         """
         with open_history(self._state_dir) as database:
             database.execute("BEGIN IMMEDIATE")
             first = database.execute("SELECT COUNT(*) FROM sweeps").fetchone()[0] == 0
             if not _add_sweep(database, sweep):
                 return Changes(tracked=_tracked(database))
-            changes = compare(
-                _tracked(database),
-                problems_of(sweep.nodes),
-                cleared_by(sweep.nodes),
-                sweep.started_at,
-                reminder,
-            )
-            _save(database, sweep, changes)
+            changes = _compare(database, sweep, reminder, "tracked")
+            _add_transitions(database, sweep, changes)
+            if regular:
+                changes = _compare(database, sweep, reminder, "told")
             _count(database, sweep.nodes)
             _forget(database, sweep.started_at - KEPT)
         # Without an earlier look nobody knows that the nodes began to fail together.
@@ -115,11 +120,20 @@ def _add_sweep(database: sqlite3.Connection, sweep: Sweep) -> bool:
     return added.rowcount == 1
 
 
-def _tracked(database: sqlite3.Connection) -> dict[Key, Tracked]:
-    rows = database.execute(
-        "SELECT node, check_name, health, detail, since, told_at, clean_looks, recovered_at, flaps "
-        "FROM tracked"
-    )
+def _compare(
+    database: sqlite3.Connection, sweep: Sweep, reminder: timedelta, table: str
+) -> Changes:
+    """What a sweep changes in what one table knew; the table knows it from here on."""
+    problems, cleared = problems_of(sweep.nodes), cleared_by(sweep.nodes)
+    known = _tracked(database, table)
+    changes = compare(known, problems, cleared, sweep.started_at, reminder)
+    _save(database, changes, table)
+    return changes
+
+
+def _tracked(database: sqlite3.Connection, table: str = "tracked") -> dict[Key, Tracked]:
+    columns = "node, check_name, health, detail, since, told_at, clean_looks, recovered_at, flaps"
+    rows = database.execute(f"SELECT {columns} FROM {table}")  # noqa: S608 - a name of ours
     return {
         (r[0], r[1]): Tracked(
             CheckProblem(r[0], r[1], Health(r[2]), r[3]), parse_rfc3339(r[4]), parse_rfc3339(r[5]),
@@ -129,9 +143,9 @@ def _tracked(database: sqlite3.Connection) -> dict[Key, Tracked]:
     }  # fmt: skip
 
 
-def _save(database: sqlite3.Connection, sweep: Sweep, changes: Changes) -> None:
+def _save(database: sqlite3.Connection, changes: Changes, table: str) -> None:
     database.executemany(
-        "INSERT OR REPLACE INTO tracked VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         [
             (
                 *key, t.problem.health.value, t.problem.detail, rfc3339(t.since),
@@ -141,6 +155,9 @@ def _save(database: sqlite3.Connection, sweep: Sweep, changes: Changes) -> None:
             for key, t in changes.tracked.items()
         ],
     )  # fmt: skip
+
+
+def _add_transitions(database: sqlite3.Connection, sweep: Sweep, changes: Changes) -> None:
     database.executemany(
         "INSERT OR REPLACE INTO transitions VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
@@ -179,6 +196,8 @@ def _forget(database: sqlite3.Connection, before: datetime) -> None:
     moment = rfc3339(before.astimezone(UTC))
     database.execute("DELETE FROM transitions WHERE at < ?", (moment,))
     database.execute("DELETE FROM sweeps WHERE at < ?", (moment,))
-    database.execute(
-        "DELETE FROM tracked WHERE recovered_at IS NOT NULL AND recovered_at < ?", (moment,)
-    )
+    for table in ("tracked", "told"):
+        database.execute(
+            f"DELETE FROM {table} WHERE recovered_at IS NOT NULL AND recovered_at < ?",  # noqa: S608
+            (moment,),
+        )

@@ -66,3 +66,18 @@ def _prepare(database: sqlite3.Connection) -> None:
     database.execute("PRAGMA journal_mode=WAL")
     database.execute("PRAGMA synchronous=NORMAL")
     database.executescript(_TABLES)
+    _add_told(database)
+
+
+def _add_told(database: sqlite3.Connection) -> None:
+    """An index of before knew one table: what it held had been told, or would be told again now."""
+    known = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'told'"
+    if database.execute(known).fetchone()[0]:
+        return
+    database.executescript(
+        "BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS told ("
+        "node TEXT NOT NULL, check_name TEXT NOT NULL, health TEXT NOT NULL, detail TEXT NOT NULL,"
+        "since TEXT NOT NULL, told_at TEXT NOT NULL, clean_looks INTEGER NOT NULL,"
+        "recovered_at TEXT, flaps INTEGER NOT NULL, PRIMARY KEY (node, check_name));"
+        "INSERT OR IGNORE INTO told SELECT * FROM tracked; COMMIT;"
+    )

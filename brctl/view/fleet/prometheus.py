@@ -1,12 +1,14 @@
 """One sweep as a Prometheus text file for node_exporter's textfile collector."""
 
 import platform
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from brctl import __version__
 from brctl.model.exit_codes import ExitCode
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
+from brctl.model.verdict import Verdict
 
 _STATE = {Health.OK: 0, Health.WARNING: 1, Health.CRITICAL: 2, Health.UNKNOWN: 3}
 _SEVERITY = {"convicts": "crit", "hints": "warn"}
@@ -24,6 +26,8 @@ _HELP = {
     "brctl_job_progress_age_seconds": ("gauge", "Since a job's newest sign of progress."),
     "brctl_job_step_seconds": ("gauge", "Time of a job's newest steps."),
     "brctl_job_stalled": ("gauge", "1 while a job that should run takes no steps."),
+    "brctl_open_verdicts": ("gauge", "Verdicts nobody has acted on, by fault class."),
+    "brctl_cordoned_nodes": ("gauge", "Nodes of the inventory that are out of service."),
     "brctl_standby_nodes": ("gauge", "Standbys by state, as they were last asked or tested."),
     "brctl_standby_parked_ranks": ("gauge", "Processes parked for a job's ranks, as last asked."),
     "brctl_notify_failures_total": ("counter", "Notices a sink could not be told."),
@@ -63,6 +67,22 @@ def prometheus_text(
     for series, value in totals.items():
         lines.setdefault(series.partition("{")[0], []).append(f"{series} {value:g}")
     return "".join(_family(name, found) for name, found in lines.items() if found)
+
+
+def verdict_totals(verdicts: Iterable[Verdict], context: str) -> Mapping[str, float]:
+    """Open verdicts by class; 0 of no class when none is open, so that an alert can end."""
+    counts = Counter(verdict.fault.value for verdict in verdicts) or Counter({"": 0})
+    return {
+        f'brctl_open_verdicts{{context="{context}",class="{fault}"}}': float(count)
+        for fault, count in sorted(counts.items())
+    }
+
+
+def cordon_totals(cordoned: int | None, context: str) -> Mapping[str, float]:
+    """Nodes out of service; nothing where the scheduler did not say."""
+    if cordoned is None:
+        return {}
+    return {f'brctl_cordoned_nodes{{context="{context}"}}': float(cordoned)}
 
 
 def _timestamp(moment: datetime | None) -> float | None:

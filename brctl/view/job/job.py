@@ -35,7 +35,9 @@ def job_page(job: Job, status: JobStatus) -> Page:
         },
         "ranks": [_rank_document(view) for view in status.ranks],
     }
-    return Page("Job", body, "\n".join(_job_lines(job, status)), _exit(status), (job.name,))
+    text = "\n".join(_job_lines(job, status))
+    ranks = tuple({"job": job.name, **_rank_document(view)} for view in status.ranks)
+    return Page("Job", body, text, _exit(status), (job.name,), table=ranks)
 
 
 def _exit(status: JobStatus) -> ExitCode:

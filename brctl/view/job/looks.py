@@ -52,7 +52,7 @@ def _pace(look: JobLook) -> str:
 def job_news_text(look: JobLook, before: JobLook | None, verdicts: Sequence[Verdict]) -> str:
     """What cron says of a job: new trouble and its end, and nothing while nothing changes."""
     if job_health(look) is Health.OK:
-        ended = before is not None and job_health(before) is not Health.OK
+        ended = before is not None and (before.told or job_health(before) is not Health.OK)
         return f"JOB  OK       {look.job}  {job_sentence(look)}" if ended else ""
     if before is not None and before.told and look.is_the_trouble_of(before):
         return ""

@@ -19,6 +19,7 @@ class Page:
         text: The same for people, plain, without colour.
         names: What `-o name` prints, one a line.
         rows: What `-o csv` and `-o ndjson` print for lists.
+        table: What `-o csv` prints where the document is no list but holds one.
         next: Commands that make sense now, best first.
     """
 
@@ -29,3 +30,4 @@ class Page:
     names: tuple[str, ...] = ()
     rows: tuple[Mapping[str, Json], ...] = ()
     next: tuple[str, ...] = ()
+    table: tuple[Mapping[str, Json], ...] = ()

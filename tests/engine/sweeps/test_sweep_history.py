@@ -7,6 +7,7 @@ import pytest
 
 from brctl.engine.sweeps.cycle import jitter_s, labels_of, sweep_lock, write_metrics
 from brctl.engine.sweeps.history import SweepHistory
+from brctl.engine.sweeps.history_database import open_history
 from brctl.model.errors import ConfigError, LockedError
 from brctl.model.inventory import Node
 from brctl.model.sweeps.sweep import Health, Sweep
@@ -127,3 +128,25 @@ def test_a_metrics_file_is_replaced_whole(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["brctl.prom"]
     with pytest.raises(ConfigError, match="cannot be written"):
         write_metrics(tmp_path / "none" / "x", "new")
+
+
+def test_a_look_by_hand_takes_no_news_from_cron(tmp_path: Path) -> None:
+    """Somebody swept at a terminal a minute before cron, and nobody was mailed."""
+    history = SweepHistory(tmp_path)
+    well, broken = (sweep(i * 5, {"n1": s}) for i, s in enumerate((Health.OK, Health.CRITICAL)))
+    history.record(well, {}, DAY, regular=True)
+    assert [p.node for p in history.record(broken, {}, DAY).new] == ["n1"]
+    again = [sweep(i * 5, {"n1": Health.CRITICAL}) for i in (2, 3)]
+    assert [p.node for p in history.record(again[0], {}, DAY, regular=True).new] == ["n1"]
+    assert history.record(again[1], {}, DAY, regular=True).quiet
+    assert [t.what for t in history.of_node("n1", START - DAY)] == ["new"]
+
+
+def test_an_index_of_before_is_not_told_again(tmp_path: Path) -> None:
+    """An upgrade must not mail every problem that was known already."""
+    history = SweepHistory(tmp_path)
+    history.record(sweep(0, {"n1": Health.CRITICAL}), {}, DAY, regular=True)
+    with open_history(tmp_path) as database:
+        database.execute("DROP TABLE told")
+    later = history.record(sweep(5, {"n1": Health.CRITICAL}), {}, DAY, regular=True)
+    assert later.quiet
