@@ -120,7 +120,7 @@ def _ask_before(invocation: Invocation, plan: Plan, consent: Consent) -> None:
         CancelledError: Whoever sits here did not say y.
     """
     agreed = consent.yes or consent.typed is not None or consent.detach
-    if agreed or not needs_a_yes(plan) or not _can_ask(invocation):
+    if agreed or not needs_a_yes(plan) or not can_ask(invocation):
         return
     output.say(plan_page(plan, {}).text)
     output.say("start it? [y/N]: ")
@@ -215,5 +215,7 @@ def finish_run(
     events = read_journal(run.run_dir).events
     page = run_page(run.name, run.playbook, run.record, run.state, events, run.damage)
     if followed:
-        page = replace(page, text=page.text.splitlines()[-1])
+        lines, ending = page.text.splitlines(), f"{run.name} {run.state}"
+        first = next(i for i, line in enumerate(lines) if line.startswith(ending))
+        page = replace(page, text="\n".join(lines[first:]))
     invocation.finish(page, settings.context)

@@ -53,7 +53,9 @@ def diagnose(
                     beside_job=agreed,
                 )
             deeper = deeper_look(controller, scope.job, scope.nodes, level)
-        page = diagnosis_page(found.verdicts, found.status, scope.nodes, found.sweep.seconds, deeper)
+        page = diagnosis_page(
+            found.verdicts, found.status, scope.nodes, found.sweep.seconds, deeper
+        )
         invocation.finish(page, settings.context)
 
     asyncio.run(run())

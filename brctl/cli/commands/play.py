@@ -45,6 +45,7 @@ from brctl.model.runs.result import RunState
 from brctl.view.notices.page import Page
 from brctl.view.runs.plan import playbook_list_page, playbook_page
 from brctl.view.runs.run import history_page, resume_lines
+from brctl.view.runs.way_back import way_back
 from brctl.view.text import printable
 
 app = new_app()
@@ -212,6 +213,12 @@ def _go_on(
     direction = remediate.resume_direction(before, undo=undo, forward=forward)
     if before.state in _OVER and not undo:
         finish_run(invocation, settings, before)
+    back = way_back(before.name, before.playbook, before.record, before.state)
+    if undo and any(command.startswith("brctl swap ") for command in back):
+        raise UsageError(
+            f"{before.name} is through, and what it did is taken back by another change",
+            hint="; then ".join(back),
+        )
     lists = remediate.resume_lists(before, forward=direction.forward)
     invocation.note("\n".join(resume_lines(lists, direction.why)))
     _ask_to_go_on(invocation, consent)

@@ -14,6 +14,7 @@ from brctl.playbook.run_record import RunRecord, node_run_row
 from brctl.playbook.steps import StepState
 from brctl.view.notices.page import Json as PageJson
 from brctl.view.notices.page import Page
+from brctl.view.runs.way_back import way_back
 from brctl.view.text import columns, printable
 
 _SIGN = {
@@ -123,7 +124,7 @@ def run_page(
     """The answer of `play run`, `play show R-...`, `fix` and their kin."""
     end = next((e for e in reversed(events) if e.type is EventType.END), None)
     why = str(end.fields.get("why", "")) if end else "its process is gone; the journal has no end"
-    code = _exit_code(record)
+    code, back = _exit_code(record), way_back(run, playbook, record, state)
     seconds = (events[-1].at - events[0].at).total_seconds() if events else 0.0
     body: dict[str, PageJson] = {
         "run": {
@@ -141,6 +142,7 @@ def run_page(
                 if n
             ],
             "damage": list(damage),
+            "undo": list(back),
         }
     }
     lines = [f"{run}  {playbook.name}"]
@@ -148,6 +150,7 @@ def run_page(
     lines += node_run_lines(record)
     lines += [f"damaged: {printable(text)}" for text in damage]
     lines.append(ending_line(run, state, why, seconds))
+    lines += [f"undo:  {'; '.join(back)}"] if back else []
     rows: list[Mapping[str, PageJson]] = [event_row(event) for event in events]
     return Page("Run", body, "\n".join(lines), code, (run,), tuple(rows), _next(run, state, record))
 

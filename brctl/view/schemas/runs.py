@@ -44,7 +44,7 @@ class NodeRunDocument(TypedDict):
 
 
 class RunBody(TypedDict):
-    """A run of a playbook, as its journal tells it."""
+    """A run of a playbook, as its journal tells it; `undo` is what to type to take it back."""
 
     id: str
     playbook: str
@@ -56,6 +56,7 @@ class RunBody(TypedDict):
     steps: list[StepDocument]
     nodes: list[NodeRunDocument]
     damage: list[str]
+    undo: list[str]
 
 
 class RunDocument(Envelope):
