@@ -151,7 +151,9 @@ DEEPER = DeeperLook(2, ("fabric.pairs", "gpu.gemm"), 120.0, {"llm": ("n1", "n2")
 
 def test_a_look_that_left_something_open_names_the_next_one_and_its_price() -> None:
     """LOW leads and quiet looks ended without a word of what would tell more."""
-    (verdict,) = decided([seen("n3", weight=Weight.HINTS)], (), DecisionContext(NOW, "", stalled=None))
+    (verdict,) = decided(
+        [seen("n3", weight=Weight.HINTS)], (), DecisionContext(NOW, "", stalled=None)
+    )
     page = diagnosis_page([verdict], None, ["n1", "n2"], 1.0, DEEPER)
     assert page.text.splitlines()[-1] == (
         "more:   level 2 asks 2 checks more (fabric.pairs, gpu.gemm), at most 2m00 a node; it loads"
