@@ -1,5 +1,6 @@
 """Load checks: one folder each, `<dir>/<domain>/<check>/check.yaml` beside `probe.py`."""
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -52,10 +53,25 @@ def load_checks(dirs: Iterable[Path]) -> Mapping[str, Check]:
 def site_checks(library_dirs: Iterable[Path] = ()) -> Mapping[str, Check]:
     """The shipped checks and, replacing those of the same name, a site's own.
 
+    A check of the site that cannot be used is left out alone, and said on stderr; where it stands
+    for a shipped one, that is left out too: its limits are not those of the site.
+
     Raises:
-        ConfigError: A check.yaml or its probe is invalid; names file and line.
+        ConfigError: A shipped check.yaml or its probe is invalid; names file and line.
     """
-    return load_checks((shipped_dir("checks"), *(folder / "checks" for folder in library_dirs)))
+    found = dict(load_checks((shipped_dir("checks"),)))
+    for path in (
+        path for each in library_dirs for path in sorted(each.glob("checks/*/*/check.yaml"))
+    ):
+        name = f"{path.parent.parent.name}.{path.parent.name}"
+        found.pop(name, None)
+        try:
+            found[name] = load_check(path)
+        except ConfigError as exc:
+            logging.getLogger(__name__).warning(
+                "check %s left out: %s", name, str(exc).partition("\n")[0]
+            )
+    return dict(sorted(found.items()))
 
 
 def load_check(path: Path) -> Check:

@@ -1,16 +1,18 @@
 """Examine the controller: everything that would make a command fail later, said now."""
 
+import contextlib
 import os
 import resource
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from brctl.actions.ansible.process import INSTALL, PROGRAM
 from brctl.engine.controller.doctor_journal import journal
 from brctl.engine.controller.doctor_kubernetes import kubernetes
+from brctl.engine.controller.doctor_site import site
 from brctl.fanout.processes.broker_place import make_private
 from brctl.fanout.processes.broker_wire import socket_path
 from brctl.inventory.load import load_inventory
@@ -18,11 +20,12 @@ from brctl.journal.shared_locks import CACHED, lock_problem, mount_here
 from brctl.library.checks import load_checks
 from brctl.library.config import Settings, load_settings
 from brctl.library.jobs import load_job
-from brctl.library.playbooks import load_playbooks
+from brctl.library.playbooks import load_trusted_playbook, playbook_files
 from brctl.library.shipped import shipped_dir
 from brctl.model.doctor_finding import DoctorFinding
 from brctl.model.errors import BrctlError, ConfigError
 from brctl.model.inventory import NodeRole
+from brctl.model.runs.playbook import Playbook
 from brctl.model.sweeps.sweep import Health
 
 _TOOLS = {
@@ -44,7 +47,7 @@ def examine(
     findings.append(
         DoctorFinding(Health.OK, "config", f"{settings.config_file}, {settings.context}")
     )
-    for part in (_inventory, _jobs, kubernetes, ansible, _ssh, broker, _state, journal):
+    for part in (_inventory, _jobs, site, kubernetes, ansible, _ssh, broker, _state, journal):
         findings += _guarded(part, settings)
     return tuple(findings)
 
@@ -92,7 +95,8 @@ def _library() -> Iterator[DoctorFinding]:
 
 def ansible(settings: Settings) -> Iterator[DoctorFinding]:
     """The program of `ansible.playbook`; who has no such step needs none."""
-    playbooks = load_playbooks(folder / "playbooks" for folder in settings.library_dirs).values()
+    files = playbook_files(folder / "playbooks" for folder in settings.library_dirs)
+    playbooks = _usable(files)
     users = [p.name for p in playbooks if any(s.uses == "ansible.playbook" for s in p.steps)]
     path = shutil.which(PROGRAM)
     if path or not users:
@@ -100,6 +104,15 @@ def ansible(settings: Settings) -> Iterator[DoctorFinding]:
     else:
         problem = f"{PROGRAM} not found, and {', '.join(users)} needs it"
         yield DoctorFinding(Health.WARNING, "ansible", problem, INSTALL)
+
+
+def _usable(files: Iterable[Path]) -> list[Playbook]:
+    """Those that can be read; `site` names the others."""
+    found: list[Playbook] = []
+    for path in files:
+        with contextlib.suppress(BrctlError):
+            found.append(load_trusted_playbook(path))
+    return found
 
 
 def _inventory(settings: Settings) -> Iterator[DoctorFinding]:
