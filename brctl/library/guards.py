@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from brctl.library.playbooks import check_guard_line, guards_in, read_policy
+from brctl.library.guard_lines import check_guard_line, guards_in
+from brctl.library.playbooks import read_policy
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
 from brctl.library.trusted_files import why_untrusted

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TypeVar
 
+from brctl.library.guard_lines import guards_in
 from brctl.library.schema import Mistakes, Section, open_kind
 from brctl.library.shipped import shipped_dir
 from brctl.library.strict_yaml import SIZE_LIMIT_BYTES, Document, parse_document
@@ -37,7 +37,6 @@ from brctl.model.runs.playbook import (
 )
 from brctl.model.units import parse_duration_s
 from brctl.model.verdict import Confidence
-from brctl.playbook.guards import GUARDS, Parameter, ValueType
 from brctl.playbook.plan import NODES, read_input
 from brctl.playbook.templates import OPENING
 from brctl.playbook.validate import find_mistakes
@@ -438,53 +437,6 @@ def _read_retry(section: Section) -> Retry:
         factor=section.value("factor", float, 2.0),
         only=frozenset(only),
     )
-
-
-def guards_in(row: Section, kinds: Iterable[str] | None = None) -> list[GuardSpec]:
-    """The guards that are keys of one mapping; all its keys unless `kinds` says which."""
-    found = []
-    for kind in kinds if kinds is not None else row.data:
-        if kind not in GUARDS:
-            raise row.error(f"unknown guard {kind!r}; {did_you_mean(kind, GUARDS)}", kind)
-        parameters = row.section(kind)
-        check_guard_line(parameters, kind)
-        found.append(GuardSpec(kind, parameters.data, row.origin(kind)))
-    return found
-
-
-def check_guard_line(line: Section, kind: str) -> None:
-    """Refuse parameters a guard does not have, and values they cannot take."""
-    row = GUARDS[kind]
-    line.allow(row.parameters)
-    for key in sorted(row.required):
-        line.value(key, str)
-    for key, value in line.data.items():
-        if not (isinstance(value, str) and OPENING in value):
-            _check_parameter(line, key, row.parameters[key])
-
-
-def _check_parameter(line: Section, key: str, takes: Parameter) -> None:
-    if isinstance(takes, tuple):
-        line.choice(key, takes)
-    elif takes is ValueType.DURATION:
-        line.duration_s(key)
-    elif takes is ValueType.NAMES:
-        if not isinstance(line.data[key], str):
-            line.texts(key)
-    elif takes is ValueType.NUMBER:
-        number = line.value(key, float)
-        most = 100 if "percent" in key else inf
-        if not 0 <= number <= most:
-            raise line.error(f"{key!r} must be at least 0{_up_to(most)}, not {number:g}", key)
-    else:
-        line.value(key, _PYTHON_TYPES[takes])
-
-
-def _up_to(most: float) -> str:
-    return "" if most == inf else f" and at most {most:g}"
-
-
-_PYTHON_TYPES: Mapping[ValueType, type] = {ValueType.TEXT: str, ValueType.TRUTH: bool}
 
 
 def _default(section: Section, kind: InputType) -> Json:

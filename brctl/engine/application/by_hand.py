@@ -58,7 +58,7 @@ async def _refuse_taken(context: RunContext, chosen: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OpenFaults:
     """What stands against nodes that are about to be given back.
 
     Attributes:
@@ -70,7 +70,7 @@ class Standing:
     age_s: float | None
 
 
-async def standing_against(settings: Settings, names: Sequence[str], *, look: bool) -> Standing:
+async def standing_against(settings: Settings, names: Sequence[str], *, look: bool) -> OpenFaults:
     """Open verdicts on these nodes, and what the newest sweep or a look right now saw of them."""
     open_ones = [s.verdict for s in open_verdicts(settings.state_dir)]
     lines = [
@@ -89,7 +89,7 @@ async def standing_against(settings: Settings, names: Sequence[str], *, look: bo
             swept = [known.health[name] for name in names if name in known.health]
             age_s = known.age_s if swept else None
     lines += [_in_words(node) for node in swept if node.health is not Health.OK]
-    return Standing(tuple(lines), age_s)
+    return OpenFaults(tuple(lines), age_s)
 
 
 def _in_words(node: NodeHealth) -> str:
