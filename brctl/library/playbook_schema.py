@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Any
 
 from brctl.library.file_schema import DRAFT, DURATION
+from brctl.library.guards import POLICY_KEYS
 from brctl.library.playbooks import (
     AFTER,
     ID_PATTERN,
     INPUT_SOURCES,
-    POLICY_KEYS,
     RETRY_CLASSES,
     STEP_KEYS,
     TOP_KEYS,

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from brctl.library.guard_lines import guards_in
+from brctl.library.guards import guards_in, read_policy
 from brctl.library.schema import Mistakes, Section, open_kind
 from brctl.library.shipped import shipped_dir
 from brctl.library.strict_yaml import SIZE_LIMIT_BYTES, Document, parse_document
@@ -25,11 +25,9 @@ from brctl.model.runs.playbook import (
     InputSpec,
     InputType,
     Json,
-    Need,
     OnExpire,
     OnFailure,
     Playbook,
-    Policy,
     Retry,
     Risk,
     Safety,
@@ -49,7 +47,6 @@ TOP_KEYS = ("metadata", "match", "inputs", "guards", "approval", "defaults", "fo
 STEP_KEYS = ("id", "name", "uses", "with", "run", "env", "where", "when", "skip_if", "after",
              "safety", "undo", "verify", "timeout", "retry", "on_failure", "expect",
              "idempotency_key")  # fmt: skip
-POLICY_KEYS = ("when", "need", "role", "starter_counts")
 ID_PATTERN = "[a-z][a-z0-9_-]{0,31}"
 _ID = re.compile(ID_PATTERN)
 VARIABLE_PATTERN = "[A-Za-z_][A-Za-z0-9_]*"
@@ -360,18 +357,6 @@ class _Reader:
         if safety is Safety.DESTRUCTIVE or "retry" not in self._defaults.data:
             return Retry()
         return _read_retry(self._defaults.section("retry"))
-
-
-def read_policy(row: Section) -> Policy:
-    """One row of an approval policy, of a playbook or of the site."""
-    row.allow(POLICY_KEYS)
-    return Policy(
-        need=_enum(row, "need", Need),
-        when=row.value("when", str, ""),
-        role=row.value("role", str, ""),
-        starter_counts=row.value("starter_counts", bool, default=False),
-        origin=row.origin(),
-    )
 
 
 def _environment(section: Section) -> dict[str, Json]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
-from brctl.library import checks, jobs, log_rules, playbooks
+from brctl.library import checks, guards, jobs, log_rules, playbooks
 from brctl.library.file_tables import EVENTS
 from brctl.model.notice import NoticeEvent, NoticeState, PageSeverity
 from brctl.playbook.guards import GUARDS
@@ -33,7 +33,7 @@ KEYS: Mapping[str, Callable[[], Iterable[str]]] = {
     "notice-event": lambda: EVENTS,
     "notification": _notification,
     "playbook": lambda: playbooks.TOP_KEYS,
-    "policy": lambda: playbooks.POLICY_KEYS,
+    "policy": lambda: guards.POLICY_KEYS,
     "rank-variables": lambda: jobs.RESERVED_ENVIRONMENT,
     "step": lambda: playbooks.STEP_KEYS,
 }
