@@ -173,6 +173,12 @@ def test_a_rule_that_never_meets_a_day_is_given_up_soon() -> None:
     ][:25]
 
 
+def test_an_event_that_repeats_too_often_is_an_error_and_not_half_an_event() -> None:
+    """Daily since 1800: left out behind the limit, its freeze of today would open."""
+    with pytest.raises(ValueError, match="an event repeats too often to be followed"):
+        of_ical("DTSTART:18000101T090000Z\nDTEND:18000101T170000Z\nRRULE:FREQ=DAILY")
+
+
 def test_events_are_bounded_together() -> None:
     """Ten thousand events that began long ago are an error, not an hour of looking."""
     event = "BEGIN:VEVENT\nDTSTART:19500101T090000Z\nRRULE:FREQ=DAILY\nEND:VEVENT\n"
