@@ -28,7 +28,7 @@ _IN_PASSING = 0.5
 """A word that ordinary lines have too (missing, refused, not found): named as a lead, not claimed."""
 
 _MANY = 3
-_LINES = 1000
+_LINES = 400
 _LENGTH = 600
 """Characters of a line that are looked at."""
 
