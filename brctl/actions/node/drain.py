@@ -51,7 +51,7 @@ class NodeDrain(VerbImplementation):
         told: Mapping[str, str] = {}
         while left:
             if left != told:
-                context.run.note(f"{arguments.text(args, 'why', 'drain')} waits: {_say(left)}")
+                context.run.note(f"waits for {_say(left)}")
                 told = left
             if (context.clock.now() - started).total_seconds() >= within_s:
                 raise ActionFailed(f"after {within_s:g} s {_say(left)}", FailureKind.TIMEOUT)
