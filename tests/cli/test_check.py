@@ -75,6 +75,8 @@ def test_a_diagnosis_loads_no_links_beside_a_job_unless_somebody_says_so(
         ["nccl", "bisect", "-w", "n[1-2]", "--runner", "exec:/bin/false"],
         ["replay", "run"],
         ["play", "abort", "R-0001"],
+        ["cp", "-w", "n1", "/etc/hostname", "/nowhere/at/all"],
+        ["ssh", "n1"],
     ],
 )
 def test_a_readonly_context_puts_no_load_on_nodes_and_stops_no_run(
