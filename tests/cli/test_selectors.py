@@ -88,15 +88,17 @@ class Leaf:
             # It reaches nodes only when it is asked who could act as brctl there.
             line.append("--security")
         for parameter in self.parameters:
-            value = text if parameter.name == nodes_at else _something(parameter.type.name)
+            value = text if parameter.name == nodes_at else _something(parameter)
             if parameter.name == nodes_at or parameter.required:
                 named = parameter.param_type_name == "option"
                 line += [parameter.opts[0], value] if named else [value]
         return line
 
 
-def _something(kind: str) -> str:
-    return "1" if kind.startswith(("int", "float")) else "a=b"
+def _something(parameter: typer.core.TyperArgument | typer.core.TyperOption) -> str:
+    if parameter.metavar in METAVARS:
+        return "n1"
+    return "1" if parameter.type.name.startswith(("int", "float")) else "a=b"
 
 
 def leaves() -> Iterator[Leaf]:

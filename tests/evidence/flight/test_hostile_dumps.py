@@ -45,7 +45,7 @@ def test_a_bomb_is_refused_soon_and_small(name: str) -> None:
     """Within seconds of CPU, on whatever machine this is, and 300 MB."""
     tracemalloc.start()
     began = time.process_time()
-    with pytest.raises(UnsafePickleError, match=COUNTED.get(name, "")):
+    with pytest.raises(UnsafePickleError, match=COUNTED.get(name)):
         parse_dump(0, BOMBS[name])
     assert time.process_time() - began < 60
     assert tracemalloc.get_traced_memory()[1] < 300 << 20
