@@ -17,6 +17,7 @@ from types import FrameType
 GRACE_S = 60.0
 """So long tests may take to tear down what they set up; a lab takes its network away."""
 END_DEADLINE_S = 10.0
+_EMPTY_LOOKS = 2
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PROC = Path("/proc")
@@ -100,13 +101,19 @@ def _marked_by_the_dead(folder: Path) -> list[int]:
 
 
 def _end_all(find: Callable[[], Sequence[int]]) -> list[str]:
-    """Kill until nothing is found: what is killed may just have started another."""
+    """Kill until nothing is found: what is killed may just have started another.
+
+    One look misses what changes its parent meanwhile, and what is killed lives on for a moment.
+    """
     ended: dict[int, str] = {}
     deadline = time.monotonic() + END_DEADLINE_S
-    while (left := find()) and time.monotonic() < deadline:
+    empty_looks = 0
+    while empty_looks < _EMPTY_LOOKS and time.monotonic() < deadline:
+        left = find()
         for pid in left:
             ended.setdefault(pid, f"{_read(pid, 'comm').decode().strip()} ({pid})")
             _send(pid, signal.SIGKILL)
+        empty_looks = 0 if left or ended.keys() & set(living()) else empty_looks + 1
         time.sleep(0.02)
     return list(ended.values())
 
