@@ -21,6 +21,9 @@ _EMPTY_LOOKS = 2
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PROC = Path("/proc")
+_ENDED: tuple[list[str], ...] = ([], ["Z"])
+"""States of a process that runs no more: none is to be read once it is collected."""
+_COMMAND_LENGTH = 160
 
 
 class Interrupted(Exception):  # noqa: N818  # what was asked for is no error
@@ -111,7 +114,7 @@ def _end_all(find: Callable[[], Sequence[int]]) -> list[str]:
     while empty_looks < _EMPTY_LOOKS and time.monotonic() < deadline:
         left = find()
         for pid in left:
-            ended.setdefault(pid, f"{_read(pid, 'comm').decode().strip()} ({pid})")
+            ended.setdefault(pid, f"{_command(pid)} ({pid})")
             _send(pid, signal.SIGKILL)
         empty_looks = 0 if left or ended.keys() & set(living()) else empty_looks + 1
         time.sleep(0.02)
@@ -133,10 +136,16 @@ def _children(pid: int) -> list[int]:
 
 
 def living() -> Iterator[int]:
-    """Every other process but those that only wait to be collected."""
+    """Every other process but those that only wait to be collected, or just were."""
     for entry in os.listdir(_PROC):
-        if entry.isdecimal() and int(entry) != os.getpid() and _stat(int(entry))[:1] != ["Z"]:
+        if entry.isdecimal() and int(entry) != os.getpid() and _stat(int(entry))[:1] not in _ENDED:
             yield int(entry)
+
+
+def _command(pid: int) -> str:
+    """What it was started as, short: of many Pythons a name says nothing."""
+    words = _read(pid, "cmdline").replace(b"\0", b" ") or _read(pid, "comm")
+    return " ".join(words.decode(errors="replace").split())[:_COMMAND_LENGTH]
 
 
 def _start_ticks(pid: int) -> int | None:

@@ -55,7 +55,7 @@ def test_what_a_killed_command_left_is_ended_by_the_next(tmp_path: Path) -> None
         for which, mark in marks.items()
     }
     try:
-        assert own_processes.end_leftovers(tmp_path) == [f"sleep ({sleeping['left'].pid})"]
+        assert own_processes.end_leftovers(tmp_path) == [f"sleep 600 ({sleeping['left'].pid})"]
         assert sleeping["left"].wait() == -signal.SIGKILL
         assert [sleeping[which].poll() for which in ("running", "elsewhere")] == [None, None]
     finally:
