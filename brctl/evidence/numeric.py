@@ -3,6 +3,8 @@
 Source: ByteRobust (arXiv 2509.16293) section 4.1: NaN, or a 5x rise of loss or gradient norm. The
 paper leaves the reference window open; here it is the median of the last rows. A language-model
 loss rarely rises 5x (it starts near ten nats), so a rise of 1.6x and two nats counts as a jump too.
+A loss that falls to exactly 0 and stays there was lost as well: fp16 ends so where every step is
+skipped, and the progress bar goes on.
 """
 
 import math
@@ -14,6 +16,8 @@ from statistics import median
 JUMP_RATIO = 5.0
 LOSS_RATIO = 1.6
 LOSS_RISE_NATS = 2.0
+GONE_FROM = 0.5
+"""A loss that was smaller may be rounded to 0, or reach it."""
 WINDOW_ROWS = 32
 GRADIENT_ROWS_NEEDED = 5
 """Gradient norms of the first steps differ by orders of magnitude in healthy runs."""
@@ -39,8 +43,8 @@ class NumericTrouble:
     """The first bad value of one row.
 
     Attributes:
-        kind: `nan`, `loss-jump` or `grad-jump`.
-        ratio: Value over the median before it; None for NaN.
+        kind: `nan`, `loss-jump`, `loss-gone` or `grad-jump`.
+        ratio: Value over the median before it; None for a value that is none.
     """
 
     kind: str
@@ -52,6 +56,8 @@ class NumericTrouble:
         place = f"step {self.row.step}" if self.row.step is not None else "a step"
         if self.kind == "nan":
             return f"loss or gradient norm is not finite at {place}"
+        if self.kind == "loss-gone":
+            return f"loss fell to exactly 0 before {place}"
         word = "loss" if self.kind == "loss-jump" else "gradient norm"
         return f"{word} is {self.ratio:.1f} times its recent median at {place}"
 
@@ -83,9 +89,11 @@ class NumericWatch:
         values = [value for value in (row.loss, row.grad_norm) if value is not None]
         if not all(map(math.isfinite, values)):
             return NumericTrouble("nan", row)
+        usual = self._usual_loss
+        if usual >= GONE_FROM and row.loss == 0.0 and self._losses[-1] == 0.0:
+            return NumericTrouble("loss-gone", row)
         if row.step is not None and row.step < WARM_UP_STEPS:
             return None
-        usual = self._usual_loss
         if row.loss is not None and usual > 0 and _jumped(row.loss, usual):
             return NumericTrouble("loss-jump", row, row.loss / usual)
         if row.grad_norm is not None and len(self._norms) >= GRADIENT_ROWS_NEEDED:

@@ -34,6 +34,20 @@ def test_a_language_models_loss_need_not_rise_five_times() -> None:
     assert found is not None
 
 
+def test_a_loss_that_falls_to_zero_and_stays_was_lost() -> None:
+    """In the warm-up too: where fp16 skips every step, the loss is printed as 0 from there on."""
+    found = first_trouble(rows(6.2, 0.0, 0.0, start=2))
+    assert found is not None
+    assert (found.kind, found.row.step) == ("loss-gone", 4)
+
+
+def test_a_loss_that_reaches_zero_or_starts_there_was_not_lost() -> None:
+    """Small losses are rounded to 0, one batch may have it, some losses start at it."""
+    assert first_trouble(rows(0.4, 0.01, 0.0, 0.0)) is None
+    assert first_trouble(rows(2.0, 0.0, 2.0, 2.1)) is None
+    assert first_trouble(rows(0.0, 0.0, 0.0, 0.1)) is None
+
+
 def test_noise_is_no_jump() -> None:
     """Small losses vary by half; that is a small batch."""
     assert first_trouble(rows(*[0.2, 0.35, 0.15, 0.4, 0.18] * 8)) is None

@@ -54,8 +54,8 @@ class StepRows:
     _slow: list[tuple[int, float | None, str]] = field(default_factory=list)
 
     def see(self, row: ProgressRow, line: int, at_s: float | None, text: str) -> None:
-        """Take one row; a value that is no number proves nothing and ends the count."""
-        if not (_is_finite(row.loss) and _is_finite(row.grad_norm)):
+        """Take one row; a value that is no number, or a loss of 0, ends the count of proof."""
+        if row.loss == 0.0 or not (_is_finite(row.loss) and _is_finite(row.grad_norm)):
             self._rows.clear()
             return
         if row.step is not None and self._step is not None and row.step < self._step:
