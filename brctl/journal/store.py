@@ -330,16 +330,8 @@ def starting(run_dir: Path) -> Iterator[int]:
     Raises:
         LockedError: Another process is starting it.
     """
-    descriptor = os.open(run_dir / _STARTER, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
-    try:
-        if not locked(descriptor, OWNER_TRIES, OWNER_PAUSE_S):
-            raise LockedError(
-                f"{run_dir.name} is being started by another process",
-                hint=f"follow it: `brctl play show {run_dir.name}`",
-            )
+    with _held(run_dir, _STARTER, "started") as descriptor:
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -349,15 +341,21 @@ def owning(run_dir: Path) -> Iterator[None]:
     Raises:
         LockedError: Another process is running it.
     """
-    descriptor = os.open(run_dir / _OWNER, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    with _held(run_dir, _OWNER, "run"):
+        yield
+
+
+@contextmanager
+def _held(run_dir: Path, lock: str, being: str) -> Iterator[int]:
+    descriptor = os.open(run_dir / lock, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
         # Whoever asks whether a run is alive holds the lock for a moment; an owner keeps it.
         if not locked(descriptor, OWNER_TRIES, OWNER_PAUSE_S):
             raise LockedError(
-                f"{run_dir.name} is being run by another process",
+                f"{run_dir.name} is being {being} by another process",
                 hint=f"follow it: `brctl play show {run_dir.name}`",
             )
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 

@@ -214,10 +214,10 @@ def _go_on(
     if before.state in _OVER and not undo:
         finish_run(invocation, settings, before)
     back = way_back(before.name, before.playbook, before.record, before.state)
-    if undo and any(command.startswith("brctl swap ") for command in back):
+    if undo and back.by_another_change:
         raise UsageError(
             f"{before.name} is through, and what it did is taken back by another change",
-            hint="; then ".join(back),
+            hint="; then ".join(back.commands),
         )
     lists = remediate.resume_lists(before, forward=direction.forward)
     invocation.note("\n".join(resume_lines(lists, direction.why)))

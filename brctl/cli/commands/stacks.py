@@ -33,7 +33,7 @@ def dump(
     """
     from brctl.engine.controller.selection import select_nodes
     from brctl.engine.controller.wiring import open_controller
-    from brctl.engine.job.looks import ask_job
+    from brctl.engine.job.looks import ask_job, look_before
     from brctl.engine.job.stack_store import new_folder
     from brctl.engine.job.stacks import analyse_folder, capture_rounds
     from brctl.evidence.stacks.advancing import at_work
@@ -51,7 +51,7 @@ def dump(
             await capture_rounds(
                 controller, chosen, folder, times=times, every_s=every_s, nodes=nodes
             )
-            status = await ask_job(controller, chosen)
+            status = await ask_job(controller, chosen, look_before(controller, chosen))
         invocation.note(f"stacks kept in {folder}")
         result = analyse_folder(folder, chosen)
         if status.stalled is False:

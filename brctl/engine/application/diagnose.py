@@ -8,7 +8,7 @@ from brctl.engine.incidents.notify_runs import Say
 from brctl.engine.incidents.notify_verdicts import notify_diagnosis
 from brctl.engine.job.diagnose import Diagnosis, diagnose_once, keep
 from brctl.engine.job.look_store import keep_look
-from brctl.engine.job.looks import fresh_look
+from brctl.engine.job.looks import fresh_look, look_before
 from brctl.engine.sweeps.run_checks import Progress, Question, refuse_heavy_on_busy
 from brctl.inventory.select import NOTHING_KNOWN, names_in
 from brctl.model.errors import UnavailableError, UsageError
@@ -78,6 +78,7 @@ async def conclude(controller: Controller, found: Diagnosis, say: Say) -> None:
     """Keep the verdicts of a look, so that `why` and `fix` find them, and tell what is sure."""
     keep(controller, found)
     if found.status is not None:
-        look = fresh_look(controller, found.status)
+        before = look_before(controller, found.status.job)
+        look = fresh_look(controller, found.status, before)
         keep_look(controller.state_dir, controller.settings.context, look)
     await notify_diagnosis(controller, found, say)

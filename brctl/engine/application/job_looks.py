@@ -15,8 +15,8 @@ from brctl.engine.incidents.notify_runs import (
 )
 from brctl.engine.incidents.notify_verdicts import notifier_of
 from brctl.engine.job.diagnose import Diagnosis
-from brctl.engine.job.look_store import keep_look, last_look
-from brctl.engine.job.looks import ask_job, fresh_look
+from brctl.engine.job.look_store import keep_look
+from brctl.engine.job.looks import ask_job, fresh_look, look_before
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_look import JobLook, JobState
 from brctl.model.jobs.job_status import JobStatus
@@ -47,15 +47,15 @@ async def look_at_jobs(
 
 
 async def _news(controller: Controller, job: Job, say: Say) -> JobNews:
-    state_dir, context = controller.state_dir, controller.settings.context
-    before, status = last_look(state_dir, context, job.name), await ask_job(controller, job)
-    news = JobNews(fresh_look(controller, status), before)
+    before = look_before(controller, job)
+    status = await ask_job(controller, job, before)
+    news = JobNews(fresh_look(controller, status, before), before)
     if news.look.state is JobState.STALLED and not news.look.told:
         news = await _examined(controller, job, news, say)
     elif news.look.state is JobState.PROGRESSING:
         await _close_pages(controller, status, say)
     news = replace(news, look=replace(news.look, told=news.look.in_trouble))
-    keep_look(state_dir, context, news.look)
+    keep_look(controller.state_dir, controller.settings.context, news.look)
     return news
 
 
@@ -64,7 +64,7 @@ async def _examined(controller: Controller, job: Job, news: JobNews, say: Say) -
     found = await diagnose(controller, DiagnosisScope(job, job.nodes), say)
     if found.status is None:
         return news
-    look = fresh_look(controller, found.status)
+    look = fresh_look(controller, found.status, news.before)
     if look.state is not JobState.STALLED:
         return replace(news, look=look)
     await _page(controller, found, say)

@@ -22,7 +22,7 @@ from brctl.engine.job.conclude import (
 from brctl.engine.job.control_group import ask_others
 from brctl.engine.job.flight import load_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
-from brctl.engine.job.looks import beside_last_look
+from brctl.engine.job.looks import beside_last_look, look_before
 from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stack_store import new_folder
 from brctl.engine.job.stacks import ask_network, ask_ranks, capture_rounds, load_rounds
@@ -95,7 +95,8 @@ async def diagnose_once(
 
 async def _examine_job(controller: Controller, job: Job, sweep: Sweep) -> JobFindings:
     reports = [node.report for node in sweep.nodes]
-    status = beside_last_look(controller, await read_ranks(controller.backend, job, reports))
+    status = await read_ranks(controller.backend, job, reports)
+    status = beside_last_look(controller, status, look_before(controller, job))
     status = await _seen_after_a_restart(controller, status)
     status, hang = await _examine_hang(controller, status)
     signatures, unread = log_signatures(controller)

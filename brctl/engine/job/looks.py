@@ -23,15 +23,21 @@ _CLOCKS_APART = timedelta(minutes=5)
 _STATES = {True: JobState.STALLED, False: JobState.PROGRESSING, None: JobState.UNKNOWN}
 
 
-async def ask_job(controller: Controller, job: Job) -> JobStatus:
+async def ask_job(controller: Controller, job: Job, before: JobLook | None) -> JobStatus:
     """What the ranks of a job say now; one question a node, as light as a login."""
     reports = await ask_ranks(controller, job)
-    return beside_last_look(controller, await read_ranks(controller.backend, job, reports))
+    return beside_last_look(controller, await read_ranks(controller.backend, job, reports), before)
 
 
-def beside_last_look(controller: Controller, status: JobStatus) -> JobStatus:
-    """A job whose log carries no times, with what the kept look tells of its newest step."""
-    before = last_look(controller.state_dir, controller.settings.context, status.job.name)
+def look_before(controller: Controller, job: Job) -> JobLook | None:
+    """The look at a job that was kept last in this context."""
+    return last_look(controller.state_dir, controller.settings.context, job.name)
+
+
+def beside_last_look(
+    controller: Controller, status: JobStatus, before: JobLook | None
+) -> JobStatus:
+    """A job whose log carries no times, with what the look before tells of its newest step."""
     if before is None:
         return status
     seen_at = before.step_seen_at if status.step == before.step else None
@@ -39,8 +45,8 @@ def beside_last_look(controller: Controller, status: JobStatus) -> JobStatus:
     return compared(status, before.step, since.total_seconds())
 
 
-def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
-    """A look at a job as it is kept: with what is known already of the same trouble.
+def fresh_look(controller: Controller, status: JobStatus, before: JobLook | None) -> JobLook:
+    """A look at a job as it is kept: with what the one before knows of the same trouble.
 
     A job that takes no steps because brctl stopped it, or is at work on it, is in no trouble.
     """
@@ -48,7 +54,6 @@ def fresh_look(controller: Controller, status: JobStatus) -> JobLook:
     if look.in_trouble:
         run = stopped_by(controller.state_dir, look.job, _before_newest_step(look))
         look = replace(look, state=JobState.STOPPED, because=run) if run else look
-    before = last_look(controller.state_dir, controller.settings.context, look.job)
     if before is not None and before.step == look.step:
         look = replace(look, step_seen_at=before.step_seen_at or before.at)
     if before is not None and look.is_the_trouble_of(before):

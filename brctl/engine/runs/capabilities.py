@@ -10,7 +10,7 @@ from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.verdict_store import load
 from brctl.engine.job.diagnose import still_true
-from brctl.engine.job.looks import beside_last_look
+from brctl.engine.job.looks import beside_last_look, look_before
 from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stacks import dump_stacks
 from brctl.engine.search.bisect import BisectOptions
@@ -155,7 +155,7 @@ class PlacedJobs:
     async def progress(self, job: Job) -> JobStatus:
         reports = await self._sweeps.reports(job.nodes, (RANKS_CHECK,), job, {})
         status = await read_ranks(self._controller.backend, job, reports)
-        return beside_last_look(self._controller, status)
+        return beside_last_look(self._controller, status, look_before(self._controller, job))
 
     async def dump_stacks(self, job: Job, folder: Path, nodes: Sequence[str]) -> tuple[int, ...]:
         return await dump_stacks(self._controller, job, folder, nodes)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from brctl.engine.controller.wiring import Controller
     from brctl.engine.runs.plan import Prepared
     from brctl.engine.runs.run_files import RunRequest
+    from brctl.model.jobs.job import Job
 
 _HEAVY = (
     "brctl.engine.controller.wiring",
@@ -120,13 +121,14 @@ class LocalEngine:
 
     async def look_at_jobs(self) -> tuple[JobSeen, ...]:
         controller = await self._open_placed()
-        from brctl.engine.job.looks import ask_job, fresh_look
+        from brctl.engine.job.looks import ask_job, fresh_look, look_before
 
-        asked = [ask_job(controller, job) for job in controller.jobs.values()]
-        return tuple(
-            JobSeen(fresh_look(controller, status), status)
-            for status in await asyncio.gather(*asked)
-        )
+        async def look_at(job: "Job") -> JobSeen:
+            before = look_before(controller, job)
+            status = await ask_job(controller, job, before)
+            return JobSeen(fresh_look(controller, status, before), status)
+
+        return tuple(await asyncio.gather(*map(look_at, controller.jobs.values())))
 
     def _budget(self, controller: "Controller", cordons: Mapping[str, "Cordon"]) -> str:
         """What the eviction guard says to taking no node now: its own arithmetic, nobody else's."""

@@ -124,7 +124,7 @@ def run_page(
     """The answer of `play run`, `play show R-...`, `fix` and their kin."""
     end = next((e for e in reversed(events) if e.type is EventType.END), None)
     why = str(end.fields.get("why", "")) if end else "its process is gone; the journal has no end"
-    code, back = _exit_code(record), way_back(run, playbook, record, state)
+    code, back = _exit_code(record), way_back(run, playbook, record, state).commands
     seconds = (events[-1].at - events[0].at).total_seconds() if events else 0.0
     body: dict[str, PageJson] = {
         "run": {
