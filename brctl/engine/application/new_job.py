@@ -202,7 +202,7 @@ def _checkpoint(job: NewJob, facts: JobFacts, first: RankProcess) -> None:
     with_saves = [s for s in facts.saves if any(s.counts.values())]
     if with_saves:
         best = max(with_saves, key=lambda s: (s.named, max(s.counts.values())))
-        layout = max(best.counts, key=lambda name: best.counts[name] if best else 0)
+        layout = max(best.counts, key=best.counts.__getitem__)
         job.body["checkpoint"] = {"directory": best.path, "layout": layout}
         count = best.counts[layout]
         job.guessed.append(f"checkpoint: {count} names of {layout} lie in {best.path}")

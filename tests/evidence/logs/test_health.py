@@ -47,6 +47,14 @@ def test_a_proof_makes_it_no_fault_and_an_error_after_it_does_not(proof: Sequenc
     assert classify(*proof, STRANGE).fault is FaultClass.UNKNOWN
 
 
+def test_cron_at_work_proves_no_health() -> None:
+    """The log of a machine that dies without a word ends so."""
+    assert (
+        classify("Nov 02 04:17:01 g3 CRON[811]: (root) CMD (test -x /x)").fault
+        is FaultClass.UNKNOWN
+    )
+
+
 def test_an_error_that_nobody_knows_is_shown_first() -> None:
     """Nobody may say that nothing is wrong, and a person sees at once what was odd."""
     said = classify("starting", STRANGE, "loading shards")
