@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from brctl.model.command import CommandResult, Outcome
 from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.nodeset import fold, natural_key
+from brctl.view.alike import fold_alike
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
 
@@ -136,11 +137,7 @@ def _silent(silent: Sequence[CommandResult], missing: Sequence[str]) -> list[str
     names = [*(answer.node for answer in silent), *missing]
     if not names:
         return []
-    by_reason: dict[tuple[str, str], list[str]] = {}
-    for answer in silent:
-        detail = printable(answer.detail.replace(answer.node, "NODE"), 160)
-        by_reason.setdefault((answer.outcome.value, detail), []).append(answer.node)
-    if missing:
-        by_reason["interrupted", "had not answered yet"] = list(missing)
-    rows = [(outcome, fold(nodes), detail) for (outcome, detail), nodes in by_reason.items()]
+    said = [(answer.outcome.value, answer.node, answer.detail) for answer in silent]
+    said += [("interrupted", node, "had not answered yet") for node in missing]
+    rows = [(e.key, fold(e.nodes), printable(e.text, 160)) for e in fold_alike(said)]
     return [f"no answer ({len(names)}): {fold(names)}", columns(rows, indent="  ")]

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.model.deeper_look import DeeperLook
-from brctl.model.evidence import Evidence, Role, Weight
+from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.nodeset import fold
 from brctl.model.units import describe_duration
 from brctl.model.verdict import Confidence, Verdict
+from brctl.view.alike import fold_alike
 from brctl.view.documents import (
     deeper_document,
     evidence_document,
@@ -201,33 +202,51 @@ def _next_after_why(verdict: Verdict, state: str, note: str) -> tuple[str, ...]:
 
 
 def _chain_rows(chain: Sequence[Evidence]) -> Iterable[tuple[str, ...]]:
-    """The chain without what only clears (it is summed up as ruled out) and with little context."""
+    """The chain without what only clears (it is summed up as ruled out) and with little context.
+
+    A thousand ranks that say the same of their nodes are one row, under the number of the first.
+    """
+    shown = list(_shown(chain))
+    said = ((_chain_key(item), item.subject.node, item.text) for _, item in shown)
+    for each in fold_alike(said):
+        number, item = shown[each.first]
+        at = f"{item.at:%H:%M:%S}" if item.at else "-"
+        nodes = fold(each.nodes) if any(each.nodes) else ""
+        text = printable(f"{nodes} {each.text}".strip(), 140)
+        yield (str(number), each.key[0], at, *each.key[1:], text)
+
+
+def _shown(chain: Sequence[Evidence]) -> Iterable[tuple[int, Evidence]]:
     context = 0
     for number, item in enumerate(chain, start=1):
         plain = item.weight is Weight.CONTEXT and item.role is Role.CONTEXT
         context += plain
         if item.weight is not Weight.CLEARS and not (plain and context > CONTEXT_SHOWN):
-            yield _chain_row(number, item)
+            yield number, item
 
 
-def _chain_row(number: int, item: Evidence) -> tuple[str, ...]:
-    at = f"{item.at:%H:%M:%S}" if item.at else "-"
+def _chain_key(item: Evidence) -> tuple[str, str, str]:
+    """Sign, what it says, and where it was read."""
     follows = item.role in (Role.VICTIM, Role.TEARDOWN)
     sign = "." if follows else _SIGN[item.weight]
     says = "follows" if follows else _SAYS[item.weight]
-    text = printable(f"{item.subject.node} {item.text}".strip(), 140)
-    return (str(number), sign, at, says, item.source, text)
+    return sign, says, item.source
 
 
 def _not_checked(verdict: Verdict) -> list[str]:
     """One line for each reason: a dead node is one of them, not twenty checks."""
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[Subject, str], list[str]] = {}
     for gap in verdict.not_checked:
-        found.setdefault((str(gap.subject), gap.why), []).append(gap.what)
-    lines = [
-        f"not seen:  {printable(subject, 40)} {_checks(names)}: {printable(why, 100)}"
+        found.setdefault((gap.subject, gap.why), []).append(gap.what)
+    said = (
+        ((subject.device, _checks(names)), subject.node, why)
         for (subject, why), names in found.items()
-    ]
+    )
+    lines = []
+    for each in fold_alike(said):
+        device, checks = each.key
+        subject = Subject(fold(each.nodes) if any(each.nodes) else "", device)
+        lines.append(f"not seen:  {printable(str(subject), 60)} {checks}: {printable(each.text)}")
     more = len(lines) - GAPS_SHOWN
     return [*lines[:GAPS_SHOWN], f"not seen:  {more} more (-o json)"] if more > 0 else lines
 

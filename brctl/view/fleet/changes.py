@@ -1,11 +1,12 @@
 """`sweep --cron`: only what is new, recovered, or due for a reminder; nothing when all is quiet."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from brctl.model.nodeset import fold, natural_key
 from brctl.model.sweeps.changes import Changes, CheckProblem, Tracked
 from brctl.model.units import describe_duration
+from brctl.view.alike import fold_alike
 from brctl.view.fleet.sweep import WORDS
 from brctl.view.notices.page import Json
 from brctl.view.text import columns, printable
@@ -53,33 +54,37 @@ def _rows(changes: Changes, now_at: datetime) -> Iterator[Sequence[str]]:
         yield "MASS", WORDS[mass.health], fold(mass.nodes), mass.check, text
     yield from _folded("NEW", changes.new)
     yield from _folded("WORSE", changes.worse)
-    for tracked in _sorted(changes.flapping):
-        problem = tracked.problem
-        text = f"came back {tracked.flaps} times; told once until it keeps quiet for a day"
-        yield "FLAPPING", WORDS[problem.health], problem.node, problem.check, text
-    for tracked in _sorted(changes.recovered):
-        problem = tracked.problem
-        lasted = describe_duration((now_at - tracked.since).total_seconds())
-        yield "RECOVERED", "", problem.node, problem.check, f"after {lasted}"
-    for tracked in _sorted(changes.still):
-        problem = tracked.problem
-        lasted = describe_duration((now_at - tracked.since).total_seconds())
-        detail = f"for {lasted}: {printable(problem.detail, _DETAIL)}"
-        yield "STILL", WORDS[problem.health], problem.node, problem.check, detail
+    yield from _tracked("FLAPPING", changes.flapping, _came_back)
+    yield from _tracked("RECOVERED", changes.recovered, lambda t: f"after {_lasted(t, now_at)}")
+    yield from _tracked(
+        "STILL", changes.still, lambda t: f"for {_lasted(t, now_at)}: {t.problem.detail}"
+    )
+
+
+def _came_back(tracked: Tracked) -> str:
+    return f"came back {tracked.flaps} times; told once until it keeps quiet for a day"
+
+
+def _lasted(tracked: Tracked, now_at: datetime) -> str:
+    return describe_duration((now_at - tracked.since).total_seconds())
+
+
+def _tracked(
+    word: str, tracked: Iterable[Tracked], words: Callable[[Tracked], str]
+) -> Iterator[Sequence[str]]:
+    """What is known for longer, in the order of the nodes."""
+    ordered = sorted(tracked, key=lambda t: (natural_key(t.problem.node), t.problem.check))
+    said = (((t.problem.health, t.problem.check), t.problem.node, words(t)) for t in ordered)
+    for each in fold_alike(said):
+        health, check = each.key
+        state = "" if word == "RECOVERED" else WORDS[health]
+        yield word, state, fold(each.nodes), check, printable(each.text, _DETAIL)
 
 
 def _folded(word: str, problems: Iterable[CheckProblem]) -> Iterator[Sequence[str]]:
     """Problems with the same words under one node set, in the order CRIT, UNKNOWN, WARN."""
-    groups: dict[tuple[int, str, str], list[str]] = {}
     order = list(WORDS)
-    for problem in problems:
-        detail = printable(problem.detail.replace(problem.node, "NODE"), _DETAIL)
-        key = (order.index(problem.health), problem.check, detail)
-        groups.setdefault(key, []).append(problem.node)
-    for (rank, check, detail), nodes in sorted(groups.items()):
-        text = detail.replace("NODE", nodes[0]) if len(nodes) == 1 else detail
-        yield word, WORDS[order[rank]], fold(nodes), check, text
-
-
-def _sorted(tracked: Iterable[Tracked]) -> list[Tracked]:
-    return sorted(tracked, key=lambda each: (natural_key(each.problem.node), each.problem.check))
+    said = (((order.index(p.health), p.check), p.node, p.detail) for p in problems)
+    for each in sorted(fold_alike(said), key=lambda e: (e.key, e.text)):
+        rank, check = each.key
+        yield word, WORDS[order[rank]], fold(each.nodes), check, printable(each.text, _DETAIL)

@@ -8,6 +8,7 @@ from brctl.model.inventory import Node
 from brctl.model.nodeset import fold
 from brctl.model.sweeps.sweep import Health, NodeHealth
 from brctl.model.units import describe_duration
+from brctl.view.alike import fold_alike
 from brctl.view.fleet.nodes_table import NodesTable, shown_rows, table_text
 from brctl.view.fleet.sweep import WORDS
 from brctl.view.notices.page import Page
@@ -90,25 +91,22 @@ def _main_reason(health: NodeHealth | None) -> tuple[str | None, str | None]:
 
 def _state_text(rows: Sequence[NodeRow]) -> str:
     order = {state.value: word for state, word in WORDS.items()} | {NOT_SWEPT: NOT_SWEPT}
-    gathered: dict[tuple[str, ...], list[str]] = {}
-    for row in rows:
-        key = (
-            row["state"],
-            row["role"],
-            row["check"] or "-",
-            printable((row["detail"] or "-").replace(row["node"], "NODE"), 70),
-            "cordoned" if row["cordoned_by"] else "-",
-            row["job"] or "-",
-        )
-        gathered.setdefault(key, []).append(row["node"])
     table = [("STATE", "NODES", "ROLE", "CHECK", "DETAIL", "CORDON", "JOB")]
+    alike = fold_alike((_key(row), row["node"], row["detail"] or "-") for row in rows)
     for state, word in order.items():
         table += [
-            (word, fold(names), role, check, detail.replace("NODE", names[0]), cordon, job)
-            for (st, role, check, detail, cordon, job), names in gathered.items()
+            (word, fold(each.nodes), role, check, printable(each.text, 70), cordon, job)
+            for each in alike
+            for st, role, check, cordon, job in [each.key]
             if st == state
         ]
     return columns(table)
+
+
+def _key(row: NodeRow) -> tuple[str, ...]:
+    """What nodes on one line share beside what is said of them."""
+    cordon = "cordoned" if row["cordoned_by"] else "-"
+    return (row["state"], row["role"], row["check"] or "-", cordon, row["job"] or "-")
 
 
 def _reasons_text(lines: Sequence[NodeLine]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import fold, natural_key
+from brctl.view.alike import fold_alike
 from brctl.view.fleet.sweep import WORDS
 from brctl.view.schema import NodeRow
 from brctl.view.text import columns, printable
@@ -56,29 +57,26 @@ def shown_rows(
 
 def table_text(rows: Sequence[Mapping[str, str | None]], table: NodesTable) -> str:
     """As a table; nodes whose other columns are equal share one line."""
-    gathered: dict[tuple[str, ...], list[str]] = {}
-    for row in rows:
-        node = row.get("node") or ""
-        cells = tuple(
-            "" if name == "node" else _cell(name, row[name], node) for name in table.columns
-        )
-        gathered.setdefault(cells, []).append(node)
     lines = [tuple("NODES" if name == "node" else name.upper() for name in table.columns)]
-    for cells, names in gathered.items():
-        pairs = zip(table.columns, cells, strict=True)
-        alone = names[0] if len(names) == 1 else "NODE"
-        lines.append(
-            tuple(fold(names) if k == "node" else c.replace("NODE", alone) for k, c in pairs)
-        )
+    said = ((_cells(row, table), row.get("node") or "", row.get("detail") or "-") for row in rows)
+    for each in fold_alike(said):
+        own = {"node": fold(each.nodes), "detail": printable(each.text, _CELL_LIMIT)}
+        pairs = zip(table.columns, each.key, strict=True)
+        lines.append(tuple(own.get(name, cell) for name, cell in pairs))
     return columns(lines)
 
 
-def _cell(name: str, value: str | None, node: str) -> str:
+def _cells(row: Mapping[str, str | None], table: NodesTable) -> tuple[str, ...]:
+    """What nodes on one line share; what is said of each is folded beside it."""
+    return tuple(
+        "" if name in ("node", "detail") else _cell(name, row[name]) for name in table.columns
+    )
+
+
+def _cell(name: str, value: str | None) -> str:
     if name == "state":
         return _STATE_WORDS.get(str(value), str(value))
-    text = value or "-"
-    # The node's own name would keep equal lines apart.
-    return printable(text.replace(node, "NODE") if node else text, _CELL_LIMIT)
+    return printable(value or "-", _CELL_LIMIT)
 
 
 def _value(name: str, row: NodeRow, labels: Labels) -> str | None:

@@ -1,6 +1,5 @@
 """A sweep as people read it: worst first, identical answers under one node set."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -11,6 +10,7 @@ from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.inventory import Node
 from brctl.model.nodeset import fold, natural_key
 from brctl.model.sweeps.sweep import EXIT_OF, Health, NodeHealth, Sweep
+from brctl.view.alike import fold_alike
 from brctl.view.documents import node_document, sweep_document
 from brctl.view.fleet.reach import reach_lines, unreached_document
 from brctl.view.notices.page import Page
@@ -27,8 +27,6 @@ _SHOWN = {
     Health.WARNING: (Weight.HINTS,),
 }
 
-
-_ENDPOINT = re.compile(r"\S+:\d+\b")
 _NO_INVENTORY: Mapping[str, Node] = MappingProxyType({})
 
 
@@ -90,16 +88,9 @@ def gathered(nodes: Iterable[NodeHealth]) -> Iterable[Sequence[str]]:
 
 def _reasons(members: Sequence[NodeHealth]) -> Iterable[tuple[str, str, str]]:
     """Each distinct reason once, with the nodes that share it."""
-    by_reason: dict[tuple[str, str], list[str]] = {}
-    for node in members:
-        for check, detail in _why(node):
-            # The node's own name would keep equal reasons apart.
-            by_reason.setdefault((check, detail.replace(node.node, "NODE")), []).append(node.node)
-    for (check, detail), names in sorted(
-        by_reason.items(), key=lambda item: (natural_key(item[1][0]), item[0])
-    ):
-        only = len(set(names)) == 1
-        yield fold(names), check, detail.replace("NODE", names[0]) if only else detail
+    said = ((check, node.node, detail) for node in members for check, detail in _why(node))
+    for each in sorted(fold_alike(said), key=lambda e: (natural_key(e.nodes[0]), e.key, e.text)):
+        yield fold(each.nodes), each.key, each.text
 
 
 def _why(node: NodeHealth) -> Iterable[tuple[str, str]]:
@@ -109,10 +100,9 @@ def _why(node: NodeHealth) -> Iterable[tuple[str, str]]:
         if item.weight in weights:
             yield item.source, printable(_with_device(item), 120)
     if node.report.outcome is not Outcome.ANSWERED:
-        # Its checks say nothing more, and its address would keep equal reasons apart.
+        # Its checks say nothing more.
         said = (gap.why for gap in node.gaps if gap.what == "node")
-        why = next(said, node.report.why_silent)
-        yield "node", printable(_ENDPOINT.sub("ADDRESS", why), 120)
+        yield "node", printable(next(said, node.report.why_silent), 120)
     elif node.health is Health.UNKNOWN:
         for gap in node.gaps[:4]:
             yield gap.what, printable(gap.why, 120)
