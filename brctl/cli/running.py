@@ -12,10 +12,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from brctl.cli import output
-from brctl.cli.asking import can_ask
+from brctl.cli.asking import can_ask, says_yes
 from brctl.cli.invocation import Invocation
 from brctl.cli.progress import progress
-from brctl.engine.application.fix import start_planned
+from brctl.engine.application.fix import start_planned, words_for
 from brctl.engine.application.runs import interrupt_run, open_context, read_override, request_for
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.people import groups_of, person
@@ -28,7 +28,6 @@ from brctl.journal.store import read_journal
 from brctl.library.config import Settings, candidate_files
 from brctl.model.errors import CancelledError, UsageError
 from brctl.model.runs.event import Event, EventType
-from brctl.model.runs.plan import Plan
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import YES, needs_a_yes
@@ -104,7 +103,8 @@ async def run_playbook(
             invocation.finish(
                 plan_page(prepared.plan, plan_document(prepared.plan)), settings.context
             )
-        _ask_before(invocation, prepared.plan, consent)
+        if _ask_before(invocation, prepared, consent):
+            request = replace(request, typed=YES)
         run_dir = await start_planned(context, settings, prepared, request)
     _say_header(invocation, run_dir, prepared)
     if consent.detach:
@@ -113,19 +113,19 @@ async def run_playbook(
     return read_run(run_dir)
 
 
-def _ask_before(invocation: Invocation, plan: Plan, consent: Consent) -> None:
-    """The plan and one question, where ranks would end and no gate asks anybody.
+def _ask_before(invocation: Invocation, prepared: Prepared, consent: Consent) -> bool:
+    """The plan and one question, where ranks would end and a y is enough; whether it was asked.
 
     Raises:
         CancelledError: Whoever sits here did not say y.
     """
     agreed = consent.yes or consent.typed is not None or consent.detach
-    if agreed or not needs_a_yes(plan) or not can_ask(invocation):
-        return
-    output.say(plan_page(plan, {}).text)
-    output.say("start it? [y/N]: ")
-    if sys.stdin.readline().strip().lower() not in (YES, "yes"):
+    if agreed or not needs_a_yes(prepared.plan, words_for(prepared)) or not can_ask(invocation):
+        return False
+    output.say(plan_page(prepared.plan, {}).text)
+    if not says_yes("start it?"):
         raise CancelledError("nothing was changed")
+    return True
 
 
 def _say_header(invocation: Invocation, run_dir: Path, prepared: Prepared) -> None:
@@ -158,7 +158,10 @@ async def follow_and_ask(
 
 
 def _prompt(run_dir: Path) -> str:
-    output.say(f"type `{waiting_for(run_dir)}` to go on, Enter to leave it waiting: ")
+    words = waiting_for(run_dir)
+    if words == YES:
+        return YES if says_yes("go on?") else ""
+    output.say(f"type `{words}` to go on, Enter to leave it waiting: ")
     return sys.stdin.readline().strip()
 
 

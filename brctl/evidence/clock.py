@@ -3,10 +3,9 @@
 from brctl.evidence.operators import is_number
 from brctl.evidence.reading import Reading
 from brctl.model.evidence import Gap, Subject
+from brctl.model.evidence_kinds import CLOCK_SKEW
 from brctl.model.sweeps.check import MeasurementSpec
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport
-
-SKEW = "host.clock.skew_s"
 
 
 def measure_skew(report: NodeReport, result: CheckResult, spec: MeasurementSpec) -> Reading:
@@ -20,7 +19,9 @@ def measure_skew(report: NodeReport, result: CheckResult, spec: MeasurementSpec)
         return Reading()
     if report.received_at is None:
         subject = Subject(report.node)
-        return Reading(gaps=(Gap(subject, SKEW, "the answer's moment of arrival is not known"),))
+        return Reading(
+            gaps=(Gap(subject, CLOCK_SKEW, "the answer's moment of arrival is not known"),)
+        )
     ahead_s = readings[0] - report.received_at.timestamp()
     skew_s = max(0.0, ahead_s, -ahead_s - max(0.0, report.seconds))
-    return Reading(measurements=(Measurement(SKEW, "", skew_s),))
+    return Reading(measurements=(Measurement(CLOCK_SKEW, "", skew_s),))

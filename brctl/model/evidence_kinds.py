@@ -25,5 +25,8 @@ RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER = "job.ranks", "job.stacks", "flight-
 DISKS_CHECK, SSH = "host.disk", "ssh"
 """Sources: the check of file systems, and whether a node answers at all."""
 
+CLOCK_SKEW = "host.clock.skew_s"
+"""A node's clock is not as the controller's."""
+
 WAY_TO_NODES = "controller.way"
 """Most nodes were not reached, so that it is about the way from the controller to them."""

@@ -9,8 +9,9 @@ GPU classes. A class that explains another is never its rival: it produces the o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from brctl.model.evidence_kinds import CLOCK_SKEW
 from brctl.model.fault import Branch, FaultClass, Origin
 
 F = FaultClass
@@ -41,6 +42,7 @@ class FaultRow:
         everywhere: Classes whose signs it produces on other nodes of the job.
         cost_if_wrong: What acting on it costs when it was something else.
         worth_stopping: A job that makes progress with it is better stopped and brought back.
+        titles: What is broken where evidence of one kind alone says it, by that kind.
         may_be_local: Not `per_node`, and yet one node alone may have it, which is then named.
     """
 
@@ -53,6 +55,7 @@ class FaultRow:
     explains: frozenset[FaultClass] = frozenset()
     everywhere: frozenset[FaultClass] = frozenset()
     cost_if_wrong: str = _SWAP_COST
+    titles: Mapping[str, str] = field(default_factory=dict)
     may_be_local: bool = False
     worth_stopping: bool = True
 
@@ -285,14 +288,15 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         worth_stopping=False,
     ),
     F.ENVIRONMENT_MISMATCH: FaultRow(
-        "software versions do not fit",
+        "software or settings of the nodes do not fit",
         "Driver, libraries, packages or clocks of the nodes do not fit each other or the job.",
         Origin.USER,
         Branch.CONFIG,
         per_node=False,
         explains=_ENDED_JOB | {F.USER_CODE, F.GPU_LOST, F.NCCL_CONFIG, F.DRIVER_FIRMWARE},
         everywhere=_PEERS_SEE | _STOPPED_RANK,
-        cost_if_wrong="a look at the versions",
+        cost_if_wrong="a look at what differs",
+        titles={CLOCK_SKEW: "a node's clock is off"},
         may_be_local=True,
         worth_stopping=False,
     ),

@@ -121,26 +121,45 @@ def why_not_counted(
 
 
 def confirmation_text(playbook: Playbook, node_count: int, job: str) -> str:
-    """What a person types to go on: `y`, the verb and the count, or the job's name."""
-    if playbook.risk is Risk.LOW:
-        return YES
+    """What a person types to go on: `y`, the verb and the count, or the job's name.
+
+    Words are for what reading them may stop: so many nodes, or a job that stays down.
+    """
     if playbook.risk is Risk.HIGH:
         return job or playbook.name
-    verb = playbook.name.split("-")[0]
-    return f"{verb} {node_count}" if node_count else verb
+    if playbook.risk is Risk.LOW or (not node_count and _restarts(playbook)):
+        return YES
+    return f"{_verb(playbook)} {node_count}" if node_count else _verb(playbook)
 
 
-def needs_a_yes(plan: Plan) -> bool:
-    """Whether ranks end, or something else without a way back is done, and no gate asks anybody.
+def _verb(playbook: Playbook) -> str:
+    return playbook.name.split("-")[0]
 
-    Whoever sits there sees the plan first then, and says y.
+
+def _restarts(playbook: Playbook) -> bool:
+    """It starts the job again itself: what is lost are the steps since the checkpoint."""
+    return any(step.uses == "job.restart" for step in playbook.steps)
+
+
+def agrees(playbook: Playbook, typed: str, expected: str) -> bool:
+    """Whether what was typed is what was asked for; the verb says no less than a `y`."""
+    said = typed.strip()
+    return said == expected or (expected == YES and said == _verb(playbook))
+
+
+def needs_a_yes(plan: Plan, words: str = "") -> bool:
+    """Whether ranks end, or something else without a way back is done, and a y before is enough.
+
+    So it is where no gate asks anybody, and where the gate asks one person for no more `words`:
+    whoever sits there sees the plan first, and says y.
     """
     final = any(s.safety is Safety.DESTRUCTIVE and not s.skipped for s in plan.steps)
-    return final and plan.people is Need.NONE and not plan.refused
+    enough = plan.people is Need.NONE or (plan.people is Need.ONE and words == YES)
+    return final and enough and not plan.refused
 
 
 def is_confirmed(playbook: Playbook, typed: str | None, *, yes: bool, expected: str) -> bool:
     """Whether an approval given on the command line counts; `--yes` does for low risk only."""
     if typed is not None:
-        return typed.strip() == expected
+        return agrees(playbook, typed, expected)
     return yes and playbook.risk is Risk.LOW

@@ -5,13 +5,15 @@ from dataclasses import replace
 
 from brctl.model.evidence import Evidence, Role, Weight
 from brctl.model.evidence_kinds import AT_WORK, HELD_BACK, WAY_TO_NODES
-from brctl.model.fault import Branch, FaultClass
+from brctl.model.fault import Action, Branch, FaultClass
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.log_verdict import LogVerdict
 from brctl.model.verdict import Verdict, confidence_word
 from brctl.playbook.tree import NO_HISTORY, Case, IncidentHistory, Move, next_move
 
 _OF_MACHINE = (Branch.MACHINE, Branch.NETWORK)
+_COST_OF = {Action.RESTART: "the time of one restart", Action.WATCH: ""}
+"""Moves that cost what they cost, whatever the class."""
 PROCESS_STATE, IN_KERNEL = "job.rank.process_state", "D"
 
 
@@ -56,8 +58,16 @@ def recommend(verdict: Verdict, incident: IncidentHistory = NO_HISTORY) -> Verdi
 
 
 def with_move(verdict: Verdict, move: Move) -> Verdict:
-    """The verdict with this move."""
-    return replace(verdict, action=move.do, playbook=move.playbook, say=move.say)
+    """The verdict with this move, and what that costs when it was something else."""
+    unreached = any(item.kind == WAY_TO_NODES for item in verdict.evidence)
+    usual = verdict.cost_if_wrong if unreached else CATALOGUE[verdict.fault].cost_if_wrong
+    return replace(
+        verdict,
+        action=move.do,
+        playbook=move.playbook,
+        say=move.say,
+        cost_if_wrong=_COST_OF.get(move.do, usual),
+    )
 
 
 def recommend_for_logs(verdict: LogVerdict) -> LogVerdict:

@@ -96,10 +96,11 @@ TREE: tuple[Move, ...] = (
     Move(B.SWITCH, A.PAGE_NETWORK, "",
          "ask who runs the network; neither another node nor another start would help", "ours"),
     Move(B.CONFIG, A.FIX_CONFIG, "",
-         "make the versions fit; neither another node nor another start would help", "ours"),
+         "make fit what `why` says; neither another node nor another start would help", "ours"),
     Move(B.NOTHING, A.NONE, "", "nothing to do", "ours"),
     Move(B.GROUP, A.RESTART, "restart-in-place",
-         "only its ranks speak against the node, so restart there first",
+         "its ranks hang or lag and its hardware looks sound: restart on the same nodes, and swap"
+         " it if that comes again",
          "ours: code stops a rank of a sound machine as well", SURE, nodes=True, clean=True),
     Move(B.GROUP, A.SWAP, "swap-and-resume", "one node is named surely, evict it alone",
          "ours: isolate no more than needed", HIGH, nodes=True, clean=False),

@@ -140,7 +140,7 @@ def _verdict(
     return Verdict(
         id=_name(fault, nodes, context),
         fault=fault,
-        title=row.title,
+        title=_title(fault, kept),
         suspects=tuple(_suspect(node, kept, fault, context) for node in nodes),
         origin=_origin(fault, kept),
         probability=min(members.values()),
@@ -162,6 +162,14 @@ def _origin(fault: FaultClass, chain: Sequence[Evidence]) -> Origin:
     proved = {item.origin for item in chain if item.fault is fault and item.weight in _FOR}
     (only,) = proved if len(proved) == 1 else (None,)
     return only or CATALOGUE[fault].origin
+
+
+def _title(fault: FaultClass, chain: Sequence[Evidence]) -> str:
+    """The class's own title, or that of the one kind of evidence that speaks for it."""
+    row = CATALOGUE[fault]
+    kinds = {item.kind for item in chain if item.fault is fault and item.weight in _FOR}
+    (only,) = kinds if len(kinds) == 1 else ("",)
+    return row.titles.get(only, row.title)
 
 
 def _odd_ones(fault: FaultClass, chain: Sequence[Evidence]) -> list[str]:

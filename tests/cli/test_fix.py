@@ -1,12 +1,16 @@
 """`brctl fix` from the command line: decision tree, plan, guards, run."""
 
 import asyncio
-import io
 import json
+import os
+import pty
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -389,14 +393,19 @@ async def test_a_fix_that_asks_people_at_its_gate_is_started_with_their_words(
     assert planned.command == "brctl fix V-1 --confirm 'swap 1'"
 
 
-class Desk(io.StringIO):
-    """Somebody's terminal, with what they type."""
+@contextmanager
+def terminal_with(typed: str) -> Iterator[TextIO]:
+    """Somebody's terminal, with the keys they press."""
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, typed.encode())
+        with os.fdopen(theirs) as stdin:
+            yield stdin
+    finally:
+        os.close(ours)
 
-    def isatty(self) -> bool:
-        return True
 
-
-@pytest.mark.parametrize(("typed", "started"), [("\n", 0), ("n\n", 0), ("", 0), ("y\n", 1)])
+@pytest.mark.parametrize(("typed", "started"), [("\n", 0), ("n", 0), ("\x04", 0), ("y", 1)])
 def test_on_a_terminal_the_plan_is_shown_and_y_asked_where_no_gate_asks(
     site: Settings,
     monkeypatch: pytest.MonkeyPatch,
@@ -413,8 +422,9 @@ def test_on_a_terminal_the_plan_is_shown_and_y_asked_where_no_gate_asks(
         raise UnavailableError("started")
 
     monkeypatch.setattr("brctl.cli.running.start_planned", start)
-    monkeypatch.setattr("sys.stdin", Desk(typed))
-    assert run(["fix"]) == (69 if started else ExitCode.CANCELLED)
+    with terminal_with(typed) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert run(["fix"]) == (69 if started else ExitCode.CANCELLED)
     printed = capsys.readouterr().err
     assert "start it? [y/N]" in printed
     assert "guards" in printed
@@ -435,6 +445,7 @@ def test_who_agreed_on_the_command_line_is_not_asked_again(
         raise UnavailableError("started")
 
     monkeypatch.setattr("brctl.cli.running.start_planned", start)
-    monkeypatch.setattr("sys.stdin", Desk(""))
-    assert run(["fix", *agreed]) == 69
+    with terminal_with("n") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert run(["fix", *agreed]) == 69
     assert "[y/N]" not in capsys.readouterr().err

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brctl.evidence.assess import OUT_OF_TIME, Assessment, assess
-from brctl.evidence.clock import SKEW
 from brctl.library.checks import load_checks
 from brctl.library.shipped import shipped_dir
 from brctl.model.command import Outcome
 from brctl.model.evidence import Role, Weight
+from brctl.model.evidence_kinds import CLOCK_SKEW
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.check import Check, Condition, MeasurementSpec, Rule
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
@@ -248,7 +248,7 @@ def test_travel_time_is_no_skew(offset: float, travel: float) -> None:
         received_at=NOW,
     )
     found = assess(report, {"host.clock": SHIPPED["host.clock"]})
-    (skew,) = (e for e in found.evidence if e.kind == SKEW)
+    (skew,) = (e for e in found.evidence if e.kind == CLOCK_SKEW)
     wrong = offset > 1.0 or -offset - travel > 1.0
     near = min(abs(offset - 1.0), abs(-offset - travel - 1.0)) < 1e-3
     assert near or (skew.weight is Weight.HINTS) is wrong

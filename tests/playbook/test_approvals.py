@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from itertools import chain, combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,8 @@ from brctl.library.shipped import shipped_dir
 from brctl.model.runs.playbook import Need, Policy
 from brctl.playbook.approvals import (
     Demand,
+    agrees,
+    confirmation_text,
     demands_of,
     missing,
     read_demand,
@@ -74,3 +77,31 @@ def test_the_site_never_lowers_what_the_playbook_needs(rows: list[tuple[Need, st
     for people in chain.from_iterable(combinations(GROUPS, n) for n in range(4)):
         if not missing(both, people, "ann", groups_of):
             assert not missing(alone, people, "ann", groups_of)
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "asked"),
+    [
+        ("restart-in-place", 0, "y"),
+        ("stop-time-checks", 0, "y"),
+        ("cordon", 3, "y"),
+        ("swap-and-resume", 2, "swap 2"),
+        ("stop-job", 0, "stop"),
+        ("evacuate", 8, "lab-train"),
+    ],
+)
+def test_words_are_typed_where_nodes_are_taken_or_a_job_stays_down(
+    name: str, nodes: int, asked: str
+) -> None:
+    """A run that starts the job again on the nodes it has costs the steps since a checkpoint."""
+    playbook = load_playbook(shipped_dir("playbooks") / f"{name}.yaml")
+    assert confirmation_text(playbook, nodes, "lab-train") == asked
+    assert agrees(playbook, f" {asked}\n", asked)
+    assert not agrees(playbook, "yes, do", asked)
+
+
+def test_the_verb_says_no_less_than_y_and_y_is_no_verb() -> None:
+    """Scripts that typed `restart` go on; nobody swaps a node with one key."""
+    restart = load_playbook(shipped_dir("playbooks") / "restart-in-place.yaml")
+    assert agrees(restart, "restart", "y")
+    assert not agrees(SWAP, "y", "swap 1")

@@ -1,16 +1,14 @@
 """`brctl dx`: evidence to verdict, for a job or for nodes."""
 
 import asyncio
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brctl.cli.asking import can_ask
+from brctl.cli.asking import can_ask, says_yes
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import BesideJob
-from brctl.cli.output import say
 from brctl.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -73,5 +71,4 @@ def _agrees(
     look = deeper_look(controller, scope.job, scope.nodes, 1)
     if look is None or not look.busy:
         return False
-    say(f"{deeper_line(replace(look, level=level))}. Look all the same? [y/N]")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return says_yes(f"{deeper_line(replace(look, level=level))}. Look all the same?")

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from brctl.cli.asking import says_yes
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import ConfirmSwap, DryRun
 from brctl.cli.output import say
@@ -236,9 +238,7 @@ def _go_on(
 def _ask_to_go_on(invocation: Invocation, consent: Consent) -> None:
     if consent.yes or consent.typed is not None or invocation.no_input:
         return
-    import sys
-
-    if sys.stdin.isatty() and not typer.confirm("Go on?", default=False, err=True):
+    if sys.stdin.isatty() and not says_yes("go on?"):
         raise CancelledError("nothing was changed")
 
 

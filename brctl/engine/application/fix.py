@@ -42,7 +42,7 @@ class PlannedFix:
     """A fix that may be started.
 
     Attributes:
-        words: What a person types to start it; `y` for low risk.
+        words: What a person types to start it.
         command: The equal command line.
     """
 
@@ -121,12 +121,17 @@ def join_fixes(fixes: Sequence[Fix]) -> JointFix:
 async def plan_fix(context: RunContext, fix: Fix, override: Override | None = None) -> PlannedFix:
     """Plan it for real; changes nothing."""
     prepared = await prepare(context, fix.playbook, fix.verdict, override=override)
-    job = str(prepared.inputs.job.get("name") or "")
     command = ["brctl", "fix", fix.verdict.id]
     if needs_a_yes(prepared.plan):
         return PlannedFix(prepared, YES, shlex.join([*command, "--yes"]))
-    words = confirmation_text(fix.playbook, len(prepared.plan.nodes), job)
+    words = words_for(prepared)
     return PlannedFix(prepared, words, shlex.join([*command, "--confirm", words]))
+
+
+def words_for(prepared: Prepared) -> str:
+    """What a person types to let it run, where a gate asks."""
+    job = str(prepared.inputs.job.get("name") or "")
+    return confirmation_text(prepared.playbook, len(prepared.plan.nodes), job)
 
 
 async def start_planned(

@@ -38,7 +38,7 @@ from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.runs.result import RunState
 from brctl.model.units import describe_duration, parse_rfc3339
 from brctl.model.verdict import Verdict
-from brctl.playbook.approvals import GroupsOf, read_demand, why_not_counted
+from brctl.playbook.approvals import GroupsOf, agrees, read_demand, why_not_counted
 from brctl.playbook.direction import Direction, direction_of, may_turn
 from brctl.playbook.overrides import Override
 from brctl.playbook.run import Run, UnreadableRun
@@ -220,7 +220,7 @@ def answer(
             f"refused: {problem}", hint=f"somebody else: brctl play approve {run.name}"
         )
     expected = run.asked("answer")
-    if yes and typed is not None and typed.strip() != expected:
+    if yes and typed is not None and not agrees(run.playbook, typed, expected):
         raise UsageError(f"type `{expected}` to approve, not `{typed}`")
     plan = run.asked("plan")
     add_answer(run_dir, ApprovalAnswer(by, context.clock.now(), plan, yes))

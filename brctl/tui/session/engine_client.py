@@ -40,7 +40,7 @@ class Proposal:
     """A plan that a person may start, and the words that start it.
 
     Attributes:
-        words: What must be typed; `y` for low risk.
+        words: What must be typed; see `confirmation_text`.
         command: The equal command line.
     """
 

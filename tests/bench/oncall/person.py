@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 COLUMNS, LINES = 120, 40
-_ASKS = (re.compile(r"type `([^`]{1,80})` to go on[^\n]{0,60}: *$"), re.compile(r"\[(y)/N\][: ]*$"))
+_WORDS = re.compile(r"type `([^`]{1,80})` to go on[^\n]{0,60}: *$")
+_ONE_KEY = re.compile(r"\[y/N\]$")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -89,14 +90,17 @@ class Person:
                 asked = _asked(text[answered:])
                 if asked and counts:
                     answered = len(text)
-                    self.keys += len(asked) + 1
-                    os.write(terminal, f"{asked}\n".encode())
+                    self.keys += len(asked)
+                    os.write(terminal, asked.encode())
 
 
 def _asked(text: str) -> str:
-    """What the end of the text asks to be typed; "" for nothing."""
-    found = [match for pattern in _ASKS if (match := pattern.search(text.rstrip("\n")))]
-    return found[0][1] if found else ""
+    """The keys that the end of the text asks for; "" for none."""
+    end = text.rstrip("\n")
+    words = _WORDS.search(end)
+    if words is not None:
+        return f"{words[1]}\n"
+    return "y" if _ONE_KEY.search(end) else ""
 
 
 def environment_of(config: str) -> dict[str, str]:
