@@ -1,10 +1,12 @@
 """Secrets are taken out of what is kept, in time that grows with the text and no faster."""
 
+import json
 import time
 
 import pytest
 
-from brctl.view.redact import HIDDEN, redact, redact_document
+from brctl.view.redact import HIDDEN, Redactor, redact, redact_document
+from tests.view.planted_secrets import FORMS, PLANTED, opened
 
 _B64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
 _JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
@@ -62,6 +64,13 @@ HARMLESS = [
     "secretary met the bearer of news",
     "machine n1 login node",
     "GPU-5f3c1d2e-0a1b-4c3d-8e9f-0123456789ab",
+    " _Z9kSFSWriteP15KernelOperationP9MMFSVInfoP10ext_cred_t+0x158a/0x56b0 [mmfs26]",
+    "  portSyncRwLockAcquireWrite+0x16/0x2c0 [nvidia]",
+    "at::native::vectorized_elementwise_kernel<4, FillFunctor<long>, std::array<char*, 1ul> >",
+    "forward_pass: 0.31 backward_pass=0.62 per_token_loss: 3.15 val_token_acc=0.4",
+    "KeyError: 'layers.0.key' missing keys in state_dict: cache_key, primary_key",
+    "token is not valid, secret was rejected",
+    "50%|#####     | 5/10 [00:05<00:05, 1.0it/s]",
 ]
 
 SLOW_BEFORE = [
@@ -78,6 +87,44 @@ def test_every_shape_of_secret_is_taken_out(shape: str) -> None:
     for whole in (text, f"before\n{text}\nafter"):
         assert secret not in redact(whole)
         assert HIDDEN in redact(whole)
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_every_planted_secret_is_found_however_it_is_packed(form: str) -> None:
+    """Nothing of it can be read any more, unpacked as often as one likes."""
+    for shape, (text, secret) in PLANTED.items():
+        redactor = Redactor()
+        found = redactor.document(FORMS[form](text))
+        left = [view for view in opened(str(found)) if secret in view]
+        assert not left, shape
+        assert redactor.taken.total() > 0
+
+
+def test_a_known_secret_is_found_by_its_value_in_any_packing() -> None:
+    """No shape gives away what only the configuration knows."""
+    for pack in FORMS.values():
+        redactor = Redactor(values=("blue parrot",))
+        found = redactor.text(pack("hello from blue parrot and others"))
+        assert not any("blue parrot" in view for view in opened(found))
+        assert redactor.taken["known"] > 0
+
+
+def test_a_document_in_a_text_stays_a_document() -> None:
+    """What a probe printed is JSON in JSON: without the secret it still can be read."""
+    inner = json.dumps({"name": "x", "value": 'WANDB_API_KEY="abc" then "more"'})
+    found = redact_document(json.dumps({"stdout": inner, "exit": 0}))
+    value = json.loads(json.loads(str(found))["stdout"])["value"]
+    assert value == f'WANDB_API_KEY={HIDDEN} then "more"'
+
+
+def test_what_is_taken_out_is_counted_once_and_not_again() -> None:
+    """A report counts secrets, and a copy of a copy holds none."""
+    redactor = Redactor()
+    once = redactor.text("password=abc Authorization: Bearer abcdefgh1 redis://:pw@h/0")
+    assert dict(redactor.taken) == {"named": 1, "header": 1, "URL": 1}
+    again = Redactor()
+    assert again.text(once) == once
+    assert again.taken.total() == 0
 
 
 @pytest.mark.parametrize("text", HARMLESS)
