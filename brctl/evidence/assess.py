@@ -8,6 +8,7 @@ Rule 3: rules come from check.yaml; what a text line means comes from the tables
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from brctl.evidence.gpu_names import name_gpus
 from brctl.evidence.operators import OPERATORS, MismatchError, Operand, is_number
 from brctl.evidence.readers import READERS
 from brctl.evidence.reading import RAW_LIMIT
@@ -81,7 +82,8 @@ def assess(
     if _late_without_the_driver(report, checks):
         evidence = [item for item in evidence if item.kind != DRIVER_HANG]
     gaps += [Gap(node, name, "answered a check that was not asked") for name in results]
-    return Assessment(tuple(evidence), tuple(dict.fromkeys(gaps)))
+    named = tuple(name_gpus(report, evidence))
+    return Assessment(named, tuple(name_gpus(report, dict.fromkeys(gaps))))
 
 
 def _late_without_the_driver(report: NodeReport, checks: Mapping[str, Check]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from brctl.evidence.gpu_names import gpu_name, gpu_names
 from brctl.evidence.kernel_line import YEARS, KernelLine, parse_kernel_line
 from brctl.evidence.operators import is_number
 from brctl.evidence.reading import RAW_LIMIT, Reading
@@ -95,7 +96,8 @@ def _judge(
         if (event := event_of(line)) is not None
     ]
     uuids = {**_uuids_in(lines), **_uuid_by_pci(report)}
-    judged = [_evidence(report, result, uuids, group) for group in _grouped(events)]
+    names = gpu_names(report) if events else {}
+    judged = [_evidence(report, result, uuids, names, group) for group in _grouped(events)]
     found = tuple(_with_victims(judged))
     if not any(e.weight in (Weight.HINTS, Weight.CONVICTS) for e in found):
         found += tuple(_all_quiet(report, result, cleared))
@@ -243,19 +245,25 @@ def _grouped(events: Iterable[_KernelEvent]) -> Iterable[list[_KernelEvent]]:
 
 
 def _evidence(
-    report: NodeReport, result: CheckResult, uuids: Mapping[str, str], group: list[_KernelEvent]
+    report: NodeReport,
+    result: CheckResult,
+    uuids: Mapping[str, str],
+    names: Mapping[str, str],
+    group: list[_KernelEvent],
 ) -> Evidence:
     """One group as evidence: judged by its latest line, dated by it."""
     latest = max(group, key=lambda e: (e.line.at is not None, e.line.at or _LONG_AGO))
     worst = max(group, key=lambda e: list(Weight).index(e.weight))
-    device = uuids.get(latest.device.removeprefix("pci:"), latest.device)
+    slot = latest.device.removeprefix("pci:")
+    device = uuids.get(slot, latest.device)
+    name = names.get(latest.device) or (gpu_name("", slot) if slot in uuids else "")
     old = latest.over or _is_old(report, latest.line.at)
     times = f" ({len(group)} times)" if len(group) > 1 else ""
     than = "the reset of the GPUs" if latest.over else "a day"
     age = f"; older than {than}, so history" if old else ""
     return Evidence(
         kind=latest.kind,
-        subject=Subject(report.node, device),
+        subject=Subject(report.node, device, name),
         weight=Weight.CONTEXT if old else worst.weight,
         fault=worst.fault,
         role=Role.CONTEXT if old else worst.role,

@@ -1,6 +1,6 @@
 """One judged observation, and one thing that could not be observed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -33,13 +33,20 @@ class Subject:
         node: Node name, or "" when the subject is not tied to one (code, a switch).
         device: "" for the whole node, else `kind:id`: `gpu:GPU-8f6d...`, `pci:0000:9b:00.0`,
             `nic:mlx5_3`, `link:gpu-uuid/7`, `disk:/ckpt`, `rank:221`, `code:train.py`.
+        name: What people call the device, `gpu 5 (slot 0000:9b:00.0)`; "" for its own id.
     """
 
     node: str
     device: str = ""
+    name: str = field(default="", compare=False)
+
+    @property
+    def called(self) -> str:
+        """The device as people read it."""
+        return self.name or self.device
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self.node, self.device) if part) or "job"
+        return " ".join(part for part in (self.node, self.called) if part) or "job"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from brctl.model.evidence import Evidence, Gap
+from brctl.model.evidence import Evidence, Gap, Subject
 from brctl.model.fault import Action, FaultClass, Origin
 
 
@@ -108,3 +108,15 @@ class Verdict:
     @property
     def nodes(self) -> tuple[str, ...]:
         return tuple(suspect.node for suspect in self.suspects)
+
+    @property
+    def parts(self) -> tuple[Subject, ...]:
+        """The suspects' devices, with the names the evidence has for them."""
+        named = {item.subject: item.subject for item in self.evidence if item.subject.name}
+        found = (Subject(s.node, device) for s in self.suspects for device in s.devices)
+        return tuple(named.get(subject, subject) for subject in found)
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """What people call those devices, each once: one GPU may have answered by two ids."""
+        return tuple(dict.fromkeys(part.called for part in self.parts))

@@ -11,11 +11,12 @@ FEW_LINES = 16
 """So many lines are still read one by one; more of them are folded by their numbers, too."""
 
 _OWN_PARTS = re.compile(
-    r"[^\s'\"()\[\]]+:\d+\b"
+    r"(?<![\w:.-])(?!(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])[^\s'\"()\[\]]+:\d+\b"
     r"|\b(?:\d{1,3}\.){3}\d{1,3}\b|(?<![\w:])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){3,7}(?![\w:])"
     r"|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b0x[0-9a-fA-F]+\b"
 )
-"""Addresses, with and without a port, and unique ids: each node's own, whatever it says."""
+"""Addresses, with and without a port, and unique ids: each node's own, whatever it says. A place on
+the PCI bus is no such thing: the same on many nodes, it tells."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 

@@ -155,7 +155,14 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 
 def _devices(verdict: Verdict) -> Iterable[str]:
-    return (printable(device, 60) for suspect in verdict.suspects for device in suspect.devices)
+    return (printable(device, 60) for device in verdict.called)
+
+
+def _ids(verdict: Verdict) -> list[str]:
+    """The ids behind the names, for whoever has to give one to another tool."""
+    found = ((str(part), part.device.partition(":")[2]) for part in verdict.parts if part.name)
+    named = [f"{name} is {own_id}" for name, own_id in found if not own_id.startswith("index-")]
+    return [f"devices:   {printable('; '.join(named))}"] if named else []
 
 
 def why_page(verdict: Verdict, state: str, note: str) -> Page:
@@ -163,6 +170,7 @@ def why_page(verdict: Verdict, state: str, note: str) -> Page:
     lines = [
         f"{verdict.id}  {verdict.fault.value}  {fold(verdict.nodes) or '-'}: {verdict.title}",
         *(f"where:     {line}" for line in _places(verdict)),
+        *_ids(verdict),
         f"do:        {move_line(verdict)}",
         "because, in order:",
         columns(list(_chain_rows(verdict.evidence)), " "),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from brctl.model.evidence import Subject
 from brctl.model.nodeset import fold
 from brctl.model.units import rfc3339
 from brctl.model.verdict import Verdict
@@ -32,12 +33,11 @@ def verdict_export_page(
 
 
 def _facts(verdict: Verdict, state: str, now_at: datetime) -> list[tuple[str, str]]:
-    devices = [d for suspect in verdict.suspects for d in suspect.devices]
     return [
         ("class", verdict.fault.value),
         ("confidence", f"{verdict.confidence.value} ({verdict.probability:.2f})"),
         ("nodes", fold(verdict.nodes) or "none"),
-        ("devices", " ".join(devices) or "none"),
+        ("devices", ", ".join(_device(part) for part in verdict.parts) or "none"),
         ("job", verdict.job or "none"),
         ("do", move_line(verdict)),
         ("state", state),
@@ -46,10 +46,15 @@ def _facts(verdict: Verdict, state: str, now_at: datetime) -> list[tuple[str, st
     ]
 
 
+def _device(part: Subject) -> str:
+    """By its name, and by the id that other tools know it by."""
+    return f"{part.name} {part.device}" if part.name else part.device
+
+
 def _chain(verdict: Verdict) -> Iterator[Row]:
     for item in verdict.evidence:
         at = rfc3339(item.at) if item.at else "-"
-        node, device = item.subject.node or "-", item.subject.device or "-"
+        node, device = item.subject.node or "-", item.subject.called or "-"
         yield at, node, device, item.weight.value, item.text, item.raw or "-"
 
 

@@ -12,6 +12,7 @@ from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
 from brctl.engine.sweeps.sweep_store import latest_reports, save
 from brctl.evidence.assess import assess
 from brctl.evidence.baseline import Baseline, assess_baseline
+from brctl.evidence.gpu_names import name_gpus
 from brctl.evidence.peers import assess_peers
 from brctl.library.parameters import fill_parameters
 from brctl.model.errors import UsageError
@@ -159,8 +160,8 @@ def compare(
     return tuple(
         judge_node(
             node.report,
-            (*node.evidence, *evidence.get(node.node, ())),
-            (*node.gaps, *gaps.get(node.node, ())),
+            (*node.evidence, *name_gpus(node.report, evidence.get(node.node, ()))),
+            (*node.gaps, *name_gpus(node.report, gaps.get(node.node, ()))),
         )
         for node in nodes
     )

@@ -59,7 +59,8 @@ def _judged(health: NodeHealth, weights: Sequence[Weight]) -> list[Row]:
 
 def _evidence_row(item: Evidence) -> Row:
     sign, says, tone = SIGNS[item.weight]
-    device = f" ({safe(item.subject.device, 60)})" if item.subject.device else ""
+    called = item.subject.called
+    device = f" ({safe(called, 60)})" if called and called not in item.text else ""
     return row(
         (f"{sign} {says:8}", tone), f" {safe(item.source, 24)}  {safe(item.text, 300)}{device}"
     )

@@ -66,10 +66,9 @@ def _top(stored: StoredVerdict, width: int) -> list[Row]:
         (f"{word.value.upper()} {verdict.probability:.2f}", CONFIDENCE_TONES[word]),
         f"  {job} {step}  {stored.state.value}",
     )  # fmt: skip
-    devices = [d for suspect in verdict.suspects for d in suspect.devices]
     rows = [head, *paragraph("WHAT      ", safe(verdict.title, 1000), width)]
-    if devices:
-        rows += paragraph("WHICH     ", safe("  ".join(devices), 1000), width)
+    if verdict.called:
+        rows += paragraph("WHICH     ", safe("  ".join(verdict.called), 1000), width)
     rows += paragraph("DO        ", safe(move_line(verdict), 400), width)
     if verdict.cost_if_wrong:
         rows += paragraph("IF WRONG  ", safe(verdict.cost_if_wrong, 400), width)

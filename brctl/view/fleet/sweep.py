@@ -109,5 +109,7 @@ def _why(node: NodeHealth) -> Iterable[tuple[str, str]]:
 
 
 def _with_device(item: Evidence) -> str:
-    device = item.subject.device
-    return item.text if not device or device in item.text else f"{item.text} ({device})"
+    device = item.subject.called
+    if not device or device in item.text:
+        return item.text
+    return f"{device}: {item.text}" if item.subject.name else f"{item.text} ({device})"

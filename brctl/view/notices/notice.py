@@ -40,7 +40,7 @@ def verdict_notice(
         subject=verdict.job or where,
         fault=verdict.fault.value,
         nodes=verdict.nodes,
-        devices=tuple(d for suspect in verdict.suspects for d in suspect.devices),
+        devices=verdict.called,
         job=verdict.job,
         do=move_command(verdict) or why,
         why=why,

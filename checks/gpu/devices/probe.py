@@ -97,8 +97,8 @@ def handles(readings, nvml):
         yield "gpu:" + (uuid.decode() if isinstance(uuid, bytes) else uuid), handle
 
 
-def count_pci(root):
-    """NVIDIA display controllers on the PCI bus, and their addresses; NVML is not asked."""
+def find_pci(root):
+    """Addresses of NVIDIA display controllers on the PCI bus; NVML is not asked."""
     found = []
     for name in sorted(os.listdir(root)):
         try:
@@ -149,7 +149,9 @@ def measure_all(readings, parameters):
     """The PCI bus first: it answers when the driver does not."""
     root = parameters.get("pci_root") or "/sys/bus/pci/devices"
     try:
-        readings.add("gpu.devices.pci_count", "", len(count_pci(root)))
+        found = find_pci(root)
+        readings.add("gpu.devices.pci_count", "", len(found))
+        readings.add("gpu.devices.pci_addresses", "", " ".join(found).lower())
     except OSError as exc:
         readings.note("gpu.devices.pci_count: %s" % exc)
     return with_nvml(measure)(readings, parameters)
