@@ -29,8 +29,8 @@ def open_backend(settings: Settings, transport: Transport, inventory: Inventory)
 
 def _open_kubernetes(settings: Settings, transport: Transport, inventory: Inventory) -> Backend:
     from brctl.backends.kubernetes.backend import KubernetesBackend
-    from brctl.backends.kubernetes.kubectl import Kubectl
     from brctl.backends.kubernetes.silence import asking_with
+    from brctl.fanout.kubernetes.kubectl import Kubectl
 
     chosen = settings.kubernetes
     keep = settings.state_dir / "kubernetes" / settings.context

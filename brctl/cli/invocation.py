@@ -36,7 +36,7 @@ Flags every command takes, before or after the verb:
   --timeout DUR          longest a command on a node may take; a run's steps keep their own
   -f, --fanout N         nodes at once
   --watch [SECONDS]      status, ls, sweep, dx, job show: look again and again, ctrl+c ends
-  --transport NAME       auto asyncssh broker openssh paramiko srun local
+  --transport NAME       auto asyncssh broker openssh paramiko srun kubectl local
 """
 
 

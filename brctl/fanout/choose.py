@@ -99,6 +99,12 @@ def _open_srun(ssh: SshSettings, _nodes: Mapping[str, Node], _keep: int) -> Tran
     return SrunTransport(ssh)
 
 
+def _open_kubectl(ssh: SshSettings, _nodes: Mapping[str, Node], _keep: int) -> Transport:
+    from brctl.fanout.kubernetes.transport import KubectlTransport
+
+    return KubectlTransport(ssh)
+
+
 TRANSPORTS: Mapping[str, Callable[[SshSettings, Mapping[str, Node], int], Transport]] = {
     "auto": _open_auto,
     "asyncssh": _open_spread,
@@ -106,5 +112,6 @@ TRANSPORTS: Mapping[str, Callable[[SshSettings, Mapping[str, Node], int], Transp
     "openssh": lambda ssh, _nodes, _keep: OpensshTransport(ssh),
     "paramiko": _open_paramiko,
     "srun": _open_srun,
+    "kubectl": _open_kubectl,
     "local": lambda _ssh, _nodes, _keep: LocalTransport(),
 }

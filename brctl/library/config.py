@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from brctl.library.calendars import CalendarSource, read_sources
@@ -13,6 +13,7 @@ from brctl.library.file_tables import (
     CONTEXT,
     GATEWAYS,
     KUBERNETES,
+    NODE_PODS,
     SCHEDULERS,
     SOURCE,
     SSH,
@@ -33,6 +34,24 @@ _SYSTEM = Path("/etc/brctl")
 
 
 @dataclass(frozen=True, slots=True)
+class NodePods:
+    """Pods through which nodes without SSH are reached: an existing DaemonSet's, or our own.
+
+    Attributes:
+        context: Of the kubeconfig; "" for its current one.
+        namespace: Where the pods are; "" for the namespace of the jobs.
+        daemonset: Whose pods are used; "" makes pods of `image`.
+        container: "" for a pod's first.
+    """
+
+    context: str = ""
+    namespace: str = ""
+    daemonset: str = ""
+    image: str = ""
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SshSettings:
     """How nodes are reached.
 
@@ -47,6 +66,7 @@ class SshSettings:
             the gateway's own ssh, for fleets one login node cannot serve.
         sudo_for: `runner` puts `sudo` before all probes of a sweep that needs root, `commands`
             before single commands.
+        node_pods: For the transport `kubectl`.
     """
 
     user: str = ""
@@ -62,6 +82,7 @@ class SshSettings:
     sudo_for: str = "runner"
     shards: int = 0
     gateways: str = "jump"
+    node_pods: NodePods = field(default_factory=NodePods)
 
     @property
     def root(self) -> RootAccess:
@@ -211,6 +232,11 @@ def _read(
     base = path.parent
     state = top.optional("state_dir", str)
     libraries = _existing(_SYSTEM, user_config_dir(environ), base)
+    kubernetes = _read_kubernetes(here)
+    ssh = replace(
+        _read_ssh(top.section("ssh"), base),
+        node_pods=_read_node_pods(here.section("kubernetes").section("node_pods"), kubernetes),
+    )
     return Settings(
         context=name,
         contexts=tuple(map(str, contexts.data)),
@@ -218,14 +244,14 @@ def _read(
         jobs=tuple(base / job for job in here.texts("jobs", ())),
         scheduler=here.choice("scheduler", SCHEDULERS, "static"),
         state_dir=base / state if state else user_state_dir(environ),
-        ssh=_read_ssh(top.section("ssh"), base),
+        ssh=ssh,
         sweep=read_sweep(top.section("sweep")),
         notify=read_notify(top.section("notify"), top.section("ticket"), base, libraries),
         guard_files=_existing(Path("/etc/brctl/guards.yaml"), base / "guards.yaml"),
         baseline=next(iter(_existing(base / BASELINE_NAME, _SYSTEM / BASELINE_NAME)), None),
         library_dirs=libraries,
         readonly=here.value("readonly", bool, default=False) or bool(environ.get("BRCTL_READONLY")),
-        kubernetes=_read_kubernetes(here),
+        kubernetes=kubernetes,
         config_file=path,
         calendars=read_sources(top.section("calendars"), base),
         audit=_read_audit(top, base),
@@ -251,6 +277,19 @@ def _read_kubernetes(here: Section) -> KubernetesSettings:
     return KubernetesSettings(
         context=section.value("context", str, inventory),
         namespace=section.value("namespace", str, ""),
+    )
+
+
+def _read_node_pods(section: Section, kubernetes: KubernetesSettings) -> NodePods:
+    section.allow(NODE_PODS)
+    if "daemonset" in section.data and "image" in section.data:
+        raise section.error("either a `daemonset` that is there, or an `image` of pods to make")
+    return NodePods(
+        context=kubernetes.context,
+        namespace=section.value("namespace", str, kubernetes.namespace),
+        daemonset=section.value("daemonset", str, ""),
+        image=section.value("image", str, ""),
+        container=section.value("container", str, ""),
     )
 
 

@@ -72,7 +72,7 @@ Value = Union[Holds, tuple[str, ...], Table, Each, Many, OneOf]  # noqa: UP007 -
 
 _TEXT, _WHOLE, _DURATION, _TEXTS = Holds.TEXT, Holds.WHOLE, Holds.DURATION, Holds.TEXTS
 
-TRANSPORT_NAMES = ("auto", "asyncssh", "broker", "openssh", "paramiko", "srun", "local")
+TRANSPORT_NAMES = ("auto", "asyncssh", "broker", "openssh", "paramiko", "srun", "kubectl", "local")
 SCHEDULERS = ("static", "slurm", "kubernetes")
 GATEWAYS = ("jump", "tree")
 SUDO_FOR = ("runner", "commands")
@@ -87,7 +87,8 @@ SSH = Table(
         "sudo_for": SUDO_FOR, "gateways": GATEWAYS,
     }
 )  # fmt: skip
-KUBERNETES = Table({"context": _TEXT, "namespace": _TEXT})
+NODE_PODS = Table({"daemonset": _TEXT, "image": _TEXT, "namespace": _TEXT, "container": _TEXT})
+KUBERNETES = Table({"context": _TEXT, "namespace": _TEXT, "node_pods": NODE_PODS})
 SOURCE = Table(
     {
         "file": _TEXT, "hostlist": _TEXT, "ansible": _TEXT, "slurm": Holds.ANYTHING,

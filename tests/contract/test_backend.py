@@ -10,9 +10,9 @@ import pytest
 
 from brctl.backends.contract import Backend, Label
 from brctl.backends.kubernetes.backend import KubernetesBackend
-from brctl.backends.kubernetes.kubectl import Kubectl
 from brctl.backends.slurm.backend import SlurmBackend
 from brctl.backends.static.backend import StaticBackend
+from brctl.fanout.kubernetes.kubectl import Kubectl
 from brctl.fanout.local import LocalTransport
 from brctl.model.errors import BrctlError
 from brctl.model.inventory import Inventory, Node, NodeRole

@@ -12,13 +12,15 @@ import pytest
 from brctl.fanout.choose import TRANSPORTS, open_transport
 from brctl.fanout.contract import Transport
 from brctl.fanout.local import LocalTransport
-from brctl.library.config import SshSettings
+from brctl.library.config import NodePods, SshSettings
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 from tests.contract.gateway_site import CAN_ISOLATE, GatewaySite, open_gateway_site
 from tests.contract.transport_openers import SSH_OPENERS, open_named
 from tests.contract.transport_sites import DIE_WORD, SICK_KINDS, SSHD, Site, open_site
+from tests.fakes.kube.cluster import kube_cluster, no_kubectl
 from tests.fakes.slurm_cluster import missing, slurm_cluster
+from tests.timeouts import TIMEOUT_S
 
 NEEDS_SSHD = pytest.mark.skipif(SSHD is None or os.geteuid() != 0, reason="needs sshd and root")
 SITES = [("asyncssh-server", False, []), ("sshd", True, [pytest.mark.ssh, NEEDS_SSHD])]
@@ -130,13 +132,34 @@ async def ask_srun() -> AsyncIterator[Ask]:
     await transport.close()
 
 
+@pytest.fixture(scope="module")
+def node_pods(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A stand-in for a cluster whose node is entered through a DaemonSet's pod."""
+    if no_kubectl():
+        pytest.skip("not installed: kubectl")
+    with kube_cluster(tmp_path_factory.mktemp("kube"), ["here"]) as cluster:
+        cluster.add_daemonset("agent")
+        yield
+
+
+@asynccontextmanager
+async def ask_kubectl() -> AsyncIterator[Ask]:
+    pods = NodePods(daemonset="agent")
+    ssh = SshSettings(transport="kubectl", node_pods=pods, connect_timeout_s=TIMEOUT_S)
+    transport = open_transport(ssh)
+    yield Ask(transport, Node("here", "localhost"))
+    await transport.close()
+
+
 # One site of the module for all of them, so one worker.
 _SHARES_SLURM = pytest.mark.xdist_group("transports: srun")
+_SHARES_KUBECTL = pytest.mark.xdist_group("transports: kubectl")
 _SHARES_GATEWAY = pytest.mark.xdist_group("transports: tree")
 TRANSPORT_CASES = [
     *OVER_SSH,
     pytest.param(("local", False), id="local"),
     pytest.param(("srun", False), id="srun", marks=[pytest.mark.slurm, _SHARES_SLURM]),
+    pytest.param(("kubectl", False), id="kubectl", marks=_SHARES_KUBECTL),
     pytest.param(("tree", False), id="tree", marks=[pytest.mark.netns, _SHARES_GATEWAY]),
 ]
 
@@ -149,6 +172,9 @@ async def answer_to(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
     elif name == "srun":
         request.getfixturevalue("slurm")
         opened = ask_srun()
+    elif name == "kubectl":
+        request.getfixturevalue("node_pods")
+        opened = ask_kubectl()
     elif name == "tree":
         opened = ask_tree(request.getfixturevalue("behind_gateway"))
     else:

@@ -24,7 +24,7 @@ ABOUT: Mapping[str, str] = {
 
 BELOW = """\
           |
-          |  SSH, srun: probes go in on stdin, measurements come back
+          |  SSH, srun, kubectl exec: probes go in on stdin, measurements come back
           v
    nodes: checks/*/*/probe.py, and inside the job brctl.training, which stands apart
 """

@@ -41,11 +41,10 @@ def _topic(name: str) -> str:
 
 def _kubernetes() -> str:
     rows = (
-        (row.resource, ", ".join(row.verbs), "cluster" if row.everywhere else "namespace",
-         row.purpose)
+        (row.resource, ", ".join(row.verbs), row.scope, row.purpose, row.need)
         for row in PERMISSIONS
     )  # fmt: skip
-    return markdown("resource | verbs | scope | for", rows)
+    return markdown("resource | verbs | scope | for | needed", rows)
 
 
 def _exit_codes() -> str:

@@ -14,7 +14,6 @@ import msgspec
 
 from brctl.actions.job.ckpt_select import checkpoints_in
 from brctl.backends.kubernetes.jobs import INCARNATION, Workload
-from brctl.backends.kubernetes.kubectl import parse_object
 from brctl.backends.kubernetes.marks import (
     CORDONED,
     RESERVED,
@@ -45,6 +44,7 @@ from brctl.evidence.kernel_line import parse_kernel_line
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.snapshot import RankStack, read_text, read_threads
 from brctl.fanout.gateway.frames import Frames, GatewayError
+from brctl.fanout.kubernetes.kubectl import parse_object
 from brctl.fanout.srun.nodes import parse_jobs, routes
 from brctl.inventory.facts import InventorySource, NodeFacts, build_inventory
 from brctl.inventory.kubernetes import parse_nodes

@@ -20,10 +20,10 @@ from brctl.backends.contract import (
 from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.control import AskNodes, Control, nobody_asked
 from brctl.backends.kubernetes.evict import evict_node, names_of, pods_on
-from brctl.backends.kubernetes.kubectl import Kubectl, Object
 from brctl.backends.kubernetes.pods import holds_gpu
 from brctl.backends.kubernetes.remake import Remaking
 from brctl.backends.kubernetes.workloads import NODES_PATH, Change, Workloads, change_node
+from brctl.fanout.kubernetes.kubectl import Kubectl, Object
 from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_run_state import JobRunState

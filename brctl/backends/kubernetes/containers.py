@@ -7,8 +7,8 @@ kubelets list what became of containers by name and not in the order of the mani
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from brctl.backends.kubernetes.kubectl import Object
 from brctl.backends.kubernetes.marks import notes_of
+from brctl.fanout.kubernetes.kubectl import Object
 
 GPU = "nvidia.com/gpu"
 _DEFAULT = "kubectl.kubernetes.io/default-container"

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from brctl.backends.kubernetes.kubectl import BudgetError, GoneError, Kubectl, Object
 from brctl.backends.kubernetes.marks import labels_of, notes_of
+from brctl.fanout.kubernetes.kubectl import BudgetError, GoneError, Kubectl, Object
 from brctl.model.errors import DeniedError, UnavailableError, UnreachableError
 
 _MIRROR = "kubernetes.io/config.mirror"

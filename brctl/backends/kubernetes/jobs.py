@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.backends.kubernetes.containers import rows_of
-from brctl.backends.kubernetes.kubectl import Object
 from brctl.backends.kubernetes.marks import JOB, PREFIX, labels_of, marked, notes_of
+from brctl.fanout.kubernetes.kubectl import Object
 from brctl.model.errors import ConfigError
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.jobs.job import Job

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from brctl.backends.contract import Cordon, Label, Reservation, labelled, unlabelled
-from brctl.backends.kubernetes.kubectl import Object
+from brctl.fanout.kubernetes.kubectl import Object
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.units import rfc3339
 

@@ -2,9 +2,26 @@
 
 import asyncio
 from dataclasses import dataclass
+from enum import StrEnum
 
-from brctl.backends.kubernetes.kubectl import Kubectl
+from brctl.fanout.kubernetes.kubectl import Kubectl
 from brctl.model.errors import DeniedError
+
+
+class Scope(StrEnum):
+    """Where a right is needed."""
+
+    CLUSTER = "cluster"
+    JOBS = "namespace"
+    NODE_PODS = "that of node_pods"
+
+
+class NeededFor(StrEnum):
+    """What needs a right."""
+
+    ALWAYS = "always"
+    EXEC = "with `transport: kubectl`"
+    OWN_PODS = "with `node_pods.image`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,29 +30,36 @@ class Permission:
 
     Attributes:
         resource: As `kubectl auth can-i` takes it.
-        everywhere: In the whole cluster, not only in the namespace of the jobs.
         purpose: What fails without it.
     """
 
     resource: str
     verbs: tuple[str, ...]
-    everywhere: bool
+    scope: Scope
     purpose: str
+    need: NeededFor = NeededFor.ALWAYS
 
 
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
+_EVERYWHERE, _JOBS, _NODE_PODS = Scope.CLUSTER, Scope.JOBS, Scope.NODE_PODS
 
 PERMISSIONS = (
-    Permission("nodes", ("get", "list", "update"), True, "cordon, reserve, label, place a job"),
-    Permission("pods", ("list",), True, "see what a node carries, and which rank is where"),
-    Permission("pods/eviction", ("create",), True, "drain"),
-    Permission("poddisruptionbudgets.policy", ("list",), True, "name who refuses a drain"),
-    Permission("pods", ("delete",), False, "shorten the grace of ranks that do not end"),
-    Permission("jobs.batch", ("get", "list", "update"), False, "stop, swap and start a Job"),
-    Permission("jobs.batch/status", ("update",), False, "start a Job again on other nodes"),
-    Permission("jobs.batch", ("create", "delete"), False, "make a Job that has ended anew"),
-    Permission("jobsets.jobset.x-k8s.io", ("get", "list", "update", "create", "delete"), False,
+    Permission("nodes", ("get", "list", "update"), _EVERYWHERE,
+               "cordon, reserve, label, place a job"),
+    Permission("pods", ("list",), _EVERYWHERE, "see what a node carries, and which rank is where"),
+    Permission("pods/eviction", ("create",), _EVERYWHERE, "drain"),
+    Permission("poddisruptionbudgets.policy", ("list",), _EVERYWHERE, "name who refuses a drain"),
+    Permission("pods", ("delete",), _JOBS, "shorten the grace of ranks that do not end"),
+    Permission("jobs.batch", ("get", "list", "update"), _JOBS, "stop, swap and start a Job"),
+    Permission("jobs.batch/status", ("update",), _JOBS, "start a Job again on other nodes"),
+    Permission("jobs.batch", ("create", "delete"), _JOBS, "make a Job that has ended anew"),
+    Permission("jobsets.jobset.x-k8s.io", ("get", "list", "update", "create", "delete"), _JOBS,
                "the same for JobSets"),
+    Permission("pods", ("get", "list"), _NODE_PODS, "find the pod of a node", NeededFor.EXEC),
+    # kubectl from 1.31 on asks by GET, as a WebSocket.
+    Permission("pods/exec", ("create", "get"), _NODE_PODS, "run probes on nodes", NeededFor.EXEC),
+    Permission("pods", ("create", "delete"), _NODE_PODS, "make and remove pods on nodes",
+               NeededFor.OWN_PODS),
 )  # fmt: skip
 
 
@@ -47,20 +71,24 @@ async def has_namespace(kubectl: Kubectl) -> bool:
         return True
 
 
-async def missing_permissions(kubectl: Kubectl) -> tuple[str, ...]:
+async def missing_permissions(kubectl: Kubectl, *needs: NeededFor) -> tuple[str, ...]:
     """What the API server would refuse, one sentence each; JobSets only where they exist."""
-    jobsets = await kubectl.get(JOBSETS) is not None
-    checks = [
-        (row, verb)
-        for row in PERMISSIONS
-        for verb in row.verbs
-        if jobsets or "jobset" not in row.resource
-    ]
+    rows = [row for row in PERMISSIONS if row.need in needs]
+    if any("jobset" in row.resource for row in rows) and await kubectl.get(JOBSETS) is None:
+        rows = [row for row in rows if "jobset" not in row.resource]
+    checks = [(row, verb) for row in rows for verb in row.verbs]
     may = await asyncio.gather(
-        *(kubectl.can_i(verb, row.resource, everywhere=row.everywhere) for row, verb in checks)
+        *(
+            kubectl.can_i(verb, row.resource, everywhere=row.scope is Scope.CLUSTER)
+            for row, verb in checks
+        )
     )
     return tuple(
-        f"{verb} {row.resource}{' in all namespaces' if row.everywhere else ''}: {row.purpose}"
+        f"{verb} {row.resource}{_everywhere(row)}: {row.purpose}"
         for (row, verb), allowed in zip(checks, may, strict=True)
         if not allowed
     )
+
+
+def _everywhere(row: Permission) -> str:
+    return " in all namespaces" if row.scope is Scope.CLUSTER else ""

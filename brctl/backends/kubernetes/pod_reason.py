@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from brctl.backends.kubernetes.containers import rows_of, trainer_state
-from brctl.backends.kubernetes.kubectl import Object
+from brctl.fanout.kubernetes.kubectl import Object
 
 _MESSAGE_LIMIT = 300
 _NORMAL = frozenset({"", "Completed", "ContainerCreating", "PodInitializing"})

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from brctl.backends.kubernetes.containers import ContainerState, has_gpu, rows_of, trainer_state
 from brctl.backends.kubernetes.jobs import INCARNATION, Workload
-from brctl.backends.kubernetes.kubectl import Object
 from brctl.backends.kubernetes.marks import notes_of
 from brctl.backends.kubernetes.pod_reason import pod_reason
+from brctl.fanout.kubernetes.kubectl import Object
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_run_state import JobRunState
 

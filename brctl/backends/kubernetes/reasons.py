@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.backends.kubernetes.containers import rows_of
-from brctl.backends.kubernetes.kubectl import Object
 from brctl.backends.kubernetes.pods import Pod, ranks_of
+from brctl.fanout.kubernetes.kubectl import Object
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_run_state import SchedulerReason
 

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from brctl.backends.kubernetes.jobs import Workload, anew
-from brctl.backends.kubernetes.kubectl import Kubectl, Object
+from brctl.fanout.kubernetes.kubectl import Kubectl, Object
 from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.jobs.job import Job

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.jobs import Workload, on_nodes, read_workload, without_start_time
-from brctl.backends.kubernetes.kubectl import ConflictError, Kubectl, Object
 from brctl.backends.kubernetes.pods import Pod, containers_on, placed, read_pods, state_of
 from brctl.backends.kubernetes.reasons import reasons_of
+from brctl.fanout.kubernetes.kubectl import ConflictError, Kubectl, Object
 from brctl.model.errors import DeniedError, UsageError
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_run_state import JobRunState

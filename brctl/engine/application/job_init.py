@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from brctl.backends.kubernetes.kubectl import Kubectl
 from brctl.engine.application.new_job import JobFacts, RankProcess, SavesFound, new_job
 from brctl.engine.controller.wiring import Controller
 from brctl.fanout.gather import gather
+from brctl.fanout.kubernetes.kubectl import Kubectl
 from brctl.fanout.local import LocalTransport
 from brctl.library.jobs import read_job
 from brctl.library.shipped import joined_program, node_program

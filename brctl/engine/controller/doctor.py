@@ -12,6 +12,7 @@ from pathlib import Path
 from brctl.actions.ansible.process import INSTALL, PROGRAM
 from brctl.engine.controller.doctor_journal import journal
 from brctl.engine.controller.doctor_kubernetes import kubernetes
+from brctl.engine.controller.doctor_node_pods import node_pods
 from brctl.engine.controller.doctor_site import site
 from brctl.fanout.processes.broker_place import make_private
 from brctl.fanout.processes.broker_wire import socket_path
@@ -47,7 +48,18 @@ def examine(
     findings.append(
         DoctorFinding(Health.OK, "config", f"{settings.config_file}, {settings.context}")
     )
-    for part in (_inventory, _jobs, site, kubernetes, ansible, _ssh, broker, _state, journal):
+    for part in (
+        _inventory,
+        _jobs,
+        site,
+        kubernetes,
+        node_pods,
+        ansible,
+        _ssh,
+        broker,
+        _state,
+        journal,
+    ):
         findings += _guarded(part, settings)
     return tuple(findings)
 

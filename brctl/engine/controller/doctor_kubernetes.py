@@ -4,9 +4,9 @@ import asyncio
 import shutil
 from collections.abc import Iterator
 
-from brctl.backends.kubernetes.kubectl import Kubectl
-from brctl.backends.kubernetes.permissions import has_namespace, missing_permissions
+from brctl.backends.kubernetes.permissions import NeededFor, has_namespace, missing_permissions
 from brctl.backends.kubernetes.workloads import Workloads
+from brctl.fanout.kubernetes.kubectl import Kubectl
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
 from brctl.model.doctor_finding import DoctorFinding
@@ -35,20 +35,18 @@ async def _ask(settings: Settings) -> list[DoctorFinding]:
     if not await has_namespace(kubectl):
         hint = "create it, or name another: `kubernetes: {namespace: NAME}` in config.yaml"
         return [DoctorFinding(Health.CRITICAL, TOPIC, f"{where}: no such namespace", hint)]
-    lacking = await missing_permissions(kubectl)
-    findings = [
-        DoctorFinding(
-            Health.CRITICAL,
-            TOPIC,
-            f"not allowed: {what}",
-            "`brctl help kubernetes` lists all rights",
-        )
-        for what in lacking
-    ]
+    lacking = await missing_permissions(kubectl, NeededFor.ALWAYS)
+    findings = [not_allowed(TOPIC, what) for what in lacking]
     if not lacking:
         findings.append(DoctorFinding(Health.OK, TOPIC, f"{where}, every permission is there"))
     workloads = Workloads(kubectl)
     return findings + [await _job(workloads, load_job(path)) for path in settings.jobs]
+
+
+def not_allowed(topic: str, what: str) -> DoctorFinding:
+    """A right that the cluster does not give."""
+    hint = "`brctl help kubernetes` lists all rights"
+    return DoctorFinding(Health.CRITICAL, topic, f"not allowed: {what}", hint)
 
 
 async def _job(workloads: Workloads, job: Job) -> DoctorFinding:

@@ -63,7 +63,7 @@ def choose_transport(node: Node, ssh: SshSettings, blocks: Sequence[HostBlock]) 
 def _key_state(
     node: Node, transport: str, blocks: Sequence[HostBlock], known: KnownHosts
 ) -> KeyTrust:
-    if transport in ("local", "srun"):
+    if transport in ("local", "srun", "kubectl"):
         return KeyTrust.NOT_NEEDED
     # Its ssh_config may name another host name, alias or file; only ssh knows.
     if transport == "openssh" and why_openssh(blocks, node.address):

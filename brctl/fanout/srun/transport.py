@@ -13,10 +13,10 @@ import os
 import secrets
 import time
 
+from brctl.fanout.client_process import ClientProcess
 from brctl.fanout.local import LocalTransport
 from brctl.fanout.srun.messages import ended_by_itself, meaning, split_stderr
 from brctl.fanout.srun.nodes import JOBS, NODES, SrunRoute, parse_jobs, routes
-from brctl.fanout.srun.process import SrunProcess
 from brctl.library.config import SshSettings
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
@@ -59,7 +59,7 @@ class SrunTransport:
                 node.name, route.outcome, None, b"", b"", seconds, f"{node.name}: {route.why}"
             )
         mark = f"brctl-{secrets.token_hex(8)}"
-        process = SrunProcess(mark.encode(), command.output_limit_bytes)
+        process = ClientProcess(mark.encode(), command.output_limit_bytes)
         try:
             outcome, status, detail = await self._follow(process, node, route, command, mark)
         finally:
@@ -76,14 +76,14 @@ class SrunTransport:
             await asyncio.gather(*self._endings, return_exceptions=True)
         await self._processes.close()
 
-    def _end_later(self, process: SrunProcess) -> None:
+    def _end_later(self, process: ClientProcess) -> None:
         """Ending a step takes Slurm seconds, which the answer does not wait for."""
         task = asyncio.ensure_future(process.end())
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)
 
     async def _follow(
-        self, process: SrunProcess, node: Node, route: SrunRoute, command: Command, mark: str
+        self, process: ClientProcess, node: Node, route: SrunRoute, command: Command, mark: str
     ) -> tuple[Outcome, int | None, str]:
         argv = (*self._srun(node, route, command.deadline_s),
                 "/bin/sh", "-c", _MARK_AND_RUN, mark, *command.argv)  # fmt: skip
@@ -91,15 +91,15 @@ class SrunTransport:
             await process.start(argv, command.stdin, self._environ)
         except OSError as exc:
             return Outcome.NOT_AVAILABLE, None, f"{node.name}: srun cannot be run: {exc.strerror}"
-        if not await _first(process, self._start_s):
+        if not await process.begins_within(self._start_s):
             why = f"{node.name}: srun started nothing within {self._start_s:g} s"
             return Outcome.CONNECT_TIMED_OUT, None, why
-        if not await _within(process.ended, command.deadline_s):
+        if not await process.ends_within(command.deadline_s):
             return Outcome.COMMAND_TIMED_OUT, None, f"no end within {command.deadline_s:g} s"
         return self._ending(process, node, command, mark)
 
     def _ending(
-        self, process: SrunProcess, node: Node, command: Command, mark: str
+        self, process: ClientProcess, node: Node, command: Command, mark: str
     ) -> tuple[Outcome, int | None, str]:
         limit = command.output_limit_bytes
         stderr, srun_text = split_stderr(bytes(process.output[2]), mark.encode())
@@ -152,23 +152,3 @@ class SrunTransport:
                 return f"{argv[0]} said: {answer.detail or message}"
             texts.append(answer.stdout.decode("utf-8", "replace"))
         return dict(routes(texts[0], parse_jobs(texts[1]), os.getuid()))
-
-
-async def _first(process: SrunProcess, seconds: float) -> bool:
-    """Whether the command began, or srun ended, in time."""
-    waits = {asyncio.create_task(event.wait()) for event in (process.begun, process.ended)}
-    try:
-        done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        return bool(done)
-    finally:
-        for task in waits:
-            task.cancel()
-
-
-async def _within(event: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True

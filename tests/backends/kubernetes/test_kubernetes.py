@@ -12,8 +12,8 @@ import pytest
 
 from brctl.backends.kubernetes.backend import KubernetesBackend
 from brctl.backends.kubernetes.control import AskNodes, nobody_asked
-from brctl.backends.kubernetes.kubectl import ConflictError, Kubectl
 from brctl.backends.kubernetes.workloads import change_node
+from brctl.fanout.kubernetes.kubectl import ConflictError, Kubectl
 from brctl.model.errors import DeniedError, UnavailableError, UsageError
 from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job

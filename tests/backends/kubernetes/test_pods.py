@@ -7,11 +7,11 @@ import pytest
 from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.evict import names_of
 from brctl.backends.kubernetes.jobs import read_workload
-from brctl.backends.kubernetes.kubectl import BudgetError, error_of
 from brctl.backends.kubernetes.pods import containers_on, read_pods, state_of
 from brctl.backends.kubernetes.reasons import reasons_of
 from brctl.backends.kubernetes.silence import silent_beside_others
 from brctl.backends.kubernetes.workloads import refuse_queued
+from brctl.fanout.kubernetes.kubectl import BudgetError, error_of
 from brctl.model.command import CommandResult, Outcome
 from brctl.model.errors import (
     BrctlError,

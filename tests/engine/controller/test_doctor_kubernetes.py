@@ -8,9 +8,11 @@ import pytest
 
 from brctl.backends.kubernetes.permissions import PERMISSIONS
 from brctl.engine.controller.doctor_kubernetes import kubernetes
-from brctl.library.config import Settings, load_settings
+from brctl.engine.controller.doctor_node_pods import node_pods
+from brctl.fanout.kubernetes.pod_finder import manifest
+from brctl.library.config import NodePods, Settings, load_settings
 from brctl.model.sweeps.sweep import Health
-from tests.fakes.kube.cluster import KubeCluster, kube_cluster, no_kubectl
+from tests.fakes.kube.cluster import NAMESPACE, KubeCluster, kube_cluster, no_kubectl
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = """\
@@ -84,6 +86,27 @@ def test_stand_in_a_missing_namespace_and_a_job_that_vanishes_are_said(
     assert [f.text for f in found] == ["context stand-in, namespace train: no such namespace"]
 
 
+def test_stand_in_the_way_to_nodes_without_ssh_is_examined(
+    settings: Settings, cluster: KubeCluster
+) -> None:
+    """Which pods are used, whether they can enter a node, and which are made and were left."""
+    assert list(node_pods(settings)) == []
+    cluster.add_daemonset("agent", privileged=False)
+    texts = [f.text for f in node_pods(reached_by(settings, daemonset="agent"))]
+    assert texts == ["DaemonSet agent of namespace train cannot enter its nodes"]
+    left = {**manifest("brctl-node-x", "n1", "busybox", "old"), "status": {"phase": "Failed"}}
+    cluster.store.create("pods", NAMESPACE, left)
+    found = list(node_pods(reached_by(settings, image="busybox")))
+    assert [f.health for f in found] == [Health.OK, Health.WARNING]
+    assert "makes a privileged pod of busybox in namespace train" in found[0].text
+    assert found[1].text.startswith("1 pods of commands that were killed")
+
+
+def reached_by(settings: Settings, **pods: str) -> Settings:
+    ssh = replace(settings.ssh, transport="kubectl", node_pods=NodePods(**pods))
+    return replace(settings, ssh=ssh)
+
+
 def test_without_kubectl_or_kubernetes_it_says_so_or_nothing(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -97,5 +120,4 @@ def test_the_table_in_the_reference_is_the_table_that_is_asked() -> None:
     """Who sets up roles by hand must not find out at night what is missing."""
     text = (ROOT / "brctl" / "docs" / "kubernetes.md").read_text(encoding="utf-8")
     for row in PERMISSIONS:
-        scope = "cluster" if row.everywhere else "namespace"
-        assert f"| {row.resource} | {', '.join(row.verbs)} | {scope} | {row.purpose} |" in text
+        assert f"| {row.resource} | {', '.join(row.verbs)} | {row.scope} | {row.purpose} |" in text

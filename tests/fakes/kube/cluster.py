@@ -12,7 +12,7 @@ from typing import Any
 from tests.fakes.kube.controllers import GPU, set_condition, tick
 from tests.fakes.kube.defaults import default
 from tests.fakes.kube.kubelet import Kubelet
-from tests.fakes.kube.objects import Object, Store
+from tests.fakes.kube.objects import Object, Store, stamp
 from tests.fakes.kube.server import ApiServer
 
 NAMESPACE = "train"
@@ -36,6 +36,7 @@ class KubeCluster:
         self.store.default = default
         self.server = ApiServer(self.store)
         self.kubelet = Kubelet(self.store)
+        self.server.start_in = self.kubelet.exec_in
         self._stop = threading.Event()
         self._loop = threading.Thread(target=self._run, daemon=True)
         self._http = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
@@ -162,6 +163,20 @@ class KubeCluster:
                 "status": {"phase": "Running"},
             },
         )
+
+    def add_daemonset(self, name: str, *, privileged: bool = True) -> None:
+        """One pod of a DaemonSet on every node, as sites have it for their drivers."""
+        container: Object = {"name": "agent", "image": "agent:1"}
+        container["securityContext"] = {"privileged": privileged}
+        running = [{"name": "agent", "state": {"running": {"startedAt": stamp()}}}]
+        status = {"phase": "Running", "containerStatuses": running}
+        self.keep(name)
+        for node in [n["metadata"]["name"] for n in self.store.all("nodes")]:
+            owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": name}
+            meta = {"name": f"{name}-{node}", "ownerReferences": [owner], "annotations": {}}
+            spec = {"nodeName": node, "hostPID": True, "containers": [container]}
+            pod = {"metadata": meta, "spec": spec, "status": status}
+            self.store.create("pods", NAMESPACE, pod)
 
     def keep(self, uid: str) -> None:
         """An owner that lives elsewhere, so that its pods are no garbage."""

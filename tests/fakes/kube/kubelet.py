@@ -6,8 +6,10 @@ import subprocess
 import time
 from contextlib import suppress
 
+from brctl.fanout.kubernetes.transport import ENTER_NODE
 from tests.fakes.kube.controllers import INDEX, condition, is_over, set_condition
-from tests.fakes.kube.objects import Object, Store, namespace_of, stamp
+from tests.fakes.kube.objects import ApiError, Object, Store, namespace_of, stamp
+from tests.fakes.kube.server import Start
 
 
 class Kubelet:
@@ -44,6 +46,21 @@ class Kubelet:
         for pod in self._store.all("pods"):
             if pod["spec"].get("nodeName") == node:
                 self._kill(pod["metadata"]["uid"])
+
+    def exec_in(self, pod: Object, container: str, argv: list[str]) -> Start:
+        """Start a command in a running container, in the node's own namespaces where it may."""
+        node = pod["spec"].get("nodeName")
+        if node in self._dead:
+            why = "error dialing backend: dial tcp 192.0.2.1:10250: connect: no route to host"
+            raise ApiError(500, "InternalError", why)
+        names = [row["name"] for row in pod["status"].get("containerStatuses", ())]
+        if pod["status"].get("phase") != "Running" or container not in names:
+            raise ApiError(404, "NotFound", f'container not found ("{container}")')
+        command = _entered(pod, argv)
+        return lambda: subprocess.Popen(
+            command, env={"PATH": os.environ["PATH"], "HOSTNAME": node}, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
 
     def _look_after(self, pod: Object) -> None:
         uid, phase = pod["metadata"]["uid"], pod["status"].get("phase")
@@ -107,20 +124,29 @@ class Kubelet:
             process.wait()
 
 
+def _entered(pod: Object, argv: list[str]) -> list[str]:
+    """What nsenter runs; its own namespaces are all the stand-in's node has."""
+    if argv[: len(ENTER_NODE)] != list(ENTER_NODE):
+        return argv
+    rows = [row.get("securityContext") or {} for row in pod["spec"]["containers"]]
+    if pod["spec"].get("hostPID") and any(row.get("privileged") for row in rows):
+        return argv[len(ENTER_NODE) :]
+    why = "nsenter: cannot open /proc/1/ns/ipc: Permission denied"
+    return ["sh", "-c", f"echo '{why}' >&2; exit 1"]
+
+
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 
 
 def _environment(pod: Object, container: Object) -> dict[str, str]:
-    meta = pod["metadata"]
-    found = {"PATH": os.environ["PATH"], "JOB_COMPLETION_INDEX": meta["annotations"].get(INDEX, "")}
+    notes = pod["metadata"].get("annotations") or {}
+    found = {"PATH": os.environ["PATH"], "JOB_COMPLETION_INDEX": notes.get(INDEX, "")}
     for row in container.get("env", ()):
         path = row.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")
         if path.startswith("metadata.annotations["):
-            found[row["name"]] = meta["annotations"].get(
-                path[len("metadata.annotations['") : -2], ""
-            )
+            found[row["name"]] = notes.get(path[len("metadata.annotations['") : -2], "")
         elif path == "spec.nodeName":
             found[row["name"]] = pod["spec"]["nodeName"]
         else:

@@ -2,7 +2,10 @@
 
 import json
 import re
-from collections.abc import Collection
+import socket
+import subprocess
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -22,11 +25,12 @@ from tests.fakes.kube.objects import (
     owner_of,
     stamp,
 )
+from tests.fakes.kube.spdy import ExecSession
 
 RESOURCE = re.compile(
     r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/(?P<namespace>[^/]+))?"
     r"/(?P<plural>nodes|pods|jobs|jobsets|poddisruptionbudgets)"
-    r"(?:/(?P<name>[^/]+))?(?:/(?P<sub>status|eviction))?$"
+    r"(?:/(?P<name>[^/]+))?(?:/(?P<sub>status|eviction|exec))?$"
 )
 GROUPS = {
     "batch": ("v1", ("jobs",)),
@@ -34,6 +38,10 @@ GROUPS = {
     "jobset.x-k8s.io": ("v1alpha2", ("jobsets",)),
     "authorization.k8s.io": ("v1", ()),
 }
+
+
+Start = Callable[[], "subprocess.Popen[bytes]"]
+"""Starts what was asked for, once the client has opened its streams."""
 
 
 class ApiServer(ThreadingHTTPServer):
@@ -49,6 +57,14 @@ class ApiServer(ThreadingHTTPServer):
         self.namespaces = {"train", "default"}
         self.overloaded = 0
         self.said: list[tuple[str, str, str]] = []
+        self.start_in: Callable[[Object, str, list[str]], Start]
+        self.executions: set[socket.socket] = set()
+
+    def cut_executions(self) -> None:
+        """What a load balancer, or a dying API server, does to every `kubectl exec` under way."""
+        for connection in list(self.executions):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class ApiHandler(BaseHTTPRequestHandler):
@@ -81,6 +97,9 @@ class ApiHandler(BaseHTTPRequestHandler):
             self._overload()
             return
         try:
+            if url.path.endswith("/exec"):
+                self._exec(url.path, parse_qs(url.query))
+                return
             with self.server.store.lock:
                 self._send(200, self._answer(verb, url.path, json.loads(body) if body else {}))
         except ApiError as error:
@@ -143,6 +162,32 @@ class ApiHandler(BaseHTTPRequestHandler):
         self.server.said.append((verb, resource, name))
         return getattr(self, f"_{verb}")(plural, match["namespace"] or "", name, sub, body)
 
+    def _exec(self, path: str, query: dict[str, list[str]]) -> None:
+        """Run a command in a pod, as `kubectl exec` asks for it over SPDY."""
+        if (self.headers.get("Upgrade") or "").upper() != "SPDY/3.1":
+            raise ApiError(400, "BadRequest", "you must specify at least SPDY/3.1")
+        match = RESOURCE.fullmatch(path)
+        if match is None:
+            raise _no_such_resource()
+        if ("create", "pods/exec") in self.server.denied:
+            raise ApiError(403, "Forbidden", 'pods "x" is forbidden: cannot create pods/exec')
+        self.server.said.append(("create", "pods/exec", match["name"]))
+        with self.server.store.lock:
+            pod = self.server.store.get("pods", match["namespace"], match["name"])
+            start = self.server.start_in(pod, query["container"][0], query["command"])
+        self.send_response(101)
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Upgrade", "SPDY/3.1")
+        self.send_header("X-Stream-Protocol-Version", "v4.channel.k8s.io")
+        self.end_headers()
+        self.close_connection = True
+        self.server.executions.add(self.connection)
+        streams = {"error", *(s for s in ("stdin", "stdout", "stderr") if query.get(s) == ["true"])}
+        try:
+            ExecSession(self.rfile, self.connection.sendall).serve(streams, start)
+        finally:
+            self.server.executions.discard(self.connection)
+
     def _namespace(self, name: str) -> Object:
         if ("get", "namespaces") in self.server.denied:
             raise ApiError(403, "Forbidden", f'namespaces "{name}" is forbidden')
@@ -175,6 +220,8 @@ class ApiHandler(BaseHTTPRequestHandler):
             return self._evict(namespace, name, body)
         if plural == "jobs":
             rules.check_job_create(body)
+        if plural == "pods":
+            body = {**body, "status": {"phase": "Pending"}}
         return self.server.store.create(plural, namespace, body)
 
     def _patch(self, plural: str, namespace: str, name: str, sub: str, body: Object) -> Object:

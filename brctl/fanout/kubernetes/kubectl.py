@@ -50,10 +50,14 @@ class BudgetError(DeniedError):
 
 
 class Kubectl:
-    """One cluster through kubectl; "" means kubectl's own current context and namespace."""
+    """One cluster through kubectl; "" means kubectl's own current context and namespace.
+
+    Attributes:
+        argv: How each of its commands begins.
+    """
 
     def __init__(self, context: str = "", namespace: str = "") -> None:
-        self._argv = ("kubectl", *(("--context", context) if context else ()))
+        self.argv = ("kubectl", *(("--context", context) if context else ()))
         self._namespace = namespace
         self._here = LocalTransport()
         self._gate = asyncio.Semaphore(AT_ONCE)
@@ -112,7 +116,7 @@ class Kubectl:
 
     async def _call(self, *argv: str, stdin: bytes = b"") -> CommandResult:
         command = Command(
-            (*self._argv, f"--request-timeout={REQUEST_TIMEOUT}", *argv),
+            (*self.argv, f"--request-timeout={REQUEST_TIMEOUT}", *argv),
             stdin=stdin,
             deadline_s=COMMAND_DEADLINE_S,
             output_limit_bytes=OUTPUT_LIMIT_BYTES,

@@ -1,4 +1,7 @@
-"""One srun as a child process: when its command began, its bounded output, a polite end."""
+"""A client that runs a command on a node for us (srun, kubectl exec), as a child process.
+
+When its command began, its bounded output, a polite end.
+"""
 
 import asyncio
 import contextlib
@@ -7,13 +10,13 @@ import signal
 from collections.abc import Mapping, Sequence
 
 _MESSAGE_BYTES = 16_384
-"""Room for srun's own words on stderr beside the command's."""
+"""Room for the client's own words on stderr beside the command's."""
 
 _END_GRACE_S = 10.0
-"""How long srun may take to end its step in Slurm; killed at once, it would leave the job there."""
+"""How long it may take: srun ends its step in Slurm first, and killed would leave the job there."""
 
 
-class SrunProcess(asyncio.SubprocessProtocol):
+class ClientProcess(asyncio.SubprocessProtocol):
     """See the head of this file.
 
     Attributes:
@@ -58,13 +61,34 @@ class SrunProcess(asyncio.SubprocessProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.ended.set()
 
+    async def begins_within(self, seconds: float) -> bool:
+        """Whether the command began, or the client ended, in time."""
+        waits = {asyncio.create_task(event.wait()) for event in (self.begun, self.ended)}
+        try:
+            done, _ = await asyncio.wait(
+                waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            return bool(done)
+        finally:
+            for task in waits:
+                task.cancel()
+
+    async def ends_within(self, seconds: float) -> bool:
+        """Whether nothing more comes, or too much came, in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
     @property
     def status(self) -> int | None:
         """Its exit status; None while it runs."""
         return self._transport.get_returncode() if self._transport else None
 
     async def end(self) -> None:
-        """Let srun end its step or its job in Slurm; SIGKILL only when it does not."""
+        """Let it end what it began elsewhere; SIGKILL only when it does not."""
         if self._transport is None:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):

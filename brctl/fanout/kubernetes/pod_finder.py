@@ -1,0 +1,203 @@
+"""Finds the pod of a node: one that a DaemonSet has there, or one of our own, made when asked for.
+
+Our own pods carry the label `brctl.dev/node-pod`, ask the cluster for no rights, end by themselves
+after an hour, and are deleted when the transport closes. What a controller that was killed left
+behind has ended then, and is deleted by the next one.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from brctl.fanout.kubernetes.kubectl import Kubectl, Object
+from brctl.fanout.kubernetes.node_pods import NodePod, pods_by_node
+from brctl.model.errors import BrctlError
+
+LOOK_AGE_S = 2.0
+"""One list of the pods serves all nodes that are asked within this time."""
+
+TRUSTED_S = 60.0
+"""So long a pod that ran is taken to run; a command that it loses ends that at once."""
+
+PULL_S = 60.0
+"""A node may have to pull the image first."""
+
+POLL_S = 0.5
+LIFE_S = 3600
+LABEL = "brctl.dev/node-pod"
+CONTAINER = "node"
+
+
+class PodFinder(Protocol):
+    """Where commands for a node are run."""
+
+    async def pod_on(self, node: str) -> NodePod:
+        """The pod of a node; one that is not ready says why."""
+        ...
+
+    def forget(self, node: str) -> None:
+        """A command was lost there: look again before the next one."""
+        ...
+
+    async def close(self) -> None:
+        """Remove what was made."""
+        ...
+
+
+class _Listing:
+    """The pods of one selector, looked up at most every so often however many ask."""
+
+    def __init__(self, kubectl: Kubectl, daemonset: str, container: str, **query: str) -> None:
+        self._kubectl = kubectl
+        self._daemonset, self._container, self._query = daemonset, container, query
+        self._lock = asyncio.Lock()
+        self._at = float("-inf")
+        self._known: Mapping[str, NodePod] = {}
+
+    async def pod_on(self, node: str) -> NodePod | None:
+        known = (await self.look(TRUSTED_S)).get(node)
+        return known if known and known.ready else (await self.look(LOOK_AGE_S)).get(node)
+
+    async def look(self, age_s: float) -> Mapping[str, NodePod]:
+        async with self._lock:
+            if time.monotonic() - self._at > age_s:
+                path = await pods_path(self._kubectl)
+                answer = await self._kubectl.get(path, **self._query)
+                items = list((answer or {}).get("items") or ())
+                self._known = pods_by_node(items, self._daemonset, self._container)
+                self._at = time.monotonic()
+            return self._known
+
+    def forget(self) -> None:
+        self._at = float("-inf")
+
+
+class DaemonSetPods:
+    """The pods of a DaemonSet that the site has; none is made or removed."""
+
+    def __init__(self, kubectl: Kubectl, daemonset: str, container: str) -> None:
+        self._daemonset = daemonset
+        self._listing = _Listing(kubectl, daemonset, container)
+
+    async def pod_on(self, node: str) -> NodePod:
+        """See `PodFinder.pod_on`."""
+        none = NodePod("", "", ready=False, why=f"no pod of DaemonSet {self._daemonset} there")
+        return await self._listing.pod_on(node) or none
+
+    def forget(self, node: str) -> None:
+        """See `PodFinder.forget`."""
+        self._listing.forget()
+
+    async def close(self) -> None:
+        """Nothing was made."""
+
+
+class OwnPods:
+    """Pods made for as long as this is open, one on each node that is asked."""
+
+    def __init__(self, kubectl: Kubectl, image: str, connect_s: float) -> None:
+        self._kubectl = kubectl
+        self._image = image
+        self._start_s = connect_s + PULL_S
+        self._session = secrets.token_hex(8)
+        self._listing = _Listing(kubectl, "", CONTAINER, labelSelector=f"{LABEL}={self._session}")
+        self._making: dict[str, asyncio.Lock] = {}
+        self._made: set[str] = set()
+        self._swept = False
+
+    async def pod_on(self, node: str) -> NodePod:
+        """See `PodFinder.pod_on`; made, and waited for, when there is none that runs."""
+        async with self._making.setdefault(node, asyncio.Lock()):
+            found = await self._listing.pod_on(node)
+            if found is not None and found.ready:
+                return found
+            if found is None or found.ended:
+                await self._remove_ended()
+                await self._make(node)
+            return await self._started(node)
+
+    def forget(self, node: str) -> None:
+        """See `PodFinder.forget`."""
+        self._listing.forget()
+
+    async def close(self) -> None:
+        """Delete every pod that was made; who cannot leaves them to end by themselves."""
+        await asyncio.gather(*map(self._remove, self._made))
+        self._made.clear()
+
+    async def _started(self, node: str) -> NodePod:
+        deadline = time.monotonic() + self._start_s
+        while True:
+            found = (await self._listing.look(POLL_S)).get(node)
+            if found is not None and (found.ready or found.hopeless or found.ended):
+                return found
+            if time.monotonic() >= deadline:
+                late = found or NodePod("", "", ready=False, why="the pod made there is not seen")
+                return replace(late, why=f"{late.why} after {self._start_s:g} s")
+            await asyncio.sleep(POLL_S)
+
+    async def _make(self, node: str) -> None:
+        name = f"brctl-node-{secrets.token_hex(6)}"
+        # Before the request: one that is cut short may have made it all the same.
+        self._made.add(name)
+        path = await pods_path(self._kubectl)
+        await self._kubectl.post(path, manifest(name, node, self._image, self._session))
+        self._listing.forget()
+
+    async def _remove_ended(self) -> None:
+        """Once: what others left behind, of which nothing runs any more."""
+        if self._swept:
+            return
+        self._swept = True
+        await asyncio.gather(*map(self._remove, await left_behind(self._kubectl)))
+
+    async def _remove(self, name: str) -> None:
+        with contextlib.suppress(BrctlError):
+            path = f"{await pods_path(self._kubectl)}/{name}"
+            await self._kubectl.delete(path, gracePeriodSeconds=1)
+
+
+async def pods_path(kubectl: Kubectl) -> str:
+    """Where the API serves the pods of the namespace."""
+    return f"/api/v1/namespaces/{await kubectl.namespace()}/pods"
+
+
+async def left_behind(kubectl: Kubectl) -> tuple[str, ...]:
+    """Pods of ours that have ended and are still there."""
+    answer = await kubectl.get(await pods_path(kubectl), labelSelector=LABEL)
+    items = (answer or {}).get("items") or ()
+    return tuple(
+        str(item["metadata"]["name"])
+        for item in items
+        if (item.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    )
+
+
+def manifest(name: str, node: str, image: str, session: str) -> Object:
+    """A pod that sleeps on a node until it is used to enter it; pure.
+
+    It is put there without the scheduler, which would not put it on a cordoned node.
+    """
+    container = {
+        "name": CONTAINER,
+        "image": image,
+        "command": ["sleep", str(LIFE_S)],
+        "securityContext": {"privileged": True},
+    }
+    spec: Object = {
+        "nodeName": node,
+        "hostPID": True,
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": LIFE_S,
+        "terminationGracePeriodSeconds": 1,
+        "automountServiceAccountToken": False,
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [container],
+    }
+    labels = {"app.kubernetes.io/managed-by": "brctl", LABEL: session}
+    meta = {"name": name, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

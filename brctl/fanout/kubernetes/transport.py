@@ -1,0 +1,123 @@
+"""`kubectl exec` as transport, for clusters whose nodes have no SSH.
+
+A command runs in the node's own namespaces, entered from a privileged pod there: one of a
+DaemonSet that the site has, or one that is made for as long as this transport is open. No node is
+asked through a pod of another one. As over SSH, a command whose deadline has passed is left: what
+runs on the node ends when it writes to nobody.
+"""
+
+import asyncio
+import os
+import secrets
+import time
+
+from brctl.fanout.client_process import ClientProcess
+from brctl.fanout.kubernetes.kubectl import Kubectl
+from brctl.fanout.kubernetes.messages import MARK_AND_RUN, meaning, split_stderr
+from brctl.fanout.kubernetes.node_pods import NodePod
+from brctl.fanout.kubernetes.pod_finder import DaemonSetPods, OwnPods, PodFinder
+from brctl.library.config import NodePods, SshSettings
+from brctl.model.command import Command, CommandResult, Outcome
+from brctl.model.errors import BrctlError, UsageError
+from brctl.model.inventory import Node
+
+ENTER_NODE = (
+    "nsenter", "--target", "1", "--mount", "--uts", "--ipc", "--net", "--pid", "--",
+)  # fmt: skip
+"""From a container of a pod with hostPID into process 1 of the node."""
+
+
+class KubectlTransport:
+    """See the head of this file; arguments only, no shell of ours ever sees them."""
+
+    def __init__(self, ssh: SshSettings) -> None:
+        chosen = ssh.node_pods
+        self._start_s = ssh.connect_timeout_s + ssh.login_timeout_s
+        self._kubectl = Kubectl(chosen.context, chosen.namespace)
+        self._pods = open_finder(chosen, self._kubectl, ssh.connect_timeout_s)
+        self._endings: set[asyncio.Task[None]] = set()
+
+    async def run(self, node: Node, command: Command) -> CommandResult:
+        """Run one command on one node; see `Transport.run`."""
+        started = time.perf_counter()
+        mark = f"brctl-{secrets.token_hex(8)}"
+        process = ClientProcess(mark.encode(), command.output_limit_bytes)
+        try:
+            outcome, status, detail = await self._run(process, node, command, mark)
+        except BrctlError as exc:
+            outcome, status, detail = Outcome.NOT_AVAILABLE, None, f"{node.name}: {exc}"
+        finally:
+            self._end_later(process)
+        stderr, _, _ = split_stderr(bytes(process.output[2]), mark.encode())
+        return CommandResult(
+            node.name, outcome, status, bytes(process.output[1]),
+            stderr[: command.output_limit_bytes], time.perf_counter() - started, detail,
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        """End what still runs here, and remove the pods that were made."""
+        while self._endings:
+            await asyncio.gather(*self._endings, return_exceptions=True)
+        await self._pods.close()
+
+    async def _run(
+        self, process: ClientProcess, node: Node, command: Command, mark: str
+    ) -> tuple[Outcome, int | None, str]:
+        pod = await self._pods.pod_on(node.name)
+        if not pod.ready:
+            why = f"{node.name}: {f'pod {pod.name} ' if pod.name else ''}{pod.why}"
+            return Outcome.NOT_AVAILABLE, None, why
+        try:
+            argv = (*await self._exec(pod), mark, *command.argv)
+            await process.start(argv, command.stdin, os.environ)
+        except OSError as exc:
+            why = f"{node.name}: kubectl cannot be run: {exc.strerror}"
+            return Outcome.NOT_AVAILABLE, None, why
+        if not await process.begins_within(self._start_s):
+            why = f"{node.name}: kubectl started nothing within {self._start_s:g} s"
+            return Outcome.CONNECT_TIMED_OUT, None, why
+        if not await process.ends_within(command.deadline_s):
+            return Outcome.COMMAND_TIMED_OUT, None, f"no end within {command.deadline_s:g} s"
+        return self._ending(process, node, command, mark)
+
+    def _ending(
+        self, process: ClientProcess, node: Node, command: Command, mark: str
+    ) -> tuple[Outcome, int | None, str]:
+        limit = command.output_limit_bytes
+        stderr, status, words = split_stderr(bytes(process.output[2]), mark.encode())
+        if process.over_limit or len(stderr) > limit:
+            return Outcome.OUTPUT_OVER_LIMIT, None, f"more than {limit} bytes of output"
+        if status is not None:
+            return Outcome.ANSWERED, status, ""
+        self._pods.forget(node.name)
+        outcome, detail = meaning(words)
+        if process.begun.is_set():
+            return Outcome.DIED, None, f"{node.name}: gone before the command ended: {detail}"
+        return outcome, None, f"{node.name}: {detail}"
+
+    async def _exec(self, pod: NodePod) -> tuple[str, ...]:
+        namespace = await self._kubectl.namespace()
+        return (
+            *self._kubectl.argv, "exec", f"--namespace={namespace}", f"--container={pod.container}",
+            "--stdin", pod.name, "--", *ENTER_NODE, "/bin/sh", "-c", MARK_AND_RUN,
+        )  # fmt: skip
+
+    def _end_later(self, process: ClientProcess) -> None:
+        """The answer does not wait until kubectl has gone."""
+        task = asyncio.ensure_future(process.end())
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)
+
+
+def open_finder(chosen: NodePods, kubectl: Kubectl, connect_s: float) -> PodFinder:
+    """Who finds or makes the pods, as configured.
+
+    Raises:
+        UsageError: Neither a DaemonSet nor an image is named.
+    """
+    if chosen.daemonset:
+        return DaemonSetPods(kubectl, chosen.daemonset, chosen.container)
+    if chosen.image:
+        return OwnPods(kubectl, chosen.image, connect_s)
+    hint = "kubernetes: {node_pods: {daemonset: NAME, namespace: NAMESPACE}}, or {image: IMAGE}"
+    raise UsageError("the transport kubectl needs pods on the nodes", hint=hint)

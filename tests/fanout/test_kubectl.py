@@ -1,0 +1,198 @@
+"""kubectl exec as transport: the real kubectl against a stand-in that runs commands in pods."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brctl.fanout.choose import open_transport
+from brctl.fanout.contract import Transport
+from brctl.fanout.kubernetes.messages import meaning, split_stderr
+from brctl.fanout.kubernetes.node_pods import NodePod, pods_by_node
+from brctl.fanout.kubernetes.pod_finder import LABEL, manifest
+from brctl.library.config import NodePods, SshSettings
+from brctl.model.command import Command, Outcome
+from brctl.model.errors import UsageError
+from brctl.model.inventory import Node
+from tests.backends.kubernetes.test_kubernetes import until
+from tests.fakes.kube.cluster import NAMESPACE, KubeCluster, kube_cluster, no_kubectl
+from tests.timeouts import TIMEOUT_S
+
+needs_kubectl = pytest.mark.skipif(no_kubectl(), reason="not installed: kubectl")
+STATUS = Command(("sh", "-c", "echo on $HOSTNAME; exit 3"))
+
+
+@pytest.fixture(scope="module")
+def module_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
+    with kube_cluster(tmp_path_factory.mktemp("kube"), ["n1", "n2"]) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(module_cluster: KubeCluster) -> KubeCluster:
+    module_cluster.forget()
+    return module_cluster
+
+
+def opened(**pods: str) -> Transport:
+    settings = SshSettings(
+        transport="kubectl",
+        connect_timeout_s=TIMEOUT_S,
+        node_pods=NodePods(**pods),
+    )
+    return open_transport(settings)
+
+
+def node(name: str) -> Node:
+    return Node(name, "192.0.2.1")
+
+
+def test_only_a_status_behind_our_own_mark_is_the_commands() -> None:
+    """A connection that was cut leaves none, whatever kubectl itself exits with."""
+    whole = b"warn: x\nmark\nmine\nno newline\nmark 3\ncommand terminated with exit code 3\n"
+    assert split_stderr(whole, b"mark") == (
+        b"mine\nno newline", 3, "warn: x\ncommand terminated with exit code 3\n"
+    )  # fmt: skip
+    assert split_stderr(b"mark\nmine\n", b"mark") == (b"mine\n", None, "mine\n")
+    assert split_stderr(b"mark\n\nmark 9999\n", b"mark")[1] is None
+    assert split_stderr(b"error: x\n", b"mark") == (b"", None, "error: x\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ("Error from server: error dialing backend: dial tcp 10.0.0.3:10250: connect: connection"
+         " refused", Outcome.REFUSED),
+        ("Error from server: error dialing backend: dial tcp 10.0.0.3:10250: connect: no route to"
+         " host", Outcome.UNREACHABLE),
+        ("Error from server: error dialing backend: dial tcp 10.0.0.3:10250: i/o timeout",
+         Outcome.CONNECT_TIMED_OUT),
+        ('Error from server (Forbidden): pods "x" is forbidden', Outcome.AUTHENTICATION_FAILED),
+        ('Error from server (NotFound): pods "x" not found', Outcome.NOT_AVAILABLE),
+        ("The connection to the server 10.0.0.1:6443 was refused", Outcome.NOT_AVAILABLE),
+        ("nsenter: cannot open /proc/1/ns/ipc: Permission denied\n"
+         "command terminated with exit code 1", Outcome.NOT_AVAILABLE),
+        ("", Outcome.NOT_AVAILABLE),
+    ],
+)  # fmt: skip
+def test_only_the_kubelets_silence_is_said_of_a_node(words: str, outcome: Outcome) -> None:
+    """That a pod, the API server or a right is missing is no fault of the machine."""
+    found, detail = meaning(words)
+    assert found is outcome
+    assert "terminated" not in detail
+
+
+def test_of_a_nodes_pods_the_one_that_runs_is_taken() -> None:
+    """Pods of others, and names that kubectl would read as an option, are passed over."""
+    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+    items = [
+        _pod("old", "n1", "Failed"),
+        _pod("good", "n1", "Running"),
+        _pod("other", "n2", "Running", owner="else"),
+        _pod("-x", "n3", "Running"),
+        _pod("late", "n4", "Pending", state=waiting),
+    ]
+    found = pods_by_node(items, "agent", "")
+    assert found["n1"] == NodePod("good", "main", ready=True)
+    assert sorted(found) == ["n1", "n4"]
+    assert (found["n4"].hopeless, found["n4"].why) == (
+        True,
+        "is Pending: ImagePullBackOff: no such image",
+    )
+
+
+def _pod(
+    name: str, on: str, phase: str, owner: str = "agent", state: object = None
+) -> dict[str, object]:
+    return {
+        "metadata": {"name": name, "ownerReferences": [{"kind": "DaemonSet", "name": owner}]},
+        "spec": {"nodeName": on, "containers": [{"name": "main"}]},
+        "status": {"phase": phase, "containerStatuses": [{"name": "main", "state": state or {}}]},
+    }
+
+
+def test_without_pods_to_use_or_make_the_configuration_is_refused() -> None:
+    """The words to write are in the error."""
+    with pytest.raises(UsageError) as refused:
+        opened()
+    assert "daemonset" in str(refused.value.hint)
+
+
+@needs_kubectl
+async def test_stand_in_each_node_is_entered_through_its_own_pod(cluster: KubeCluster) -> None:
+    """A node that no pod stands for, or whose kubelet is gone, is said to be just that."""
+    cluster.add_daemonset("agent")
+    cluster.power_off("n2")
+    transport = opened(daemonset="agent")
+    names = ("n1", "n2", "n3", "--all", "$(touch x)")
+    answers = await asyncio.gather(*(transport.run(node(name), STATUS) for name in names))
+    await transport.close()
+    assert (answers[0].exit_status, answers[0].stdout) == (3, b"on n1\n")
+    assert answers[1].outcome is Outcome.UNREACHABLE
+    for answer in answers[2:]:
+        assert (answer.outcome, answer.exit_status) == (Outcome.NOT_AVAILABLE, None)
+        assert "no pod of DaemonSet agent there" in answer.detail
+
+
+@needs_kubectl
+async def test_stand_in_a_cut_connection_is_never_a_success(
+    cluster: KubeCluster, tmp_path: Path
+) -> None:
+    """What was asked has not ended; once a pod is there again, the node answers."""
+    cluster.add_daemonset("agent")
+    transport, begun = opened(daemonset="agent"), tmp_path / "begun"
+    script = f"echo half an ans; touch {begun}; exec sleep 600"
+    running = asyncio.create_task(transport.run(node("n1"), Command(("sh", "-c", script))))
+
+    async def has_begun() -> bool:
+        return begun.exists()
+
+    await until(has_begun)
+    cluster.server.cut_executions()
+    answer = await running
+    assert answer.outcome in (Outcome.DIED, Outcome.NOT_AVAILABLE)
+    assert (answer.exit_status, bool(answer.detail)) == (None, True)
+    cluster.store.drop("pods", NAMESPACE, "agent-n1")
+    cluster.store.drop("pods", NAMESPACE, "agent-n2")
+    gone = await transport.run(node("n1"), STATUS)
+    assert gone.outcome is Outcome.NOT_AVAILABLE
+    cluster.add_daemonset("agent")
+    transport = opened(daemonset="agent")
+    assert (await transport.run(node("n1"), STATUS)).exit_status == 3
+    await transport.close()
+
+
+@needs_kubectl
+async def test_stand_in_pods_of_our_own_are_there_for_one_command(cluster: KubeCluster) -> None:
+    """Made where a node is asked, removed at the end, with what a killed one left behind."""
+    store = cluster.store
+    left = manifest("brctl-node-old", "n2", "busybox", "gone")
+    store.create("pods", NAMESPACE, {**left, "status": {"phase": "Failed"}})
+    transport = opened(image="busybox")
+    answers = [await transport.run(node(name), STATUS) for name in ("n1", "n1")]
+    assert [answer.stdout for answer in answers] == [b"on n1\n"] * 2
+    (made,) = cluster.pods()
+    assert made["metadata"]["labels"][LABEL]
+    assert made["spec"]["nodeName"] == "n1"
+    assert "brctl-node-old" not in json.dumps(made)
+    await transport.close()
+    assert all("deletionTimestamp" in pod["metadata"] for pod in cluster.pods())
+
+
+@needs_kubectl
+async def test_stand_in_what_the_cluster_refuses_is_said_in_its_words(cluster: KubeCluster) -> None:
+    """A pod that may not enter the node, and a right that is missing."""
+    cluster.add_daemonset("agent", privileged=False)
+    transport = opened(daemonset="agent")
+    closed = await transport.run(node("n1"), STATUS)
+    assert closed.outcome is Outcome.NOT_AVAILABLE
+    assert "/proc/1/ns/ipc: Permission denied" in closed.detail
+    await transport.close()
+    cluster.server.denied.add(("create", "pods"))
+    transport = opened(image="busybox")
+    refused = await transport.run(node("n1"), STATUS)
+    assert refused.outcome is Outcome.NOT_AVAILABLE
+    assert "cannot create" in refused.detail
+    await transport.close()
