@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from brctl.evidence.job.pace import late_step_s
 from brctl.model.deeper_look import DeeperLook
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.exit_codes import ExitCode, worst
@@ -109,13 +110,25 @@ def _next_steps(verdict: Verdict) -> tuple[str, ...]:
 def _scene_line(status: JobStatus | None, nodes: Sequence[str], seconds: float) -> str:
     if status is None:
         return f"{len(nodes)} nodes looked at in {seconds:.1f} s: {fold(nodes)}"
-    states = {True: "stands still", False: "makes progress", None: "state not known"}
     alive = sum(view.alive is True for view in status.ranks)
     return (
-        f"job {status.job.name}: {'has ended' if status.ended else states[status.stalled]}, step"
+        f"job {status.job.name}: {_state(status)}, step"
         f" {status.step if status.step is not None else '?'}, {alive} of {len(status.ranks)} ranks"
         f" alive; {len(nodes)} nodes looked at in {seconds:.1f} s"
     )
+
+
+def _state(status: JobStatus) -> str:
+    states = {True: "stands still", False: "makes progress", None: "state not known"}
+    return "has ended" if status.ended else late_line(status) or states[status.stalled]
+
+
+def late_line(status: JobStatus) -> str:
+    """That a job waits longer for a step than it used to; "" where it does not."""
+    usual_s = late_step_s(status)
+    if usual_s is None or status.progress_age_s is None:
+        return ""
+    return f"no progress for {status.progress_age_s:.1f} s, a step usually takes {usual_s:.3g} s"
 
 
 def summary_lines(verdict: Verdict) -> list[str]:

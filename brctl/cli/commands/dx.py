@@ -14,8 +14,12 @@ from brctl.cli.progress import progress
 if TYPE_CHECKING:
     from brctl.engine.application.diagnose import DiagnosisScope
     from brctl.engine.controller.wiring import Controller
+    from brctl.model.jobs.job_status import JobStatus
 
 app = new_app()
+
+_AND_A_BIT_S = 1.0
+"""The look that follows is to find a job that stands still, not one about to."""
 
 _CLOSER = "all nodes answered; comparing, and stacks and dumps where a job stands"
 
@@ -32,7 +36,7 @@ def diagnose(
     from brctl.engine.application.diagnose import scope_of
     from brctl.engine.controller.wiring import open_controller
     from brctl.engine.job.deeper import deeper_look
-    from brctl.view.verdict import diagnosis_page
+    from brctl.view.verdict import diagnosis_page, late_line
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
@@ -42,6 +46,13 @@ def diagnose(
             scope = await scope_of(controller, job, invocation.nodes, invocation.exclude)
             agreed = beside or _agrees(invocation, controller, scope, level)
             with progress(quiet=invocation.quiet) as line:
+
+                async def wait(status: "JobStatus", seconds: float) -> None:
+                    line.say(f"{late_line(status)}; looking again in {seconds:.0f} s")
+                    line.tell("waiting for a step")
+                    await asyncio.sleep(seconds + _AND_A_BIT_S)
+                    line.tell("looking again")
+
                 found = await run_diagnosis(
                     controller,
                     scope,
@@ -49,6 +60,7 @@ def diagnose(
                     line.counted(len(scope.nodes), _CLOSER),
                     level=level,
                     beside_job=agreed,
+                    wait=wait if can_ask(invocation) else None,
                 )
             deeper = deeper_look(controller, scope.job, scope.nodes, level)
         page = diagnosis_page(

@@ -1,5 +1,6 @@
 """One diagnosis: look, decide, keep the verdicts, tell people; for every front end the same."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from brctl.engine.controller.selection import select_nodes
@@ -10,9 +11,19 @@ from brctl.engine.job.diagnose import Diagnosis, diagnose_once, keep
 from brctl.engine.job.look_store import keep_look
 from brctl.engine.job.looks import fresh_look, look_before
 from brctl.engine.sweeps.run_checks import Progress, Question, refuse_heavy_on_busy
+from brctl.evidence.job.pace import late_step_s, until_told_s
 from brctl.inventory.select import NOTHING_KNOWN, names_in
 from brctl.model.errors import UnavailableError, UsageError
+from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.verdict import Confidence
+
+LONGEST_WAIT_S = 60.0
+"""A person waits so long rather than type the same again (own); the usual `stall_after`."""
+
+Wait = Callable[[JobStatus, float], Awaitable[None]]
+"""Waits for so many seconds, and may say why."""
 
 BESIDE_HINT = "say --beside-job to look all the same; `brctl dx` disturbs nothing"
 
@@ -60,8 +71,12 @@ async def diagnose(
     *,
     level: int = 1,
     beside_job: bool = False,
+    wait: Wait | None = None,
 ) -> Diagnosis:
     """Look once, decide, keep the verdicts and tell what is sure.
+
+    With `wait`, a job whose step is late is looked at again once it would stand still: a hang of a
+    few seconds looks like a job that makes progress.
 
     Raises:
         GuardError: The level loads nodes that carry ranks, and nobody said `beside_job`.
@@ -70,8 +85,23 @@ async def diagnose(
         question = Question(level=level, job=scope.job)
         refuse_heavy_on_busy(controller, scope.nodes, question, hint=BESIDE_HINT)
     found = await diagnose_once(controller, scope.job, scope.nodes, on_node, level=level)
+    left_s = _worth_waiting_s(found)
+    if wait is not None and left_s is not None and found.status is not None:
+        await wait(found.status, left_s)
+        found = await diagnose_once(controller, scope.job, scope.nodes, level=level)
     await conclude(controller, found, say)
     return found
+
+
+def _worth_waiting_s(found: Diagnosis) -> float | None:
+    """How long until a job whose step is late stands still; None where that would tell no more."""
+    if found.status is None or late_step_s(found.status) is None or found.sweep.level > 1:
+        return None
+    likeliest = found.verdicts[0]
+    named = likeliest.fault not in (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
+    left_s = until_told_s(found.status)
+    sure = named and likeliest.confidence is not Confidence.LOW
+    return None if sure or left_s > LONGEST_WAIT_S else left_s
 
 
 async def conclude(controller: Controller, found: Diagnosis, say: Say) -> None:

@@ -12,6 +12,9 @@ STEPS_STILL = 1.5
 ROWS_MISSED = 3
 """So many times the usual time between two rows of a log without one is a stall."""
 
+STEPS_LATE, LEAST_LATE_S = 5.0, 2.0
+"""A step that takes so many times its usual time, and so long, is late: a person wonders (own)."""
+
 LONGEST_STEP_S = 1800.0
 """What claims to take longer is taken for as long (own): it would keep a stall from being told."""
 
@@ -19,14 +22,34 @@ LONGEST_STEP_S = 1800.0
 def stands_after_s(job: Job, ranks: Sequence[RankView], history: StepHistory) -> float:
     """What job.yaml says, or longer where its usual steps, or the rows of its log, take longer."""
     gaps_s = [min(v.row_gap_s, LONGEST_STEP_S) for v in ranks if v.row_gap_s is not None]
-    usual_s = max(_median(v.step_s for v in ranks), _median(w.step_s for w in history.past))
-    still_s = STEPS_STILL * min(usual_s, LONGEST_STEP_S)
+    still_s = STEPS_STILL * min(_usual_step_s(ranks, history), LONGEST_STEP_S)
     return max(job.stall_after_s, still_s, ROWS_MISSED * max(gaps_s, default=0.0))
 
 
 def patience_s(status: JobStatus) -> float:
     """The same of a job whose ranks were read."""
     return stands_after_s(status.job, status.ranks, status.history)
+
+
+def late_step_s(status: JobStatus) -> float | None:
+    """The usual time of a step of a job that has waited much longer for one, and is no stall yet.
+
+    None where it is not late, or nobody knows what is usual.
+    """
+    usual_s, age_s = _usual_step_s(status.ranks, status.history), status.progress_age_s
+    if status.stalled is not False or status.ended or age_s is None or not usual_s:
+        return None
+    return usual_s if age_s >= max(STEPS_LATE * usual_s, LEAST_LATE_S) else None
+
+
+def until_told_s(status: JobStatus) -> float:
+    """Seconds until a job without a new step stands still."""
+    return max(0.0, patience_s(status) - (status.progress_age_s or 0.0))
+
+
+def _usual_step_s(ranks: Sequence[RankView], history: StepHistory) -> float:
+    """Of its ranks now or of its past, whichever is longer; 0 where nobody knows."""
+    return max(_median(v.step_s for v in ranks), _median(w.step_s for w in history.past))
 
 
 def _median(values: Iterable[float | None]) -> float:

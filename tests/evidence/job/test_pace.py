@@ -11,7 +11,13 @@ from brctl.evidence.flight.dump import Dump, Operation
 from brctl.evidence.job.absent import absent_ranks
 from brctl.evidence.job.kernel_waits import held_back
 from brctl.evidence.job.long_phases import at_work
-from brctl.evidence.job.pace import LONGEST_STEP_S, STEPS_STILL, patience_s
+from brctl.evidence.job.pace import (
+    LONGEST_STEP_S,
+    STEPS_STILL,
+    late_step_s,
+    patience_s,
+    until_told_s,
+)
 from brctl.evidence.job.status import read_job
 from brctl.evidence.job.stragglers import stragglers
 from brctl.model.command import Outcome
@@ -63,6 +69,23 @@ def test_a_job_stands_still_when_it_takes_longer_than_its_own_step(
 def test_no_claim_of_a_rank_keeps_a_stall_from_being_told_for_ever() -> None:
     status = job({**WAITS, "step_s": 1e12})
     assert patience_s(status) == STEPS_STILL * LONGEST_STEP_S
+
+
+@pytest.mark.parametrize(
+    ("age_s", "step_s", "late"),
+    [(0.3, 0.1, False), (1.9, 0.1, False), (8.0, 0.1, True), (8.0, 4.0, False), (90.0, 0.1, False)],
+)
+def test_a_step_is_late_long_before_the_job_stands_still(
+    age_s: float, step_s: float, late: bool
+) -> None:
+    """Five of its usual times and two seconds; once it stands still it is no longer called late."""
+    status = job({**WAITS, "progress_age_s": age_s, "phase_age_s": age_s, "step_s": step_s})
+    assert late_step_s(status) == (step_s if late else None)
+    assert until_told_s(status) == max(0.0, patience_s(status) - age_s)
+
+
+def test_nothing_is_late_where_nobody_knows_how_long_a_step_takes() -> None:
+    assert late_step_s(job({**WAITS, "progress_age_s": 20.0})) is None
 
 
 def test_the_first_step_has_no_usual_length() -> None:
