@@ -21,6 +21,7 @@ _FORGOTTEN = (
     "BRCTL_READONLY",
     "BRCTL_LAB_DIR",
     "NO_COLOR",
+    "COLUMNS",
 )
 _homes = count()
 _DEAREST_FIRST = ("slurm", "system", "netns", "torch", "ssh")

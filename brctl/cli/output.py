@@ -5,15 +5,18 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from brctl import API_VERSION, __version__
 from brctl.engine.controller.clock import now
 from brctl.model.errors import BrctlError, UsageError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.units import rfc3339
+from brctl.view.fitted import fitted
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import printable
 
@@ -22,10 +25,26 @@ _ANSI |= {"HIGH": "31;1", "MEDIUM": "33", "OK": "32", "ok": "32"}
 _STATE_WORD = re.compile(r"\b(" + "|".join(_ANSI) + r")\b")
 
 
+_VERBATIM = frozenset(
+    {
+        "Answers", "Completions", "Config", "ConfigInit", "IncidentExport", "JobInit", "LogLesson",
+        "RenderedNotice", "Schedule", "Schema", "Sudoers", "VerdictExport",
+    }
+)  # fmt: skip
+"""Files, and what other programs print: their lines are theirs."""
+
+
 def say(text: str) -> None:
     """One line on stderr, after what stdout already holds."""
     sys.stdout.flush()
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    print(_fitted(text, sys.stderr), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _fitted(text: str, stream: TextIO) -> str:
+    """As wide as the terminal, or as COLUMNS says; a pipe has no width."""
+    if not stream.isatty() and not os.environ.get("COLUMNS", "").isdigit():
+        return text
+    return fitted(text, shutil.get_terminal_size().columns)
 
 
 def envelope(page: Page, context: str) -> dict[str, Json]:
@@ -129,6 +148,8 @@ def write(page: Page, form: str, *, context: str, out: Path | None, color: str) 
     if out is not None:
         out.write_text(text, encoding="utf-8")
         return
+    if form == "table" and page.kind not in _VERBATIM:
+        text = _fitted(text, sys.stdout)
     if form in ("table", "wide") and wants_colour(color, os.environ, tty=sys.stdout.isatty()):
         text = _STATE_WORD.sub(lambda m: f"\x1b[{_ANSI[m[0]]}m{m[0]}\x1b[0m", text)
     sys.stdout.write(text)

@@ -47,6 +47,7 @@ BRCTL_CONFIG     configuration file         BRCTL_CONTEXT   context to use
 BRCTL_READONLY   refuse every change        BRCTL_LAB_DIR   where the lab lives
 BRCTL_JOURNAL_KEY  file with the key of journals, default journal.key beside config.yaml
 NO_COLOR         no colour                  CLICOLOR_FORCE  colour into a pipe too
+COLUMNS          how wide a line may be, also in a pipe; -o wide breaks none
 XDG_CONFIG_HOME, XDG_STATE_HOME  as usual
 Order: flags, environment, --config FILE, user file, /etc/brctl, built in.
 Guards merge by strictness; no file is read from the current directory on its own."""

@@ -11,7 +11,7 @@ from brctl.evidence.logs.judge import judge
 from brctl.model.log_verdict import LogClassification
 from brctl.verdict.decide import DecisionContext, decide
 from brctl.view.fleet.sweep import sweep_page
-from brctl.view.logs import classification_page
+from brctl.view.logs.classification import classification_page
 from brctl.view.notices.page import Page
 from brctl.view.schema import Envelope
 from brctl.view.schemas.kinds import DOCUMENTS

@@ -30,7 +30,7 @@ from brctl.tui.rows.times import Times
 from brctl.tui.rows.verdict_rows import verdict_rows
 from brctl.tui.session.state_reader import DiskStateReader
 from brctl.verdict.decide import DecisionContext, decide
-from brctl.view.logs import classification_page
+from brctl.view.logs.classification import classification_page
 from brctl.view.next_move import move_line
 from brctl.view.verdict import diagnosis_page
 from tests.cli.test_play import CONFIG, INVENTORY, JOB

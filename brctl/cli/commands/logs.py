@@ -30,7 +30,7 @@ def classify(
 ) -> None:
     """Classify logs, plain or compressed; several files are judged together as one story."""
     from brctl.engine.logs.classify import Classifier
-    from brctl.view.logs import classification_page
+    from brctl.view.logs.classification import classification_page
 
     invocation: Invocation = ctx.obj
     if bool(paths) == bool(job):
@@ -54,7 +54,7 @@ def teach(
     """Learn a log of this site: its telling line becomes a rule for classify and dx."""
     from brctl.engine.controller.clock import now
     from brctl.engine.logs.teaching import teach as learn
-    from brctl.view.log_lessons import lesson_page
+    from brctl.view.logs.lessons import lesson_page
 
     invocation: Invocation = ctx.obj
     directory = _directories(invocation)[-1]
@@ -71,7 +71,7 @@ def explain(
 ) -> None:
     """Show a log's most unusual lines, and the known ones each is like."""
     from brctl.engine.logs.teaching import explain as look
-    from brctl.view.log_lessons import explanation_page
+    from brctl.view.logs.lessons import explanation_page
 
     invocation: Invocation = ctx.obj
     invocation.finish(explanation_page(look(Path(file), _signatures(invocation))))
@@ -91,7 +91,7 @@ def _fault(name: str) -> FaultClass:
 def _classify_job(invocation: Invocation, name: str | None) -> None:
     from brctl.engine.controller.wiring import open_controller
     from brctl.engine.job.rank_logs import classify_job
-    from brctl.view.logs import classification_page
+    from brctl.view.logs.classification import classification_page
 
     settings = invocation.settings()
 
@@ -108,7 +108,7 @@ def _classify_job(invocation: Invocation, name: str | None) -> None:
 @rules_app.command("list")
 def list_rules(ctx: typer.Context) -> None:
     """List every rule with its class, strength and source; the site's own come first."""
-    from brctl.view.log_rules import rules_page
+    from brctl.view.logs.rules import rules_page
 
     invocation: Invocation = ctx.obj
     invocation.finish(rules_page(_signatures(invocation)))
@@ -121,7 +121,7 @@ def test_rules(
 ) -> None:
     """Show which rules speak on each line of a file, or try a rule file on its own examples."""
     from brctl.engine.logs.rule_trial import try_lines, try_rule_file
-    from brctl.view.log_rules import trial_page
+    from brctl.view.logs.rules import trial_page
 
     invocation: Invocation = ctx.obj
     path = Path(file)

@@ -91,13 +91,13 @@ def _main_reason(health: NodeHealth | None) -> tuple[str | None, str | None]:
 
 def _state_text(rows: Sequence[NodeRow]) -> str:
     order = {state.value: word for state, word in WORDS.items()} | {NOT_SWEPT: NOT_SWEPT}
-    table = [("STATE", "NODES", "ROLE", "CHECK", "DETAIL", "CORDON", "JOB")]
+    table: list[tuple[str, ...]] = [("STATE", "NODES", "ROLE", "CORDON", "JOB", "CHECK", "DETAIL")]
     alike = fold_alike((_key(row), row["node"], row["detail"] or "-") for row in rows)
     for state, word in order.items():
         table += [
-            (word, fold(each.nodes), role, check, printable(each.text, 70), cordon, job)
+            (word, fold(each.nodes), *shared, printable(each.text, 160))
             for each in alike
-            for st, role, check, cordon, job in [each.key]
+            for st, *shared in [each.key]
             if st == state
         ]
     return columns(table)
@@ -106,7 +106,7 @@ def _state_text(rows: Sequence[NodeRow]) -> str:
 def _key(row: NodeRow) -> tuple[str, ...]:
     """What nodes on one line share beside what is said of them."""
     cordon = "cordoned" if row["cordoned_by"] else "-"
-    return (row["state"], row["role"], row["check"] or "-", cordon, row["job"] or "-")
+    return (row["state"], row["role"], cordon, row["job"] or "-", row["check"] or "-")
 
 
 def _reasons_text(lines: Sequence[NodeLine]) -> str:

@@ -11,10 +11,10 @@ from brctl.view.schema import NodeRow
 from brctl.view.text import columns, printable
 
 OWN_COLUMNS = tuple(NodeRow.__annotations__)
-DEFAULT = ("state", "node", "role", "check", "detail", "cordoned_by", "job")
+DEFAULT = ("state", "node", "role", "cordoned_by", "job", "check", "detail")
 _STATE_WORDS = {state.value: word for state, word in WORDS.items()}
 _RANK = {state: rank for rank, state in enumerate(_STATE_WORDS)}
-_CELL_LIMIT = 70
+_CELL_LIMIT = 160
 
 Labels = Mapping[str, str]
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from brctl.model.fault import FaultClass
 from brctl.model.log_verdict import LogVerdict
-from brctl.view.logs import headline, verdict_document
+from brctl.view.logs.classification import headline, verdict_document
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import printable
 
