@@ -32,10 +32,14 @@ from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import Job
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json
+from brctl.model.runs.result import RunState
 from brctl.model.verdict import Confidence, Verdict
 
 WARM_STEPS = 25
 """Steps before the fault: enough for two checkpoints and a loss curve."""
+
+ROUNDS = 2
+"""A job that hangs is restarted in place first; its node is evicted when it hangs there again."""
 
 PHASE_TIMEOUT_S = 180.0
 """A phase that takes longer than this has failed; nothing waits for ever."""
@@ -103,11 +107,15 @@ class _Demo:
         truth = await asyncio.to_thread(self.lab.break_node, self.fault, self.node)
         self.result.subject = truth.subject
         self.say(f"broken: {truth.say}")
-        found = await self._phase("diagnose", self._diagnose())
-        if found is None:
-            return self.result
-        if found.verdicts[0].playbook:
+        for _ in range(ROUNDS):
+            found = await self._phase("diagnose", self._diagnose())
+            if found is None:
+                return self.result
+            if not found.verdicts[0].playbook:
+                break
             await self._phase("fix", self._fix(found.verdicts[0]))
+            if self.result.run_result == RunState.OK:
+                break
         await self._phase("resume", self._resumed())
         return self.result
 
@@ -117,7 +125,8 @@ class _Demo:
         try:
             return await work
         finally:
-            self.result.seconds[name] = monotonic() - started
+            seconds = self.result.seconds
+            seconds[name] = seconds.get(name, 0.0) + monotonic() - started
 
     async def _train(self) -> None:
         started = await self.controller.backend.start_job(self.job, "", "demo")
@@ -138,7 +147,7 @@ class _Demo:
             if main.fault not in _SETTLED and main.confidence is not Confidence.LOW:
                 await conclude(self.controller, found, self.say)
                 self.result.verdict = main
-                self.result.old_step = self._last_step()
+                self.result.old_step = max(self._last_step(), self.result.old_step or 0)
                 self.say(
                     f"verdict: {main.id} {main.fault.value} {','.join(main.nodes) or '-'}"
                     f" {main.confidence.value} {main.probability:.2f}; do {main.action.value}"
@@ -158,9 +167,8 @@ class _Demo:
         self.result.run = run_dir.name
         async for event in follow(run_dir):
             if event.type is EventType.STEP_RESULT:
-                self.say(
-                    f"{run_dir.name}: {event.fields.get('step')} {event.fields.get('say', '')}"
-                )
+                told = event.fields.get("say") or event.fields.get("error")
+                self.say(f"{run_dir.name}: {event.fields.get('step')} {told}")
         self._read_run(run_dir)
 
     def _read_run(self, run_dir: Path) -> None:
