@@ -68,6 +68,17 @@ def losses_at_once(machines: int, daily_rate: float, risk: float = DEFAULT_RISK)
     return losses
 
 
+def expected_uptime_s(machines: int, daily_rate: float) -> float | None:
+    """How long a job runs until one of its nodes fails; None where none ever does.
+
+    Examples:
+        >>> expected_uptime_s(1200, 0.0012)
+        60000.0
+    """
+    daily = machines * daily_rate
+    return round(86400 / daily, 3) if daily else None
+
+
 def largest_group(job: Job) -> tuple[int, str]:
     """Nodes of the largest group that is evicted whole, and its axis."""
     largest = (1, "")

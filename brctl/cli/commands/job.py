@@ -1,4 +1,4 @@
-"""`brctl job init|show|start|stop|watch|update|updates`."""
+"""`brctl job init|show|place|start|stop|watch|update|updates`."""
 
 import asyncio
 from dataclasses import replace
@@ -32,6 +32,30 @@ def show(ctx: typer.Context, job: JobArgument = None) -> None:
 
     found, status = asyncio.run(job_progress(settings, job, say))
     invocation.finish(job_page(found, status), settings.context)
+
+
+@app.command()
+def place(
+    ctx: typer.Context,
+    job: JobArgument = None,
+    level: Annotated[
+        str, typer.Option("--level", help="label of the domains, default the widest")
+    ] = "",
+) -> None:
+    """Show whether parallel groups are split over domains; exit 1 if an order is better, 3 unknown.
+
+    Domains come from labels of the inventory; no node is asked.
+    """
+    from brctl.engine.application.job_place import job_placement
+    from brctl.view.job.placement import placement_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    found = asyncio.run(job_placement(settings, job, level))
+    page = placement_page(
+        found.job, found.domains, found.advice, found.gone, found.uptime_s, found.rate_source
+    )
+    invocation.finish(page, settings.context)
 
 
 @app.command()

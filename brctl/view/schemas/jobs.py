@@ -135,3 +135,39 @@ class ReplayPlanDocument(Envelope):
     phases: NotRequired[PhasesDocument]
     span: NotRequired[int]
     first_round: NotRequired[list[list[str]]]
+
+
+class SpreadDocument(TypedDict):
+    """How the groups of one axis stand; a group over one domain is whole."""
+
+    axis: str
+    groups: int
+    widest_domains: int
+    split: int
+    total_domains: int
+
+
+class RankOrderDocument(TypedDict):
+    """Nodes in rank order, and what that costs against whole groups, as assumed."""
+
+    order: Literal["now", "rank-order", "best"]
+    nodes: list[str]
+    spreads: list[SpreadDocument]
+    moved_in: list[str]
+    slowdown_ratio: float
+    seconds_until_next_stop: float | None
+
+
+class PlacementDocument(Envelope):
+    """`brctl job place`; `level` is null where no label says where any node stands."""
+
+    job: str
+    level: str | None
+    domains: list[str]
+    unlabelled: list[str]
+    not_in_inventory: list[str]
+    parallel: dict[str, int]
+    orders: list[RankOrderDocument]
+    lacking: dict[str, int]
+    expected_uptime_seconds: float | None
+    rate_source: str

@@ -64,6 +64,7 @@ DOCUMENTS: Mapping[str, type] = {
     "NotifySinks": incidents.NotifySinksDocument,
     "NotifyTrial": incidents.NotifyTrialDocument,
     "PairTest": fleet.PairTestDocument,
+    "Placement": jobs.PlacementDocument,
     "Plan": runs.PlanDocument,
     "Playbook": runs.PlaybookDocument,
     "PlaybookList": runs.PlaybookListDocument,
