@@ -63,7 +63,7 @@ LISTS: Mapping[str, Mapping[str, str]] = {
     "formats": dict(zip(FORMATS, (
         "for people", "for people, more columns", "one document", "one object a line",
         "the document as YAML", "names only", "a line for each row", "for Nagios",
-        "for Prometheus",
+        "for Prometheus", "one page to send",
     ), strict=True)),
     "colours": dict(zip(COLOURS, ("on a terminal", "into pipes too", "no colour"), strict=True)),
     "transports": dict.fromkeys(TRANSPORT_NAMES, "how nodes are reached"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from brctl.cli import output
 from brctl.cli.stdin_names import nodes_text
@@ -17,7 +18,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.units import parse_duration_s
 from brctl.view.notices.page import Page
 
-FORMATS = ("table", "wide", "json", "ndjson", "yaml", "name", "csv", "nagios", "prom")
+FORMATS = ("table", "wide", "json", "ndjson", "yaml", "name", "csv", "nagios", "prom", "html")
 COLOURS = ("auto", "always", "never")
 
 COMMON_HELP = """\
@@ -27,7 +28,7 @@ Flags every command takes, before or after the verb:
   -x, --exclude NODES    not these nodes; wins over -w
   --context NAME         which context of the configuration
   --config FILE          this configuration file
-  -o, --output FORMAT    table wide json ndjson yaml name csv nagios prom
+  -o, --output FORMAT    table wide json ndjson yaml name csv nagios prom html
   --json                 the same as -o json
   --out FILE             write the answer to a file
   -q, --quiet            no hints on stderr
@@ -175,9 +176,10 @@ def _positive(text: str) -> int:
     return number
 
 
-def new_app() -> typer.Typer:
+def new_app(group: type[TyperGroup] | None = None) -> typer.Typer:
     """A Typer application with plain help and our own error handling, the same everywhere."""
     return typer.Typer(
+        cls=group,
         rich_markup_mode=None,
         add_completion=False,
         pretty_exceptions_enable=False,

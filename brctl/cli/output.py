@@ -79,6 +79,8 @@ def render(page: Page, form: str, context: str) -> str:
         return _csv(page)
     if form in ("table", "wide"):
         return page.text + "\n" if page.text else ""
+    if form == "html" and page.html:
+        return page.html
     raise UsageError(f"-o {form}: `{page.kind}` has no such form", hint="use -o json")
 
 

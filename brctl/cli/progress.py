@@ -33,8 +33,10 @@ class CommandProgress(Protocol):
         """A line that stays, above the one that changes."""
         ...
 
-    def counted(self, total: int, then: str = "") -> Callable[[object], None]:
-        """Called once for each of so many nodes; `then` is what is done after the last."""
+    def counted(
+        self, total: int, then: str = "", *, of: str = "nodes answered"
+    ) -> Callable[[object], None]:
+        """Called once for each of so many; `then` is what is done after the last."""
         ...
 
 
@@ -47,7 +49,9 @@ class _Told:
     def say(self, text: str) -> None:
         say(text)
 
-    def counted(self, total: int, then: str = "") -> Callable[[object], None]:
+    def counted(
+        self, total: int, then: str = "", *, of: str = "nodes answered"
+    ) -> Callable[[object], None]:
         return lambda _: None
 
 
@@ -85,7 +89,9 @@ class ProgressLine:
             self._clear()
             say(text)
 
-    def counted(self, total: int, then: str = "") -> Callable[[object], None]:
+    def counted(
+        self, total: int, then: str = "", *, of: str = "nodes answered"
+    ) -> Callable[[object], None]:
         began, done = time.monotonic(), 0
 
         def count(_node: object) -> None:
@@ -94,9 +100,9 @@ class ProgressLine:
             if done >= total and then:
                 self.tell(then)
             else:
-                self._text, self._since = f"{done}/{total} nodes answered", began
+                self._text, self._since = f"{done}/{total} {of}", began
 
-        self.tell(f"0/{total} nodes answered")
+        self.tell(f"0/{total} {of}")
         return count
 
     def _keep_up(self) -> None:

@@ -77,6 +77,7 @@ WORDS: Mapping[str, Word] = {
         watched={"show": 5.0},
     ),
     "lab": Word("lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
+    "simulate": Word("simulate", "months of faults on a made-up fleet: policies, sweeps, paper"),
     "tui": Word("tui", "fleet triage in the terminal"),
     "incident": Word("incident", "one time line of a fault: list, show, note, export"),
     "ingest": Word("ingest", "take alerts from outside: ingest alertmanager"),
@@ -103,8 +104,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Act": ("play", "ckpt", "job", "standby", "run", "cp", "ssh"),
     "Practise and set up": (
-        "lab", "doctor", "notify", "ingest", "inventory", "schedule", "config", "schema",
-        "completions", "help",
+        "lab", "simulate", "doctor", "notify", "ingest", "inventory", "schedule", "config",
+        "schema", "completions", "help",
     ),
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from brctl.library.guards import load_guards
 from brctl.library.jobs import load_job
 from brctl.library.log_rules import read_rule_file
 from brctl.playbook.guards import GUARDS
+from brctl.simulate.fleet_file import load_fleet
 from tests.docs.keys import KEYS, checked_tables
 from tests.docs.pages import MAN, PAGES, ROOT, generated, tables_in
 from tests.docs.tables import TABLES
@@ -161,6 +162,7 @@ def read_example(kind: str, path: Path) -> object:
         "Inventory": load_own_yaml,
         "Job": load_job,
         "LogRules": read_rule_file,
+        "SimulatedFleet": load_fleet,
     }
     return readers[kind](path)
 

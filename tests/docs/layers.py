@@ -10,7 +10,7 @@ WIDTH = 42
 ABOUT: Mapping[str, str] = {
     "cli": "one word, one call below, one page, one exit code",
     "tui": "reads state, asks the engine; decides nothing",
-    "lab": "a cluster on this machine, and its faults",
+    "lab": "a cluster on this machine; a made-up fleet in simulated time",
     "engine": "wires the stages; the only one that reads the clock",
     "actions": "one module a verb: look, plan, act, undo, confirm",
     "sweep": "checks times nodes, streamed; who schedules the nodes",

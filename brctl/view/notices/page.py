@@ -20,6 +20,7 @@ class Page:
         names: What `-o name` prints, one a line.
         rows: What `-o csv` and `-o ndjson` print for lists.
         table: What `-o csv` prints where the document is no list but holds one.
+        html: The same as one self-contained HTML page, where there is one.
         next: Commands that make sense now, best first.
     """
 
@@ -31,3 +32,4 @@ class Page:
     rows: tuple[Mapping[str, Json], ...] = ()
     next: tuple[str, ...] = ()
     table: tuple[Mapping[str, Json], ...] = ()
+    html: str = ""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from brctl.view import schema
-from brctl.view.schemas import fleet, incidents, jobs, runs, site
+from brctl.view.schemas import fleet, incidents, jobs, runs, simulation, site
 
 DOCUMENTS: Mapping[str, type] = {
     "Sweep": schema.SweepDocument,
@@ -63,6 +63,7 @@ DOCUMENTS: Mapping[str, type] = {
     "Notification": incidents.NotificationDocument,
     "NotifySinks": incidents.NotifySinksDocument,
     "NotifyTrial": incidents.NotifyTrialDocument,
+    "PublishedTables": simulation.PublishedTablesDocument,
     "PairTest": fleet.PairTestDocument,
     "Placement": jobs.PlacementDocument,
     "Plan": runs.PlanDocument,
@@ -77,6 +78,10 @@ DOCUMENTS: Mapping[str, type] = {
     "Schema": site.SchemaDocument,
     "SchemaList": site.SchemaListDocument,
     "SecurityReport": site.SecurityReportDocument,
+    "Simulation": simulation.SimulationDocument,
+    "SimulationShard": simulation.SimulationShardDocument,
+    "SimulationSweep": simulation.SimulationSweepDocument,
+    "SlurmArray": simulation.SlurmArrayDocument,
     "StandbyList": fleet.StandbyListDocument,
     "StandbySize": fleet.StandbySizeDocument,
     "Sudoers": site.SudoersDocument,

@@ -1,0 +1,164 @@
+"""`brctl simulate [FLEET]|paper|merge`: months of faults on a made-up fleet, in seconds."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.progress import progress
+from brctl.cli.typed import typed
+from brctl.model.errors import UsageError
+from brctl.view.notices.page import Page
+
+if TYPE_CHECKING:
+    from typer._click import Context
+
+    from brctl.simulate.compare import Request
+
+_FLEET, _DEFAULT = "fleet", "paper-means"
+
+
+class _FleetFirst(TyperGroup):
+    """`brctl simulate FLEET` is short for `brctl simulate fleet FLEET`."""
+
+    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
+        """Put the sub-command where a fleet, or nothing but its options, was typed."""
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args = [_FLEET, *args]
+        return super().parse_args(ctx, args)
+
+
+app = new_app(_FleetFirst)
+
+Runs = Annotated[int, typer.Option("--runs", min=1, max=100_000, help="so many seeds")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="the first; the same gives the same")]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, max=1_024, help="default: cores")]
+
+
+@app.callback()
+def simulate() -> None:
+    """Rehearse months of faults on a made-up fleet; no node is asked and nothing is changed."""
+
+
+@app.command(_FLEET)
+def fleet(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="FLEET", help="a name, or a file")] = _DEFAULT,
+    policy: Annotated[list[str] | None, typer.Option("--policy", help="compared")] = None,
+    runs: Runs = 20,
+    days: Annotated[float | None, typer.Option("--days", min=0.01, max=3_650.0)] = None,
+    seed: Seed = 7,
+    sweep: Annotated[str | None, typer.Option("--sweep", help="standbys=0..12")] = None,
+    shard: Annotated[str | None, typer.Option("--shard", help="only part I of N: 2/8")] = None,
+    array: Annotated[
+        int | None, typer.Option("--slurm-array", min=1, max=100_000, help="print a job of N parts")
+    ] = None,
+    workers: Workers = None,
+) -> None:
+    """Compare policies on the same faults: ETTR, hours lost, nodes taken, standbys missing."""
+    from brctl.simulate.compare import Request, choose_policies
+    from brctl.simulate.fleet_file import find_fleet
+    from brctl.simulate.policies import POLICIES
+
+    invocation: Invocation = ctx.obj
+    if sum(option is not None for option in (sweep, shard, array)) > 1:
+        raise UsageError("give one of --sweep, --shard and --slurm-array")
+    chosen = find_fleet(name)
+    policies = choose_policies(policy or POLICIES)
+    chosen = chosen if days is None else replace(chosen, days=days)
+    request = Request(chosen, policies, seed, runs, workers or os.cpu_count() or 1)
+    if array is not None:
+        invocation.finish(_array_page(name, request, array))
+    if sweep is not None:
+        _sweep(invocation, request, sweep)
+    if shard is not None:
+        _shard(invocation, request, shard)
+    _compare(invocation, request)
+
+
+def _compare(invocation: Invocation, request: "Request") -> NoReturn:
+    from brctl.simulate.compare import compared, simulated
+    from brctl.view.simulation.comparison import comparison_page
+
+    with _counted(invocation, request.runs) as done:
+        found = simulated(request, request.seeds(), done)
+    invocation.finish(comparison_page(compared(request, found, request.runs)))
+
+
+def _sweep(invocation: Invocation, request: "Request", text: str) -> NoReturn:
+    from brctl.simulate.compare import swept
+    from brctl.simulate.sweep import read_sweep
+    from brctl.view.simulation.sweep import sweep_page
+
+    name, values = read_sweep(text)
+    with _counted(invocation, request.runs * len(values)) as done:
+        found = swept(request, name, values, done)
+    invocation.finish(sweep_page(found))
+
+
+def _shard(invocation: Invocation, request: "Request", text: str) -> NoReturn:
+    from brctl.simulate.compare import simulated
+    from brctl.simulate.shards import SimulationPart, parse_shard, shard_document
+    from brctl.view.simulation.comparison import shard_page
+
+    part, parts = typed("--shard", text, parse_shard)
+    seeds = request.seeds(part, parts)
+    if not seeds:
+        raise UsageError(f"--shard {text}: {request.runs} runs do not fill it", hint="more --runs")
+    with _counted(invocation, len(seeds)) as done:
+        found = simulated(request, seeds, done)
+    made = SimulationPart(
+        "", request.fleet.facts(), request.seed, request.runs, request.titles, tuple(found)
+    )
+    invocation.finish(shard_page(shard_document(made), len({r.seed for r in found}), len(seeds)))
+
+
+def _array_page(name: str, request: "Request", parts: int) -> Page:
+    """The job that makes all parts: the same command line, a part each."""
+    from brctl.simulate.shards import slurm_array
+
+    text = slurm_array(
+        ("brctl", "simulate", _FLEET, name, "--policy", ",".join(p.name for p in request.policies),
+         "--runs", str(request.runs), "--days", f"{request.fleet.days:g}",
+         "--seed", str(request.seed), "--workers", "1"),
+        parts,
+    )  # fmt: skip
+    return Page("SlurmArray", {"text": text}, text)
+
+
+@app.command()
+def paper(ctx: typer.Context, runs: Runs = 60, seed: Seed = 7, workers: Workers = None) -> None:
+    """Print ByteRobust's published figures beside ours; exit 1 when one lies too far off."""
+    from brctl.simulate.paper import SIMULATIONS, tables
+    from brctl.view.simulation.paper import paper_page
+
+    invocation: Invocation = ctx.obj
+    with _counted(invocation, runs * SIMULATIONS) as done:
+        found = tables(runs, seed, workers or os.cpu_count() or 1, done)
+    invocation.finish(paper_page(found))
+
+
+@app.command()
+def merge(
+    ctx: typer.Context,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="parts from --shard")],
+) -> None:
+    """Join the parts of a simulation that were made apart; exit 3 when some are missing."""
+    from brctl.simulate.shards import merged, read_shard
+    from brctl.view.simulation.comparison import comparison_page
+
+    invocation: Invocation = ctx.obj
+    invocation.finish(comparison_page(merged([read_shard(path) for path in files])))
+
+
+@contextmanager
+def _counted(invocation: Invocation, total: int) -> Iterator[Callable[[object], None]]:
+    """Says how many runs are done, where somebody watches."""
+    with progress(f"0/{total} runs", quiet=invocation.quiet) as line:
+        yield line.counted(total, of="runs done")

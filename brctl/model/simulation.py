@@ -1,0 +1,187 @@
+"""What a simulation of a fleet gives: books of time, scores, figures beside published ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import fsum
+
+
+class Book(StrEnum):
+    """Where the wall time of a job goes; every moment is in one of them."""
+
+    PRODUCTIVE = "productive"
+    CHECKPOINT = "checkpoint"
+    DEGRADED = "degraded"
+    DETECT = "detect"
+    LOCATE = "locate"
+    WAIT_HUMAN = "wait-human"
+    IDLE_NO_STANDBY = "idle-no-standby"
+    START = "start"
+    LOAD = "load"
+    REDO = "redo"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedRun:
+    """One policy on one trace of faults.
+
+    Attributes:
+        wall_us: The simulated time in microseconds; the books sum to it exactly.
+        stops: Times the job came to stand.
+        healthy_evicted: Nodes that were taken out and had nothing.
+        culprits_evicted: Nodes that were taken out and were bad.
+        came_back: Stops whose first action did not end them.
+        shortfalls: Evictions for which too few standbys were ready.
+        pages: Times a person was called, approvals not counted.
+        refused: Actions that a guard refused.
+        worst_hour: The smallest share of an hour that was productive.
+        unfinished: Why the run ended before its time; "" for a whole one.
+    """
+
+    seed: int
+    policy: str
+    wall_us: int
+    books_us: Mapping[Book, int]
+    stops: int = 0
+    healthy_evicted: int = 0
+    culprits_evicted: int = 0
+    came_back: int = 0
+    shortfalls: int = 0
+    pages: int = 0
+    approvals: int = 0
+    refused: int = 0
+    worst_hour: float = 1.0
+    unfinished: str = ""
+
+    @property
+    def ettr(self) -> float:
+        """Productive time as a share of wall time; slow time is not productive."""
+        return self.books_us[Book.PRODUCTIVE] / self.wall_us
+
+    def hours(self, book: Book) -> float:
+        """Hours in one book."""
+        return self.books_us[book] / 3.6e9
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean with the half width of its 95 % confidence interval and the spread of single runs."""
+
+    mean: float
+    half_width: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyScore:
+    """A policy over all its runs; its pairs differ from the first policy's on the same traces."""
+
+    policy: str
+    title: str
+    runs: int
+    ettr: Interval
+    worst_run: float
+    gained: Interval | None
+    lost_h: Mapping[Book, float]
+    per_run: Mapping[str, float]
+    short_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedFleet:
+    """What a simulated fleet is, for the head of a page."""
+
+    name: str
+    title: str
+    nodes: int
+    gpus_per_node: int
+    days: float
+    per_1000_node_days: float
+    counts: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyComparison:
+    """Policies side by side on the same faults.
+
+    Attributes:
+        unfinished: Runs that are missing, and why.
+    """
+
+    fleet: SimulatedFleet
+    seed: int
+    scores: tuple[PolicyScore, ...]
+    unfinished: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """The scores at one value of what is swept."""
+
+    value: float
+    scores: tuple[PolicyScore, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSweep:
+    """One parameter over its values, all else equal and on the same faults."""
+
+    fleet: SimulatedFleet
+    seed: int
+    parameter: str
+    points: tuple[SweepPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """A figure of a source beside ours.
+
+    Attributes:
+        off: How far ours may lie from it; None where nothing is accepted or refused by it.
+        share: `off` is a share of the published figure, not a difference.
+    """
+
+    table: str
+    name: str
+    published: float
+    ours: float
+    source: str
+    off: float | None = None
+    share: bool = False
+    digits: int = 3
+
+    @property
+    def difference(self) -> float:
+        return self.ours - self.published
+
+    @property
+    def holds(self) -> bool:
+        """Within what is accepted; true where nothing is asked."""
+        if self.off is None:
+            return True
+        limit = self.off * abs(self.published) if self.share else self.off
+        return abs(self.difference) <= limit
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTables:
+    """All figures of a paper that a simulation was asked to reproduce."""
+
+    figures: tuple[PublishedFigure, ...]
+    runs: int
+    seed: int
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def holds(self) -> bool:
+        return all(figure.holds for figure in self.figures)
+
+
+def interval(values: list[float]) -> Interval:
+    """Mean, half width of the 95 % interval of the mean (normal), and deviation of one value."""
+    mean = fsum(values) / len(values)
+    if len(values) < 2:
+        return Interval(mean, 0.0, 0.0)
+    deviation = (fsum((v - mean) ** 2 for v in values) / (len(values) - 1)) ** 0.5
+    return Interval(mean, 1.96 * deviation / len(values) ** 0.5, deviation)

@@ -1,0 +1,95 @@
+"""What a simulation is asked for, and its answer: policies side by side, or one parameter swept."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from brctl.model.errors import UsageError, did_you_mean
+from brctl.model.simulation import ParameterSweep, PolicyComparison, SimulatedRun, SweepPoint
+from brctl.simulate.fleet import Fleet
+from brctl.simulate.policies import POLICIES, SimulatedPolicy
+from brctl.simulate.run import Task, run_all
+from brctl.simulate.score import score
+from brctl.simulate.sweep import changed
+
+Done = Callable[[object], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Which runs of which policies, and on how many cores."""
+
+    fleet: Fleet
+    policies: tuple[SimulatedPolicy, ...]
+    seed: int
+    runs: int
+    workers: int = 1
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What each policy does, by its name."""
+        return {policy.name: policy.title for policy in self.policies}
+
+    def seeds(self, part: int = 1, parts: int = 1) -> tuple[int, ...]:
+        """The seeds of one part of all runs."""
+        return tuple(range(self.seed, self.seed + self.runs))[part - 1 :: parts]
+
+
+def choose_policies(names: Iterable[str]) -> tuple[SimulatedPolicy, ...]:
+    """The rows of these names, in their order.
+
+    Raises:
+        UsageError: A name is none of them.
+    """
+    wanted = tuple(dict.fromkeys(name for text in names for name in text.split(",") if name))
+    for name in wanted:
+        if name not in POLICIES:
+            raise UsageError(f"--policy {name}: {did_you_mean(name, POLICIES)}")
+    return tuple(POLICIES[name] for name in wanted)
+
+
+def simulated(request: Request, seeds: Sequence[int], done: Done) -> list[SimulatedRun]:
+    """The runs of these seeds; an interrupt ends it with those that are finished."""
+    task = Task(request.fleet, request.policies, tuple(seeds), request.fleet.days)
+    runs: list[SimulatedRun] = []
+    try:
+        for each in run_all(task, request.workers):
+            runs += each
+            done(each)
+    except KeyboardInterrupt:
+        pass
+    return runs
+
+
+def compared(request: Request, runs: Sequence[SimulatedRun], wanted: int) -> PolicyComparison:
+    """Runs as scores, with what is missing said aloud.
+
+    Raises:
+        UsageError: Not one run was finished.
+    """
+    if not runs:
+        raise UsageError("interrupted before one run was finished", hint="--runs 1, or --days 30")
+    had = len({run.seed for run in runs})
+    missing = [f"{wanted - had} of {wanted} runs were not made"] if had < wanted else []
+    missing += [run.unfinished for run in runs if run.unfinished]
+    whole = [run for run in runs if not run.unfinished]
+    scores = score(whole, request.titles)
+    return PolicyComparison(
+        request.fleet.facts(), request.seed, scores, tuple(dict.fromkeys(missing))
+    )
+
+
+def swept(request: Request, name: str, values: Sequence[float], done: Done) -> ParameterSweep:
+    """The same runs at every value.
+
+    Raises:
+        UsageError: A value leaves no run to be finished.
+    """
+    points = []
+    for value in values:
+        fleet, policies = changed(request.fleet, request.policies, name, value)
+        at = replace(request, fleet=fleet, policies=policies)
+        found = compared(at, simulated(at, at.seeds(), done), at.runs)
+        if found.unfinished:
+            raise UsageError(f"--sweep {name}={value:g}: {found.unfinished[0]}")
+        points.append(SweepPoint(value, found.scores))
+    return ParameterSweep(request.fleet.facts(), request.seed, name, tuple(points))

@@ -1,0 +1,85 @@
+"""What can be said of a fleet without events: expected share of productive time, pools, starts.
+
+Meta's closed form (arXiv 2410.21680) holds while stops are rare against a checkpoint's interval;
+the renewal formula (Daly's form) needs no such thing, but that nothing stops during a recovery.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import comb, exp, sqrt
+
+DAY_S = 86_400.0
+
+
+def stops_per_s(nodes: int, per_node_day: float) -> float:
+    """Stops of a job per second, from failures per node and day."""
+    return nodes * per_node_day / DAY_S
+
+
+def closed_form(stops: float, start_s: float, interval_s: float, write_s: float = 0.0) -> float:
+    """The share of time that is productive by Meta's closed form.
+
+    Examples:
+        >>> round(closed_form(stops_per_s(2000, 6.5e-3), 300, 3600), 3)
+        0.684
+    """
+    return (1 - stops * (start_s + interval_s / 2)) / (1 + write_s / interval_s)
+
+
+def exact(stops: float, start_s: float, interval_s: float, write_s: float = 0.0) -> float:
+    """The share by the renewal formula: every stop costs the start and the work since a save.
+
+    Examples:
+        >>> round(exact(stops_per_s(2000, 6.5e-3), 300, 3600), 3)
+        0.721
+    """
+    cycle_s = (1 / stops + start_s) * (exp(stops * (interval_s + write_s)) - 1)
+    return interval_s / cycle_s
+
+
+def best_interval_s(stops: float, write_s: float) -> float:
+    """Young's optimum of the time between checkpoints."""
+    return sqrt(2 * write_s / stops)
+
+
+def every_step(stops_per_uptime_s: float, loss_s: float) -> float:
+    """The share where every step is saved: each stop costs its mean loss and nothing else."""
+    return 1 / (1 + stops_per_uptime_s * loss_s)
+
+
+def lost_at_once(nodes: int, daily_rate: float, most: int) -> list[float]:
+    """Chances of 1..most losses in a day, binomial, given that there is one of these."""
+    chances = [
+        comb(nodes, k) * daily_rate**k * (1 - daily_rate) ** (nodes - k) for k in range(1, most + 1)
+    ]
+    return [chance / sum(chances) for chance in chances]
+
+
+def weighted_start(
+    nodes: int, daily_rate: float, pool: int, burst_share: float, starts_s: Mapping[str, float]
+) -> float:
+    """ByteRobust's weighted average of a start: losses within the pool, and the event beyond it."""
+    weights = lost_at_once(nodes, daily_rate, pool)
+    within = sum(weight * starts_s["pool"] for weight in weights)
+    return (1 - burst_share) * within + burst_share * starts_s["burst"]
+
+
+def losses_within(nodes: int, daily_rate: float, days: float, risk: float = 0.99) -> int:
+    """Standbys that last until a lost one is replaced after so many days (Poisson).
+
+    Examples:
+        >>> [losses_within(1200, 0.0012, days) for days in (0.25, 1, 2, 3, 7)]
+        [2, 5, 7, 10, 18]
+    """
+    mean = nodes * daily_rate * days
+    term = total = exp(-mean)
+    losses = 0
+    while total < risk:
+        losses += 1
+        term *= mean / losses
+        total += term
+    return losses
+
+
+def mean_ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    """The mean of ratios, one a row."""
+    return sum(a / b for a, b in zip(above, below, strict=True)) / len(above)

@@ -1,0 +1,101 @@
+"""Policies beside which a site's own is measured, as rows: how soon they see, find and start.
+
+These rows respond as the published figures say and are always right; only `site` decides by brctl's
+own rules on what the nodes answer. Seconds to see and to find are the constants of the smallest
+model that gives the paper's means (arXiv 2509.16293, Tables 3 and 6).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from brctl.simulate.fleet import US, Fleet
+from brctl.simulate.symptoms import Kind
+
+Seconds = Mapping[Kind, float]
+
+
+class StartKind(StrEnum):
+    """How nodes come about for those that left."""
+
+    REQUEUE = "requeue"
+    RESCHEDULE = "reschedule"
+    WARM = "warm"
+    ORACLE = "oracle"
+
+
+_AT_ONCE: Seconds = dict.fromkeys(Kind, 0.0)
+_CHECKED_SEEN: Seconds = {
+    Kind.EXPLICIT: 30.0, Kind.MACHINE: 10.0, Kind.HANG: 600.0, Kind.SLOW: 60.0, Kind.NAN: 60.0,
+    Kind.MANUAL: 0.0,
+}  # fmt: skip
+_CHECKED_FOUND: Seconds = {
+    Kind.EXPLICIT: 22.0, Kind.MACHINE: 0.0, Kind.HANG: 60.0, Kind.SLOW: 60.0, Kind.NAN: 4_218.0,
+    Kind.MANUAL: 0.0,
+}  # fmt: skip
+_TIMEOUT_SEEN: Seconds = {
+    Kind.EXPLICIT: 60.0, Kind.MACHINE: 60.0, Kind.HANG: 1_800.0, Kind.SLOW: 1_800.0,
+    Kind.NAN: 60.0, Kind.MANUAL: 0.0,
+}  # fmt: skip
+_STRESS_FOUND: Seconds = {
+    Kind.EXPLICIT: 518.0, Kind.MACHINE: 360.0, Kind.HANG: 1_800.0, Kind.SLOW: 1_800.0,
+    Kind.NAN: 7_200.0, Kind.MANUAL: 0.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedPolicy:
+    """One way to bring a job back.
+
+    Attributes:
+        seen_s: From a fault to its detection.
+        found_s: From there to knowing what to replace.
+        interval_s: Time between checkpoints; 0 saves every step.
+        write_s: How long a save blocks.
+        near: The checkpoint is loaded from memory or a local disk, not from a remote store.
+        decides: It asks brctl's own rules, and may be wrong.
+        standbys: Instead of the fleet's; None for those.
+    """
+
+    name: str
+    title: str
+    start: StartKind
+    seen_s: Seconds
+    found_s: Seconds
+    interval_s: float = 0.0
+    write_s: float = 0.0
+    near: bool = True
+    decides: bool = False
+    standbys: int | None = None
+
+    def pool(self, fleet: Fleet) -> int:
+        """Standbys it keeps."""
+        if self.start is not StartKind.WARM:
+            return 0
+        return fleet.pool if self.standbys is None else self.standbys
+
+    def interval_us(self, fleet: Fleet) -> int:
+        """Work between two saves."""
+        return round((self.interval_s or fleet.step_s) * US)
+
+
+_REQUEUE = SimulatedPolicy(
+    "requeue", "stop, queue, all nodes anew, checkpoint of 30 min, timeout of 30 min",
+    StartKind.REQUEUE, _TIMEOUT_SEEN, _STRESS_FOUND, interval_s=1_800.0, near=False,
+)  # fmt: skip
+
+POLICIES: Mapping[str, SimulatedPolicy] = {
+    row.name: row
+    for row in (
+        _REQUEUE,
+        replace(_REQUEUE, name="requeue-10m", title="the same, timeout of 10 min",
+                seen_s={**_TIMEOUT_SEEN, Kind.HANG: 600.0, Kind.SLOW: 600.0}),
+        SimulatedPolicy("reschedule", "checks, new nodes for those that left, every step saved",
+               StartKind.RESCHEDULE, _CHECKED_SEEN, _CHECKED_FOUND),
+        SimulatedPolicy("standby", "checks, warm standbys, every step saved",
+               StartKind.WARM, _CHECKED_SEEN, _CHECKED_FOUND),
+        SimulatedPolicy("oracle", "sees and finds at once, ready nodes without end",
+               StartKind.ORACLE, _AT_ONCE, _AT_ONCE),
+    )
+}  # fmt: skip
+"""By the word `--policy` takes."""

@@ -1,0 +1,69 @@
+"""Runs: each draws one trace and lets every policy meet it; many runs share the machine's cores."""
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import islice
+
+from brctl.model.simulation import SimulatedRun
+from brctl.simulate.fleet import Fleet
+from brctl.simulate.policies import SimulatedPolicy
+from brctl.simulate.response import Published
+from brctl.simulate.trace import draw
+from brctl.simulate.world import Response, World
+
+WORTH_PROCESSES = 20
+"""Fewer runs are over before processes have started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be simulated: policies on the traces of these seeds."""
+
+    fleet: Fleet
+    policies: tuple[SimulatedPolicy, ...]
+    seeds: tuple[int, ...]
+    days: float
+
+
+def run_seed(task: Task, seed: int) -> list[SimulatedRun]:
+    """Every policy on the same faults."""
+    trace = draw(task.fleet, seed, task.days)
+    return [
+        World(task.fleet, policy, trace, _response_of(policy)).run() for policy in task.policies
+    ]
+
+
+def _response_of(policy: SimulatedPolicy) -> Response:
+    return Published()
+
+
+def run_all(task: Task, workers: int = 1) -> Iterator[list[SimulatedRun]]:
+    """Every seed, as they are done; what a run gives does not depend on where it is made."""
+    if workers < 2 or len(task.seeds) < WORTH_PROCESSES:
+        yield from (run_seed(task, seed) for seed in task.seeds)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as executor:
+        try:
+            yield from _side_by_side(executor, task, workers)
+        finally:
+            executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _side_by_side(
+    executor: ProcessPoolExecutor, task: Task, workers: int
+) -> Iterator[list[SimulatedRun]]:
+    """A few seeds for each worker at a time: an interrupt then waits for little."""
+    left = iter(task.seeds)
+    going: set[Future[list[SimulatedRun]]] = set()
+    while True:
+        going |= {
+            executor.submit(run_seed, task, seed) for seed in islice(left, 4 * workers - len(going))
+        }
+        if not going:
+            return
+        done, going = wait(going, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield future.result()

@@ -1,0 +1,152 @@
+"""Parts of a simulation, made on other machines: what a part holds, and all parts as one.
+
+A part says which runs of which fleet it holds, so that parts of another fleet, other policies or
+the same runs twice are refused instead of being averaged.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+from brctl.library.trusted_files import read_beginning
+from brctl.model import API_VERSION
+from brctl.model.errors import ConfigError, UsageError
+from brctl.model.simulation import Book, PolicyComparison, SimulatedFleet, SimulatedRun
+from brctl.simulate.score import score
+
+KIND = "SimulationShard"
+SIZE_LIMIT_BYTES = 64 << 20
+Json = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPart:
+    """A part: its fleet, all seeds of the whole, the policies with their titles, its runs."""
+
+    origin: str
+    fleet: SimulatedFleet
+    seed: int
+    runs_wanted: int
+    policies: Mapping[str, str]
+    runs: tuple[SimulatedRun, ...]
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """Part and parts of `I/N`.
+
+    Raises:
+        ValueError: It is something else.
+
+    Examples:
+        >>> parse_shard("2/8")
+        (2, 8)
+    """
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts) <= 100_000):
+        raise ValueError(f"{text!r}: write 1/8 for the first of eight parts")
+    return int(part), int(parts)
+
+
+def shard_document(shard: SimulationPart) -> dict[str, object]:
+    """What `merge` reads again."""
+    return {
+        "fleet": asdict(shard.fleet),
+        "seed": shard.seed,
+        "runs_wanted": shard.runs_wanted,
+        "policies": dict(shard.policies),
+        "runs": [
+            {**asdict(run), "books_us": {b.value: us for b, us in run.books_us.items()}}
+            for run in shard.runs
+        ],
+    }
+
+
+def read_shard(path: Path) -> SimulationPart:
+    """One part.
+
+    Raises:
+        ConfigError: The file is no part of a simulation.
+    """
+    try:
+        raw = read_beginning(path, SIZE_LIMIT_BYTES + 1)
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    if len(raw) > SIZE_LIMIT_BYTES:
+        raise ConfigError(f"{path}: larger than {SIZE_LIMIT_BYTES >> 20} MiB")
+    try:
+        return _shard(str(path), json.loads(raw))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        hint = "make it with `brctl simulate fleet FLEET --shard I/N -o json --out FILE`"
+        raise ConfigError(f"{path}: not a part of a simulation: {exc}", hint=hint) from exc
+
+
+def _shard(origin: str, data: Any) -> SimulationPart:
+    """What the parsed text says; any other shape raises what `read_shard` catches."""
+    if (data["apiVersion"], data["kind"]) != (API_VERSION, KIND):
+        raise ValueError(f"kind {data['kind']!r}")
+    facts = SimulatedFleet(**data["fleet"])
+    runs = tuple(_run(run) for run in data["runs"])
+    policies = {str(name): str(title) for name, title in data["policies"].items()}
+    if not runs or not policies:
+        raise ValueError("it holds no run")
+    seed, wanted = data["seed"], data["runs_wanted"]
+    if not isinstance(seed, int) or not isinstance(wanted, int):
+        raise TypeError("seed and runs_wanted are whole numbers")
+    return SimulationPart(origin, facts, seed, wanted, policies, runs)
+
+
+def _run(data: dict[str, Any]) -> SimulatedRun:
+    books = data["books_us"]
+    if set(data) != {field.name for field in fields(SimulatedRun)} or not isinstance(books, dict):
+        raise ValueError("a run has other keys")
+    run = SimulatedRun(**{**data, "books_us": {Book(b): int(books[b]) for b in books}})
+    if run.wall_us <= 0 or sum(run.books_us.values()) != run.wall_us:
+        raise ValueError(f"the books of run {run.seed} do not sum to its time")
+    return run
+
+
+def merged(shards: Sequence[SimulationPart]) -> PolicyComparison:
+    """All parts as one simulation.
+
+    Raises:
+        UsageError: They are parts of different simulations, or hold a run twice.
+    """
+    first = shards[0]
+    runs: dict[tuple[int, str], SimulatedRun] = {}
+    for shard in shards:
+        if (shard.fleet, dict(shard.policies), shard.seed, shard.runs_wanted) != (
+            first.fleet, dict(first.policies), first.seed, first.runs_wanted,
+        ):  # fmt: skip
+            raise UsageError(
+                f"{shard.origin} and {first.origin} are parts of different simulations"
+            )
+        for run in shard.runs:
+            if (run.seed, run.policy) in runs:
+                raise UsageError(f"{shard.origin}: run {run.seed} of {run.policy} is there twice")
+            runs[run.seed, run.policy] = run
+    had = len({seed for seed, _ in runs})
+    missing = [] if had == first.runs_wanted else [
+        f"{first.runs_wanted - had} of {first.runs_wanted} runs are in none of these files"
+    ]  # fmt: skip
+    missing += [run.unfinished for run in runs.values() if run.unfinished]
+    whole = [run for run in runs.values() if not run.unfinished]
+    return PolicyComparison(
+        first.fleet, first.seed, score(whole, first.policies), tuple(dict.fromkeys(missing))
+    )
+
+
+def slurm_array(command: Sequence[str], parts: int) -> str:
+    """A Slurm job array that makes all parts, and the line that joins them."""
+    return "\n".join(
+        (
+            "#!/bin/bash",
+            f"#SBATCH --job-name=brctl-simulate --array=1-{parts}",
+            "#SBATCH --cpus-per-task=1 --time=01:00:00",
+            f'{join(command)} --shard "$SLURM_ARRAY_TASK_ID/{parts}" -o json'
+            ' --out "part-$SLURM_ARRAY_TASK_ID.json"',
+            "# when all are done: brctl simulate merge part-*.json",
+        )
+    )

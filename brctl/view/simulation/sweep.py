@@ -1,0 +1,69 @@
+"""One parameter over its values: a table, a plot of bars, a line in a page."""
+
+from collections.abc import Sequence
+
+from brctl.model.simulation import ParameterSweep, PolicyScore
+from brctl.view.notices.page import Json, Page
+from brctl.view.simulation.comparison import (
+    fleet_document,
+    fleet_lines,
+    percent,
+    score_document,
+)
+from brctl.view.simulation.html import sweep_html
+from brctl.view.text import columns, printable
+
+_BAR = 40
+
+
+def sweep_page(found: ParameterSweep) -> Page:
+    """The answer of `brctl simulate --sweep NAME=A..B`."""
+    first = found.points[0].scores
+    parts = [
+        "\n".join(
+            (*fleet_lines(found.fleet),
+             f"{first[0].runs} runs of {found.fleet.days:g} days from seed {found.seed} for each"
+             f" {found.parameter}, on the same faults")
+        ),
+        *(_table(found, index) for index in range(len(first))),
+    ]  # fmt: skip
+    rows = tuple(
+        {found.parameter: point.value, **score_document(score)}
+        for point in found.points
+        for score in point.scores
+    )
+    body: dict[str, Json] = {
+        "fleet": fleet_document(found.fleet),
+        "seed": found.seed,
+        "parameter": found.parameter,
+        "points": [
+            {"value": point.value, "policies": [score_document(s) for s in point.scores]}
+            for point in found.points
+        ],
+    }
+    return Page("SimulationSweep", body, "\n\n".join(parts), table=rows, html=sweep_html(found))
+
+
+def _table(found: ParameterSweep, index: int) -> str:
+    """One policy: ETTR with a bar between the least and the most, and what it does."""
+    scores = [point.scores[index] for point in found.points]
+    head = (found.parameter.upper(), "ETTR %", "SHORT", "HEALTHY OUT", "PAGES", "REFUSED", "")
+    bars = _bars([score.ettr.mean for score in scores])
+    rows = [
+        (f"{point.value:g}", percent(score.ettr), *_counts(score), bar)
+        for point, score, bar in zip(found.points, scores, bars, strict=True)
+    ]
+    return f"{printable(scores[0].policy)}\n" + columns([head, *rows])
+
+
+def _counts(score: PolicyScore) -> Sequence[str]:
+    names = ("shortfalls", "healthy_evicted", "pages", "refused")
+    return [f"{score.per_run[name]:.2f}" for name in names]
+
+
+def _bars(values: Sequence[float]) -> list[str]:
+    """Bars from the least value to the most: it is the differences that matter."""
+    least, most = min(values), max(values)
+    span = most - least
+    return ["#" * (1 + round((_BAR - 1) * ((value - least) / span if span else 1.0)))
+            for value in values]  # fmt: skip

@@ -1,0 +1,119 @@
+"""`brctl simulate`: policies side by side, sweeps, parts on other machines."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from brctl.cli.main import run
+
+Document = dict[str, object]
+SMALL = ("--runs", "3", "--days", "20", "--workers", "1")
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = run(["simulate", *words])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+def test_policies_are_compared_on_the_same_faults(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "--policy", "requeue,standby", *SMALL, "-o", "json")
+    document = json.loads(out)
+    first, second = document["policies"]
+    assert (code, document["kind"]) == (0, "Simulation")
+    assert first["gained_ratio"] is None
+    gained = second["ettr_ratio"]["mean"] - first["ettr_ratio"]["mean"]
+    assert second["gained_ratio"]["mean"] == pytest.approx(gained, abs=2e-6)
+    lost_h = sum(second["lost_hours"].values())
+    assert lost_h == pytest.approx(20 * 24 * (1 - second["ettr_ratio"]["mean"]), abs=1e-2)
+
+
+def test_a_policy_more_changes_no_other_line(capsys: pytest.CaptureFixture[str]) -> None:
+    one = json.loads(said(capsys, "--policy", "standby", *SMALL, "-o", "json")[1])
+    two = json.loads(said(capsys, "--policy", "standby,oracle", *SMALL, "-o", "json")[1])
+    assert two["policies"][0] == one["policies"][0]
+
+
+def test_a_sweep_is_a_table_with_bars_and_a_page_with_a_plot(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("--policy", "standby", "--sweep", "standbys=0..2", *SMALL)
+    _, text, _ = said(capsys, *words)
+    rows = [line.split() for line in text.splitlines() if line[:1].isdigit() and "+-" in line]
+    assert [row[0] for row in rows[-3:]] == ["0", "1", "2"]
+    assert len(rows[-1][-1]) == 40
+    _, page, _ = said(capsys, *words, "-o", "html")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<polyline" in page
+    assert "<script" not in page
+
+
+def test_parts_made_apart_are_the_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ("--policy", "requeue,standby", *SMALL)
+    parts = [tmp_path / f"part-{i}.json" for i in (1, 2)]
+    for i, part in enumerate(parts, start=1):
+        assert said(capsys, *words, "--shard", f"{i}/2", "-o", "json", "--out", str(part))[0] == 0
+    code, out, _ = said(capsys, "merge", *map(str, parts), "-o", "json")
+    whole = json.loads(said(capsys, *words, "-o", "json")[1])
+    assert code == 0
+    assert json.loads(out)["policies"] == whole["policies"]
+    code, out, _ = said(capsys, "merge", str(parts[0]))
+    assert code == 3
+    assert "missing: 1 of 3 runs are in none of these files" in out
+    assert said(capsys, "merge", str(parts[0]), str(parts[0]))[0] == 64
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data | {"kind": "Sweep"},
+        lambda data: data | {"runs": []},
+        lambda data: data | {"runs": [data["runs"][0] | {"wall_us": 1}]},
+        lambda data: data | {"runs": [{"seed": 1}]},
+        lambda data: data | {"fleet": {"name": "x"}},
+        lambda data: {},
+    ],
+)
+def test_a_file_that_is_no_part_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, change: object
+) -> None:
+    part = tmp_path / "part.json"
+    words = ("--policy", "oracle", "--runs", "1", "--days", "2", "--shard", "1/1")
+    said(capsys, *words, "-o", "json", "--out", str(part))
+    assert callable(change)
+    part.write_text(json.dumps(change(json.loads(part.read_text()))), encoding="utf-8")
+    code, _, err = said(capsys, "merge", str(part))
+    assert code == 78
+    assert "not a part of a simulation" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("paper-mean",), "did you mean 'paper-means'"),
+        (("--policy", "requeu"), "did you mean 'requeue'"),
+        (("--sweep", "standby=0..3"), "did you mean 'standbys'"),
+        (("--sweep", "standbys=3..0"), "values are standbys=0..12"),
+        (("--sweep", "standbys=0..1000000"), "at most 200"),
+        (("--sweep", "standbys=-1,2"), "cannot be"),
+        (("--shard", "3/2"), "write 1/8"),
+        (("--runs", "2", "--shard", "5/8"), "do not fill it"),
+        (("--shard", "1/2", "--sweep", "standbys=0..3"), "give one of"),
+    ],
+)
+def test_a_slip_is_said_in_a_sentence(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], wanted: str
+) -> None:
+    code, _, err = said(capsys, *words)
+    assert code == 64
+    assert wanted in err
+
+
+def test_the_slurm_array_makes_every_part_with_the_same_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, out, _ = said(capsys, "llama3", "--runs", "40", "--slurm-array", "8", "--policy", "oracle")
+    assert "--array=1-8" in out
+    assert "simulate fleet llama3 --policy oracle --runs 40 --days 54 --seed 7" in out
+    assert '--shard "$SLURM_ARRAY_TASK_ID/8"' in out
