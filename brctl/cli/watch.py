@@ -15,7 +15,7 @@ from typing import NoReturn, Protocol, TextIO
 from brctl.engine.controller.clock import now
 from brctl.model.errors import UsageError
 from brctl.model.exit_codes import ExitCode
-from brctl.model.units import describe_duration, parse_duration_s, rfc3339
+from brctl.model.units import describe_duration, parse_duration_s, utc_text
 
 FLAG = "--watch"
 LEAST_S, MOST_S = 0.5, 86_400.0
@@ -163,7 +163,7 @@ def watch(
 
 
 def _status(title: str, number: int, took_s: float, every_s: float, wait_s: float) -> str:
-    line = f"{rfc3339(now())}  {title}  look {number}, took {describe_duration(took_s)}"
+    line = f"{utc_text(now())}  {title}  look {number}, took {describe_duration(took_s)}"
     if took_s > every_s:
         return (
             f"{line}: longer than the {every_s:g} s between looks, the next in"

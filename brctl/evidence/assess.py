@@ -82,8 +82,8 @@ def assess(
     if _late_without_the_driver(report, checks):
         evidence = [item for item in evidence if item.kind != DRIVER_HANG]
     gaps += [Gap(node, name, "answered a check that was not asked") for name in results]
-    named = tuple(name_gpus(report, evidence))
-    return Assessment(named, tuple(name_gpus(report, dict.fromkeys(gaps))))
+    named = tuple(name_gpus(report, evidence, previous))
+    return Assessment(named, tuple(name_gpus(report, dict.fromkeys(gaps), previous)))
 
 
 def _late_without_the_driver(report: NodeReport, checks: Mapping[str, Check]) -> bool:

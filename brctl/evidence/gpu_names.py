@@ -44,8 +44,16 @@ def _free_slots(report: NodeReport, taken: Iterable[str]) -> list[str]:
     return sorted(bus - set(taken))
 
 
-def name_gpus(report: NodeReport, observed: Iterable[Observed]) -> Iterator[Observed]:
-    """The same observations, GPUs called by their names; what only clears is read by nobody."""
+def name_gpus(
+    report: NodeReport, observed: Iterable[Observed], before: NodeReport | None = None
+) -> Iterator[Observed]:
+    """The same observations, GPUs called by their names; what only clears is read by nobody.
+
+    Args:
+        report: Of their node.
+        observed: Evidence or gaps.
+        before: What the node said earlier, for names where gpu.devices was not asked now.
+    """
     names: Mapping[str, str] | None = None
     for item in observed:
         device = item.subject.device
@@ -53,7 +61,8 @@ def name_gpus(report: NodeReport, observed: Iterable[Observed]) -> Iterator[Obse
         if clears or not device.startswith(_KINDS):
             yield item
             continue
-        names = gpu_names(report) if names is None else names
+        if names is None:
+            names = gpu_names(report) or (gpu_names(before) if before else {})
         yield _named(item, item.subject.name or _name(device, names))
 
 

@@ -18,7 +18,7 @@ from brctl.journal.store import PRIVATE_FILE
 from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import ConfigError, LockedError
 from brctl.model.runs.playbook import Arguments
-from brctl.model.units import parse_rfc3339, rfc3339
+from brctl.model.units import parse_rfc3339, rfc3339, utc_text
 
 KEEP_FOR = timedelta(days=30)
 """A node that fails again a season later needs a new ticket."""
@@ -61,7 +61,7 @@ class Keys:
                 return entry
             if entry and not entry.done and entry.run != run and now - entry.at < BEGUN:
                 raise LockedError(
-                    f"{entry.run} began the same ({key}) at {entry.at:%H:%M:%S} UTC",
+                    f"{entry.run} began the same ({key}) at {utc_text(entry.at)}",
                     hint=f"brctl play show {entry.run}",
                 )
             self._write(Entry(key, run, now))

@@ -20,7 +20,7 @@ from brctl.journal.shared_locks import refuse_local_locks
 from brctl.journal.store import PRIVATE_FILE, is_running, locked
 from brctl.library.durable_files import private_dir, set_aside, write_atomic
 from brctl.model.errors import LockedError, UnavailableError
-from brctl.model.units import parse_rfc3339, rfc3339
+from brctl.model.units import parse_rfc3339, rfc3339, utc_text
 
 LEASE_S = 60.0
 LONGEST_LEASE = timedelta(seconds=10 * LEASE_S)
@@ -138,7 +138,7 @@ class Leases:
                 grant = grants.get(key)
                 if grant and grant.holder != holder and self._blocks(grant, now):
                     raise LockedError(
-                        f"{key} is held by {grant.holder} until {grant.until:%H:%M:%S} UTC",
+                        f"{key} is held by {grant.holder} until {utc_text(grant.until)}",
                         hint=f"wait, or look: `brctl play show {grant.holder}`",
                     )
             until = now + timedelta(seconds=lease_s)

@@ -62,6 +62,18 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
+def utc_text(moment: datetime, day: datetime | None = None) -> str:
+    """A moment for people, in UTC; without its date beside another of the same day.
+
+    Examples:
+        >>> utc_text(datetime(2026, 11, 22, 14, 33, 55, tzinfo=UTC))
+        '2026-11-22 14:33:55Z'
+    """
+    at = moment.astimezone(UTC)
+    same_day = day is not None and day.astimezone(UTC).date() == at.date()
+    return f"{at:%H:%M:%S}Z" if same_day else f"{at:%Y-%m-%d %H:%M:%S}Z"
+
+
 def parse_rfc3339(text: str) -> datetime:
     """The moment an RFC 3339 text names, as an aware UTC datetime."""
     moment = datetime.fromisoformat(text)

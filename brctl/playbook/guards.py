@@ -14,7 +14,7 @@ from math import floor
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import Arguments, GuardSpec, InputType, Json, Playbook
-from brctl.model.units import describe_duration
+from brctl.model.units import describe_duration, utc_text
 from brctl.playbook.guard_facts import (
     Fact,
     GuardDecision,
@@ -175,7 +175,7 @@ def _blast_radius(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
         return GuardDecision(True, sentence)
     people = "; ".join(sorted({f"{t.node} by {t.by}" for t in recent if t.node in before}))
     free = min((t.at for t in recent if t.node in before), default=None)
-    wait = f", wait until {free + timedelta(seconds=window_s):%H:%M} UTC" if free else ""
+    wait = f", wait until {utc_text(free + timedelta(seconds=window_s))}" if free else ""
     return GuardDecision(
         False,
         sentence + (f" (taken: {people})" if people else ""),

@@ -3,11 +3,11 @@
 A calendar nobody can read is a refusal: never an open window, never the end of a freeze.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from brctl.model.runs.calendar import Calendar
 from brctl.model.runs.playbook import Arguments, Need
-from brctl.model.units import describe_duration
+from brctl.model.units import describe_duration, utc_text
 from brctl.playbook.guard_facts import GuardDecision, GuardFacts, seconds
 
 FREEZE_ACTIONS = ("refuse", "require_approval")
@@ -71,5 +71,5 @@ def freeze(parameters: Arguments, facts: GuardFacts) -> GuardDecision:
 
 
 def _moment(at: datetime) -> str:
-    rounded = at + timedelta(seconds=30)
-    return f"{rounded:%a %Y-%m-%d %H:%M} UTC"
+    """With its weekday: windows and freezes are made for those."""
+    return f"{at:%a} {utc_text(at)}"

@@ -16,7 +16,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.result import RunState
-from brctl.model.units import describe_duration, rfc3339
+from brctl.model.units import describe_duration, rfc3339, utc_text
 from brctl.model.verdict import Verdict
 from brctl.playbook.run import Run
 from brctl.view.documents import node_set
@@ -219,13 +219,13 @@ def markdown(incident: Incident, now_at: datetime) -> str:
         f"- nodes: {escape_markdown(fold(incident.nodes) or 'none')}",
         f"- job: {escape_markdown(incident.job or 'none')}",
         f"- runs: {' '.join(incident.runs) or 'none'}",
-        f"- exported: {rfc3339(now_at)}", "",
+        f"- exported: {utc_text(now_at)}", "",
         "| at | since | what | text | source |", "|---|---|---|---|---|",
     ]  # fmt: skip
     for moment in incident.moments:
         since = (moment.at - incident.began_at).total_seconds()
         text, source = escape_markdown(moment.text), escape_markdown(moment.source)
-        at = rfc3339(moment.at)
+        at = utc_text(moment.at)
         lines.append(f"| {at} | +{since:.0f} s | {moment.kind} | {text} | {source} |")
     return "\n".join([*lines, "", f"Phases: {phases(incident)}", ""])
 
@@ -276,10 +276,12 @@ def incident_page(incident: Incident) -> Page:
         since = (moment.at - incident.began_at).total_seconds()
         text = printable(redact(moment.text), TITLE)
         source = printable(moment.source, 16)
-        rows.append((f"{moment.at:%m-%d %H:%M:%S}", f"+{since:.0f}", moment.kind, source, text))
+        at = utc_text(moment.at, incident.began_at)
+        rows.append((at, f"+{since:.0f}", moment.kind, source, text))
     title = printable(redact(incident.title), TITLE)
     head = f"{incident.id}  {incident.state}  {printable(incident.about, 60)}: {title}"
-    text = "\n".join([head, columns(rows), f"phases  {phases(incident)}"])
+    began = f"began   {utc_text(incident.began_at)}"
+    text = "\n".join([head, began, columns(rows), f"phases  {phases(incident)}"])
     steps = (f"brctl incident export {incident.id}",)
     moments = tuple({"incident": incident.id, **moment} for moment in _moment_documents(incident))
     body = incident_document(incident)
@@ -288,12 +290,12 @@ def incident_page(incident: Incident) -> Page:
 
 def incident_list_page(incidents: Sequence[Incident]) -> Page:
     """The answer of `brctl incident list`, newest first."""
-    rows = [("INCIDENT", "BEGAN", "STATE", "CLASS", "NODES", "JOB", "TOOK", "RUNS")]
+    rows = [("INCIDENT", "BEGAN", "STATE", "TOOK", "CLASS", "JOB", "NODES", "RUNS")]
     rows += [
         (
-            incident.id, f"{incident.began_at:%m-%d %H:%M:%S}", incident.state,
-            printable(incident.about, 40), printable(fold(incident.nodes) or "-", 40),
-            printable(incident.job or "-", 24), incident.took, " ".join(incident.runs) or "-",
+            incident.id, utc_text(incident.began_at), incident.state, incident.took,
+            printable(incident.about, 40), printable(incident.job or "-"),
+            printable(fold(incident.nodes) or "-"), " ".join(incident.runs) or "-",
         )
         for incident in incidents
     ]  # fmt: skip

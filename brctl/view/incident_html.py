@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from brctl.model.nodeset import fold
-from brctl.model.units import describe_duration, rfc3339
+from brctl.model.units import describe_duration, utc_text
 from brctl.view.html_page import cell, facts, heading, page, table
 from brctl.view.incident import Incident, phases
 
@@ -27,11 +27,11 @@ def incident_html(incident: Incident, now_at: datetime) -> str:
             ("job", incident.job or "none"),
             ("runs", " ".join(incident.runs) or "none"),
             ("phases", phases(incident)),
-            ("exported", rfc3339(now_at)),
+            ("exported", utc_text(now_at)),
         ]
     )
     rows = [
-        (rfc3339(m.at), f"+{(m.at - incident.began_at).total_seconds():.0f} s", m.kind, m.text,
+        (utc_text(m.at), f"+{(m.at - incident.began_at).total_seconds():.0f} s", m.kind, m.text,
          m.source)
         for m in incident.moments
     ]  # fmt: skip

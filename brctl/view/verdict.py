@@ -1,6 +1,7 @@
 """Verdicts as people read them: what, do, if wrong; and the chain that explains it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from brctl.evidence.job.pace import late_step_s
 from brctl.model.deeper_look import DeeperLook
@@ -9,7 +10,7 @@ from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.nodeset import fold
-from brctl.model.units import describe_duration
+from brctl.model.units import describe_duration, utc_text
 from brctl.model.verdict import Confidence, Verdict
 from brctl.view.alike import fold_alike
 from brctl.view.documents import (
@@ -186,7 +187,7 @@ def why_page(verdict: Verdict, state: str, note: str) -> Page:
         *_ids(verdict),
         f"do:        {move_line(verdict)}",
         "because, in order:",
-        columns(list(_chain_rows(verdict.evidence)), " "),
+        columns(list(_chain_rows(verdict.evidence, verdict.decided_at)), " "),
     ]
     lines += [
         f"ruled out: {out.fault.value}, {printable(out.why, 100)}" for out in verdict.ruled_out
@@ -200,6 +201,7 @@ def why_page(verdict: Verdict, state: str, note: str) -> Page:
     word = verdict.confidence
     lines.append(
         f"{word.value.upper()} = {verdict.probability:.2f}: {_CONFIDENCE_IS[word]}."
+        f" Decided {utc_text(verdict.decided_at)}."
         f" State: {state}{f' ({printable(note, 80)})' if note else ''}."
     )
     body = {"verdict": verdict_document(verdict), "state": state, "note": note or None}
@@ -222,7 +224,7 @@ def _next_after_why(verdict: Verdict, state: str, note: str) -> tuple[str, ...]:
     return (f"brctl play show {note}",) if note.startswith("R-") else ()
 
 
-def _chain_rows(chain: Sequence[Evidence]) -> Iterable[tuple[str, ...]]:
+def _chain_rows(chain: Sequence[Evidence], day: datetime) -> Iterable[tuple[str, ...]]:
     """The chain without what only clears (it is summed up as ruled out) and with little context.
 
     A thousand ranks that say the same of their nodes are one row, under the number of the first.
@@ -231,7 +233,7 @@ def _chain_rows(chain: Sequence[Evidence]) -> Iterable[tuple[str, ...]]:
     said = ((_chain_key(item), item.subject.node, item.text) for _, item in shown)
     for each in fold_alike(said):
         number, item = shown[each.first]
-        at = f"{item.at:%H:%M:%S}" if item.at else "-"
+        at = utc_text(item.at, day) if item.at else "-"
         nodes = fold(each.nodes) if any(each.nodes) else ""
         text = printable(f"{nodes} {each.text}".strip(), 140)
         yield (str(number), each.key[0], at, *each.key[1:], text)
@@ -280,7 +282,7 @@ def _checks(names: Sequence[str]) -> str:
 
 def verdict_list_page(rows: Sequence[tuple[Verdict, str]]) -> Page:
     """The answer of `brctl verdict list`: id, state, confidence, class, nodes, time."""
-    table = [("ID", "STATE", "CONF", "CLASS", "NODES", "JOB", "DECIDED")]
+    table = [("ID", "STATE", "CONF", "CLASS", "DECIDED", "JOB", "NODES")]
     for verdict, state in rows:
         table.append(
             (
@@ -288,9 +290,9 @@ def verdict_list_page(rows: Sequence[tuple[Verdict, str]]) -> Page:
                 state,
                 verdict.confidence.value,
                 verdict.fault.value,
-                fold(verdict.nodes) or "-",
+                utc_text(verdict.decided_at),
                 verdict.job or "-",
-                f"{verdict.decided_at:%Y-%m-%d %H:%M:%S}",
+                fold(verdict.nodes) or "-",
             )
         )
     documents = tuple({**verdict_document(verdict), "state": state} for verdict, state in rows)

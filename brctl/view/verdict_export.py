@@ -5,7 +5,7 @@ from datetime import datetime
 
 from brctl.model.evidence import Subject
 from brctl.model.nodeset import fold
-from brctl.model.units import rfc3339
+from brctl.model.units import utc_text
 from brctl.model.verdict import Verdict
 from brctl.view.documents import verdict_document
 from brctl.view.html_page import facts, heading, page, table
@@ -41,8 +41,8 @@ def _facts(verdict: Verdict, state: str, now_at: datetime) -> list[tuple[str, st
         ("job", verdict.job or "none"),
         ("do", move_line(verdict)),
         ("state", state),
-        ("decided", rfc3339(verdict.decided_at)),
-        ("exported", rfc3339(now_at)),
+        ("decided", utc_text(verdict.decided_at)),
+        ("exported", utc_text(now_at)),
     ]
 
 
@@ -53,7 +53,7 @@ def _device(part: Subject) -> str:
 
 def _chain(verdict: Verdict) -> Iterator[Row]:
     for item in verdict.evidence:
-        at = rfc3339(item.at) if item.at else "-"
+        at = utc_text(item.at) if item.at else "-"
         node, device = item.subject.node or "-", item.subject.called or "-"
         yield at, node, device, item.weight.value, item.text, item.raw or "-"
 

@@ -52,6 +52,12 @@ def test_sentences_name_the_gpu_and_the_subject_keeps_its_id() -> None:
     assert str(item.subject) == "n3 gpu 0 (slot 0000:18:00.0)"
 
 
+def test_a_check_asked_alone_takes_the_names_of_the_look_before() -> None:
+    alone = NodeReport("n3", Outcome.ANSWERED, ())
+    (item,) = name_gpus(alone, [seen(UUID, "hot")], before=report())
+    assert item.subject.called == "gpu 0 (slot 0000:18:00.0)"
+
+
 def test_a_link_is_called_by_its_gpu() -> None:
     gap = Gap(Subject("n3", f"link:{UUID[4:]}/7"), "gpu.nvlink", "no reading")
     (named,) = name_gpus(report(), [gap])

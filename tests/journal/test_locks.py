@@ -18,7 +18,7 @@ def test_the_second_run_is_told_who_holds_the_node(tmp_path: Path) -> None:
     """All keys or none: the free one is not taken either."""
     leases = Leases(tmp_path)
     leases.acquire(["node:n1"], "R-1", NOW)
-    with pytest.raises(LockedError, match="node:n1 is held by R-1 until 12:01:00 UTC"):
+    with pytest.raises(LockedError, match="node:n1 is held by R-1 until 2026-07-05 12:01:00Z"):
         leases.acquire(["node:n0", "node:n1"], "R-2", NOW)
     assert leases.held_by_others(["node:n0", "node:n1"], "R-2", NOW) == {"node:n1": "R-1"}
     leases.acquire(["node:n0"], "R-3", NOW)

@@ -40,7 +40,7 @@ def test_a_window_is_open_or_says_when_the_next_one_is() -> None:
     """The sentence names the moment."""
     assert ask("maintenance_window", OPEN)[0]
     ok, sentence, _ = ask("maintenance_window", LATER)
-    assert (ok, sentence) == (False, "no window of 'c' is open; next Sun 2026-07-05 13:00 UTC")
+    assert (ok, sentence) == (False, "no window of 'c' is open; next Sun 2026-07-05 13:00:00Z")
     assert "none in the next" in ask("maintenance_window", Calendar("c"))[1]
 
 
@@ -59,7 +59,7 @@ def test_a_freeze_refuses_or_raises_the_need_to_one_person() -> None:
     assert not ask("freeze", OPEN)[0]
     ok, sentence, people = ask("freeze", OPEN, action="require_approval")
     assert (ok, people) == (True, Need.ONE)
-    assert "until Sun 2026-07-05 13:00 UTC" in sentence
+    assert "until Sun 2026-07-05 13:00:00Z" in sentence
     no_gate = GuardFacts(now_at=NOON, run="R-1", can_ask=False)
     assert not ask("freeze", OPEN, no_gate, action="require_approval")[0]
 

@@ -103,8 +103,8 @@ def test_why_shows_the_chain_what_is_ruled_out_and_what_was_not_seen() -> None:
     gap = Gap(Subject("n3"), "gpu.nvlink", "timed out after 10 s")
     (verdict,) = decided(evidence, [gap], DecisionContext(NOW, "llm", 7, stalled=True))
     text = why_page(verdict, "open", "").text
-    assert " 1  +  03:02:09  decides  gpu.xid" in text
-    assert ".  03:02:09  follows  rank-00004.log" in text
+    assert " 1  +  03:02:09Z  decides  gpu.xid" in text
+    assert ".  03:02:09Z  follows  rank-00004.log" in text
     assert "ruled out: pcie, width 16" in text
     assert "not seen:  n3 gpu.nvlink: timed out after 10 s" in text
 

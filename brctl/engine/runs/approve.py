@@ -10,7 +10,7 @@ from brctl.engine.runs.session import Ending, RunEnds, RunSession
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Need, Step
 from brctl.model.runs.result import RunState
-from brctl.model.units import parse_rfc3339, rfc3339
+from brctl.model.units import parse_rfc3339, rfc3339, utc_text
 from brctl.playbook.approvals import (
     PEOPLE,
     Demand,
@@ -108,5 +108,5 @@ def _ask(
             "expires_at": rfc3339(expires_at),
         },
     )
-    why = f"{who} must approve before {step.id}, until {expires_at:%H:%M} UTC"
+    why = f"{who} must approve before {step.id}, until {utc_text(expires_at)}"
     raise RunEnds(Ending(RunState.WAITING, why))

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from brctl.model.units import utc_text
+
 
 class TimeStyle(StrEnum):
     """How `z` shows times."""
@@ -27,8 +29,8 @@ class Times:
         if self.style is TimeStyle.SINCE and self.origin is not None:
             return f"{(moment - self.origin).total_seconds():+.1f} s"
         if self.style is TimeStyle.LOCAL:
-            return f"{moment.astimezone():%m-%d %H:%M:%S}"
-        return f"{moment:%m-%d %H:%M:%S}"
+            return f"{moment.astimezone():%Y-%m-%d %H:%M:%S%z}"
+        return utc_text(moment)
 
     def since(self, origin: datetime | None) -> "Times":
         """The same style, counted from another moment."""

@@ -7,7 +7,7 @@ from brctl.model.evidence import Gap
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.model.sweeps.ecc import EccRow
-from brctl.model.units import rfc3339
+from brctl.model.units import rfc3339, utc_text
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
 
@@ -48,7 +48,7 @@ def ecc_page(rows: Sequence[EccRow], gaps: Sequence[Gap], *, only_pending: bool 
 
 def ecc_history_page(node: str, found: Sequence[tuple[datetime, EccRow]]) -> Page:
     """The answer of `brctl ecc history`."""
-    rows = [(rfc3339(at)[:19] + "Z", *_cells(row)) for at, row in found]
+    rows = [(utc_text(at), *_cells(row)) for at, row in found]
     empty = f"no kept sweep read memory errors of {node}"
     return Page(
         kind="EccHistory",

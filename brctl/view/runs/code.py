@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from brctl.model.jobs.code import ChangeState, CodeChange, JobCode
-from brctl.model.units import describe_duration, rfc3339
+from brctl.model.units import describe_duration, rfc3339, utc_text
 from brctl.playbook.code_changes import CodeRecord
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
@@ -66,7 +66,7 @@ def _cells(change: CodeChange, record: CodeRecord) -> list[str]:
     came_from = start.checkpoint.rpartition("/")[2] if start else ""
     state = f"{change.state}, urgent" if _urgent_now(change) else str(change.state)
     return [
-        change.id, state, change.version, change.digest[:_DIGITS], rfc3339(change.recorded_at)[:16],
+        change.id, state, change.version, change.digest[:_DIGITS], utc_text(change.recorded_at),
         printable(change.by), change.state_by or "-", came_from or "-", printable(change.why),
     ]  # fmt: skip
 

@@ -7,7 +7,7 @@ from brctl.model.nodeset import fold
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Arguments, Json, Playbook
 from brctl.model.runs.result import NodeResult, RunState
-from brctl.model.units import describe_duration, rfc3339
+from brctl.model.units import describe_duration, rfc3339, utc_text
 from brctl.playbook.node_runs import split_instance
 from brctl.playbook.run import Run, UnreadableRun
 from brctl.playbook.run_record import RunRecord, node_run_row
@@ -241,16 +241,24 @@ def history_page(runs: Sequence[Run | UnreadableRun], which: str = "") -> Page:
     """The answer of `play history`; `which` says in words what was asked for, if not all."""
     rows = [_history_row(run) for run in runs]
     shown = [
-        [str(r["run"]), str(r["started_at"] or "-"), str(r["playbook"] or "-"), str(r["state"]),
-         describe_duration(float(str(r["seconds"]))), str(r["nodes"] or "-"), str(r["by"] or "-")]
-        for r in rows
+        [str(r["run"]), _started(run), str(r["playbook"] or "-"), str(r["state"]),
+         describe_duration(float(str(r["seconds"]))), str(r["by"] or "-"), _nodes(run)]
+        for run, r in zip(runs, rows, strict=True)
     ]  # fmt: skip
-    head = [["RUN", "STARTED", "PLAYBOOK", "STATE", "TOOK", "NODES", "BY"]]
+    head = [["RUN", "STARTED", "PLAYBOOK", "STATE", "TOOK", "BY", "NODES"]]
     text = columns([*head, *shown]) if shown else f"no run {which or 'yet'}"
     torn = [printable(run.why, 1000) for run in runs if isinstance(run, UnreadableRun)]
     code = ExitCode.UNKNOWN if torn else ExitCode.OK
     names = tuple(run.name for run in runs)
     return Page("RunList", {"runs": list(rows)}, "\n".join([text, *torn]), code, names, tuple(rows))
+
+
+def _started(run: Run | UnreadableRun) -> str:
+    return utc_text(run.began_at) if isinstance(run, Run) and run.began_at else "-"
+
+
+def _nodes(run: Run | UnreadableRun) -> str:
+    return (fold(run.nodes) or "-") if isinstance(run, Run) else "-"
 
 
 def _history_row(run: Run | UnreadableRun) -> dict[str, PageJson]:
