@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
-from brctl.fanout.contract import Expecting, Transport
+from brctl.fanout.contract import Expecting, Streams, Transport
 from brctl.fanout.ssh_config import HostBlock, why_openssh
+from brctl.fanout.streaming import run_streamed
 from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
 
@@ -32,11 +33,18 @@ class AutoTransport:
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
+        return await self._for(node).run(node, command)
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        """Run a command and pass on what comes and goes; see `Streaming.stream`."""
+        return await run_streamed(self._for(node), node, command, streams)
+
+    def _for(self, node: Node) -> Transport:
         if not why_openssh(self._blocks, node.address):
-            return await self._fast.run(node, command)
+            return self._fast
         if self._exact is None:
             self._exact = self._make_exact()
-        return await self._exact.run(node, command)
+        return self._exact
 
     async def close(self) -> None:
         """Close both transports."""

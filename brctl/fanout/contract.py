@@ -1,5 +1,7 @@
 """The one seam to the nodes: run a command on a node, get its result, never an exception."""
 
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from brctl.model.command import Command, CommandResult, Outcome
@@ -20,6 +22,29 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Close connections and end processes this transport started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """What passes between us and one node's command while it runs.
+
+    Attributes:
+        stdin: Opens its input from the beginning; each node reads at its own pace.
+        on_output: Told each piece of output and whether it is stderr, and then the result has no
+            output; without it output is kept for the result, as `run` does.
+    """
+
+    stdin: Callable[[], AsyncIterator[bytes]]
+    on_output: Callable[[bytes, bool], None] | None = None
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """A transport that passes input and output on while the command runs."""
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        """As `Transport.run`; `command.stdin` is not used."""
         ...
 
 

@@ -5,10 +5,14 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import AsyncIterator
 
+from brctl.fanout.contract import Streams
+from brctl.fanout.streaming import beside
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
 
+STDERR = 2
 _REAP_S = 2.0
 """SIGKILL acts at once unless the process hangs in the kernel; then it is left to init."""
 
@@ -16,19 +20,32 @@ _REAP_S = 2.0
 class _Child(asyncio.SubprocessProtocol):
     """One process's bounded output; `ended` is set when nothing more comes."""
 
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
+    def __init__(self, limit_bytes: int, streams: Streams | None) -> None:
+        self._room = {1: limit_bytes, 2: limit_bytes}
+        self._on_output = streams.on_output if streams else None
         self.kept = {1: bytearray(), 2: bytearray()}
+        self.writable = asyncio.Event()
+        self.writable.set()
         self.over_limit = False
         self.ended = asyncio.Event()
         self.exited = asyncio.Event()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        remaining = self._limit_bytes - len(self.kept[fd])
-        self.kept[fd] += data[:remaining]
-        if len(data) > remaining:
+        taken = data[: self._room[fd]]
+        self._room[fd] -= len(taken)
+        if self._on_output is not None:
+            self._on_output(taken, fd == STDERR)
+        else:
+            self.kept[fd] += taken
+        if len(data) > len(taken):
             self.over_limit = True
             self.ended.set()
+
+    def pause_writing(self) -> None:
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
 
     def process_exited(self) -> None:
         self.exited.set()
@@ -45,9 +62,16 @@ class LocalTransport:
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command here; see `Transport.run`."""
+        return await self._ask(node, command, None)
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        """Run a command and pass on what comes and goes; see `Streaming.stream`."""
+        return await self._ask(node, command, streams)
+
+    async def _ask(self, node: Node, command: Command, streams: Streams | None) -> CommandResult:
         started = time.perf_counter()
-        child = _Child(command.output_limit_bytes)
-        exit_status, outcome, detail = await self._run(command, child)
+        child = _Child(command.output_limit_bytes, streams)
+        exit_status, outcome, detail = await self._run(command, child, streams)
         return CommandResult(
             node=node.name,
             outcome=outcome,
@@ -63,7 +87,9 @@ class LocalTransport:
         for transport in list(self._running):
             await self._end(transport)
 
-    async def _run(self, command: Command, child: _Child) -> tuple[int | None, Outcome, str]:
+    async def _run(
+        self, command: Command, child: _Child, streams: Streams | None
+    ) -> tuple[int | None, Outcome, str]:
         loop = asyncio.get_running_loop()
         try:
             transport, _ = await loop.subprocess_exec(
@@ -75,17 +101,21 @@ class LocalTransport:
             return 127, Outcome.ANSWERED, ""
         self._running[transport] = child
         try:
-            return await self._follow(transport, command, child)
+            ending = self._follow(transport, command, child)
+            stdin = transport.get_pipe_transport(0)
+            if not isinstance(stdin, asyncio.WriteTransport):
+                return await ending
+            if streams is not None:
+                return await beside(_send(stdin, child, streams.stdin()), ending)
+            stdin.write(command.stdin)
+            stdin.close()
+            return await ending
         finally:
             await self._end(transport)
 
     async def _follow(
         self, transport: asyncio.SubprocessTransport, command: Command, child: _Child
     ) -> tuple[int | None, Outcome, str]:
-        stdin = transport.get_pipe_transport(0)
-        if isinstance(stdin, asyncio.WriteTransport):
-            stdin.write(command.stdin)
-            stdin.close()
         try:
             async with asyncio.timeout(command.deadline_s):
                 await child.ended.wait()
@@ -107,6 +137,16 @@ class LocalTransport:
                 async with asyncio.timeout(_REAP_S):
                     await child.exited.wait()
         transport.close()
+
+
+async def _send(stdin: asyncio.WriteTransport, child: _Child, pieces: AsyncIterator[bytes]) -> None:
+    """Give the command its input, no faster than it reads."""
+    async for piece in pieces:
+        stdin.write(piece)
+        await child.writable.wait()
+        if stdin.is_closing():
+            return
+    stdin.close()
 
 
 def _shell_status(returncode: int) -> int:

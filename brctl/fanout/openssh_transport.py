@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from brctl.fanout.contract import Streams
 from brctl.fanout.local import LocalTransport
 from brctl.library.config import SshSettings
 from brctl.model.command import Command, CommandResult, Outcome
@@ -57,9 +58,16 @@ class OpensshTransport:
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
+        return await self._ask(node, command, None)
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        """Run a command and pass on what comes and goes; see `Streaming.stream`."""
+        return await self._ask(node, command, streams)
+
+    async def _ask(self, node: Node, command: Command, streams: Streams | None) -> CommandResult:
         started = time.perf_counter()
         failed = await self._login(node)
-        answer = failed or await self._run(node, command)
+        answer = failed or await self._run(node, command, streams)
         return CommandResult(
             node.name, answer.outcome, answer.exit_status, answer.stdout, answer.stderr,
             time.perf_counter() - started, answer.detail,
@@ -87,10 +95,13 @@ class OpensshTransport:
                 return None
             return _login_failure(node, answer, limit_s)
 
-    async def _run(self, node: Node, command: Command) -> CommandResult:
+    async def _run(self, node: Node, command: Command, streams: Streams | None) -> CommandResult:
         argv = (*self._argv(node), "-T", "--", node.address, shlex.join(command.argv))
         running = Command(argv, command.stdin, command.deadline_s, command.output_limit_bytes)
-        answer = await self._processes.run(node, running)
+        if streams is None:
+            answer = await self._processes.run(node, running)
+        else:
+            answer = await self._processes.stream(node, running, streams)
         if answer.exit_status == SSH_FAILED and await self._master_is_gone(node):
             self._masters.pop(node.name, None)
             detail = "gone before the command ended: the connection broke"

@@ -8,6 +8,7 @@ SIGUSR1 makes a server refuse new connections, SIGUSR2 makes it listen again; wh
 """
 
 import asyncio
+import contextlib
 import os
 import select
 import signal
@@ -85,11 +86,13 @@ class NodeServer:
             env=self._environment,
         )
         feeding = asyncio.ensure_future(_feed(process, child))
+        hanging_up = asyncio.ensure_future(_hang_up(process, child))
         await asyncio.gather(
             _forward(child.stdout, process.stdout), _forward(child.stderr, process.stderr)
         )
         status = await child.wait()
         feeding.cancel()
+        hanging_up.cancel()
         if status < 0:
             process.exit_with_signal(signal.Signals(-status).name.removeprefix("SIG"))
         else:
@@ -121,6 +124,14 @@ async def _feed(
         writer.close()
 
 
+async def _hang_up(
+    process: asyncssh.SSHServerProcess[bytes], child: asyncio.subprocess.Process
+) -> None:
+    """End a command whose client is gone: asyncssh drops signals that come after its input."""
+    await process.wait_closed()
+    _signal_group(child.pid, "TERM")
+
+
 async def _forward(reader: asyncio.StreamReader | None, writer: asyncssh.SSHWriter[bytes]) -> None:
     """Copy output to the client; without a client it is read and dropped, so nothing blocks."""
     assert reader is not None  # noqa: S101  # it was asked for as a pipe
@@ -138,7 +149,8 @@ async def _forward(reader: asyncio.StreamReader | None, writer: asyncssh.SSHWrit
 def _signal_group(pid: int, name: str) -> None:
     number = getattr(signal, f"SIG{name}", None)
     if number is not None:
-        os.killpg(pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, number)
 
 
 def _become_node(node: LabNode, paths: LabPaths, variables: Mapping[str, str], ready: int) -> None:

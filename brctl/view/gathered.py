@@ -12,6 +12,7 @@ from brctl.view.text import columns, printable
 
 _LINE_LIMIT = 4000
 _DIFF_LINES = 2000
+_WAIT_BYTES = 64 << 10
 
 Group = tuple[CommandResult, tuple[str, ...]]
 """One answer and the nodes that gave exactly it."""
@@ -20,7 +21,7 @@ Group = tuple[CommandResult, tuple[str, ...]]
 def gathered_page(
     answers: Iterable[CommandResult], missing: Sequence[str], form: str = "gathered"
 ) -> Page:
-    """The answer of `brctl run`: `gathered`, `lines` or `diff`.
+    """The answer of `brctl run`: `gathered`, `lines` or `diff`; `live` after `LiveLines`.
 
     Args:
         answers: In any order.
@@ -85,6 +86,11 @@ def _each_line(answers: Sequence[CommandResult]) -> list[str]:
     return [f"{a.node}: {line}" for a in answers for line in [*_output(a), *_status(a)]]
 
 
+def _nothing(_answers: Sequence[CommandResult]) -> list[str]:
+    """Their lines went by as they came."""
+    return []
+
+
 def _diff(answers: Sequence[CommandResult]) -> list[str]:
     """The largest group whole, the others as what they say differently."""
     groups = _groups(answers)
@@ -99,7 +105,32 @@ def _diff(answers: Sequence[CommandResult]) -> list[str]:
     return lines
 
 
-FORMS = {"gathered": _blocks, "lines": _each_line, "diff": _diff}
+class LiveLines:
+    """One node's output as lines in the form `lines`, as they come."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self._begun = {False: b"", True: b""}
+
+    def feed(self, data: bytes, is_stderr: bool) -> list[str]:
+        """The lines that are whole now, and one that is too long to wait for its end."""
+        whole, newline, rest = (self._begun[is_stderr] + data).rpartition(b"\n")
+        if len(rest) > _WAIT_BYTES:
+            whole, newline, rest = whole + newline + rest, b"\n", b""
+        self._begun[is_stderr] = rest
+        return self._marked(whole + newline, is_stderr)
+
+    def end(self, answer: CommandResult) -> list[str]:
+        """What stood without a newline, and how the command ended."""
+        begun = [self._marked(self._begun[is_stderr], is_stderr) for is_stderr in (False, True)]
+        return [*begun[0], *begun[1], *(f"{self._node}: {text}" for text in _status(answer))]
+
+    def _marked(self, raw: bytes, is_stderr: bool) -> list[str]:
+        mark = "stderr: " if is_stderr else ""
+        return [f"{self._node}: {mark}{printable(line, _LINE_LIMIT)}" for line in _lines(raw)]
+
+
+FORMS = {"gathered": _blocks, "lines": _each_line, "diff": _diff, "live": _nothing}
 
 
 def _header(answer: CommandResult, nodes: Sequence[str]) -> str:

@@ -183,3 +183,31 @@ def test_ctrl_c_keeps_what_came_and_names_the_rest(config: Path) -> None:
     assert process.returncode == 130
     assert "n1 (1)\n---------------\nquick" in out
     assert "no answer (1): n2\n  interrupted  n2" in out
+
+
+def start(config: Path, *argv: str) -> "subprocess.Popen[bytes]":
+    begin = [sys.executable, "-m", "brctl", "--config", str(config), "run", "--deadline", "600s"]
+    return subprocess.Popen([*begin, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def test_lines_come_while_the_command_runs_and_stdin_reaches_it(config: Path) -> None:
+    """The second line is written once the first came back, on both nodes."""
+    process = start(config, "-w", "n[1-2]", "--lines", "--", "read a; echo $a; read b; exit $b")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        process.stdin.write(b"one\n")
+        process.stdin.flush()
+        first = {process.stdout.readline(), process.stdout.readline()}
+        rest, _ = process.communicate(b"4\n", timeout=TIMEOUT_S)
+    assert first == {b"n1: one\n", b"n2: one\n"}
+    assert set(rest.splitlines()) == {b"n1: exit 4", b"n2: exit 4"}
+    assert process.returncode == 1
+
+
+def test_nothing_is_read_from_stdin_where_that_is_said(config: Path) -> None:
+    """The command's input is at its end, and a pipe is left for whoever comes next."""
+    process = start(config, "-w", "n1", "--no-stdin", "--", "wc -c")
+    out, _ = process.communicate(b"for somebody else", timeout=TIMEOUT_S)
+    assert b"---------------\n0\n" in out
+    assert process.returncode == 0

@@ -1,6 +1,7 @@
 """`brctl run -w NODES -- COMMAND`: one command on many nodes, identical output shown once."""
 
 import asyncio
+from contextlib import closing
 from dataclasses import replace
 from typing import Annotated
 
@@ -19,13 +20,20 @@ def run(
     ctx: typer.Context,
     words: Annotated[list[str], typer.Argument(help="the command, after --", metavar="COMMAND")],
     deadline: NodeDeadline = "30s",
-    lines: Annotated[bool, typer.Option("--lines", help="one line per node and line")] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="each line as it comes")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="against what most nodes say")] = False,
     limit: Annotated[str, typer.Option("--limit", help="output kept per node")] = "1M",
+    no_stdin: Annotated[bool, typer.Option("--no-stdin", help="read nothing here")] = False,
 ) -> None:
-    """Run a command on nodes; their shell reads the words, as with ssh. Exit 3: some are silent."""
+    """Run a command on nodes; their shell reads the words, as with ssh. Exit 3: some are silent.
+
+    A file or pipe on stdin is read by every node. Ctrl-C ends the command on the nodes as well.
+    """
+    from brctl.cli.live_output import Counted, Lines
+    from brctl.engine.controller.command_input import NoInput, stdin_input
     from brctl.engine.controller.reach import choose, must_name
     from brctl.engine.controller.readonly import refuse_readonly
+    from brctl.engine.controller.remote_shell import shell_argv
     from brctl.model.command import Command
     from brctl.model.units import parse_duration_s, parse_size_bytes
     from brctl.view.gathered import gathered_page
@@ -34,14 +42,21 @@ def run(
     settings = invocation.settings()
     refuse_readonly(settings, "brctl run", nodes=invocation.nodes or "")
     command = Command(
-        ("sh", "-c", " ".join(words)),
+        shell_argv(" ".join(words)),
         deadline_s=typed("--deadline", deadline, parse_duration_s),
         output_limit_bytes=typed("--limit", limit, parse_size_bytes),
     )
     wanted = must_name(invocation.nodes)
     chosen = asyncio.run(choose(settings, wanted, invocation.exclude))
-    gathered, interrupted = run_on_chosen(settings, chosen, command)
     form = "lines" if lines else "diff" if diff else "gathered"
+    if lines and invocation.output in ("table", "wide") and invocation.out is None:
+        form = "live"
+    shown = Lines(len(chosen.nodes)) if form == "live" else Counted(len(chosen.nodes))
+    with closing(NoInput() if no_stdin else stdin_input()) as stdin:
+        is_streamed = form == "live" or not isinstance(stdin, NoInput)
+        gathered, interrupted = run_on_chosen(
+            settings, chosen, command, stdin if is_streamed else None, shown
+        )
     page = gathered_page(gathered.answers.values(), gathered.missing, form)
     if interrupted is not None:
         page = replace(page, exit_code=interrupted)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from brctl.fanout.choose import KEPT, open_transport
-from brctl.fanout.contract import Expecting, Transport
+from brctl.fanout.contract import Expecting, Streams, Transport
+from brctl.fanout.streaming import run_streamed
 from brctl.library.config import Settings
 from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
@@ -30,13 +31,19 @@ class LateTransport:
             transport.expect(count)
 
     async def run(self, node: Node, command: Command) -> CommandResult:
-        if self._limit_s is not None and command.deadline_s > self._limit_s:
-            command = replace(command, deadline_s=self._limit_s)
-        return await self._open().run(node, command)
+        return await self._open().run(node, self._limited(command))
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        return await run_streamed(self._open(), node, self._limited(command), streams)
 
     async def close(self) -> None:
         if self._opened is not None:
             await self._opened.close()
+
+    def _limited(self, command: Command) -> Command:
+        if self._limit_s is None or command.deadline_s <= self._limit_s:
+            return command
+        return replace(command, deadline_s=self._limit_s)
 
     def _open(self) -> Transport:
         if self._opened is None:

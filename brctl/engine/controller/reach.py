@@ -9,7 +9,9 @@ from typing import TypeVar
 from brctl.backends.contract import Backend
 from brctl.engine.controller.late_transport import LateTransport
 from brctl.engine.controller.selection import moment_for, select_nodes
+from brctl.fanout.contract import Streams
 from brctl.fanout.gather import gather
+from brctl.fanout.streaming import StreamingTransport
 from brctl.inventory.load import load_inventory
 from brctl.inventory.select import names_in
 from brctl.library.config import Settings
@@ -20,8 +22,6 @@ from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]
-"""Told how many nodes have answered, of how many."""
 
 
 @dataclass(slots=True)
@@ -138,16 +138,21 @@ async def run_on_nodes(
     chosen: Chosen,
     command_for: Callable[[Node], Command],
     gathered: CommandResults,
-    progress: Progress | None = None,
+    on_answer: Callable[[CommandResult], None] | None = None,
+    streams_for: Callable[[Node], Streams] | None = None,
 ) -> None:
-    """Run a command on nodes; every answer is in `gathered` as soon as it is there."""
+    """Run a command on nodes; every answer is in `gathered` as soon as it is there.
+
+    With streams each node's input and output pass on while its command runs.
+    """
     transport = LateTransport(settings, chosen.inventory.nodes, keep=0)
+    asked = StreamingTransport(transport, streams_for) if streams_for else transport
     try:
-        stream = gather(transport, chosen.nodes, command_for, limit=settings.ssh.fanout)
+        stream = gather(asked, chosen.nodes, command_for, limit=settings.ssh.fanout)
         async with aclosing(stream) as answers:
             async for answer in answers:
                 gathered.answers[answer.node] = answer
-                if progress:
-                    progress(len(gathered.answers), len(chosen.nodes))
+                if on_answer:
+                    on_answer(answer)
     finally:
         await transport.close()

@@ -15,11 +15,12 @@ from brctl.fanout.asyncssh.executor import build_options_here
 from brctl.fanout.asyncssh.options import prepare_options
 from brctl.fanout.asyncssh.outcomes import command_outcome, login_outcome
 from brctl.fanout.asyncssh.resolver import Resolver
-from brctl.fanout.asyncssh.session import CollectingSession
+from brctl.fanout.asyncssh.session import CommandSession
 from brctl.fanout.connect_backoff import ConnectBackoff
-from brctl.fanout.contract import LoginFailedError
+from brctl.fanout.contract import LoginFailedError, Streams
 from brctl.fanout.idle import Idle
 from brctl.fanout.pacing import Pace
+from brctl.fanout.streaming import beside
 from brctl.library.config import SshSettings
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import ConfigError
@@ -66,12 +67,26 @@ class AsyncsshTransport:
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
+        return await self._ask(node, command, CommandSession(command.output_limit_bytes), None)
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        """Run a command and pass on what comes and goes; see `Streaming.stream`."""
+        session = CommandSession(command.output_limit_bytes, streams.on_output)
+        return await self._ask(node, command, session, streams)
+
+    async def _ask(
+        self, node: Node, command: Command, session: CommandSession, streams: Streams | None
+    ) -> CommandResult:
         started = time.perf_counter()
-        session = CollectingSession(command.output_limit_bytes)
         self._idle.claim(node.name)
         try:
             connection = await self._start(node, command, session)
-            outcome, detail = await self._finish(node, command, connection, session)
+            ending = self._finish(node, command, connection, session)
+            if streams is None:
+                session.send_whole(command.stdin)
+                outcome, detail = await ending
+            else:
+                outcome, detail = await beside(session.send(streams.stdin()), ending)
         except LoginFailedError as failed:
             outcome, detail = failed.outcome, failed.detail
         finally:
@@ -124,7 +139,7 @@ class AsyncsshTransport:
         await asyncio.gather(*(c.wait_closed() for c in connections), return_exceptions=True)
 
     async def _start(
-        self, node: Node, command: Command, session: CollectingSession
+        self, node: Node, command: Command, session: CommandSession
     ) -> asyncssh.SSHClientConnection:
         """Open the channel; a kept connection that died since its last use is replaced once."""
         self._refuse_circle(node)
@@ -141,21 +156,17 @@ class AsyncsshTransport:
         return connection
 
     async def _open_channel(
-        self, connection: asyncssh.SSHClientConnection, command: Command, session: CollectingSession
+        self, connection: asyncssh.SSHClientConnection, command: Command, session: CommandSession
     ) -> None:
         limit_s = self._ssh.login_timeout_s
         try:
             async with self._pace.deadline(limit_s):
-                channel, _ = await connection.create_session(
+                await connection.create_session(
                     lambda: session,
                     shlex.join(command.argv),
                     encoding=None,
                     request_pty=False,
                 )
-            # A command may end without reading its input; its own status tells how.
-            with contextlib.suppress(BrokenPipeError):
-                channel.write(command.stdin)
-                channel.write_eof()
         except TimeoutError as exc:
             detail = f"no session within {limit_s:g} s after login"
             raise LoginFailedError(Outcome.LOGIN_TIMED_OUT, detail) from exc
@@ -167,7 +178,7 @@ class AsyncsshTransport:
         node: Node,
         command: Command,
         connection: asyncssh.SSHClientConnection,
-        session: CollectingSession,
+        session: CommandSession,
     ) -> tuple[Outcome, str]:
         finished = False
         try:
@@ -179,7 +190,7 @@ class AsyncsshTransport:
             return Outcome.COMMAND_TIMED_OUT, f"no end within {command.deadline_s:g} s"
         finally:
             if not finished:
-                # The only sure way to end what runs there and to free the channel.
+                session.terminate()
                 self._drop(node.name, connection)
         return _ending(command, session)
 
@@ -349,7 +360,7 @@ def _keep_alive(connection: asyncssh.SSHClientConnection) -> None:
     connection.set_keepalive(KEEPALIVE_S, KEEPALIVES_LOST)
 
 
-def _exit_status(session: CollectingSession) -> int | None:
+def _exit_status(session: CommandSession) -> int | None:
     if session.exit_signal:
         with contextlib.suppress(KeyError):
             return 128 + signal.Signals[f"SIG{session.exit_signal}"]
@@ -357,7 +368,7 @@ def _exit_status(session: CollectingSession) -> int | None:
     return session.exit_status
 
 
-def _ending(command: Command, session: CollectingSession) -> tuple[Outcome, str]:
+def _ending(command: Command, session: CommandSession) -> tuple[Outcome, str]:
     if session.over_limit:
         limit = command.output_limit_bytes
         return Outcome.OUTPUT_OVER_LIMIT, f"more than {limit} bytes of output"

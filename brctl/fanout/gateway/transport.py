@@ -9,9 +9,11 @@ import time
 from collections.abc import Iterable, Mapping
 
 from brctl.fanout.asyncssh.transport import AsyncsshTransport
+from brctl.fanout.contract import Streams
 from brctl.fanout.gateway.frames import Frame
 from brctl.fanout.gateway.relay import GatewayRelay, RelayLostError
 from brctl.fanout.openssh_transport import login_outcome
+from brctl.fanout.streaming import run_whole
 from brctl.library.config import SshSettings
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.inventory import Node
@@ -52,6 +54,15 @@ class TreeTransport:
         """Run one command on one node; see `Transport.run`."""
         if not node.via:
             return await self._direct.run(node, command)
+        return await self._behind_gateway(node, command)
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        """Streams to nodes without `via`; a gateway takes all input and gives all output."""
+        if not node.via:
+            return await self._direct.stream(node, command, streams)
+        return await run_whole(self, node, command, streams)
+
+    async def _behind_gateway(self, node: Node, command: Command) -> CommandResult:
         started = time.perf_counter()
         login_s = self._ssh.connect_timeout_s + self._ssh.login_timeout_s
         limit_s = login_s + command.deadline_s + GRACE_S

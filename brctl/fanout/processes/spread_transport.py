@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from brctl.fanout.contract import Transport
+from brctl.fanout.contract import Streams, Transport
 from brctl.fanout.processes.shards import Shard, shard_count, shard_of, start_shards
+from brctl.fanout.streaming import run_streamed
 from brctl.library.config import SshSettings
 from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
@@ -47,9 +48,11 @@ class SpreadTransport:
         shard = shard_of(node, self.shards)
         if shard is not None:
             return await shard.run(node, command, self._ssh, self._nodes)
-        if self._direct is None:
-            self._direct = self._make_direct()
-        return await self._direct.run(node, command)
+        return await self._here().run(node, command)
+
+    async def stream(self, node: Node, command: Command, streams: Streams) -> CommandResult:
+        """Run a command and pass on what comes and goes, in this process; see `Streaming`."""
+        return await run_streamed(self._here(), node, command, streams)
 
     async def close(self) -> None:
         """End the processes and the connections."""
@@ -57,3 +60,8 @@ class SpreadTransport:
             await shard.close()
         if self._direct is not None:
             await self._direct.close()
+
+    def _here(self) -> Transport:
+        if self._direct is None:
+            self._direct = self._make_direct()
+        return self._direct

@@ -1,0 +1,64 @@
+"""What `brctl run` and `brctl cp` write before all nodes have answered."""
+
+import sys
+from collections.abc import Callable
+
+from brctl.cli.typed import counter
+from brctl.model.command import CommandResult
+from brctl.view.gathered import LiveLines
+
+OnOutput = Callable[[bytes, bool], None]
+
+
+class Counted:
+    """How many nodes have answered, for whoever sits at a terminal; their words come at the end.
+
+    Attributes:
+        stop: Ends the command.
+        broken: Why it was ended: whoever read what we write has gone.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.stop: Callable[[], object] = lambda: None
+        self.broken: OSError | None = None
+        self._total, self._done = total, 0
+        self._show = counter()
+
+    def on_answer(self, _answer: CommandResult) -> None:
+        """A node is done."""
+        self._done += 1
+        if self._show:
+            self._show(self._done, self._total)
+
+    def on_output(self, _node: str) -> OnOutput | None:
+        """Called with each piece of a node's output; None keeps that for the end."""
+        return None
+
+
+class Lines(Counted):
+    """Each line under its node's name as it comes."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__(total)
+        self._lines: dict[str, LiveLines] = {}
+
+    def on_answer(self, answer: CommandResult) -> None:
+        self._put(self._of(answer.node).end(answer))
+
+    def on_output(self, node: str) -> OnOutput:
+        lines = self._of(node)
+        return lambda data, is_stderr: self._put(lines.feed(data, is_stderr))
+
+    def _of(self, node: str) -> LiveLines:
+        return self._lines.setdefault(node, LiveLines(node))
+
+    def _put(self, lines: list[str]) -> None:
+        if self.broken is not None:
+            return
+        try:
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
+            sys.stdout.flush()
+        except OSError as error:
+            # Raised in here it would be the transport's, and look like a fault of the node.
+            self.broken = error
+            self.stop()
