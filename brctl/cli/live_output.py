@@ -35,7 +35,7 @@ class Counted:
         return None
 
 
-class Lines(Counted):
+class EachLine(Counted):
     """Each line under its node's name as it comes."""
 
     def __init__(self, total: int) -> None:

@@ -29,7 +29,7 @@ def run(
 
     A file or pipe on stdin is read by every node. Ctrl-C ends the command on the nodes as well.
     """
-    from brctl.cli.live_output import Counted, Lines
+    from brctl.cli.live_output import Counted, EachLine
     from brctl.engine.controller.command_input import NoInput, stdin_input
     from brctl.engine.controller.reach import choose, must_name
     from brctl.engine.controller.readonly import refuse_readonly
@@ -51,7 +51,7 @@ def run(
     form = "lines" if lines else "diff" if diff else "gathered"
     if lines and invocation.output in ("table", "wide") and invocation.out is None:
         form = "live"
-    shown = Lines(len(chosen.nodes)) if form == "live" else Counted(len(chosen.nodes))
+    shown = EachLine(len(chosen.nodes)) if form == "live" else Counted(len(chosen.nodes))
     with closing(NoInput() if no_stdin else stdin_input()) as stdin:
         is_streamed = form == "live" or not isinstance(stdin, NoInput)
         gathered, interrupted = run_on_chosen(
