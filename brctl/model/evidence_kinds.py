@@ -4,6 +4,9 @@ Rooms of one layer cannot import each other: written in both, a name that change
 stops deciding in the other. What only `brctl/evidence/` names stays there.
 """
 
+AILING = "node.ailing"
+"""A node of which `status` shows a warning or worse."""
+
 AT_WORK = "job.rank.at-work"
 """A rank evaluates or saves, and the others wait for it: a job that advances, only not by steps."""
 

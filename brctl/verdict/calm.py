@@ -29,6 +29,7 @@ def chance_of_calm(
     stalled: bool | None,
     usual_pace: bool | None,
     likely: bool = False,
+    ailing: bool = False,
 ) -> float:
     """The probability of no fault when none was found; 0 when it cannot be told.
 
@@ -39,12 +40,13 @@ def chance_of_calm(
         stalled: The job makes no progress; None without a job.
         usual_pace: Its steps go on as they used to; None when nobody knows.
         likely: Something likely was seen that steps which go on speak against.
+        ailing: Something is known against a node, also where it is nothing to the job.
     """
     if gaps or stalled is True or not chain or _unexplained(chain):
         return 0.0
     if usual_pace is False or (likely and not usual_pace) or _left_its_past(chain):
         return 0.0
-    if beliefs:
+    if beliefs or ailing:
         return HINT_STANDS
     if stalled is None:
         return PROVED  # there is no job whose pace could have changed

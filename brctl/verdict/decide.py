@@ -27,7 +27,7 @@ SUSPECT_FLOOR = 0.5
 NAMED_FLOOR = 0.2
 """Below this even the best explanation is not worth a name; the verdict is `unknown`."""
 
-CHAIN_LIMIT = 24
+CHAIN_LIMIT, AILING_SHOWN = 24, 8
 _COST_OF_A_WAY = "a look at this machine's network"
 
 _ORDER = {Weight.CONVICTS: 0, Weight.HINTS: 1, Weight.CONTEXT: 2, Weight.CLEARS: 3}
@@ -49,6 +49,7 @@ class DecisionContext:
             nobody knows how quick they were.
         leaves: The leaf switch of each node that was asked, where its labels name one.
         unreached: Nodes that were not reached: most of those asked, or all behind a gateway.
+        ailing: What is known against the nodes, also where it stops or slows nothing.
     """
 
     decided_at: datetime
@@ -59,6 +60,7 @@ class DecisionContext:
     usual_pace: bool | None = None
     leaves: Mapping[str, str] = field(default_factory=dict)
     unreached: UnreachedTogether | None = None
+    ailing: tuple[Evidence, ...] = ()
 
 
 def decide(
@@ -201,7 +203,13 @@ def _nothing_found(
     likely: bool,
 ) -> Verdict:
     calm = chance_of_calm(
-        chain, gaps, beliefs, stalled=context.stalled, usual_pace=context.usual_pace, likely=likely
+        chain,
+        gaps,
+        beliefs,
+        stalled=context.stalled,
+        usual_pace=context.usual_pace,
+        likely=likely,
+        ailing=bool(context.ailing),
     )
     fault = FaultClass.NO_FAULT if calm else FaultClass.UNKNOWN
     row = CATALOGUE[fault]
@@ -213,7 +221,7 @@ def _nothing_found(
         suspects=(),
         origin=row.origin,
         probability=calm,
-        evidence=_relevant(chain, fault, []),
+        evidence=(*context.ailing[:AILING_SHOWN], *_relevant(chain, fault, [])),
         # Too weak to be named, but where somebody would look first.
         alternatives=leads(chain) or _rivals(beliefs, fault, ()),
         ruled_out=(),

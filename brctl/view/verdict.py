@@ -6,6 +6,7 @@ from datetime import datetime
 from brctl.evidence.job.pace import late_step_s
 from brctl.model.deeper_look import DeeperLook
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import AILING
 from brctl.model.exit_codes import ExitCode, worst
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus
@@ -141,6 +142,7 @@ def summary_lines(verdict: Verdict) -> list[str]:
         f"what:   {verdict.title}",
         *(f"where:  {line}" for line in _places(verdict)),
         f"do:     {move_line(verdict)}",
+        *(f"but:    {printable(text, 140)}" for text in _against_calm(verdict)),
     ]
     if verdict.fault is FaultClass.UNKNOWN and verdict.alternatives:
         leads = (
@@ -154,6 +156,12 @@ def summary_lines(verdict: Verdict) -> list[str]:
     if verdict.not_checked:
         lines.append(f"unseen: {len(verdict.not_checked)} things were not looked at; see `why`")
     return lines
+
+
+def _against_calm(verdict: Verdict) -> Iterable[str]:
+    """What `status` shows of the nodes of a job that nothing is wrong with."""
+    if verdict.fault is FaultClass.NO_FAULT:
+        yield from (f"{e.source}: {e.text}" for e in verdict.evidence if e.kind == AILING)
 
 
 def _places(verdict: Verdict) -> Iterable[str]:

@@ -8,10 +8,12 @@ from brctl.model.evidence import Evidence, Gap, Subject, Weight
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Confidence
 from brctl.verdict.decide import DecisionContext, decide
+from brctl.view.verdict import summary_lines
 from tests.verdict.test_belief import NOW, seen
 
 TRAINS = DecisionContext(decided_at=NOW, job="llm", stalled=False, usual_pace=True)
 FINE = seen("n1", weight=Weight.CLEARS)
+AILING = replace(seen("", weight=Weight.CONTEXT), kind="node.ailing", text="n2 is bad")
 HINT = seen("n1", FaultClass.SILENT_CORRUPTION, Weight.HINTS)
 """Of a class so rare that a hint alone is below the floor of what is named."""
 
@@ -23,6 +25,8 @@ HINT = seen("n1", FaultClass.SILENT_CORRUPTION, Weight.HINTS)
         ([FINE], replace(TRAINS, usual_pace=None), Confidence.MEDIUM),
         ([FINE, HINT], TRAINS, Confidence.MEDIUM),
         ([FINE], DecisionContext(decided_at=NOW), Confidence.HIGH),
+        ([FINE], replace(TRAINS, ailing=(AILING,)), Confidence.MEDIUM),
+        ([FINE], DecisionContext(decided_at=NOW, ailing=(AILING,)), Confidence.MEDIUM),
     ],
 )
 def test_no_fault_is_high_only_with_proof(
@@ -30,6 +34,12 @@ def test_no_fault_is_high_only_with_proof(
 ) -> None:
     (verdict,) = decide(chain, (), context)
     assert (verdict.fault, verdict.confidence) == (FaultClass.NO_FAULT, confidence)
+
+
+def test_what_status_shows_of_its_nodes_stands_beside_no_fault() -> None:
+    """Another tenant's kill is nothing to the job, and yet `brctl` shows the node as critical."""
+    (verdict,) = decide([FINE], (), replace(TRAINS, ailing=(AILING,)))
+    assert "but:    gpu.xid: n2 is bad" in summary_lines(verdict)
 
 
 def test_a_hint_too_weak_to_be_named_stands_beside_no_fault() -> None:

@@ -7,6 +7,7 @@ too, so that what it measures is what users get.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 
 from brctl.engine.job.flight import analyse_dumps
 from brctl.evidence.flight.dump import Dump
@@ -23,13 +24,14 @@ from brctl.evidence.reach import unreached_together
 from brctl.evidence.stacks.analyse import analyse_stacks
 from brctl.evidence.stacks.node_evidence import assess_stacks
 from brctl.evidence.stacks.snapshot import RankStack
-from brctl.model.evidence import Evidence, Gap, Subject
-from brctl.model.evidence_kinds import FLIGHT_RECORDER, STACKS_CHECK
+from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
+from brctl.model.evidence_kinds import AILING, FLIGHT_RECORDER, STACKS_CHECK
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.sweeps.report import NodeReport
-from brctl.model.sweeps.sweep import Sweep
+from brctl.model.sweeps.sweep import Health, Sweep
 from brctl.model.verdict import Verdict
+from brctl.sweep.problems import reason_of
 from brctl.verdict.decide import DecisionContext, decide
 
 Findings = tuple[tuple[Evidence, ...], tuple[Gap, ...]]
@@ -58,17 +60,26 @@ def conclude(
     inventory: Inventory,
     now: datetime,
     others: Sequence[NodeReport] = (),
+    against: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> tuple[Verdict, ...]:
     """The verdicts, likeliest first and without their next moves.
 
-    `others` are nodes beside those of the sweep, asked only whether they are reached.
+    Args:
+        sweep: What its nodes answered.
+        job: What their job's own readings suggest.
+        inventory: All nodes there are.
+        now: The moment of the decision.
+        others: Nodes beside those of the sweep, asked only whether they are reached.
+        against: Check and sentence of nodes that `status` shows a warning or worse of.
     """
     evidence, gaps = collect(sweep)
     reports = [node.report for node in sweep.nodes]
     unreached = unreached_together((*reports, *others), inventory.nodes)
+    ailing = _ailing(sweep, against)
     if job is None:
         leaves = _leaves(inventory, [report.node for report in reports])
-        return decide(evidence, gaps, DecisionContext(now, leaves=leaves, unreached=unreached))
+        context = DecisionContext(now, leaves=leaves, unreached=unreached, ailing=ailing)
+        return decide(evidence, gaps, context)
     evidence = of_this_job(evidence, job.status, reports)
     of_ranks, unread = job.ranks
     if job.later is not None:
@@ -77,7 +88,25 @@ def conclude(
     return decide(
         (*evidence, *of_ranks, *of_hang),
         (*gaps, *unread, *unseen),
-        replace(_context(job.status, inventory, now), unreached=unreached),
+        replace(_context(job.status, inventory, now), unreached=unreached, ailing=ailing),
+    )
+
+
+def _ailing(sweep: Sweep, against: Mapping[str, tuple[str, str]]) -> tuple[Evidence, ...]:
+    """What stands against nodes, whatever it means for the job."""
+    bad = (Health.WARNING, Health.CRITICAL)
+    found = {node.node: reason_of(node) for node in sweep.nodes if node.health in bad}
+    return tuple(
+        Evidence(
+            kind=AILING,
+            subject=Subject(""),
+            weight=Weight.CONTEXT,
+            fault=None,
+            role=Role.CONTEXT,
+            source=check,
+            text=f"{node} {detail}",
+        )
+        for node, (check, detail) in sorted({**against, **found}.items())
     )
 
 

@@ -27,6 +27,7 @@ from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stack_store import new_folder
 from brctl.engine.job.stacks import ask_network, ask_ranks, capture_rounds, load_rounds
 from brctl.engine.runs.propose import with_next_move
+from brctl.engine.sweeps.node_states import known_against
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.job.ends import raised
 from brctl.evidence.job.outlived import said_in_passing
@@ -86,7 +87,8 @@ async def diagnose_once(
     if job is not None:
         sweep = await _count_packets(controller, job, sweep)
     found = await _examine_job(controller, job, sweep) if job else None
-    verdicts = conclude(sweep, found, controller.inventory, controller.now(), others)
+    against = known_against(controller.state_dir, names)
+    verdicts = conclude(sweep, found, controller.inventory, controller.now(), others, against)
     status = found.status if found else None
     return Diagnosis(
         sweep, status, tuple(_with_move(controller, verdict, names) for verdict in verdicts)

@@ -1,7 +1,7 @@
 """The newest answer of every node, found without decoding the sweeps of all the others."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.model.units import parse_rfc3339, rfc3339
 from brctl.sweep.problems import reason_of
+from brctl.sweep.standing import with_standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,34 @@ def known(state_dir: Path) -> tuple[Known, ...]:
     return tuple(Known(r[0], Health(r[1]), r[2], r[3], parse_rfc3339(r[4]), r[5]) for r in rows)
 
 
+def known_against(state_dir: Path, names: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+    """The check and the sentence of each of these nodes that shows a warning or worse."""
+    wanted = frozenset(names)
+    return {
+        node.node: (node.check, node.detail)
+        for node in known(state_dir)
+        if node.node in wanted and node.health in (Health.WARNING, Health.CRITICAL)
+    }
+
+
 FRESH = timedelta(hours=1)
 """An answer older than this says nothing of a node now; regular sweeps run every few minutes."""
+
+
+def with_findings_before(state_dir: Path, sweep: Sweep) -> Sweep:
+    """The sweep's nodes with what was found against them lately and is not asked in it."""
+    ailing = known_against(state_dir, [node.node for node in sweep.nodes])
+    if not ailing:
+        return sweep
+    return replace(
+        sweep,
+        nodes=tuple(
+            with_standing(node, before, sweep.checks, sweep.started_at - FRESH)
+            if node.node in ailing and (before := node_health(state_dir, node.node))
+            else node
+            for node in sweep.nodes
+        ),
+    )
 
 
 def ailing_nodes(

@@ -3,7 +3,12 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from brctl.engine.sweeps.node_states import newest_answers, newest_reports, remember_nodes
+from brctl.engine.sweeps.node_states import (
+    newest_answers,
+    newest_reports,
+    remember_nodes,
+    with_findings_before,
+)
 from brctl.engine.sweeps.sweep_file import (
     PATTERN,
     SUFFIX,
@@ -30,7 +35,8 @@ def save(state_dir: Path, sweep: Sweep) -> Path:
     path = folder / f"{sweep.id}{SUFFIX}"
     packed = pack_nodes(sweep)
     write_atomic(path, sweep_bytes(sweep, packed))
-    remember_nodes(state_dir, sweep, packed)
+    known_now = with_findings_before(state_dir, sweep)
+    remember_nodes(state_dir, known_now, packed if known_now is sweep else None)
     for old in sorted(folder.glob(PATTERN))[:-KEPT]:
         old.unlink(missing_ok=True)
     return path
