@@ -146,6 +146,17 @@ class Standbys(Protocol):
         """Its nodes, the best prepared for a job first."""
         ...
 
+    def start_s(self, job: str) -> Mapping[str, float]:
+        """How much longer a job's start takes with each than with a parked one.
+
+        Those that did not pass their self-checks are left out.
+        """
+        ...
+
+    def uptime_s(self, machines: int) -> float:
+        """How long a job on so many nodes is expected to run until it loses one."""
+        ...
+
     def warmed_at(self) -> Mapping[str, datetime]:
         """When each was warmed, of those that were."""
         ...

@@ -68,3 +68,7 @@ class Inventory:
     def names(self, role: NodeRole | None = None) -> tuple[str, ...]:
         """Node names of one role, or of all."""
         return tuple(n.name for n in self.nodes.values() if role is None or n.role is role)
+
+    def labels(self) -> dict[str, Mapping[str, str]]:
+        """The labels of every node."""
+        return {name: node.labels for name, node in self.nodes.items()}

@@ -7,11 +7,13 @@ rate between 0.001165 and 0.001249 a day.
 """
 
 from dataclasses import dataclass
+from math import inf
 
 from brctl.model.jobs.job import Job
 
 PAPER_DAILY_RATE = 0.0012
 DEFAULT_RISK = 0.99
+SECONDS_A_DAY = 86400
 EVICTED_TOGETHER = ("tp", "pp", "ep", "cp")
 """Axes whose groups are evicted whole; a data-parallel group is the whole job."""
 
@@ -68,15 +70,15 @@ def losses_at_once(machines: int, daily_rate: float, risk: float = DEFAULT_RISK)
     return losses
 
 
-def expected_uptime_s(machines: int, daily_rate: float) -> float | None:
-    """How long a job runs until one of its nodes fails; None where none ever does.
+def expected_uptime_s(machines: int, daily_rate: float) -> float:
+    """How long a job runs until it loses a node; endless where none is ever lost.
 
     Examples:
         >>> expected_uptime_s(1200, 0.0012)
         60000.0
     """
     daily = machines * daily_rate
-    return round(86400 / daily, 3) if daily else None
+    return round(SECONDS_A_DAY / daily, 3) if daily else inf
 
 
 def largest_group(job: Job) -> tuple[int, str]:

@@ -69,7 +69,7 @@ VERBS: Mapping[str, Verb] = {
     ),
     "standby.acquire": Verb(
         _set("count"), _set("nodes", "rejected", "doubtful", "spares"),
-        _set("admit", "job", "only"),
+        _set("admit", "job", "only", "replacing"),
         safety=Safety.REVERSIBLE, undoable=True,
     ),
     "standby.add": Verb(

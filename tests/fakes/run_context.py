@@ -281,6 +281,14 @@ class FakeStandbys:
     def best_first(self, job: str = "") -> tuple[str, ...]:
         return (*self.inventory.names(NodeRole.STANDBY), *self.world.read().get("pool", []))
 
+    def start_s(self, job: str) -> Mapping[str, float]:
+        return {
+            node: self.world.read().get("cold_s", {}).get(node, 0.0) for node in self.best_first()
+        }
+
+    def uptime_s(self, machines: int) -> float:
+        return 12 * 3600.0
+
     def warmed_at(self) -> Mapping[str, datetime]:
         return {}
 

@@ -4,12 +4,13 @@ Where the pool is too small, only the shortfall comes from elsewhere: idle ordin
 not tested as the standbys were, so they pass the standbys' own self-checks first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, Observation
+from brctl.actions.standby.by_place import EmptyPlaces, empty_places
 from brctl.actions.standby.code import judge_code
 from brctl.model.command import Outcome
 from brctl.model.jobs.job import Job
@@ -38,6 +39,14 @@ class Candidates:
     def in_order(self) -> tuple[str, ...]:
         return (*self.standbys, *self.spares)
 
+    def without(self, nodes: Collection[str]) -> "Candidates":
+        """The others."""
+        standbys, spares = (
+            tuple(node for node in some if node not in nodes)
+            for some in (self.standbys, self.spares)
+        )
+        return Candidates(standbys, spares)
+
 
 async def find_candidates(
     context: RunContext, job: str = "", only: Sequence[str] = ()
@@ -64,6 +73,29 @@ async def _carried_by(context: RunContext, job: str) -> Job | None:
     return await context.jobs.get(job) if job else None
 
 
+async def _by_place(
+    context: RunContext, found: Candidates, places: EmptyPlaces | None
+) -> Candidates:
+    """The same candidates; of equals those in front that stand where the lost nodes stood."""
+    if places is None:
+        return found
+    reservations = await context.backend.reservations()
+    held = [n for n, r in reservations.items() if r.owner == context.owner_mark]
+    standbys = places.in_order(found.standbys, held)
+    spares = places.without(standbys).in_order(found.spares, held)
+    return Candidates(standbys, spares)
+
+
+def _paired(done: ActionResult, places: EmptyPlaces | None) -> ActionResult:
+    """The nodes in the order of those they replace, and what that does to the job's groups."""
+    if places is None:
+        return done
+    nodes = places.paired(arguments.nodes(done.out, "nodes"))
+    remark = places.remark(nodes)
+    say = done.say + (f"; {remark}" if remark else "")
+    return replace(done, out={**done.out, "nodes": list(nodes)}, say=say)
+
+
 async def free_standbys(context: RunContext) -> tuple[str, ...]:
     """Standbys nobody uses, the best prepared first; this run's own reservations first."""
     return (await find_candidates(context)).standbys
@@ -80,7 +112,9 @@ class StandbyAcquire:
         if not arguments.is_known(args, "count"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "standby -> reserved"),)
         wanted = arguments.count(args, "count")
+        places = await empty_places(context, args)
         found = await find_candidates(context, arguments.text(args, "job", ""), _only(args))
+        found = await _by_place(context, found, places)
         changes = [
             Change(Sign.ALTER, name, "standby -> reserved")
             if name in found.standbys
@@ -90,6 +124,8 @@ class StandbyAcquire:
         missing = wanted - len(changes)
         if missing > 0:
             changes.append(Change(Sign.ALTER, f"{missing} standbys", "needed but none is free"))
+        elif places and (remark := places.remark(places.paired(found.in_order[:wanted]))):
+            changes.append(Change(Sign.ALTER, "placement", remark))
         return tuple(changes)
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
@@ -97,13 +133,15 @@ class StandbyAcquire:
         admitted: list[str] = []
         doubtful: list[str] = []
         rejected: list[str] = []
+        places = await empty_places(context, args)
         while len(admitted) < wanted:
-            looked_at = {*admitted, *doubtful, *rejected}
             found = await find_candidates(context, job, _only(args))
-            free = [n for n in found.in_order if n not in looked_at]
+            left = found.without({*admitted, *doubtful, *rejected})
+            found = await _by_place(context, left, places and places.without(admitted))
+            free = found.in_order[: wanted - len(admitted)]
             if not free:
                 break
-            examined = await self._examine(context, free[: wanted - len(admitted)], found)
+            examined = await self._examine(context, free, found)
             for health in await judge_code(context, job, examined):
                 if health.health is Health.OK:
                     admitted.append(health.node)
@@ -113,7 +151,7 @@ class StandbyAcquire:
                     rejected.append(health.node)
                     await reject(context, health)
         done = await self._choose(context, wanted, admitted, doubtful, rejected)
-        return await self._name_spares(context, done)
+        return await self._name_spares(context, _paired(done, places))
 
     async def _name_spares(self, context: RunContext, done: ActionResult) -> ActionResult:
         """Say which of the chosen are no standbys."""

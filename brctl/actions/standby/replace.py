@@ -21,8 +21,10 @@ async def replace_lost_standbys(context: RunContext, job: Job) -> str:
         return ""
     for health in lost:
         await reject(context, health)
-    found = await StandbyAcquire().apply(context, {"count": len(lost), "job": job.name})
     leaving = [health.node for health in lost]
+    found = await StandbyAcquire().apply(
+        context, {"count": len(lost), "job": job.name, "replacing": leaving}
+    )
     moved = {"job": job.name, "out": leaving, "in": found.out["nodes"]}
     return (await JobReplaceNodes().apply(context, moved)).say
 

@@ -1,7 +1,7 @@
 """Where a job stands in the network, and what another rank order or other nodes would be worth."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 from brctl.actions.standby.acquire import find_candidates
 from brctl.engine.controller.wiring import open_controller
@@ -9,10 +9,9 @@ from brctl.engine.runs.context import run_context
 from brctl.engine.standby.pool import daily_rate
 from brctl.library.config import Settings
 from brctl.model.errors import UsageError
-from brctl.model.inventory import Inventory
 from brctl.model.jobs.job import Job
 from brctl.playbook.placement.advise import Advice, advise
-from brctl.playbook.placement.domains import Domains, domains_of
+from brctl.playbook.placement.domains import Domains, domains_for
 from brctl.playbook.placement.spread import layout_of
 from brctl.playbook.spares import expected_uptime_s
 
@@ -22,7 +21,7 @@ class JobPlacement:
     """A job's place, and what it costs.
 
     Attributes:
-        domains: Of its nodes and of every free one.
+        domains: Of its nodes and of all others.
         gone: Its nodes that the inventory does not have.
         uptime_s: How long it is expected to run until the next stop; None where nothing fails.
         rate_source: What that is taken from.
@@ -34,11 +33,6 @@ class JobPlacement:
     gone: tuple[str, ...]
     uptime_s: float | None
     rate_source: str
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        """Nodes of the job that nobody knows the place of."""
-        return tuple(node for node in self.job.nodes if not self.domains.known(node))
 
 
 async def job_placement(settings: Settings, name: str | None, level: str) -> JobPlacement:
@@ -52,7 +46,7 @@ async def job_placement(settings: Settings, name: str | None, level: str) -> Job
         job = await context.jobs.get(controller.job(name).name)
         free = (await find_candidates(context, job.name)).in_order
         rate = daily_rate(controller.state_dir, len(job.nodes), controller.now())
-    domains = domains_of(labels_of(context.inventory), [*job.nodes, *free], level)
+    domains = domains_for(context.inventory.labels(), job.nodes, level)
     if level and not domains.named(job.nodes):
         raise UsageError(
             f"no node of {job.name} has a label {level!r}", hint="brctl inventory show -o json"
@@ -60,9 +54,6 @@ async def job_placement(settings: Settings, name: str | None, level: str) -> Job
     advice = advise(layout_of(job), job.nodes, free, domains)
     gone = tuple(node for node in job.nodes if node not in context.inventory.nodes)
     uptime_s = expected_uptime_s(len(job.nodes), rate.daily)
-    return JobPlacement(job, domains, advice, gone, uptime_s, rate.source)
-
-
-def labels_of(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
-    """The labels of every node."""
-    return {name: node.labels for name, node in inventory.nodes.items()}
+    return JobPlacement(
+        job, domains, advice, gone, uptime_s if isfinite(uptime_s) else None, rate.source
+    )

@@ -17,7 +17,7 @@ from brctl.engine.search.bisect import BisectOptions
 from brctl.engine.search.group_search import search_nodes, test_groups
 from brctl.engine.search.replay_phases import phases_of, replay_job
 from brctl.engine.standby.care import warm_standbys
-from brctl.engine.standby.pool import Pool, add, remove
+from brctl.engine.standby.pool import Pool, add, daily_rate, remove
 from brctl.engine.standby.pool_file import change_pool, usable_pool
 from brctl.engine.sweeps.burnin import BurninPlan, burn_in
 from brctl.engine.sweeps.node_states import ailing_nodes
@@ -38,6 +38,7 @@ from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.model.units import parse_rfc3339
 from brctl.model.verdict import Verdict
+from brctl.playbook.spares import expected_uptime_s
 from brctl.sweep.stream import sweep
 
 
@@ -194,6 +195,13 @@ class StandbyPool:
 
     def best_first(self, job: str = "") -> tuple[str, ...]:
         return self._load().best_first(self._controller.inventory, job)
+
+    def start_s(self, job: str) -> Mapping[str, float]:
+        return self._load().start_s(self._controller.inventory, job, self._controller.now())
+
+    def uptime_s(self, machines: int) -> float:
+        rate = daily_rate(self._controller.state_dir, machines, self._controller.now())
+        return expected_uptime_s(machines, rate.daily)
 
     def warmed_at(self) -> Mapping[str, datetime]:
         known = self._load().known.values()

@@ -10,6 +10,7 @@ from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory, NodeRole
 from brctl.model.sweeps.sweep import Health
 from brctl.model.units import parse_rfc3339
+from brctl.playbook.placement.standbys import COLD_S, PARKED_S, WARM_S
 from brctl.playbook.spares import PAPER_DAILY_RATE
 
 HISTORY_DAYS = 30.0
@@ -87,6 +88,13 @@ class Pool:
 
         return tuple(sorted(self.members(inventory), key=rank))
 
+    def start_s(self, inventory: Inventory, job: str, now: datetime) -> dict[str, float]:
+        """How much longer a start takes with each member that passed its self-checks."""
+        passed = [
+            known for n in self.members(inventory) if (known := self.of(n)).health == Health.OK
+        ]
+        return {known.node: _start_s(known, job, now) for known in passed}
+
     def parked(self) -> tuple[str, ...]:
         """Nodes where processes wait, of the pool or not."""
         return tuple(node for node, known in self.known.items() if known.parked_for)
@@ -150,6 +158,12 @@ def daily_rate(state_dir: Path, machines: int, now: datetime) -> Rate:
     recent = [v for v in acted if (now - v.decided_at).total_seconds() <= days * 86400]
     losses = sum(len(v.nodes) for v in recent)
     return Rate(losses / (machines * days), f"{losses} nodes lost in {days:.0f} days")
+
+
+def _start_s(known: Standby, job: str, now: datetime) -> float:
+    if known.parked_for == job and still_parked(known, now):
+        return PARKED_S
+    return COLD_S if known.warmed_at is None else WARM_S
 
 
 def age_s(moment: str | None, now: datetime) -> float | None:

@@ -53,6 +53,14 @@ def domains_of(
     return Domains(chosen, of, tuple(n for n in of if of[n].startswith(_ALONE)))
 
 
+def domains_for(
+    labels: Mapping[str, Mapping[str, str]], nodes: Sequence[str], level: str = ""
+) -> Domains:
+    """The domains of these nodes and of all others, at the level that suits these."""
+    chosen = level or domains_of(labels, nodes).level
+    return domains_of(labels, [*nodes, *(name for name in labels if name not in nodes)], chosen)
+
+
 def _best_level(labels: Mapping[str, Mapping[str, str]]) -> str:
     counts = {key: sum(bool(_domain(own, key)) for own in labels.values()) for key in LEVELS}
     best = max(LEVELS, key=lambda key: counts[key])

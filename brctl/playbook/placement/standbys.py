@@ -5,8 +5,8 @@ every step until the next stop. So a cold one in the right place may beat a park
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from brctl.playbook.placement.domains import Domains
 from brctl.playbook.placement.spread import SLOWER_A_DOMAIN, GroupPlaces, Spread, price_of, spreads
@@ -46,8 +46,8 @@ class StandbyChoice:
     spreads: tuple[Spread, ...]
 
     def cost_s(self, uptime_s: float) -> float:
-        """Seconds lost until the next stop."""
-        return self.start_s + self.slower_by * uptime_s
+        """Seconds lost until the next stop, which may never come."""
+        return self.start_s + (self.slower_by * uptime_s if self.slower_by else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,17 @@ def choose(loss: LostNodes, candidates: Sequence[ReadyNode]) -> StandbyChoice:
     ready = ([c for c in candidates if c.start_s <= limit] for limit in degrees)
     found = [_choice(loss, some) for some in ready if len(some) >= wanted]
     return min(found, key=lambda c: c.cost_s(loss.uptime_s), default=_choice(loss, ()))
+
+
+def choose_in_turn(loss: LostNodes, tiers: Iterable[Sequence[ReadyNode]]) -> Mapping[str, str]:
+    """Who takes whose place where all of one tier come in before anybody of the next."""
+    standby_of: dict[str, str] = {}
+    for tier in tiers:
+        nodes = tuple(standby_of.get(node, node) for node in loss.nodes)
+        left = tuple(node for node in loss.lost if node not in standby_of)
+        if left:
+            standby_of |= choose(replace(loss, nodes=nodes, lost=left), tier).standby_of
+    return {node: standby_of[node] for node in loss.lost if node in standby_of}
 
 
 def _choice(loss: LostNodes, candidates: Sequence[ReadyNode]) -> StandbyChoice:
