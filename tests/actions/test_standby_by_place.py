@@ -73,7 +73,7 @@ async def test_an_unknown_place_is_said_and_without_labels_nothing_changes(
     done = await ACQUIRE.apply(context, LOSES_N3)
     assert done.say.endswith("where s2 stands is not known")
     await ACQUIRE.undo(context, LOSES_N3)
-    bare = context_of(tmp_path, {})
+    bare = context_of(tmp_path, {}, cold_s={})
     assert (await ACQUIRE.apply(bare, LOSES_N3)).say == "s1 reserved"
 
 

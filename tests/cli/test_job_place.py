@@ -1,4 +1,4 @@
-"""`brctl job place`: whether groups stand whole, from labels alone, and what is not known."""
+"""`job place` and `standby size`: where ranks and standbys stand, and what is not known."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.commands import job as job_module
+from brctl.cli.commands import standby as standby_module
 from brctl.model.errors import UsageError
 from tests.cli.test_run import call
 from tests.fakes.site_files import local_config, write_site
@@ -99,3 +100,15 @@ def test_a_level_that_no_node_has_is_refused(tmp_path: Path) -> None:
     """A typing error is not a fleet of unknown nodes."""
     with pytest.raises(UsageError, match="no node of llm has a label 'lief'"):
         place(site(tmp_path, SHUFFLED), "--level", "lief")
+
+
+def test_the_size_of_a_pool_comes_with_where_it_should_stand(tmp_path: Path) -> None:
+    """Two standbys in a, none beside the pipeline in b, and no block of four."""
+    pool = [f"  s{i}: {{role: standby, spine: a}}" for i in (1, 2)]
+    config = site(tmp_path, "a a a a b b b b", *pool)
+    text = call(standby_module, config, "size")[1]
+    assert "they stand: 2 in a (label spine)" in text
+    assert "no standby stands beside 1 of 2 pp groups; best one each in: b" in text
+    assert "a pp group evicted whole needs 4 in one domain; the most are 2" in text
+    found = json.loads(call(standby_module, config, "size", "-o", "json")[1])
+    assert (found["place"]["wanted"], found["place"]["groups_without"]) == (["b"], 1)

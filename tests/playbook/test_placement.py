@@ -10,6 +10,7 @@ from brctl.model.jobs.job import Job, example_job
 from brctl.playbook.placement.advise import advise, best_order
 from brctl.playbook.placement.assign import best_fit, cost, lacking, place, whole_rows_first
 from brctl.playbook.placement.domains import Domains, domains_of
+from brctl.playbook.placement.pool import pool_place
 from brctl.playbook.placement.spread import badness, layout_of, rows_of, spreads
 from brctl.playbook.placement.standbys import COLD_S, PARKED_S, LostNodes, ReadyNode, choose
 
@@ -210,3 +211,20 @@ def test_without_labels_the_order_given_decides() -> None:
     assert choose(known, ready).standby_of == {"a2": "s1"}
     assert choose(known, ready[1:]).standby_of == {"a2": "s0"}
     assert choose(known, []).standby_of == {}
+
+
+def test_a_pool_in_one_place_leaves_groups_without_a_standby() -> None:
+    """The row in b has none; one more there would do, and no block of four is anywhere."""
+    pool = {"s0": "a", "s1": "a", "s2": ""}
+    layout = layout_of(job_of(list(PAIR), pp=4))
+    found = pool_place(layout, list(PAIR), list(pool), labelled(PAIR | pool), losses=2)
+    assert found is not None
+    assert (found.standing, found.unlabelled, found.block) == ({"a": 2}, ("s2",), 2)
+    assert (found.groups, found.without, found.wanted) == (2, 1, ("b",))
+
+
+def test_without_labels_nothing_is_said_of_the_pools_place() -> None:
+    """Unknown is not "spread"."""
+    where = labelled(dict.fromkeys([*PAIR, "s0"], ""))
+    layout = layout_of(job_of(list(PAIR), pp=4))
+    assert pool_place(layout, list(PAIR), ["s0"], where, losses=2) is None

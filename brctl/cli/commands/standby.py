@@ -101,9 +101,9 @@ def size(
         float | None, typer.Option("--rate", help="failures per node and day", min=0.0, max=0.9)
     ] = None,
 ) -> None:
-    """Say how many standbys a job needs, and what rules: daily losses or the largest group."""
+    """Say how many standbys a job needs, by daily losses or the largest group, and where."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     need = asyncio.run(standby.pool_need(settings, job, risk, rate))
-    page = standby_size_page(need.job, need.size, need.source, need.kept, need.free)
+    page = standby_size_page(need.job, need.size, need.source, need.kept, need.free, need.place)
     invocation.finish(page, settings.context)

@@ -21,6 +21,9 @@ from brctl.engine.standby.pool_file import change_pool, load_pool, usable_pool
 from brctl.engine.standby.report import standby_rows
 from brctl.library.config import Settings
 from brctl.model.runs.playbook import Json
+from brctl.playbook.placement.domains import domains_for
+from brctl.playbook.placement.pool import PoolPlace, pool_place
+from brctl.playbook.placement.spread import layout_of
 from brctl.playbook.spares import PoolSize, pool_size
 
 Rows = Sequence[Mapping[str, Json]]
@@ -43,6 +46,7 @@ class PoolNeed:
         source: Where the rate of failures comes from.
         kept: Standbys in the pool.
         free: Those a swap could take now.
+        place: Where the pool stands; None where no label says it.
     """
 
     job: str
@@ -50,6 +54,7 @@ class PoolNeed:
     source: str
     kept: int
     free: int
+    place: PoolPlace | None
 
 
 async def list_standbys(settings: Settings) -> Rows:
@@ -97,14 +102,16 @@ async def pool_need(
 ) -> PoolNeed:
     """How many standbys a job needs, by the site's own rate of failures or a given one."""
     async with open_controller(settings) as controller:
-        chosen = controller.job(job)
+        context = run_context(controller)
+        chosen = await context.jobs.get(controller.job(job).name)
         known = standby_pool.daily_rate(settings.state_dir, len(chosen.nodes), controller.now())
         wanted = pool_size(chosen, known.daily if rate is None else rate, risk)
-        free = await free_standbys(run_context(controller))
-        pool = load_pool(settings.state_dir, settings.context)
-        kept = len(pool.members(controller.inventory))
+        free = await free_standbys(context)
+        members = load_pool(settings.state_dir, settings.context).members(controller.inventory)
+        domains = domains_for(controller.inventory.labels(), chosen.nodes)
+    place = pool_place(layout_of(chosen), chosen.nodes, members, domains, max(1, wanted.losses))
     source = known.source if rate is None else "given"
-    return PoolNeed(chosen.name, wanted, source, kept, len(free))
+    return PoolNeed(chosen.name, wanted, source, len(members), len(free), place)
 
 
 async def _add(controller: Controller, pool: Pool, names: Sequence[str]) -> Pool:

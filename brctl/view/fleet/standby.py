@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from brctl.model.exit_codes import ExitCode
+from brctl.model.nodeset import fold
+from brctl.playbook.placement.pool import PoolPlace
 from brctl.playbook.spares import PoolSize
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import age_text, columns, printable
@@ -39,7 +41,9 @@ def _prepared(row: Mapping[str, Json]) -> Json:
     return row["warmed_age_seconds"] if parked is None else parked
 
 
-def standby_size_page(job: str, size: PoolSize, source: str, have: int, ready: int) -> Page:
+def standby_size_page(
+    job: str, size: PoolSize, source: str, have: int, ready: int, place: PoolPlace | None
+) -> Page:
     """The answer of `standby size`: exit 1 when fewer are free than needed."""
     enough = ready >= size.needed
     group = (
@@ -53,6 +57,7 @@ def standby_size_page(job: str, size: PoolSize, source: str, have: int, ready: i
         group,
         f"needed: {size.needed}, ruled by {size.rules}",
         f"you keep {have}, {ready} free now: {'ok' if enough else f'{size.needed - ready} short'}",
+        *(_place_lines(place, size) if place else ()),
     ]
     body: dict[str, Json] = {
         "job": job,
@@ -67,6 +72,40 @@ def standby_size_page(job: str, size: PoolSize, source: str, have: int, ready: i
         "ruled_by": size.rules,
         "kept": have,
         "free": ready,
+        "place": _place_document(place) if place else None,
     }
     code = ExitCode.OK if enough else ExitCode.WARNING
     return Page("StandbySize", body, "\n".join(lines), code)
+
+
+def _place_lines(place: PoolPlace, size: PoolSize) -> list[str]:
+    """Where the pool stands, and what a swap would split for it."""
+    where = ", ".join(f"{count} in {printable(d, 20)}" for d, count in place.standing.items())
+    lines = [f"they stand: {where or 'nowhere known'} (label {place.level})"]
+    if place.unlabelled:
+        lines.append(f"UNKNOWN: no {place.level} for {fold(place.unlabelled)}")
+    if place.without:
+        best = " ".join(printable(domain, 20) for domain in place.wanted)
+        lines.append(
+            f"no standby stands beside {place.without} of {place.groups} {place.axis} groups;"
+            f" best one each in: {best}"
+        )
+    if size.group_axis and place.block < size.group:
+        lines.append(
+            f"a {size.group_axis} group evicted whole needs {size.group} in one domain;"
+            f" the most are {place.block}"
+        )
+    return lines
+
+
+def _place_document(place: PoolPlace) -> dict[str, Json]:
+    return {
+        "level": place.level,
+        "axis": place.axis,
+        "standing": dict(place.standing),
+        "unlabelled": list(place.unlabelled),
+        "groups": place.groups,
+        "groups_without": place.without,
+        "wanted": list(place.wanted),
+        "largest_block": place.block,
+    }

@@ -292,8 +292,21 @@ class StandbyListDocument(Envelope):
     standbys: list[StandbyDocument]
 
 
+class PoolPlaceDocument(TypedDict):
+    """Where the pool stands beside a job's groups; `standing` counts standbys by domain."""
+
+    level: str
+    axis: str
+    standing: dict[str, int]
+    unlabelled: list[str]
+    groups: int
+    groups_without: int
+    wanted: list[str]
+    largest_block: int
+
+
 class StandbySizeDocument(Envelope):
-    """`brctl standby size`."""
+    """`brctl standby size`; `place` is null where no label says where nodes stand."""
 
     job: str
     machines: int
@@ -307,6 +320,7 @@ class StandbySizeDocument(Envelope):
     ruled_by: str
     kept: int
     free: int
+    place: PoolPlaceDocument | None
 
 
 class MeasurementDocument(TypedDict):
