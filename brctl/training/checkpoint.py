@@ -1,6 +1,7 @@
 """Save and load with torch.distributed.checkpoint: `step-00000020/` holds the state after step 20.
 
-`.metadata` is written last, by rank 0; a directory without it is not a checkpoint.
+`.metadata` is written last, by rank 0; a directory without it is not a checkpoint. Reader and
+writer are named: looking for them, PyTorch would import those of remote stores in every rank.
 """
 
 import shutil
@@ -13,12 +14,13 @@ from torch.distributed import checkpoint
 
 def save(directory: Path, step: int, state: Mapping[str, Tensor]) -> None:
     """Write a checkpoint; every rank must call it with its copy of the same state."""
-    checkpoint.save(dict(state), checkpoint_id=str(directory / f"step-{step:08d}"))
+    writer = checkpoint.FileSystemWriter(directory / f"step-{step:08d}")
+    checkpoint.save(dict(state), storage_writer=writer)
 
 
 def load(directory: Path, state: Mapping[str, Tensor]) -> None:
     """Read a checkpoint into the tensors of `state`; every rank must call it."""
-    checkpoint.load(dict(state), checkpoint_id=str(directory))
+    checkpoint.load(dict(state), storage_reader=checkpoint.FileSystemReader(directory))
 
 
 def remove_old(directory: Path, keep: int) -> None:

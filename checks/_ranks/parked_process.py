@@ -204,6 +204,7 @@ def become(request: dict[str, Any], order: dict[str, Any]) -> None:
     with contextlib.suppress(OSError, ImportError, ValueError, IndexError):
         show_command_line(request["launch"])
     sys.argv = [request["target"], *request["arguments"]]
+    gc.freeze()
     gc.enable()
 
 

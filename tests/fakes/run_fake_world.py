@@ -13,9 +13,10 @@ from datetime import datetime
 from pathlib import Path
 
 from brctl.actions.context import RunContext
-from brctl.engine.runs import process as run_process
+from brctl.engine.runs import carry_out
 from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import Journal
+from brctl.library.own_program import collect_rarely
 from brctl.model.runs.event import Event, EventType
 from brctl.model.runs.playbook import Json
 from tests.fakes.run_context import fake_context
@@ -35,12 +36,13 @@ class MortalJournal(Journal):
 
 def main(run_dir: Path, *lock: str) -> int:
     """Run, resume or roll back the run of this folder."""
+    collect_rarely()
 
     @asynccontextmanager
     async def open_fake(_request: RunRequest) -> AsyncIterator[RunContext]:
         yield fake_context(run_dir.parents[2])
 
-    return run_process.main([str(run_dir), *lock], open_fake, MortalJournal)
+    return carry_out.main([str(run_dir), *lock], open_fake, MortalJournal)
 
 
 if __name__ == "__main__":

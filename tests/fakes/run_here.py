@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from brctl.actions.context import RunContext
-from brctl.engine.runs.process import carry_out
+from brctl.engine.runs.carry_out import carry_out
 from brctl.engine.runs.run_files import RunRequest
 from brctl.journal.store import Journal
 from brctl.model.exit_codes import ExitCode

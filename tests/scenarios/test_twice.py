@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from brctl.actions.context import RunContext
+from brctl.engine.runs.carry_out import carry_out
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.process import carry_out
 from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.remediate import create_run
 from brctl.engine.runs.run_files import RunRequest

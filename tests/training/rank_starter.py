@@ -4,6 +4,7 @@ Reads one JSON request a line: start a rank, or ask how one ended. A rank here r
 own `train`; only the command line in front of it is left out.
 """
 
+import gc
 import json
 import os
 import sys
@@ -45,6 +46,8 @@ def ended(pid: int) -> int | None:
 
 
 def main() -> None:
+    # A rank that looks for garbage among the modules writes to, and so copies, each page of them.
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         do = request.pop("do")

@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from brctl.engine.search.group_runner import GroupRunner, RoundOrder
-from brctl.localise.conclude import conclude
 from brctl.localise.problem import RoundPlan, SearchProblem
-from brctl.localise.strategy import Localiser
 from brctl.model.localisation import (
     Bisection,
     Conclusion,
@@ -17,6 +16,9 @@ from brctl.model.localisation import (
     GroupResult,
     RoundReport,
 )
+
+if TYPE_CHECKING:
+    from brctl.localise.strategy import Localiser
 
 Clock = Callable[[], datetime]
 
@@ -55,7 +57,7 @@ _NOTHING_BEFORE = Preflight()
 
 @dataclass(slots=True)
 class _Search:
-    localiser: Localiser
+    localiser: "Localiser"
     options: BisectOptions
     runner: GroupRunner
     clock: Clock
@@ -117,7 +119,7 @@ def _credible(results: tuple[GroupResult, ...]) -> tuple[tuple[GroupResult, ...]
     return kept, why
 
 
-def _suspects(localiser: Localiser) -> tuple[tuple[str, float], ...]:
+def _suspects(localiser: "Localiser") -> tuple[tuple[str, float], ...]:
     """The likeliest nodes so far, for the live view."""
     if localiser.failing is None or not localiser.ledger.measured:
         return ()
@@ -136,6 +138,10 @@ async def bisect(
     before: Preflight = _NOTHING_BEFORE,
 ) -> Bisection:
     """Search until settled, out of budget, or interrupted; what is known is always returned."""
+    # Here, not above: they import numpy, and every run imports this module while few search.
+    from brctl.localise.conclude import conclude
+    from brctl.localise.strategy import Localiser
+
     started_at = clock()
     localiser = Localiser(problem)
     search = _Search(localiser, options, runner, clock, started_at, on_round)

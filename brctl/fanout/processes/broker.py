@@ -25,6 +25,7 @@ from brctl.fanout.processes.broker_wire import (
     send,
     unpack_settings,
 )
+from brctl.library.own_program import collect_rarely
 from brctl.model.errors import BrctlError
 
 IDLE_S = 300.0
@@ -124,6 +125,7 @@ def main(arguments: list[str]) -> None:
     if lock is None:
         return
     raise_descriptor_limit()
+    collect_rarely()
     path.unlink(missing_ok=True)
     try:
         asyncio.run(run_broker(path, float(arguments[1]) if len(arguments) > 1 else IDLE_S))

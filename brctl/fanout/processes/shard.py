@@ -6,15 +6,13 @@ It ends when the other end closes or dies, and holds nothing but connections.
 """
 
 import asyncio
-import gc
 import signal
 import socket
 import sys
 
 from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.processes.broker import Broker
-
-_GARBAGE_OBJECTS = 20_000
+from brctl.library.own_program import collect_rarely
 
 
 async def serve(connected: socket.socket, keep: int) -> None:
@@ -30,7 +28,7 @@ async def serve(connected: socket.socket, keep: int) -> None:
 def main(arguments: list[str]) -> None:
     """Serve on standard input; Ctrl-C is for the process that reads it to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(_GARBAGE_OBJECTS, 20, 50)
+    collect_rarely()
     raise_descriptor_limit()
     asyncio.run(serve(socket.socket(fileno=0), int(arguments[0])))
 

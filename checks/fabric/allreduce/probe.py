@@ -5,6 +5,7 @@ changes nothing else.
 """
 
 import datetime
+import gc
 import json
 import os
 import shutil
@@ -84,6 +85,7 @@ def reduce_once(rank, count, parameters):
     import torch
     import torch.distributed as dist
 
+    gc.freeze()  # what stays is no garbage to look for at the end
     torch.set_num_threads(1)
     cuda = torch.cuda.is_available() and parameters.get("backend") != "gloo"
     device = torch.device("cuda", rank) if cuda else torch.device("cpu")

@@ -6,6 +6,7 @@ leaves when told or when nobody has asked for a while. Loads GPUs and links; cha
 """
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -79,6 +80,7 @@ def start_worker(folder, address):
 
 def serve(listener):
     """Fork a child for each order; it owns the connection, so a hanging test holds up nobody."""
+    gc.disable()  # a million new objects are no garbage to look for, here or in a child
     try:
         import torch
         import torch.distributed  # what the children would else each import
@@ -86,6 +88,8 @@ def serve(listener):
         problem = ""
     except Exception as exc:
         torch, problem = None, "cannot import torch: %s" % exc
+    gc.freeze()
+    gc.enable()
     child = 0
     last_order_at = time.monotonic()
     listener.settimeout(1.0)

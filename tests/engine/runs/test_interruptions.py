@@ -29,8 +29,8 @@ from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionResult, VerbImplementation
 from brctl.actions.registry import ACTIONS
 from brctl.engine.runs import run_files
+from brctl.engine.runs.carry_out import carry_out
 from brctl.engine.runs.plan import prepare
-from brctl.engine.runs.process import carry_out
 from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.remediate import answer, create_run, resume_direction
 from brctl.engine.runs.run_files import RunRequest, save_request

@@ -5,6 +5,7 @@ Prints `{"resumed": step}` and a line for each step: `{"step", "loss", "weights"
 digest, which is equal only if all bits are.
 """
 
+import gc
 import hashlib
 import json
 import os
@@ -129,6 +130,8 @@ def main() -> None:
     torch.set_num_threads(1)
     # An optimizer imports as much again; once here instead of once a rank.
     Parts(model := nn.Linear(2, 2), torch.optim.AdamW(model.parameters())).payload_bytes()
+    # A rank that looks for garbage among the modules writes to, and so copies, each page of them.
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         do = request.pop("do")
