@@ -271,17 +271,19 @@ async def test_stand_in_a_job_that_the_cluster_forgot_after_its_end_comes_back(
     cluster: KubeCluster, backend: KubernetesBackend, job: Job, tmp_path: Path
 ) -> None:
     """`ttlSecondsAfterFinished` deletes the manifest with the Job; brctl kept it at the start."""
-    crash = f"[ -e {tmp_path}/well ] && exec sleep 600; sleep 1; exit 7"
+    may_crash, well = tmp_path / "may-crash", tmp_path / "well"
+    crash = f"[ -e {well} ] && exec sleep 600; until [ -e {may_crash} ]; do sleep 0.1; done; exit 7"
     cluster.add_job(
         "trainer", job.name, 3, ["/bin/sh", "-c", crash], backoffLimit=0, ttlSecondsAfterFinished=0
     )
     await backend.start_job(job, "", "R-1")
+    may_crash.touch()
 
     async def forgotten() -> bool:
         return not list(cluster.store.all("jobs"))
 
     await until(forgotten)
-    (tmp_path / "well").touch()
+    well.touch()
     moved = await backend.replace_nodes(job, {"n3": "s1"})
     assert not (await backend.start_job(moved, "/ckpt/1", "R-2")).failed
     assert placement(cluster) == {"n1", "n2", "s1"}
