@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.simulation import ParameterSweep, PolicyComparison, SimulatedRun, SweepPoint
+from brctl.simulate.decisions import Rules
 from brctl.simulate.fleet import Fleet
 from brctl.simulate.policies import POLICIES, SimulatedPolicy
 from brctl.simulate.run import Task, run_all
@@ -23,6 +24,7 @@ class Request:
     seed: int
     runs: int
     workers: int = 1
+    rules: Rules | None = None
 
     @property
     def titles(self) -> dict[str, str]:
@@ -49,7 +51,7 @@ def choose_policies(names: Iterable[str]) -> tuple[SimulatedPolicy, ...]:
 
 def simulated(request: Request, seeds: Sequence[int], done: Done) -> list[SimulatedRun]:
     """The runs of these seeds; an interrupt ends it with those that are finished."""
-    task = Task(request.fleet, request.policies, tuple(seeds), request.fleet.days)
+    task = Task(request.fleet, request.policies, tuple(seeds), request.fleet.days, request.rules)
     runs: list[SimulatedRun] = []
     try:
         for each in run_all(task, request.workers):

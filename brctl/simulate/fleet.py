@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from brctl.model.simulation import SimulatedFleet
 from brctl.playbook.spares import PAPER_DAILY_RATE, losses_at_once
-from brctl.simulate.symptoms import SymptomFamily
 
 US = 1_000_000
 """Microseconds of a second: simulated moments are whole numbers of them."""
@@ -82,7 +81,6 @@ class Fleet:
     refill_s: float = 86_400.0
     people: PeopleTimes = field(default_factory=PeopleTimes)
     watch: Watch = field(default_factory=Watch)
-    families: Mapping[SymptomFamily, float] = field(default_factory=dict)
 
     @property
     def pool(self) -> int:

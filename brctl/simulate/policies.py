@@ -94,6 +94,8 @@ POLICIES: Mapping[str, SimulatedPolicy] = {
                StartKind.RESCHEDULE, _CHECKED_SEEN, _CHECKED_FOUND),
         SimulatedPolicy("standby", "checks, warm standbys, every step saved",
                StartKind.WARM, _CHECKED_SEEN, _CHECKED_FOUND),
+        SimulatedPolicy("site", "brctl's own rules, playbooks and guards on what the nodes answer",
+               StartKind.WARM, _AT_ONCE, _AT_ONCE, decides=True),
         SimulatedPolicy("oracle", "sees and finds at once, ready nodes without end",
                StartKind.ORACLE, _AT_ONCE, _AT_ONCE),
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from brctl.model.simulation import SimulatedRun
+from brctl.simulate.deciding import Deciding
+from brctl.simulate.decisions import Rules, rules_of
 from brctl.simulate.fleet import Fleet
 from brctl.simulate.policies import SimulatedPolicy
 from brctl.simulate.response import Published
@@ -25,18 +27,20 @@ class Task:
     policies: tuple[SimulatedPolicy, ...]
     seeds: tuple[int, ...]
     days: float
+    rules: Rules | None = None
 
 
 def run_seed(task: Task, seed: int) -> list[SimulatedRun]:
     """Every policy on the same faults."""
     trace = draw(task.fleet, seed, task.days)
     return [
-        World(task.fleet, policy, trace, _response_of(policy)).run() for policy in task.policies
+        World(task.fleet, policy, trace, _response_of(policy, task.rules)).run()
+        for policy in task.policies
     ]
 
 
-def _response_of(policy: SimulatedPolicy) -> Response:
-    return Published()
+def _response_of(policy: SimulatedPolicy, rules: Rules | None) -> Response:
+    return Deciding(rules or rules_of()) if policy.decides else Published()
 
 
 def run_all(task: Task, workers: int = 1) -> Iterator[list[SimulatedRun]]:

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 from brctl.model.simulation import SimulatedRun
+from brctl.simulate.decisions import Rules
 from brctl.simulate.fleet import Fleet
 from brctl.simulate.fleet_file import find_fleet
 from brctl.simulate.policies import POLICIES, SimulatedPolicy, StartKind
-from brctl.simulate.response import Published
+from brctl.simulate.run import Task, run_seed
 from brctl.simulate.symptoms import Kind
-from brctl.simulate.trace import draw
-from brctl.simulate.world import World
 
 MEANS = find_fleet("paper-means")
 
@@ -31,7 +30,10 @@ def saving(interval_s: float, write_s: float) -> SimulatedPolicy:
     )
 
 
-def simulated(fleet: Fleet, policy: SimulatedPolicy | str, seed: int) -> SimulatedRun:
+def simulated(
+    fleet: Fleet, policy: SimulatedPolicy | str, seed: int, rules: Rules | None = None
+) -> SimulatedRun:
     """One policy on one trace."""
     chosen = POLICIES[policy] if isinstance(policy, str) else policy
-    return World(fleet, chosen, draw(fleet, seed, fleet.days), Published()).run()
+    (run,) = run_seed(Task(fleet, (chosen,), (seed,), fleet.days, rules), seed)
+    return run

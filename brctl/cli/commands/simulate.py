@@ -13,13 +13,14 @@ from typer.core import TyperGroup
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.progress import progress
 from brctl.cli.typed import typed
-from brctl.model.errors import UsageError
+from brctl.model.errors import NoConfigError, UsageError
 from brctl.view.notices.page import Page
 
 if TYPE_CHECKING:
     from typer._click import Context
 
     from brctl.simulate.compare import Request
+    from brctl.simulate.decisions import Rules
 
 _FLEET, _DEFAULT = "fleet", "paper-means"
 
@@ -72,7 +73,9 @@ def fleet(
     chosen = find_fleet(name)
     policies = choose_policies(policy or POLICIES)
     chosen = chosen if days is None else replace(chosen, days=days)
-    request = Request(chosen, policies, seed, runs, workers or os.cpu_count() or 1)
+    cores = workers or os.cpu_count() or 1
+    rules = _rules(invocation) if any(row.decides for row in policies) else None
+    request = Request(chosen, policies, seed, runs, cores, rules)
     if array is not None:
         invocation.finish(_array_page(name, request, array))
     if sweep is not None:
@@ -80,6 +83,20 @@ def fleet(
     if shard is not None:
         _shard(invocation, request, shard)
     _compare(invocation, request)
+
+
+def _rules(invocation: Invocation) -> "Rules":
+    """The site's playbooks and limits; those that come with brctl where nothing is configured."""
+    from brctl.simulate.decisions import rules_of
+
+    try:
+        settings = invocation.settings()
+    except NoConfigError:
+        invocation.note(
+            "nothing is configured: `site` decides by the playbooks that come with brctl"
+        )
+        return rules_of()
+    return rules_of(settings.library_dirs, settings.guard_files)
 
 
 def _compare(invocation: Invocation, request: "Request") -> NoReturn:

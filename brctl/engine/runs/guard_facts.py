@@ -84,7 +84,7 @@ class Guarding:
             for spec in guards_for(self._playbook, self._context.guards.guards)
             if question.kinds is None or spec.kind in question.kinds
         ]
-        specs, broken = _expanded(lines, question.scope)
+        specs, broken = expanded(lines, question.scope)
         return GuardInputs(tuple(specs), broken, await self._facts(question, specs))
 
     def decide(self, gathered: GuardInputs) -> tuple[GuardResult, ...]:
@@ -129,7 +129,7 @@ class Guarding:
         return self._seen[1]
 
 
-def _expanded(
+def expanded(
     lines: Sequence[GuardSpec], scope: Scope
 ) -> tuple[list[GuardSpec], tuple[GuardResult, ...]]:
     """The lines with their values; one that cannot be evaluated refuses."""

@@ -1,0 +1,167 @@
+"""brctl's own rules on what nodes answer: evidence, verdict, next move, guards, approvals.
+
+Nothing here knows what a fault truly is: it may import neither the trace nor the world (an import
+contract holds it to that). A verdict is kept by its readings, as the same readings give the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+
+from brctl.engine.application.runs import all_playbooks
+from brctl.engine.job.conclude import (
+    NOTHING,
+    Findings,
+    JobFindings,
+    assess_hang,
+    assess_ranks,
+    conclude,
+    hangs,
+    may_be_restarted,
+)
+from brctl.engine.runs.guard_facts import expanded
+from brctl.engine.sweeps.run_checks import assess_node, compare
+from brctl.evidence.job.outlived import said_in_passing
+from brctl.evidence.job.status import goes_on, read_job
+from brctl.evidence.logs.catalogue import SHIPPED
+from brctl.evidence.stacks.snapshot import RankStack
+from brctl.library.checks import load_checks
+from brctl.library.guards import SiteGuards, load_guards
+from brctl.library.shipped import shipped_dir
+from brctl.model.inventory import Inventory, Node
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.runs.plan import GuardResult
+from brctl.model.runs.playbook import Json, Need, Playbook
+from brctl.model.sweeps.check import Check
+from brctl.model.sweeps.report import NodeReport
+from brctl.model.sweeps.sweep import Sweep
+from brctl.model.verdict import Verdict
+from brctl.playbook.approvals import demands_of, strictest
+from brctl.playbook.expressions import Scope
+from brctl.playbook.guard_facts import GuardFacts
+from brctl.playbook.guards import check_guards, guards_for
+from brctl.playbook.plan import scope_of
+from brctl.playbook.recommend import case_of
+from brctl.playbook.run_record import RunRecord
+from brctl.playbook.tree import IncidentHistory, Move, next_move
+
+NOT_SIMULATED = frozenset({"maintenance_window", "freeze"})
+"""Guards that ask calendars: a simulated day is on none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What one look at a job found; `name` stands for all of it."""
+
+    name: str
+    job: Job
+    asked: tuple[str, ...]
+    at: datetime
+    reports: tuple[NodeReport, ...]
+    later: tuple[NodeReport, ...]
+    stacks: tuple[RankStack, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The playbooks and limits that decide: those of a site, or those that come with brctl."""
+
+    playbooks: Mapping[str, Playbook]
+    guards: SiteGuards = field(default_factory=SiteGuards)
+
+
+def rules_of(library_dirs: Sequence[Path] = (), guard_files: Sequence[Path] = ()) -> Rules:
+    """A site's rules; without its folders those that come with brctl, and the limit built in.
+
+    Raises:
+        ConfigError: A playbook or a limit is wrong.
+    """
+    return Rules(all_playbooks(library_dirs), load_guards(guard_files))
+
+
+@lru_cache(maxsize=1)
+def _checks() -> Mapping[str, Check]:
+    return load_checks([shipped_dir("checks")])
+
+
+_VERDICTS: dict[str, Verdict] = {}
+
+
+def verdict_of(readings: Readings) -> Verdict:
+    """The likeliest verdict, by what `dx` concludes from such answers."""
+    if readings.name not in _VERDICTS:
+        _VERDICTS[readings.name] = _decide(readings)
+    return _VERDICTS[readings.name]
+
+
+def _decide(readings: Readings) -> Verdict:
+    checks = {name: _checks()[name] for name in readings.asked}
+    inventory = Inventory({node: Node(node, node, gpus=1) for node in readings.job.nodes})
+    nodes = [assess_node(report, checks, None) for report in readings.reports]
+    sweep = Sweep("S-1", 1, readings.asked, readings.at, 1.0, compare(nodes, inventory, None))
+    return conclude(sweep, _job_findings(readings, sweep), inventory, readings.at)[0]
+
+
+def _job_findings(readings: Readings, sweep: Sweep) -> JobFindings:
+    """What `dx` asks for besides the sweep, and when it does."""
+    status, hang = read_job(readings.job, readings.reports), NOTHING
+    if hangs(status):
+        status, hang = _hang(readings, status)
+    elif may_be_restarted(status):
+        again = read_job(readings.job, readings.later)
+        status = again if goes_on(status, again) else status
+    ranks = assess_ranks(status, sweep, SHIPPED)
+    passing = said_in_passing(ranks[0], status)
+    later = read_job(readings.job, readings.later) if passing else None
+    return JobFindings(status, ranks, hang, later)
+
+
+def _hang(readings: Readings, status: JobStatus) -> tuple[JobStatus, Findings]:
+    later = read_job(readings.job, readings.later)
+    return (later, NOTHING) if goes_on(status, later) else assess_hang(status, readings.stacks)
+
+
+def move_of(verdict: Verdict, incident: IncidentHistory) -> Move:
+    """What the decision tree says comes next."""
+    return next_move(case_of(verdict), incident)
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedAction:
+    """A playbook on the nodes that a verdict named."""
+
+    playbook: Playbook
+    verdict: Verdict
+    suspects: tuple[str, ...]
+
+    def scope(self) -> Scope:
+        """What guards and approvals may read."""
+        inputs: dict[str, Json] = {"suspects": list(self.suspects), "job": self.verdict.job}
+        verdict: dict[str, Json] = {
+            "id": self.verdict.id, "class": self.verdict.fault.value,
+            "confidence": self.verdict.confidence.value, "suspects": list(self.suspects),
+            "job": self.verdict.job, "title": self.verdict.title,
+        }  # fmt: skip
+        job: dict[str, Json] = {"name": self.verdict.job}
+        ids = tuple(step.id for step in self.playbook.steps)
+        return scope_of(inputs, verdict, job, "", RunRecord(ids))
+
+
+def refusals(rules: Rules, plan: ProposedAction, facts: GuardFacts) -> tuple[GuardResult, ...]:
+    """Guards that refuse the plan."""
+    lines = [
+        spec
+        for spec in guards_for(plan.playbook, rules.guards.guards)
+        if spec.kind not in NOT_SIMULATED
+    ]
+    specs, broken = expanded(lines, plan.scope())
+    return tuple(r for r in (*broken, *check_guards(specs, facts)) if not r.ok)
+
+
+def people_needed(rules: Rules, plan: ProposedAction) -> Need:
+    """How many people must approve."""
+    scope = plan.scope()
+    return strictest(demands_of(plan.playbook, rules.guards.approval, scope, scope))

@@ -1,0 +1,107 @@
+"""The product's own rules on simulated faults: what they see, what they choose, what it costs."""
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from brctl.model.fault import FaultClass
+from brctl.model.simulation import Book
+from brctl.playbook.tree import IncidentHistory
+from brctl.simulate.answers import answers_to, culprits_in
+from brctl.simulate.decisions import move_of, rules_of, verdict_of
+from brctl.simulate.symptoms import SYMPTOMS, Cause
+from brctl.simulate.trace import DrawnFault
+from tests.simulate.fleets import MEANS, simulated
+
+DAYS = 30.0
+SHORT = replace(MEANS, days=DAYS)
+FAULTS = [name for name in SYMPTOMS if name != "manual"]
+
+
+def fault_of(symptom: str, cause: Cause, *nodes: int) -> DrawnFault:
+    return DrawnFault(1, 0, symptom, cause, nodes)
+
+
+@pytest.mark.parametrize("symptom", FAULTS)
+@pytest.mark.parametrize("cause", [Cause.MACHINE, Cause.CODE])
+def test_no_fault_is_ever_called_health(symptom: str, cause: Cause) -> None:
+    fault = fault_of(symptom, cause, *((5,) if cause is Cause.MACHINE else ()))
+    for look in range(3):
+        assert verdict_of(answers_to(fault, 7, look)).fault is not FaultClass.NO_FAULT
+
+
+@pytest.mark.parametrize(
+    ("symptom", "fault", "playbook"),
+    [
+        ("gpu-memory", FaultClass.GPU_MEMORY_ECC, "swap-and-resume"),
+        ("gpu-unavailable", FaultClass.GPU_LOST, "swap-and-resume"),
+        ("kernel-panic", FaultClass.NODE_FAILURE, "swap-and-resume"),
+        ("mfu-decline", FaultClass.THERMAL_POWER, "swap-and-resume"),
+        ("hang", FaultClass.HANG_MISMATCH, "restart-in-place"),
+        ("disk-space", FaultClass.DISK_FULL, ""),
+    ],
+)
+def test_a_bad_machine_is_found_and_the_tree_says_what_comes_first(
+    symptom: str, fault: FaultClass, playbook: str
+) -> None:
+    bad = fault_of(symptom, Cause.MACHINE, 5)
+    verdict = verdict_of(answers_to(bad, 1, 0))
+    assert (verdict.fault, verdict.nodes) == (fault, culprits_in(bad))
+    assert move_of(verdict, IncidentHistory()).playbook == playbook
+
+
+def test_checks_that_time_out_reach_the_rules_as_what_was_not_looked_at() -> None:
+    fault = fault_of("cuda-error", Cause.CODE)
+    late = next(
+        found for look in range(1_000)
+        if (found := answers_to(fault, 7, look)).name.endswith("unanswered")
+    )  # fmt: skip
+    gaps = verdict_of(late).not_checked
+    assert {gap.what for gap in gaps if gap.subject.node in culprits_in(fault)} >= {"gpu.ecc"}
+
+
+def test_what_looks_alike_is_decided_alike_whatever_is_true() -> None:
+    seen = {
+        answers_to(fault_of("cpu-overload", cause, 5), 7, 0).name
+        for cause in (Cause.MACHINE, Cause.PASSING)
+    }
+    assert seen == {"cpu-overload"}
+
+
+def test_a_wrong_first_move_costs_a_second_one() -> None:
+    """A restart does not mend code: it stops again, and the tree climbs or asks a person."""
+    code = replace(SHORT, shares={"cuda-error": 1.0})
+    run = simulated(code, "site", 3)
+    assert 0 < run.came_back < run.stops
+    assert run.hours(Book.REDO) > run.came_back * 120 / 3_600
+    assert run.approvals > run.came_back
+
+
+def test_people_who_are_slow_cost_what_a_warm_standby_saves() -> None:
+    slow = replace(SHORT, people=replace(SHORT.people, approval_s=3_600.0))
+    quick = replace(SHORT, people=replace(SHORT.people, approval_s=0.0))
+    waited = simulated(slow, "site", 5), simulated(quick, "site", 5)
+    assert waited[0].hours(Book.WAIT_HUMAN) > waited[1].hours(Book.WAIT_HUMAN) + 10
+    assert waited[0].ettr < waited[1].ettr
+
+
+def test_a_sites_guards_refuse_as_they_would_for_real(tmp_path: Path) -> None:
+    """One node a week: the second swap is refused, and a person is called."""
+    guards = tmp_path / "guards.yaml"
+    guards.write_text(
+        "apiVersion: brctl.dev/v1\nkind: Guards\nblast_radius:\n  - {max_nodes: 1, window: 7d}\n"
+    )
+    guards.chmod(0o600)
+    machines = replace(SHORT, shares={"gpu-memory": 1.0})
+    strict = simulated(machines, "site", 5, rules_of(guard_files=[guards]))
+    loose = simulated(machines, "site", 5)
+    assert loose.refused < strict.refused
+    assert strict.pages >= strict.refused > 10
+    assert strict.ettr < loose.ettr
+
+
+def test_rules_travel_to_other_processes() -> None:
+    rules = rules_of()
+    assert pickle.loads(pickle.dumps(rules)) == rules  # noqa: S301  # our own bytes
