@@ -1,6 +1,7 @@
 """What reaching one node gave us. A node that cannot answer is a result, not an exception."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -31,12 +32,15 @@ class Command:
         stdin: Bytes sent to it; how programs travel, so nothing is installed on a node.
         deadline_s: Seconds the command itself may take, after connect and login.
         output_limit_bytes: More than this on stdout or stderr ends the command.
+        asks: What it wants to know, whatever program asks: names of checks, or one word; empty for
+            a command that no diagnosis gives.
     """
 
     argv: tuple[str, ...]
     stdin: bytes = b""
     deadline_s: float = 30.0
     output_limit_bytes: int = 1 << 20
+    asks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class CommandResult:
         seconds: Wall time from the first connect to the last byte.
         detail: One sentence for people: what happened, with address and limit.
         ended_s: When it was here, by this machine's monotonic clock; None where nobody looked.
+        came_at: The same by the controller's clock; None where nobody recorded it.
     """
 
     node: str
@@ -58,3 +63,4 @@ class CommandResult:
     seconds: float
     detail: str = ""
     ended_s: float | None = None
+    came_at: datetime | None = None

@@ -64,6 +64,7 @@ class Bundle:
             stdin=b"%d\n%s%s" % (len(self.packed), self.packed, json.dumps(own).encode()),
             deadline_s=self.total_s + START_S,
             output_limit_bytes=OUTPUT_LIMIT_BYTES,
+            asks=tuple(self.checks),
         )
 
     def _with_root_commands(

@@ -68,6 +68,8 @@ def _came_at(answer: CommandResult, now: Callable[[], datetime]) -> datetime:
 
     One node whose words take long to read would have the clocks of all that wait behind it slow.
     """
+    if answer.came_at is not None:
+        return answer.came_at
     if answer.ended_s is None:
         return now()
     waited_s = asyncio.get_running_loop().time() - answer.ended_s

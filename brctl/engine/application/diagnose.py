@@ -10,6 +10,8 @@ from brctl.engine.incidents.notify_verdicts import notify_diagnosis
 from brctl.engine.job.diagnose import Diagnosis, diagnose_once, keep
 from brctl.engine.job.look_store import keep_look
 from brctl.engine.job.looks import fresh_look, look_before
+from brctl.engine.recording.recorder import Recorder
+from brctl.engine.recording.ring import keep as keep_recording
 from brctl.engine.sweeps.run_checks import Progress, Question, refuse_heavy_on_busy
 from brctl.evidence.job.pace import late_step_s, until_told_s
 from brctl.inventory.select import NOTHING_KNOWN, names_in
@@ -84,12 +86,30 @@ async def diagnose(
     if not beside_job:
         question = Question(level=level, job=scope.job)
         refuse_heavy_on_busy(controller, scope.nodes, question, hint=BESIDE_HINT)
-    found = await diagnose_once(controller, scope.job, scope.nodes, on_node, level=level)
+    found = await _look(controller, scope, level, say, on_node)
     left_s = _worth_waiting_s(found)
     if wait is not None and left_s is not None and found.status is not None:
         await wait(found.status, left_s)
-        found = await diagnose_once(controller, scope.job, scope.nodes, level=level)
+        found = await _look(controller, scope, level, say)
     await conclude(controller, found, say)
+    return found
+
+
+async def _look(
+    controller: Controller,
+    scope: DiagnosisScope,
+    level: int,
+    say: Say,
+    on_node: Progress | None = None,
+) -> Diagnosis:
+    """One look, recorded, so that it can be judged again; without that the verdict stands too."""
+    recorder = Recorder(controller)
+    found = await diagnose_once(recorder.controller, scope.job, scope.nodes, on_node, level=level)
+    try:
+        look = recorder.look(found, scope.job, scope.nodes, level)
+        keep_recording(controller.state_dir, look, recorder)
+    except OSError as exc:
+        say(f"warning: this look was not recorded: {exc}")
     return found
 
 

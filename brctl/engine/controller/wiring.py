@@ -29,6 +29,7 @@ from brctl.model.jobs.job import Job
 from brctl.model.sweeps.check import Check
 
 if TYPE_CHECKING:
+    from brctl.engine.controller.past import Past
     from brctl.evidence.logs.signature import Signature
 
 
@@ -40,6 +41,7 @@ class Controller:
         jobs: Declared jobs by name, on the nodes the backend says they run on now, with the code
             their ledgers say they run now.
         now: The clock; the only one.
+        past: Where a diagnosis finds what earlier ones left; None for the state directory.
     """
 
     settings: Settings
@@ -48,6 +50,7 @@ class Controller:
     transport: Transport
     backend: Backend
     now: Callable[[], datetime] = now
+    past: "Past | None" = None
 
     @cached_property
     def checks(self) -> Mapping[str, Check]:

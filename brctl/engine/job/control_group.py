@@ -27,7 +27,7 @@ async def ask_others(controller: Controller, sweep: Sweep) -> Sequence[NodeRepor
     answers = gather(
         controller.transport,
         controller.inventory.pick(chosen),
-        lambda _node: Command(("true",), deadline_s=5.0),
+        lambda _node: Command(("true",), deadline_s=5.0, asks=("reach",)),
         limit=controller.settings.ssh.fanout,
     )
     return [NodeReport(a.node, a.outcome, detail=a.detail) async for a in answers]

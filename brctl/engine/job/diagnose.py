@@ -22,12 +22,11 @@ from brctl.engine.job.conclude import (
 from brctl.engine.job.control_group import ask_others
 from brctl.engine.job.flight import load_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
-from brctl.engine.job.looks import beside_last_look, look_before
+from brctl.engine.job.looks import beside_last_look
 from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stack_store import new_folder
 from brctl.engine.job.stacks import ask_network, ask_ranks, capture_rounds, load_rounds
-from brctl.engine.runs.propose import with_next_move
-from brctl.engine.sweeps.node_states import known_against
+from brctl.engine.job.state_past import past_of
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.job.ends import raised
 from brctl.evidence.job.outlived import said_in_passing
@@ -43,6 +42,7 @@ from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
+from brctl.playbook.recommend import recommend
 from brctl.verdict.gateways import doubted, seen_through
 
 ASK_AGAIN = frozenset(Outcome) - {
@@ -87,7 +87,7 @@ async def diagnose_once(
     if job is not None:
         sweep = await _count_packets(controller, job, sweep)
     found = await _examine_job(controller, job, sweep) if job else None
-    against = known_against(controller.state_dir, names)
+    against = past_of(controller).against(names)
     verdicts = conclude(sweep, found, controller.inventory, controller.now(), others, against)
     status = found.status if found else None
     return Diagnosis(
@@ -97,8 +97,9 @@ async def diagnose_once(
 
 async def _examine_job(controller: Controller, job: Job, sweep: Sweep) -> JobFindings:
     reports = [node.report for node in sweep.nodes]
-    status = await read_ranks(controller.backend, job, reports)
-    status = beside_last_look(controller, status, look_before(controller, job))
+    past = past_of(controller)
+    status = await read_ranks(past, job, reports)
+    status = beside_last_look(controller, status, past.look(job))
     status = await _seen_after_a_restart(controller, status)
     status, hang = await _examine_hang(controller, status)
     signatures, unread = log_signatures(controller)
@@ -113,9 +114,8 @@ def _with_move(controller: Controller, verdict: Verdict, asked: Sequence[str]) -
     through = controller.settings.ssh.gateways == "tree"
     if through:
         verdict = doubted(verdict, asked, controller.inventory)
-    verdict = with_next_move(
-        controller.state_dir, controller.settings.context, verdict, controller.now()
-    )
+    history = past_of(controller).history(verdict, controller.now())
+    verdict = recommend(verdict, history)
     return seen_through(verdict, controller.inventory) if through else verdict
 
 
@@ -136,7 +136,7 @@ async def _seen_after_a_restart(controller: Controller, status: JobStatus) -> Jo
 
 
 async def _read_again(controller: Controller, job: Job) -> JobStatus:
-    return await read_ranks(controller.backend, job, await ask_ranks(controller, job))
+    return await read_ranks(past_of(controller), job, await ask_ranks(controller, job))
 
 
 async def _examine_hang(controller: Controller, status: JobStatus) -> tuple[JobStatus, Findings]:

@@ -48,6 +48,7 @@ async def fetch_rank_files(
             argv=(node.python, "-I", "-", str(limit_bytes), *wanted),
             stdin=node_program("_file_tails.py").encode(),
             output_limit_bytes=(limit_bytes + 4096) * max(1, len(wanted)),
+            asks=("rank-files",),
         )
 
     async for answer in gather(transport, nodes, command_for, limit=fanout):

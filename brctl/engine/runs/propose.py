@@ -39,14 +39,20 @@ def with_next_move(state_dir: Path, context: str, verdict: Verdict, now: datetim
 
 def propose(state_dir: Path, context: str, verdict: Verdict, now: datetime) -> Move:
     """The move of the tree that comes next now."""
+    return next_move(case_of(verdict), incident_history(state_dir, context, verdict, now))
+
+
+def incident_history(
+    state_dir: Path, context: str, verdict: Verdict, now: datetime
+) -> IncidentHistory:
+    """What was tried and changed already, as far as it bears on what comes next."""
     tries = _tries(state_dir, verdict, now)
-    incident = IncidentHistory(
+    return IncidentHistory(
         _names(tries),
         alerts_on(state_dir, verdict),
         has_change(state_dir, context, verdict.job),
         repeated=any(_suspects(run) & set(verdict.nodes) for run in tries),
     )
-    return next_move(case_of(verdict), incident)
 
 
 def tried_for(state_dir: Path, verdict: Verdict, now: datetime) -> tuple[str, ...]:

@@ -96,7 +96,8 @@ async def sweep_nodes(
         refuse_readonly(controller.settings, f"check {heavy[0]}")
     nodes = controller.inventory.pick(names)
     judged: dict[str, NodeHealth] = {}
-    before = latest_reports(controller.state_dir)
+    past = controller.past
+    before = past.reports() if past is not None else latest_reports(controller.state_dir)
     async with AsyncExitStack() as stack:
         stream = sweep(
             controller.transport,
