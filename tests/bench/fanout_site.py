@@ -92,6 +92,7 @@ def _write_keys(folder: Path, hosts: Sequence[str]) -> asyncssh.SSHKey:
         f"Port {PORT}\nListenAddress 0.0.0.0\nHostKey {folder}/host_key\nPidFile none\n"
         f"AuthorizedKeysFile {folder}/authorized\nStrictModes no\nUsePAM no\nUseDNS no\n"
         "PermitRootLogin prohibit-password\nMaxStartups 2000\nPrintMotd no\nPrintLastLog no\n"
+        "Subsystem sftp internal-sftp\n"
     )
     (home / "config").write_text(
         f"Host *\n Port {PORT}\n User root\n IdentityFile {folder}/id\n IdentitiesOnly yes\n"

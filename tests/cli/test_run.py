@@ -14,6 +14,7 @@ import pytest
 from brctl.cli.commands import cp as cp_module
 from brctl.cli.commands import run as run_module
 from brctl.cli.invocation import read_common
+from brctl.engine.controller.copying import AT_ONCE_BYTES, open_payload
 from brctl.model.errors import GuardError, UsageError
 from tests.timeouts import TIMEOUT_S
 
@@ -97,9 +98,10 @@ def test_a_readonly_context_runs_nothing(config: Path) -> None:
         call(run_module, config, "-w", "n1", "--readonly", "--", "true")
 
 
-def test_a_file_arrives_whole_with_its_mode(config: Path, tmp_path: Path) -> None:
-    """The old file stays until the new one is complete."""
-    (tmp_path / "tool.sh").write_bytes(b"#!/bin/sh\n" + b"x" * 200_000)
+@pytest.mark.parametrize("size_bytes", [0, 200_000, AT_ONCE_BYTES + 1])
+def test_a_file_arrives_whole_with_its_mode(config: Path, tmp_path: Path, size_bytes: int) -> None:
+    """The old file stays until the new one is complete; a large one goes in pieces."""
+    (tmp_path / "tool.sh").write_bytes(b"#!/bin/sh\n" + b"x" * size_bytes)
     (tmp_path / "tool.sh").chmod(0o750)
     target = tmp_path / "there" / "it's here"
     target.parent.mkdir()
@@ -109,6 +111,19 @@ def test_a_file_arrives_whole_with_its_mode(config: Path, tmp_path: Path) -> Non
     assert target.read_bytes() == (tmp_path / "tool.sh").read_bytes()
     assert target.stat().st_mode & 0o777 == 0o750
     assert [path.name for path in target.parent.iterdir()] == ["it's here"]
+
+
+def test_a_file_whose_end_did_not_come_stays_away(tmp_path: Path) -> None:
+    """The end of a cut connection looks like the end of the file; the old file stays."""
+    (tmp_path / "new").write_text("all of it")
+    (tmp_path / "old").write_text("as it was")
+    with open_payload(tmp_path / "new") as payload:
+        command = payload.command(str(tmp_path / "old"), 1.0)
+    done = subprocess.run(command.argv, input=b"all of", capture_output=True)
+    assert done.returncode == 1
+    assert b"6 bytes of 9 came" in done.stderr
+    assert (tmp_path / "old").read_text() == "as it was"
+    assert {path.name for path in tmp_path.iterdir()} == {"new", "old"}
 
 
 def test_a_folder_is_copied_with_what_is_in_it(config: Path, tmp_path: Path) -> None:

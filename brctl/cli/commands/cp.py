@@ -4,7 +4,7 @@ import asyncio
 import posixpath
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -12,6 +12,11 @@ from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.on_nodes import run_on_chosen
 from brctl.cli.options import NodeDeadline
 from brctl.cli.typed import typed
+from brctl.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from brctl.engine.controller.reach import Chosen, CommandResults
+    from brctl.library.config import Settings
 
 app = new_app()
 
@@ -25,37 +30,65 @@ def cp(
     deadline: NodeDeadline = "5m",
 ) -> None:
     """Copy to nodes, or from them; a file appears whole or not at all."""
-    from brctl.engine.controller.copying import (
-        bounded_fanout,
-        get_command,
-        put_command,
-        save_answer,
-    )
-    from brctl.engine.controller.reach import choose, must_name
     from brctl.engine.controller.readonly import refuse_readonly
     from brctl.model.units import parse_duration_s
-    from brctl.view.gathered import gathered_page
 
     invocation: Invocation = ctx.obj
-    settings = invocation.settings()
     deadline_s = typed("--deadline", deadline, parse_duration_s)
+    if get:
+        _get(invocation, source, Path(destination), deadline_s)
+    refuse_readonly(invocation.settings(), "brctl cp", nodes=invocation.nodes or "")
+    _put(invocation, Path(source), destination, deadline_s)
+
+
+def _put(invocation: Invocation, source: Path, destination: str, deadline_s: float) -> NoReturn:
+    from brctl.engine.controller.command_input import FileInput
+    from brctl.engine.controller.copying import bounded_fanout, open_payload
+
+    with open_payload(source) as payload:
+        settings, chosen = _chosen(invocation)
+        command, whole = payload.command(destination, deadline_s), payload.whole
+        stdin = FileInput(payload.descriptor, 0) if whole is None else None
+        settings = _at_once(settings, bounded_fanout(payload.size_bytes, settings.ssh.fanout))
+        done = run_on_chosen(settings, chosen, replace(command, stdin=whole or b""), stdin)
+    _finish(invocation, settings, *done)
+
+
+def _get(invocation: Invocation, source: str, folder: Path, deadline_s: float) -> NoReturn:
+    from brctl.engine.controller.copying import bounded_fanout, get_command, save_answer
+
+    settings, chosen = _chosen(invocation)
+    command = get_command(source, deadline_s)
+    fanout = bounded_fanout(command.output_limit_bytes, settings.ssh.fanout)
+    gathered, interrupted = run_on_chosen(_at_once(settings, fanout), chosen, command)
+    name = posixpath.basename(source) or "file"
+    for node, answer in gathered.answers.items():
+        saved = save_answer(answer, name, folder)
+        if saved:
+            gathered.answers[node] = replace(answer, stdout=f"{saved}\n".encode())
+    _finish(invocation, settings, gathered, interrupted)
+
+
+def _chosen(invocation: Invocation) -> tuple["Settings", "Chosen"]:
+    from brctl.engine.controller.reach import choose, must_name
+
+    settings = invocation.settings()
     wanted = must_name(invocation.nodes)
-    chosen = asyncio.run(choose(settings, wanted, invocation.exclude))
-    if get:
-        command = get_command(source, deadline_s)
-    else:
-        refuse_readonly(settings, "brctl cp", nodes=invocation.nodes or "")
-        command = put_command(Path(source), destination, deadline_s)
-    size = command.output_limit_bytes if get else len(command.stdin)
-    fanout = bounded_fanout(size, settings.ssh.fanout)
-    settings = replace(settings, ssh=replace(settings.ssh, fanout=fanout))
-    gathered, interrupted = run_on_chosen(settings, chosen, command)
-    if get:
-        name = posixpath.basename(source) or "file"
-        for node, answer in gathered.answers.items():
-            saved = save_answer(answer, name, Path(destination))
-            if saved:
-                gathered.answers[node] = replace(answer, stdout=f"{saved}\n".encode())
+    return settings, asyncio.run(choose(settings, wanted, invocation.exclude))
+
+
+def _at_once(settings: "Settings", nodes: int) -> "Settings":
+    return replace(settings, ssh=replace(settings.ssh, fanout=nodes))
+
+
+def _finish(
+    invocation: Invocation,
+    settings: "Settings",
+    gathered: "CommandResults",
+    interrupted: ExitCode | None,
+) -> NoReturn:
+    from brctl.view.gathered import gathered_page
+
     page = gathered_page(gathered.answers.values(), gathered.missing)
     if interrupted is not None:
         page = replace(page, exit_code=interrupted)

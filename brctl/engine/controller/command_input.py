@@ -43,11 +43,14 @@ class NoInput:
 
 
 class FileInput:
-    """A file from where it stands now; whoever shares the descriptor finds it there again."""
+    """A file, from where it stands now unless that is said.
 
-    def __init__(self, descriptor: int) -> None:
+    Whoever shares the descriptor finds it there again.
+    """
+
+    def __init__(self, descriptor: int, start: int | None = None) -> None:
         self._descriptor = descriptor
-        self._start = os.lseek(descriptor, 0, os.SEEK_CUR)
+        self._start = os.lseek(descriptor, 0, os.SEEK_CUR) if start is None else start
 
     async def pieces(self) -> AsyncIterator[bytes]:
         at = self._start

@@ -1,62 +1,118 @@
 """Files to and from nodes through a command's own streams: nothing but `sh`, `cat` and `tar`."""
 
-import io
 import os
+import stat
 import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from brctl.library.trusted_files import read_beginning
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UsageError
 
-PAYLOAD_LIMIT_BYTES = 64 << 20
-"""A file is held in memory once per node in flight; larger ones belong on a file system."""
+GET_LIMIT_BYTES = 64 << 20
+"""A file that comes back is held in memory until it is whole."""
+
+FOLDER_LIMIT_BYTES = 1 << 30
+"""A folder is packed into a file without a name, which must not fill the disk."""
 
 IN_FLIGHT_LIMIT_BYTES = 512 << 20
+AT_ONCE_BYTES = 1 << 20
+"""So little is sent in one piece, which is fastest and works over every transport."""
 
-# The new file stands beside the old one until it is whole, then takes its place. A folder that
-# exists is only known there; the file goes into it, as with cp.
+# The new file stands beside the old one until it is whole, then takes its place; the end of a cut
+# connection looks like the end of the file, so its length is compared. A folder that exists is only
+# known there; the file goes into it, as with cp.
 _PUT_FILE = (
     'set -e; umask 077; t="$1"; if [ -d "$t" ]; then t="${t%/}/$3"; fi; '
     'if [ -d "$t" ]; then echo "$t is a folder" >&2; exit 1; fi; '
-    'p="$t.brctl-$$"; trap \'rm -f "$p"\' EXIT; cat >"$p"; chmod "$2" "$p"; mv "$p" "$t"'
+    'p="$t.brctl-$$"; trap \'rm -f "$p"\' EXIT; cat >"$p"; n=$(wc -c <"$p"); '
+    'if [ "$n" -ne "$4" ]; then echo "$t: $n bytes of $4 came" >&2; exit 1; fi; '
+    'chmod "$2" "$p"; mv "$p" "$t"'
 )
 _PUT_TREE = 'set -e; mkdir -p "$1"; tar -x -p -f - -C "$1"'
 
 
-def put_command(source: Path, destination: str, deadline_s: float) -> Command:
-    """The command that puts a file at a path, or a folder's content into a folder, on a node.
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """What is copied, opened; a folder is packed.
+
+    Attributes:
+        descriptor: A file that every node reads from its beginning.
+        mode: Of the file, in octal; "" for a folder.
+    """
+
+    name: str
+    descriptor: int
+    size_bytes: int
+    mode: str
+
+    def command(self, destination: str, deadline_s: float) -> Command:
+        """What takes it on a node: a file at a path, or a folder's content in a folder."""
+        if not self.mode:
+            return Command(("sh", "-c", _PUT_TREE, "sh", destination), b"", deadline_s)
+        target = destination + self.name if destination.endswith("/") else destination
+        words = (target, self.mode, self.name, str(self.size_bytes))
+        return Command(("sh", "-c", _PUT_FILE, "sh", *words), b"", deadline_s)
+
+    @property
+    def whole(self) -> bytes | None:
+        """All of it, when that is little."""
+        if self.size_bytes > AT_ONCE_BYTES:
+            return None
+        return os.pread(self.descriptor, self.size_bytes, 0)
+
+
+@contextmanager
+def open_payload(source: Path) -> Iterator[Payload]:
+    """A file or folder to copy.
 
     Raises:
-        UsageError: The source is missing or too large.
+        UsageError: It is missing, is neither, or is a folder that is too large.
     """
     if source.is_dir():
-        return Command(("sh", "-c", _PUT_TREE, "sh", destination), pack_tree(source), deadline_s)
+        with tempfile.TemporaryFile(prefix="brctl-cp-") as packed:
+            _pack_tree(source, packed)
+            packed.flush()
+            yield Payload(source.name, packed.fileno(), packed.tell(), "")
+        return
+    descriptor = _open_file(source)
     try:
-        mode = f"{os.stat(source).st_mode & 0o777:o}"
-        payload = read_beginning(source, PAYLOAD_LIMIT_BYTES + 1)
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise UsageError(f"{source}: not a regular file or folder")
+        if not found.st_size and os.pread(descriptor, 1, 0):
+            raise UsageError(f"{source}: does not tell its size", hint="copy it to a file first")
+        yield Payload(source.name, descriptor, found.st_size, f"{found.st_mode & 0o777:o}")
+    finally:
+        os.close(descriptor)
+
+
+def _open_file(source: Path) -> int:
+    try:
+        return os.open(source, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would be waited for
     except OSError as exc:
         raise UsageError(f"{source}: {exc.strerror}") from exc
-    _refuse_large(len(payload), source)
-    target = destination + source.name if destination.endswith("/") else destination
-    return Command(("sh", "-c", _PUT_FILE, "sh", target, mode, source.name), payload, deadline_s)
 
 
-def pack_tree(folder: Path) -> bytes:
+def _pack_tree(folder: Path, into: BinaryIO) -> None:
     """A folder's content as an uncompressed tar; devices and sockets are left out."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+    with tarfile.open(fileobj=into, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file() or path.is_symlink() or path.is_dir():
                 archive.add(path, str(path.relative_to(folder)), recursive=False)
-                _refuse_large(buffer.tell(), folder)
-    return buffer.getvalue()
+            if into.tell() > FOLDER_LIMIT_BYTES:
+                limit = FOLDER_LIMIT_BYTES >> 20
+                hint = "use the site's file system, or rsync"
+                raise UsageError(f"{folder}: larger than {limit} MiB", hint=hint)
 
 
 def get_command(path: str, deadline_s: float) -> Command:
     """The command that sends one file of a node back."""
-    limit = PAYLOAD_LIMIT_BYTES
-    return Command(("cat", "--", path), b"", deadline_s, output_limit_bytes=limit)
+    return Command(("cat", "--", path), b"", deadline_s, output_limit_bytes=GET_LIMIT_BYTES)
 
 
 def save_answer(answer: CommandResult, name: str, folder: Path) -> Path | None:
@@ -70,13 +126,9 @@ def save_answer(answer: CommandResult, name: str, folder: Path) -> Path | None:
 
 
 def bounded_fanout(payload_bytes: int, fanout: int) -> int:
-    """As many nodes at once as fit in memory with a copy of the payload each."""
-    return max(1, min(fanout, IN_FLIGHT_LIMIT_BYTES // max(1, payload_bytes)))
+    """As many nodes at once as fit in memory with a copy of the payload each.
 
-
-def _refuse_large(size_bytes: int, source: Path) -> None:
-    if size_bytes > PAYLOAD_LIMIT_BYTES:
-        limit = PAYLOAD_LIMIT_BYTES >> 20
-        raise UsageError(
-            f"{source}: larger than {limit} MiB", hint="use the site's file system, or rsync"
-        )
+    Not all transports hold one, but none is slower for it: so much at once fills any network.
+    """
+    held_bytes = min(payload_bytes, GET_LIMIT_BYTES)
+    return max(1, min(fanout, IN_FLIGHT_LIMIT_BYTES // max(1, held_bytes)))
