@@ -51,7 +51,14 @@ def load_checks(dirs: Iterable[Path]) -> Mapping[str, Check]:
 
 
 def site_checks(library_dirs: Iterable[Path] = ()) -> Mapping[str, Check]:
-    """The shipped checks and, replacing those of the same name, a site's own.
+    """The shipped checks and, replacing those of the same name, a site's own; see below."""
+    return usable_checks(library_dirs)[0]
+
+
+def usable_checks(
+    library_dirs: Iterable[Path] = (),
+) -> tuple[Mapping[str, Check], Mapping[str, str]]:
+    """The checks that can be used, and why each of the others cannot.
 
     A check of the site that cannot be used is left out alone, and said on stderr; where it stands
     for a shipped one, that is left out too: its limits are not those of the site.
@@ -59,7 +66,7 @@ def site_checks(library_dirs: Iterable[Path] = ()) -> Mapping[str, Check]:
     Raises:
         ConfigError: A shipped check.yaml or its probe is invalid; names file and line.
     """
-    found = dict(load_checks((shipped_dir("checks"),)))
+    found, unusable = dict(load_checks((shipped_dir("checks"),))), dict[str, str]()
     for path in (
         path for each in library_dirs for path in sorted(each.glob("checks/*/*/check.yaml"))
     ):
@@ -68,10 +75,9 @@ def site_checks(library_dirs: Iterable[Path] = ()) -> Mapping[str, Check]:
         try:
             found[name] = load_check(path)
         except ConfigError as exc:
-            logging.getLogger(__name__).warning(
-                "check %s left out: %s", name, str(exc).partition("\n")[0]
-            )
-    return dict(sorted(found.items()))
+            unusable[name] = str(exc).partition("\n")[0]
+            logging.getLogger(__name__).warning("check %s left out: %s", name, unusable[name])
+    return dict(sorted(found.items())), unusable
 
 
 def load_check(path: Path) -> Check:

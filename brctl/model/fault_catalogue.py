@@ -42,6 +42,7 @@ class FaultRow:
         everywhere: Classes whose signs it produces on other nodes of the job.
         cost_if_wrong: What acting on it costs when it was something else.
         worth_stopping: A job that makes progress with it is better stopped and brought back.
+        slows: A job with it is slower or wrong, and never stands or ends for it.
         titles: What is broken where evidence of one kind alone says it, by that kind.
         may_be_local: Not `per_node`, and yet one node alone may have it, which is then named.
     """
@@ -55,6 +56,7 @@ class FaultRow:
     explains: frozenset[FaultClass] = frozenset()
     everywhere: frozenset[FaultClass] = frozenset()
     cost_if_wrong: str = _SWAP_COST
+    slows: bool = False
     titles: Mapping[str, str] = field(default_factory=dict)
     may_be_local: bool = False
     worth_stopping: bool = True
@@ -98,6 +100,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         Branch.MACHINE,
         explains=_STOPPED | {F.GPU_SLOW},
         everywhere=_PEERS_SEE,
+        slows=True,
     ),
     F.THERMAL_POWER: FaultRow(
         "a GPU is held back by heat or power",
@@ -106,6 +109,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         Branch.MACHINE,
         explains=_STOPPED_RANK | {F.GPU_SLOW},
         everywhere=_PEERS_SEE,
+        slows=True,
     ),
     F.DRIVER_FIRMWARE: FaultRow(
         "GPU driver or firmware fails",
@@ -123,6 +127,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         prior=-2.0,
         explains=_STOPPED_RANK | {F.NUMERIC_NAN},
         everywhere=_PEERS_SEE,
+        slows=True,
     ),
     F.GPU_SLOW: FaultRow(
         "a GPU is slower than its peers",
@@ -131,6 +136,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         Branch.MACHINE,
         explains=_STOPPED_RANK,
         everywhere=_PEERS_SEE,
+        slows=True,
     ),
     F.NETWORK_IB: FaultRow(
         "the InfiniBand side of a node fails",
@@ -223,6 +229,7 @@ CATALOGUE: Mapping[FaultClass, FaultRow] = {
         Origin.UNKNOWN,
         Branch.GROUP,
         explains=frozenset({F.UNKNOWN, F.USER_CODE}),
+        slows=True,
     ),
     F.HANG_MISMATCH: FaultRow(
         "a rank never joined the collective the others wait in",

@@ -66,7 +66,10 @@ class DecisionContext:
 def decide(
     evidence: Iterable[Evidence], gaps: Iterable[Gap], context: DecisionContext
 ) -> tuple[Verdict, ...]:
-    """The verdicts that stand, likeliest first; never empty.
+    """The verdicts that stand; never empty.
+
+    Where the job does not run, what may keep it from running comes before what slows it, whatever
+    is likelier: the second is no reason for the first.
 
     The order of the evidence never matters. With no root cause the single verdict is `no-fault`
     only when nothing was left unlooked at and the job, if any, makes progress; else `unknown`.
@@ -78,7 +81,7 @@ def decide(
     missing = tuple(sorted(set(gaps), key=lambda gap: (gap.subject, gap.what, gap.why)))
     beliefs = weigh(chain)
     causes = roots(beliefs, convicted_by_own_ranks(chain))
-    groups = _group(_claimable(causes, context))
+    groups = _group(_claimable(causes, context), runs=context.stalled is False)
     if not groups:
         likely = any(belief >= SUSPECT_FLOOR for belief in causes.values())
         return (_nothing_found(chain, missing, beliefs, context, likely=likely),)
@@ -104,13 +107,22 @@ def _claimable(
     }
 
 
-def _group(causes: Mapping[Hypothesis, float]) -> list[tuple[FaultClass, dict[Hypothesis, float]]]:
+def _group(
+    causes: Mapping[Hypothesis, float], *, runs: bool
+) -> list[tuple[FaultClass, dict[Hypothesis, float]]]:
     """Causes of one class form one verdict; classes ordered by their best member."""
     likely = {h: p for h, p in causes.items() if p >= SUSPECT_FLOOR} or _weak(causes)
     by_fault: dict[FaultClass, dict[Hypothesis, float]] = {}
     for hypothesis, belief in likely.items():
         by_fault.setdefault(hypothesis.fault, {})[hypothesis] = belief
-    return sorted(by_fault.items(), key=lambda item: (-max(item[1].values()), item[0]))
+    return sorted(
+        by_fault.items(),
+        key=lambda item: (
+            CATALOGUE[item[0]].slows and not runs,
+            -max(item[1].values()),
+            item[0],
+        ),
+    )
 
 
 def _weak(causes: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:

@@ -74,7 +74,10 @@ def diagnosis_page(
         exit_code=worst(map(verdict_exit, verdicts)),
         names=main.nodes,
         rows=tuple(verdict_document(verdict) for verdict in verdicts),
-        next=(*_next_steps(main), *([_deeper_command(deeper, nodes, status)] if deeper else [])),
+        next=(
+            *_next_steps(main, verdicts[1:]),
+            *([_deeper_command(deeper, nodes, status)] if deeper else []),
+        ),
     )
 
 
@@ -101,12 +104,20 @@ def _deeper_command(deeper: DeeperLook, nodes: Sequence[str], status: JobStatus 
     return f"brctl dx {about} --level {deeper.level}"
 
 
-def _next_steps(verdict: Verdict) -> tuple[str, ...]:
+def _next_steps(verdict: Verdict, others: Sequence[Verdict] = ()) -> tuple[str, ...]:
+    """What to type now; the others that the same playbook mends are fixed in the same run."""
     why = f"brctl why {verdict.id}"
     if verdict.fault is FaultClass.NO_FAULT:
         return ()
     fix = move_command(verdict)
-    return (fix, why) if fix and verdict.confidence is not Confidence.LOW else (why,)
+    if not fix or not _is_sure(verdict):
+        return (why,)
+    alike = [o.id for o in others if o.playbook == verdict.playbook and _is_sure(o)]
+    return (" ".join([fix, *alike]), why)
+
+
+def _is_sure(verdict: Verdict) -> bool:
+    return verdict.confidence is not Confidence.LOW
 
 
 def _scene_line(status: JobStatus | None, nodes: Sequence[str], seconds: float) -> str:

@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.main import run
-from brctl.library.checks import site_checks
+from brctl.engine.job.conclude import conclude
+from brctl.library.checks import site_checks, usable_checks
+from brctl.model.fault import FaultClass
+from brctl.model.inventory import Inventory
+from brctl.view.verdict import summary_lines
+from tests.fakes.nodes import NOW, clear, sweep_of
 from tests.fakes.site_files import local_config, write_site
 
 INVENTORY = """\
@@ -54,6 +59,19 @@ def test_a_broken_check_leaves_only_itself_out_and_is_said(
     assert set(found) <= set(shipped)
     said = [record.message.split(":")[0] for record in caplog.records]
     assert said == ["check gpu.ecc left out", "check gpu.mine left out"]
+
+
+def test_a_broken_check_is_a_gap_of_the_verdict(tmp_path: Path) -> None:
+    """What the site thought worth asking was not asked: nobody knows that nothing is wrong."""
+    path = tmp_path / "checks" / "gpu" / "mine" / "check.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("apiVersion: [")
+    sweep, inventory = sweep_of(clear("n1")), Inventory({})
+    (calm,) = conclude(sweep, None, inventory, NOW)
+    (found,) = conclude(sweep, None, inventory, NOW, unusable=usable_checks((tmp_path,))[1])
+    assert (calm.fault, found.fault) == (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
+    assert [gap.what for gap in found.not_checked] == ["gpu.mine"]
+    assert "unseen: 1 things were not looked at; see `why`" in summary_lines(found)
 
 
 def test_doctor_names_each_broken_file_under_its_name(

@@ -320,6 +320,18 @@ def test_several_verdicts_are_fixed_by_one_restart(
     assert joint.also == ("V-2",)
 
 
+def test_verdicts_whose_playbook_takes_no_node_share_one_run_too(site: Settings) -> None:
+    """Two ranks that hang are one restart."""
+    first = replace(keep(site), fault=FaultClass.USER_CODE, suspects=(), stalled=True)
+    for name in ("V-1", "V-2"):
+        stored = StoredVerdict(replace(first, id=name), VerdictState.OPEN)
+        verdict_store.save(site.state_dir, stored)
+    fixes = [choose_fix(site, verdict_store.load(site.state_dir, v), now()) for v in ("V-1", "V-2")]
+    joint = join_fixes(fixes)
+    assert (joint.first.playbook.name, dict(joint.values)) == ("restart-in-place", {})
+    assert joint.also == ("V-2",)
+
+
 def test_verdicts_that_go_different_ways_are_fixed_one_by_one(
     site: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:

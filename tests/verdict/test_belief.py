@@ -119,3 +119,22 @@ def test_silence_is_unknown_and_never_no_fault() -> None:
 
 def test_every_fault_class_has_a_row() -> None:
     assert set(CATALOGUE) == set(FaultClass)
+
+
+@pytest.mark.parametrize(
+    ("stalled", "first"),
+    [
+        (True, FaultClass.NODE_FAILURE),
+        (None, FaultClass.NODE_FAILURE),
+        (False, FaultClass.GPU_SLOW),
+    ],
+)
+def test_what_keeps_a_job_from_running_comes_before_what_slows_it(
+    stalled: bool | None, first: FaultClass
+) -> None:
+    """A slow GPU, however sure, is no reason why a job stands still."""
+    slow = [seen("n1", FaultClass.GPU_SLOW, source=source) for source in ("gpu.gemm", "gpu.clocks")]
+    dead = [seen("n2", FaultClass.NODE_FAILURE, Weight.HINTS, s) for s in ("ssh", "bmc", "peers")]
+    verdicts = decide([*slow, *dead], (), DecisionContext(NOW, job="llm", stalled=stalled))
+    assert {v.fault for v in verdicts} == {FaultClass.GPU_SLOW, FaultClass.NODE_FAILURE}
+    assert verdicts[0].fault is first

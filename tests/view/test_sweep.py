@@ -16,6 +16,7 @@ from brctl.view.documents import verdict_document
 from brctl.view.fleet.sweep import sweep_page
 from brctl.view.verdict import diagnosis_page, why_page
 from tests.fakes.nodes import NOW, clear, health, seen, silent, sweep_of
+from tests.fakes.run_context import example_verdict
 
 
 def test_a_sweep_names_the_worst_first_and_accounts_for_every_node() -> None:
@@ -177,3 +178,13 @@ def test_what_nothing_was_found_for_is_unknown_and_exits_3() -> None:
     (verdict,) = decided((), (), DecisionContext(NOW, "llm", stalled=True))
     page = diagnosis_page([replace(verdict)], None, ["n1"], 1.0)
     assert page.exit_code is ExitCode.UNKNOWN
+
+
+def test_verdicts_of_one_playbook_are_fixed_in_one_run() -> None:
+    """The command that stops the job once stands first; a lead is taken along by nobody."""
+    first = replace(example_verdict(), playbook="swap-and-resume", probability=0.95)
+    alike = replace(first, id="V-2")
+    other = replace(first, id="V-3", playbook="restart-in-place")
+    lead = replace(first, id="V-4", probability=0.3)
+    page = diagnosis_page([first, alike, other, lead], None, ["n3"], 1.0)
+    assert page.next == (f"brctl fix {first.id} V-2", f"brctl why {first.id}")

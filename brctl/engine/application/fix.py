@@ -98,7 +98,7 @@ def join_fixes(fixes: Sequence[Fix]) -> JointFix:
     """One run that does what all of them ask: one stop of the job, one restart.
 
     Raises:
-        UsageError: They are about different jobs, or not all for one playbook that takes nodes.
+        UsageError: They are about different jobs, or not all for one playbook.
     """
     first = fixes[0]
     if len(fixes) == 1:
@@ -107,12 +107,12 @@ def join_fixes(fixes: Sequence[Fix]) -> JointFix:
     takes = next(
         (name for name, i in first.playbook.inputs.items() if i.source == "verdict.suspects"), None
     )
-    if len(wanted) > 1 or takes is None:
+    if len(wanted) > 1:
         ways = ", ".join(f"{fix.verdict.id} {fix.playbook.name}" for fix in fixes)
         raise UsageError(f"no one run does it: {ways}", hint=f"brctl fix {first.verdict.id}")
     others = fixes[1:]
     nodes = dict.fromkeys(node for fix in fixes for node in fix.verdict.nodes)
-    values: dict[str, Json] = {takes: list(nodes)}
+    values: dict[str, Json] = {takes: list(nodes)} if takes else {}
     if "reason" in first.playbook.inputs:
         values["reason"] = "; ".join(f"also {f.verdict.id} {f.verdict.title}" for f in others)
     return JointFix(first, values, tuple(fix.verdict.id for fix in others))

@@ -20,7 +20,7 @@ from brctl.fanout.contract import Transport
 from brctl.inventory.load import load_inventory
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.baselines import load_baseline
-from brctl.library.checks import site_checks
+from brctl.library.checks import usable_checks
 from brctl.library.config import Settings
 from brctl.library.jobs import load_job
 from brctl.model.errors import UsageError, did_you_mean
@@ -52,10 +52,19 @@ class Controller:
     now: Callable[[], datetime] = now
     past: "Past | None" = None
 
-    @cached_property
+    @property
     def checks(self) -> Mapping[str, Check]:
         """Shipped and site checks by name; read when first asked for."""
-        return site_checks(self.settings.library_dirs)
+        return self._checks_read[0]
+
+    @property
+    def unusable_checks(self) -> Mapping[str, str]:
+        """Why each check of the site that is left out cannot be used."""
+        return self._checks_read[1]
+
+    @cached_property
+    def _checks_read(self) -> tuple[Mapping[str, Check], Mapping[str, str]]:
+        return usable_checks(self.settings.library_dirs)
 
     @cached_property
     def log_signatures(self) -> "tuple[Signature, ...]":

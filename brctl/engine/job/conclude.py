@@ -61,6 +61,7 @@ def conclude(
     now: datetime,
     others: Sequence[NodeReport] = (),
     against: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+    unusable: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Verdict, ...]:
     """The verdicts, likeliest first and without their next moves.
 
@@ -71,8 +72,10 @@ def conclude(
         now: The moment of the decision.
         others: Nodes beside those of the sweep, asked only whether they are reached.
         against: Check and sentence of nodes that `status` shows a warning or worse of.
+        unusable: Checks of the site that were not asked, and why they cannot be.
     """
     evidence, gaps = collect(sweep)
+    gaps += tuple(Gap(Subject(""), name, f"left out: {why}") for name, why in unusable.items())
     reports = [node.report for node in sweep.nodes]
     unreached = unreached_together((*reports, *others), inventory.nodes)
     ailing = _ailing(sweep, against)

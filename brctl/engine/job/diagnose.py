@@ -88,7 +88,15 @@ async def diagnose_once(
         sweep = await _count_packets(controller, job, sweep)
     found = await _examine_job(controller, job, sweep) if job else None
     against = past_of(controller).against(names)
-    verdicts = conclude(sweep, found, controller.inventory, controller.now(), others, against)
+    verdicts = conclude(
+        sweep,
+        found,
+        controller.inventory,
+        controller.now(),
+        others,
+        against,
+        controller.unusable_checks,
+    )
     status = found.status if found else None
     return Diagnosis(
         sweep, status, tuple(_with_move(controller, verdict, names) for verdict in verdicts)
