@@ -16,6 +16,7 @@ from brctl.library.config import Settings, load_settings
 from brctl.model.command import CommandResult, Outcome
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
 from brctl.model.fault import FaultClass
+from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.model.verdict import RuledOut, Suspect, Verdict
@@ -91,7 +92,7 @@ def site_verdict(probability: float = 0.8) -> Verdict:
         evidence=(xid(NOON - timedelta(seconds=22)), follow),
         ruled_out=(RuledOut(FaultClass.NETWORK_IB, (1,), "seven other GPUs use the same NICs"),),
         not_checked=(Gap(Subject("n4"), "gpu.nvlink", "the job was running"),),
-        cost_if_wrong="one standby and about four minutes",
+        cost_if_wrong=CATALOGUE[FaultClass.GPU_LOST].cost_if_wrong,
     )
 
 
