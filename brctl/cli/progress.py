@@ -33,6 +33,10 @@ class CommandProgress(Protocol):
         """A line that stays, above the one that changes."""
         ...
 
+    def show(self, text: str) -> None:
+        """Lines of the answer, above the one that changes."""
+        ...
+
     def counted(
         self, total: int, then: str = "", *, of: str = "nodes answered"
     ) -> Callable[[object], None]:
@@ -48,6 +52,9 @@ class _Told:
 
     def say(self, text: str) -> None:
         say(text)
+
+    def show(self, text: str) -> None:
+        _show(text)
 
     def counted(
         self, total: int, then: str = "", *, of: str = "nodes answered"
@@ -89,6 +96,11 @@ class ProgressLine:
             self._clear()
             say(text)
 
+    def show(self, text: str) -> None:
+        with self._lock:
+            self._clear()
+            _show(text)
+
     def counted(
         self, total: int, then: str = "", *, of: str = "nodes answered"
     ) -> Callable[[object], None]:
@@ -128,6 +140,10 @@ class ProgressLine:
             self._stream.write(_CLEAR)
             self._stream.flush()
             self._shown = ""
+
+
+def _show(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - what a search finds on its way, before its document
 
 
 def _whole(seconds: float) -> str:

@@ -14,6 +14,11 @@ _FLAGS = ("-shared", "-fPIC", "-O1", "-fvisibility=default", "-pthread", "-D_GNU
 COMPILE_DEADLINE_S = 60.0
 
 
+_NVML, _CLOCK = HERE / "nvml" / "fake_nvml.c", HERE / "fake_clock.c"
+BUILDS_KEPT = 4
+"""Of each library, newest first: labs of several versions of brctl may run beside each other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Libraries:
     """The built libraries.
@@ -33,10 +38,15 @@ def build_libraries(into: Path) -> Libraries:
     Raises:
         UnavailableError: There is no C compiler, it fails, or `into` cannot be written.
     """
-    nvml = _build(HERE / "nvml" / "fake_nvml.c", into, "libnvidia-ml.so.1", ("-ldl",))
-    return Libraries(
-        nvml.parent, _build(HERE / "fake_clock.c", into, "libbrctl-clock.so", ("-ldl",))
-    )
+    nvml = _build(_NVML, into, "libnvidia-ml.so.1", ("-ldl",))
+    return Libraries(nvml.parent, _build(_CLOCK, into, "libbrctl-clock.so", ("-ldl",)))
+
+
+def forget_libraries(into: Path) -> None:
+    """Remove every build of them; a lab that still runs finds none for its next process."""
+    for source in (_NVML, _CLOCK):
+        for build in into.glob(f"{source.stem}-*"):
+            shutil.rmtree(build, ignore_errors=True)
 
 
 def _build(source: Path, into: Path, name: str, libraries: tuple[str, ...]) -> Path:
@@ -54,6 +64,9 @@ def _build(source: Path, into: Path, name: str, libraries: tuple[str, ...]) -> P
     partial = target.with_suffix(f".{os.getpid()}")
     _compile(source, partial, libraries)
     partial.replace(target)
+    builds = sorted(into.glob(f"{source.stem}-*"), key=lambda build: build.stat().st_mtime)
+    for old in builds[:-BUILDS_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
     return target
 
 

@@ -75,6 +75,19 @@ def test_lines_that_stay_stand_above_the_one_that_changes(
     assert "\r\x1b[Kdone with one\n" in stream.getvalue()
 
 
+def test_lines_of_the_answer_never_share_one_with_what_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rounds of a search go to stdout while the line stands on stderr of the same terminal."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    with quick(terminal) as line:
+        line.tell("the next groups")
+        until(lambda: "the next groups" in terminal.getvalue())
+        line.show("round 1")
+    assert "\r\x1b[Kround 1\n" in terminal.getvalue()
+
+
 @pytest.mark.parametrize("reason", ["pipe", "dumb", "quiet"])
 def test_nothing_is_written_where_nobody_watches(
     reason: str, monkeypatch: pytest.MonkeyPatch

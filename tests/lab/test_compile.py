@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.lab.compile import build_libraries
+from brctl.lab.compile import BUILDS_KEPT, build_libraries, forget_libraries
 from brctl.model.errors import UnavailableError
 
 
@@ -37,6 +37,20 @@ def test_a_library_is_built_once(tmp_path: Path) -> None:
     built_at = first.clock.stat().st_mtime_ns
     assert build_libraries(tmp_path) == first
     assert first.clock.stat().st_mtime_ns == built_at
+
+
+def test_old_builds_go_and_all_of_them_when_asked(tmp_path: Path) -> None:
+    """Each version of brctl left its own behind; what else is in the cache is not ours."""
+    for age in range(BUILDS_KEPT + 2):
+        old = tmp_path / f"fake_clock-{age}"
+        old.mkdir()
+        os.utime(old, (age, age))
+    (tmp_path / "names.json").write_text("{}")
+    built = build_libraries(tmp_path)
+    kept = {path.name for path in tmp_path.glob("fake_clock-*")}
+    assert kept == {built.clock.parent.name, *(f"fake_clock-{age}" for age in (3, 4, 5))}
+    forget_libraries(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["names.json"]
 
 
 def test_a_cache_that_cannot_be_written_is_an_error_with_a_way_out(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import OneNode
+from brctl.cli.progress import CommandProgress, progress
 from brctl.cli.typed import typed
 from brctl.model.errors import UsageError, did_you_mean
 
@@ -69,20 +70,22 @@ async def _run(invocation: Invocation, plan: "BurninPlan") -> None:
     settings = invocation.settings()
     async with open_controller(settings) as controller:
         names = await select_nodes(controller, invocation.nodes, invocation.exclude)
-        burnin = await burn_in(
-            controller, replace(plan, nodes=names), lambda b: _say(invocation, b)
-        )
+        with progress("first round", quiet=invocation.quiet) as line:
+            burnin = await burn_in(
+                controller, replace(plan, nodes=names), lambda b: _say(invocation, line, b)
+            )
     invocation.finish(burnin_page(burnin, settings.context), settings.context)
 
 
-def _say(invocation: Invocation, burnin: "Burnin") -> None:
+def _say(invocation: Invocation, line: CommandProgress, burnin: "Burnin") -> None:
     from brctl.model.units import describe_duration
 
     left = sum(node.state.value == "running" for node in burnin.nodes)
     rounds = max((node.rounds for node in burnin.nodes), default=0)
-    invocation.note(
-        f"{burnin.id}: {describe_duration(burnin.seconds)}, round {rounds}, {left} nodes in"
-    )
+    text = f"{burnin.id}: {describe_duration(burnin.seconds)}, round {rounds}, {left} nodes in"
+    if not invocation.quiet:
+        line.say(text)
+    line.tell(f"round {rounds + 1} on {left} nodes")
 
 
 @app.command()

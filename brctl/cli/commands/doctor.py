@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.progress import progress
 from brctl.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def doctor(
     from brctl.engine.controller.doctor import examine
     from brctl.view.doctor import doctor_page
 
-    findings = examine(invocation.environ, invocation.context, invocation.config)
+    with progress("looking at configuration, SSH and tools", quiet=invocation.quiet):
+        findings = examine(invocation.environ, invocation.context, invocation.config)
     invocation.finish(doctor_page(findings), invocation.context or "")
 
 

@@ -11,6 +11,7 @@ from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.job_code import update, updates
 from brctl.cli.options import JobArgument, LowRiskYes
 from brctl.cli.output import say
+from brctl.cli.progress import progress
 from brctl.cli.running import Consent, finish_run, run_playbook
 from brctl.engine.application.job import job_name, job_progress, wait_for_steps
 from brctl.engine.application.runs import find_playbook
@@ -30,7 +31,8 @@ def show(ctx: typer.Context, job: JobArgument = None) -> None:
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
 
-    found, status = asyncio.run(job_progress(settings, job, say))
+    with progress("asking the ranks", quiet=invocation.quiet) as line:
+        found, status = asyncio.run(job_progress(settings, job, line.say))
     invocation.finish(job_page(found, status), settings.context)
 
 

@@ -1,6 +1,7 @@
 """`brctl lab`: the embedded cluster, to practise on and to test with."""
 
 import asyncio
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,8 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.lab_demo import demo
-from brctl.library.config import lab_dir, load_settings
+from brctl.cli.progress import progress
+from brctl.library.config import lab_dir, load_settings, user_cache_dir
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
 from brctl.view.notices.page import Page
@@ -38,7 +40,8 @@ def up(
 
     invocation: Invocation = ctx.obj
     spec = LabSpec(nodes, standbys, gpus, parse_isolation(isolation))
-    lab = bring_up(spec, lab_dir(invocation.environ))
+    with progress(f"starting {nodes + standbys} nodes", quiet=invocation.quiet):
+        lab = bring_up(spec, lab_dir(invocation.environ))
     _remember_names(lab)
     invocation.finish(_status_page(lab.status(), "brctl --context lab job start lab-train"), "lab")
 
@@ -128,15 +131,23 @@ def status(ctx: typer.Context) -> None:
 
 
 @app.command()
-def down(ctx: typer.Context) -> None:
+def down(
+    ctx: typer.Context,
+    everything: Annotated[
+        bool, typer.Option("--all", help="also the libraries in the cache, which all labs share")
+    ] = False,
+) -> None:
     """End every process of the cluster and remove its files and its state."""
     from brctl.engine.controller.name_cache import forget_names
     from brctl.lab.cluster import Lab
+    from brctl.lab.compile import forget_libraries
 
     invocation: Invocation = ctx.obj
     directory = lab_dir(invocation.environ)
     Lab(directory).down()
     forget_names("lab")
+    if everything:
+        forget_libraries(user_cache_dir(os.environ))
     page = Page("LabDown", {"directory": str(directory)}, f"nothing is left in {directory}")
     invocation.finish(page, "lab")
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -10,6 +12,7 @@ import typer
 
 from brctl.cli.invocation import Invocation, leave, new_app
 from brctl.cli.options import Repetitions, RoundDeadline, SearchBudget
+from brctl.cli.progress import CommandProgress, progress
 from brctl.localise.problem import BANDWIDTH_BAR
 from brctl.model.errors import UsageError, did_you_mean
 
@@ -74,25 +77,38 @@ def bisect(
 def _bisect(invocation: Invocation, request: "SearchRequest") -> None:
     from brctl.engine.application.search import search
 
-    live = Live(invocation)
-    done = asyncio.run(search(invocation.settings, request, invocation.note, live.also, live.show))
+    with live_rounds(invocation) as live:
+        done = asyncio.run(search(invocation.settings, request, live.note, live.also, live.show))
     live.finish(done.found, done.context)
+
+
+@contextmanager
+def live_rounds(invocation: Invocation) -> Iterator["Live"]:
+    """A search while it goes on; objects on stdout have no line of ours between them."""
+    quiet = invocation.quiet or invocation.output == "ndjson"
+    with progress("the first groups", quiet=quiet) as line:
+        yield Live(invocation, line)
 
 
 class Live:
     """Rounds as they end: lines for people, or objects with `-o ndjson`."""
 
-    def __init__(self, invocation: Invocation) -> None:
-        self._invocation = invocation
+    def __init__(self, invocation: Invocation, line: CommandProgress) -> None:
+        self._invocation, self._line = invocation, line
         form = invocation.output
         self._shows_lines = form in ("table", "wide") and invocation.out is None
         self.also = (sys.stdout,) if form == "ndjson" else ()
+
+    def note(self, text: str) -> None:
+        if not self._invocation.quiet:
+            self._line.say(text)
 
     def show(self, report: "RoundReport") -> None:
         from brctl.view.job.bisect import round_lines
 
         if self._shows_lines:
-            print("\n".join(round_lines(report)), flush=True)  # noqa: T201
+            self._line.show("\n".join(round_lines(report)))
+        self._line.tell("the next groups")
 
     def finish(self, found: "Recorded", context: str) -> NoReturn:
         """The answer, unless its lines were written already; next is to act on its verdicts."""

@@ -48,7 +48,7 @@ def run_replay(
     deadline: RoundDeadline = "20m",
 ) -> None:
     """Replay in groups until the machine is found; the job itself must not be running."""
-    from brctl.cli.commands.nccl import Live
+    from brctl.cli.commands.nccl import live_rounds
     from brctl.engine.application import replay as application
 
     invocation: Invocation = ctx.obj
@@ -61,6 +61,6 @@ def run_replay(
         typed("--budget", budget, parse_duration_s),
         typed("--round-deadline", deadline, parse_duration_s),
     )
-    live = Live(invocation)
-    found = asyncio.run(application.replay(settings, request, live.also, live.show))
+    with live_rounds(invocation) as live:
+        found = asyncio.run(application.replay(settings, request, live.also, live.show))
     live.finish(found, settings.context)

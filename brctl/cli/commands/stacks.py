@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.progress import progress
 from brctl.model.errors import UsageError
 from brctl.model.units import parse_duration_s
 
@@ -48,10 +49,12 @@ def dump(
             chosen = controller.job(job)
             nodes = await select_nodes(controller, invocation.nodes, invocation.exclude)
             folder = new_folder(controller.state_dir, chosen.name, controller.now())
-            await capture_rounds(
-                controller, chosen, folder, times=times, every_s=every_s, nodes=nodes
-            )
-            status = await ask_job(controller, chosen, look_before(controller, chosen))
+            with progress(f"stacks of {chosen.world_size} ranks", quiet=invocation.quiet) as line:
+                await capture_rounds(
+                    controller, chosen, folder, times=times, every_s=every_s, nodes=nodes
+                )
+                line.tell("asking the ranks for their steps")
+                status = await ask_job(controller, chosen, look_before(controller, chosen))
         invocation.note(f"stacks kept in {folder}")
         result = analyse_folder(folder, chosen)
         if status.stalled is False:
