@@ -13,6 +13,7 @@ from brctl.actions.incident_timeline import IncidentTimeline
 from brctl.actions.job.ckpt_select import CkptSelect
 from brctl.actions.job.ckpt_verify import CkptVerify
 from brctl.actions.job.hot_update import JobHotUpdate
+from brctl.actions.job.order_ranks import JobOrderRanks
 from brctl.actions.job.replace_nodes import JobReplaceNodes
 from brctl.actions.job.replay import JobReplay
 from brctl.actions.job.restart import JobRestart
@@ -54,6 +55,7 @@ ACTIONS: Mapping[str, VerbImplementation] = {
     "incident.note": IncidentNote(),
     "incident.timeline": IncidentTimeline(),
     "job.hot_update": JobHotUpdate(),
+    "job.order_ranks": JobOrderRanks(),
     "job.replace_nodes": JobReplaceNodes(),
     "job.replay": JobReplay(),
     "job.restart": JobRestart(),

@@ -82,6 +82,9 @@ VERBS: Mapping[str, Verb] = {
         _set("job"), _set("stopped", "killed", "unreachable", UNCONFIRMED, "step"), _set("grace"),
         safety=Safety.DESTRUCTIVE,
     ),
+    "job.order_ranks": Verb(
+        _set("job", "before", "after"), _set("nodes"), safety=Safety.REVERSIBLE, undoable=True,
+    ),
     "job.replace_nodes": Verb(
         _set("job", "out", "in"), _set("nodes"), safety=Safety.REVERSIBLE, undoable=True,
     ),

@@ -102,6 +102,20 @@ def test_a_level_that_no_node_has_is_refused(tmp_path: Path) -> None:
         place(site(tmp_path, SHUFFLED), "--level", "lief")
 
 
+def test_only_an_order_that_splits_fewer_groups_can_be_applied(tmp_path: Path) -> None:
+    """Its plan stops the job, orders the ranks and starts them; nothing else is accepted."""
+    config = site(tmp_path, SHUFFLED)
+    found = json.loads(place(config, "--apply", "rank-order", "-n", "-o", "json")[1])
+    assert found["plan"]["playbook"] == "rank-order"
+    inputs = found["plan"]["inputs"]
+    assert sorted(inputs["after"]) == sorted(inputs["before"]) != inputs["after"]
+    assert "next" not in place(site(tmp_path, "a a a a b b b b"))[1]
+    with pytest.raises(UsageError, match="no other rank order of llm splits fewer groups"):
+        place(config, "--apply", "rank-order")
+    with pytest.raises(UsageError, match="only rank-order can be applied"):
+        place(config, "--apply", "best")
+
+
 def test_the_size_of_a_pool_comes_with_where_it_should_stand(tmp_path: Path) -> None:
     """Two standbys in a, none beside the pipeline in b, and no block of four."""
     pool = [f"  s{i}: {{role: standby, spine: a}}" for i in (1, 2)]

@@ -9,18 +9,22 @@ import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.job_code import update, updates
-from brctl.cli.options import JobArgument, LowRiskYes
+from brctl.cli.options import DryRun, JobArgument, LowRiskYes
 from brctl.cli.output import say
 from brctl.cli.progress import progress
 from brctl.cli.running import Consent, finish_run, run_playbook
 from brctl.engine.application.job import job_name, job_progress, wait_for_steps
 from brctl.engine.application.runs import find_playbook
+from brctl.model.errors import UsageError
 from brctl.model.runs.playbook import Json
 from brctl.view.job.job import job_page
 
 app = new_app()
 app.command()(update)
 app.command()(updates)
+
+RANK_ORDER = "rank-order"
+"""What `job place --apply` takes, and the playbook it runs."""
 
 Typed = Annotated[str | None, typer.Option("--confirm", help="what to type: stop")]
 
@@ -43,20 +47,36 @@ def place(
     level: Annotated[
         str, typer.Option("--level", help="label of the domains, default the widest")
     ] = "",
+    apply: Annotated[
+        str, typer.Option("--apply", help="rank-order: restart with ranks in that order")
+    ] = "",
+    dry_run: DryRun = False,
+    confirm: Annotated[
+        str | None, typer.Option("--confirm", help='what to type: "rank 368"')
+    ] = None,
 ) -> None:
     """Show whether parallel groups are split over domains; exit 1 if an order is better, 3 unknown.
 
-    Domains come from labels of the inventory; no node is asked.
+    Domains come from labels of the inventory; no node is asked. --apply rank-order restarts the job
+    from its newest whole checkpoint, as a run that asks first.
     """
-    from brctl.engine.application.job_place import job_placement
+    from brctl.engine.application.job_place import job_placement, rank_order_inputs
     from brctl.view.job.placement import placement_page
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
+    if apply not in ("", RANK_ORDER):
+        raise UsageError(f"--apply {apply}: only {RANK_ORDER} can be applied")
     found = asyncio.run(job_placement(settings, job, level))
+    if apply:
+        values = rank_order_inputs(found)
+        _act(
+            invocation, RANK_ORDER, found.job.name, values, Consent(typed=confirm, dry_run=dry_run)
+        )
     page = placement_page(
-        found.job, found.domains, found.advice, found.gone, found.uptime_s, found.rate_source
-    )
+        found.job, found.domains, found.advice, found.gone, found.uptime_s, found.rate_source,
+        movable=found.orders_ranks,
+    )  # fmt: skip
     invocation.finish(page, settings.context)
 
 

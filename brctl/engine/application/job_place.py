@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import isfinite
 
+from brctl.actions.job.order_ranks import PLACES_ITSELF
 from brctl.actions.standby.acquire import find_candidates
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.runs.context import run_context
@@ -10,6 +11,7 @@ from brctl.engine.standby.pool import daily_rate
 from brctl.library.config import Settings
 from brctl.model.errors import UsageError
 from brctl.model.jobs.job import Job
+from brctl.model.runs.playbook import Json
 from brctl.playbook.placement.advise import Advice, advise
 from brctl.playbook.placement.domains import Domains, domains_for
 from brctl.playbook.placement.spread import layout_of
@@ -25,6 +27,7 @@ class JobPlacement:
         gone: Its nodes that the inventory does not have.
         uptime_s: How long it is expected to run until the next stop; None where nothing fails.
         rate_source: What that is taken from.
+        orders_ranks: The job's ranks can be given to its nodes in another order.
     """
 
     job: Job
@@ -33,6 +36,7 @@ class JobPlacement:
     gone: tuple[str, ...]
     uptime_s: float | None
     rate_source: str
+    orders_ranks: bool
 
 
 async def job_placement(settings: Settings, name: str | None, level: str) -> JobPlacement:
@@ -55,5 +59,26 @@ async def job_placement(settings: Settings, name: str | None, level: str) -> Job
     gone = tuple(node for node in job.nodes if node not in context.inventory.nodes)
     uptime_s = expected_uptime_s(len(job.nodes), rate.daily)
     return JobPlacement(
-        job, domains, advice, gone, uptime_s if isfinite(uptime_s) else None, rate.source
+        job,
+        domains,
+        advice,
+        gone,
+        uptime_s if isfinite(uptime_s) else None,
+        rate.source,
+        context.backend.name != PLACES_ITSELF,
     )
+
+
+def rank_order_inputs(found: JobPlacement) -> dict[str, Json]:
+    """What a run is given that puts the ranks into the best order.
+
+    Raises:
+        UsageError: No other order splits less, or the scheduler chooses it.
+    """
+    name = found.job.name
+    if not found.orders_ranks:
+        raise UsageError("Kubernetes places pods itself; ranks cannot be ordered")
+    if found.advice.rank_order == found.advice.now:
+        raise UsageError(f"no other rank order of {name} splits fewer groups")
+    before, after = found.advice.now.nodes, found.advice.rank_order.nodes
+    return {"job": name, "before": list(before), "after": list(after)}

@@ -21,6 +21,8 @@ def placement_page(
     gone: Sequence[str],
     uptime_s: float | None,
     rate_source: str,
+    *,
+    movable: bool,
 ) -> Page:
     """The answer of `job place`: exit 3 while a node's place is unknown, 1 where one is better."""
     unknown = [node for node in job.nodes if not domains.known(node)]
@@ -41,7 +43,10 @@ def placement_page(
     if domains.level:
         worth = _worth(advice, uptime_s, "at most, assumed" if unknown else "assumed")
         lines += [_table(advice, domains), *worth, *_lacking(advice)]
-    return Page("Placement", body, "\n".join(lines), _exit(advice, unknown), (job.name,))
+    better = advice.rank_order != advice.now
+    moves = (f"brctl job place {job.name} --apply rank-order",) if better and movable else ()
+    code = _exit(advice, unknown)
+    return Page("Placement", body, "\n".join(lines), code, (job.name,), next=moves)
 
 
 def _order_document(name: str, order: RankOrder, uptime_s: float | None) -> dict[str, Json]:

@@ -1,0 +1,72 @@
+"""A run that puts ranks into another order: stopped, ordered, restarted, or as it was."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from brctl.backends.contract import StopReport
+from brctl.engine.runs.plan import prepare
+from brctl.engine.runs.read_run import read_run
+from brctl.engine.runs.remediate import answer, create_run
+from brctl.engine.runs.run_files import RunRequest
+from brctl.library.playbooks import load_playbook
+from brctl.library.shipped import shipped_dir
+from brctl.model.exit_codes import ExitCode
+from brctl.model.jobs.job import Job
+from tests.fakes.file_backend import FileBackend
+from tests.fakes.run_context import FakeContext, fake_context
+from tests.fakes.run_here import carry
+
+RANK_ORDER = load_playbook(shipped_dir("playbooks") / "rank-order.yaml")
+NOW = ["n1", "n2", "n3", "n4"]
+WANTED = ["n2", "n1", "n3", "n4"]
+MOVED = ["n1", "n2", "s1", "n4"]
+
+
+class MovedMeanwhile(FileBackend):
+    """Somebody swaps a node while the run stops the job."""
+
+    async def stop_job(self, job: Job, grace_s: float) -> StopReport:
+        stopped = await super().stop_job(job, grace_s)
+        with self._world.change() as data:
+            data["nodes"] = MOVED
+        return stopped
+
+
+def healthy(folder: Path) -> FakeContext:
+    """A cluster none of whose nodes is dead."""
+    context = fake_context(folder)
+    with context.world.change() as data:
+        data["dead"] = []
+    return context
+
+
+def ordered(context: FakeContext) -> tuple[Path, ExitCode]:
+    """The run, once a person agreed."""
+    values = {"job": "demo", "before": NOW, "after": WANTED}
+    prepared = asyncio.run(prepare(context, RANK_ORDER, None, values))
+    run_dir = create_run(context, prepared, RunRequest(by="oncall"))
+    assert carry(context, run_dir) is ExitCode.WAITING
+    assert context.world.read()["nodes"] == NOW
+    answer(context, run_dir, "oncall", yes=True, typed="rank 4")
+    return run_dir, carry(context, run_dir)
+
+
+def test_nothing_moves_before_a_person_agrees_and_then_the_job_runs_in_order(
+    tmp_path: Path,
+) -> None:
+    """The ranks were stopped before the order changed, and all run again."""
+    context = healthy(tmp_path)
+    run_dir, code = ordered(context)
+    data = context.world.read()
+    assert (code, data["nodes"], len(data["ranks"])) == (ExitCode.OK, WANTED, 4)
+    assert read_run(run_dir).record.steps["order"].say == "job demo has the wanted rank order"
+
+
+def test_an_order_of_other_nodes_is_refused_and_none_changes(tmp_path: Path) -> None:
+    """Somebody swapped a node meanwhile: what a person agreed to is not what would be done."""
+    context = healthy(tmp_path)
+    run_dir, code = ordered(replace(context, backend=MovedMeanwhile(context.world)))
+    assert code is not ExitCode.OK
+    assert "has other nodes by now" in read_run(run_dir).record.steps["order"].error
+    assert context.world.read()["nodes"] == MOVED
