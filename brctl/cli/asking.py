@@ -21,7 +21,8 @@ def says_yes(question: str) -> bool:
     Raises:
         KeyboardInterrupt: It was Ctrl-C.
     """
-    say(f"{question} [y/N]")
+    sys.stderr.write(f"{question} [y/N]: ")
+    sys.stderr.flush()
     key = _key(sys.stdin.fileno())
     say("")
     if key == _INTERRUPT:

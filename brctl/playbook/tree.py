@@ -96,7 +96,7 @@ TREE: tuple[Move, ...] = (
     Move(B.SWITCH, A.PAGE_NETWORK, "",
          "ask who runs the network; neither another node nor another start would help", "ours"),
     Move(B.CONFIG, A.FIX_CONFIG, "",
-         "make fit what `why` says; neither another node nor another start would help", "ours"),
+         "make it fit the other nodes; neither another node nor another start would help", "ours"),
     Move(B.NOTHING, A.NONE, "", "nothing to do", "ours"),
     Move(B.GROUP, A.RESTART, "restart-in-place",
          "its ranks hang or lag and its hardware looks sound: restart on the same nodes, and swap"

@@ -17,7 +17,7 @@ from brctl.model.verdict import Alternative, RuledOut, Suspect, Verdict
 from brctl.verdict.agreement import agreed
 from brctl.verdict.belief import Hypothesis, hypothesis_of, weigh
 from brctl.verdict.calm import chance_of_calm
-from brctl.verdict.leads import leads, settling
+from brctl.verdict.leads import cross_checks, leads, settling
 from brctl.verdict.places import places
 from brctl.verdict.roots import TIE, convicted_by_own_ranks, roots
 
@@ -167,6 +167,7 @@ def _verdict(
         job_step=context.job_step,
         cost_if_wrong=row.cost_if_wrong,
         stalled=context.stalled,
+        settle=cross_checks(kept, nodes),
         places=() if nodes else places(fault, chain, context.ranks or ()),
     )
 

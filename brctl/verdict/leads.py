@@ -4,11 +4,11 @@ A process that was killed or left without a word says nothing of who did it. Sha
 judgement of the field's order: memory comes first, then a scheduler or a person.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from brctl.model.evidence import Evidence
-from brctl.model.evidence_kinds import GONE_FIRST, KILLED_FIRST, LEFT_FIRST
+from brctl.model.evidence import Evidence, Weight
+from brctl.model.evidence_kinds import CLOCK_SKEW, GONE_FIRST, KILLED_FIRST, LEFT_FIRST
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Alternative
 
@@ -57,6 +57,20 @@ LEADS = {
         ),
     ),
 }
+
+
+CROSS_CHECKS = {CLOCK_SKEW: "brctl run -w {node} -- 'chronyc tracking || timedatectl status'"}
+"""What a person runs beside a verdict that rests on evidence of this kind."""
+
+
+def cross_checks(chain: Iterable[Evidence], nodes: Collection[str]) -> tuple[str, ...]:
+    """Commands for what speaks against these nodes."""
+    found = (
+        CROSS_CHECKS[item.kind].format(node=item.subject.node)
+        for item in chain
+        if item.kind in CROSS_CHECKS and item.weight is Weight.HINTS and item.subject.node in nodes
+    )
+    return tuple(dict.fromkeys(found))[:2]
 
 
 def leads(chain: Iterable[Evidence]) -> tuple[Alternative, ...]:

@@ -438,7 +438,7 @@ def test_on_a_terminal_the_plan_is_shown_and_y_asked_where_no_gate_asks(
         monkeypatch.setattr("sys.stdin", stdin)
         assert run(["fix"]) == (69 if started else ExitCode.CANCELLED)
     printed = capsys.readouterr().err
-    assert "start it? [y/N]" in printed
+    assert "start it? [y/N]: " in printed
     assert "guards" in printed
     assert len(begun) == started
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
+from brctl.model.evidence_kinds import CLOCK_SKEW
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Place
 from brctl.playbook.recommend import recommend
@@ -67,3 +68,16 @@ def test_people_and_programs_are_told_the_place() -> None:
     document = verdict_document(verdict)
     assert document["places"] == [{"node": "n3", "ranks": [2]}]
     assert document["suspects"]["nodes"] == []
+
+
+def test_a_clock_that_is_off_is_told_as_a_clock_with_what_to_ask_it() -> None:
+    """It was told as software versions that do not fit; other drift still is."""
+    clocks = [
+        replace(seen(node, FaultClass.ENVIRONMENT_MISMATCH, weight, "host.clock"), kind=CLOCK_SKEW)
+        for node, weight in [(n, Weight.HINTS if n == "n3" else Weight.CLEARS) for n in NODES]
+    ]
+    (verdict,) = decide(clocks, (), JOB)
+    assert (verdict.title, verdict.nodes) == ("a node's clock is off", ("n3",))
+    assert verdict.settle[0].startswith("brctl run -w n3 -- 'chronyc tracking")
+    (drift,) = decide([replace(item, kind="host.versions.kernel") for item in clocks], (), JOB)
+    assert (drift.title, drift.settle) == ("software or settings of the nodes do not fit", ())

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 COLUMNS, LINES = 120, 40
 _WORDS = re.compile(r"type `([^`]{1,80})` to go on[^\n]{0,60}: *$")
-_ONE_KEY = re.compile(r"\[y/N\]$")
+_ONE_KEY = re.compile(r"\[y/N\]: $")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
