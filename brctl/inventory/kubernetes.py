@@ -18,7 +18,14 @@ STANDBY_LABEL = "brctl.dev/role"
 _LABELS = {
     "rack": ("topology.kubernetes.io/rack", "rack"),
     "zone": ("topology.kubernetes.io/zone",),
-    "leaf": ("network.topology.kubernetes.io/leaf", "leaf"),
+    "leaf": (
+        "network.topology.kubernetes.io/leaf",
+        "network.topology.nvidia.com/leaf",
+        "fabric.topograph.run/tier-0",
+        "alibabacloud.com/asw-id",
+        "leaf",
+    ),
+    "spine": ("network.topology.nvidia.com/spine", "fabric.topograph.run/tier-1", "spine"),
     "gpu_model": ("nvidia.com/gpu.product",),
 }
 

@@ -75,14 +75,16 @@ def test_kubernetes_gives_addresses_and_topology() -> None:
     """The internal address is where SSH goes."""
     item = {
         "metadata": {"name": "gpu01", "labels": {
-            "topology.kubernetes.io/zone": "eu-1a", "nvidia.com/gpu.count": "8",
+            "topology.kubernetes.io/zone": "eu-1a", "fabric.topograph.run/tier-0": "sw7",
+            "network.topology.nvidia.com/spine": "s2", "nvidia.com/gpu.count": "8",
             "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}},
         "status": {"addresses": [{"type": "Hostname", "address": "gpu01"},
                                  {"type": "InternalIP", "address": "10.0.0.7"}]},
     }  # fmt: skip
     node = build_inventory([parse_nodes(json.dumps({"items": [item]}).encode(), "k8s:prod")])
     assert (node.nodes["gpu01"].address, node.nodes["gpu01"].gpus) == ("10.0.0.7", 8)
-    assert node.nodes["gpu01"].labels["zone"] == "eu-1a"
+    found = node.nodes["gpu01"].labels
+    assert (found["zone"], found["leaf"], found["spine"]) == ("eu-1a", "sw7", "s2")
 
 
 @pytest.mark.parametrize("raw", [b"", b"{}", b"[]", b'{"items": [1]}', b'{"items": [{}]}'])

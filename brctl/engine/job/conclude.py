@@ -10,6 +10,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from brctl.engine.job.flight import analyse_dumps
+from brctl.engine.job.split_groups import split_groups
 from brctl.evidence.flight.dump import Dump
 from brctl.evidence.flight.node_evidence import assess_flight, is_of_this_pause
 from brctl.evidence.job.assess import assess_job, job_gaps
@@ -87,6 +88,7 @@ def conclude(
     of_ranks, unread = job.ranks
     if job.later is not None:
         of_ranks = outlived(of_ranks, job.status, job.later)
+    of_ranks = (*of_ranks, *split_groups(of_ranks, job.status.job, inventory))
     of_hang, unseen = job.hang
     return decide(
         (*evidence, *of_ranks, *of_hang),
