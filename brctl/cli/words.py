@@ -79,7 +79,10 @@ WORDS: Mapping[str, Word] = {
     "lab": Word("lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "simulate": Word("simulate", "months of faults on a made-up fleet: policies, sweeps, paper"),
     "tui": Word("tui", "fleet triage in the terminal"),
-    "incident": Word("incident", "one time line of a fault: list, show, note, export"),
+    "incident": Word(
+        "incident",
+        "one time line of a fault, or one file: show, note, record, replay",
+    ),
     "ingest": Word("ingest", "take alerts from outside: ingest alertmanager"),
     "notify": Word("notify", "who is told outside: list, render, test"),
     "report": Word("report", "the fleet on one page; what comes and goes; how verdicts held"),

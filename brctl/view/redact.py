@@ -63,7 +63,7 @@ class Redactor:
             return [self.document(item) for item in value]
         if not isinstance(value, dict):
             return value
-        named = any(_is_secret(value.get(key)) for key in ("name", "key", "Name", "Key"))
+        named = any(names_secret(value.get(key)) for key in ("name", "key", "Name", "Key"))
         return {
             self._key(key): self._hidden()
             if _hides(key, item, named=named)
@@ -157,10 +157,11 @@ def redact_document(value: object) -> object:
 
 def _hides(key: object, item: object, *, named: bool) -> bool:
     is_text = isinstance(item, str) and bool(item)
-    return is_text and (_is_secret(key) or (named and str(key).lower() == "value"))
+    return is_text and (names_secret(key) or (named and str(key).lower() == "value"))
 
 
-def _is_secret(name: object) -> bool:
+def names_secret(name: object) -> bool:
+    """Whether people call a secret so."""
     return isinstance(name, str) and bool(SECRET_NAME.search(name[:300]))
 
 

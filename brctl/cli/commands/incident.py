@@ -1,9 +1,10 @@
-"""`brctl incident list|show|note|export`: what happened, on one time line."""
+"""`brctl incident list|show|note|export|record|replay`: what happened, on one time line."""
 
 from typing import Annotated
 
 import typer
 
+from brctl.cli.incident_files import add_file_commands
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import OpenOnly
 from brctl.engine.controller.clock import now
@@ -16,6 +17,7 @@ from brctl.view.incident_html import incident_html
 from brctl.view.notices.page import Page
 
 app = new_app()
+add_file_commands(app)
 Id = Annotated[str | None, typer.Argument(help="incident; default the only open one")]
 FORMATS = ("md", "json", "html")
 

@@ -200,3 +200,33 @@ class NotificationDocument(Envelope):
     notification: NotificationBody
     verdict: VerdictBody | None
     run: ToldRunDocument | None
+
+
+class IncidentRecordDocument(Envelope):
+    """`brctl incident record`; `taken_out` counts secrets, `digest` names the file."""
+
+    file: str
+    bytes: int
+    digest: str
+    looks: list[str]
+    taken_out: dict[str, int]
+
+
+class JudgedAgainDocument(TypedDict):
+    """One recorded look, as it was told and as it is judged now."""
+
+    id: str
+    made_by: str
+    change: str
+    then: list[VerdictBody]
+    now: list[VerdictBody]
+    not_recorded: list[str]
+
+
+class IncidentReplayDocument(Envelope):
+    """`brctl incident replay`."""
+
+    file: str
+    digest: str
+    version: str
+    looks: list[JudgedAgainDocument]

@@ -39,6 +39,8 @@ DOCUMENTS: Mapping[str, type] = {
     "Incident": incidents.IncidentDocument,
     "IncidentExport": incidents.IncidentExportDocument,
     "IncidentList": incidents.IncidentListDocument,
+    "IncidentRecord": incidents.IncidentRecordDocument,
+    "IncidentReplay": incidents.IncidentReplayDocument,
     "Ingested": incidents.IngestedDocument,
     "Inventory": fleet.InventoryDocument,
     "InventoryCheck": fleet.InventoryCheckDocument,

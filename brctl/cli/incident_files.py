@@ -1,0 +1,46 @@
+"""`brctl incident record|replay`: an incident as one file, and judged again from it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from brctl.cli.invocation import Invocation
+from brctl.cli.typed import typed
+
+
+def add_file_commands(app: typer.Typer) -> None:
+    """Give `brctl incident` the verbs about files."""
+    app.command("record")(record)
+    app.command("replay")(replay)
+
+
+def record(
+    ctx: typer.Context,
+    verdict: Annotated[str | None, typer.Argument(help="verdict; default all of --last")] = None,
+    last: Annotated[str | None, typer.Option("--last", help="looks since then, 2h")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="default: named by its id")] = None,
+) -> None:
+    """Write what verdicts judged by into one file; secrets are taken out."""
+    from brctl.engine.application.incident_files import record as record_incident
+    from brctl.model.units import parse_duration_s
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    seconds = typed("--last", last, parse_duration_s) if last is not None else None
+    page = record_incident(settings, verdict, seconds, invocation.nodes, out)
+    invocation.finish(page, settings.context)
+
+
+def replay(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="what `incident record` wrote")],
+    rules: Annotated[
+        Path | None, typer.Option("--rules", help="folder with other checks/ and rules.d/")
+    ] = None,
+) -> None:
+    """Judge a recorded incident again, asking nobody; exit 0 same, 1 changed, 3 cannot tell."""
+    from brctl.engine.application.incident_files import replay as replay_incident
+
+    invocation: Invocation = ctx.obj
+    invocation.finish(replay_incident(file, rules))

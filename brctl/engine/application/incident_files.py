@@ -1,0 +1,66 @@
+"""An incident as one file: written from what was recorded, and judged again from it."""
+
+import asyncio
+from pathlib import Path
+
+from brctl import __version__
+from brctl.engine.controller.clock import now
+from brctl.engine.recording.archive import SUFFIX, read
+from brctl.engine.recording.export import Wanted, export, looks_in, since
+from brctl.engine.recording.replay import NOT_RECORDED, judge_again
+from brctl.engine.recording.ring import RecordedLook
+from brctl.library.config import Settings
+from brctl.library.durable_files import write_atomic
+from brctl.model.errors import UsageError
+from brctl.model.nodeset import expand
+from brctl.model.verdict import Verdict
+from brctl.view.incident_replay import JudgedAgain, record_page, replay_page
+from brctl.view.notices.page import Page
+
+
+def record(
+    settings: Settings,
+    verdict: str | None,
+    last_s: float | None,
+    nodes: str | None,
+    out: Path | None,
+) -> Page:
+    """Write the file.
+
+    Raises:
+        UsageError: Nothing of that is recorded, or nothing says what is meant.
+    """
+    if verdict is None and last_s is None:
+        raise UsageError("record which incident?", hint="name a verdict, or say --last 2h")
+    wanted = Wanted(verdict, since(now(), last_s), frozenset(expand(nodes) if nodes else ()))
+    raw = export(settings.state_dir, wanted)
+    path = out or Path(f"{verdict or 'incidents'}{SUFFIX}")
+    write_atomic(path, raw)
+    file = read(path)
+    manifest = file.manifest
+    return record_page(str(path), len(raw), file.digest, manifest.looks, dict(manifest.redaction))
+
+
+def replay(path: Path, rules: Path | None) -> Page:
+    """Judge each look of a file again.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        UsageError: There is no such folder of rules.
+    """
+    if rules is not None and not rules.is_dir():
+        raise UsageError(f"--rules {rules}: no such folder")
+    file, looks = looks_in(path)
+    judged = [_judged(one, rules) for one in looks]
+    return replay_page(str(path), file.digest, __version__, judged)
+
+
+def _judged(one: RecordedLook, rules: Path | None) -> JudgedAgain:
+    now_told = asyncio.run(judge_again(one.look, one.answers, rules))
+    look = one.look
+    return JudgedAgain(look.id, look.made_by, look.verdicts, now_told, _unrecorded(now_told))
+
+
+def _unrecorded(verdicts: tuple[Verdict, ...]) -> tuple[str, ...]:
+    gaps = {gap.what for v in verdicts for gap in v.not_checked if NOT_RECORDED in gap.why}
+    return tuple(sorted(gaps))

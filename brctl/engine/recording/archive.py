@@ -1,0 +1,200 @@
+"""An incident as one file: tar packed with zstd, a manifest first that names all else by digest.
+
+The same members give the same bytes. Who reads one trusts nothing in it: names, sizes, types and
+digests are checked while it is unpacked, in memory and never to a name that it chose.
+"""
+
+import hashlib
+import io
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import zstandard
+
+from brctl.model.errors import ConfigError
+
+SCHEMA = "brctl.incident/1"
+MANIFEST = "manifest.json"
+SUFFIX = ".brctl.tar.zst"
+MEMBERS_LIMIT = 20_000
+MEMBER_LIMIT, UNPACKED_LIMIT = 256 << 20, 512 << 20
+UNPACKED_FREELY_BYTES, PACKED_TIMES = 32 << 20, 200
+"""More than anything recorded packs by far; a bomb packs a thousandfold."""
+
+_LEVEL = 9
+_WINDOW_BYTES = 128 << 20
+_BLOCK = 512
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,60}){0,2}")
+_REGULAR = (b"0", b"\0")
+
+
+class Member(msgspec.Struct, frozen=True):
+    """One file of the archive, as the manifest names it."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What an archive says of itself.
+
+    Attributes:
+        made_by: The version that wrote it.
+        redaction: How often each kind of secret was taken out.
+        cuts: What was left out, and why.
+    """
+
+    schema: str
+    made_by: str
+    looks: tuple[str, ...]
+    redaction: dict[str, int]
+    cuts: tuple[str, ...]
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentFile:
+    """An archive that was read and found whole.
+
+    Attributes:
+        digest: Of the manifest, which names all else: the identity of what is recorded.
+    """
+
+    manifest: Manifest
+    members: Mapping[str, bytes] = field(repr=False)
+    digest: str
+
+
+def pack(
+    members: Mapping[str, bytes],
+    *,
+    made_by: str,
+    looks: tuple[str, ...],
+    redaction: Mapping[str, int],
+    cuts: tuple[str, ...],
+) -> bytes:
+    """The bytes of an archive, the same for the same members."""
+    listed = tuple(
+        Member(name, len(raw), hashlib.sha256(raw).hexdigest())
+        for name, raw in sorted(members.items())
+    )
+    counts = dict(sorted(redaction.items()))
+    manifest = Manifest(SCHEMA, made_by, looks, counts, cuts, listed)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        first = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        for name, raw in [(MANIFEST, first), *sorted(members.items())]:
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(raw), 0o644
+            archive.addfile(entry, io.BytesIO(raw))
+    packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+    return packer.compress(buffer.getvalue())
+
+
+def read(path: Path) -> IncidentFile:
+    """An archive from disk.
+
+    Raises:
+        ConfigError: It is none, damaged, of a newer version, or tries something.
+    """
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file")
+    try:
+        with path.open("rb") as stream:
+            return _read(stream, path.stat().st_size)
+    except (ValueError, zstandard.ZstdError, EOFError) as exc:
+        text = str(exc) or "damaged"
+        raise ConfigError(f"{path}: not an incident that can be read: {text}") from exc
+
+
+def _read(stream: BinaryIO, size: int) -> IncidentFile:
+    unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
+    with closing(unpacker.stream_reader(stream)) as reader:
+        files = _files(_Bounded(reader, max(UNPACKED_FREELY_BYTES, PACKED_TIMES * size)))
+        name, first = next(files, ("", b""))
+        if name != MANIFEST:
+            raise ValueError("it does not begin with a manifest")
+        manifest = _manifest(first)
+        listed = {member.path: member for member in manifest.members}
+        members = {name: _checked(name, raw, listed.get(name)) for name, raw in files}
+    missing = sorted(set(listed) - set(members))
+    if missing:
+        raise ValueError(f"{missing[0]} is missing")
+    return IncidentFile(manifest, members, hashlib.sha256(first).hexdigest())
+
+
+def _manifest(raw: bytes) -> Manifest:
+    schema = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("schema", b"null")
+    if bytes(schema) != msgspec.json.encode(SCHEMA):
+        said = bytes(schema)[:40].decode("utf-8", "replace")
+        raise ValueError(f"it is of schema {said}, and this version reads {SCHEMA}")
+    return msgspec.json.decode(raw, type=Manifest)
+
+
+def _checked(name: str, raw: bytes, listed: Member | None) -> bytes:
+    if listed is None:
+        raise ValueError(f"{name} is not in the manifest")
+    if (len(raw), hashlib.sha256(raw).hexdigest()) != (listed.bytes, listed.sha256):
+        raise ValueError(f"{name} is not what the manifest says: its digest differs")
+    return raw
+
+
+def _files(stream: "_Bounded") -> Iterator[tuple[str, bytes]]:
+    """Names and contents, one after the other; only plain files with plain names."""
+    seen: set[str] = set()
+    while True:
+        header = stream.read(_BLOCK)
+        if not header.strip(b"\0"):
+            return
+        name, size = _entry(header)
+        if name in seen or len(seen) >= MEMBERS_LIMIT:
+            raise ValueError(f"{name} twice, or more than {MEMBERS_LIMIT} members")
+        seen.add(name)
+        yield name, stream.read(size)
+        stream.read(-size % _BLOCK)
+
+
+def _entry(header: bytes) -> tuple[str, int]:
+    """Name and size of a member. `tarfile` would follow headers of any length, and links."""
+    stated = header[148:156].strip(b" \0")
+    counted = sum(header[:148]) + 8 * ord(" ") + sum(header[156:])
+    if stated != b"%06o" % counted:
+        raise ValueError("a header is damaged, or this is no tar archive")
+    name = header[:100].rstrip(b"\0").decode("ascii", "replace")
+    if header[156:157] not in _REGULAR or header[345:500].strip(b"\0"):
+        raise ValueError(f"{name[:80]!r} is no plain file")
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name[:80]!r} is no name of a member")
+    size = int(header[124:136].strip(b" \0") or b"0", 8)
+    if size > MEMBER_LIMIT:
+        raise ValueError(f"{name} has {size} bytes, more than {MEMBER_LIMIT}")
+    return name, size
+
+
+class _Bounded:
+    """A stream that ends with an error where a bomb goes on."""
+
+    def __init__(self, stream: zstandard.ZstdDecompressionReader, limit: int) -> None:
+        self._stream = stream
+        self._left = self._limit = min(limit, UNPACKED_LIMIT)
+
+    def read(self, size: int) -> bytes:
+        """Exactly so many bytes."""
+        if size > self._left:
+            raise ValueError(f"it unpacks to more than {self._limit} bytes")
+        self._left -= size
+        parts: list[bytes] = []
+        while size:
+            part = self._stream.read(min(size, 1 << 20))
+            if not part:
+                raise ValueError("it is cut off")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)

@@ -1,0 +1,169 @@
+"""Recorded looks as one file that may leave the house: secrets are taken out of all of it."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from brctl import __version__
+from brctl.engine.incidents.timeline import load_incidents
+from brctl.engine.recording.archive import IncidentFile, pack, read
+from brctl.engine.recording.look import (
+    Look,
+    RecordedAnswer,
+    encode,
+    read_answers,
+    read_look,
+)
+from brctl.engine.recording.ring import RecordedLook, answers_in, looks
+from brctl.model.errors import ConfigError, UsageError
+from brctl.model.jobs.job import Job
+from brctl.view.incident import incident_document
+from brctl.view.redact import HIDDEN, Redactor, names_secret
+
+RAW_LIMIT = 256 << 20
+"""Bytes of looks that one file takes, unpacked; the newest go first."""
+
+KEPT_VARIABLES = (
+    "NCCL_", "CUDA_", "TORCH_", "TORCHELASTIC_", "UCX_", "OMP_", "MASTER_", "RANK", "WORLD_SIZE",
+    "LOCAL_", "BRCTL_",
+)  # fmt: skip
+"""Variables of a job whose values are of use; of all others only the name leaves."""
+
+_SHORTEST_SECRET = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which looks: those that came to a verdict, or those since a moment, of all nodes or some."""
+
+    verdict: str | None = None
+    since: datetime | None = None
+    nodes: frozenset[str] = frozenset()
+
+    def takes(self, look: Look) -> bool:
+        """Whether this look is meant."""
+        of_verdict = self.verdict is None or any(v.id == self.verdict for v in look.verdicts)
+        in_time = self.since is None or look.clock[0] >= self.since
+        return of_verdict and in_time and (not self.nodes or not self.nodes.isdisjoint(look.nodes))
+
+
+def export(state_dir: Path, wanted: Wanted, environ: Mapping[str, str] = os.environ) -> bytes:
+    """The file of what is recorded.
+
+    Raises:
+        UsageError: Nothing of that is recorded.
+    """
+    redactor = Redactor(values=secrets_of(environ))
+    members: dict[str, bytes] = {}
+    cuts: list[str] = []
+    ids: list[str] = []
+    for folder, look in looks(state_dir):
+        if not wanted.takes(look):
+            continue
+        found = dict(_members(RecordedLook(look, answers_in(folder)), redactor))
+        if sum(map(len, [*members.values(), *found.values()])) > RAW_LIMIT:
+            cuts.append(f"look {look.id}: the file would unpack to more than {RAW_LIMIT} bytes")
+            continue
+        members |= found
+        ids.append(look.id)
+    if not ids:
+        raise UsageError(
+            f"nothing of {wanted.verdict or 'that time'} is recorded",
+            hint="every `brctl dx` records what it sees; the newest 20 are kept",
+        )
+    members["incidents.json"] = _incidents(state_dir, wanted, redactor)
+    return pack(
+        members,
+        made_by=__version__,
+        looks=tuple(ids),
+        redaction={name: count for name, count in redactor.taken.items() if count},
+        cuts=tuple(cuts),
+    )
+
+
+def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What this controller itself knows to be secret: it is taken out wherever it stands."""
+    found = {
+        value
+        for name, value in environ.items()
+        if names_secret(name) and len(value) >= _SHORTEST_SECRET and "/" not in value[:1]
+    }
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _members(recorded: RecordedLook, redactor: Redactor) -> Iterator[tuple[str, bytes]]:
+    look = recorded.look
+    look = replace(look, job=_known_variables(look.job, redactor))
+    plain = redactor.document(json.loads(encode(look)))
+    yield f"looks/{look.id}/look.json", msgspec.json.encode(plain)
+    lines = [_redacted(answer, redactor) for answer in recorded.answers]
+    yield f"looks/{look.id}/answers.ndjson", b"".join(encode(line) + b"\n" for line in lines)
+
+
+def _redacted(answer: RecordedAnswer, redactor: Redactor) -> RecordedAnswer:
+    """A text is searched; what is none (a dump of a flight recorder) holds frames and no values."""
+    stdout, stderr = (
+        text if name in answer.packed else _by_line(text, redactor)
+        for name, text in (("stdout", answer.stdout), ("stderr", answer.stderr))
+    )
+    return replace(answer, stdout=stdout, stderr=stderr, detail=redactor.text(answer.detail))
+
+
+def _by_line(text: str, redactor: Redactor) -> str:
+    """A runner's lines are JSON each; one that is none must not keep the others from being read."""
+    if not text.startswith("{"):
+        return redactor.text(text)
+    return "\n".join(str(redactor.document(line)) for line in text.split("\n"))
+
+
+def _known_variables(job: Job | None, redactor: Redactor) -> Job | None:
+    if job is None:
+        return None
+    kept = {
+        name: value if name.startswith(KEPT_VARIABLES) else HIDDEN
+        for name, value in job.environment.items()
+    }
+    redactor.taken["variable"] += sum(kept[name] != job.environment[name] for name in kept)
+    return replace(job, environment=kept)
+
+
+def _incidents(state_dir: Path, wanted: Wanted, redactor: Redactor) -> bytes:
+    """Time lines: verdict, runs, approvals, notes, as `incident show` tells them."""
+    found = [
+        incident_document(incident)["incident"]
+        for incident in load_incidents(state_dir, wanted.verdict)
+        if wanted.verdict in (None, incident.id)
+        and (wanted.since is None or incident.began_at >= wanted.since)
+    ]
+    return msgspec.json.encode(redactor.document(found))
+
+
+def since(now: datetime, seconds: float | None) -> datetime | None:
+    """The moment so long ago."""
+    return None if seconds is None else now - timedelta(seconds=seconds)
+
+
+def looks_in(path: Path) -> tuple[IncidentFile, Sequence[RecordedLook]]:
+    """The looks of a file, in the order it names them.
+
+    Raises:
+        ConfigError: The file cannot be read, or a look in it does not fit together.
+    """
+    file = read(path)
+    return file, [_look_in(path, file, name) for name in file.manifest.looks]
+
+
+def _look_in(path: Path, file: IncidentFile, name: str) -> RecordedLook:
+    try:
+        look = read_look(file.members[f"looks/{name}/look.json"])
+        answers: Iterable[RecordedAnswer] = read_answers(
+            file.members[f"looks/{name}/answers.ndjson"]
+        )
+        return RecordedLook(look, tuple(answers))
+    except (KeyError, ValueError, RecursionError) as exc:
+        raise ConfigError(f"{path}: look {name[:60]!r} cannot be read: {str(exc)[:200]}") from exc
