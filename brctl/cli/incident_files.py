@@ -1,5 +1,6 @@
 """`brctl incident record|replay`: an incident as one file, and judged again from it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,17 +20,17 @@ def record(
     ctx: typer.Context,
     verdict: Annotated[str | None, typer.Argument(help="verdict; default all of --last")] = None,
     last: Annotated[str | None, typer.Option("--last", help="looks since then, 2h")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="default: named by its id")] = None,
 ) -> None:
-    """Write what verdicts judged by into one file; secrets are taken out."""
+    """Write what verdicts judged by into one file (--out); secrets are taken out."""
     from brctl.engine.application.incident_files import record as record_incident
     from brctl.model.units import parse_duration_s
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     seconds = typed("--last", last, parse_duration_s) if last is not None else None
-    page = record_incident(settings, verdict, seconds, invocation.nodes, out)
-    invocation.finish(page, settings.context)
+    page = record_incident(settings, verdict, seconds, invocation.nodes, invocation.out)
+    # The file is the answer; what is said of it goes where a person reads it.
+    replace(invocation, out=None).finish(page, settings.context)
 
 
 def replay(
