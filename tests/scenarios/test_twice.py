@@ -59,6 +59,7 @@ REPEATS: Mapping[str, dict[str, Json]] = {
     "restart-in-place": JOB,
     "stop-time-checks": JOB,
     "bisect-then-swap": JOB,
+    "rank-order": {**JOB, "before": "n[1-4]", "after": ["n2", "n1", "n3", "n4"]},
     "reset-gpu": {"nodes": "s1"},
 }
 """They stop and start the job, or reset GPUs: that is what they were asked for, each time."""
