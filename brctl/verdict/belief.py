@@ -13,7 +13,7 @@ What follows from a likelier cause is told apart in `brctl/verdict/roots.py`.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.model.evidence import Evidence, Role, Weight
@@ -77,13 +77,17 @@ def weigh(evidence: Iterable[Evidence]) -> dict[Hypothesis, float]:
         hypothesis = hypothesis_of(item)
         if hypothesis is not None and item.role in _SPEAKING and item.weight in LOG_RATIO:
             spoken.setdefault(hypothesis, []).append(item)
-    return {
-        hypothesis: min(
-            _ceiling(items), probability(hypothesis.row.prior + _sum_of_sources(hypothesis, items))
-        )
-        for hypothesis, items in sorted(spoken.items())
+    standing = [
+        hypothesis
+        for hypothesis, items in spoken.items()
         if any(item.weight is not Weight.CLEARS for item in items)
-    }
+    ]
+    return {hypothesis: _belief(hypothesis, spoken[hypothesis]) for hypothesis in sorted(standing)}
+
+
+def _belief(hypothesis: Hypothesis, items: Sequence[Evidence]) -> float:
+    stated = probability(hypothesis.row.prior + _sum_of_sources(hypothesis, items))
+    return min(_ceiling(items), stated)
 
 
 def _ceiling(items: Iterable[Evidence]) -> float:

@@ -300,7 +300,8 @@ def _chain_key(item: Evidence) -> tuple[object, ...]:
     """In order of time where it is known, then by weight, then stable."""
     at = item.at.timestamp() if item.at else float("inf")
     rest = (item.kind, item.source, item.text, item.raw, item.role, item.fault or "")
-    return (at, _ORDER[item.weight], item.subject, *rest)
+    # Not the subject itself: a comparison of two of those costs ten of two texts.
+    return (at, _ORDER[item.weight], item.subject.node, item.subject.device, *rest)
 
 
 def _name(fault: FaultClass, nodes: Sequence[str], context: DecisionContext) -> str:

@@ -62,26 +62,24 @@ class LineIndex:
     def __init__(self, signatures: Sequence[Signature]) -> None:
         self.signatures = tuple(signatures)
         self._by_anchor: dict[str, list[int]] = {}
-        self._anchors = anchors_of(self.signatures)
-        self._by_start: dict[str, list[int]] = {}
-        for number, anchor in enumerate(self._anchors):
-            self._by_start.setdefault(anchor[:_START], []).append(number)
+        self._by_start: dict[str, list[str]] = {}
+        for anchor in anchors_of(self.signatures):
+            self._by_start.setdefault(anchor[:_START], []).append(anchor)
         self._start_lengths = {len(start) for start in self._by_start}
         self._benign = [s for s in self.signatures if s.part is Part.BENIGN]
         for number, signature in enumerate(self.signatures):
             for anchor in signature.anchors if signature.part is not Part.BENIGN else ():
                 self._by_anchor.setdefault(anchor, []).append(number)
 
-    def anchors_on(self, text: str) -> tuple[str, ...]:
+    def anchors_on(self, text: str) -> frozenset[str]:
         """Every anchor on the line, for callers without a streaming engine.
 
         Only those are searched whose first characters stand on the line somewhere.
         """
         lowered = text.lower()
         starts = {lowered[at : at + n] for n in self._start_lengths for at in range(len(lowered))}
-        near = (self._by_start[start] for start in starts & self._by_start.keys())
-        numbers = sorted(number for some in near for number in some)
-        return tuple(self._anchors[n] for n in numbers if self._anchors[n] in lowered)
+        near = starts & self._by_start.keys()
+        return frozenset(a for start in near for a in self._by_start[start] if a in lowered)
 
     def possible(self, anchors: Iterable[str]) -> list[Signature]:
         """Signatures that one of the anchors can lead to, in catalogue order."""
