@@ -15,6 +15,7 @@ from brctl.cli import output
 from brctl.cli.asking import can_ask, says_yes
 from brctl.cli.invocation import Invocation
 from brctl.cli.progress import progress
+from brctl.engine.application.estimate import with_estimate
 from brctl.engine.application.fix import start_planned, words_for
 from brctl.engine.application.runs import interrupt_run, open_context, read_override, request_for
 from brctl.engine.controller.clock import now
@@ -28,6 +29,7 @@ from brctl.journal.store import read_journal
 from brctl.library.config import Settings, candidate_files
 from brctl.model.errors import CancelledError, UsageError
 from brctl.model.runs.event import Event, EventType
+from brctl.model.runs.plan import Plan
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import YES, needs_a_yes
@@ -99,11 +101,15 @@ async def run_playbook(
             prepared = await prepare(context, playbook, verdict, values, request.override)
         else:
             prepared = await prepare_saved(context, playbook, saved, verdict, request.override)
+        asks = _asks_first(invocation, prepared, consent)
+        if consent.dry_run or asks:
+            prepared = await with_estimate(context, prepared, verdict)
         if consent.dry_run:
             invocation.finish(
                 plan_page(prepared.plan, plan_document(prepared.plan)), settings.context
             )
-        if _ask_before(invocation, prepared, consent):
+        if asks:
+            _ask_before(prepared.plan)
             request = replace(request, typed=YES)
         run_dir = await start_planned(context, settings, prepared, request)
     _say_header(invocation, run_dir, prepared)
@@ -113,19 +119,22 @@ async def run_playbook(
     return read_run(run_dir)
 
 
-def _ask_before(invocation: Invocation, prepared: Prepared, consent: Consent) -> bool:
-    """The plan and one question, where ranks would end and a y is enough; whether it was asked.
+def _asks_first(invocation: Invocation, prepared: Prepared, consent: Consent) -> bool:
+    """Whether ranks would end, a y is enough, and a person sits here."""
+    agreed = consent.yes or consent.typed is not None or consent.detach
+    needed = needs_a_yes(prepared.plan, words_for(prepared))
+    return not agreed and needed and can_ask(invocation)
+
+
+def _ask_before(plan: Plan) -> None:
+    """The plan and one question.
 
     Raises:
         CancelledError: Whoever sits here did not say y.
     """
-    agreed = consent.yes or consent.typed is not None or consent.detach
-    if agreed or not needs_a_yes(prepared.plan, words_for(prepared)) or not can_ask(invocation):
-        return False
-    output.say(plan_page(prepared.plan, {}).text)
+    output.say(plan_page(plan, {}).text)
     if not says_yes("start it?"):
         raise CancelledError("nothing was changed")
-    return True
 
 
 def _say_header(invocation: Invocation, run_dir: Path, prepared: Prepared) -> None:

@@ -13,7 +13,7 @@ _ROOM = 30
 """The least a column may have for its words; a column with less begins on a line of its own."""
 
 _CELL = re.compile(r"\S+(?: \S+)*")
-_COMMANDS = ("next:", "try:", "ask:", "ask  ", "undo:", "by hand:")
+_COMMANDS = ("next:", "try:", "ask:", "ask  ", "undo:", "undo  ", "by hand:", "brctl ")
 """What follows is copied as a whole: the terminal may break it, and still copies one line."""
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from brctl.model.runs.estimate import Estimate
 from brctl.model.runs.playbook import Arguments, Json, Need, Safety
 
 
@@ -78,6 +79,7 @@ class Plan:
         roles: Unix groups some of them must be in.
         waves: The nodes of `for_each` that run side by side, in turn; empty without it.
         pause: When failed nodes stop the waves until a person says go on; "" for never.
+        estimate: What it is expected to cost; None where nobody looked.
     """
 
     playbook: str
@@ -95,6 +97,7 @@ class Plan:
     roles: tuple[str, ...] = ()
     waves: tuple[tuple[str, ...], ...] = ()
     pause: str = ""
+    estimate: Estimate | None = None
 
     @property
     def refused(self) -> tuple[GuardResult, ...]:

@@ -8,6 +8,8 @@ from brctl.model.runs.plan import Plan
 from brctl.model.runs.playbook import Need, Playbook
 from brctl.model.units import describe_duration
 from brctl.view.notices.page import Json, Page
+from brctl.view.runs.estimate import estimate_document, estimate_lines
+from brctl.view.runs.way_back import planned_way_back
 from brctl.view.text import columns, printable
 
 
@@ -24,10 +26,15 @@ def plan_page(plan: Plan, document: Mapping[str, Json]) -> Page:
     passed = sum(guard.ok for guard in plan.guards)
     role = f" of group {', '.join(plan.roles)}" if plan.roles else ""
     asks = "none" if plan.people is Need.NONE else f"{plan.people}{role} before {plan.gate_before}"
-    path = describe_duration(plan.longest_path_s)
-    lines.append(f"guards {passed}/{len(plan.guards)} ok; approval: {asks}; longest path {path}")
+    lines.append(f"guards  {passed}/{len(plan.guards)} ok; approval: {asks}")
     code = ExitCode.REFUSED if plan.refused else ExitCode.OK
-    return Page("Plan", {"plan": document}, "\n".join(lines), code)
+    if plan.estimate is None:
+        lines.append(f"time    at most {describe_duration(plan.longest_path_s)}")
+    else:
+        lines += estimate_lines(plan.estimate)
+    lines += [f"undo    {line}" for line in planned_way_back(plan)]
+    body = {"plan": {**document, "estimate": estimate_document(plan.estimate)}}
+    return Page("Plan", body, "\n".join(lines), code)
 
 
 def _changes(plan: Plan) -> list[str]:

@@ -4,10 +4,11 @@ A rollback ends at the newest step that cannot be undone. Beyond it the way back
 of the same kind: a swap is undone by a swap back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.model.nodeset import fold
+from brctl.model.runs.plan import Plan
 from brctl.model.runs.playbook import Playbook, Safety
 from brctl.model.runs.result import RunState
 from brctl.playbook.run_record import RunRecord, StepRecord
@@ -54,15 +55,46 @@ def _swap_back(run: str, swap: StepRecord) -> WayBack:
     out, came_in = _names(swap, "out"), _names(swap, "in")
     if not out or not came_in:
         return NO_WAY_BACK
-    commands = (f"brctl uncordon {out}", f"brctl swap {came_in} --with {out} -m 'undo {run}'")
-    return WayBack(commands, by_another_change=True)
+    return WayBack(_swapped_back(out, came_in, run), by_another_change=True)
+
+
+def _swapped_back(out: str, came_in: str, run: str) -> tuple[str, str]:
+    return f"brctl uncordon {out}", f"brctl swap {came_in} --with {out} -m 'undo {run}'"
+
+
+def planned_way_back(plan: Plan) -> list[str]:
+    """How the run that a plan becomes would be taken back; the run has its name when it starts."""
+    changing = [step for step in plan.steps if step.changes and not step.skipped]
+    final = next((step for step in changing if step.safety is Safety.DESTRUCTIVE), None)
+    verbs = {step.uses for step in changing}
+    if not changing:
+        return []
+    if final is None:
+        return [_UNDONE_BY.get(frozenset(verbs), ROLLBACK).format(nodes=quoted(plan.nodes))]
+    until = f"until step `{final.id}`: {ROLLBACK}"
+    came_in = [c.subject for s in changing if s.uses == "standby.acquire" for c in s.changes]
+    if "job.replace_nodes" in verbs and plan.nodes and came_in:
+        commands = _swapped_back(quoted(plan.nodes), quoted(came_in), RUN)
+        return [until, f"after it: {'; '.join(commands)}"]
+    return [until, "after it nothing takes it back"]
+
+
+RUN = "RUN"
+ROLLBACK = f"brctl play rollback {RUN}"
+_UNDONE_BY: Mapping[frozenset[str], str] = {
+    frozenset({"node.cordon"}): "brctl uncordon {nodes}",
+    frozenset({"node.uncordon"}): "brctl cordon {nodes} -m 'undo'",
+}
 
 
 def _names(step: StepRecord, key: str) -> str:
     value = step.arguments.get(key)
     if isinstance(value, str):
         return f"'{value}'" if "[" in value else value
-    if not isinstance(value, Sequence):
-        return ""
-    folded = fold(map(str, value))
+    return quoted(map(str, value)) if isinstance(value, Sequence) else ""
+
+
+def quoted(names: Iterable[str]) -> str:
+    """A node set as a shell takes it."""
+    folded = fold(names)
     return f"'{folded}'" if "[" in folded else folded

@@ -136,6 +136,17 @@ class PlannedApprovalDocument(TypedDict):
     before: str | None
 
 
+class EstimateDocument(TypedDict):
+    """What a plan is expected to cost; null is not known. Seconds are those of earlier runs."""
+
+    seconds: float | None
+    earlier_runs: list[float]
+    at_most_seconds: float
+    checkpoint_step: int | None
+    steps_lost: int | None
+    standbys_left: int | None
+
+
 class PlanBody(TypedDict):
     """A plan; `digest` is what an approval is bound to. `waves`, `pause` with `for_each` only."""
 
@@ -152,6 +163,7 @@ class PlanBody(TypedDict):
     longest_path_seconds: float
     planned_at: str
     digest: str
+    estimate: EstimateDocument | None
 
 
 class PlanDocument(Envelope):
