@@ -5,7 +5,7 @@ contract holds it to that). A verdict is kept by its readings, as the same readi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -34,7 +34,7 @@ from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.runs.plan import GuardResult
-from brctl.model.runs.playbook import Json, Need, Playbook
+from brctl.model.runs.playbook import GuardSpec, Json, Need, Playbook
 from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import Sweep
@@ -42,7 +42,7 @@ from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import demands_of, strictest
 from brctl.playbook.expressions import Scope
 from brctl.playbook.guard_facts import GuardFacts
-from brctl.playbook.guards import check_guards, guards_for
+from brctl.playbook.guards import BUILT_IN, DEFAULT_WINDOW, check_guards, guards_for
 from brctl.playbook.plan import scope_of
 from brctl.playbook.recommend import case_of
 from brctl.playbook.run_record import RunRecord
@@ -148,6 +148,19 @@ class ProposedAction:
         job: dict[str, Json] = {"name": self.verdict.job}
         ids = tuple(step.id for step in self.playbook.steps)
         return scope_of(inputs, verdict, job, "", RunRecord(ids))
+
+
+def with_blast_radius(rules: Rules, most_nodes: int) -> Rules:
+    """The rules with another limit of nodes in place of every line of `blast_radius`."""
+    line = GuardSpec(
+        BUILT_IN.kind, {"max_nodes": most_nodes, "window": DEFAULT_WINDOW}, "simulated"
+    )
+    kept = (spec for spec in rules.guards.guards if spec.kind != line.kind)
+    playbooks = {
+        name: replace(one, guards=tuple(g for g in one.guards if g.kind != line.kind))
+        for name, one in rules.playbooks.items()
+    }
+    return Rules(playbooks, replace(rules.guards, guards=(*kept, line)))
 
 
 def refusals(rules: Rules, plan: ProposedAction, facts: GuardFacts) -> tuple[GuardResult, ...]:

@@ -55,6 +55,7 @@ class SimulatedPolicy:
         near: The checkpoint is loaded from memory or a local disk, not from a remote store.
         decides: It asks brctl's own rules, and may be wrong.
         standbys: Instead of the fleet's; None for those.
+        most_nodes: What the guard `blast_radius` lets through instead of its lines; None for those.
     """
 
     name: str
@@ -67,6 +68,7 @@ class SimulatedPolicy:
     near: bool = True
     decides: bool = False
     standbys: int | None = None
+    most_nodes: int | None = None
 
     def pool(self, fleet: Fleet) -> int:
         """Standbys it keeps."""

@@ -1,6 +1,7 @@
 """Runs: each draws one trace and lets every policy meet it; many runs share the machine's cores."""
 
 import multiprocessing
+import signal
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from itertools import islice
 
 from brctl.model.simulation import SimulatedRun
 from brctl.simulate.deciding import Deciding
-from brctl.simulate.decisions import Rules, rules_of
+from brctl.simulate.decisions import Rules, rules_of, with_blast_radius
 from brctl.simulate.fleet import Fleet
 from brctl.simulate.policies import SimulatedPolicy
 from brctl.simulate.response import Published
@@ -40,7 +41,12 @@ def run_seed(task: Task, seed: int) -> list[SimulatedRun]:
 
 
 def _response_of(policy: SimulatedPolicy, rules: Rules | None) -> Response:
-    return Deciding(rules or rules_of()) if policy.decides else Published()
+    if not policy.decides:
+        return Published()
+    chosen = rules or rules_of()
+    if policy.most_nodes is not None:
+        chosen = with_blast_radius(chosen, policy.most_nodes)
+    return Deciding(chosen)
 
 
 def run_all(task: Task, workers: int = 1) -> Iterator[list[SimulatedRun]]:
@@ -49,7 +55,13 @@ def run_all(task: Task, workers: int = 1) -> Iterator[list[SimulatedRun]]:
         yield from (run_seed(task, seed) for seed in task.seeds)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as executor:
+    # ctrl+c is for this process: it keeps what is finished.
+    with ProcessPoolExecutor(
+        workers,
+        mp_context=context,
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    ) as executor:
         try:
             yield from _side_by_side(executor, task, workers)
         finally:

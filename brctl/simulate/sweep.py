@@ -37,6 +37,8 @@ PARAMETERS: Mapping[str, Parameter] = {
     "stall-after": Parameter("seconds without a step", 0.1, 1e6,
                              lambda f, p, v: (
                                  replace(f, watch=replace(f.watch, stall_after_s=v)), p)),
+    "blast-radius": Parameter("nodes in six hours", 1, 1_000_000,
+                              lambda f, p, v: (f, replace(p, most_nodes=round(v)))),
     "approval": Parameter("seconds until people approve", 0, 1e6,
                           lambda f, p, v: (
                               replace(f, people=replace(f.people, approval_s=v)), p)),

@@ -11,6 +11,7 @@ from brctl.model.simulation import Book
 from brctl.playbook.tree import IncidentHistory
 from brctl.simulate.answers import answers_to, culprits_in
 from brctl.simulate.decisions import move_of, rules_of, verdict_of
+from brctl.simulate.policies import POLICIES
 from brctl.simulate.symptoms import SYMPTOMS, Cause
 from brctl.simulate.trace import DrawnFault
 from tests.simulate.fleets import MEANS, simulated
@@ -105,3 +106,12 @@ def test_a_sites_guards_refuse_as_they_would_for_real(tmp_path: Path) -> None:
 def test_rules_travel_to_other_processes() -> None:
     rules = rules_of()
     assert pickle.loads(pickle.dumps(rules)) == rules  # noqa: S301  # our own bytes
+
+
+def test_a_smaller_blast_radius_asks_people_more_often() -> None:
+    bursts = replace(SHORT, shares={"gpu-memory": 1.0}, per_1000_node_days=20.0, standbys=40)
+    asked = [
+        simulated(bursts, replace(POLICIES["site"], most_nodes=most), 5).refused
+        for most in (1, 4, 40)
+    ]
+    assert asked[0] > asked[1] > asked[2] == 0
