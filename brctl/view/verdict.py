@@ -281,7 +281,7 @@ def _not_checked(verdict: Verdict) -> list[str]:
     for gap in verdict.not_checked:
         found.setdefault((gap.subject, gap.why), []).append(gap.what)
     said = (
-        ((subject.device, _checks(names)), subject.node, why)
+        ((subject.device, checks_text(names)), subject.node, why)
         for (subject, why), names in found.items()
     )
     lines = []
@@ -293,7 +293,8 @@ def _not_checked(verdict: Verdict) -> list[str]:
     return [*lines[:GAPS_SHOWN], f"not seen:  {more} more (-o json)"] if more > 0 else lines
 
 
-def _checks(names: Sequence[str]) -> str:
+def checks_text(names: Sequence[str]) -> str:
+    """One check by its name, several as their number and the first."""
     if len(names) == 1:
         return names[0]
     return f"{len(names)} checks ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"

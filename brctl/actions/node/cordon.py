@@ -31,7 +31,7 @@ class NodeCordon(VerbImplementation):
         if not arguments.is_known(args, "nodes"):
             return (Change(Sign.ALTER, arguments.UNKNOWN_TEXT, "schedulable -> cordoned"),)
         cordons = await context.backend.cordons()
-        reason = arguments.text(args, "reason")
+        reason = arguments.text(args, "reason").strip()
         return tuple(
             Change(Sign.ALTER, name, f'schedulable -> cordoned "{reason}"')
             for name in arguments.nodes(args, "nodes")
@@ -39,7 +39,7 @@ class NodeCordon(VerbImplementation):
         )
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
-        names, reason = arguments.nodes(args, "nodes"), arguments.text(args, "reason")
+        names, reason = arguments.nodes(args, "nodes"), arguments.text(args, "reason").strip()
         before = await context.backend.cordons()
         await context.backend.cordon(names, context.owner_mark, reason, context.clock.now())
         observation = await self.observe(context, args)

@@ -13,6 +13,7 @@ from brctl.view.fleet.nodes import NOT_SWEPT, NodeLine
 from brctl.view.fleet.sweep import WORDS
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
+from brctl.view.verdict import checks_text
 
 _LABEL_OF = {Weight.CONVICTS: "CRIT", Weight.HINTS: "WARN"}
 _DETAIL = 200
@@ -96,8 +97,12 @@ def _against(health: NodeHealth | None) -> list[tuple[str, str, str]]:
 
 
 def _unknown(health: NodeHealth | None) -> list[tuple[str, str, str]]:
-    gaps = health.gaps if health else ()
-    return [("UNKNOWN", gap.what, printable(gap.why, _DETAIL)) for gap in gaps]
+    by_reason: dict[str, list[str]] = {}
+    for gap in health.gaps if health else ():
+        by_reason.setdefault(gap.why, []).append(gap.what)
+    return [
+        ("UNKNOWN", checks_text(names), printable(why, _DETAIL)) for why, names in by_reason.items()
+    ]
 
 
 def _past_text(past: Sequence[Transition] | None, now_at: datetime) -> str:

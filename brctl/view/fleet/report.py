@@ -8,6 +8,7 @@ from brctl.model.inventory import NodeRole
 from brctl.model.nodeset import fold
 from brctl.model.sweeps.fleet import FleetFacts, SilentNode, Spread
 from brctl.model.units import describe_duration, rfc3339
+from brctl.view.alike import fold_alike
 from brctl.view.documents import node_set
 from brctl.view.fleet.nodes import NOT_SWEPT, NodeLine, age_text
 from brctl.view.fleet.sweep import WORDS
@@ -67,7 +68,8 @@ def _tables(
         for number, row in enumerate(_spread_rows(found))
     ]
     yield _table(("VERSION OF", "IS", "COUNT", "NODES"), versions) or "no versions were read"
-    silent = [(s.node, _ago(s, now), printable(s.why, 70)) for s in facts.silent]
+    said = ((_ago(s, now), s.node, s.why) for s in facts.silent)
+    silent = [(fold(e.nodes), e.key, printable(e.text, 160)) for e in fold_alike(said)]
     yield _table(("SILENT", "SINCE", "WHY"), silent) or "every node answered when it was asked last"
     flappers = [(node, printable(check, 60), str(times)) for node, check, times in facts.flappers]
     head = (f"FLAPPING IN {since}", "CHECK", "TIMES")
