@@ -1,6 +1,7 @@
 """`brctl cordon|uncordon|swap`: changes a person makes by hand, as runs with a journal."""
 
 import asyncio
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -8,14 +9,24 @@ import typer
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import ConfirmSwap, DryRun, Nodes
 from brctl.cli.running import Consent, OverrideOption, finish_run, run_playbook
-from brctl.engine.application.by_hand import node_names, standing_against, swap_inputs
+from brctl.cli.typed import typed
+from brctl.engine.application.by_hand import (
+    node_names,
+    refuse_cordoned,
+    standing_against,
+    swap_inputs,
+)
 from brctl.engine.application.runs import find_playbook
+from brctl.engine.controller.clock import now
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Json
+from brctl.model.units import parse_duration_s, rfc3339
 from brctl.view.text import printable
 
 app = new_app()
+
+_SHORTEST_TTL_S, _LONGEST_TTL_S = 60.0, 365 * 86_400.0
 
 Message = Annotated[str, typer.Option("-m", "--message", help="why, for the people after you")]
 
@@ -26,16 +37,35 @@ def cordon(
     nodes: Nodes,
     message: Message,
     drain: Annotated[bool, typer.Option("--drain", help="ask their work to go, and wait")] = False,
+    ttl: Annotated[
+        str, typer.Option("--ttl", metavar="DURATION", help="then cron gives well nodes back")
+    ] = "",
     confirm: ConfirmSwap = None,
     dry_run: DryRun = False,
     override: OverrideOption = "",
 ) -> None:
-    """Take nodes out of service, with a reason; --drain also waits until their work has gone."""
+    """Take nodes out of service, with a reason; --drain also waits until their work has gone.
+
+    With --ttl the first `brctl sweep --cron` after that time gives those back that are well.
+    """
     values: dict[str, Json] = {"reason": message}
+    if ttl:
+        seconds = typed("--ttl", ttl, _parse_ttl_s)
+        until = rfc3339(now().replace(microsecond=0) + timedelta(seconds=seconds))
+        values = {"reason": f"{message} (until {until})", "until": until}
+        settings = ctx.obj.settings()
+        asyncio.run(refuse_cordoned(settings, asyncio.run(node_names(settings, nodes))))
     # A drain ends other people's pods, so it asks before it acts.
     yes, playbook = not drain, "drain" if drain else "cordon"
     consent = Consent(yes=yes, typed=confirm, dry_run=dry_run, override=override, why=message)
     _run_on(ctx.obj, playbook, nodes, values, consent)
+
+
+def _parse_ttl_s(text: str) -> float:
+    seconds = parse_duration_s(text)
+    if not _SHORTEST_TTL_S <= seconds <= _LONGEST_TTL_S:
+        raise ValueError(f"{text!r}: a cordon lasts between 1m and 365d")
+    return seconds
 
 
 @app.command()

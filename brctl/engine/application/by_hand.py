@@ -12,7 +12,7 @@ from brctl.engine.runs.context import run_context
 from brctl.engine.sweeps.run_checks import Question, sweep_nodes
 from brctl.engine.sweeps.survey import survey
 from brctl.library.config import Settings
-from brctl.model.errors import UsageError
+from brctl.model.errors import GuardError, UsageError
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Json
@@ -24,6 +24,24 @@ async def node_names(settings: Settings, text: str) -> list[Json]:
     """The nodes a text means, for an input of a playbook."""
     async with open_controller(settings, place=False) as controller:
         return list(await select_nodes(controller, text))
+
+
+async def refuse_cordoned(settings: Settings, names: Sequence[Json]) -> None:
+    """A cordon that is there keeps its owner, and so the end that this owner gave it, or none.
+
+    Raises:
+        GuardError: One of the nodes has one.
+    """
+    async with open_controller(settings, place=False) as controller:
+        cordons = await controller.backend.cordons()
+    there = [cordons[str(name)] for name in names if name in cordons]
+    if there:
+        raise GuardError(
+            f"refused: {fold([c.node for c in there])} cordoned already, by"
+            f" {', '.join(sorted({c.owner for c in there}))}; --ttl gives that no end."
+            " Nothing changed.",
+            hint=f"brctl uncordon '{fold([c.node for c in there])}' first, or leave out --ttl",
+        )
 
 
 async def swap_inputs(

@@ -33,8 +33,8 @@ class SweepRequest:
         job: Its ranks are asked about too; None for none.
         lock: What to do while another sweep of this context runs: skip, wait or fail.
         wait_s: Pause before the first question, to spread hosts.
-        regular: It is the sweep of cron: jobs are looked at, approvals that nobody gave expire, and
-            people are told.
+        regular: It is the sweep of cron: jobs are looked at, approvals that nobody gave expire,
+            cordons that are over are lifted, and people are told.
         beside_job: Heavy checks may run on nodes that carry ranks.
         counts_cordons: The scheduler is asked how many nodes are out of service, for metrics.
     """
@@ -113,6 +113,10 @@ async def _sweep(
         from brctl.engine.incidents.notify_verdicts import notify_sweep
 
         await notify_sweep(controller, found, changes, say)
+    if request.regular and not controller.settings.readonly:
+        from brctl.engine.application.timed_cordons import lift_ended
+
+        await lift_ended(controller, found, say)
     jobs = await _look_at_jobs(controller, names, say) if request.regular else ()
     cordoned = await _count_cordoned(controller, say) if request.counts_cordons else None
     return SweepDone(controller, found, changes, expired, jobs, cordoned)
