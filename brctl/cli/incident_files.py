@@ -1,4 +1,4 @@
-"""`brctl incident record|replay`: an incident as one file, and judged again from it."""
+"""`brctl incident record|replay`, `brctl check incidents`: incidents as files, judged again."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,12 +33,27 @@ def record(
     replace(invocation, out=None).finish(page, settings.context)
 
 
+Rules = Annotated[
+    Path | None, typer.Option("--rules", help="folder with other checks/ and rules.d/")
+]
+
+
+def score(
+    ctx: typer.Context,
+    folder: Annotated[Path, typer.Argument(help="folder of recorded incidents")],
+    rules: Rules = None,
+) -> None:
+    """Judge recorded incidents beside their confirmed causes; exit 0 all right, 1 some not."""
+    from brctl.engine.application.incident_files import score as score_incidents
+
+    invocation: Invocation = ctx.obj
+    invocation.finish(score_incidents(folder, rules))
+
+
 def replay(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="what `incident record` wrote")],
-    rules: Annotated[
-        Path | None, typer.Option("--rules", help="folder with other checks/ and rules.d/")
-    ] = None,
+    rules: Rules = None,
 ) -> None:
     """Judge a recorded incident again, asking nobody; exit 0 same, 1 changed, 3 cannot tell."""
     from brctl.engine.application.incident_files import replay as replay_incident

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import PurePosixPath
 
 import msgspec
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 from brctl.actions.job.ckpt_select import checkpoints_in
 from brctl.backends.kubernetes.jobs import INCARNATION, Workload
@@ -31,6 +32,8 @@ from brctl.backends.slurm import commands
 from brctl.engine.job.conclude import collect
 from brctl.engine.job.rank_files import split_files
 from brctl.engine.logs.classify import Blocks, Classifier
+from brctl.engine.recording.archive import pack, unpack
+from brctl.engine.recording.look import Look, encode, read_answers, read_look
 from brctl.engine.search.group_runner_torch import read_reply
 from brctl.engine.sweeps.run_checks import assess_node, compare
 from brctl.engine.sweeps.sweep_file import pack_nodes, sweep_bytes
@@ -353,6 +356,33 @@ def _slurm(raw: bytes) -> object:
     return build_inventory([parse_sinfo(raw, ())])
 
 
+@cache
+def _recorded_look() -> object:
+    """A look without answers, as its JSON holds it."""
+    look = Look(
+        "S-1", "0.1.0", "here", 1, 64, "jump", JOB.nodes, JOB,
+        Inventory({name: Node(name, name) for name in JOB.nodes}), "static", (NOW,), {}, {}, None,
+        (None,), (), {"rules.d/a.yaml": "rules: []"}, (),
+    )  # fmt: skip
+    return json.loads(encode(look))
+
+
+_RECORDED_ANSWER = {
+    "node": "n1", "asks": ["gpu.ecc"], "outcome": "answered", "exit_status": 0, "seconds": 0.5,
+    "came_at": "2026-01-01T00:00:00Z", "detail": "", "stdout": "{}", "stderr": "", "packed": [],
+}  # fmt: skip
+
+
+def _incident_file(random_: random.Random) -> bytes:
+    """An archive that is broken inside, where zstd sees nothing, or outside."""
+    members = {"a/b.json": b"[1, 2, 3]" * 20, "c.json": b"{}"}
+    packed = pack(members, made_by="0.1.0", looks=("S-1",), redaction={"named": 1}, cuts=())
+    if random_.random() < 0.3:
+        return mangled(packed, random_)
+    inside = mangled(ZstdDecompressor().decompressobj().decompress(packed), random_)
+    return ZstdCompressor().compress(inside)
+
+
 READERS: Mapping[str, Reader] = {
     "sweep": Reader(_sweep_answer, _read_sweep),
     "ranks": Reader(_json_of(_RANKS), _read_ranks),
@@ -378,6 +408,15 @@ READERS: Mapping[str, Reader] = {
     "slurm-routes": Reader(_bytes_of(_QUEUED, _SINFO), _slurm_routes),
     "slurm-jobs": Reader(_bytes_of(b"M41|1000|n[1-4]|demo\n" * 3), _slurm_jobs),
     "sinfo": Reader(_bytes_of(b"n1|idle|gpu:h100:8|a,b|batch\n" * 3), _slurm, (BrctlError,)),
+    "incident-file": Reader(
+        _incident_file, lambda raw: unpack(io.BytesIO(raw), len(raw)), (ValueError, ZstdError)
+    ),
+    "incident-look": Reader(
+        lambda random_: hostile(_recorded_look(), random_), read_look, (ValueError,)
+    ),
+    "incident-answers": Reader(
+        _json_of(_RECORDED_ANSWER), lambda raw: list(read_answers(raw)), (ValueError,)
+    ),
     "redact": Reader(_bytes_of(_SECRETS * 9), lambda raw: redact(raw.decode("utf-8", "replace"))),
     "printable": Reader(
         _bytes_of(_SECRETS), lambda raw: printable(raw.decode("utf-8", "surrogateescape"), 100)

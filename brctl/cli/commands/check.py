@@ -10,6 +10,7 @@ import typer
 
 from brctl.cli.check_pairs import pairs
 from brctl.cli.check_site import add_site_commands
+from brctl.cli.incident_files import score
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import BesideJob
 from brctl.cli.progress import progress
@@ -21,6 +22,7 @@ from brctl.view.fleet.check import check_list_page, check_page
 app = new_app()
 add_site_commands(app)
 app.command("pairs")(pairs)
+app.command("incidents")(score)
 
 _BUSY_HINT = "--level 1 runs only what is safe beside a job; --beside-job runs all the same"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from brctl import __version__
 from brctl.engine.controller.clock import now
 from brctl.engine.recording.archive import SUFFIX, read
-from brctl.engine.recording.export import Wanted, export, looks_in, since
+from brctl.engine.recording.export import Wanted, export, looks_in, since, truth_in
 from brctl.engine.recording.replay import NOT_RECORDED, judge_again
 from brctl.engine.recording.ring import RecordedLook
 from brctl.library.config import Settings
@@ -15,6 +15,7 @@ from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand
 from brctl.model.verdict import Verdict
 from brctl.view.incident_replay import JudgedAgain, record_page, replay_page
+from brctl.view.incident_scores import ScoredLook, scores_page
 from brctl.view.notices.page import Page
 
 
@@ -53,6 +54,33 @@ def replay(path: Path, rules: Path | None) -> Page:
     file, looks = looks_in(path)
     judged = [_judged(one, rules) for one in looks]
     return replay_page(str(path), file.digest, __version__, judged)
+
+
+def score(folder: Path, rules: Path | None) -> Page:
+    """Judge every recorded incident of a folder beside its confirmed cause.
+
+    Raises:
+        ConfigError: A file cannot be read.
+        UsageError: There is no such folder, or nothing recorded in it.
+    """
+    paths = sorted(folder.glob(f"*{SUFFIX}"))
+    if not paths:
+        raise UsageError(
+            f"{folder}: no *{SUFFIX} in it", hint="brctl incident record writes such files"
+        )
+    scored: list[ScoredLook] = []
+    unconfirmed: list[str] = []
+    for path in paths:
+        file, looks = looks_in(path)
+        truths = [(one, truth_in(path, file, one.look.id)) for one in looks]
+        scored += [
+            ScoredLook(path.name, one.look.id, truth, _judged(one, rules).now)
+            for one, truth in truths
+            if truth is not None
+        ]
+        if all(truth is None for _, truth in truths):
+            unconfirmed.append(path.name)
+    return scores_page(scored, unconfirmed)
 
 
 def _judged(one: RecordedLook, rules: Path | None) -> JudgedAgain:

@@ -108,13 +108,19 @@ def read(path: Path) -> IncidentFile:
         raise ConfigError(f"{path}: no such file")
     try:
         with path.open("rb") as stream:
-            return _read(stream, path.stat().st_size)
+            return unpack(stream, path.stat().st_size)
     except (ValueError, zstandard.ZstdError, EOFError) as exc:
         text = str(exc) or "damaged"
         raise ConfigError(f"{path}: not an incident that can be read: {text}") from exc
 
 
-def _read(stream: BinaryIO, size: int) -> IncidentFile:
+def unpack(stream: BinaryIO, size: int) -> IncidentFile:
+    """What a stream of so many packed bytes holds.
+
+    Raises:
+        ValueError: It is no such archive, or not whole.
+        zstandard.ZstdError: The same, seen by zstd.
+    """
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
     with closing(unpacker.stream_reader(stream)) as reader:
         files = _files(_Bounded(reader, max(UNPACKED_FREELY_BYTES, PACKED_TIMES * size)))
@@ -131,6 +137,13 @@ def _read(stream: BinaryIO, size: int) -> IncidentFile:
 
 
 def _manifest(raw: bytes) -> Manifest:
+    try:
+        return _known_schema(raw)
+    except RecursionError as exc:
+        raise ValueError("its manifest is nested too deep") from exc
+
+
+def _known_schema(raw: bytes) -> Manifest:
     schema = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("schema", b"null")
     if bytes(schema) != msgspec.json.encode(SCHEMA):
         said = bytes(schema)[:40].decode("utf-8", "replace")

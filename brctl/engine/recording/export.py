@@ -11,6 +11,7 @@ import msgspec
 
 from brctl import __version__
 from brctl.engine.incidents.timeline import load_incidents
+from brctl.engine.incidents.verdict_store import VerdictState, load_all
 from brctl.engine.recording.archive import IncidentFile, pack, read
 from brctl.engine.recording.look import (
     Look,
@@ -21,8 +22,10 @@ from brctl.engine.recording.look import (
 )
 from brctl.engine.recording.ring import RecordedLook, answers_in, looks
 from brctl.model.errors import ConfigError, UsageError
+from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import Job
 from brctl.view.incident import incident_document
+from brctl.view.incident_scores import Truth
 from brctl.view.redact import HIDDEN, Redactor, names_secret
 
 RAW_LIMIT = 256 << 20
@@ -69,7 +72,7 @@ def export(state_dir: Path, wanted: Wanted, environ: Mapping[str, str] = os.envi
         if sum(map(len, [*members.values(), *found.values()])) > RAW_LIMIT:
             cuts.append(f"look {look.id}: the file would unpack to more than {RAW_LIMIT} bytes")
             continue
-        members |= found
+        members |= found | _truth(state_dir, look, redactor)
         ids.append(look.id)
     if not ids:
         raise UsageError(
@@ -103,6 +106,35 @@ def _members(recorded: RecordedLook, redactor: Redactor) -> Iterator[tuple[str, 
     yield f"looks/{look.id}/look.json", msgspec.json.encode(plain)
     lines = [_redacted(answer, redactor) for answer in recorded.answers]
     yield f"looks/{look.id}/answers.ndjson", b"".join(encode(line) + b"\n" for line in lines)
+
+
+def _truth(state_dir: Path, look: Look, redactor: Redactor) -> dict[str, bytes]:
+    """What it really was, where somebody confirmed one of the verdicts."""
+    told = {verdict.id for verdict in look.verdicts}
+    for stored in load_all(state_dir):
+        if stored.verdict.id in told and stored.state is VerdictState.CONFIRMED:
+            named = stored.note if stored.note in list(FaultClass) else stored.verdict.fault.value
+            truth = Truth(named, stored.verdict.nodes, redactor.text(stored.note))
+            return {truth_name(look.id): msgspec.json.encode(truth)}
+    return {}
+
+
+def truth_in(path: Path, file: IncidentFile, look: str) -> Truth | None:
+    """The confirmed cause of a look; None where nobody confirmed one.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    raw = file.members.get(truth_name(look))
+    try:
+        return msgspec.json.decode(raw, type=Truth) if raw is not None else None
+    except msgspec.MsgspecError as exc:
+        raise ConfigError(f"{path}: {truth_name(look)} cannot be read: {exc}") from exc
+
+
+def truth_name(look: str) -> str:
+    """Where an archive keeps what a look really was."""
+    return f"looks/{look}/truth.json"
 
 
 def _redacted(answer: RecordedAnswer, redactor: Redactor) -> RecordedAnswer:
@@ -165,5 +197,5 @@ def _look_in(path: Path, file: IncidentFile, name: str) -> RecordedLook:
             file.members[f"looks/{name}/answers.ndjson"]
         )
         return RecordedLook(look, tuple(answers))
-    except (KeyError, ValueError, RecursionError) as exc:
+    except (KeyError, ValueError) as exc:
         raise ConfigError(f"{path}: look {name[:60]!r} cannot be read: {str(exc)[:200]}") from exc

@@ -130,7 +130,7 @@ def _encode(value: object) -> object:
 def _decode(kind: type, value: object) -> object:
     if kind is PurePosixPath and isinstance(value, str):
         return PurePosixPath(value)
-    raise NotImplementedError(kind)
+    raise ValueError("a path is no text")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_encode, order="deterministic")
@@ -149,7 +149,10 @@ def read_look(raw: bytes) -> Look:
     Raises:
         ValueError: It is none, or does not fit together.
     """
-    look = _look.decode(raw)
+    try:
+        look = _look.decode(raw)
+    except RecursionError as exc:
+        raise ValueError("it is nested too deep") from exc
     if not look.clock:
         raise ValueError("no reading of the clock")
     named = {*look.nodes, *(look.job.nodes if look.job else ())}
@@ -169,4 +172,7 @@ def read_answers(raw: bytes) -> Iterable[RecordedAnswer]:
     Raises:
         ValueError: A line is none.
     """
-    return [_answer.decode(line) for line in raw.split(b"\n") if line]
+    try:
+        return [_answer.decode(line) for line in raw.split(b"\n") if line]
+    except RecursionError as exc:
+        raise ValueError("it is nested too deep") from exc

@@ -230,3 +230,17 @@ class IncidentReplayDocument(Envelope):
     digest: str
     version: str
     looks: list[JudgedAgainDocument]
+
+
+ScoredLookDocument = TypedDict(
+    "ScoredLookDocument",
+    {"file": str, "look": str, "class": str, "nodes": list[str], "now": str, "score": str},
+)
+
+
+class IncidentScoresDocument(Envelope):
+    """`brctl check incidents`; `unconfirmed` are files of which nobody confirmed a cause."""
+
+    scores: dict[str, float]
+    looks: list[ScoredLookDocument]
+    unconfirmed: list[str]

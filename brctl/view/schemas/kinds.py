@@ -41,6 +41,7 @@ DOCUMENTS: Mapping[str, type] = {
     "IncidentList": incidents.IncidentListDocument,
     "IncidentRecord": incidents.IncidentRecordDocument,
     "IncidentReplay": incidents.IncidentReplayDocument,
+    "IncidentScores": incidents.IncidentScoresDocument,
     "Ingested": incidents.IngestedDocument,
     "Inventory": fleet.InventoryDocument,
     "InventoryCheck": fleet.InventoryCheckDocument,

@@ -29,14 +29,18 @@ def written(tmp_path: Path, fault: str = "gpu-lost", words: str = "") -> Path:
     return path
 
 
-def test_the_same_incident_is_the_same_file(tmp_path: Path) -> None:
-    path = written(tmp_path)
-    assert export(tmp_path / "state", ALL, {}) == path.read_bytes()
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("sound"))
 
 
-def test_a_file_is_judged_again_without_any_configuration(tmp_path: Path) -> None:
+def test_the_same_incident_is_the_same_file(sound: Path) -> None:
+    assert export(sound.parent / "state", ALL, {}) == sound.read_bytes()
+
+
+def test_a_file_is_judged_again_without_any_configuration(sound: Path) -> None:
     """The same version comes to the same, which is exit 0."""
-    page = replay(written(tmp_path), None)
+    page = replay(sound, None)
     assert page.exit_code is ExitCode.OK
     body = json.loads(json.dumps(page.body))
     (look,) = body["looks"]
@@ -124,11 +128,6 @@ HOSTILE: dict[str, tuple[Callable[[Files], bytes], str]] = {
         "a header is damaged",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(tmp_path_factory.mktemp("sound"))
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
