@@ -45,8 +45,8 @@ def _put(invocation: Invocation, source: Path, destination: str, deadline_s: flo
     from brctl.engine.controller.command_input import FileInput
     from brctl.engine.controller.copying import bounded_fanout, open_payload
 
+    settings, chosen = _chosen(invocation)
     with open_payload(source) as payload:
-        settings, chosen = _chosen(invocation)
         command, whole = payload.command(destination, deadline_s), payload.whole
         stdin = FileInput(payload.descriptor, 0) if whole is None else None
         settings = _at_once(settings, bounded_fanout(payload.size_bytes, settings.ssh.fanout))
