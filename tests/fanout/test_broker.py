@@ -1,7 +1,6 @@
 """The connection broker: kept connections for the next command, and nothing lost without it."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import stat
@@ -21,6 +20,7 @@ from brctl.library.config import SshSettings
 from brctl.model.command import Command, Outcome
 from brctl.model.inventory import Node
 from tests.contract.transport_sites import SICK_KINDS, Site, open_site
+from tests.fakes.brokers import end_brokers
 from tests.timeouts import TIMEOUT_S
 
 ECHO = Command(("sh", "-c", "cat; exit 3"), b"hello")
@@ -46,8 +46,7 @@ async def place(tmp_path: Path) -> AsyncIterator[BrokerSite]:
     async with open_site(tmp_path, real_sshd=False) as site:
         here = BrokerSite(site, tmp_path / "run" / "broker.sock")
         yield here
-        with contextlib.suppress(OSError, ValueError):
-            os.kill(here.broker_pid(), signal.SIGKILL)
+        end_brokers(here.path.parent)
 
 
 async def test_the_next_command_finds_the_connection_open(place: BrokerSite) -> None:

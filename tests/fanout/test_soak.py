@@ -11,7 +11,6 @@ import asyncio
 import gc
 import json
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,6 +30,7 @@ from brctl.library.config import SshSettings
 from brctl.model.inventory import Node
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.sweep.stream import sweep
+from tests.fakes.brokers import end_brokers
 from tests.sweep.answers import HELLO, check, end, envelope, result
 from tests.sweep.healths import START
 
@@ -156,7 +156,7 @@ class Brokered(Direct):
         return int((self._folder / "run" / LOCK_NAME).read_text())
 
     async def close(self) -> None:
-        os.kill(self.pid(), signal.SIGKILL)
+        end_brokers(self._folder / "run")
 
 
 @pytest.mark.parametrize("soak_class", [Direct, Brokered])

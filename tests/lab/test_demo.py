@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -59,7 +59,7 @@ def test_an_interrupt_during_the_fix_ends_the_run_too(tmp_path: Path) -> None:
     try:
         record = _wait_for_record(directory)
         assert demo.stderr is not None
-        assert any(line.startswith("verdict:") for line in demo.stderr)
+        _wait_for_line(demo.stderr, "verdict:")
         _wait_until(
             lambda: any(b"brctl.engine.runs.process" in _command(pid) for pid in leftovers(record))
         )
@@ -85,6 +85,16 @@ def _command(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def _wait_for_line(stream: Iterable[str], start: str) -> None:
+    """Read until a line begins so; where none does, the failure shows what was read."""
+    lines: list[str] = []
+    for line in stream:
+        if line.startswith(start):
+            return
+        lines.append(line)
+    pytest.fail(f"no line begins with {start!r}:\n{''.join(lines)}")
 
 
 def _wait_for_record(directory: Path) -> LabRecord:

@@ -3,7 +3,6 @@
 import ast
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from brctl.fanout.processes.broker_transport import BrokerTransport
 from brctl.fanout.processes.shards import Shard
 from brctl.library.config import SshSettings
 from brctl.library.own_program import forget_current_directory, own_program
+from tests.fakes.brokers import end_brokers
 from tests.timeouts import TIMEOUT_S
 
 PACKAGE = Path(brctl.__file__).parent
@@ -56,7 +56,7 @@ def test_no_process_of_the_fan_out_runs_what_lies_here(trap: Path, tmp_path: Pat
     """Neither a shard nor the broker; both come up."""
     socket_file = tmp_path / "run" / "broker.sock"
     asyncio.run(_fan_out(socket_file))
-    os.kill(int((socket_file.parent / "broker.lock").read_text()), signal.SIGTERM)
+    end_brokers(socket_file.parent)
     assert not trap.exists()
 
 
