@@ -30,7 +30,9 @@ UNANSWERED = 0.02
 """Chance that the culprit's checks of GPUs end at their deadline; assumed."""
 TRACED = 0.6
 """Share of a bad GPU's CUDA errors that leave an Xid and a counter; assumed."""
-MOST_AT_ONCE = 3
+MOST_AT_ONCE = 2
+"""However many a switch takes: more of eight would look like a way that is cut, which 32 of 1,200
+do not."""
 SEVERAL_SILENT = "several silent"
 
 _ROOT = PurePosixPath("/srv/site/job")

@@ -81,7 +81,7 @@ class Deciding:
             history, done = self._try(world, _Try(fault, number, slot, history))
             if done:
                 return
-        self._person(world, fault)
+        self._person(world, fault, TRIES_LIMIT)
 
     def _try(self, world: World, at: _Try) -> tuple[IncidentHistory, bool]:
         """One look and what follows it; whether the job is back for good."""
@@ -92,14 +92,14 @@ class Deciding:
             world.spend(Book.DETECT, ALERT_SPACING_S)
             return replace(at.history, alerts=at.history.alerts + 1), False
         if not move.playbook:
-            self._person(world, at.fault)
+            self._person(world, at.fault, at.number)
             return at.history, True
         plan = ProposedAction(
             self._rules.playbooks[move.playbook], verdict, _slots(world, at, verdict.nodes)
         )
         if refusals(self._rules, plan, self._facts(world, plan)):
             world.count("refused")
-            self._person(world, at.fault)
+            self._person(world, at.fault, at.number)
             return at.history, True
         self._approved(world, at, people_needed(self._rules, plan))
         helped = self._act(world, at, move, plan)
@@ -128,13 +128,13 @@ class Deciding:
             name = ("approval", at.fault.number, at.number)
             world.spend(Book.WAIT_HUMAN, exponential(mean_s, world.trace.seed, *name))
 
-    def _person(self, world: World, fault: DrawnFault) -> None:
+    def _person(self, world: World, fault: DrawnFault, attempt: int) -> None:
         """A person looks, finds it and mends it."""
         world.count("pages")
         mean_s = world.fleet.people.mend_s
         world.spend(Book.WAIT_HUMAN, exponential(mean_s, world.trace.seed, "person", fault.number))
         world.evict(fault.culprits, fault.culprits)
-        start_again(world, fault, len(fault.culprits))
+        start_again(world, fault, len(fault.culprits), attempt)
 
     def _act(self, world: World, at: _Try, move: Move, plan: ProposedAction) -> bool:
         """What the playbook does; whether the fault is gone."""

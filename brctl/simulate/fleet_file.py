@@ -12,6 +12,7 @@ from brctl.simulate.symptoms import SYMPTOMS, SymptomFamily, shares
 
 N = TypeVar("N", int, float)
 SHIPPED = Path(__file__).parent / "fleets"
+OTHER_NAMES = {"paper-dense": "paper-observed"}
 MOST_NODES = 1_000_000
 MOST_DAYS = 3_650.0
 _TOP = ("metadata", "job", "days", "faults", "times", "standbys", "people", "watch")
@@ -33,8 +34,9 @@ def find_fleet(name: str) -> Fleet:
         UsageError: There is neither.
         ConfigError: The file is wrong, or its fleet cannot be.
     """
-    if name in named_fleets():
-        return load_fleet(SHIPPED / f"{name}.yaml")
+    shipped = OTHER_NAMES.get(name, name)
+    if shipped in named_fleets():
+        return load_fleet(SHIPPED / f"{shipped}.yaml")
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or path.exists():
         return load_fleet(path)

@@ -122,7 +122,7 @@ def _pools() -> Iterator[PublishedFigure]:
         yield PublishedFigure("standbys, P99 of a day", f"{row.machines} machines", row.pool, ours,
                               "Table 5", 0.0, digits=0)  # fmt: skip
     for over, published in ((4, 0.0158), (5, 0.0036)):
-        name, chance = f"1200 machines, P(more than {over})", _more_than(1_200, over)
+        name, chance = f"1200, P(more than {over})", _more_than(1_200, over)
         yield PublishedFigure("standbys, P99 of a day", name, published, chance, _OURS, 0.00005,
                               digits=4)  # fmt: skip
     for machines, wanted in POOLS.items():
@@ -168,10 +168,10 @@ def _whole_job(effort: Effort) -> Iterator[PublishedFigure]:
     means = _simulated(find_fleet("paper-means"), ["standby"], effort)["standby"]
     seen = _simulated(find_fleet("paper-observed"), ["standby"], effort)["standby"]
     table = "ETTR, whole job, %"
-    yield PublishedFigure(table, "paper-observed", 97.0, 100 * seen.mean, "section 8.1.3", 0.3,
+    yield PublishedFigure(table, "paper-observed", 97.0, 100 * seen.mean, "8.1.3", 0.3,
                           digits=2)  # fmt: skip
     yield PublishedFigure(table, "paper-means", 99.5, 100 * means.mean, _OURS, 0.1, digits=2)
-    yield PublishedFigure(table, "paper-observed, deviation of a run", 0.27, 100 * seen.deviation,
+    yield PublishedFigure(table, "paper-observed, deviation", 0.27, 100 * seen.deviation,
                           _OURS, 0.1, digits=2)  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def start_again(world: World, fault: DrawnFault, replaced: int, attempt: int = 0
         world.start(replaced if again == 0 else 0, near=near)
         if unit(world.trace.seed, "start", fault.number, attempt, again) >= fleet.restart_fails:
             break
-    if world.policy.start is not StartKind.ORACLE:
+    if attempt == 0 and world.policy.start is not StartKind.ORACLE:
         world.spend(Book.LOAD, fleet.times.unexplained_s)
 
 

@@ -42,7 +42,7 @@ def test_a_sweep_is_a_table_with_bars_and_a_page_with_a_plot(
     _, text, _ = said(capsys, *words)
     rows = [line.split() for line in text.splitlines() if line[:1].isdigit() and "+-" in line]
     assert [row[0] for row in rows[-3:]] == ["0", "1", "2"]
-    assert len(rows[-1][-1]) == 40
+    assert len(rows[-1][-1]) == 20
     _, page, _ = said(capsys, *words, "-o", "html")
     assert page.startswith("<!DOCTYPE html>")
     assert "<polyline" in page
@@ -117,3 +117,9 @@ def test_the_slurm_array_makes_every_part_with_the_same_words(
     assert "--array=1-8" in out
     assert "simulate fleet llama3 --policy oracle --runs 40 --days 54 --seed 7" in out
     assert '--shard "$SLURM_ARRAY_TASK_ID/8"' in out
+
+
+def test_the_answer_fits_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (SMALL, ("--sweep", "standbys=0,5", "--policy", "standby", *SMALL)):
+        _, out, _ = said(capsys, *words)
+        assert max(map(len, out.splitlines())) <= 80

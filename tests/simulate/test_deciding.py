@@ -71,6 +71,12 @@ def test_what_looks_alike_is_decided_alike_whatever_is_true() -> None:
     assert seen == {"cpu-overload"}
 
 
+def test_nodes_that_a_switch_takes_at_once_are_all_named() -> None:
+    many = fault_of("kernel-panic", Cause.MACHINE, *range(100, 132))
+    verdict = verdict_of(answers_to(many, 7, 0))
+    assert (verdict.fault, verdict.nodes) == (FaultClass.NODE_FAILURE, culprits_in(many))
+
+
 def test_a_wrong_first_move_costs_a_second_one() -> None:
     """A restart does not mend code: it stops again, and the tree climbs or asks a person."""
     code = replace(SHORT, shares={"cuda-error": 1.0})
@@ -78,6 +84,15 @@ def test_a_wrong_first_move_costs_a_second_one() -> None:
     assert 0 < run.came_back < run.stops
     assert run.hours(Book.REDO) > run.came_back * 120 / 3_600
     assert run.approvals > run.came_back
+
+
+def test_what_a_source_leaves_unexplained_is_added_once_a_stop() -> None:
+    """However often the rules have to try."""
+    code = replace(SHORT, shares={"cuda-error": 1.0})
+    more = replace(code, times=replace(code.times, unexplained_s=60.0))
+    without, found = simulated(code, "site", 3), simulated(more, "site", 3)
+    minutes = 60 * (found.hours(Book.LOAD) - without.hours(Book.LOAD))
+    assert minutes == pytest.approx(found.stops, abs=3)
 
 
 def test_people_who_are_slow_cost_what_a_warm_standby_saves() -> None:

@@ -53,3 +53,7 @@ def test_a_fleet_that_cannot_be_is_refused_with_its_line(
 def test_an_unknown_name_is_told_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean 'paper-means'"):
         find_fleet("paper-mean")
+
+
+def test_the_dense_job_of_the_paper_is_the_one_that_was_observed() -> None:
+    assert find_fleet("paper-dense") == find_fleet("paper-observed")

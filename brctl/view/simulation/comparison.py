@@ -1,6 +1,7 @@
 """Policies side by side on the same faults: scores, and where the hours went."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
 from brctl.model.exit_codes import ExitCode
 from brctl.model.simulation import Book, Interval, PolicyComparison, PolicyScore, SimulatedFleet
@@ -8,18 +9,9 @@ from brctl.view.notices.page import Json, Page
 from brctl.view.simulation.html import comparison_html
 from brctl.view.text import columns, printable
 
-_HEAD = (
-    "POLICY",
-    "ETTR %",
-    "WORST",
-    "STOPS",
-    "OUT",
-    "HEALTHY",
-    "AGAIN",
-    "SHORT",
-    "PAGES",
-    "REFUSED",
-)
+WIDTH = 80
+_HEAD = ("POLICY", "ETTR %", "WORST", "STOPS", "BAD", "GOOD", "AGAIN", "SHORT", "PAGES",
+         "GUARD")  # fmt: skip
 _SHOWN = ("stops", "culprits_evicted", "healthy_evicted", "came_back", "shortfalls", "pages",
           "refused")  # fmt: skip
 
@@ -49,10 +41,10 @@ def comparison_page(found: PolicyComparison) -> Page:
 def fleet_lines(fleet: SimulatedFleet) -> tuple[str, ...]:
     """What is simulated."""
     return (
-        f"{printable(fleet.name)}: {printable(fleet.title)}",
+        *wrap(f"{printable(fleet.name)}: {printable(fleet.title)}", WIDTH),
         f"{fleet.nodes} nodes, {fleet.nodes * fleet.gpus_per_node} GPUs,"
         f" {fleet.per_1000_node_days:g} failures per 1,000 node-days",
-        f"counted as failures: {printable(fleet.counts)}",
+        *wrap(f"counted as failures: {printable(fleet.counts)}", WIDTH),
     )
 
 
@@ -85,7 +77,7 @@ def _hours(scores: Sequence[PolicyScore]) -> str:
     books = [book for book in Book if any(score.lost_h.get(book, 0.0) for score in scores)]
     if not books:
         return "no hour was lost"
-    head = ("HOURS LOST", *(book.value for book in books))
+    head = ("HOURS LOST", *(book.value.removeprefix("idle-") for book in books))
     rows = [(s.policy, *(f"{s.lost_h.get(book, 0.0):.1f}" for book in books)) for s in scores]
     return columns([head, *rows])
 

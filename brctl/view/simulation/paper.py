@@ -1,8 +1,11 @@
 """`brctl simulate paper`: a published figure, ours and the difference, a line each."""
 
+from textwrap import wrap
+
 from brctl.model.exit_codes import ExitCode
 from brctl.model.simulation import PublishedFigure, PublishedTables
 from brctl.view.notices.page import Json, Page
+from brctl.view.simulation.comparison import WIDTH
 from brctl.view.text import columns
 
 
@@ -13,7 +16,9 @@ def paper_page(found: PublishedTables) -> Page:
     off = [figure for figure in found.figures if not figure.holds]
     end = f"{len(found.figures) - len(off)} of {len(found.figures)} figures hold"
     end += f"; {found.runs} runs from seed {found.seed}"
-    parts.append("\n".join((end, *(f"note: {note}" for note in found.notes))))
+    parts.append(
+        "\n".join((end, *(line for note in found.notes for line in wrap(f"note: {note}", WIDTH))))
+    )
     rows = tuple(_row(figure) for figure in found.figures)
     body: dict[str, Json] = {
         "holds": found.holds,

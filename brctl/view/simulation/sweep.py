@@ -13,7 +13,7 @@ from brctl.view.simulation.comparison import (
 from brctl.view.simulation.html import sweep_html
 from brctl.view.text import columns, printable
 
-_BAR = 40
+_BAR = 20
 
 
 def sweep_page(found: ParameterSweep) -> Page:
@@ -22,8 +22,8 @@ def sweep_page(found: ParameterSweep) -> Page:
     parts = [
         "\n".join(
             (*fleet_lines(found.fleet),
-             f"{first[0].runs} runs of {found.fleet.days:g} days from seed {found.seed} for each"
-             f" {found.parameter}, on the same faults")
+             f"{first[0].runs} runs of {found.fleet.days:g} days from seed {found.seed} a value,"
+             " all on the same faults")
         ),
         *(_table(found, index) for index in range(len(first))),
     ]  # fmt: skip
