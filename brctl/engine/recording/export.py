@@ -1,5 +1,6 @@
 """Recorded looks as one file that may leave the house: secrets are taken out of all of it."""
 
+import base64
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -138,12 +139,18 @@ def truth_name(look: str) -> str:
 
 
 def _redacted(answer: RecordedAnswer, redactor: Redactor) -> RecordedAnswer:
-    """A text is searched; what is none (a dump of a flight recorder) holds frames and no values."""
+    """Texts are redacted; of bytes that are no text, those that hold a secret stay here."""
     stdout, stderr = (
-        text if name in answer.packed else _by_line(text, redactor)
+        _harmless(text, redactor) if name in answer.packed else _by_line(text, redactor)
         for name, text in (("stdout", answer.stdout), ("stderr", answer.stderr))
     )
     return replace(answer, stdout=stdout, stderr=stderr, detail=redactor.text(answer.detail))
+
+
+def _harmless(packed: str, redactor: Redactor) -> str:
+    """Bytes in base64, or nothing: a secret cut out of them would leave something unreadable."""
+    plain = base64.b64decode(packed).decode("latin-1")
+    return packed if redactor.text(plain) == plain else ""
 
 
 def _by_line(text: str, redactor: Redactor) -> str:

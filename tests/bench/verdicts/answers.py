@@ -168,6 +168,11 @@ def changed_by(fault: str) -> Mapping[str, CheckResult]:
     return {check: _result(check, one) for check, one in _file()["faults"][fault].items()}
 
 
+def faults() -> tuple[str, ...]:
+    """The faults of the lab under which a node's answers differ."""
+    return tuple(sorted(_file()["faults"]))
+
+
 def words(fault: str, who: str) -> str:
     """The last words of the culprit's rank, or of a bystander's."""
     return str(_file()["words"][fault][who])
