@@ -58,7 +58,7 @@ def _policies(of: SetUp, count: int) -> bool:
     best = [min(weighted(found[name][i]) for name in PEERS) for i in range(count)]
     ours = [weighted(rows) for rows in found["brctl"]]
     ratio = mean(peer / own for peer, own in zip(best, ours, strict=True))
-    apart = mean(ours) / mean(bound) - 1
+    apart = max(0.0, mean(ours) / mean(bound) - 1)  # rounding may end below
     print(f"\nset-up ({of.name}): {of.needs} of {of.nodes} nodes in {of.minipods} minipods,"
           f" {mean(sum(f.values()) for f in drawn):.0f} free, {count} clusters")  # fmt: skip
     rows = [[name, *_spread_cells(placed), f"{mean(map(weighted, placed)):.2f}"]
