@@ -87,7 +87,10 @@ class KubernetesBackend:
         """See `Backend.idle_nodes`: ready, in service, no standby, and no pod there has a GPU."""
         workload = await self._workloads.find(job) if job is not None else None
         tolerated = workload.tolerations if workload is not None else ()
-        nodes, found = await asyncio.gather(self._nodes(), self._kubectl.get("/api/v1/pods"))
+        listed, found = await asyncio.gather(
+            self._kubectl.get(NODES_PATH), self._kubectl.get("/api/v1/pods")
+        )
+        nodes = (listed or {}).get("items") or ()
         taken = {pod["spec"].get("nodeName") for pod in (found or {})["items"] if holds_gpu(pod)}
         ordinary = self._inventory.names(NodeRole.ACTIVE)
         free = {str(n["metadata"]["name"]) for n in nodes if marks.takes_work(n, tolerated)}
@@ -121,7 +124,7 @@ class KubernetesBackend:
 
     async def place(self, job: Job) -> Job:
         """See `Backend.place`; a job that is not in the cluster is where job.yaml says."""
-        observe = await self._workloads.observe(job)
+        observe = await self._workloads.observe(job, recent=True)
         return job if observe is None else observe.job
 
     async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
@@ -150,7 +153,7 @@ class KubernetesBackend:
         return await self.job_status(job)
 
     async def _nodes(self, **query: str) -> list[Object]:
-        found = await self._kubectl.get(NODES_PATH, **query)
+        found = await self._kubectl.recent(NODES_PATH, **query)
         return list((found or {}).get("items") or ())
 
     async def _change(self, nodes: Sequence[str], change: Change) -> None:

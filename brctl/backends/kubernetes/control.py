@@ -13,7 +13,6 @@ from brctl.backends.kubernetes.remake import Remaking
 from brctl.backends.kubernetes.workloads import ObservedWorkload, Workloads, refuse_queued
 from brctl.fanout.kubernetes.kubectl import Kubectl
 from brctl.model.jobs.job import Job
-from brctl.model.jobs.job_run_state import JobRunState
 
 START_DEADLINE_S = 300.0
 """A standby may have to pull the image first."""
@@ -67,11 +66,11 @@ class Control:
                 why = f"{found.name} runs already, started by {found.incarnation or BY_OTHERS}"
                 return StartReport((), dict.fromkeys(here.nodes, why))
             return await self._started(here)
-        await self._workloads.must_be_free(here)
+        nodes = await self._workloads.must_be_free(here)
         if found.ended or (checkpoint and not found.hears_checkpoint):
             await self._remaking.begin(job, found)
             found = await self._workloads.must_find(job)
-        await self._workloads.bind(here)
+        await self._workloads.bind(here, nodes)
         found = await self._workloads.never_started(job, found)
         self._remaking.remember(job, found)
         # In one change: nobody ever sees it run without knowing what its pods were told.
@@ -122,20 +121,26 @@ class Control:
             observe = await self._workloads.observe(job)
             if observe is None:
                 return StartReport((), dict.fromkeys(job.nodes, "its Job was deleted meanwhile"))
-            state = await self._workloads.state(observe)
             over = _why_hopeless(observe)
-            if len(state.alive) == job.world_size and not over:
+            if not over and await self._all_run(observe):
                 now = frozenset(pod.trainer.id or pod.uid for pod in observe.pods if pod.runs)
                 if now == before:
                     await self._remember(observe)
-                    return StartReport(state.alive, {})
+                    return StartReport(tuple(range(job.world_size)), {})
                 before = now
                 await asyncio.sleep(self.settle_s)
                 continue
             before = frozenset()
             if over or asyncio.get_running_loop().time() >= deadline:
-                return await self._withdraw(observe, state, over)
+                return await self._withdraw(observe, over)
             await asyncio.sleep(POLL_S)
+
+    async def _all_run(self, observe: ObservedWorkload) -> bool:
+        """Whether every rank runs, on a node that is ready: asked once the pods say they do."""
+        if sum(pod.runs for pod in observe.pods) < len(observe.job.nodes):
+            return False
+        state = await self._workloads.state(observe)
+        return len(state.alive) == observe.job.world_size
 
     async def _remember(self, observe: ObservedWorkload) -> None:
         """Write down where the scheduler put the pods."""
@@ -145,11 +150,9 @@ class Control:
                 observe.job, lambda now: on_nodes(now, nodes), observe.workload
             )
 
-    async def _withdraw(
-        self, observe: ObservedWorkload, state: JobRunState, over: str
-    ) -> StartReport:
+    async def _withdraw(self, observe: ObservedWorkload, over: str) -> StartReport:
         """Half a start helps nobody: its pods hold nodes and wait for the others."""
-        job = observe.job
+        job, state = observe.job, await self._workloads.state(observe)
         if not observe.workload.ended:
             nodes = observe.workload.remembered or job.nodes
             await self._workloads.change(job, lambda now: suspended(now, nodes))

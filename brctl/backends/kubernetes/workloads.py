@@ -15,6 +15,10 @@ from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_run_state import JobRunState
 
 NODES_PATH = "/api/v1/nodes"
+_HOST_NAME = "kubernetes.io/hostname"
+_NAMES_AT_ONCE = 100
+"""Of up to 63 characters, in a URL that proxies before an API server cut at 8 kB."""
+
 TRIES = 5
 """A kubelet writes its node's status every 5 minutes; five misses in a row are no bad luck."""
 
@@ -42,12 +46,12 @@ class Workloads:
     def __init__(self, kubectl: Kubectl) -> None:
         self._kubectl = kubectl
 
-    async def find(self, job: Job) -> Workload | None:
-        """The workload of a job; None when the cluster has none."""
+    async def find(self, job: Job, *, recent: bool = False) -> Workload | None:
+        """The workload of a job, or how it was a moment ago; None when the cluster has none."""
         namespace, selector = await self._kubectl.namespace(), f"{marks.JOB}={job.name}"
         for kind, version, plural in _KINDS:
             path = f"/apis/{version}/namespaces/{namespace}/{plural}"
-            answer = await self._list(path, f"/apis/{version}", selector)
+            answer = await self._list(path, f"/apis/{version}", selector, recent=recent)
             items = (answer or {}).get("items") or ()
             if len(items) > 1:
                 names = ", ".join(str(item["metadata"]["name"]) for item in items)
@@ -58,14 +62,15 @@ class Workloads:
                 return read_workload(value, f"{path}/{item['metadata']['name']}", job)
         return None
 
-    async def _list(self, path: str, group: str, selector: str) -> Object | None:
+    async def _list(self, path: str, group: str, selector: str, *, recent: bool) -> Object | None:
         """The objects of a kind; the server asks who may before it says that it has no such kind.
 
         Raises:
             DeniedError: There is such a kind, and we may not see it.
         """
+        ask = self._kubectl.recent if recent else self._kubectl.get
         try:
-            return await self._kubectl.get(path, labelSelector=selector)
+            return await ask(path, labelSelector=selector)
         except DeniedError:
             if await self._kubectl.get(group) is not None:
                 raise
@@ -97,12 +102,12 @@ class Workloads:
             found = await self.must_find(job)
         return found
 
-    async def observe(self, job: Job) -> ObservedWorkload | None:
+    async def observe(self, job: Job, *, recent: bool = False) -> ObservedWorkload | None:
         """The workload with its pods; None when the cluster has none."""
-        found = await self.find(job)
+        found = await self.find(job, recent=recent)
         if found is None:
             return None
-        pods = await self._pods(found)
+        pods = await self._pods(found, recent=recent)
         nodes = placed(found, pods, job)
         here = replace(job, nodes=nodes, containers=containers_on(nodes, pods))
         return ObservedWorkload(found, pods, here)
@@ -126,10 +131,11 @@ class Workloads:
         state = state_of(observe.workload, job, observe.pods, silent)
         return replace(state, reasons=reasons_of(job, observe.pods, nodes))
 
-    async def _pods(self, found: Workload) -> tuple[Pod, ...]:
+    async def _pods(self, found: Workload, *, recent: bool) -> tuple[Pod, ...]:
         path = f"/api/v1/namespaces/{await self._kubectl.namespace()}/pods"
         key = "jobset.sigs.k8s.io/jobset-name" if found.is_jobset else "job-name"
-        answer = await self._kubectl.get(path, labelSelector=f"{key}={found.name}")
+        ask = self._kubectl.recent if recent else self._kubectl.get
+        answer = await ask(path, labelSelector=f"{key}={found.name}")
         items = (answer or {}).get("items") or ()
         return read_pods(found, [pod for pod in items if found.is_jobset or _is_of(pod, found)])
 
@@ -139,20 +145,36 @@ class Workloads:
         return {node: why for node in nodes if (why := _why_silent(known[node]))}
 
     async def _nodes(self, name: str, nodes: Sequence[str]) -> dict[str, Object | None]:
-        """These nodes, in one question where they carry the label of the job."""
-        known = await self.bound(name)
+        """These nodes, in one question where they carry the label of the job, else in few."""
+        known = dict(await self.bound(name))
         missing = [node for node in nodes if node not in known]
+        if len(missing) > 1:
+            known |= await self._by_host_name(missing)
+            missing = [node for node in nodes if node not in known]
         singly = [self._kubectl.get(f"{NODES_PATH}/{node}") for node in missing]
         rest = dict(zip(missing, await asyncio.gather(*singly), strict=True))
         return {node: known.get(node) or rest[node] for node in nodes}
+
+    async def _by_host_name(self, nodes: Sequence[str]) -> dict[str, Object]:
+        """Those of the nodes whose label has their name, as it has nearly everywhere."""
+        parts = [nodes[i : i + _NAMES_AT_ONCE] for i in range(0, len(nodes), _NAMES_AT_ONCE)]
+        answers = await asyncio.gather(
+            *(
+                self._kubectl.get(NODES_PATH, labelSelector=f"{_HOST_NAME} in ({','.join(part)})")
+                for part in parts
+            )
+        )
+        items = [item for answer in answers for item in (answer or {}).get("items") or ()]
+        found = {str(item["metadata"]["name"]): item for item in items}
+        return {node: found[node] for node in nodes if node in found}
 
     async def bound(self, name: str) -> Mapping[str, Object]:
         """The nodes that carry the label of a job."""
         answer = await self._kubectl.get(NODES_PATH, labelSelector=f"{marks.JOB}={name}")
         return {str(n["metadata"]["name"]): n for n in (answer or {}).get("items") or ()}
 
-    async def must_be_free(self, job: Job) -> None:
-        """A job that runs on the nodes keeps them; of one that does not, only a label is left.
+    async def must_be_free(self, job: Job) -> Mapping[str, Object]:
+        """The nodes: a job that runs there keeps them; of one that does not, only a label is left.
 
         Raises:
             UsageError: Pods of it are there.
@@ -167,6 +189,7 @@ class Workloads:
             if owner != job.name and await self._has_pods_of(node, owner):
                 hint = f"brctl job stop {owner}, or give job {job.name} other nodes"
                 raise UsageError(f"{node} is a node of job {owner}, which runs there", hint=hint)
+        return {node: value for node, value in found.items() if value is not None}
 
     async def _has_pods_of(self, node: str, owner: str) -> bool:
         answer = await self._kubectl.get("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
@@ -176,14 +199,17 @@ class Workloads:
             for pod in (answer or {}).get("items") or ()
         )
 
-    async def bind(self, job: Job) -> None:
+    async def bind(self, job: Job, known: Mapping[str, Object]) -> None:
         """Label the job's nodes, and only them."""
         bound = await self.bound(job.name)
         leaving = [node for node in bound if node not in job.nodes]
         coming = [node for node in job.nodes if node not in bound]
         await asyncio.gather(
             *(change_node(self._kubectl, n, lambda v: marks.unbind(v, job.name)) for n in leaving),
-            *(change_node(self._kubectl, n, lambda v: marks.bind(v, job.name)) for n in coming),
+            *(
+                change_node(self._kubectl, n, lambda v: marks.bind(v, job.name), known.get(n))
+                for n in coming
+            ),
         )
 
     async def move(self, job: Job, swaps: Mapping[str, str]) -> Job:
@@ -223,8 +249,10 @@ class Workloads:
                 return
 
 
-async def change_node(kubectl: Kubectl, name: str, change: Change) -> Object:
-    """Read a node, change it, write it; again when somebody else wrote in between.
+async def change_node(
+    kubectl: Kubectl, name: str, change: Change, known: Object | None = None
+) -> Object:
+    """Change what is known of a node, or read it first; again when somebody wrote in between.
 
     Raises:
         ConflictError: Somebody else writes all the time.
@@ -232,7 +260,7 @@ async def change_node(kubectl: Kubectl, name: str, change: Change) -> Object:
     """
     path = f"{NODES_PATH}/{name}"
     for attempt in range(TRIES):
-        node = await kubectl.get(path)
+        node = known if known is not None and attempt == 0 else await kubectl.get(path)
         if node is None:
             raise UsageError(f"{name!r} is no node of the Kubernetes cluster")
         new = change(node)

@@ -8,6 +8,7 @@ somebody else changed meanwhile. `--raw` means the same to kubectl 1.20 and to t
 import asyncio
 import json
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -27,6 +28,9 @@ OUTPUT_LIMIT_BYTES = 256 << 20
 """A node is 10 to 20 kB of JSON, so 256 MiB hold the largest cluster there is (5,000 nodes)."""
 
 AT_ONCE = 8
+RECENT_S = 2.0
+"""One look of a command at nodes and jobs is many questions, some of them several times."""
+
 FALLBACK_NAMESPACE = "default"
 _REFUSED = re.compile(r"Error from server \((\w+)\): (.*)", re.DOTALL)
 _DID_NOT_ANSWER = re.compile(
@@ -61,6 +65,7 @@ class Kubectl:
         self._namespace = namespace
         self._here = LocalTransport()
         self._gate = asyncio.Semaphore(AT_ONCE)
+        self._recent: dict[str, tuple[float, asyncio.Future[Object | None]]] = {}
 
     async def namespace(self) -> str:
         """The namespace of jobs: configured, or that of kubectl's context."""
@@ -76,6 +81,22 @@ class Kubectl:
             return await self._raw("get", path + (f"?{urlencode(query)}" if query else ""))
         except GoneError:
             return None
+
+    async def recent(self, path: str, **query: str) -> Object | None:
+        """As `get`, or what it was a moment ago if nothing was written through here since.
+
+        For looking, never for waiting until something changes; nobody may change what it returns.
+        """
+        key = f"{path}?{urlencode(query)}"
+        at, known = self._recent.get(key, (float("-inf"), None))
+        if known is None or known.cancelled() or time.monotonic() - at > RECENT_S:
+            known = asyncio.ensure_future(self.get(path, **query))
+            self._recent[key] = (time.monotonic(), known)
+        try:
+            return await asyncio.shield(known)
+        except BrctlError:
+            self._recent.pop(key, None)
+            raise
 
     async def put(self, path: str, value: Object) -> Object:
         """Replace an object; see the head of this file."""
@@ -109,7 +130,11 @@ class Kubectl:
         validate = ("--validate=false",) if verb in ("replace", "create") else ()
         body = () if value is None else ("-f", "-")
         stdin = b"" if value is None else json.dumps(value).encode()
-        answer = await self._call(verb, *validate, "--raw", path, *body, stdin=stdin)
+        try:
+            answer = await self._call(verb, *validate, "--raw", path, *body, stdin=stdin)
+        finally:
+            if verb != "get":
+                self._recent.clear()
         if answer.exit_status != 0:
             raise error_of(answer)
         return parse_object(answer.stdout, path)

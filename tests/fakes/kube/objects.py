@@ -125,9 +125,14 @@ def labels_of(item: Object) -> Mapping[str, str]:
 
 
 def matches_labels(item: Object, selector: str) -> bool:
-    """`a=b,c,!d` as in a URL."""
+    """`a=b,c,!d,e in (f,g)` as in a URL."""
     labels = labels_of(item)
-    for part in filter(None, selector.split(",")):
+    for part in filter(None, re.split(r",(?![^(]*\))", selector)):
+        among = re.fullmatch(r"(\S+) in \((.*)\)", part)
+        if among is not None:
+            if labels.get(among[1]) not in among[2].split(","):
+                return False
+            continue
         key, equals, value = part.partition("=")
         if part.startswith("!"):
             if part[1:] in labels:
