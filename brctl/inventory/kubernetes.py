@@ -14,20 +14,31 @@ GPU_NODES = "nvidia.com/gpu.present=true"
 STANDBY_LABEL = "brctl.dev/role"
 """`standby` keeps a node out of jobs until a swap needs it."""
 
-# What brctl calls a label, and where clusters write it, best first.
+# What brctl calls a label, and where clusters write it, best first: Kubernetes' own, NVIDIA's
+# topograph, EKS, GKE, OKE, ACK; then what sites write by hand.
 _LABELS = {
-    "rack": ("topology.kubernetes.io/rack", "rack"),
-    "zone": ("topology.kubernetes.io/zone",),
-    "leaf": (
-        "network.topology.kubernetes.io/leaf",
-        "network.topology.nvidia.com/leaf",
-        "fabric.topograph.run/tier-0",
-        "alibabacloud.com/asw-id",
-        "leaf",
+    "rack": (
+        "topology.kubernetes.io/rack", "cloud.provider.com/topology-rack",
+        "cloud.google.com/gce-topology-subblock", "rack",
     ),
-    "spine": ("network.topology.nvidia.com/spine", "fabric.topograph.run/tier-1", "spine"),
+    "zone": ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
+    "leaf": (
+        "network.topology.kubernetes.io/leaf", "network.topology.nvidia.com/leaf",
+        "fabric.topograph.run/tier-0", "topology.k8s.aws/network-node-layer-3",
+        "oci.oraclecloud.com/rdma.local_block_id", "alibabacloud.com/asw-id", "leaf",
+    ),
+    "spine": (
+        "network.topology.kubernetes.io/spine", "network.topology.nvidia.com/spine",
+        "fabric.topograph.run/tier-1", "topology.k8s.aws/network-node-layer-2",
+        "oci.oraclecloud.com/rdma.network_block_id", "spine",
+    ),
+    "pod": (
+        "cloud.provider.com/topology-block", "cloud.google.com/gce-topology-block",
+        "topology.k8s.aws/network-node-layer-1", "oci.oraclecloud.com/rdma.hpc_island_id",
+    ),
+    "nvlink_domain": ("network.topology.nvidia.com/accelerator", "nvidia.com/gpu.clique"),
     "gpu_model": ("nvidia.com/gpu.product",),
-}
+}  # fmt: skip
 
 
 def load_kubernetes(context: str, selector: str) -> InventorySource:

@@ -71,6 +71,28 @@ def test_another_tools_words_are_no_nodes() -> None:
         parse_sinfo(b"slurm_load_partitions: Unable to contact\n", ())
 
 
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({"topology.k8s.aws/network-node-layer-1": "nn-1", "topology.k8s.aws/network-node-layer-2":
+          "nn-2", "topology.k8s.aws/network-node-layer-3": "nn-3"},
+         {"pod": "nn-1", "spine": "nn-2", "leaf": "nn-3"}),
+        ({"cloud.google.com/gce-topology-block": "b", "cloud.google.com/gce-topology-subblock": "s"},
+         {"pod": "b", "rack": "s"}),
+        ({"network.topology.nvidia.com/leaf": "L1", "network.topology.nvidia.com/spine": "S1",
+          "leaf": "by hand", "nvidia.com/gpu.clique": "c.0"},
+         {"leaf": "L1", "spine": "S1", "nvlink_domain": "c.0"}),
+    ],
+)  # fmt: skip
+def test_topology_is_read_where_each_cloud_writes_it(
+    labels: dict[str, str], expected: dict[str, str]
+) -> None:
+    """So that `@leaf:nn-3` and guards by rack work without a file of the site."""
+    item = {"metadata": {"name": "n1", "labels": labels}, "status": {}}
+    found = build_inventory([parse_nodes(json.dumps({"items": [item]}).encode(), "k8s")])
+    assert found.nodes["n1"].labels == expected
+
+
 def test_kubernetes_gives_addresses_and_topology() -> None:
     """The internal address is where SSH goes."""
     item = {
