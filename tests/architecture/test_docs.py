@@ -151,7 +151,7 @@ def examples() -> list[tuple[str, str]]:
     blocks = [block for page in documents() for block in _FENCE.findall(page.read_text("utf-8"))]
     found = [block.removeprefix("```yaml\n").removesuffix("```") for block in blocks]
     kinds = [(re.search(r"^kind: (\w+)$", text, re.MULTILINE), text) for text in found]
-    return [(kind[1], text) for kind, text in kinds if kind and "apiVersion:" in text]
+    return [(kind[1], text) for kind, text in kinds if kind and "apiVersion: brctl.dev/" in text]
 
 
 def read_example(kind: str, path: Path) -> object:

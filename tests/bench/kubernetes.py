@@ -3,7 +3,8 @@
     python -m tests.bench.kubernetes [--calls]
 
 The real kubectl talks to the stand-in of `tests/fakes/kube`, so seconds are those of processes and
-of waiting, not of a network. `--calls` lists what each command asked, and how often.
+of waiting, not of a network. Needs torch, for a checkpoint that a swap finds whole. `--calls` lists
+what each command asked, and how often.
 """
 
 import argparse
@@ -152,11 +153,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         environ = site(folder)
+        _save_checkpoint(folder)
         with kube_cluster(folder, ["n1", "n2", "n3", "s1"], ["s1"]) as cluster:
             environ["KUBECONFIG"] = os.environ["KUBECONFIG"]
             _add_job(cluster, folder)
             for words in COMMANDS:
                 _print(measure(folder, environ, words), calls=chosen.calls)
+
+
+def _save_checkpoint(folder: Path) -> None:
+    """One that a swap finds whole."""
+    import torch
+    import torch.distributed.checkpoint as dcp
+
+    where = folder / "ckpt" / "step-00000020"
+    dcp.save({"w": torch.ones(8)}, checkpoint_id=where, no_dist=True)
 
 
 def _add_job(cluster: KubeCluster, folder: Path) -> None:

@@ -30,6 +30,7 @@ from brctl.playbook.validate import FACT_NAMES, FAILED_NAMES, JOB_NAMES, RUN_NAM
 from brctl.playbook.verbs import VERBS
 from brctl.view.fault_classes import classes_page
 from brctl.view.help import TOPICS
+from tests.docs import kubernetes_rights
 from tests.docs.documents import documents
 from tests.docs.layers import picture
 from tests.docs.markdown import code, markdown
@@ -45,6 +46,10 @@ def _kubernetes() -> str:
         for row in PERMISSIONS
     )  # fmt: skip
     return markdown("resource | verbs | scope | for | needed", rows)
+
+
+def _kubernetes_manifest() -> str:
+    return f"```yaml\n{kubernetes_rights.manifest()}\n```"
 
 
 def _exit_codes() -> str:
@@ -185,6 +190,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "inventory-keys": lambda: _keys(INVENTORY, INVENTORY_WORDS, "inventory"),
     "documents": documents,
     "kubernetes-rights": _kubernetes,
+    "kubernetes-manifest": _kubernetes_manifest,
     "fault-classes": _fault_classes,
     "layers": picture,
     "operators": _operators,

@@ -77,7 +77,8 @@ def test_another_tools_words_are_no_nodes() -> None:
         ({"topology.k8s.aws/network-node-layer-1": "nn-1", "topology.k8s.aws/network-node-layer-2":
           "nn-2", "topology.k8s.aws/network-node-layer-3": "nn-3"},
          {"pod": "nn-1", "spine": "nn-2", "leaf": "nn-3"}),
-        ({"cloud.google.com/gce-topology-block": "b", "cloud.google.com/gce-topology-subblock": "s"},
+        ({"cloud.google.com/gce-topology-block": "b",
+          "cloud.google.com/gce-topology-subblock": "s"},
          {"pod": "b", "rack": "s"}),
         ({"network.topology.nvidia.com/leaf": "L1", "network.topology.nvidia.com/spine": "S1",
           "leaf": "by hand", "nvidia.com/gpu.clique": "c.0"},

@@ -19,6 +19,7 @@ from brctl.backends.contract import (
 )
 from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.control import AskNodes, Control, nobody_asked
+from brctl.backends.kubernetes.events import Events
 from brctl.backends.kubernetes.evict import evict_node, names_of, pods_on
 from brctl.backends.kubernetes.pods import holds_gpu
 from brctl.backends.kubernetes.remake import Remaking
@@ -44,8 +45,9 @@ class KubernetesBackend:
         self._kubectl = kubectl
         self._inventory = inventory
         self._workloads = Workloads(kubectl)
+        self._events = Events(kubectl)
         remaking = Remaking(kubectl, keep)
-        self.control = Control(kubectl, self._workloads, remaking, not_answering)
+        self.control = Control(kubectl, self._workloads, remaking, self._events, not_answering)
 
     async def cordons(self) -> Mapping[str, Cordon]:
         """See `Backend.cordons`."""
@@ -59,11 +61,13 @@ class KubernetesBackend:
     async def cordon(self, nodes: Sequence[str], owner: str, reason: str, at: datetime) -> None:
         """See `Backend.cordon`."""
         self._inventory.require(nodes)
-        await self._change(nodes, lambda node: marks.cordon(node, owner, reason, at))
+        changed = await self._change(nodes, lambda node: marks.cordon(node, owner, reason, at))
+        await self._events.say(changed, "BrctlCordoned", f"{owner}: {reason}")
 
     async def uncordon(self, nodes: Sequence[str]) -> None:
         """See `Backend.uncordon`."""
-        await self._change(nodes, marks.uncordon)
+        changed = await self._change(nodes, marks.uncordon)
+        await self._events.say(changed, "BrctlUncordoned", "back in service")
 
     async def reservations(self) -> Mapping[str, Reservation]:
         """See `Backend.reservations`."""
@@ -156,5 +160,14 @@ class KubernetesBackend:
         found = await self._kubectl.recent(NODES_PATH, **query)
         return list((found or {}).get("items") or ())
 
-    async def _change(self, nodes: Sequence[str], change: Change) -> None:
-        await asyncio.gather(*(change_node(self._kubectl, node, change) for node in nodes))
+    async def _change(self, nodes: Sequence[str], change: Change) -> list[Object]:
+        """The nodes that were changed, as they are now."""
+        changed: set[str] = set()
+
+        def noted(node: Object) -> Object | None:
+            new = change(node)
+            (changed.discard if new is None else changed.add)(str(node["metadata"]["name"]))
+            return new
+
+        after = await asyncio.gather(*(change_node(self._kubectl, node, noted) for node in nodes))
+        return [node for node in after if str(node["metadata"]["name"]) in changed]

@@ -7,12 +7,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from brctl.backends.contract import StartReport, StopReport
+from brctl.backends.kubernetes.events import Events
 from brctl.backends.kubernetes.jobs import on_nodes, released, suspended
 from brctl.backends.kubernetes.pods import BY_OTHERS, Pod, bound_to, ranks_of
 from brctl.backends.kubernetes.remake import Remaking
-from brctl.backends.kubernetes.workloads import ObservedWorkload, Workloads, refuse_queued
+from brctl.backends.kubernetes.workloads import ObservedWorkload, Workloads, refuse_managed
 from brctl.fanout.kubernetes.kubectl import Kubectl
 from brctl.model.jobs.job import Job
+from brctl.model.nodeset import fold
 
 START_DEADLINE_S = 300.0
 """A standby may have to pull the image first."""
@@ -45,11 +47,13 @@ class Control:
         kubectl: Kubectl,
         workloads: Workloads,
         remaking: Remaking,
+        events: Events,
         not_answering: AskNodes,
     ) -> None:
         self._kubectl = kubectl
         self._workloads = workloads
         self._remaking = remaking
+        self._events = events
         self._not_answering = not_answering
         self.start_deadline_s = START_DEADLINE_S
         self.kill_deadline_s = KILL_DEADLINE_S
@@ -60,7 +64,7 @@ class Control:
         await self._remaking.finish(job)
         observe = await self.find(job)
         here, found = observe.job, observe.workload
-        refuse_queued(found, await self._kubectl.namespace(), "started")
+        refuse_managed(found, await self._kubectl.namespace(), "started")
         if not found.suspended and not found.ended:
             if found.incarnation != incarnation:
                 why = f"{found.name} runs already, started by {found.incarnation or BY_OTHERS}"
@@ -74,9 +78,12 @@ class Control:
         found = await self._workloads.never_started(job, found)
         self._remaking.remember(job, found)
         # In one change: nobody ever sees it run without knowing what its pods were told.
-        await self._workloads.change(
+        value = await self._workloads.change(
             job, lambda now: released(now, here, checkpoint, incarnation), found
         )
+        source = checkpoint or "the job's own choice"
+        said = f"{incarnation}: started on {fold(here.nodes)} from {source}"
+        await self._events.say([value], "BrctlStarted", said)
         return await self._started(here)
 
     async def find(self, job: Job) -> ObservedWorkload:
@@ -96,11 +103,12 @@ class Control:
         if observe is None:
             return StopReport(tuple(range(job.world_size)), (), (), {})
         here = observe.job
-        refuse_queued(observe.workload, await self._kubectl.namespace(), "stopped")
+        refuse_managed(observe.workload, await self._kubectl.namespace(), "stopped")
         if not observe.workload.suspended and not observe.workload.ended:
-            await self._workloads.change(
+            value = await self._workloads.change(
                 job, lambda now: suspended(now, here.nodes), observe.workload
             )
+            await self._events.say([value], "BrctlStopped", f"stopped on {fold(here.nodes)}")
         dead = await self._not_answering(here.nodes)
         late = await self._left_after(here, grace_s, dead)
         await asyncio.gather(*(self._kill(pod) for pod in late))

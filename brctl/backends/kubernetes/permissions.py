@@ -20,6 +20,7 @@ class NeededFor(StrEnum):
     """What needs a right."""
 
     ALWAYS = "always"
+    EVENTS = "optional"
     EXEC = "with `transport: kubectl`"
     OWN_PODS = "with `node_pods.image`"
 
@@ -55,6 +56,8 @@ PERMISSIONS = (
     Permission("jobs.batch", ("create", "delete"), _JOBS, "make a Job that has ended anew"),
     Permission("jobsets.jobset.x-k8s.io", ("get", "list", "update", "create", "delete"), _JOBS,
                "the same for JobSets"),
+    Permission("events", ("create",), _EVERYWHERE, "say in `kubectl describe` what was done",
+               NeededFor.EVENTS),
     Permission("pods", ("get", "list"), _NODE_PODS, "find the pod of a node", NeededFor.EXEC),
     # kubectl from 1.31 on asks by GET, as a WebSocket.
     Permission("pods/exec", ("create", "get"), _NODE_PODS, "run probes on nodes", NeededFor.EXEC),

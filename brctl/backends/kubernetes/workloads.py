@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -236,17 +237,16 @@ class Workloads:
 
     async def change(
         self, job: Job, change: Callable[[Workload], Object], known: Workload | None = None
-    ) -> None:
+    ) -> Object:
         """Change what is known, or read it first; again when somebody else wrote in between."""
         for attempt in range(TRIES):
             found = known if known is not None and attempt == 0 else await self.must_find(job)
             try:
-                await self._kubectl.put(found.path, change(found))
+                return await self._kubectl.put(found.path, change(found))
             except ConflictError:
                 if attempt == TRIES - 1:
                     raise
-            else:
-                return
+        raise AssertionError("unreachable")
 
 
 async def change_node(
@@ -277,6 +277,24 @@ async def change_node(
 def _absent(job: Job) -> UsageError:
     why = f"no Job or JobSet carries the label {marks.JOB}={job.name}"
     return UsageError(why, hint="label it, and apply it suspended")
+
+
+def refuse_managed(found: Workload, namespace: str, verb: str) -> None:
+    """Refuse what Kueue, or an owner that sets `suspend` itself, would take back after us.
+
+    Raises:
+        UsageError: With the words that make them do it.
+    """
+    refuse_queued(found, namespace, verb)
+    owners = found.value["metadata"].get("ownerReferences") or ()
+    names = [str(row.get("name")) for row in owners if row.get("kind") == "TrainJob"]
+    if found.is_jobset and names:
+        patch = json.dumps({"spec": {"suspend": verb == "stopped"}})
+        words = ("kubectl", "-n", namespace, "patch", "trainjob", names[0], "--type", "merge")
+        raise UsageError(
+            f"{found.name} is {verb} by its TrainJob {names[0]} alone",
+            hint=f"{shlex.join(words)} -p '{patch}'",
+        )
 
 
 def refuse_queued(found: Workload, namespace: str, verb: str) -> None:

@@ -39,6 +39,9 @@ async def _ask(settings: Settings) -> list[DoctorFinding]:
     findings = [not_allowed(TOPIC, what) for what in lacking]
     if not lacking:
         findings.append(DoctorFinding(Health.OK, TOPIC, f"{where}, every permission is there"))
+    for what in await missing_permissions(kubectl, NeededFor.EVENTS):
+        text = f"not allowed: {what}; nothing else depends on it"
+        findings.append(DoctorFinding(Health.OK, TOPIC, text))
     workloads = Workloads(kubectl)
     return findings + [await _job(workloads, load_job(path)) for path in settings.jobs]
 

@@ -108,6 +108,21 @@ async def test_stand_in_a_node_uncordoned_by_hand_is_out_until_the_taint_goes_to
     assert not cluster.node("n1")["spec"].get("taints")
 
 
+async def test_stand_in_people_see_in_describe_what_was_done(
+    cluster: KubeCluster, backend: KubernetesBackend
+) -> None:
+    """An Event for each change, none for what was so already; not allowed, nothing fails."""
+    for _ in range(2):
+        await backend.cordon(["n1"], "brctl:R-1", "ecc", AT)
+    (event,) = cluster.store.all("events")
+    assert (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("Node", "n1")
+    assert (event["reason"], event["message"]) == ("BrctlCordoned", "brctl:R-1: ecc")
+    assert event["lastTimestamp"] == cluster.node("n1")["metadata"]["managedFields"][0]["time"]
+    cluster.server.denied.add(("create", "events"))
+    await backend.uncordon(["n1"])
+    assert not await backend.cordons()
+
+
 async def test_stand_in_of_two_controllers_one_gets_the_standby(
     cluster: KubeCluster, tmp_path: Path
 ) -> None:

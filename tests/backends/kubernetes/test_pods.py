@@ -10,7 +10,7 @@ from brctl.backends.kubernetes.jobs import read_workload
 from brctl.backends.kubernetes.pods import containers_on, read_pods, state_of
 from brctl.backends.kubernetes.reasons import reasons_of
 from brctl.backends.kubernetes.silence import silent_beside_others
-from brctl.backends.kubernetes.workloads import refuse_queued
+from brctl.backends.kubernetes.workloads import refuse_managed, refuse_queued
 from brctl.fanout.kubernetes.kubectl import BudgetError, error_of
 from brctl.model.command import CommandResult, Outcome
 from brctl.model.errors import (
@@ -218,6 +218,23 @@ def test_what_kueue_suspends_is_refused_with_the_words_that_make_kueue_do_it() -
     assert "kueue.x-k8s.io/job-uid=u1" in str(caught.value.hint)
     assert '{"spec": {"active": false}}' in str(caught.value.hint)
     refuse_queued(WORKLOAD, "ml", "stopped")
+
+
+def test_a_jobset_of_a_trainjob_is_left_to_it_with_the_words_to_type() -> None:
+    """The TrainJob's controller writes its own `suspend` over ours; a Job it only made does not."""
+    value = {**plain(2), "kind": "JobSet"}
+    part = {"name": "node", "replicas": 1, "template": {"spec": value["spec"]}}
+    value["spec"] = {"replicatedJobs": [part]}
+    value["metadata"]["ownerReferences"] = [{"kind": "TrainJob", "name": "llm", "uid": "u9"}]
+    owned = read_workload(value, "/path", job_of(2))
+    with pytest.raises(UsageError, match="is stopped by its TrainJob llm alone") as caught:
+        refuse_managed(owned, "ml", "stopped")
+    assert str(caught.value.hint) == (
+        'kubectl -n ml patch trainjob llm --type merge -p \'{"spec": {"suspend": true}}\''
+    )
+    job = plain(2)
+    job["metadata"]["ownerReferences"] = [{"kind": "TrainJob", "name": "llm", "uid": "u9"}]
+    refuse_managed(read_workload(job, "/path", job_of(2)), "ml", "started")
 
 
 def test_a_variable_with_what_the_server_adds_still_hears_of_the_checkpoint() -> None:

@@ -16,6 +16,7 @@ Key = tuple[str, str, str]
 KINDS = {
     "nodes": ("v1", "Node"),
     "pods": ("v1", "Pod"),
+    "events": ("v1", "Event"),
     "jobs": ("batch/v1", "Job"),
     "jobsets": ("jobset.x-k8s.io/v1alpha2", "JobSet"),
     "poddisruptionbudgets": ("policy/v1", "PodDisruptionBudget"),

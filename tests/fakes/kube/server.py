@@ -25,11 +25,12 @@ from tests.fakes.kube.objects import (
     owner_of,
     stamp,
 )
+from tests.fakes.kube.rights import load_rights
 from tests.fakes.kube.spdy import ExecSession
 
 RESOURCE = re.compile(
     r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/(?P<namespace>[^/]+))?"
-    r"/(?P<plural>nodes|pods|jobs|jobsets|poddisruptionbudgets)"
+    r"/(?P<plural>nodes|pods|events|jobs|jobsets|poddisruptionbudgets)"
     r"(?:/(?P<name>[^/]+))?(?:/(?P<sub>status|eviction|exec))?$"
 )
 GROUPS = {
@@ -52,6 +53,7 @@ class ApiServer(ThreadingHTTPServer):
     def __init__(self, store: Store) -> None:
         super().__init__(("127.0.0.1", 0), ApiHandler)
         self.store = store
+        self.rights = load_rights()
         self.denied: set[tuple[str, str]] = set()
         self.without: set[str] = set()
         self.namespaces = {"train", "default"}
@@ -153,7 +155,9 @@ class ApiHandler(BaseHTTPRequestHandler):
         plural, name, sub = match["plural"], match["name"] or "", match["sub"] or ""
         resource = f"{plural}/{sub}" if sub else plural
         verb = "list" if verb == "get" and not name else verb
-        if (verb, resource) in self.server.denied:
+        if (verb, resource) in self.server.denied or not self.server.rights.allow(
+            verb, resource, namespaced=bool(match["namespace"])
+        ):
             actual = f'{resource} is forbidden: User "test" cannot {verb} resource "{resource}"'
             # 1.26.1 asks who may before it asks whether there is such a kind at all.
             raise ApiError(403, "Forbidden", actual)
@@ -169,7 +173,8 @@ class ApiHandler(BaseHTTPRequestHandler):
         match = RESOURCE.fullmatch(path)
         if match is None:
             raise _no_such_resource()
-        if ("create", "pods/exec") in self.server.denied:
+        denied = ("create", "pods/exec") in self.server.denied
+        if denied or not self.server.rights.allow("create", "pods/exec", namespaced=True):
             raise ApiError(403, "Forbidden", 'pods "x" is forbidden: cannot create pods/exec')
         self.server.said.append(("create", "pods/exec", match["name"]))
         with self.server.store.lock:
@@ -335,7 +340,12 @@ def discovery(path: str, without: Collection[str] = ()) -> Object | None:
     if path == "/api/v1":
         eviction = {"name": "pods/eviction", "kind": "Eviction", "namespaced": True}
         eviction |= {"group": "policy", "version": "v1", "verbs": ["create"], "singularName": ""}
-        core = [_resource("nodes", namespaced=False), _resource("pods"), eviction]
+        core = [
+            _resource("nodes", namespaced=False),
+            _resource("pods"),
+            _resource("events"),
+            eviction,
+        ]
         return {"kind": "APIResourceList", "groupVersion": "v1", "resources": core}
     for group, (version, plurals) in GROUPS.items():
         if path == f"/apis/{group}/{version}":
