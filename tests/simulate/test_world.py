@@ -12,7 +12,7 @@ from brctl.simulate.formulas import exact, stops_per_s
 from brctl.simulate.policies import POLICIES
 from tests.simulate.fleets import MEANS, of_the_job, saving, simulated
 
-SEEDS = range(6)
+SEEDS = range(4)
 BETTER = ("requeue", "reschedule", "standby", "oracle")
 
 
