@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from brctl.backends.kubernetes.containers import rows_of, trainer_state
 from brctl.fanout.kubernetes.kubectl import Object
 
-_MESSAGE_LIMIT = 300
+MESSAGE_LIMIT = 300
 _NORMAL = frozenset({"", "Completed", "ContainerCreating", "PodInitializing"})
 
 
@@ -13,7 +13,7 @@ def pod_reason(pod: Object) -> tuple[str, str]:
     """Why a pod ended, does not start or has to go, and what is said besides; "" for nothing."""
     found = [(reason, text) for reason, text in _pod_reasons(pod) if reason not in _NORMAL]
     reason, text = found[0] if found else ("", "")
-    return reason[:_MESSAGE_LIMIT], text[:_MESSAGE_LIMIT]
+    return reason[:MESSAGE_LIMIT], text[:MESSAGE_LIMIT]
 
 
 def _pod_reasons(pod: Object) -> Iterator[tuple[str, str]]:

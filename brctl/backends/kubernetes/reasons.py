@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from brctl.backends.kubernetes.containers import rows_of
+from brctl.backends.kubernetes.pod_reason import MESSAGE_LIMIT
 from brctl.backends.kubernetes.pods import Pod, ranks_of
 from brctl.fanout.kubernetes.kubectl import Object
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_run_state import SchedulerReason
 
-_MESSAGE_LIMIT = 300
 _WELL_WHEN_TRUE = frozenset(
     {"Ready", "AcceleratedHardwareReady", "ContainerRuntimeReady", "KernelReady",
      "NetworkingReady", "StorageReady"}
@@ -42,4 +42,4 @@ def _of_nodes(nodes: Mapping[str, Object | None]) -> Iterable[SchedulerReason]:
             if (status != "True") if kind in _WELL_WHEN_TRUE else (status == "True"):
                 word = f"Node{kind}" if kind not in _WELL_WHEN_TRUE else f"NodeNot{kind}"
                 text = str(row.get("message") or row.get("reason") or "")
-                yield SchedulerReason(name, (), word, text[:_MESSAGE_LIMIT], f"node {name}")
+                yield SchedulerReason(name, (), word, text[:MESSAGE_LIMIT], f"node {name}")
