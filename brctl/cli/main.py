@@ -112,6 +112,11 @@ def _call(word: str, entry: Word, rest: list[str], invocation: object) -> int:
         code = command.main(
             args=rest, standalone_mode=False, obj=invocation, prog_name=f"brctl {word}"
         )
+    except SystemExit as exc:
+        # Typer's status for a reader that is gone is 1, which is an answer of ours.
+        if isinstance(exc.__context__, BrokenPipeError):
+            raise exc.__context__ from None
+        raise
     except typer.Abort as exc:
         raise KeyboardInterrupt from exc
     except typer.TyperException as exc:

@@ -226,3 +226,18 @@ def test_nothing_is_read_from_stdin_where_that_is_said(config: Path) -> None:
     out, _ = process.communicate(b"for somebody else", timeout=TIMEOUT_S)
     assert b"---------------\n0\n" in out
     assert process.returncode == 0
+
+
+def test_whoever_reads_no_more_ends_the_command_and_learns_nothing_of_the_nodes(
+    config: Path,
+) -> None:
+    """`brctl run --lines ... | head -1` exits 0: 1 and 3 would be said of the nodes."""
+    process = start(config, "-w", "n1", "--lines", "--", "echo a; read b; echo $b; sleep 600")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        assert process.stdout.readline() == b"n1: a\n"
+        process.stdout.close()
+        process.stdin.write(b"b\n")
+        process.stdin.close()
+        assert process.wait(TIMEOUT_S) == 0
