@@ -52,7 +52,7 @@ class Controller:
     now: Callable[[], datetime] = now
     past: "Past | None" = None
 
-    @property
+    @cached_property
     def checks(self) -> Mapping[str, Check]:
         """Shipped and site checks by name; read when first asked for."""
         return self._checks_read[0]
