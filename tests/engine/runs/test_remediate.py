@@ -60,7 +60,7 @@ def test_the_plan_says_what_would_change_and_changes_nothing(tmp_path: Path) -> 
     context = fake_context(tmp_path)
     plan = asyncio.run(prepare(context, SWAP, example_verdict())).plan
     assert [(c.sign.value, c.subject, c.what) for c in plan.changes] == [
-        ("~", "n3", 'schedulable -> cordoned "V-1 a GPU fell off the bus "'),
+        ("~", "n3", 'schedulable -> cordoned "V-1 a GPU fell off the bus"'),
         ("~", "s1", "standby -> reserved"),
         ("-", "job demo", "stopped (4 ranks)"),
         ("~", "job demo rank 2", "n3 -> (known after run)"),
