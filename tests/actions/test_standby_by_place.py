@@ -77,6 +77,14 @@ async def test_an_unknown_place_is_said_and_without_labels_nothing_changes(
     assert (await ACQUIRE.apply(bare, LOSES_N3)).say == "s1 reserved"
 
 
+async def test_a_standby_that_left_the_inventory_is_no_candidate(tmp_path: Path) -> None:
+    """The pool still names s1 when the hostfile no longer does: nobody could ask it anything."""
+    context = context_of(tmp_path, SPINES, cold_s={"s2": 2000.0})
+    listed = {name: node for name, node in context.inventory.nodes.items() if name != "s1"}
+    context = replace(context, inventory=Inventory(listed))
+    assert [c.subject for c in await ACQUIRE.plan(context, LOSES_N3)] == ["s2", "placement"]
+
+
 async def test_idle_nodes_for_the_shortfall_are_chosen_by_place_too(tmp_path: Path) -> None:
     """n1 and n2 carry the job; of the other idle ones the one in the right place is taken."""
     context = context_of(tmp_path, SPINES, spare=["w1", "w2"], nodes=["n1", "n2", "n3", "n4"])

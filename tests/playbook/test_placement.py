@@ -142,8 +142,15 @@ def test_a_node_without_label_stands_alone() -> None:
     }
     found = labelled(odd)
     assert found.unlabelled == ("n1", "n2", "n3", "n4")
-    assert len({found.of[n] for n in found.unlabelled}) == 4
-    assert found.of["n0"] == found.of["n5"] == "su1"
+    assert len({found.of(n) for n in found.unlabelled}) == 4
+    assert found.of("n0") == found.of("n5") == "su1"
+
+
+def test_a_standby_nobody_lists_stands_alone() -> None:
+    """A pool keeps the name of a node that left the inventory."""
+    assert not labelled(PAIR).known("gone")
+    found = choose(loss(["a1"], 3600.0, {}), [ReadyNode("gone", 0.0)])
+    assert (dict(found.standby_of), found.spreads[0].split) == ({"a1": "gone"}, 1)
 
 
 def test_the_level_is_the_widest_that_most_nodes_have() -> None:

@@ -51,7 +51,10 @@ class Candidates:
 async def find_candidates(
     context: RunContext, job: str = "", only: Sequence[str] = ()
 ) -> Candidates:
-    """Who could take a place now; of those named in `only`, in that order, where some are."""
+    """Who could take a place now; of those named in `only`, in that order, where some are.
+
+    A node that the inventory no longer lists, though the pool does, cannot be asked anything.
+    """
     if only:
         every = await find_candidates(context, job)
         chosen = [tuple(n for n in only if n in some) for some in (every.standbys, every.spares)]
@@ -62,7 +65,8 @@ async def find_candidates(
     own = [n for n, r in reservations.items() if r.owner == context.owner_mark and n not in taken]
     pool = context.standbys.best_first(job)
     idle = await context.backend.idle_nodes(await _carried_by(context, job))
-    free = [n for n in (*pool, *idle) if n not in taken and n not in reservations]
+    listed = [n for n in (*pool, *idle) if n in context.inventory.nodes]
+    free = [n for n in listed if n not in taken and n not in reservations]
     first = [n for n in own if n in pool or n not in idle]
     standbys = dict.fromkeys([*first, *(n for n in free if n in pool)])
     spares = dict.fromkeys([*own, *free])

@@ -52,7 +52,7 @@ class EmptyPlaces:
             return f"where {fold(unknown)} stands is not known" if domains.level else ""
         standby_of = dict(zip(self.loss.lost, nodes, strict=False))
         before, after = (
-            spreads(self.loss.layout, [domains.of[node] for node in some])[:1]
+            spreads(self.loss.layout, [domains.of(node) for node in some])[:1]
             for some in (self.loss.nodes, [standby_of.get(n, n) for n in self.loss.nodes])
         )
         if not after:

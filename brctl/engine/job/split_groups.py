@@ -21,7 +21,7 @@ def split_groups(found: Sequence[Evidence], job: Job, inventory: Inventory) -> t
     known = all(domains.known(node) for node in job.nodes)
     if not known or all(item.kind != STEPS_SLOWER for item in found):
         return ()
-    first = spreads(layout_of(job), [domains.of[node] for node in job.nodes])[:1]
+    first = spreads(layout_of(job), [domains.of(node) for node in job.nodes])[:1]
     return tuple(
         Evidence(
             kind=SPLIT_GROUPS,

@@ -101,7 +101,7 @@ def _seated(
     """Nodes in the places of rows, the job's own before others."""
     waiting: dict[str, list[str]] = {}
     for node in reversed(nodes):
-        waiting.setdefault(domains.of[node], []).append(node)
+        waiting.setdefault(domains.of(node), []).append(node)
     seats = {
         place: waiting[domain].pop()
         for places, wanted in zip(layout.rows, rows, strict=True)
@@ -116,17 +116,17 @@ def _placement(
     others: Sequence[str] | frozenset[str],
     domains: Domains,
 ) -> RankOrder:
-    found = spreads(layout, [domains.of[node] for node in nodes])
+    found = spreads(layout, [domains.of(node) for node in nodes])
     return RankOrder(tuple(nodes), found, tuple(node for node in nodes if node in others))
 
 
 def _of_domain(nodes: Sequence[str], domain: str, domains: Domains) -> list[str]:
-    return [node for node in nodes if domains.of[node] == domain]
+    return [node for node in nodes if domains.of(node) == domain]
 
 
 def _counts(nodes: Sequence[str], domains: Domains) -> Free:
     """Nodes in each domain, domains by name: who is listed first decides nothing."""
-    return dict(sorted(Counter(domains.of[node] for node in nodes).items()))
+    return dict(sorted(Counter(domains.of(node) for node in nodes).items()))
 
 
 def _known(nodes: Sequence[str], domains: Domains) -> Free:

@@ -20,21 +20,25 @@ class Domains:
 
     Attributes:
         level: The label that was read; "" where no node has one.
-        of: The domain of each node.
+        by_node: The domain of each node that was asked about.
         unlabelled: Nodes whose domain nobody knows.
     """
 
     level: str
-    of: Mapping[str, str]
+    by_node: Mapping[str, str]
     unlabelled: tuple[str, ...]
+
+    def of(self, node: str) -> str:
+        """The domain of a node; one that the inventory no longer lists stands alone."""
+        return self.by_node.get(node, _ALONE + node)
 
     def known(self, node: str) -> bool:
         """Whether a label says where a node stands."""
-        return not self.of[node].startswith(_ALONE)
+        return not self.of(node).startswith(_ALONE)
 
     def named(self, nodes: Sequence[str]) -> tuple[str, ...]:
         """The domains these nodes are known to stand in, each once."""
-        return tuple(dict.fromkeys(self.of[n] for n in nodes if self.known(n)))
+        return tuple(dict.fromkeys(self.of(n) for n in nodes if self.known(n)))
 
 
 def domains_of(

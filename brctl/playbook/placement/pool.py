@@ -53,7 +53,7 @@ def pool_place(
     """
     if not domains.level or not layout.axes:
         return None
-    standing = Counter(domains.of[node] for node in standbys if domains.known(node))
+    standing = Counter(domains.of(node) for node in standbys if domains.known(node))
     rows = [set(domains.named([nodes[place] for place in row])) for row in layout.rows]
     bare = [row for row in rows if row.isdisjoint(standing)]
     return PoolPlace(

@@ -95,7 +95,7 @@ def choose_in_turn(loss: LostNodes, tiers: Iterable[Sequence[ReadyNode]]) -> Map
 def _choice(loss: LostNodes, candidates: Sequence[ReadyNode]) -> StandbyChoice:
     pairs = _Seats(loss, [c.node for c in candidates]).fill()
     start_s = max((c.start_s for c in candidates if c.node in pairs.values()), default=0.0)
-    after = [loss.domains.of[pairs.get(node, node)] for node in loss.nodes]
+    after = [loss.domains.of(pairs.get(node, node)) for node in loss.nodes]
     found = spreads(loss.layout, after)
     slower = price_of(found[0].widest, loss.slower_a_domain) if found else 0.0
     return StandbyChoice({n: pairs[n] for n in loss.lost if n in pairs}, start_s, slower, found)
@@ -120,7 +120,7 @@ class _Seats:
                 self._fill_block(row)
         for row in self._rows:
             for node in self._empty(row):
-                self._take(node, {self._of[node]} & self._staying(row))
+                self._take(node, {self._of(node)} & self._staying(row))
         for row in self._rows:
             for node in self._empty(row):
                 self._take(node, self._staying(row))
@@ -131,13 +131,13 @@ class _Seats:
     def _staying(self, row: Sequence[str]) -> set[str]:
         """Domains the rest of a row is in."""
         nodes = [self._pairs.get(n, n) for n in row if n in self._pairs or n not in self._lost]
-        return {self._of[node] for node in nodes}
+        return {self._of(node) for node in nodes}
 
     def _empty(self, row: Sequence[str]) -> list[str]:
         return [node for node in row if node in self._lost and node not in self._pairs]
 
     def _take(self, lost: str, domains: Collection[str]) -> None:
-        found = next((node for node in self._free if self._of[node] in domains), None)
+        found = next((node for node in self._free if self._of(node) in domains), None)
         if found is not None:
             self._free.remove(found)
             self._pairs[lost] = found
@@ -145,8 +145,8 @@ class _Seats:
     def _fill_block(self, row: Sequence[str]) -> None:
         """From as few domains as possible: the tightest that holds the rest, else the fullest."""
         while self._free and (empty := self._empty(row)):
-            was = {self._of[node] for node in empty}
-            free = Counter(self._of[node] for node in self._free)
+            was = {self._of(node) for node in empty}
+            free = Counter(self._of(node) for node in self._free)
             best = min(free, key=lambda d: _fit(free[d], len(empty), d in was))
             for lost in empty[: free[best]]:
                 self._take(lost, {best})

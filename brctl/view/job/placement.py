@@ -91,7 +91,7 @@ def _gaps(unknown: Sequence[str], gone: Sequence[str], domains: Domains) -> list
 def _table(advice: Advice, domains: Domains) -> str:
     axes = [s.axis for s in advice.now.spreads]
     head = ["", *(word for axis in axes for word in (f"{axis.upper()} MAX", "SPLIT")), "NODES IN"]
-    moved = Counter(domains.of[node] for node in advice.best.moved_in)
+    moved = Counter(domains.of(node) for node in advice.best.moved_in)
     from_where = ", ".join(f"{count} in {printable(domain, 20)}" for domain, count in moved.items())
     rows = [
         ["now", *_cells(advice.now.spreads), "-"],
