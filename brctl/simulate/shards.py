@@ -7,9 +7,10 @@ the same runs twice are refused instead of being averaged.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from math import isfinite
 from pathlib import Path
 from shlex import join
-from typing import Any
+from typing import Any, TypeVar
 
 from brctl.library.trusted_files import read_beginning
 from brctl.model import API_VERSION
@@ -19,7 +20,11 @@ from brctl.simulate.score import score
 
 KIND = "SimulationShard"
 SIZE_LIMIT_BYTES = 64 << 20
+MOST = 1 << 62
+"""No count or microsecond of a simulation is larger; what is would not fit a float."""
+
 Json = Mapping[str, object]
+R = TypeVar("R", SimulatedFleet, SimulatedRun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +92,41 @@ def _shard(origin: str, data: Any) -> SimulationPart:
     """What the parsed text says; any other shape raises what `read_shard` catches."""
     if (data["apiVersion"], data["kind"]) != (API_VERSION, KIND):
         raise ValueError(f"kind {data['kind']!r}")
-    facts = SimulatedFleet(**data["fleet"])
+    facts = _typed(SimulatedFleet, data["fleet"])
+    policies = {name: _exact("a title", str, title) for name, title in data["policies"].items()}
+    seed, wanted = (_exact(key, int, data[key]) for key in ("seed", "runs_wanted"))
     runs = tuple(_run(run) for run in data["runs"])
-    policies = {str(name): str(title) for name, title in data["policies"].items()}
     if not runs or not policies:
         raise ValueError("it holds no run")
-    seed, wanted = data["seed"], data["runs_wanted"]
-    if not isinstance(seed, int) or not isinstance(wanted, int):
-        raise TypeError("seed and runs_wanted are whole numbers")
+    if any(r.policy not in policies or not seed <= r.seed < seed + wanted for r in runs):
+        raise ValueError("a run is none of its policies and seeds")
     return SimulationPart(origin, facts, seed, wanted, policies, runs)
 
 
-def _run(data: dict[str, Any]) -> SimulatedRun:
-    books = data["books_us"]
-    if set(data) != {field.name for field in fields(SimulatedRun)} or not isinstance(books, dict):
-        raise ValueError("a run has other keys")
-    run = SimulatedRun(**{**data, "books_us": {Book(b): int(books[b]) for b in books}})
-    if run.wall_us <= 0 or sum(run.books_us.values()) != run.wall_us:
+def _run(data: Mapping[str, Any]) -> SimulatedRun:
+    books = {book: _exact(book.value, int, data["books_us"][book.value]) for book in Book}
+    run = _typed(SimulatedRun, {**data, "books_us": books})
+    if len(data["books_us"]) != len(books) or not sum(books.values()) == run.wall_us > 0:
         raise ValueError(f"the books of run {run.seed} do not sum to its time")
     return run
+
+
+def _typed(kind: type[R], data: Mapping[str, Any]) -> R:
+    """A row of the document, with exactly its keys, each of its type."""
+    if set(data) != {field.name for field in fields(kind)}:
+        raise ValueError(f"a {kind.__name__} has other keys")
+    for field in fields(kind):
+        if field.type in (str, int, float):
+            _exact(field.name, field.type, data[field.name])
+    return kind(**data)
+
+
+def _exact(name: str, kind: object, value: Any) -> Any:
+    """A text, a count or a finite number that nobody has to convert."""
+    good = type(value) is kind or (kind is float and type(value) is int)
+    if not good or (kind is not str and not (0 <= value < MOST and isfinite(value))):
+        raise TypeError(f"{name!r} is of another type, or cannot be so large")
+    return value
 
 
 def merged(shards: Sequence[SimulationPart]) -> PolicyComparison:
@@ -125,7 +146,7 @@ def merged(shards: Sequence[SimulationPart]) -> PolicyComparison:
             )
         for run in shard.runs:
             if (run.seed, run.policy) in runs:
-                raise UsageError(f"{shard.origin}: run {run.seed} of {run.policy} is there twice")
+                raise UsageError(f"{shard.origin}: run {run.seed} of {run.policy!r} is there twice")
             runs[run.seed, run.policy] = run
     had = len({seed for seed, _ in runs})
     missing = [] if had == first.runs_wanted else [

@@ -1,13 +1,19 @@
 """`brctl simulate`: policies side by side, sweeps, parts on other machines."""
 
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from brctl.cli.main import run
+from brctl.simulate import world
 
 Document = dict[str, object]
+Part = dict[str, Any]
+WALL_US = 2 * 86_400 * 1_000_000
 SMALL = ("--runs", "3", "--days", "20", "--workers", "1")
 
 
@@ -64,6 +70,12 @@ def test_parts_made_apart_are_the_whole(capsys: pytest.CaptureFixture[str], tmp_
     assert said(capsys, "merge", str(parts[0]), str(parts[0]))[0] == 64
 
 
+def of_books(data: Part, **books_us: float) -> Part:
+    """The first run of a part with other books."""
+    run: Part = data["runs"][0]
+    return run | {"books_us": run["books_us"] | books_us}
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -73,19 +85,65 @@ def test_parts_made_apart_are_the_whole(capsys: pytest.CaptureFixture[str], tmp_
         lambda data: data | {"runs": [{"seed": 1}]},
         lambda data: data | {"fleet": {"name": "x"}},
         lambda data: {},
+        lambda data: data | {"seed": []},
+        lambda data: data | {"seed": 8},
+        lambda data: data | {"runs_wanted": True},
+        lambda data: data | {"policies": {"oracle": 1}},
+        lambda data: data | {"policies": {"requeue": "another"}},
+        lambda data: data | {"fleet": data["fleet"] | {"days": math.nan}},
+        lambda data: data | {"fleet": data["fleet"] | {"nodes": 10**400}},
+        lambda data: data | {"runs": [data["runs"][0] | {"stops": "7"}]},
+        lambda data: data | {"runs": [data["runs"][0] | {"pages": -1}]},
+        lambda data: data | {"runs": [of_books(data, productive=math.inf)]},
+        lambda data: data | {"runs": [data["runs"][0] | {"books_us": {"productive": WALL_US}}]},
+        lambda data: data | {"runs": [of_books(data, lunch=0)]},
     ],
 )
 def test_a_file_that_is_no_part_is_refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, change: object
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, change: Callable[[Part], Part]
 ) -> None:
+    code, _, err = said(capsys, "merge", str(changed_part(capsys, tmp_path, change)))
+    assert code == 78
+    assert "not a part of a simulation" in err
+
+
+def test_a_name_from_a_part_writes_nothing_but_text_to_the_terminal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    name = "a\x1b]0;owned\x07"
+
+    def named(data: Part) -> Part:
+        runs = [{**run, "policy": name} for run in data["runs"]]
+        return data | {"policies": {"oracle": "", name: ""}, "runs": data["runs"] + runs}
+
+    part = changed_part(capsys, tmp_path, named)
+    for form in ("table", "name"):
+        code, out, _ = said(capsys, "merge", str(part), "-o", form)
+        assert code == 0
+        assert "a\\x1b]0;owned" in out
+        assert "\x1b" not in out
+
+
+def changed_part(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, change: Callable[[Part], Part]
+) -> Path:
+    """A small part of a simulation, changed by somebody."""
     part = tmp_path / "part.json"
     words = ("--policy", "oracle", "--runs", "1", "--days", "2", "--shard", "1/1")
     said(capsys, *words, "-o", "json", "--out", str(part))
-    assert callable(change)
     part.write_text(json.dumps(change(json.loads(part.read_text()))), encoding="utf-8")
-    code, _, err = said(capsys, "merge", str(part))
-    assert code == 78
-    assert "not a part of a simulation" in err
+    return part
+
+
+def test_a_policy_without_end_is_said_and_nothing_of_what_it_lost(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "STOPS_LIMIT", 2)
+    code, out, _ = said(capsys, "--policy", "requeue,standby", *SMALL)
+    assert code == 3
+    assert "missing: standby: 2 stops by" in out
+    assert "no hour was lost" not in out
+    assert said(capsys, "--policy", "requeue", *SMALL, "-o", "html")[0] == 3
 
 
 @pytest.mark.parametrize(

@@ -24,18 +24,23 @@ def comparison_page(found: PolicyComparison) -> Page:
         f"{runs} runs of {found.fleet.days:g} days from seed {found.seed}, all on the same faults;"
         " +- is 95 % of a mean",
     )
-    rows = [_HEAD, *(_row(score) for score in found.scores)]
-    parts = ["\n".join(head), columns(rows), "\n".join(_gains(found.scores)), _hours(found.scores)]
+    parts = ["\n".join(head), *(_tables(found.scores) if found.scores else ())]
     parts.append("\n".join(f"missing: {printable(why)}" for why in found.unfinished))
     return Page(
         "Simulation",
         comparison_document(found),
         "\n\n".join(part for part in parts if part),
         ExitCode.UNKNOWN if found.unfinished else ExitCode.OK,
-        names=tuple(score.policy for score in found.scores),
+        names=tuple(printable(score.policy) for score in found.scores),
         table=tuple(score_document(score) for score in found.scores),
         html=comparison_html(found),
     )
+
+
+def _tables(scores: Sequence[PolicyScore]) -> tuple[str, ...]:
+    """What the policies came to; without a whole run there is nothing to say of them."""
+    rows = [_HEAD, *(_row(score) for score in scores)]
+    return columns(rows), "\n".join(_gains(scores)), _hours(scores)
 
 
 def fleet_lines(fleet: SimulatedFleet) -> tuple[str, ...]:
@@ -55,18 +60,19 @@ def percent(value: Interval) -> str:
 
 def _row(score: PolicyScore) -> tuple[str, ...]:
     counts = (f"{score.per_run[name]:.1f}" for name in _SHOWN)
-    return (score.policy, percent(score.ettr), f"{100 * score.worst_run:.2f}", *counts)
+    return (printable(score.policy), percent(score.ettr), f"{100 * score.worst_run:.2f}", *counts)
 
 
 def _gains(scores: Sequence[PolicyScore]) -> list[str]:
     """What each gains over the first, in points, run by run on the same faults."""
-    width = max(len(score.policy) for score in scores)
+    names = [printable(score.policy) for score in scores]
+    width = max(map(len, names))
     lines = []
-    for score in scores[1:]:
+    for name, score in zip(names[1:], scores[1:], strict=True):
         if score.gained is not None:
             mean, half = 100 * score.gained.mean, 100 * score.gained.half_width
             lines.append(
-                f"{score.policy:{width}} - {scores[0].policy}  {mean:+.2f} points"
+                f"{name:{width}} - {names[0]}  {mean:+.2f} points"
                 f" (paired 95 %: {mean - half:+.2f} to {mean + half:+.2f})"
             )
     return lines
@@ -78,7 +84,9 @@ def _hours(scores: Sequence[PolicyScore]) -> str:
     if not books:
         return "no hour was lost"
     head = ("HOURS LOST", *(book.value.removeprefix("idle-") for book in books))
-    rows = [(s.policy, *(f"{s.lost_h.get(book, 0.0):.1f}" for book in books)) for s in scores]
+    rows = [
+        (printable(s.policy), *(f"{s.lost_h.get(book, 0.0):.1f}" for book in books)) for s in scores
+    ]
     return columns([head, *rows])
 
 
