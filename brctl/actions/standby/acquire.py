@@ -53,7 +53,7 @@ async def find_candidates(
 ) -> Candidates:
     """Who could take a place now; of those named in `only`, in that order, where some are.
 
-    A node that the inventory no longer lists, though the pool does, cannot be asked anything.
+    A standby that the inventory no longer lists cannot be asked anything.
     """
     if only:
         every = await find_candidates(context, job)
@@ -63,10 +63,9 @@ async def find_candidates(
     taken |= {node: each for each in await context.jobs.all() for node in each.nodes}
     reservations = await context.backend.reservations()
     own = [n for n, r in reservations.items() if r.owner == context.owner_mark and n not in taken]
-    pool = context.standbys.best_first(job)
+    pool = [n for n in context.standbys.best_first(job) if n in context.inventory.nodes]
     idle = await context.backend.idle_nodes(await _carried_by(context, job))
-    listed = [n for n in (*pool, *idle) if n in context.inventory.nodes]
-    free = [n for n in listed if n not in taken and n not in reservations]
+    free = [n for n in (*pool, *idle) if n not in taken and n not in reservations]
     first = [n for n in own if n in pool or n not in idle]
     standbys = dict.fromkeys([*first, *(n for n in free if n in pool)])
     spares = dict.fromkeys([*own, *free])
