@@ -45,9 +45,9 @@ async def test_a_cold_standby_in_the_right_place_may_beat_a_ready_one_elsewhere(
 async def test_the_plan_names_the_same_standby_and_what_it_means(tmp_path: Path) -> None:
     """Planned is what is done."""
     changes = await ACQUIRE.plan(context_of(tmp_path, SPINES), LOSES_N3)
-    assert [(c.subject, c.what) for c in changes] == [
-        ("s2", "standby -> reserved"),
-        ("placement", "no further dp group is split"),
+    assert [(c.subject, c.what, c.node) for c in changes] == [
+        ("s2", "standby -> reserved", "s2"),
+        ("placement", "no further dp group is split", ""),
     ]
 
 

@@ -1,15 +1,21 @@
 """What a plan costs is said before anybody agrees: measured, bounded, or not known and why."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from brctl.actions.registry import ACTIONS
+from brctl.engine.runs.context import JournalledRun, for_run
+from brctl.model.inventory import Inventory
 from brctl.model.runs.estimate import Estimate, LostSteps, Took
 from brctl.model.runs.plan import Change, Plan, PlannedStep, Sign
-from brctl.model.runs.playbook import Need, Safety
+from brctl.model.runs.playbook import Json, Need, Safety
 from brctl.view.runs.estimate import estimate_document, estimate_lines
 from brctl.view.runs.plan import plan_page
 from brctl.view.runs.way_back import planned_way_back
+from tests.fakes.run_context import fake_context
 
 STEPS = {
     "cordon": ("node.cordon", Safety.REVERSIBLE, "n3"),
@@ -21,9 +27,11 @@ STEPS = {
 
 def planned(*ids: str, estimate: Estimate | None = None) -> Plan:
     steps = tuple(
-        PlannedStep(name, name, uses, safety, {}, (Change(Sign.ALTER, subject, "changes"),))
+        PlannedStep(name, name, uses, safety, {"out": ["n3"]}, (change,))
         for name in ids
         for uses, safety, subject in [STEPS[name]]
+        for node in [subject if name == "reserve" else ""]
+        for change in [Change(Sign.ALTER, subject, "changes", node)]
     )
     return Plan(
         "swap-and-resume", "", "V-1", {}, ("n3",), steps, (), Need.NONE, "stop", 7200.0,
@@ -96,6 +104,28 @@ def test_a_plan_names_the_commands_that_would_take_it_back(
     ids: tuple[str, ...], expected: list[str]
 ) -> None:
     assert planned_way_back(planned(*ids)) == expected
+
+
+async def test_only_nodes_are_named_to_be_swapped_back(tmp_path: Path) -> None:
+    """The pool holds two: a remark on places is no node, and a shortfall leaves one unknown."""
+    context = fake_context(tmp_path)
+    labelled = {
+        n: replace(each, labels={"rack": "a"}) for n, each in context.inventory.nodes.items()
+    }
+    run = JournalledRun(context, tmp_path, "R-0001")
+    bound = replace(for_run(context, run), inventory=Inventory(labelled))
+
+    async def last_line(out: list[Json]) -> str:
+        wanted: dict[str, Json] = {"count": len(out), "job": "demo", "replacing": out}
+        changes = tuple(await ACTIONS["standby.acquire"].plan(bound, wanted))
+        reserve, stop, swap = planned("reserve", "stop", "swap").steps
+        steps = (replace(reserve, changes=changes), stop, replace(swap, arguments={"out": out}))
+        return planned_way_back(replace(planned(), steps=steps))[-1]
+
+    back = "after it: brctl uncordon n3; brctl swap s1 --with n3 -m 'undo RUN'"
+    assert await last_line(["n3"]) == back
+    unknown = "after it: a swap back, of nodes that are known when it has run"
+    assert await last_line(["n1", "n2", "n3"]) == unknown
 
 
 def test_a_plan_without_an_estimate_still_says_its_bound_and_its_way_back() -> None:

@@ -119,9 +119,9 @@ class StandbyAcquire:
         found = await find_candidates(context, arguments.text(args, "job", ""), _only(args))
         found = await _by_place(context, found, places)
         changes = [
-            Change(Sign.ALTER, name, "standby -> reserved")
+            Change(Sign.ALTER, name, "standby -> reserved", name)
             if name in found.standbys
-            else Change(Sign.ALTER, name, "idle, no standby -> reserved for the shortfall")
+            else Change(Sign.ALTER, name, "idle, no standby -> reserved for the shortfall", name)
             for name in found.in_order[:wanted]
         ]
         missing = wanted - len(changes)

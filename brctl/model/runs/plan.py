@@ -19,11 +19,16 @@ class Sign(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One object of the world before and after; `what` is a sentence without markup."""
+    """One object of the world before and after; `what` is a sentence without markup.
+
+    Attributes:
+        node: The node that would be reserved; "" for every other change.
+    """
 
     sign: Sign
     subject: str
     what: str
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.model.nodeset import fold
-from brctl.model.runs.plan import Plan
+from brctl.model.runs.plan import Plan, PlannedStep
 from brctl.model.runs.playbook import Playbook, Safety
 from brctl.model.runs.result import RunState
 from brctl.playbook.run_record import RunRecord, StepRecord
@@ -72,11 +72,17 @@ def planned_way_back(plan: Plan) -> list[str]:
     if final is None:
         return [_UNDONE_BY.get(frozenset(verbs), ROLLBACK).format(nodes=quoted(plan.nodes))]
     until = f"until step `{final.id}`: {ROLLBACK}"
-    came_in = [c.subject for s in changing if s.uses == "standby.acquire" for c in s.changes]
-    if "job.replace_nodes" in verbs and plan.nodes and came_in:
-        commands = _swapped_back(quoted(plan.nodes), quoted(came_in), RUN)
-        return [until, f"after it: {'; '.join(commands)}"]
-    return [until, "after it nothing takes it back"]
+    swap = next((step for step in changing if step.uses == "job.replace_nodes"), None)
+    return [until, _after_it(swap, changing) if swap else "after it nothing takes it back"]
+
+
+def _after_it(swap: PlannedStep, changing: Sequence[PlannedStep]) -> str:
+    out = swap.arguments.get("out")
+    leaving = list(map(str, out)) if isinstance(out, Sequence) and not isinstance(out, str) else []
+    came_in = [change.node for step in changing for change in step.changes if change.node]
+    if not leaving or len(came_in) != len(leaving):
+        return "after it: a swap back, of nodes that are known when it has run"
+    return f"after it: {'; '.join(_swapped_back(quoted(leaving), quoted(came_in), RUN))}"
 
 
 RUN = "RUN"
