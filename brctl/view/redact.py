@@ -86,7 +86,7 @@ class Redactor:
     def _line_of_json(self, line: str) -> str:
         if not line.strip():
             return line
-        value = json.loads(line)
+        value = json.loads(line, object_pairs_hook=_each_key_once)
         clean = self.document(value)
         return line if clean == value else json.dumps(clean)
 
@@ -156,8 +156,17 @@ def redact_document(value: object) -> object:
 
 
 def _hides(key: object, item: object, *, named: bool) -> bool:
-    is_text = isinstance(item, str) and bool(item)
-    return is_text and (names_secret(key) or (named and str(key).lower() == "value"))
+    if isinstance(item, (dict, list, tuple, bool)) or item in (None, ""):
+        return False
+    return names_secret(key) or (named and str(key).lower() == "value")
+
+
+def _each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object as a dictionary, which would drop all but the last value of a key unseen."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
 
 
 def names_secret(name: object) -> bool:

@@ -27,6 +27,8 @@ _VALUE = (
     r"""|\\{0,7}["']?[^\s"',;&]+(?:,(?![\w.-]{1,64}[=:])[^\s"',;&]+)*)"""
 )
 _PLAIN_VALUE = r"""[^\s"'`,;]*"""
+_NO_VALUE = re.compile(r"""[\s=:\\"']*""")
+"""A line that may stand between a name and its value."""
 _ENCODED = r"A-Za-z0-9+/=_-"
 
 
@@ -72,7 +74,7 @@ class SecretShape:
                 yield "".join(part), hinted
                 part, hinted = [], holds or after
             part.append(line)
-            after = holds
+            after = holds or (after and bool(_NO_VALUE.fullmatch(line)))
         yield "".join(part), hinted
 
 

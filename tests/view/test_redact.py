@@ -48,6 +48,8 @@ SECRETS = {
     "sshpass": ("sshpass -p hunter2 ssh h", "hunter2"),
     "curl": ("curl -s -u me:hunter2 https://h", "hunter2"),
     "account key": ("AccountName=x;AccountKey=abc123==;", "abc123"),
+    "value after empty lines": ("password:\n\n  hunter2x\n", "hunter2x"),
+    "name, sign and value on lines of their own": ("password\n:\n\nhunter2x\n", "hunter2x"),
     "MySQL": ("MYSQL_PWD=hunter2", "hunter2"),
 }
 
@@ -168,6 +170,9 @@ def test_a_document_hides_what_its_keys_name() -> None:
         "tokens": 7,
         "secret": "",
         "note": "password=hunter2",
+        "pin_password": 12345678,
+        "has_secret": True,
+        "token": None,
     }
     assert redact_document(document) == {
         "DB_PASSWORD": HIDDEN,
@@ -175,4 +180,20 @@ def test_a_document_hides_what_its_keys_name() -> None:
         "tokens": 7,
         "secret": "",
         "note": f"password={HIDDEN}",
+        "pin_password": HIDDEN,
+        "has_secret": True,
+        "token": None,
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"db_password": 12345678, "a": 1}',
+        '{"api_key": 12345678, "api_key": ""}',
+        '{"a": {"api_key": "12345678", "api_key": ""}}',
+    ],
+)
+def test_a_document_in_a_text_hides_no_less_than_the_text(text: str) -> None:
+    """A number is a secret too, and so is the first of two values of one key."""
+    assert "12345678" not in str(redact_document(text))
