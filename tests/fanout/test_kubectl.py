@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,12 +10,15 @@ import pytest
 
 from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
+from brctl.fanout.kubernetes import pod_finder
+from brctl.fanout.kubernetes.kubectl import Kubectl, Object
 from brctl.fanout.kubernetes.messages import meaning, split_stderr
 from brctl.fanout.kubernetes.node_pods import NodePod, pods_by_node
 from brctl.fanout.kubernetes.pod_finder import LABEL, manifest
+from brctl.fanout.kubernetes.transport import KubectlTransport
 from brctl.library.config import NodePods, SshSettings
 from brctl.model.command import Command, Outcome
-from brctl.model.errors import UsageError
+from brctl.model.errors import UnreachableError, UsageError
 from brctl.model.inventory import Node
 from tests.backends.kubernetes.test_kubernetes import until
 from tests.fakes.kube.cluster import NAMESPACE, KubeCluster, kube_cluster, no_kubectl
@@ -94,7 +98,7 @@ def test_of_a_nodes_pods_the_one_that_runs_is_taken() -> None:
         _pod("-x", "n3", "Running"),
         _pod("late", "n4", "Pending", state=waiting),
     ]
-    found = pods_by_node(items, "agent", "")
+    found = pods_by_node([*items, {"metadata": {"name": "no-spec"}}], "agent", "")
     assert found["n1"] == NodePod("good", "main", ready=True)
     assert sorted(found) == ["n1", "n4"]
     assert (found["n4"].hopeless, found["n4"].why) == (
@@ -111,6 +115,66 @@ def _pod(
         "spec": {"nodeName": on, "containers": [{"name": "main"}]},
         "status": {"phase": phase, "containerStatuses": [{"name": "main", "state": state or {}}]},
     }
+
+
+AGENT = _pod("agent-n1", "n1", "Running")
+
+
+@pytest.mark.parametrize(
+    ("does", "connect_s", "detail"),
+    [
+        ("exec sleep 600", 0.2, "kubectl started nothing within 0.2 s: kubectl said nothing"),
+        ("""for word; do case "$word" in brctl-*) echo "$word" >&2; esac; done
+            echo error dialing backend: connection refused >&2""",
+         TIMEOUT_S, "the connection was cut before the command ended"),
+    ],
+)  # fmt: skip
+async def test_an_exec_that_breaks_or_hangs_says_nothing_of_the_node(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str, connect_s: float, detail: str
+) -> None:
+    """Nor do the words of a command that ran there, whatever they look like."""
+    (tmp_path / "pods").write_text(json.dumps({"metadata": {}, "items": [AGENT]}))
+    program = tmp_path / "kubectl"
+    listed = f"exec cat {tmp_path}/pods"
+    program.write_text(f'#!/bin/sh\ncase "$1" in exec) {does} ;; *) {listed} ;; esac\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    pods = NodePods(daemonset="agent", namespace=NAMESPACE)
+    transport = KubectlTransport(
+        SshSettings(connect_timeout_s=connect_s, login_timeout_s=0.0, node_pods=pods)
+    )
+    answer = await transport.run(node("n1"), STATUS)
+    await transport.close()
+    assert (answer.outcome, answer.exit_status) == (Outcome.NOT_AVAILABLE, None)
+    assert detail in answer.detail
+
+
+class _DeadServer(Kubectl):
+    """An API server that does not answer, and how often it was asked."""
+
+    asked = 0
+
+    async def get(self, path: str, **query: str) -> Object | None:
+        self.asked += 1
+        await asyncio.sleep(0)
+        raise UnreachableError(f"no answer for {path}")
+
+
+async def test_a_dead_api_server_is_waited_for_once_for_all_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them is told; one after another they would wait for minutes."""
+    monkeypatch.setattr(pod_finder, "LOOK_AGE_S", TIMEOUT_S)
+    server = _DeadServer(namespace=NAMESPACE)
+    finder = pod_finder.DaemonSetPods(server, "agent", "")
+    asked = (finder.pod_on(f"n{i}") for i in range(20))
+    told = await asyncio.gather(*asked, return_exceptions=True)
+    assert {type(answer) for answer in told} == {UnreachableError}
+    assert server.asked == 1
+    monkeypatch.setattr(pod_finder, "LOOK_AGE_S", -1.0)
+    with pytest.raises(UnreachableError):
+        await finder.pod_on("n1")
+    assert server.asked == 2
 
 
 def test_without_pods_to_use_or_make_the_configuration_is_refused() -> None:
@@ -152,12 +216,13 @@ async def test_stand_in_a_cut_connection_is_never_a_success(
     await until(has_begun)
     cluster.server.cut_executions()
     answer = await running
-    assert answer.outcome in (Outcome.DIED, Outcome.NOT_AVAILABLE)
-    assert (answer.exit_status, bool(answer.detail)) == (None, True)
+    assert (answer.outcome, answer.exit_status) == (Outcome.NOT_AVAILABLE, None)
+    assert answer.detail
     cluster.store.drop("pods", NAMESPACE, "agent-n1")
     cluster.store.drop("pods", NAMESPACE, "agent-n2")
     gone = await transport.run(node("n1"), STATUS)
     assert gone.outcome is Outcome.NOT_AVAILABLE
+    await transport.close()
     cluster.add_daemonset("agent")
     transport = opened(daemonset="agent")
     assert (await transport.run(node("n1"), STATUS)).exit_status == 3

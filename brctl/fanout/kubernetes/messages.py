@@ -47,7 +47,7 @@ def meaning(words: str) -> tuple[Outcome, str]:
         found = next((line for line in lines if re.search(pattern, line)), None)
         if found is not None:
             return outcome, found[-_WORDS_LIMIT:]
-    last = lines[-1][-_WORDS_LIMIT:] if lines else "kubectl ended without a word"
+    last = lines[-1][-_WORDS_LIMIT:] if lines else "kubectl said nothing"
     return Outcome.NOT_AVAILABLE, last
 
 

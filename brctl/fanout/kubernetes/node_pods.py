@@ -39,7 +39,7 @@ def pods_by_node(items: list[Object], daemonset: str, container: str) -> Mapping
     """The pods of a DaemonSet by node, or with "" all that are listed; one that runs wins."""
     found: dict[str, NodePod] = {}
     for item in items:
-        node = item["spec"].get("nodeName")
+        node = (item.get("spec") or {}).get("nodeName")
         if not isinstance(node, str) or not (daemonset == "" or _is_of(item, daemonset)):
             continue
         pod = read_node_pod(item, container)

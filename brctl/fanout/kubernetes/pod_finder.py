@@ -55,8 +55,9 @@ class _Listing:
         self._kubectl = kubectl
         self._daemonset, self._container, self._query = daemonset, container, query
         self._lock = asyncio.Lock()
-        self._at = float("-inf")
+        self._at = self._failed_at = float("-inf")
         self._known: Mapping[str, NodePod] = {}
+        self._failure: BrctlError | None = None
 
     async def pod_on(self, node: str) -> NodePod | None:
         known = (await self.look(TRUSTED_S)).get(node)
@@ -65,12 +66,22 @@ class _Listing:
     async def look(self, age_s: float) -> Mapping[str, NodePod]:
         async with self._lock:
             if time.monotonic() - self._at > age_s:
-                path = await pods_path(self._kubectl)
-                answer = await self._kubectl.get(path, **self._query)
-                items = list((answer or {}).get("items") or ())
-                self._known = pods_by_node(items, self._daemonset, self._container)
-                self._at = time.monotonic()
+                await self._list()
             return self._known
+
+    async def _list(self) -> None:
+        # Else the nodes that wait here would wait for a dead API server one after another.
+        if self._failure is not None and time.monotonic() - self._failed_at <= LOOK_AGE_S:
+            raise self._failure.with_traceback(None)
+        try:
+            path = await pods_path(self._kubectl)
+            answer = await self._kubectl.get(path, **self._query)
+        except BrctlError as exc:
+            self._failure, self._failed_at = exc, time.monotonic()
+            raise
+        items = list((answer or {}).get("items") or ())
+        self._known = pods_by_node(items, self._daemonset, self._container)
+        self._at, self._failure = time.monotonic(), None
 
     def forget(self) -> None:
         self._at = float("-inf")

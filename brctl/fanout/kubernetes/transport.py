@@ -74,8 +74,9 @@ class KubectlTransport:
             why = f"{node.name}: kubectl cannot be run: {exc.strerror}"
             return Outcome.NOT_AVAILABLE, None, why
         if not await process.begins_within(self._start_s):
-            why = f"{node.name}: kubectl started nothing within {self._start_s:g} s"
-            return Outcome.CONNECT_TIMED_OUT, None, why
+            outcome, said = meaning(bytes(process.output[2]).decode("utf-8", "replace"))
+            why = f"{node.name}: kubectl started nothing within {self._start_s:g} s: {said}"
+            return outcome, None, why
         if not await process.ends_within(command.deadline_s):
             return Outcome.COMMAND_TIMED_OUT, None, f"no end within {command.deadline_s:g} s"
         return self._ending(process, node, command, mark)
@@ -92,7 +93,9 @@ class KubectlTransport:
         self._pods.forget(node.name)
         outcome, detail = meaning(words)
         if process.begun.is_set():
-            return Outcome.DIED, None, f"{node.name}: gone before the command ended: {detail}"
+            # The kubelet was reached, and words about it are the command's own.
+            why = f"{node.name}: the connection was cut before the command ended: {detail}"
+            return Outcome.NOT_AVAILABLE, None, why
         return outcome, None, f"{node.name}: {detail}"
 
     async def _exec(self, pod: NodePod) -> tuple[str, ...]:
