@@ -1,12 +1,13 @@
 """Parts of a simulation, made on other machines: what a part holds, and all parts as one.
 
-A part says which runs of which fleet it holds, so that parts of another fleet, other policies or
-the same runs twice are refused instead of being averaged.
+A part says which runs it holds and has a digest of all that decides them, so that parts of another
+fleet, other policies, other rules or the same runs twice are refused instead of being averaged.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 from shlex import join
@@ -16,6 +17,7 @@ from brctl.library.trusted_files import read_beginning
 from brctl.model import API_VERSION
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.simulation import Book, PolicyComparison, SimulatedFleet, SimulatedRun
+from brctl.simulate.compare import Request
 from brctl.simulate.score import score
 
 KIND = "SimulationShard"
@@ -29,7 +31,11 @@ R = TypeVar("R", SimulatedFleet, SimulatedRun)
 
 @dataclass(frozen=True, slots=True)
 class SimulationPart:
-    """A part: its fleet, all seeds of the whole, the policies with their titles, its runs."""
+    """A part: its fleet, all seeds of the whole, the policies with their titles, its runs.
+
+    Attributes:
+        conditions_sha256: Digest of all that decides a run but its seed.
+    """
 
     origin: str
     fleet: SimulatedFleet
@@ -37,6 +43,29 @@ class SimulationPart:
     runs_wanted: int
     policies: Mapping[str, str]
     runs: tuple[SimulatedRun, ...]
+    conditions_sha256: str
+
+
+def part_of(request: Request, runs: Sequence[SimulatedRun]) -> SimulationPart:
+    """These runs as a part of all that were asked for."""
+    return SimulationPart(
+        "", request.fleet.facts(), request.seed, request.runs, request.titles, tuple(runs),
+        conditions_sha256(request),
+    )  # fmt: skip
+
+
+def conditions_sha256(request: Request) -> str:
+    """Digest of the fleet, the policies and the rules, wherever their files lie."""
+    rules = request.rules
+    conditions = {
+        "fleet": asdict(replace(request.fleet, origin="")),
+        "policies": {policy.name: asdict(policy) for policy in request.policies},
+        "playbooks": {name: one.sha256 for name, one in rules.playbooks.items()} if rules else {},
+        "guards": [asdict(replace(g, origin="")) for g in rules.guards.guards] if rules else [],
+        "approval": [[asdict(replace(row, origin="")) for row in rows]
+                     for rows in rules.guards.approval] if rules else [],
+    }  # fmt: skip
+    return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -59,6 +88,7 @@ def shard_document(shard: SimulationPart) -> dict[str, object]:
     """What `merge` reads again."""
     return {
         "fleet": asdict(shard.fleet),
+        "conditions_sha256": shard.conditions_sha256,
         "seed": shard.seed,
         "runs_wanted": shard.runs_wanted,
         "policies": dict(shard.policies),
@@ -94,13 +124,14 @@ def _shard(origin: str, data: Any) -> SimulationPart:
         raise ValueError(f"kind {data['kind']!r}")
     facts = _typed(SimulatedFleet, data["fleet"])
     policies = {name: _exact("a title", str, title) for name, title in data["policies"].items()}
+    digest = _exact("conditions_sha256", str, data["conditions_sha256"])
     seed, wanted = (_exact(key, int, data[key]) for key in ("seed", "runs_wanted"))
     runs = tuple(_run(run) for run in data["runs"])
     if not runs or not policies:
         raise ValueError("it holds no run")
     if any(r.policy not in policies or not seed <= r.seed < seed + wanted for r in runs):
         raise ValueError("a run is none of its policies and seeds")
-    return SimulationPart(origin, facts, seed, wanted, policies, runs)
+    return SimulationPart(origin, facts, seed, wanted, policies, runs, digest)
 
 
 def _run(data: Mapping[str, Any]) -> SimulatedRun:
@@ -138,11 +169,11 @@ def merged(shards: Sequence[SimulationPart]) -> PolicyComparison:
     first = shards[0]
     runs: dict[tuple[int, str], SimulatedRun] = {}
     for shard in shards:
-        if (shard.fleet, dict(shard.policies), shard.seed, shard.runs_wanted) != (
-            first.fleet, dict(first.policies), first.seed, first.runs_wanted,
-        ):  # fmt: skip
+        if _whole(shard) != _whole(first):
             raise UsageError(
-                f"{shard.origin} and {first.origin} are parts of different simulations"
+                f"{shard.origin} and {first.origin} are parts of different simulations",
+                hint="make all parts from the same fleet, --policy, --days, --runs, --seed,"
+                " playbooks and guards.yaml",
             )
         for run in shard.runs:
             if (run.seed, run.policy) in runs:
@@ -157,6 +188,11 @@ def merged(shards: Sequence[SimulationPart]) -> PolicyComparison:
     return PolicyComparison(
         first.fleet, first.seed, score(whole, first.policies), tuple(dict.fromkeys(missing))
     )
+
+
+def _whole(part: SimulationPart) -> SimulationPart:
+    """What all parts of a simulation have in common; where its files lie is not of that."""
+    return replace(part, origin="", runs=(), fleet=replace(part.fleet, origin=""))
 
 
 def slurm_array(command: Sequence[str], parts: int) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from brctl.cli.main import run
 from brctl.simulate import world
+from brctl.simulate.fleet_file import SHIPPED
 
 Document = dict[str, object]
 Part = dict[str, Any]
@@ -181,3 +182,24 @@ def test_the_answer_fits_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[
     for words in (SMALL, ("--sweep", "standbys=0,5", "--policy", "standby", *SMALL)):
         _, out, _ = said(capsys, *words)
         assert max(map(len, out.splitlines())) <= 80
+
+
+def test_parts_join_by_what_decides_them_and_not_by_where_their_files_lie(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("--policy", "standby", "--runs", "2", "--days", "2", "--workers", "1")
+    kept = "standbys: {keep: "
+    text = (SHIPPED / "paper-means.yaml").read_text(encoding="utf-8") + kept + "3}\n"
+    parts = []
+    for shard, name, fleet in (
+        ("1/2", "here", text), ("2/2", "there", text), ("2/2", "other", text.replace("3}", "12}")),
+    ):  # fmt: skip
+        path, part = tmp_path / f"{name}.yaml", tmp_path / f"{name}.json"
+        path.write_text(fleet, encoding="utf-8")
+        said(capsys, str(path), *words, "--shard", shard, "-o", "json", "--out", str(part))
+        parts.append(str(part))
+    here, there, other = parts
+    assert said(capsys, "merge", here, there)[0] == 0
+    code, _, err = said(capsys, "merge", here, other)
+    assert code == 64
+    assert "parts of different simulations" in err

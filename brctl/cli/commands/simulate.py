@@ -121,7 +121,7 @@ def _sweep(invocation: Invocation, request: "Request", text: str) -> NoReturn:
 
 def _shard(invocation: Invocation, request: "Request", text: str) -> NoReturn:
     from brctl.simulate.compare import simulated
-    from brctl.simulate.shards import SimulationPart, parse_shard, shard_document
+    from brctl.simulate.shards import parse_shard, part_of, shard_document
     from brctl.view.simulation.comparison import shard_page
 
     part, parts = typed("--shard", text, parse_shard)
@@ -130,10 +130,8 @@ def _shard(invocation: Invocation, request: "Request", text: str) -> NoReturn:
         raise UsageError(f"--shard {text}: {request.runs} runs do not fill it", hint="more --runs")
     with _counted(invocation, len(seeds)) as done:
         found = simulated(request, seeds, done)
-    made = SimulationPart(
-        "", request.fleet.facts(), request.seed, request.runs, request.titles, tuple(found)
-    )
-    invocation.finish(shard_page(shard_document(made), len({r.seed for r in found}), len(seeds)))
+    body = shard_document(part_of(request, found))
+    invocation.finish(shard_page(body, len({r.seed for r in found}), len(seeds)))
 
 
 def _array_page(name: str, request: "Request", parts: int) -> Page:

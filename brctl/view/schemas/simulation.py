@@ -101,6 +101,7 @@ class SimulationShardDocument(Envelope):
     """`brctl simulate fleet FLEET --shard I/N`."""
 
     fleet: ShardFleetDocument
+    conditions_sha256: str
     seed: int
     runs_wanted: int
     policies: dict[str, str]
