@@ -3,6 +3,7 @@
 Only the module of the command that was typed is imported: `brctl --help` imports none.
 """
 
+import io
 import os
 import sys
 import traceback
@@ -17,6 +18,7 @@ from brctl.model.exit_codes import ExitCode
 def run(argv: Sequence[str]) -> int:
     """Run one command line; returns its exit code and never raises for a user's mistake."""
     form = "json" if {"--json", "json"} & set(argv) else "table"
+    _write_any_character()
     try:
         if any(text.partition("=")[0] == "--watch" for text in argv):
             return _watch(list(argv), form)
@@ -34,6 +36,13 @@ def run(argv: Sequence[str]) -> int:
         return int(ExitCode.OK)
     except Exception as error:  # noqa: BLE001  # the last resort: a bug must not look like a fault
         return _report_disk(error, form) or _report_bug(error)
+
+
+def _write_any_character() -> None:
+    """What the terminal's encoding lacks is written as an escape; it ended the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _watch(argv: list[str], form: str) -> int:

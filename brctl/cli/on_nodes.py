@@ -1,11 +1,19 @@
-"""One command on nodes, for `run` and `cp`: progress for people, and Ctrl-C loses no answer."""
+"""One command on nodes, for `run` and `cp`: progress for people; whatever ends it, answers stay."""
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
 
+from brctl.cli import output
+from brctl.cli.disk_trouble import disk_trouble
+from brctl.cli.invocation import Invocation
 from brctl.cli.live_output import Counted
+from brctl.model.errors import BrctlError, UnavailableError, UsageError
 from brctl.model.exit_codes import ExitCode
+
+Ended = KeyboardInterrupt | UsageError | OSError | None
+"""What ended a command before all nodes had answered: a person, or its input."""
 
 if TYPE_CHECKING:
     from brctl.engine.controller.command_input import CommandInput
@@ -14,6 +22,7 @@ if TYPE_CHECKING:
     from brctl.library.config import Settings
     from brctl.model.command import Command
     from brctl.model.inventory import Node
+    from brctl.view.notices.page import Page
 
 
 def run_on_chosen(
@@ -22,31 +31,58 @@ def run_on_chosen(
     command: "Command",
     stdin: "CommandInput | None" = None,
     shown: Counted | None = None,
-) -> tuple["CommandResults", ExitCode | None]:
-    """What came until all answered or a person had enough; then the exit code says so.
+) -> tuple["CommandResults", Ended]:
+    """What came until all answered, and what ended it before that.
 
     Without `stdin` a command reads `command.stdin`, nothing passes while it runs, and transports
     are fastest. `shown` is what is seen before the end.
     """
     from brctl.engine.controller.reach import CommandResults, run_on_nodes
 
-    results = CommandResults(chosen.names)
+    results, begun = CommandResults(chosen.names), set[str]()
     shown = shown or Counted(len(chosen.nodes))
+
+    def command_for(node: "Node") -> "Command":
+        begun.add(node.name)
+        return command
 
     async def run() -> None:
         task = asyncio.current_task()
         shown.stop = task.cancel if task else shown.stop
         await run_on_nodes(
-            settings, chosen, lambda _: command, results, shown.on_answer, _streams(stdin, shown)
+            settings, chosen, command_for, results, shown.on_answer, _streams(stdin, shown)
         )
 
     try:
         asyncio.run(run())
     except asyncio.CancelledError:
         raise shown.broken or asyncio.CancelledError from None
-    except KeyboardInterrupt:
-        return results, ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except (KeyboardInterrupt, UsageError, OSError) as ended:
+        if not begun and not isinstance(ended, KeyboardInterrupt):
+            raise
+        return results, ended
     return results, None
+
+
+def finish_ended(invocation: Invocation, page: "Page", context: str, ended: Ended) -> NoReturn:
+    """Write what came, and why not all came."""
+    if isinstance(ended, KeyboardInterrupt):
+        page = replace(page, exit_code=ExitCode.INTERRUPTED)
+    elif ended is not None:
+        error = _error_of(ended)
+        errors = {**page.body, "errors": output.error_body(error)["errors"]}
+        page = replace(page, exit_code=error.exit_code, body=errors)
+        output.write_error(error, "table")
+    invocation.finish(page, context)
+
+
+def _error_of(ended: UsageError | OSError) -> BrctlError:
+    if isinstance(ended, UsageError):
+        return ended
+    hint = "the answers so far are shown"
+    return disk_trouble(ended) or UnavailableError(f"the input failed: {ended}", hint=hint)
 
 
 def _streams(stdin: "CommandInput | None", shown: Counted) -> "Callable[[Node], Streams] | None":

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 from brctl.cli.commands import cp as cp_module
 from brctl.cli.commands import run as run_module
 from brctl.cli.invocation import read_common
+from brctl.cli.main import run as main
+from brctl.engine.controller import command_input, copying
 from brctl.engine.controller.copying import AT_ONCE_BYTES, open_payload
 from brctl.model.errors import GuardError, UsageError
 from tests.timeouts import TIMEOUT_S
@@ -135,6 +138,18 @@ def test_a_folder_is_copied_with_what_is_in_it(config: Path, tmp_path: Path) -> 
     assert (tmp_path / "new" / "deep" / "a").read_text() == "1"
 
 
+def test_a_file_that_makes_a_folder_too_large_is_not_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before it fills the disk that holds what is packed."""
+    monkeypatch.setattr(copying, "FOLDER_LIMIT_BYTES", 10_000)
+    (tmp_path / "checkpoint").write_bytes(b"x" * 20_000)
+    packed = io.BytesIO()
+    with pytest.raises(UsageError, match="larger than"):
+        copying._pack_tree(tmp_path, packed)
+    assert len(packed.getvalue()) <= 10_000
+
+
 def test_a_file_copied_to_a_folder_lands_in_it_under_its_own_name(
     config: Path, tmp_path: Path
 ) -> None:
@@ -173,6 +188,47 @@ def test_a_missing_file_is_an_error_before_any_node_is_asked(config: Path) -> No
     """One usage error, exit 64."""
     with pytest.raises(UsageError, match="No such file"):
         call(cp_module, config, "-w", "n1", "/nowhere/at/all", "/tmp/x")
+
+
+def test_an_input_that_fails_keeps_what_came_and_names_the_rest(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first node was done with it; one document tells of it, and of the error."""
+    monkeypatch.setattr(command_input, "stdin_input", OnceInput)
+    argv = ("-w", "n[1-2]", "-f", "1", "--json", "--", "cat")
+    code, text = call(run_module, config, *argv)
+    document = json.loads(text)
+    assert [(a["node"], a["stdout"]) for a in document["answers"]] == [("n1", "once")]
+    assert document["interrupted"]["nodes"] == ["n2"]
+    assert (code, document["exit_code"], document["errors"][0]["message"]) == (64, 64, "no more")
+    assert "error: no more" in capsys.readouterr().err
+
+
+class OnceInput:
+    """Fails the second node that reads it."""
+
+    def __init__(self) -> None:
+        self._reads = 0
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        self._reads += 1
+        if self._reads > 1:
+            raise UsageError("no more")
+        yield b"once"
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+def test_what_the_terminal_cannot_show_is_written_as_an_escape(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was an error of the encoding, told as the node's."""
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", write_through=True))
+    argv = ["--config", str(config), "-w", "n1", "--no-stdin", "--lines", "--", "echo \u2713"]
+    assert main(["run", *argv]) == 0
+    assert written.getvalue() == b"n1: \\u2713\n"
 
 
 def test_ctrl_c_keeps_what_came_and_names_the_rest(config: Path) -> None:

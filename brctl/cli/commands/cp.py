@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.on_nodes import run_on_chosen
+from brctl.cli.on_nodes import Ended, finish_ended, run_on_chosen
 from brctl.cli.options import NodeDeadline
 from brctl.cli.typed import typed
-from brctl.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from brctl.engine.controller.reach import Chosen, CommandResults
@@ -60,13 +59,13 @@ def _get(invocation: Invocation, source: str, folder: Path, deadline_s: float) -
     settings, chosen = _chosen(invocation)
     command = get_command(source, deadline_s)
     fanout = bounded_fanout(command.output_limit_bytes, settings.ssh.fanout)
-    gathered, interrupted = run_on_chosen(_at_once(settings, fanout), chosen, command)
+    gathered, ended = run_on_chosen(_at_once(settings, fanout), chosen, command)
     name = posixpath.basename(source) or "file"
     for node, answer in gathered.answers.items():
         saved = save_answer(answer, name, folder)
         if saved:
             gathered.answers[node] = replace(answer, stdout=f"{saved}\n".encode())
-    _finish(invocation, settings, gathered, interrupted)
+    _finish(invocation, settings, gathered, ended)
 
 
 def _chosen(invocation: Invocation) -> tuple["Settings", "Chosen"]:
@@ -85,11 +84,9 @@ def _finish(
     invocation: Invocation,
     settings: "Settings",
     gathered: "CommandResults",
-    interrupted: ExitCode | None,
+    ended: Ended,
 ) -> NoReturn:
     from brctl.view.gathered import gathered_page
 
     page = gathered_page(gathered.answers.values(), gathered.missing)
-    if interrupted is not None:
-        page = replace(page, exit_code=interrupted)
-    invocation.finish(page, settings.context)
+    finish_ended(invocation, page, settings.context, ended)

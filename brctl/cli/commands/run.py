@@ -2,13 +2,12 @@
 
 import asyncio
 from contextlib import closing
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.on_nodes import run_on_chosen
+from brctl.cli.on_nodes import finish_ended, run_on_chosen
 from brctl.cli.options import NodeDeadline
 from brctl.cli.typed import typed
 
@@ -54,10 +53,8 @@ def run(
     shown = EachLine(len(chosen.nodes)) if form == "live" else Counted(len(chosen.nodes))
     with closing(NoInput() if no_stdin else stdin_input()) as stdin:
         is_streamed = form == "live" or not isinstance(stdin, NoInput)
-        gathered, interrupted = run_on_chosen(
+        gathered, ended = run_on_chosen(
             settings, chosen, command, stdin if is_streamed else None, shown
         )
     page = gathered_page(gathered.answers.values(), gathered.missing, form)
-    if interrupted is not None:
-        page = replace(page, exit_code=interrupted)
-    invocation.finish(page, settings.context)
+    finish_ended(invocation, page, settings.context, ended)

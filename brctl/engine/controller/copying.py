@@ -102,12 +102,13 @@ def _pack_tree(folder: Path, into: BinaryIO) -> None:
     """A folder's content as an uncompressed tar; devices and sockets are left out."""
     with tarfile.open(fileobj=into, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for path in sorted(folder.rglob("*")):
-            if path.is_file() or path.is_symlink() or path.is_dir():
-                archive.add(path, str(path.relative_to(folder)), recursive=False)
-            if into.tell() > FOLDER_LIMIT_BYTES:
+            found = path.lstat()
+            if into.tell() + found.st_size > FOLDER_LIMIT_BYTES:
                 limit = FOLDER_LIMIT_BYTES >> 20
                 hint = "use the site's file system, or rsync"
                 raise UsageError(f"{folder}: larger than {limit} MiB", hint=hint)
+            if stat.S_IFMT(found.st_mode) in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
+                archive.add(path, str(path.relative_to(folder)), recursive=False)
 
 
 def get_command(path: str, deadline_s: float) -> Command:
