@@ -32,6 +32,7 @@ _WINDOW_BYTES = 128 << 20
 _BLOCK = 512
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,60}){0,2}")
 _REGULAR = (b"0", b"\0")
+_SIZE = re.compile(rb"[0-7]{1,11}")
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -185,10 +186,17 @@ def _entry(header: bytes) -> tuple[str, int]:
         raise ValueError(f"{name[:80]!r} is no plain file")
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name[:80]!r} is no name of a member")
-    size = int(header[124:136].strip(b" \0") or b"0", 8)
+    return name, _size(name, header[124:136].strip(b" \0"))
+
+
+def _size(name: str, octal: bytes) -> int:
+    """Bytes of a member; `int` would take a sign too, and -1 reads to the end, past every bound."""
+    if not _SIZE.fullmatch(octal):
+        raise ValueError(f"{name} has no size: {octal!r}")
+    size = int(octal, 8)
     if size > MEMBER_LIMIT:
         raise ValueError(f"{name} has {size} bytes, more than {MEMBER_LIMIT}")
-    return name, size
+    return size
 
 
 class _Bounded:

@@ -2,13 +2,14 @@
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 
 import msgspec
 
+from brctl.evidence.kernel_line import YEARS
 from brctl.model.command import CommandResult, Outcome
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job import Job
@@ -155,6 +156,8 @@ def read_look(raw: bytes) -> Look:
         raise ValueError("it is nested too deep") from exc
     if not look.clock:
         raise ValueError("no reading of the clock")
+    received = tuple(report.received_at for report in look.before.values())
+    _check_moments((look.clock, look.job_look, received, look.verdicts))
     named = {*look.nodes, *(look.job.nodes if look.job else ())}
     strangers = sorted(named - set(look.inventory.nodes))
     if strangers:
@@ -173,6 +176,29 @@ def read_answers(raw: bytes) -> Iterable[RecordedAnswer]:
         ValueError: A line is none.
     """
     try:
-        return [_answer.decode(line) for line in raw.split(b"\n") if line]
+        answers = [_answer.decode(line) for line in raw.split(b"\n") if line]
     except RecursionError as exc:
         raise ValueError("it is nested too deep") from exc
+    _check_moments(tuple(answer.came_at for answer in answers))
+    return answers
+
+
+def _check_moments(values: object) -> None:
+    """Moments are subtracted from another: one without a zone, or at the calendar's end, cannot."""
+    for moment in _moments(values):
+        if moment.tzinfo is None or moment.year not in YEARS:
+            raise ValueError(
+                f"{moment.isoformat()} is no moment: it needs a zone, and a year from {YEARS[0]} "
+                f"to {YEARS[-1]}"
+            )
+
+
+def _moments(value: object) -> Iterator[datetime]:
+    if isinstance(value, datetime):
+        yield value
+    elif is_dataclass(value):
+        for part in fields(value):
+            yield from _moments(getattr(value, part.name))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _moments(item)

@@ -1,10 +1,11 @@
 """Judge a recorded look again with today's code: no node, no network, no configuration."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from brctl.backends.static.backend import StaticBackend
@@ -13,7 +14,7 @@ from brctl.engine.job.diagnose import diagnose_once
 from brctl.engine.job.look_store import keep_look
 from brctl.engine.job.state_past import StatePast
 from brctl.engine.recording.look import Look, RecordedAnswer, result_of
-from brctl.engine.recording.recorder import BASELINE, asks_of
+from brctl.engine.recording.recorder import BASELINE, SITE_FILES, asks_of
 from brctl.engine.sweeps.sweep_store import save
 from brctl.library.config import Settings, SshSettings
 from brctl.library.durable_files import private_dir
@@ -28,7 +29,10 @@ from brctl.playbook.tree import NO_HISTORY, IncidentHistory
 from brctl.verdict.health import judge_node
 
 NOT_RECORDED = "was not recorded"
-_SITE_PATH = ("checks", "rules.d")
+_ANY_NAME = r"(?!\.\.?/)[^/\0]{1,200}"
+_SITE_FILE = re.compile(
+    "|".join(re.escape(path).replace(r"\*", _ANY_NAME) for path in (BASELINE, *SITE_FILES))
+)
 
 
 async def judge_again(
@@ -44,9 +48,9 @@ async def judge_again(
 def _controller(
     look: Look, answers: Iterable[RecordedAnswer], folder: Path, rules: Path | None
 ) -> Controller:
-    library = rules or _unpack_site(look.site, private_dir(folder / "site"))
+    site = _unpack_site(look.site, private_dir(folder / "site"))
     state = private_dir(folder / "state")
-    baseline = folder / "site" / BASELINE
+    baseline = site / BASELINE
     settings = Settings(
         context=look.context,
         inventory=(),
@@ -54,8 +58,8 @@ def _controller(
         scheduler="static",
         state_dir=state,
         ssh=SshSettings(fanout=max(1, min(look.fanout, 1024)), gateways=look.gateways),
-        library_dirs=(library,),
-        baseline=baseline if rules is None and baseline.is_file() else None,
+        library_dirs=(rules or site,),
+        baseline=baseline if baseline.is_file() else None,
     )
     _remember(look, state)
     inventory, transport = look.inventory, ReplayTransport(answers)
@@ -69,13 +73,15 @@ def _controller(
 def _unpack_site(site: Mapping[str, str], folder: Path) -> Path:
     """The site's own rules as files; names are taken from the recording, so only known ones."""
     for name, text in site.items():
-        parts = PurePosixPath(name).parts
-        inside = parts[:1] == (BASELINE,) or (parts[:1] and parts[0] in _SITE_PATH)
-        if not inside or any(part in ("..", "/") or "\0" in part for part in parts):
+        if not _SITE_FILE.fullmatch(name):
             raise ConfigError(f"the recording has a rule file in a strange place: {name[:80]!r}")
-        path = folder.joinpath(*parts)
-        private_dir(path.parent)
-        path.write_text(text, encoding="utf-8", errors="replace")
+        try:
+            private_dir((folder / name).parent)
+            (folder / name).write_text(text, encoding="utf-8", errors="replace")
+        except OSError as exc:
+            raise ConfigError(
+                f"the recorded rule file {name[:80]!r} cannot be unpacked: {exc.strerror}"
+            ) from exc
     return folder
 
 

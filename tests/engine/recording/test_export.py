@@ -107,6 +107,17 @@ def _bomb(files: Files) -> bytes:
     return _tar({MANIFEST: json.dumps(listed).encode(), "bomb": bytes(size)})
 
 
+def _sized(files: Files, size: bytes) -> bytes:
+    """A member that says this of its size, in a header whose sum is right."""
+    packed = zstandard.ZstdDecompressor().decompressobj().decompress(_tar({**files, "more": b""}))
+    raw = bytearray(packed)
+    at = raw.rindex(b"more\0")
+    raw[at + 124 : at + 136] = size.ljust(12, b"\0")
+    raw[at + 148 : at + 156] = b" " * 8
+    raw[at + 148 : at + 156] = b"%06o\0 " % sum(raw[at : at + 512])
+    return zstandard.ZstdCompressor().compress(bytes(raw))
+
+
 HOSTILE: dict[str, tuple[Callable[[Files], bytes], str]] = {
     "another version's": (_newer, "brctl.incident/9"),
     "one altered member": (_altered, "incidents.json is not what the manifest says"),
@@ -121,6 +132,8 @@ HOSTILE: dict[str, tuple[Callable[[Files], bytes], str]] = {
     ),
     "no manifest": (lambda files: _tar({"incidents.json": b"[]"}), "begin with a manifest"),
     "a bomb": (_bomb, "unpacks to more than"),
+    "a size below nothing": (lambda files: _sized(files, b"-1"), "more has no size"),
+    "a size with a mark": (lambda files: _sized(files, b"0o1_0"), "more has no size"),
     "something else": (lambda files: b"PK\x03\x04 a zip", "not an incident"),
     "nothing": (lambda files: b"", "not an incident"),
     "no tar inside": (

@@ -1,15 +1,18 @@
 """What was recorded is judged again: the same verdict, and a gap for what nobody recorded."""
 
 import asyncio
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.recording.look import Look, encode, read_look
+from brctl.engine.recording.look import Look, encode, read_answers, read_look
 from brctl.engine.recording.replay import NOT_RECORDED, judge_again
 from brctl.engine.recording.ring import RecordedLook, answers_in, looks
+from brctl.model.errors import ConfigError
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
 from tests.fakes.recorded_site import SICK, RecordedSite
@@ -81,3 +84,69 @@ def test_a_look_that_does_not_fit_together_is_refused(
     RecordedSite(tmp_path).diagnose()
     with pytest.raises(ValueError, match=said):
         read_look(encode(change(recorded(tmp_path).look)))
+
+
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+NO_MOMENTS = ("2026-01-01T00:00:00", "9999-12-31T23:59:59Z")
+
+
+def _each_moment_as(document: object, text: str) -> Iterator[object]:
+    """The document once for every moment in it, with that one replaced."""
+    if isinstance(document, str) and MOMENT.fullmatch(document):
+        yield text
+    if isinstance(document, dict):
+        for key, value in document.items():
+            yield from (document | {key: other} for other in _each_moment_as(value, text))
+    if isinstance(document, list):
+        for at, value in enumerate(document):
+            others = _each_moment_as(value, text)
+            yield from ([*document[:at], other, *document[at + 1 :]] for other in others)
+
+
+@pytest.mark.parametrize("text", NO_MOMENTS)
+def test_a_moment_without_a_zone_or_in_no_sane_year_is_refused_wherever_it_stands(
+    text: str, tmp_path: Path
+) -> None:
+    site = RecordedSite(tmp_path, "gpu-lost")
+    site.diagnose()
+    site.diagnose()
+    one = recorded(tmp_path)
+    changed = list(_each_moment_as(json.loads(encode(one.look)), text))
+    assert len(changed) > len(one.look.clock) + len(one.look.before)
+    for document in changed:
+        with pytest.raises(ValueError, match="no moment"):
+            read_look(json.dumps(document).encode())
+    for answer in _each_moment_as(json.loads(encode(one.answers[0])), text):
+        with pytest.raises(ValueError, match="no moment"):
+            read_answers(json.dumps(answer).encode())
+
+
+STRANGE_NAMES = {
+    "too shallow": "checks/a",
+    "too deep": "checks/a/b/c/check.yaml",
+    "a folder in rules.d": "rules.d/a/b.yaml",
+    "upwards": "checks/../b/check.yaml",
+    "absolute": "/etc/baseline.yaml",
+    "too long": f"rules.d/{'a' * 300}.yaml",
+    "too long for a disk": f"rules.d/{'é' * 190}.yaml",
+}
+
+
+@pytest.mark.parametrize("case", STRANGE_NAMES)
+def test_a_recorded_rule_file_of_a_strange_name_is_refused(case: str, tmp_path: Path) -> None:
+    """Elsewhere than a site's are, or too long for a disk."""
+    RecordedSite(tmp_path).diagnose()
+    one = recorded(tmp_path)
+    with pytest.raises(ConfigError, match="rule file"):
+        again(replace(one, look=replace(one.look, site={STRANGE_NAMES[case]: ""})))
+
+
+def test_other_rules_leave_the_recorded_baseline_as_it_was(tmp_path: Path) -> None:
+    """A baseline that is none is complained about, so it is read."""
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    RecordedSite(tmp_path / "state").diagnose()
+    one = recorded(tmp_path / "state")
+    look = replace(one.look, site={"baseline.yaml": "kind: Nonsense"})
+    with pytest.raises(ConfigError, match=r"baseline\.yaml"):
+        asyncio.run(judge_again(look, one.answers, rules))
