@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.sweeps.node_states import FRESH, known_against
+from brctl.engine.sweeps.node_states import FRESH, known, known_against
 from brctl.engine.sweeps.sweep_file import read_sweep
 from brctl.engine.sweeps.sweep_store import latest, save
 from brctl.model.evidence import Weight
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.sweep.standing import with_standing
-from tests.sweep.healths import START, node, sweep
+from tests.sweep.healths import START, gapped, node, sweep
 
 LEVEL_2 = "gpu.gemm"
 
@@ -49,10 +49,25 @@ def test_status_keeps_what_a_light_sweep_does_not_ask(tmp_path: Path) -> None:
     heavy = Sweep("S-1", 2, (LEVEL_2,), START, 9.0, (found(LEVEL_2),))
     save(tmp_path, heavy)
     light = save(tmp_path, sweep(5, {"n1": Health.OK, "n2": Health.OK}))
-    known = latest(tmp_path)
-    assert known is not None
-    assert {n.node: n.health for n in known.nodes} == {"n1": Health.CRITICAL, "n2": Health.OK}
+    newest = latest(tmp_path)
+    assert newest is not None
+    assert {n.node: n.health for n in newest.nodes} == {"n1": Health.CRITICAL, "n2": Health.OK}
     assert known_against(tmp_path, ["n1", "n2"]) == {"n1": (LEVEL_2, "n1 is bad")}
     seen = read_sweep(light)
     assert seen is not None
     assert {n.health for n in seen.nodes} == {Health.OK}
+
+
+def test_a_hint_outlives_a_look_that_was_cut_short(tmp_path: Path) -> None:
+    """The gap makes the node UNKNOWN; the end of the gap does not make it well."""
+    slow = found(LEVEL_2)
+    hint = replace(slow.evidence[0], weight=Weight.HINTS)
+    slow = replace(slow, health=Health.WARNING, evidence=(hint,))
+    save(tmp_path, Sweep("S-1", 2, (LEVEL_2,), START, 9.0, (slow,)))
+    states = []
+    for minute, seen in ((5, gapped("n1")), (10, gapped("n1")), (15, node("n1"))):
+        save(tmp_path, sweep(minute, [seen]))
+        states += [state.health for state in known(tmp_path)]
+    assert states == [Health.UNKNOWN, Health.UNKNOWN, Health.WARNING]
+    save(tmp_path, sweep(75, {"n1": Health.OK}))
+    assert [state.health for state in known(tmp_path)] == [Health.OK]

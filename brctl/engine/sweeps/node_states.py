@@ -93,19 +93,27 @@ FRESH = timedelta(hours=1)
 
 
 def with_findings_before(state_dir: Path, sweep: Sweep) -> Sweep:
-    """The sweep's nodes with what was found against them lately and is not asked in it."""
-    ailing = known_against(state_dir, [node.node for node in sweep.nodes])
-    if not ailing:
-        return sweep
-    return replace(
-        sweep,
-        nodes=tuple(
-            with_standing(node, before, sweep.checks, sweep.started_at - FRESH)
-            if node.node in ailing and (before := node_health(state_dir, node.node))
-            else node
-            for node in sweep.nodes
-        ),
+    """The sweep's nodes with what was found against them lately and is not asked in it.
+
+    A node that is UNKNOWN may have been found wanting before it fell silent.
+    """
+    past, since = _answers_not_ok(state_dir), sweep.started_at - FRESH
+    nodes = tuple(
+        with_standing(node, read_node(past[node.node]), sweep.checks, since)
+        if node.node in past
+        else node
+        for node in sweep.nodes
     )
+    kept = all(now is node for now, node in zip(nodes, sweep.nodes, strict=True))
+    return sweep if kept else replace(sweep, nodes=nodes)
+
+
+def _answers_not_ok(state_dir: Path) -> Mapping[str, bytes]:
+    if not database_path(state_dir).exists():
+        return {}
+    with open_history(state_dir) as database:
+        query = "SELECT node, answer FROM nodes WHERE health != ?"
+        return dict(database.execute(query, (Health.OK.value,)).fetchall())
 
 
 def ailing_nodes(
