@@ -12,12 +12,19 @@ from brctl.simulate.run import Task, run_all
 from brctl.simulate.score import score
 from brctl.simulate.sweep import changed
 
+FAULTS_LIMIT = 2_000_000
+"""Ten times the stops after which a run counts as one without end; each worker holds its faults."""
+
 Done = Callable[[object], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which runs of which policies, and on how many cores."""
+    """Which runs of which policies, and on how many cores.
+
+    Raises:
+        UsageError: A run would have more faults than memory has room for.
+    """
 
     fleet: Fleet
     policies: tuple[SimulatedPolicy, ...]
@@ -25,6 +32,17 @@ class Request:
     runs: int
     workers: int = 1
     rules: Rules | None = None
+
+    def __post_init__(self) -> None:
+        fleet = self.fleet
+        faults = fleet.stops_per_day * fleet.days
+        if faults > FAULTS_LIMIT:
+            raise UsageError(
+                f"{fleet.name}: {fleet.nodes} nodes with {fleet.per_1000_node_days:g} failures per"
+                f" 1,000 node-days have {faults:,.0f} in {fleet.days:g} days; at most"
+                f" {FAULTS_LIMIT:,} are simulated",
+                hint="fewer --days, or look at the unit of per_1000_node_days",
+            )
 
     @property
     def titles(self) -> dict[str, str]:
@@ -40,12 +58,14 @@ def choose_policies(names: Iterable[str]) -> tuple[SimulatedPolicy, ...]:
     """The rows of these names, in their order.
 
     Raises:
-        UsageError: A name is none of them.
+        UsageError: A name is none of them, or there is none.
     """
     wanted = tuple(dict.fromkeys(name for text in names for name in text.split(",") if name))
     for name in wanted:
         if name not in POLICIES:
             raise UsageError(f"--policy {name}: {did_you_mean(name, POLICIES)}")
+    if not wanted:
+        raise UsageError("--policy names none", hint=f"one of {', '.join(POLICIES)}")
     return tuple(POLICIES[name] for name in wanted)
 
 
@@ -87,11 +107,14 @@ def swept(request: Request, name: str, values: Sequence[float], done: Done) -> P
         UsageError: A value leaves no run to be finished.
     """
     points = []
-    for value in values:
-        fleet, policies = changed(request.fleet, request.policies, name, value)
-        at = replace(request, fleet=fleet, policies=policies)
+    for value, at in [(value, _with(request, name, value)) for value in values]:
         found = compared(at, simulated(at, at.seeds(), done), at.runs)
         if found.unfinished:
             raise UsageError(f"--sweep {name}={value:g}: {found.unfinished[0]}")
         points.append(SweepPoint(value, found.scores))
     return ParameterSweep(request.fleet.facts(), request.seed, name, tuple(points))
+
+
+def _with(request: Request, name: str, value: float) -> Request:
+    fleet, policies = changed(request.fleet, request.policies, name, value)
+    return replace(request, fleet=fleet, policies=policies)

@@ -61,7 +61,7 @@ def read_sweep(text: str) -> tuple[str, tuple[float, ...]]:
     row = PARAMETERS[name]
     try:
         found = _values(values)
-    except ValueError as exc:
+    except (ValueError, OverflowError) as exc:
         raise UsageError(f"--sweep {text}: values are {name}=0..12, {name}=0..60/5 or"
                          f" {name}=1,2,4") from exc  # fmt: skip
     if not 1 <= len(found) <= POINTS_LIMIT:
