@@ -77,7 +77,7 @@ def fleet(
     rules = _rules(invocation) if any(row.decides for row in policies) else None
     request = Request(chosen, policies, seed, runs, cores, rules)
     if array is not None:
-        invocation.finish(_array_page(name, request, array))
+        invocation.finish(_array_page(invocation, name, request, array))
     if sweep is not None:
         _sweep(invocation, request, sweep)
     if shard is not None:
@@ -134,14 +134,16 @@ def _shard(invocation: Invocation, request: "Request", text: str) -> NoReturn:
     invocation.finish(shard_page(body, len({r.seed for r in found}), len(seeds)))
 
 
-def _array_page(name: str, request: "Request", parts: int) -> Page:
-    """The job that makes all parts: the same command line, a part each."""
+def _array_page(invocation: Invocation, name: str, request: "Request", parts: int) -> Page:
+    """The job that makes all parts: the same command line and configuration, a part each."""
     from brctl.simulate.shards import slurm_array
 
+    chosen = (("--config", invocation.config), ("--context", invocation.context))
     text = slurm_array(
         ("brctl", "simulate", _FLEET, name, "--policy", ",".join(p.name for p in request.policies),
          "--runs", str(request.runs), "--days", f"{request.fleet.days:g}",
-         "--seed", str(request.seed), "--workers", "1"),
+         "--seed", str(request.seed), "--workers", "1",
+         *(word for flag, value in chosen if value is not None for word in (flag, str(value)))),
         parts,
     )  # fmt: skip
     return Page("SlurmArray", {"text": text}, text)
