@@ -1,11 +1,13 @@
 """Runs: each draws one trace and lets every policy meet it; many runs share the machine's cores."""
 
 import multiprocessing
+import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
+from threading import Thread
 
 from brctl.model.simulation import SimulatedRun
 from brctl.simulate.deciding import Deciding
@@ -55,17 +57,25 @@ def run_all(task: Task, workers: int = 1) -> Iterator[list[SimulatedRun]]:
         yield from (run_seed(task, seed) for seed in task.seeds)
         return
     context = multiprocessing.get_context("spawn")
-    # ctrl+c is for this process: it keeps what is finished.
-    with ProcessPoolExecutor(
-        workers,
-        mp_context=context,
-        initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_IGN),
-    ) as executor:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_be_a_worker) as executor:
         try:
             yield from _side_by_side(executor, task, workers)
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _be_a_worker() -> None:
+    """Leave ctrl+c to the parent, which keeps what is finished, and end with it however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_the_parent, daemon=True).start()
+
+
+def _end_with_the_parent() -> None:
+    """A worker waits for ever for its next task: it holds the queue's other end itself."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _side_by_side(

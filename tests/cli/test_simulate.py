@@ -156,6 +156,13 @@ def test_a_policy_without_end_is_said_and_nothing_of_what_it_lost(
         (("--sweep", "standbys=3..0"), "values are standbys=0..12"),
         (("--sweep", "standbys=0..1000000"), "at most 200"),
         (("--sweep", "standbys=-1,2"), "cannot be"),
+        (("--sweep", "standbys=0..12/1e-320"), "values are standbys=0..12"),
+        (("--policy", ""), "--policy names none"),
+        (("--policy", ",", "--sweep", "standbys=0..1"), "--policy names none"),
+        (
+            ("--days", "1500", "--sweep", "rate=1,5000"),
+            "1200 nodes with 5000 failures per 1,000 node-days have 9,000,000 in 1500 days",
+        ),
         (("--shard", "3/2"), "write 1/8"),
         (("--runs", "2", "--shard", "5/8"), "do not fill it"),
         (("--shard", "1/2", "--sweep", "standbys=0..3"), "give one of"),
@@ -176,6 +183,14 @@ def test_the_slurm_array_makes_every_part_with_the_same_words(
     assert "--array=1-8" in out
     assert "simulate fleet llama3 --policy oracle --runs 40 --days 54 --seed 7" in out
     assert '--shard "$SLURM_ARRAY_TASK_ID/8"' in out
+
+
+def test_the_slurm_array_decides_by_the_same_configuration(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("--policy", "oracle", "--slurm-array", "8")
+    _, out, _ = said(capsys, *words, "--config", "my site.yaml", "--context", "east")
+    assert "--workers 1 --config 'my site.yaml' --context east --shard" in out
 
 
 def test_the_answer_fits_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
