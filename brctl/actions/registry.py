@@ -10,6 +10,7 @@ from brctl.actions.contract import VerbImplementation
 from brctl.actions.evidence_capture import EvidenceCapture
 from brctl.actions.incident_note import IncidentNote
 from brctl.actions.incident_timeline import IncidentTimeline
+from brctl.actions.job.check_order import JobCheckOrder
 from brctl.actions.job.ckpt_select import CkptSelect
 from brctl.actions.job.ckpt_verify import CkptVerify
 from brctl.actions.job.hot_update import JobHotUpdate
@@ -55,6 +56,7 @@ ACTIONS: Mapping[str, VerbImplementation] = {
     "incident.note": IncidentNote(),
     "incident.timeline": IncidentTimeline(),
     "job.hot_update": JobHotUpdate(),
+    "job.check_order": JobCheckOrder(),
     "job.order_ranks": JobOrderRanks(),
     "job.replace_nodes": JobReplaceNodes(),
     "job.replay": JobReplay(),

@@ -121,6 +121,23 @@ def expand(
     return tuple(sorted(result, key=natural_key))
 
 
+def expand_in_order(text: str) -> tuple[str, ...]:
+    """Node names in the order they are written; each range counts up.
+
+    Raises:
+        UsageError: The text is malformed, or has other than names and ranges.
+
+    Examples:
+        >>> expand_in_order("n3,n[1-2]")
+        ('n3', 'n1', 'n2')
+    """
+    terms = list(_terms(text))
+    odd = next((operator for operator, _ in terms if operator != ","), "")
+    if odd:
+        raise UsageError(f"{text!r}: {odd!r} has no meaning where the order counts")
+    return tuple(name for _, term in terms for name in expand(term))
+
+
 def groups_in(text: str) -> tuple[str, ...]:
     """Names of the groups a folded set asks for, without `@`.
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand as expand_nodes
 from brctl.model.nodeset import fold
-from brctl.model.runs.playbook import Arguments, ForEach, InputType, Json, Playbook
+from brctl.model.runs.playbook import Arguments, ForEach, Json, Playbook
 from brctl.model.runs.result import NODE_FAILED
 from brctl.playbook.expressions import ExpressionError, Scope
 from brctl.playbook.templates import expand
@@ -82,6 +82,6 @@ def narrowed(
     found: dict[str, Json] = dict(inputs)
     for name, spec in playbook.inputs.items():
         value = inputs.get(name)
-        if spec.type is InputType.NODESET and isinstance(value, Sequence):
+        if spec.type.names_nodes and isinstance(value, Sequence):
             found[name] = [n for n in value if n in keep or n not in node_runs]
     return found

@@ -5,7 +5,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from brctl.model.jobs.job import Job
-from brctl.model.nodeset import expand
+from brctl.model.nodeset import expand, expand_in_order
 from brctl.model.runs.playbook import (
     Arguments,
     Hook,
@@ -145,6 +145,10 @@ def _nodes(value: Json) -> Json:
     raise ValueError(f"{value!r} names no nodes")
 
 
+def _nodes_in_order(value: Json) -> Json:
+    return list(expand_in_order(value)) if isinstance(value, str) else _nodes(value)
+
+
 def _whole(value: Json) -> Json:
     text = str(value)
     if isinstance(value, bool) or not text.removeprefix("-").isdecimal():
@@ -173,6 +177,7 @@ def _plain(value: Json) -> Json:
 
 _CONVERSIONS = {
     InputType.NODESET: _nodes,
+    InputType.NODELIST: _nodes_in_order,
     InputType.JOB: _plain,
     InputType.DURATION: _duration,
     InputType.INT: _whole,
@@ -231,7 +236,7 @@ def nodes_named(playbook: Playbook, inputs: Arguments) -> tuple[str, ...]:
     named: list[str] = []
     for name, spec in playbook.inputs.items():
         value = inputs.get(name)
-        if spec.type is InputType.NODESET and isinstance(value, Sequence):
+        if spec.type.names_nodes and isinstance(value, Sequence):
             named += [str(node) for node in value]
     return tuple(dict.fromkeys(named))
 

@@ -276,7 +276,7 @@ def _lock_keys(playbook: Playbook, guard: GuardSpec, location: Location) -> Iter
     lockable = [
         name
         for name, spec in playbook.inputs.items()
-        if spec.type in (InputType.NODESET, InputType.JOB)
+        if spec.type.names_nodes or spec.type is InputType.JOB
     ]
     for key in keys if isinstance(keys, list) else [str(keys)]:
         if key not in lockable:

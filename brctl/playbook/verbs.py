@@ -82,6 +82,7 @@ VERBS: Mapping[str, Verb] = {
         _set("job"), _set("stopped", "killed", "unreachable", UNCONFIRMED, "step"), _set("grace"),
         safety=Safety.DESTRUCTIVE,
     ),
+    "job.check_order": Verb(_set("job", "before", "after")),
     "job.order_ranks": Verb(
         _set("job", "before", "after"), _set("nodes"), safety=Safety.REVERSIBLE, undoable=True,
     ),

@@ -35,6 +35,7 @@ ARGUMENTS: dict[str, dict[str, Json]] = {
     "incident.timeline": {},
     "job.hot_update": {"job": "demo", "change": "C-0002"},
     "job.replay": {"job": "demo"},
+    "job.check_order": {"job": "demo", "before": "n[1-4]", "after": ["n2", "n1", "n3", "n4"]},
     "job.order_ranks": {"job": "demo", "before": "n[1-4]", "after": ["n2", "n1", "n3", "n4"]},
     "job.replace_nodes": {"job": "demo", "out": ["n3"], "in": ["s1"]},
     "job.restart": {"job": "demo", "checkpoint": "/ckpt/step-00000038"},

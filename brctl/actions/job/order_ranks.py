@@ -7,6 +7,7 @@ from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionResult, NothingDone, Observation, VerbImplementation
 from brctl.actions.job.hot_update import refuse_running
 from brctl.model.jobs.job import Job
+from brctl.model.nodeset import fold
 from brctl.model.runs.plan import Change, Sign
 from brctl.model.runs.playbook import Arguments
 
@@ -49,13 +50,26 @@ async def _reorder(
     job = await context.jobs.get(arguments.text(args, "job"))
     if job.nodes == after:
         return ActionResult({"nodes": list(after)}, changed=False, say=_say(job, done=True))
-    if job.nodes != before or sorted(before) != sorted(after):
-        raise NothingDone(f"job {job.name} has other nodes by now; look again: brctl job place")
-    if context.backend.name == PLACES_ITSELF:
-        raise NothingDone("Kubernetes places pods itself; ranks cannot be ordered")
+    refuse_other_nodes(context, job, before, after)
     await refuse_running(context, job)
     moved = await context.backend.replace_nodes(job, dict(zip(before, after, strict=True)))
     return ActionResult({"nodes": list(moved.nodes)}, say=_say(moved, done=True))
+
+
+def refuse_other_nodes(
+    context: RunContext, job: Job, before: tuple[str, ...], after: tuple[str, ...]
+) -> None:
+    """Refuse an order that was not looked at, is of other nodes, or is not ours to choose."""
+    if job.nodes != before:
+        raise NothingDone(
+            f"job {job.name} has other nodes by now, or in another order; look again:"
+            f" brctl job place {job.name}"
+        )
+    if sorted(before) != sorted(after):
+        odd = fold(set(before) ^ set(after)) or "a node named twice"
+        raise NothingDone(f"`after` is not of the nodes of job {job.name}: {odd}")
+    if context.backend.name == PLACES_ITSELF:
+        raise NothingDone("Kubernetes places pods itself; ranks cannot be ordered")
 
 
 def _say(job: Job, done: bool) -> str:

@@ -137,7 +137,7 @@ async def resolve_inputs(
         if value in (None, "", []):
             if spec.required:
                 raise UsageError(f"{playbook.name} needs `--set {name}=...` ({spec.type})")
-            values[name] = [] if spec.type is InputType.NODESET else ""
+            values[name] = [] if spec.type.names_nodes else ""
             continue
         if spec.type is InputType.NODESET and isinstance(value, str) and "@" in value:
             value = list(await context.nodes.select(value))

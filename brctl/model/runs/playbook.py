@@ -34,12 +34,18 @@ class InputType(StrEnum):
     """What an input holds."""
 
     NODESET = "nodeset"
+    NODELIST = "nodelist"
     JOB = "job"
     DURATION = "duration"
     INT = "int"
     BOOL = "bool"
     STRING = "string"
     ENUM = "enum"
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether a value is a list of node names."""
+        return self in (InputType.NODESET, InputType.NODELIST)
 
 
 class OnFailure(StrEnum):

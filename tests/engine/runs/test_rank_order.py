@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from brctl.backends.contract import StopReport
 from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.read_run import read_run
@@ -13,13 +15,14 @@ from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
+from brctl.model.runs.playbook import Json
 from tests.fakes.file_backend import FileBackend
 from tests.fakes.run_context import FakeContext, fake_context
 from tests.fakes.run_here import carry
 
 RANK_ORDER = load_playbook(shipped_dir("playbooks") / "rank-order.yaml")
-NOW = ["n1", "n2", "n3", "n4"]
-WANTED = ["n2", "n1", "n3", "n4"]
+NOW: list[Json] = ["n1", "n2", "n3", "n4"]
+WANTED: list[Json] = ["n2", "n1", "n3", "n4"]
 MOVED = ["n1", "n2", "s1", "n4"]
 
 
@@ -41,9 +44,11 @@ def healthy(folder: Path) -> FakeContext:
     return context
 
 
-def ordered(context: FakeContext) -> tuple[Path, ExitCode]:
+def ordered(
+    context: FakeContext, before: Json = NOW, after: Json = WANTED
+) -> tuple[Path, ExitCode]:
     """The run, once a person agreed."""
-    values = {"job": "demo", "before": NOW, "after": WANTED}
+    values = {"job": "demo", "before": before, "after": after}
     prepared = asyncio.run(prepare(context, RANK_ORDER, None, values))
     run_dir = create_run(context, prepared, RunRequest(by="oncall"))
     assert carry(context, run_dir) is ExitCode.WAITING
@@ -70,3 +75,32 @@ def test_an_order_of_other_nodes_is_refused_and_none_changes(tmp_path: Path) -> 
     assert code is not ExitCode.OK
     assert "has other nodes by now" in read_run(run_dir).record.steps["order"].error
     assert context.world.read()["nodes"] == MOVED
+
+
+def test_an_order_that_is_typed_stays_as_typed(tmp_path: Path) -> None:
+    """A node set would be sorted, and the job restarted as it was."""
+    context = healthy(tmp_path)
+    _, code = ordered(context, "n[1-4]", "n2,n1,n[3-4]")
+    assert (code, context.world.read()["nodes"]) == (ExitCode.OK, WANTED)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("n2,n1,n3,n4", "n1,n2,n3,n4", "in another order"),
+        ("n1,n2,n3,n4", "n2,n1,n3", "not of the nodes of job demo: n4"),
+        ("n1,n2,n3,n4", "n1,n2,n3,n4", "has this rank order already"),
+    ],
+)
+def test_an_order_that_would_be_refused_leaves_the_ranks_running(
+    tmp_path: Path, before: str, after: str, why: str
+) -> None:
+    """The plan says so, and if somebody agrees all the same, nothing is stopped."""
+    context = healthy(tmp_path)
+    was = context.world.read()
+    run_dir, code = ordered(context, before, after)
+    past = read_run(run_dir)
+    assert code is ExitCode.ROLLED_BACK
+    assert why in past.record.steps["check"].error
+    assert context.world.read()["ranks"] == was["ranks"]
+    assert context.world.read()["effects"] == was["effects"]
