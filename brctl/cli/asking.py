@@ -44,6 +44,7 @@ def _key(terminal: int) -> bytes:
             termios.tcsetattr(terminal, termios.TCSADRAIN, at_once)
             return os.read(terminal, 1)
         finally:
-            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+            # What came with this answer is none to the next question.
+            termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
     except (OSError, termios.error):
         return b""

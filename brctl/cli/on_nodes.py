@@ -66,6 +66,29 @@ def run_on_chosen(
     return results, None
 
 
+def hold_where_needed(
+    settings: "Settings", chosen: "Chosen", stdin: "CommandInput", deadline_s: float
+) -> tuple["Settings", "CommandInput"]:
+    """Input as the transport takes it: where that is whole, as many nodes at once as fit.
+
+    It is read here and once: one that never ends would hold up every node until its deadline.
+    """
+    from brctl.engine.controller.command_input import NoInput, hold
+    from brctl.engine.controller.copying import bounded_fanout
+    from brctl.fanout.choose import takes_input_whole
+
+    if isinstance(stdin, NoInput) or not takes_input_whole(settings.ssh, chosen.nodes):
+        return settings, stdin
+    limit_s = settings.command_limit_s
+    held = asyncio.run(hold(stdin, deadline_s if limit_s is None else min(deadline_s, limit_s)))
+    return at_once(settings, bounded_fanout(len(held.data), settings.ssh.fanout)), held
+
+
+def at_once(settings: "Settings", nodes: int) -> "Settings":
+    """The same with so many nodes in flight."""
+    return replace(settings, ssh=replace(settings.ssh, fanout=nodes))
+
+
 def finish_ended(invocation: Invocation, page: "Page", context: str, ended: Ended) -> NoReturn:
     """Write what came, and why not all came."""
     if isinstance(ended, KeyboardInterrupt):

@@ -1,7 +1,7 @@
 """Which transport the settings mean; SSH libraries are imported only when chosen."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 
@@ -11,7 +11,7 @@ from brctl.fanout.descriptors import raise_descriptor_limit
 from brctl.fanout.local import LocalTransport
 from brctl.fanout.openssh_transport import OpensshTransport
 from brctl.fanout.processes.spread_transport import SpreadTransport
-from brctl.fanout.ssh_config import load_ssh_config
+from brctl.fanout.ssh_config import load_ssh_config, why_openssh
 from brctl.library.config import SshSettings
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.inventory import Node
@@ -41,6 +41,21 @@ def open_transport(
         )
     raise_descriptor_limit()
     return opener(ssh, nodes, keep)
+
+
+WITHOUT_STREAMS = frozenset({"broker", "kubectl", "paramiko", "srun"})
+"""Transports that take all input first and give all output at the end; see `run_whole`."""
+
+
+def takes_input_whole(ssh: SshSettings, nodes: Iterable[Node]) -> bool:
+    """Whether one of these nodes gets all its input before its command; nothing is opened."""
+    if ssh.transport in WITHOUT_STREAMS:
+        return True
+    if ssh.gateways != "tree" or ssh.transport not in ("asyncssh", "auto"):
+        return False
+    config_file = ssh.config_file if ssh.transport == "auto" else None
+    blocks = load_ssh_config(config_file) if config_file else ()
+    return any(node.via and not why_openssh(blocks, node.address) for node in nodes)
 
 
 def _open_auto(ssh: SshSettings, nodes: Mapping[str, Node], keep: int) -> Transport:

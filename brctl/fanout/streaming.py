@@ -52,7 +52,7 @@ async def run_whole(
     started = time.perf_counter()
     try:
         async with asyncio.timeout(command.deadline_s):
-            stdin = await _whole(streams.stdin())
+            stdin = await read_whole(streams.stdin())
     except TimeoutError:
         detail = f"its input did not end within {command.deadline_s:g} s; this transport needs all"
         seconds = time.perf_counter() - started
@@ -79,13 +79,23 @@ async def beside(feeding: Awaitable[None], ending: Awaitable[T]) -> T:
         await asyncio.gather(feeder, waiter, return_exceptions=True)
 
 
-async def _whole(pieces: AsyncIterator[bytes]) -> bytes:
+async def read_whole(pieces: AsyncIterator[bytes]) -> bytes:
+    """All of an input.
+
+    Raises:
+        UsageError: It is more than is held in memory.
+    """
     kept = bytearray()
     async for piece in pieces:
         kept += piece
         if len(kept) > WHOLE_LIMIT_BYTES:
-            raise UsageError(
-                f"more than {WHOLE_LIMIT_BYTES >> 20} MiB of input: this transport holds it whole",
-                hint="--transport asyncssh streams it; or use the site's file system",
-            )
+            raise too_much()
     return bytes(kept)
+
+
+def too_much() -> UsageError:
+    """What to say of input that is larger than a transport without streams takes."""
+    return UsageError(
+        f"more than {WHOLE_LIMIT_BYTES >> 20} MiB of input: this transport holds it whole",
+        hint="--transport asyncssh streams it; or use the site's file system",
+    )

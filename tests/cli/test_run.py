@@ -1,5 +1,6 @@
 """`brctl run` and `brctl cp`: every node accounted for, identical answers once."""
 
+import asyncio
 import io
 import json
 import signal
@@ -16,8 +17,11 @@ from brctl.cli.commands import cp as cp_module
 from brctl.cli.commands import run as run_module
 from brctl.cli.invocation import read_common
 from brctl.cli.main import run as main
+from brctl.cli.on_nodes import hold_where_needed
 from brctl.engine.controller import command_input, copying
 from brctl.engine.controller.copying import AT_ONCE_BYTES, open_payload
+from brctl.engine.controller.reach import choose
+from brctl.fanout import streaming
 from brctl.model.errors import GuardError, UsageError
 from tests.timeouts import TIMEOUT_S
 
@@ -229,6 +233,31 @@ def test_what_the_terminal_cannot_show_is_written_as_an_escape(
     argv = ["--config", str(config), "-w", "n1", "--no-stdin", "--lines", "--", "echo \u2713"]
     assert main(["run", *argv]) == 0
     assert written.getvalue() == b"n1: \\u2713\n"
+
+
+def test_a_file_too_large_for_the_transport_is_refused_before_a_node_is_asked(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Srun takes it whole."""
+    monkeypatch.setattr(streaming, "WHOLE_LIMIT_BYTES", 3)
+    monkeypatch.setattr(cp_module, "run_on_chosen", None)
+    (tmp_path / "new").write_text("much")
+    argv = ("-w", "n1", "--transport", "srun", str(tmp_path / "new"), "/nowhere/new")
+    with pytest.raises(UsageError, match="holds it whole"):
+        call(cp_module, config, *argv)
+
+
+def test_no_more_nodes_hold_an_input_than_fit_in_memory(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over srun each in flight has a copy; over a transport with streams none has."""
+    monkeypatch.setattr(copying, "IN_FLIGHT_LIMIT_BYTES", 8)
+    for transport, fanout in (("srun", 2), ("local", 64)):
+        argv = ["--config", str(config), "--transport", transport, "-f", "64"]
+        settings = read_common(argv)[0].settings()
+        chosen = asyncio.run(choose(settings, "n[1-4]", None))
+        stdin = command_input.HeldInput(b"4444")
+        assert hold_where_needed(settings, chosen, stdin, 1.0)[0].ssh.fanout == fanout
 
 
 def test_ctrl_c_keeps_what_came_and_names_the_rest(config: Path) -> None:

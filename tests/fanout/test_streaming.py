@@ -9,9 +9,11 @@ import pytest
 
 from brctl.engine.controller.remote_shell import shell_argv
 from brctl.fanout import streaming
-from brctl.fanout.contract import Streams, Transport
+from brctl.fanout.choose import TRANSPORTS, WITHOUT_STREAMS, open_transport, takes_input_whole
+from brctl.fanout.contract import Streaming, Streams, Transport
 from brctl.fanout.local import LocalTransport
 from brctl.fanout.streaming import run_streamed
+from brctl.library.config import NodePods, SshSettings
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.errors import UsageError
 from brctl.model.inventory import Node
@@ -129,3 +131,20 @@ def test_a_command_ends_when_the_sshd_that_brought_it_is_gone() -> None:
     assert parent.stdout.read() == b""
     parent.wait()
     parent.stdout.close()
+
+
+@pytest.mark.parametrize("name", sorted(TRANSPORTS))
+async def test_which_transports_take_input_whole_is_known_before_one_is_asked(name: str) -> None:
+    """The list says of each what it is."""
+    ssh = SshSettings(transport=name, node_pods=NodePods(daemonset="brctl-node"))
+    opened = open_transport(ssh)
+    assert isinstance(opened, Streaming) is not takes_input_whole(ssh, [NODE])
+    await opened.close()
+    assert TRANSPORTS.keys() > WITHOUT_STREAMS
+
+
+def test_a_gateway_takes_input_whole_for_the_nodes_behind_it() -> None:
+    """Those reached directly have streams."""
+    ssh = SshSettings(transport="asyncssh", gateways="tree")
+    assert takes_input_whole(ssh, [NODE, Node("behind", "10.0.0.1", via="gate")])
+    assert not takes_input_whole(ssh, [NODE])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.on_nodes import Ended, finish_ended, run_on_chosen
+from brctl.cli.on_nodes import Ended, at_once, finish_ended, run_on_chosen
 from brctl.cli.options import NodeDeadline
 from brctl.cli.typed import typed
 
@@ -43,12 +43,16 @@ def cp(
 def _put(invocation: Invocation, source: Path, destination: str, deadline_s: float) -> NoReturn:
     from brctl.engine.controller.command_input import FileInput
     from brctl.engine.controller.copying import bounded_fanout, open_payload
+    from brctl.fanout.choose import takes_input_whole
+    from brctl.fanout.streaming import WHOLE_LIMIT_BYTES, too_much
 
     settings, chosen = _chosen(invocation)
     with open_payload(source) as payload:
+        if payload.size_bytes > WHOLE_LIMIT_BYTES and takes_input_whole(settings.ssh, chosen.nodes):
+            raise too_much()
         command, whole = payload.command(destination, deadline_s), payload.whole
         stdin = FileInput(payload.descriptor, 0) if whole is None else None
-        settings = _at_once(settings, bounded_fanout(payload.size_bytes, settings.ssh.fanout))
+        settings = at_once(settings, bounded_fanout(payload.size_bytes, settings.ssh.fanout))
         done = run_on_chosen(settings, chosen, replace(command, stdin=whole or b""), stdin)
     _finish(invocation, settings, *done)
 
@@ -59,7 +63,7 @@ def _get(invocation: Invocation, source: str, folder: Path, deadline_s: float) -
     settings, chosen = _chosen(invocation)
     command = get_command(source, deadline_s)
     fanout = bounded_fanout(command.output_limit_bytes, settings.ssh.fanout)
-    gathered, ended = run_on_chosen(_at_once(settings, fanout), chosen, command)
+    gathered, ended = run_on_chosen(at_once(settings, fanout), chosen, command)
     name = posixpath.basename(source) or "file"
     for node, answer in gathered.answers.items():
         saved = save_answer(answer, name, folder)
@@ -74,10 +78,6 @@ def _chosen(invocation: Invocation) -> tuple["Settings", "Chosen"]:
     settings = invocation.settings()
     wanted = must_name(invocation.nodes)
     return settings, asyncio.run(choose(settings, wanted, invocation.exclude))
-
-
-def _at_once(settings: "Settings", nodes: int) -> "Settings":
-    return replace(settings, ssh=replace(settings.ssh, fanout=nodes))
 
 
 def _finish(

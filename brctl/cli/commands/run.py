@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.on_nodes import finish_ended, run_on_chosen
+from brctl.cli.on_nodes import finish_ended, hold_where_needed, run_on_chosen
 from brctl.cli.options import NodeDeadline
 from brctl.cli.typed import typed
 
@@ -52,9 +52,10 @@ def run(
         form = "live"
     shown = EachLine(len(chosen.nodes)) if form == "live" else Counted(len(chosen.nodes))
     with closing(NoInput() if no_stdin else stdin_input()) as stdin:
-        is_streamed = form == "live" or not isinstance(stdin, NoInput)
+        settings, given = hold_where_needed(settings, chosen, stdin, command.deadline_s)
+        is_streamed = form == "live" or not isinstance(given, NoInput)
         gathered, ended = run_on_chosen(
-            settings, chosen, command, stdin if is_streamed else None, shown
+            settings, chosen, command, given if is_streamed else None, shown
         )
     page = gathered_page(gathered.answers.values(), gathered.missing, form)
     finish_ended(invocation, page, settings.context, ended)

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from brctl.fanout.streaming import read_whole
 from brctl.model.errors import UsageError
 
 PIECE_BYTES = 256 << 10
@@ -60,6 +61,19 @@ class FileInput:
 
     def close(self) -> None:
         """The descriptor belongs to whoever opened it."""
+
+
+class HeldInput:
+    """An input that is in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        yield self.data
+
+    def close(self) -> None:
+        """Memory goes by itself."""
 
 
 class PipeInput:
@@ -118,6 +132,22 @@ class PipeInput:
         self._kept.write(data)
         self._kept.flush()
         self._size += len(data)
+
+
+async def hold(stdin: CommandInput, deadline_s: float) -> HeldInput:
+    """All of stdin, read once for nodes whose transport takes it before the command.
+
+    Raises:
+        UsageError: It is too much, or does not end in time.
+    """
+    try:
+        async with asyncio.timeout(deadline_s):
+            return HeldInput(await read_whole(stdin.pieces()))
+    except TimeoutError:
+        raise UsageError(
+            f"stdin did not end within {deadline_s:g} s, and this transport needs all of it first",
+            hint="no node was asked; if the command reads nothing: --no-stdin, or < /dev/null",
+        ) from None
 
 
 def stdin_input() -> CommandInput:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.controller.command_input import CommandInput, FileInput, PipeInput
+from brctl.engine.controller.command_input import CommandInput, FileInput, PipeInput, hold
 from brctl.model.errors import UsageError
 
 
@@ -50,5 +50,15 @@ async def test_a_pipe_that_gives_too_much_is_refused() -> None:
         pytest.raises(UsageError, match="through a pipe"),
     ):
         await read_all(stdin)
+    os.close(write_end)
+    os.close(end)
+
+
+async def test_a_pipe_that_stays_open_is_one_error_where_it_is_needed_whole() -> None:
+    """No node is asked, and what to type is said."""
+    end, write_end = os.pipe()
+    with closing(PipeInput(end)) as stdin, pytest.raises(UsageError, match="did not end") as found:
+        await hold(stdin, 0.01)
+    assert "--no-stdin" in str(found.value.hint)
     os.close(write_end)
     os.close(end)
