@@ -125,12 +125,17 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True)
 class ParameterSweep:
-    """One parameter over its values, all else equal and on the same faults."""
+    """One parameter over its values, all else equal and on the same faults.
+
+    Attributes:
+        unfinished: Values that are missing, and why.
+    """
 
     fleet: SimulatedFleet
     seed: int
     parameter: str
     points: tuple[SweepPoint, ...]
+    unfinished: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

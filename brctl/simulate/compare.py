@@ -1,6 +1,7 @@
 """What a simulation is asked for, and its answer: policies side by side, or one parameter swept."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from brctl.model.errors import UsageError, did_you_mean
@@ -71,15 +72,19 @@ def choose_policies(names: Iterable[str]) -> tuple[SimulatedPolicy, ...]:
 
 def simulated(request: Request, seeds: Sequence[int], done: Done) -> list[SimulatedRun]:
     """The runs of these seeds; an interrupt ends it with those that are finished."""
-    task = Task(request.fleet, request.policies, tuple(seeds), request.fleet.days, request.rules)
     runs: list[SimulatedRun] = []
-    try:
-        for each in run_all(task, request.workers):
+    with suppress(KeyboardInterrupt):
+        for each in _runs(request, seeds, done):
             runs += each
-            done(each)
-    except KeyboardInterrupt:
-        pass
     return runs
+
+
+def _runs(request: Request, seeds: Sequence[int], done: Done) -> Iterator[list[SimulatedRun]]:
+    """The runs of one seed after the other, never some policies of it."""
+    task = Task(request.fleet, request.policies, tuple(seeds), request.fleet.days, request.rules)
+    for each in run_all(task, request.workers):
+        yield each
+        done(each)
 
 
 def compared(request: Request, runs: Sequence[SimulatedRun], wanted: int) -> PolicyComparison:
@@ -101,18 +106,25 @@ def compared(request: Request, runs: Sequence[SimulatedRun], wanted: int) -> Pol
 
 
 def swept(request: Request, name: str, values: Sequence[float], done: Done) -> ParameterSweep:
-    """The same runs at every value.
+    """The same runs at every value; an interrupt ends it with the values that are finished.
 
     Raises:
-        UsageError: A value leaves no run to be finished.
+        UsageError: A value leaves no run to be finished, or not one value was finished.
     """
-    points = []
-    for value, at in [(value, _with(request, name, value)) for value in values]:
-        found = compared(at, simulated(at, at.seeds(), done), at.runs)
-        if found.unfinished:
-            raise UsageError(f"--sweep {name}={value:g}: {found.unfinished[0]}")
-        points.append(SweepPoint(value, found.scores))
-    return ParameterSweep(request.fleet.facts(), request.seed, name, tuple(points))
+    asked = [(value, _with(request, name, value)) for value in values]
+    points: list[SweepPoint] = []
+    with suppress(KeyboardInterrupt):
+        for value, at in asked:
+            runs = [run for each in _runs(at, at.seeds(), done) for run in each]
+            found = compared(at, runs, at.runs)
+            if found.unfinished:
+                raise UsageError(f"--sweep {name}={value:g}: {found.unfinished[0]}")
+            points.append(SweepPoint(value, found.scores))
+    if not points:
+        raise UsageError("interrupted before one value was finished", hint="--runs 1")
+    made, wanted = len(points), len(values)
+    missing = (f"{wanted - made} of {wanted} values were not made",) if made < wanted else ()
+    return ParameterSweep(request.fleet.facts(), request.seed, name, tuple(points), missing)
 
 
 def _with(request: Request, name: str, value: float) -> Request:

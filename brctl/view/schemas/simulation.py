@@ -63,6 +63,7 @@ class SimulationSweepDocument(Envelope):
     seed: int
     parameter: str
     points: list[SweepPointDocument]
+    unfinished: list[str]
 
 
 class ShardFleetDocument(TypedDict):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from brctl.model.exit_codes import ExitCode
 from brctl.model.simulation import ParameterSweep, PolicyScore
 from brctl.view.notices.page import Json, Page
 from brctl.view.simulation.comparison import (
@@ -17,7 +18,7 @@ _BAR = 20
 
 
 def sweep_page(found: ParameterSweep) -> Page:
-    """The answer of `brctl simulate --sweep NAME=A..B`."""
+    """The answer of `brctl simulate --sweep NAME=A..B`; exit 3 when values are missing."""
     first = found.points[0].scores
     parts = [
         "\n".join(
@@ -26,6 +27,7 @@ def sweep_page(found: ParameterSweep) -> Page:
              " all on the same faults")
         ),
         *(_table(found, index) for index in range(len(first))),
+        *(f"missing: {why}" for why in found.unfinished),
     ]  # fmt: skip
     rows = tuple(
         {found.parameter: point.value, **score_document(score)}
@@ -40,8 +42,12 @@ def sweep_page(found: ParameterSweep) -> Page:
             {"value": point.value, "policies": [score_document(s) for s in point.scores]}
             for point in found.points
         ],
+        "unfinished": list(found.unfinished),
     }
-    return Page("SimulationSweep", body, "\n\n".join(parts), table=rows, html=sweep_html(found))
+    code = ExitCode.UNKNOWN if found.unfinished else ExitCode.OK
+    return Page(
+        "SimulationSweep", body, "\n\n".join(parts), code, table=rows, html=sweep_html(found)
+    )
 
 
 def _table(found: ParameterSweep, index: int) -> str:
