@@ -16,7 +16,7 @@ from brctl.model.runs.playbook import (
     Safety,
     Step,
 )
-from brctl.model.units import parse_duration_s
+from brctl.model.units import parse_duration_s, parse_rfc3339, rfc3339
 from brctl.model.verdict import Verdict
 from brctl.playbook.expressions import (
     KNOWN_AFTER_RUN,
@@ -169,6 +169,13 @@ def _duration(value: Json) -> Json:
     return value if is_number else parse_duration_s(str(value))
 
 
+def _moment(value: Json) -> Json:
+    try:
+        return rfc3339(parse_rfc3339(str(value)))
+    except ValueError:
+        raise ValueError(f"{value!r} is not a moment such as 2026-07-05T12:00:00Z") from None
+
+
 def _plain(value: Json) -> Json:
     if isinstance(value, Mapping) or value is None:
         raise ValueError(f"{value!r} is not text")
@@ -180,6 +187,7 @@ _CONVERSIONS = {
     InputType.NODELIST: _nodes_in_order,
     InputType.JOB: _plain,
     InputType.DURATION: _duration,
+    InputType.MOMENT: _moment,
     InputType.INT: _whole,
     InputType.BOOL: _truth,
     InputType.STRING: _plain,

@@ -37,6 +37,7 @@ class InputType(StrEnum):
     NODELIST = "nodelist"
     JOB = "job"
     DURATION = "duration"
+    MOMENT = "moment"
     INT = "int"
     BOOL = "bool"
     STRING = "string"

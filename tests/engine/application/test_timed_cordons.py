@@ -15,9 +15,11 @@ from brctl.engine.controller.clock import now
 from brctl.engine.runs.run_files import PLAYBOOK, RunInputs, RunRequest, save_inputs, save_request
 from brctl.journal.follow import follow
 from brctl.journal.store import new_run, run_dirs
+from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.runs.playbook import Json
 from brctl.model.units import rfc3339
+from brctl.playbook.plan import read_input
 from tests.cli.test_run import call
 from tests.fakes.site_files import local_config, write_site
 
@@ -65,6 +67,18 @@ def test_what_others_wrote_into_the_scheduler_ends_no_cordon(tmp_path: Path, own
 def test_an_end_that_cannot_be_read_is_none(tmp_path: Path, until: str) -> None:
     """The cordon stays."""
     assert ended(tmp_path, a_run(tmp_path, ["n1"], until)) == []
+
+
+@pytest.mark.parametrize("name", ["cordon", "drain"])
+@pytest.mark.parametrize("until", ["2h", "2026-07-05T12:00:00", "9999-12-31T23:59:59-05:00"])
+def test_an_end_that_is_no_moment_is_refused_before_anything_is_cordoned(
+    name: str, until: str
+) -> None:
+    """Cron would never lift the cordon, and never say so."""
+    spec = load_playbook(shipped_dir("playbooks") / f"{name}.yaml").inputs["until"]
+    with pytest.raises(ValueError, match="is not a moment such as"):
+        read_input(spec, until)
+    assert read_input(spec, "2026-07-05T14:00:00+02:00") == "2026-07-05T12:00:00.000Z"
 
 
 def test_a_later_run_on_the_node_has_the_last_word(tmp_path: Path) -> None:
