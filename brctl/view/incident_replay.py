@@ -99,19 +99,27 @@ def _exit(changes: Sequence[str]) -> ExitCode:
 
 
 def record_page(
-    file: str, size: int, digest: str, looks: Sequence[str], taken: Mapping[str, int]
+    file: str,
+    size: int,
+    digest: str,
+    looks: Sequence[str],
+    taken: Mapping[str, int],
+    cuts: Sequence[str],
 ) -> Page:
-    """The answer of `brctl incident record`."""
+    """The answer of `brctl incident record`; 1 where something is not in the file."""
     counts = ", ".join(f"{count} {name}" for name, count in taken.items()) or "nothing"
     text = (
         f"{file}: {len(looks)} looks, {size / (1 << 20):.1f} MiB, id {digest[:12]}\n"
         f"taken out: {counts}; names of nodes and users are still in it"
     )
+    text += "".join(f"\nleft out: {printable(cut, 200)}" for cut in cuts)
     body = {
         "file": file,
         "bytes": size,
         "digest": digest,
         "looks": list(looks),
         "taken_out": dict(taken),
+        "cuts": list(cuts),
     }
-    return Page("IncidentRecord", body, text, next=(f"brctl incident replay {file}",))
+    exit_code = ExitCode.WARNING if cuts else ExitCode.OK
+    return Page("IncidentRecord", body, text, exit_code, next=(f"brctl incident replay {file}",))

@@ -39,7 +39,9 @@ def record(
     write_atomic(path, raw)
     file = read(path)
     manifest = file.manifest
-    return record_page(str(path), len(raw), file.digest, manifest.looks, dict(manifest.redaction))
+    return record_page(
+        str(path), len(raw), file.digest, manifest.looks, manifest.redaction, manifest.cuts
+    )
 
 
 def replay(path: Path, rules: Path | None) -> Page:

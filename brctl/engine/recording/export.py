@@ -21,7 +21,7 @@ from brctl.engine.recording.look import (
     read_answers,
     read_look,
 )
-from brctl.engine.recording.ring import RecordedLook, answers_in, looks
+from brctl.engine.recording.ring import RecordedLook, answers_in, folders, look_in
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import Job
@@ -60,26 +60,22 @@ def export(state_dir: Path, wanted: Wanted, environ: Mapping[str, str] = os.envi
     """The file of what is recorded.
 
     Raises:
-        UsageError: Nothing of that is recorded.
+        UsageError: Nothing of that is recorded, or none of it can be written.
     """
     redactor = Redactor(values=secrets_of(environ))
     members: dict[str, bytes] = {}
     cuts: list[str] = []
     ids: list[str] = []
-    for folder, look in looks(state_dir):
-        if not wanted.takes(look):
-            continue
-        found = dict(_members(RecordedLook(look, answers_in(folder)), redactor))
+    for recorded in _recorded(state_dir, wanted, cuts):
+        look = recorded.look
+        found = dict(_members(recorded, redactor, cuts))
         if sum(map(len, [*members.values(), *found.values()])) > RAW_LIMIT:
             cuts.append(f"look {look.id}: the file would unpack to more than {RAW_LIMIT} bytes")
             continue
         members |= found | _truth(state_dir, look, redactor)
         ids.append(look.id)
     if not ids:
-        raise UsageError(
-            f"nothing of {wanted.verdict or 'that time'} is recorded",
-            hint="every `brctl dx` records what it sees; the newest 20 are kept",
-        )
+        raise _nothing(state_dir, wanted, cuts)
     members["incidents.json"] = _incidents(state_dir, wanted, redactor)
     return pack(
         members,
@@ -87,6 +83,30 @@ def export(state_dir: Path, wanted: Wanted, environ: Mapping[str, str] = os.envi
         looks=tuple(ids),
         redaction={name: count for name, count in redactor.taken.items() if count},
         cuts=tuple(cuts),
+    )
+
+
+def _recorded(state_dir: Path, wanted: Wanted, cuts: list[str]) -> Iterator[RecordedLook]:
+    """What is meant, newest first; a damaged one may have been meant, and is told in `cuts`."""
+    for folder in folders(state_dir):
+        try:
+            look = look_in(folder)
+            if wanted.takes(look):
+                yield RecordedLook(look, answers_in(folder))
+        except ConfigError:
+            cuts.append(f"look {folder.name}: its recording is damaged")
+
+
+def _nothing(state_dir: Path, wanted: Wanted, cuts: Sequence[str]) -> UsageError:
+    meant = wanted.verdict or "that time"
+    if cuts:
+        return UsageError(
+            f"nothing of {meant} can be written: {'; '.join(cuts)}",
+            hint=f"the recordings are in {state_dir / 'recordings'}",
+        )
+    return UsageError(
+        f"nothing of {meant} is recorded",
+        hint="every `brctl dx` records what it sees; the newest 20 are kept",
     )
 
 
@@ -100,12 +120,17 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(found, key=len, reverse=True))
 
 
-def _members(recorded: RecordedLook, redactor: Redactor) -> Iterator[tuple[str, bytes]]:
+def _members(
+    recorded: RecordedLook, redactor: Redactor, cuts: list[str]
+) -> Iterator[tuple[str, bytes]]:
     look = recorded.look
     look = replace(look, job=_known_variables(look.job, redactor))
     plain = redactor.document(json.loads(encode(look)))
     yield f"looks/{look.id}/look.json", msgspec.json.encode(plain)
     lines = [_redacted(answer, redactor) for answer in recorded.answers]
+    emptied = sum(map(_emptied, recorded.answers, lines))
+    if emptied:
+        cuts.append(f"look {look.id}: outputs that are no text and hold a secret: {emptied}")
     yield f"looks/{look.id}/answers.ndjson", b"".join(encode(line) + b"\n" for line in lines)
 
 
@@ -145,6 +170,12 @@ def _redacted(answer: RecordedAnswer, redactor: Redactor) -> RecordedAnswer:
         for name, text in (("stdout", answer.stdout), ("stderr", answer.stderr))
     )
     return replace(answer, stdout=stdout, stderr=stderr, detail=redactor.text(answer.detail))
+
+
+def _emptied(answer: RecordedAnswer, redacted: RecordedAnswer) -> int:
+    """How many of its outputs that are no text stay here."""
+    outputs = ((answer.stdout, redacted.stdout), (answer.stderr, redacted.stderr))
+    return sum(bool(before) and not after for before, after in outputs)
 
 
 def _harmless(packed: str, redactor: Redactor) -> str:

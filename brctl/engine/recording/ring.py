@@ -5,7 +5,6 @@ They hold what nodes said, secrets too, as sweeps do: nothing leaves here but th
 
 import io
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,13 +45,17 @@ def folders(state_dir: Path) -> list[Path]:
     return sorted((state_dir / "recordings").glob("S-*"), reverse=True)
 
 
-def looks(state_dir: Path) -> Iterator[tuple[Path, Look]]:
-    """Every look that is whole, newest first, without its answers."""
-    for folder in folders(state_dir):
-        try:
-            yield folder, read_look((folder / LOOK).read_bytes())
-        except (OSError, ValueError):
-            continue
+def look_in(folder: Path) -> Look:
+    """A recorded look without its answers.
+
+    Raises:
+        ConfigError: The file is damaged.
+    """
+    path = folder / LOOK
+    try:
+        return read_look(path.read_bytes())
+    except (OSError, ValueError) as exc:
+        raise ConfigError(f"{path}: the recording is damaged: {exc}") from exc
 
 
 def answers_in(folder: Path) -> tuple[RecordedAnswer, ...]:

@@ -203,13 +203,14 @@ class NotificationDocument(Envelope):
 
 
 class IncidentRecordDocument(Envelope):
-    """`brctl incident record`; `taken_out` counts secrets, `digest` names the file."""
+    """`brctl incident record`; `taken_out` counts secrets, `cuts` names what it lacks."""
 
     file: str
     bytes: int
     digest: str
     looks: list[str]
     taken_out: dict[str, int]
+    cuts: list[str]
 
 
 class JudgedAgainDocument(TypedDict):

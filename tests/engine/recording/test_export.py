@@ -3,15 +3,20 @@
 import io
 import json
 import tarfile
+from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from brctl.engine.application.incident_files import replay
+from brctl.engine.application.incident_files import record, replay
+from brctl.engine.recording import export as exporting
 from brctl.engine.recording.archive import MANIFEST, SCHEMA, pack, read
 from brctl.engine.recording.export import Wanted, export, looks_in
+from brctl.engine.recording.look import encode
+from brctl.engine.recording.ring import ANSWERS, LOOK, answers_in, folders
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.exit_codes import ExitCode
 from tests.fakes.recorded_site import RecordedSite
@@ -73,6 +78,45 @@ def test_what_the_controller_knows_to_be_secret_is_taken_out(tmp_path: Path) -> 
 def test_what_is_not_recorded_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="V-9999"):
         export(tmp_path, Wanted("V-9999"), {})
+
+
+def test_what_is_recorded_but_too_big_is_not_called_unrecorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = RecordedSite(tmp_path).diagnose().verdicts[0].id
+    monkeypatch.setattr(exporting, "RAW_LIMIT", 100)
+    with pytest.raises(UsageError, match=f"nothing of {told} can be written: look S-.* more than"):
+        export(tmp_path, Wanted(told), {})
+
+
+def test_a_damaged_recording_is_named_beside_what_was_written(tmp_path: Path) -> None:
+    """It may have been of this verdict too: exit 1, in the text, the document and the file."""
+    site = RecordedSite(tmp_path / "state")
+    told = site.diagnose().verdicts[0].id
+    damaged = tmp_path / "state" / "recordings" / "S-0"
+    damaged.mkdir()
+    (damaged / LOOK).write_text('{"id":')
+    page = record(site.controller.settings, told, None, None, tmp_path / "out")
+    said = "look S-0: its recording is damaged"
+    assert page.exit_code is ExitCode.WARNING
+    assert f"left out: {said}" in page.text
+    assert page.body["cuts"] == [said] == list(read(tmp_path / "out").manifest.cuts)
+    with pytest.raises(UsageError, match=said):
+        export(tmp_path / "state", Wanted("V-9999"), {})
+
+
+def test_an_output_that_stays_here_for_its_secret_is_said(tmp_path: Path) -> None:
+    """Bytes that are no text are kept back whole."""
+    RecordedSite(tmp_path).diagnose()
+    (folder,) = folders(tmp_path)
+    first, *others = answers_in(folder)
+    kept_back = replace(first, stdout=b64encode(b"\xff greenparrot42").decode(), packed=("stdout",))
+    lines = b"".join(encode(answer) + b"\n" for answer in (kept_back, *others))
+    (folder / ANSWERS).write_bytes(zstandard.ZstdCompressor().compress(lines))
+    path = tmp_path / "x"
+    path.write_bytes(export(tmp_path, ALL, {"PAGER_TOKEN": "greenparrot42"}))
+    (cut,) = read(path).manifest.cuts
+    assert cut.endswith("outputs that are no text and hold a secret: 1")
 
 
 def _members(path: Path) -> Files:

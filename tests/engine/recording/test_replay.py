@@ -11,7 +11,7 @@ import pytest
 
 from brctl.engine.recording.look import Look, encode, read_answers, read_look
 from brctl.engine.recording.replay import NOT_RECORDED, judge_again
-from brctl.engine.recording.ring import RecordedLook, answers_in, looks
+from brctl.engine.recording.ring import RecordedLook, answers_in, folders, look_in
 from brctl.model.errors import ConfigError
 from brctl.model.fault import FaultClass
 from brctl.model.verdict import Verdict
@@ -22,8 +22,8 @@ Change = Callable[[Look], Look]
 
 def recorded(state: Path) -> RecordedLook:
     """The newest look on disk."""
-    folder, look = next(looks(state))
-    return RecordedLook(look, answers_in(folder))
+    newest = folders(state)[0]
+    return RecordedLook(look_in(newest), answers_in(newest))
 
 
 def again(one: RecordedLook) -> tuple[Verdict, ...]:
