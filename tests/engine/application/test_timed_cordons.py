@@ -1,6 +1,7 @@
 """Cordons with an end: who gives nodes back then, and what keeps them."""
 
 import asyncio
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,10 +15,12 @@ from brctl.engine.application.timed_cordons import ended_cordons
 from brctl.engine.controller.clock import now
 from brctl.engine.runs.run_files import PLAYBOOK, RunInputs, RunRequest, save_inputs, save_request
 from brctl.journal.follow import follow
-from brctl.journal.store import new_run, run_dirs
+from brctl.journal.store import keyed_journal, new_run, run_dirs
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
+from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json
+from brctl.model.runs.result import RunState
 from brctl.model.units import rfc3339
 from brctl.playbook.plan import read_input
 from tests.cli.test_run import call
@@ -45,7 +48,16 @@ def a_run(state_dir: Path, nodes: list[Json], until: str = "", playbook: str = "
 
 def ended(state_dir: Path, owner: str, at: datetime | None = None) -> list[str]:
     cordons = {"n1": Cordon("n1", owner, "fan", None)}
-    return list(ended_cordons(cordons, run_dirs(state_dir), at or now()))
+    over = ended_cordons(cordons, run_dirs(state_dir), at or now())
+    return [node for node, cordon in over.items() if not cordon.held_by]
+
+
+def end_run(state_dir: Path, owner: str, result: RunState) -> None:
+    """The run's process came to an end of its own."""
+    run_dir = state_dir / "runs" / owner.removeprefix("brctl:")
+    with closing(keyed_journal(run_dir)) as journal:
+        journal.append(EventType.RUN_STARTED, OVER, {"by": "ann"})
+        journal.append(EventType.END, OVER, {"result": result.value, "exit_code": 0})
 
 
 def test_a_cordon_is_over_when_the_run_that_made_it_says_so(tmp_path: Path) -> None:
@@ -97,6 +109,19 @@ def test_a_later_run_that_cannot_be_read_keeps_the_cordon(tmp_path: Path) -> Non
     assert ended(tmp_path, owner) == []
 
 
+@pytest.mark.parametrize(
+    ("result", "lifted"),
+    [(RunState.LOCKED, ["n1"]), (RunState.OK, []), (RunState.NEEDS_HUMAN, [])],
+)
+def test_a_lift_that_found_the_node_locked_is_tried_again(
+    tmp_path: Path, result: RunState, lifted: list[str]
+) -> None:
+    """It did nothing; one that did something, or failed at it, is for people to look at."""
+    owner = a_run(tmp_path, ["n1"], rfc3339(OVER))
+    end_run(tmp_path, a_run(tmp_path, ["n1"], playbook="uncordon"), result)
+    assert ended(tmp_path, owner) == lifted
+
+
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     """Two nodes that are this machine; the cordon of n1 is over."""
@@ -122,7 +147,9 @@ def test_cron_gives_a_well_node_back_with_a_run(
     """In the journal as any other change, and said once."""
     folder = config.parent
     assert call(sweep_module, config, *CRON)[0] == 0
-    assert "R-0002 gives back n1: the time of its cordon is over" in capsys.readouterr().err
+    assert (
+        "R-0002 starts to give back n1: the time of its cordon is over" in capsys.readouterr().err
+    )
     asyncio.run(_end_of(folder / "state" / "runs" / "R-0002"))
     assert read_state(static_file(folder)).cordons == {}
     call(sweep_module, config, *CRON)
@@ -142,6 +169,33 @@ def test_cron_keeps_a_broken_node_out_and_says_so_once(
     assert capsys.readouterr().err == ""
     assert list(read_state(static_file(folder)).cordons) == ["n1"]
     assert [path.name for path in run_dirs(folder / "state")] == ["R-0001"]
+
+
+def test_cron_says_once_which_run_keeps_a_node_out(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody cordoned it again, and cron lifts it no more."""
+    a_run(config.parent / "state", ["n1"])
+    call(sweep_module, config, *CRON)
+    said = capsys.readouterr().err
+    assert "stays: R-0002 (cordon, starting) has to do with it since; then: brctl uncordon" in said
+    call(sweep_module, config, *CRON)
+    assert capsys.readouterr().err == ""
+
+
+def test_cron_says_once_that_a_node_it_gave_back_is_still_out(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its run ended after the sweep that began it, which could not know."""
+    call(sweep_module, config, *CRON)
+    asyncio.run(_end_of(config.parent / "state" / "runs" / "R-0002"))
+    cordons = {"n1": Cordon("n1", "brctl:R-0001", "fan", OVER)}
+    change_state(static_file(config.parent), lambda state: replace(state, cordons=cordons))
+    capsys.readouterr()
+    call(sweep_module, config, *CRON)
+    assert "and stays: R-0002 (uncordon, ok) has to do with it" in capsys.readouterr().err
+    call(sweep_module, config, *CRON)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_sweep_by_hand_and_a_readonly_one_give_nothing_back(config: Path) -> None:
