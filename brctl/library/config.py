@@ -85,6 +85,12 @@ class SshSettings:
     node_pods: NodePods = field(default_factory=NodePods)
 
     @property
+    def makes_pods(self) -> bool:
+        """Whether asking a node makes a pod on it."""
+        chosen = self.node_pods
+        return self.transport == "kubectl" and bool(chosen.image) and not chosen.daemonset
+
+    @property
     def root(self) -> RootAccess:
         """How sweeps become root on nodes."""
         return RootAccess(tuple(self.sudo.split()), self.sudo_for == "commands")

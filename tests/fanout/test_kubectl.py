@@ -92,6 +92,8 @@ def test_of_a_nodes_pods_the_one_that_runs_is_taken() -> None:
     """Pods of others, and names that kubectl would read as an option, are passed over."""
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
     items = [
+        _pod("new", "n5", "Pending"),
+        _pod("ended", "n5", "Failed"),
         _pod("old", "n1", "Failed"),
         _pod("good", "n1", "Running"),
         _pod("other", "n2", "Running", owner="else"),
@@ -100,7 +102,8 @@ def test_of_a_nodes_pods_the_one_that_runs_is_taken() -> None:
     ]
     found = pods_by_node([*items, {"metadata": {"name": "no-spec"}}], "agent", "")
     assert found["n1"] == NodePod("good", "main", ready=True)
-    assert sorted(found) == ["n1", "n4"]
+    assert sorted(found) == ["n1", "n4", "n5"]
+    assert found["n5"].name == "new"
     assert (found["n4"].hopeless, found["n4"].why) == (
         True,
         "is Pending: ImagePullBackOff: no such image",
@@ -167,14 +170,76 @@ async def test_a_dead_api_server_is_waited_for_once_for_all_nodes(
     monkeypatch.setattr(pod_finder, "LOOK_AGE_S", TIMEOUT_S)
     server = _DeadServer(namespace=NAMESPACE)
     finder = pod_finder.DaemonSetPods(server, "agent", "")
-    asked = (finder.pod_on(f"n{i}") for i in range(20))
+    asked = (finder.pod_on(f"n{i}", 1.0) for i in range(20))
     told = await asyncio.gather(*asked, return_exceptions=True)
     assert {type(answer) for answer in told} == {UnreachableError}
     assert server.asked == 1
     monkeypatch.setattr(pod_finder, "LOOK_AGE_S", -1.0)
     with pytest.raises(UnreachableError):
-        await finder.pod_on("n1")
+        await finder.pod_on("n1", 1.0)
     assert server.asked == 2
+
+
+class _PodsApi(Kubectl):
+    """An API server whose pods run as soon as they are made; it can be told to keep them."""
+
+    def __init__(self) -> None:
+        super().__init__(namespace=NAMESPACE)
+        self.items: list[Object] = []
+        self.keeps = False
+
+    async def get(self, path: str, **query: str) -> Object | None:
+        return {"metadata": {}, "items": list(self.items)}
+
+    async def post(self, path: str, value: Object) -> Object:
+        self.items.append({**value, "status": {"phase": "Running"}})
+        return value
+
+    async def delete(self, path: str, **options: object) -> None:
+        if self.keeps:
+            raise UnreachableError("no answer")
+        self.items = [i for i in self.items if i["metadata"]["name"] != path.rpartition("/")[2]]
+
+    def lives(self) -> list[int]:
+        return [item["spec"]["activeDeadlineSeconds"] for item in self.items]
+
+
+async def test_a_pod_of_our_own_lives_longer_than_its_command_may_take() -> None:
+    """One that would end before is not used for it, and is left to what runs in it."""
+    server = _PodsApi()
+    finder = pod_finder.OwnPods(server, "busybox", TIMEOUT_S)
+    short = await finder.pod_on("n1", 60.0)
+    assert (await finder.pod_on("n1", 60.0)).name == short.name
+    long = await finder.pod_on("n1", 7200.0)
+    assert [await finder.pod_on("n1", 60.0), len(server.items)] == [long, 2]
+    assert server.lives()[0] == pod_finder.LIFE_S
+    assert server.lives()[1] > 7200
+    await finder.close()
+    assert server.items == []
+
+
+async def test_a_pod_of_our_own_that_has_ended_is_removed_before_another_is_made() -> None:
+    """It would hide the new one."""
+    server = _PodsApi()
+    finder = pod_finder.OwnPods(server, "busybox", TIMEOUT_S)
+    first = await finder.pod_on("n1", 60.0)
+    server.items[0]["status"]["phase"] = "Failed"
+    finder.forget("n1")
+    second = await finder.pod_on("n1", 60.0)
+    assert second.ready
+    assert [item["metadata"]["name"] for item in server.items] == [second.name]
+    assert second.name != first.name
+    await finder.close()
+
+
+async def test_pods_that_could_not_be_removed_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    """How many, and the label to find them by."""
+    server = _PodsApi()
+    finder = pod_finder.OwnPods(server, "busybox", TIMEOUT_S)
+    await finder.pod_on("n1", 60.0)
+    server.keeps = True
+    await finder.close()
+    assert f"not removed: 1 of 1 pods, label {LABEL}=" in caplog.text
 
 
 def test_without_pods_to_use_or_make_the_configuration_is_refused() -> None:

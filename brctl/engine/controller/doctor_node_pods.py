@@ -25,6 +25,10 @@ def node_pods(settings: Settings) -> Iterator[DoctorFinding]:
         hint = "kubernetes: {node_pods: {daemonset: NAME, namespace: NAMESPACE}}, or {image: IMAGE}"
         yield DoctorFinding(Health.CRITICAL, TOPIC, "neither a DaemonSet nor an image", hint)
         return
+    if settings.readonly and settings.ssh.makes_pods:
+        text = "this context is read-only, and node_pods.image makes pods: no node is asked"
+        yield DoctorFinding(Health.CRITICAL, TOPIC, text, "name a `daemonset` that is there")
+        return
     yield from asyncio.run(_ask(chosen))
 
 

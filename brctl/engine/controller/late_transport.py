@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.fanout.choose import KEPT, open_transport
 from brctl.fanout.contract import Expecting, Streams, Transport
 from brctl.fanout.streaming import run_streamed
@@ -19,7 +20,7 @@ class LateTransport:
     """
 
     def __init__(self, settings: Settings, nodes: Mapping[str, Node], *, keep: int = KEPT) -> None:
-        self._ssh = settings.ssh
+        self._settings, self._ssh = settings, settings.ssh
         self._limit_s = settings.command_limit_s
         self._nodes = nodes
         self._keep = keep
@@ -47,5 +48,7 @@ class LateTransport:
 
     def _open(self) -> Transport:
         if self._opened is None:
+            if self._settings.readonly and self._ssh.makes_pods:
+                refuse_readonly(self._settings, "privileged pods (node_pods.image)")
             self._opened = open_transport(self._ssh, self._nodes, keep=self._keep)
         return self._opened

@@ -36,16 +36,23 @@ class NodePod:
 
 
 def pods_by_node(items: list[Object], daemonset: str, container: str) -> Mapping[str, NodePod]:
-    """The pods of a DaemonSet by node, or with "" all that are listed; one that runs wins."""
+    """The pods of a DaemonSet by node, or with "" all that are listed.
+
+    One that runs wins, then one that has not ended.
+    """
     found: dict[str, NodePod] = {}
     for item in items:
         node = (item.get("spec") or {}).get("nodeName")
         if not isinstance(node, str) or not (daemonset == "" or _is_of(item, daemonset)):
             continue
         pod = read_node_pod(item, container)
-        if pod is not None and (node not in found or pod.ready):
+        if pod is not None and (node not in found or _rank(pod) > _rank(found[node])):
             found[node] = pod
     return found
+
+
+def _rank(pod: NodePod) -> tuple[bool, bool]:
+    return pod.ready, not pod.ended
 
 
 def _is_of(item: Object, daemonset: str) -> bool:

@@ -1,12 +1,14 @@
 """Finds the pod of a node: one that a DaemonSet has there, or one of our own, made when asked for.
 
 Our own pods carry the label `brctl.dev/node-pod`, ask the cluster for no rights, end by themselves
-after an hour, and are deleted when the transport closes. What a controller that was killed left
-behind has ended then, and is deleted by the next one.
+after an hour, or the longer time that the command they were made for may take, and are deleted when
+the transport closes. What a controller that was killed left behind has ended then, and is deleted
+by the next one.
 """
 
 import asyncio
-import contextlib
+import logging
+import math
 import secrets
 import time
 from collections.abc import Mapping
@@ -15,7 +17,7 @@ from typing import Protocol
 
 from brctl.fanout.kubernetes.kubectl import Kubectl, Object
 from brctl.fanout.kubernetes.node_pods import NodePod, pods_by_node
-from brctl.model.errors import BrctlError
+from brctl.model.errors import BrctlError, DeniedError
 
 LOOK_AGE_S = 2.0
 """One list of the pods serves all nodes that are asked within this time."""
@@ -29,14 +31,15 @@ PULL_S = 60.0
 POLL_S = 0.5
 LIFE_S = 3600
 LABEL = "brctl.dev/node-pod"
+_LOG = logging.getLogger(__name__)
 CONTAINER = "node"
 
 
 class PodFinder(Protocol):
     """Where commands for a node are run."""
 
-    async def pod_on(self, node: str) -> NodePod:
-        """The pod of a node; one that is not ready says why."""
+    async def pod_on(self, node: str, for_s: float) -> NodePod:
+        """The pod of a node, to be used for so long; one that is not ready says why."""
         ...
 
     def forget(self, node: str) -> None:
@@ -58,6 +61,7 @@ class _Listing:
         self._at = self._failed_at = float("-inf")
         self._known: Mapping[str, NodePod] = {}
         self._failure: BrctlError | None = None
+        self._passed_over: set[str] = set()
 
     async def pod_on(self, node: str) -> NodePod | None:
         known = (await self.look(TRUSTED_S)).get(node)
@@ -79,12 +83,18 @@ class _Listing:
         except BrctlError as exc:
             self._failure, self._failed_at = exc, time.monotonic()
             raise
-        items = list((answer or {}).get("items") or ())
+        listed = (answer or {}).get("items") or ()
+        items = [i for i in listed if i["metadata"].get("name") not in self._passed_over]
         self._known = pods_by_node(items, self._daemonset, self._container)
         self._at, self._failure = time.monotonic(), None
 
     def forget(self) -> None:
         self._at = float("-inf")
+
+    def pass_over(self, name: str) -> None:
+        """Another pod stands for its node from now on."""
+        self._passed_over.add(name)
+        self.forget()
 
 
 class DaemonSetPods:
@@ -94,7 +104,7 @@ class DaemonSetPods:
         self._daemonset = daemonset
         self._listing = _Listing(kubectl, daemonset, container)
 
-    async def pod_on(self, node: str) -> NodePod:
+    async def pod_on(self, node: str, for_s: float) -> NodePod:
         """See `PodFinder.pod_on`."""
         none = NodePod("", "", ready=False, why=f"no pod of DaemonSet {self._daemonset} there")
         return await self._listing.pod_on(node) or none
@@ -117,18 +127,20 @@ class OwnPods:
         self._session = secrets.token_hex(8)
         self._listing = _Listing(kubectl, "", CONTAINER, labelSelector=f"{LABEL}={self._session}")
         self._making: dict[str, asyncio.Lock] = {}
-        self._made: set[str] = set()
+        self._ends_at: dict[str, float] = {}
         self._swept = False
 
-    async def pod_on(self, node: str) -> NodePod:
-        """See `PodFinder.pod_on`; made, and waited for, when there is none that runs."""
+    async def pod_on(self, node: str, for_s: float) -> NodePod:
+        """See `PodFinder.pod_on`; made, and waited for, when there is none that runs so long."""
         async with self._making.setdefault(node, asyncio.Lock()):
             found = await self._listing.pod_on(node)
-            if found is not None and found.ready:
+            lasts = found is not None and self._lasts(found.name, for_s)
+            if found is not None and found.ready and lasts:
                 return found
-            if found is None or found.ended:
+            if found is None or found.ended or not lasts:
                 await self._remove_ended()
-                await self._make(node)
+                await self._replace(found)
+                await self._make(node, max(LIFE_S, math.ceil(for_s + self._start_s)))
             return await self._started(node)
 
     def forget(self, node: str) -> None:
@@ -136,9 +148,12 @@ class OwnPods:
         self._listing.forget()
 
     async def close(self) -> None:
-        """Delete every pod that was made; who cannot leaves them to end by themselves."""
-        await asyncio.gather(*map(self._remove, self._made))
-        self._made.clear()
+        """Delete every pod that was made; what cannot be deleted is said, and ends by itself."""
+        removed = await asyncio.gather(*map(self._remove, self._ends_at))
+        self._ends_at.clear()
+        if not all(removed):
+            where = f"{removed.count(False)} of {len(removed)} pods, label {LABEL}={self._session}"
+            _LOG.warning("warning: not removed: %s; they end by themselves", where)
 
     async def _started(self, node: str) -> NodePod:
         deadline = time.monotonic() + self._start_s
@@ -151,12 +166,27 @@ class OwnPods:
                 return replace(late, why=f"{late.why} after {self._start_s:g} s")
             await asyncio.sleep(POLL_S)
 
-    async def _make(self, node: str) -> None:
+    def _lasts(self, name: str, for_s: float) -> bool:
+        return self._ends_at.get(name, float("-inf")) >= time.monotonic() + for_s
+
+    async def _replace(self, found: NodePod | None) -> None:
+        """One that still runs is left until the end: another command may be under way in it."""
+        if found is None:
+            return
+        self._listing.pass_over(found.name)
+        if found.ended and await self._remove(found.name):
+            self._ends_at.pop(found.name, None)
+
+    async def _make(self, node: str, life_s: int) -> None:
         name = f"brctl-node-{secrets.token_hex(6)}"
         # Before the request: one that is cut short may have made it all the same.
-        self._made.add(name)
+        self._ends_at[name] = time.monotonic() + life_s
         path = await pods_path(self._kubectl)
-        await self._kubectl.post(path, manifest(name, node, self._image, self._session))
+        try:
+            await self._kubectl.post(path, manifest(name, node, self._image, self._session, life_s))
+        except DeniedError:
+            del self._ends_at[name]
+            raise
         self._listing.forget()
 
     async def _remove_ended(self) -> None:
@@ -166,10 +196,13 @@ class OwnPods:
         self._swept = True
         await asyncio.gather(*map(self._remove, await left_behind(self._kubectl)))
 
-    async def _remove(self, name: str) -> None:
-        with contextlib.suppress(BrctlError):
+    async def _remove(self, name: str) -> bool:
+        try:
             path = f"{await pods_path(self._kubectl)}/{name}"
             await self._kubectl.delete(path, gracePeriodSeconds=1)
+        except BrctlError:
+            return False
+        return True
 
 
 async def pods_path(kubectl: Kubectl) -> str:
@@ -188,7 +221,7 @@ async def left_behind(kubectl: Kubectl) -> tuple[str, ...]:
     )
 
 
-def manifest(name: str, node: str, image: str, session: str) -> Object:
+def manifest(name: str, node: str, image: str, session: str, life_s: int = LIFE_S) -> Object:
     """A pod that sleeps on a node until it is used to enter it; pure.
 
     It is put there without the scheduler, which would not put it on a cordoned node.
@@ -196,14 +229,14 @@ def manifest(name: str, node: str, image: str, session: str) -> Object:
     container = {
         "name": CONTAINER,
         "image": image,
-        "command": ["sleep", str(LIFE_S)],
+        "command": ["sleep", str(life_s)],
         "securityContext": {"privileged": True},
     }
     spec: Object = {
         "nodeName": node,
         "hostPID": True,
         "restartPolicy": "Never",
-        "activeDeadlineSeconds": LIFE_S,
+        "activeDeadlineSeconds": life_s,
         "terminationGracePeriodSeconds": 1,
         "automountServiceAccountToken": False,
         "tolerations": [{"operator": "Exists"}],

@@ -63,7 +63,7 @@ class KubectlTransport:
     async def _run(
         self, process: ClientProcess, node: Node, command: Command, mark: str
     ) -> tuple[Outcome, int | None, str]:
-        pod = await self._pods.pod_on(node.name)
+        pod = await self._pods.pod_on(node.name, self._start_s + command.deadline_s)
         if not pod.ready:
             why = f"{node.name}: {f'pod {pod.name} ' if pod.name else ''}{pod.why}"
             return Outcome.NOT_AVAILABLE, None, why

@@ -100,6 +100,8 @@ def test_stand_in_the_way_to_nodes_without_ssh_is_examined(
     assert [f.health for f in found] == [Health.OK, Health.WARNING]
     assert "makes a privileged pod of busybox in namespace train" in found[0].text
     assert found[1].text.startswith("1 pods of commands that were killed")
+    (refused,) = node_pods(replace(reached_by(settings, image="busybox"), readonly=True))
+    assert (refused.health, "read-only" in refused.text) == (Health.CRITICAL, True)
 
 
 def reached_by(settings: Settings, **pods: str) -> Settings:
