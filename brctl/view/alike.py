@@ -11,7 +11,7 @@ FEW_LINES = 16
 """So many lines are still read one by one; more of them are folded by their numbers, too."""
 
 _OWN_PARTS = re.compile(
-    r"(?<![\w:.-])(?!(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])[^\s'\"()\[\]]+:\d+\b"
+    r"(?<![^\s'\"()\[\]])(?!(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])[^\s'\"()\[\]]+:\d+\b"
     r"|\b(?:\d{1,3}\.){3}\d{1,3}\b|(?<![\w:])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){3,7}(?![\w:])"
     r"|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b0x[0-9a-fA-F]+\b"
 )

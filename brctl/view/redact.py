@@ -22,6 +22,7 @@ from brctl.view.redact_rules import (
     URL_ENCODED,
     SecretShape,
     is_random,
+    may_hold_secret,
 )
 
 HIDDEN = "[redacted]"
@@ -123,15 +124,21 @@ class Redactor:
 
     def _url_encoded(self, packed: str, depth: int) -> str:
         plain = unquote(packed)
-        clean = self._level(plain, depth + 1)
+        clean = self._unpacked(plain, depth + 1)
         return packed if clean == plain else quote(clean, safe="[]")
+
+    def _unpacked(self, plain: str, depth: int) -> str:
+        """A text may be millions of short packed words: few can hold a secret."""
+        if may_hold_secret(plain) or any(value in plain for value in self.values):
+            return self._level(plain, depth)
+        return self.rename(plain) if self.rename is not None else plain
 
     def _base64(self, packed: str, depth: int) -> str:
         plain = _decoded(packed)
         if plain is None:
             whole = "\n" not in packed
             return packed if whole else _LINE.sub(lambda line: self._base64(line[0], depth), packed)
-        clean = self._level(plain, depth + 1)
+        clean = self._unpacked(plain, depth + 1)
         return packed if clean == plain else base64.b64encode(clean.encode()).decode()
 
 

@@ -174,6 +174,17 @@ RULES: tuple[SecretShape, ...] = (
     ),
 )
 
+_HINT = re.compile("|".join(re.escape(hint) for rule in RULES for hint in rule.hints))
+_LONG_WORD = 16
+"""Characters; shorter words are no base64 and no key."""
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether any rule could find something in a word that was unpacked, or it is packed twice."""
+    is_long = len(text) >= _LONG_WORD
+    return is_long or "%" in text or _HINT.search(text.lower()) is not None
+
+
 SECRET_NAME = re.compile(rf"(?i:{WORD})|[A-Z0-9]_(?:KEY|PASS)\Z")
 
 RANDOM_WORD = re.compile(r"(?<![A-Za-z0-9+/_.-])[A-Za-z0-9+/_-]{32,}={0,2}(?![A-Za-z0-9+/_.=-])")

@@ -56,3 +56,10 @@ def test_two_thousand_refused_nodes_are_one_line_of_run() -> None:
         "no answer (2000): gpu[0000-1999]",
         "  refused  gpu[0000-1999]  10.1.0.0:22: Connect call failed ('10.1.0.0', 22), on gpu0000",
     ]
+
+
+def test_a_long_run_of_signs_is_folded_in_linear_time() -> None:
+    """A node chooses its words: this one took minutes."""
+    for sign in "=/":
+        run = sign * 200_000
+        assert [line.text for line in fold_alike([("k", "n1", run)])] == [run]

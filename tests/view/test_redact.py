@@ -2,10 +2,12 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
 from brctl.view.redact import HIDDEN, Redactor, redact, redact_document
+from brctl.view.redact_rules import RULES, SecretShape
 from tests.view.planted_secrets import FORMS, PLANTED, opened
 
 _B64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
@@ -197,3 +199,21 @@ def test_a_document_hides_what_its_keys_name() -> None:
 def test_a_document_in_a_text_hides_no_less_than_the_text(text: str) -> None:
     """A number is a secret too, and so is the first of two values of one key."""
     assert "12345678" not in str(redact_document(text))
+
+
+def test_short_packed_words_without_a_hint_are_not_searched_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every rule ran again for each of millions of words."""
+    searched: list[str] = []
+    shape = replace(RULES[0], name="seen")
+    monkeypatch.setattr(SecretShape, "replace", lambda _shape, _take, text: _noted(searched, text))
+    monkeypatch.setattr("brctl.view.redact.RULES", (shape,))
+    text = "%41%42 " * 100
+    assert redact(text) == text
+    assert searched == [text]
+
+
+def _noted(searched: list[str], text: str) -> str:
+    searched.append(text)
+    return text
