@@ -26,7 +26,8 @@ def run(
 ) -> None:
     """Run a command on nodes; their shell reads the words, as with ssh. Exit 3: some are silent.
 
-    A file or pipe on stdin is read by every node. Ctrl-C ends the command on the nodes as well.
+    A file or pipe on stdin is read by every node. Ctrl-C ends the command on the nodes as well,
+    except over kubectl.
     """
     from brctl.cli.live_output import Counted, EachLine
     from brctl.engine.controller.command_input import NoInput, stdin_input
