@@ -17,6 +17,9 @@ from brctl.model.jobs.job_run_state import JobRunState
 
 NODES_PATH = "/api/v1/nodes"
 _HOST_NAME = "kubernetes.io/hostname"
+_LABEL_VALUE_LIMIT = 63
+"""The server refuses a selector with a longer value; names of nodes may have 253 characters."""
+
 _NAMES_AT_ONCE = 100
 """Of up to 63 characters, in a URL that proxies before an API server cut at 8 kB."""
 
@@ -158,7 +161,8 @@ class Workloads:
 
     async def _by_host_name(self, nodes: Sequence[str]) -> dict[str, Object]:
         """Those of the nodes whose label has their name, as it has nearly everywhere."""
-        parts = [nodes[i : i + _NAMES_AT_ONCE] for i in range(0, len(nodes), _NAMES_AT_ONCE)]
+        named = [node for node in nodes if len(node) <= _LABEL_VALUE_LIMIT]
+        parts = [named[i : i + _NAMES_AT_ONCE] for i in range(0, len(named), _NAMES_AT_ONCE)]
         answers = await asyncio.gather(
             *(
                 self._kubectl.get(NODES_PATH, labelSelector=f"{_HOST_NAME} in ({','.join(part)})")
