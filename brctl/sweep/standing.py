@@ -1,13 +1,16 @@
-"""What an earlier sweep found against a node stands until its check is asked again.
+"""What an earlier sweep found against a node stands until its check answers again.
 
-A sweep of a few checks would else make a node healthy by not looking at what ails it.
+A sweep of a few checks would else make a node healthy by not looking at what ails it, and so would
+one whose heavy check ran out of time.
 """
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Role, Weight
+from brctl.model.sweeps.report import NodeReport, ProbeStatus
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.verdict.health import judge_node
 
@@ -26,17 +29,25 @@ def with_standing(
         since: What was found earlier is forgotten.
     """
     measured = {m.name for m in node.report.measurements}
+    answered = _answered(node.report, asked)
     standing = tuple(
         item
         for item in _against(before)
         if item.at is not None
         and item.at >= since
-        and item.source not in asked
+        and item.source not in answered
         and item.kind not in measured
     )
     if not standing:
         return node
     return judge_node(node.report, (*node.evidence, *standing), node.gaps)
+
+
+def _answered(report: NodeReport, asked: Collection[str]) -> Collection[str]:
+    if report.outcome is not Outcome.ANSWERED:
+        return ()
+    unread = {r.check for r in report.results if r.status is not ProbeStatus.MEASURED}
+    return frozenset(asked) - unread
 
 
 def _against(node: NodeHealth) -> Iterator[Evidence]:

@@ -9,7 +9,9 @@ import pytest
 from brctl.engine.sweeps.node_states import FRESH, known, known_against
 from brctl.engine.sweeps.sweep_file import read_sweep
 from brctl.engine.sweeps.sweep_store import latest, save
+from brctl.model.command import Outcome
 from brctl.model.evidence import Weight
+from brctl.model.sweeps.report import CheckResult, ProbeStatus
 from brctl.model.sweeps.sweep import Health, NodeHealth, Sweep
 from brctl.sweep.standing import with_standing
 from tests.sweep.healths import START, gapped, node, sweep
@@ -42,6 +44,18 @@ def test_what_was_found_stands_while_nobody_looks(
         node("n1"), evidence=(replace(found("gpu.ecc").evidence[0], weight=Weight.CLEARS),)
     )
     assert with_standing(now, before, asked, START - FRESH).health is health
+
+
+def test_a_check_that_ran_out_of_time_was_not_asked_again() -> None:
+    """Neither was one of a node that did not answer."""
+    sound = node("n1")
+    late = replace(sound.report, results=(CheckResult(LEVEL_2, ProbeStatus.TIMED_OUT),))
+    silent = replace(sound.report, outcome=Outcome.CONNECT_TIMED_OUT)
+    for report in (late, silent):
+        now = with_standing(
+            replace(sound, report=report), found(LEVEL_2), (LEVEL_2,), START - FRESH
+        )
+        assert [item.source for item in now.evidence] == [LEVEL_2]
 
 
 def test_status_keeps_what_a_light_sweep_does_not_ask(tmp_path: Path) -> None:
