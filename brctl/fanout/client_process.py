@@ -103,3 +103,21 @@ class ClientProcess(asyncio.SubprocessProtocol):
         deadline = asyncio.get_running_loop().time() + _END_GRACE_S
         while self.status is None and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - the loop's own event comes after the pipes, which a flood keeps full
             await asyncio.sleep(0.02)
+
+
+class Endings:
+    """Clients that are being ended while their answers are already on their way."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def later(self, process: ClientProcess) -> None:
+        """End it beside whatever comes next."""
+        task = asyncio.ensure_future(process.end())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def wait(self) -> None:
+        """Until all of them are gone."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -24,26 +24,8 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.fakes.kube.cluster import KubeCluster, kube_cluster
+from tests.fakes.kube.site import write_site
 
-CONFIG = """\
-apiVersion: brctl.dev/v1
-kind: Config
-context: here
-state_dir: state
-ssh: {transport: local}
-contexts:
-  here: {inventory: [{k8s: {}}], scheduler: kubernetes, jobs: [job.yaml]}
-"""
-JOB = """\
-apiVersion: brctl.dev/v1
-kind: Job
-name: demo
-nodes: n[1-3]
-launch: [train]
-checkpoint: {directory: FOLDER/ckpt}
-logs: FOLDER/logs
-progress: FOLDER/progress
-"""
 TRAINER = """
 import json, os, sys, time
 folder, rank, step = sys.argv[1], int(os.environ["JOB_COMPLETION_INDEX"]), 0
@@ -89,8 +71,7 @@ def site(folder: Path) -> dict[str, str]:
     """A site in this folder, and an environment in which each kubectl leaves a line in a file."""
     for name in ("ckpt", "logs", "progress", "bin"):
         (folder / name).mkdir()
-    (folder / "config.yaml").write_text(CONFIG)
-    (folder / "job.yaml").write_text(JOB.replace("FOLDER", str(folder)))
+    write_site(folder)
     real = shutil.which("kubectl")
     if real is None:
         raise SystemExit("not installed: kubectl")

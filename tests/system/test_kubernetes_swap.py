@@ -25,6 +25,7 @@ from brctl.library.config import load_settings
 from brctl.library.jobs import load_job
 from brctl.model.jobs.job import Job
 from tests.fakes.kube.cluster import KubeCluster, kube_cluster, no_kubectl
+from tests.fakes.kube.site import write_site
 
 torch = pytest.importorskip("torch")
 pytestmark = [
@@ -48,25 +49,6 @@ while True:
     os.replace(path + ".part", path)
     time.sleep(0.1)
 """
-CONFIG = """\
-apiVersion: brctl.dev/v1
-kind: Config
-context: here
-state_dir: state
-ssh: {transport: local}
-contexts:
-  here: {inventory: [{k8s: {}}], scheduler: kubernetes, jobs: [job.yaml]}
-"""
-JOB = """\
-apiVersion: brctl.dev/v1
-kind: Job
-name: demo
-nodes: n[1-3]
-launch: [train]
-checkpoint: {directory: FOLDER/ckpt}
-logs: FOLDER/logs
-progress: FOLDER/progress
-"""
 
 
 @pytest.fixture
@@ -74,8 +56,7 @@ def cluster(tmp_path: Path) -> Iterator[KubeCluster]:
     """Three nodes and a standby; a Job as a user would have applied it, suspended."""
     for name in ("ckpt", "logs", "progress"):
         (tmp_path / name).mkdir()
-    (tmp_path / "config.yaml").write_text(CONFIG)
-    (tmp_path / "job.yaml").write_text(JOB.replace("FOLDER", str(tmp_path)))
+    write_site(tmp_path)
     import torch.distributed.checkpoint as dcp
 
     dcp.save({"w": torch.ones(8)}, checkpoint_id=tmp_path / f"ckpt/step-{STEP:08d}", no_dist=True)

@@ -6,12 +6,11 @@ asked through a pod of another one. As over SSH, a command whose deadline has pa
 runs on the node ends when it writes to nobody.
 """
 
-import asyncio
 import os
 import secrets
 import time
 
-from brctl.fanout.client_process import ClientProcess
+from brctl.fanout.client_process import ClientProcess, Endings
 from brctl.fanout.kubernetes.kubectl import Kubectl
 from brctl.fanout.kubernetes.messages import MARK_AND_RUN, meaning, split_stderr
 from brctl.fanout.kubernetes.node_pods import NodePod
@@ -35,7 +34,7 @@ class KubectlTransport:
         self._start_s = ssh.connect_timeout_s + ssh.login_timeout_s
         self._kubectl = Kubectl(chosen.context, chosen.namespace)
         self._pods = open_finder(chosen, self._kubectl, ssh.connect_timeout_s)
-        self._endings: set[asyncio.Task[None]] = set()
+        self._endings = Endings()
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
@@ -47,7 +46,8 @@ class KubectlTransport:
         except BrctlError as exc:
             outcome, status, detail = Outcome.NOT_AVAILABLE, None, f"{node.name}: {exc}"
         finally:
-            self._end_later(process)
+            # The answer does not wait until kubectl has gone.
+            self._endings.later(process)
         stderr, _, _ = split_stderr(bytes(process.output[2]), mark.encode())
         return CommandResult(
             node.name, outcome, status, bytes(process.output[1]),
@@ -56,8 +56,7 @@ class KubectlTransport:
 
     async def close(self) -> None:
         """End what still runs here, and remove the pods that were made."""
-        while self._endings:
-            await asyncio.gather(*self._endings, return_exceptions=True)
+        await self._endings.wait()
         await self._pods.close()
 
     async def _run(
@@ -104,12 +103,6 @@ class KubectlTransport:
             *self._kubectl.argv, "exec", f"--namespace={namespace}", f"--container={pod.container}",
             "--stdin", pod.name, "--", *ENTER_NODE, "/bin/sh", "-c", MARK_AND_RUN,
         )  # fmt: skip
-
-    def _end_later(self, process: ClientProcess) -> None:
-        """The answer does not wait until kubectl has gone."""
-        task = asyncio.ensure_future(process.end())
-        self._endings.add(task)
-        task.add_done_callback(self._endings.discard)
 
 
 def open_finder(chosen: NodePods, kubectl: Kubectl, connect_s: float) -> PodFinder:

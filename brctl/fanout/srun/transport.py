@@ -13,7 +13,7 @@ import os
 import secrets
 import time
 
-from brctl.fanout.client_process import ClientProcess
+from brctl.fanout.client_process import ClientProcess, Endings
 from brctl.fanout.local import LocalTransport
 from brctl.fanout.srun.messages import ended_by_itself, meaning, split_stderr
 from brctl.fanout.srun.nodes import JOBS, NODES, SrunRoute, parse_jobs, routes
@@ -47,7 +47,7 @@ class SrunTransport:
         self._processes = LocalTransport()
         self._query_lock = asyncio.Lock()
         self._cached: tuple[float, dict[str, SrunRoute] | str] | None = None
-        self._endings: set[asyncio.Task[None]] = set()
+        self._endings = Endings()
 
     async def run(self, node: Node, command: Command) -> CommandResult:
         """Run one command on one node; see `Transport.run`."""
@@ -63,7 +63,8 @@ class SrunTransport:
         try:
             outcome, status, detail = await self._follow(process, node, route, command, mark)
         finally:
-            self._end_later(process)
+            # Ending a step takes Slurm seconds, which the answer does not wait for.
+            self._endings.later(process)
         stderr, _ = split_stderr(bytes(process.output[2]), mark.encode())
         return CommandResult(
             node.name, outcome, status, bytes(process.output[1]),
@@ -72,15 +73,8 @@ class SrunTransport:
 
     async def close(self) -> None:
         """Wait until Slurm has back whatever our commands held."""
-        while self._endings:
-            await asyncio.gather(*self._endings, return_exceptions=True)
+        await self._endings.wait()
         await self._processes.close()
-
-    def _end_later(self, process: ClientProcess) -> None:
-        """Ending a step takes Slurm seconds, which the answer does not wait for."""
-        task = asyncio.ensure_future(process.end())
-        self._endings.add(task)
-        task.add_done_callback(self._endings.discard)
 
     async def _follow(
         self, process: ClientProcess, node: Node, route: SrunRoute, command: Command, mark: str
