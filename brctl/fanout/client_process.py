@@ -33,6 +33,7 @@ class ClientProcess(asyncio.SubprocessProtocol):
         self.begun = asyncio.Event()
         self.ended = asyncio.Event()
         self.over_limit = False
+        self._heard_at = float("-inf")
 
     async def start(self, argv: Sequence[str], stdin: bytes, environ: Mapping[str, str]) -> None:
         """Start it and hand it its input.
@@ -50,6 +51,7 @@ class ClientProcess(asyncio.SubprocessProtocol):
             pipe.write_eof()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
         remaining = self._limits[fd] - len(self.output[fd])
         self.output[fd] += data[:remaining]
         if not self.begun.is_set() and self._mark in self.output[2]:
@@ -81,6 +83,11 @@ class ClientProcess(asyncio.SubprocessProtocol):
         except TimeoutError:
             return False
         return True
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since anything came."""
+        return asyncio.get_running_loop().time() - self._heard_at
 
     @property
     def status(self) -> int | None:

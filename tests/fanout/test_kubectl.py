@@ -1,8 +1,11 @@
 """kubectl exec as transport: the real kubectl against a stand-in that runs commands in pods."""
 
 import asyncio
+import contextlib
 import json
 import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from brctl.fanout.choose import open_transport
 from brctl.fanout.contract import Transport
 from brctl.fanout.kubernetes import pod_finder
 from brctl.fanout.kubernetes.kubectl import Kubectl, Object
-from brctl.fanout.kubernetes.messages import meaning, split_stderr
+from brctl.fanout.kubernetes.messages import MARK_AND_RUN, late, meaning, split_stderr
 from brctl.fanout.kubernetes.node_pods import NodePod, pods_by_node
 from brctl.fanout.kubernetes.pod_finder import LABEL, manifest
 from brctl.fanout.kubernetes.transport import KubectlTransport
@@ -62,6 +65,49 @@ def test_only_a_status_behind_our_own_mark_is_the_commands() -> None:
     assert split_stderr(b"mark\nmine\n", b"mark") == (b"mine\n", None, "mine\n")
     assert split_stderr(b"mark\n\nmark 9999\n", b"mark")[1] is None
     assert split_stderr(b"error: x\n", b"mark") == (b"", None, "error: x\n")
+    beaten = b"mark\nmi\nmark .\nne\n\nmark .\n\nmark 3\n\nmark .\n"
+    assert split_stderr(beaten, b"mark") == (b"mine\n", 3, "")
+
+
+@pytest.mark.parametrize(
+    ("deadline_s", "silent_s", "outcome"),
+    [
+        (30.0, 8.0, Outcome.COMMAND_TIMED_OUT),
+        (30.0, 9.0, Outcome.NOT_AVAILABLE),
+        (3600.0, 29.0, Outcome.COMMAND_TIMED_OUT),
+        (3600.0, 30.0, Outcome.NOT_AVAILABLE),
+        (2.0, 2.0, Outcome.COMMAND_TIMED_OUT),
+    ],
+)
+def test_a_deadline_counts_against_the_node_while_its_beats_come(
+    deadline_s: float, silent_s: float, outcome: Outcome
+) -> None:
+    """Without them nobody knows whether it is the command or a connection that hangs."""
+    assert late(deadline_s, silent_s)[0] is outcome
+
+
+def test_a_command_that_is_wrapped_keeps_its_words_its_input_and_its_status() -> None:
+    """Whatever beats come in between, and none after its end, which waits for nothing."""
+    argv = ["/bin/sh", "-c", MARK_AND_RUN, "mark", "0.05"]
+    script = "printf err >&2; cat; sleep 0.3; exit 7"
+    done = subprocess.run(
+        [*argv, "sh", "-c", script], input=b"in", capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (7, b"in")
+    assert b"mark ." in done.stderr
+    assert split_stderr(done.stderr, b"mark")[:2] == (b"err", 7)
+
+
+def test_the_end_of_a_wrapped_command_waits_for_no_beat() -> None:
+    """A sleep that held a stream open would keep the connection."""
+    argv = ["/bin/sh", "-c", MARK_AND_RUN, "mark", "600", "true"]
+    wrapped = subprocess.Popen(argv, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        assert b"mark 0" in wrapped.communicate(timeout=TIMEOUT_S)[1]
+    finally:
+        # What sleeps for the next beat is there a little longer, if it had begun.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(wrapped.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,13 @@ import time
 
 from brctl.fanout.client_process import ClientProcess, Endings
 from brctl.fanout.kubernetes.kubectl import Kubectl
-from brctl.fanout.kubernetes.messages import MARK_AND_RUN, meaning, split_stderr
+from brctl.fanout.kubernetes.messages import (
+    MARK_AND_RUN,
+    beat_s,
+    late,
+    meaning,
+    split_stderr,
+)
 from brctl.fanout.kubernetes.node_pods import NodePod
 from brctl.fanout.kubernetes.pod_finder import DaemonSetPods, OwnPods, PodFinder
 from brctl.library.config import NodePods, SshSettings
@@ -67,7 +73,8 @@ class KubectlTransport:
             why = f"{node.name}: {f'pod {pod.name} ' if pod.name else ''}{pod.why}"
             return Outcome.NOT_AVAILABLE, None, why
         try:
-            argv = (*await self._exec(pod), mark, *command.argv)
+            beat = f"{beat_s(command.deadline_s):g}"
+            argv = (*await self._exec(pod), mark, beat, *command.argv)
             await process.start(argv, command.stdin, os.environ)
         except OSError as exc:
             why = f"{node.name}: kubectl cannot be run: {exc.strerror}"
@@ -77,7 +84,8 @@ class KubectlTransport:
             why = f"{node.name}: kubectl started nothing within {self._start_s:g} s: {said}"
             return outcome, None, why
         if not await process.ends_within(command.deadline_s):
-            return Outcome.COMMAND_TIMED_OUT, None, f"no end within {command.deadline_s:g} s"
+            outcome, why = late(command.deadline_s, process.silent_s)
+            return outcome, None, f"{node.name}: {why}"
         return self._ending(process, node, command, mark)
 
     def _ending(
