@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from math import fsum
 
@@ -181,6 +182,60 @@ class PublishedTables:
     @property
     def holds(self) -> bool:
         return all(figure.holds for figure in self.figures)
+
+
+@dataclass(frozen=True, slots=True)
+class PastStop:
+    """One incident of a site that was acted on.
+
+    Attributes:
+        symptom: The simulated one that is nearest.
+        cause: As a trace says it; "" where the verdict leaves it open.
+    """
+
+    at: datetime
+    symptom: str
+    cause: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteHistory:
+    """What stopped one job in a span of time.
+
+    Attributes:
+        began_at: The start of that span, or the first verdict of the site in it.
+        left_out: Verdicts that were acted on but name no cause.
+    """
+
+    job: str
+    nodes: int
+    began_at: datetime
+    days: float
+    stops: tuple[PastStop, ...]
+    left_out: int
+
+    @property
+    def per_1000_node_days(self) -> tuple[float, float, float]:
+        """The rate of these stops, and the limits of its 95 % interval."""
+        count = len(self.stops)
+        low, high = poisson_limits(count)
+        found = [1_000 * number / (self.nodes * self.days) for number in (count, low, high)]
+        return found[0], found[1], found[2]
+
+
+def poisson_limits(count: int) -> tuple[float, float]:
+    """The 95 % limits of what a count was expected to be (Byar).
+
+    Examples:
+        >>> [round(limit, 1) for limit in poisson_limits(41)]
+        [29.4, 55.6]
+    """
+
+    def limit(n: int, sign: int) -> float:
+        return float(n * (1 - 1 / (9 * n) + sign * 1.96 / (3 * n**0.5)) ** 3)
+
+    return limit(count, -1) if count else 0.0, limit(count + 1, 1)
 
 
 def interval(values: list[float]) -> Interval:

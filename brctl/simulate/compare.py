@@ -9,6 +9,7 @@ from brctl.model.simulation import ParameterSweep, PolicyComparison, SimulatedRu
 from brctl.simulate.decisions import Rules
 from brctl.simulate.fleet import Fleet
 from brctl.simulate.policies import POLICIES, SimulatedPolicy
+from brctl.simulate.recorded import RecordedFaults
 from brctl.simulate.run import Task, run_all
 from brctl.simulate.score import score
 from brctl.simulate.sweep import changed
@@ -21,10 +22,10 @@ Done = Callable[[object], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which runs of which policies, and on how many cores.
+    """Which runs of which policies, on drawn or recorded faults, and on how many cores.
 
     Raises:
-        UsageError: A run would have more faults than memory has room for.
+        UsageError: A run would have more faults than memory has room for, or a record more nodes.
     """
 
     fleet: Fleet
@@ -33,9 +34,13 @@ class Request:
     runs: int
     workers: int = 1
     rules: Rules | None = None
+    recorded: RecordedFaults | None = None
 
     def __post_init__(self) -> None:
         fleet = self.fleet
+        if self.recorded is not None:
+            self.recorded.refuse_smaller(fleet)
+            return
         faults = fleet.stops_per_day * fleet.days
         if faults > FAULTS_LIMIT:
             raise UsageError(
@@ -81,7 +86,10 @@ def simulated(request: Request, seeds: Sequence[int], done: Done) -> list[Simula
 
 def _runs(request: Request, seeds: Sequence[int], done: Done) -> Iterator[list[SimulatedRun]]:
     """The runs of one seed after the other, never some policies of it."""
-    task = Task(request.fleet, request.policies, tuple(seeds), request.fleet.days, request.rules)
+    task = Task(
+        request.fleet, request.policies, tuple(seeds), request.fleet.days, request.rules,
+        request.recorded,
+    )  # fmt: skip
     for each in run_all(task, request.workers):
         yield each
         done(each)
@@ -109,8 +117,11 @@ def swept(request: Request, name: str, values: Sequence[float], done: Done) -> P
     """The same runs at every value; an interrupt ends it with the values that are finished.
 
     Raises:
-        UsageError: A value leaves no run to be finished, or not one value was finished.
+        UsageError: A value leaves no run to be finished, or not one value was finished, or what is
+            swept was recorded.
     """
+    if name == "rate" and request.recorded is not None:
+        raise UsageError("--sweep rate: a recorded trace has its own rate", hint="without --trace")
     asked = [(value, _with(request, name, value)) for value in values]
     points: list[SweepPoint] = []
     with suppress(KeyboardInterrupt):

@@ -14,6 +14,7 @@ from brctl.simulate.deciding import Deciding
 from brctl.simulate.decisions import Rules, rules_of, with_blast_radius
 from brctl.simulate.fleet import Fleet
 from brctl.simulate.policies import SimulatedPolicy
+from brctl.simulate.recorded import RecordedFaults
 from brctl.simulate.response import Published
 from brctl.simulate.trace import draw
 from brctl.simulate.world import Response, World
@@ -24,18 +25,23 @@ WORTH_PROCESSES = 20
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is to be simulated: policies on the traces of these seeds."""
+    """What is to be simulated: policies on the traces of these seeds, drawn or recorded."""
 
     fleet: Fleet
     policies: tuple[SimulatedPolicy, ...]
     seeds: tuple[int, ...]
     days: float
     rules: Rules | None = None
+    recorded: RecordedFaults | None = None
 
 
 def run_seed(task: Task, seed: int) -> list[SimulatedRun]:
     """Every policy on the same faults."""
-    trace = draw(task.fleet, seed, task.days)
+    trace = (
+        draw(task.fleet, seed, task.days)
+        if task.recorded is None
+        else task.recorded.trace(task.fleet, seed, task.days)
+    )
     return [
         World(task.fleet, policy, trace, _response_of(policy, task.rules)).run()
         for policy in task.policies

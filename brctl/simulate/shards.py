@@ -55,10 +55,11 @@ def part_of(request: Request, runs: Sequence[SimulatedRun]) -> SimulationPart:
 
 
 def conditions_sha256(request: Request) -> str:
-    """Digest of the fleet, the policies and the rules, wherever their files lie."""
+    """Digest of the fleet, recorded faults, the policies and the rules, wherever they lie."""
     rules = request.rules
     conditions = {
         "fleet": asdict(replace(request.fleet, origin="")),
+        "recorded": request.recorded.sha256 if request.recorded else "",
         "policies": {policy.name: asdict(policy) for policy in request.policies},
         "playbooks": {name: one.sha256 for name, one in rules.playbooks.items()} if rules else {},
         "guards": [asdict(replace(g, origin="")) for g in rules.guards.guards] if rules else [],

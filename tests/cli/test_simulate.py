@@ -3,18 +3,35 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from brctl.cli.main import run
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState, save
 from brctl.simulate import world
 from brctl.simulate.fleet_file import SHIPPED
+from tests.fakes.run_context import example_verdict
+from tests.fakes.site_files import local_config, write_site
 
 Document = dict[str, object]
 Part = dict[str, Any]
 WALL_US = 2 * 86_400 * 1_000_000
+JOB = """\
+apiVersion: brctl.dev/v1
+kind: Job
+name: llm
+nodes: n1,n3
+ranks_per_node: 8
+parallel: {tp: 8, pp: 2}
+launch: [train]
+checkpoint: {directory: FOLDER/ckpt}
+logs: FOLDER/logs
+progress: FOLDER/progress
+"""
 SMALL = ("--runs", "3", "--days", "20", "--workers", "1")
 
 
@@ -218,3 +235,26 @@ def test_parts_join_by_what_decides_them_and_not_by_where_their_files_lie(
     code, _, err = said(capsys, "merge", here, other)
     assert code == 64
     assert "parts of different simulations" in err
+
+
+def test_a_sites_own_incidents_become_a_trace_and_a_fleet(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Both files that it prints are read again; with nothing acted on there is nothing to print."""
+    config = write_site(
+        tmp_path, local_config("job"),
+        "apiVersion: brctl.dev/v1\nkind: Inventory\nnodes:\n  n1: {}\n  n3: {}\n", job=JOB,
+    )  # fmt: skip
+    at = ("--config", str(config))
+    code, _, err = said(capsys, *at, "history")
+    assert (code, "no incident of llm was acted on within 90d" in err) == (64, True)
+    past = replace(example_verdict(datetime.now(UTC) - timedelta(days=20)), job="llm")
+    save(tmp_path / "state", StoredVerdict(past, VerdictState.CONFIRMED))
+    trace, fleet = tmp_path / "mine.csv", tmp_path / "mine.yaml"
+    assert said(capsys, *at, "history", "--out", str(trace))[0] == 0
+    assert said(capsys, *at, "fit", "llm", "--out", str(fleet))[0] == 0
+    words = (str(fleet), "--trace", str(trace), "--policy", "oracle", "--runs", "1")
+    code, out, _ = said(capsys, *words, "-o", "json")
+    assert (code, json.loads(out)["policies"][0]["per_run"]["stops"]) == (0, 1)
+    assert "1 of 1 recorded faults come after" not in said(capsys, *words)[2]
+    assert f"--trace {trace}" in said(capsys, *words, "--slurm-array", "2")[1]

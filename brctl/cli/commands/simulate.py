@@ -1,9 +1,11 @@
-"""`brctl simulate [FLEET]|paper|merge`: months of faults on a made-up fleet, in seconds."""
+"""`brctl simulate [FLEET]|fit|history|paper|merge`: months of faults on a made-up fleet."""
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -11,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from brctl.cli.invocation import Invocation, new_app
+from brctl.cli.options import JobArgument
 from brctl.cli.progress import progress
 from brctl.cli.typed import typed
 from brctl.model.errors import NoConfigError, UsageError
@@ -19,6 +22,8 @@ from brctl.view.notices.page import Page
 if TYPE_CHECKING:
     from typer._click import Context
 
+    from brctl.model.jobs.job import Job
+    from brctl.model.simulation import SiteHistory
     from brctl.simulate.compare import Request
     from brctl.simulate.decisions import Rules
 
@@ -39,6 +44,9 @@ app = new_app(_FleetFirst)
 
 Runs = Annotated[int, typer.Option("--runs", min=1, max=100_000, help="so many seeds")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="the first; the same gives the same")]
+LEAST_DAYS = 1.0
+"""A rate of less history is noise."""
+Since = Annotated[str, typer.Option("--since", help="90d")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, max=1_024, help="default: cores")]
 
 
@@ -55,6 +63,9 @@ def fleet(
     runs: Runs = 20,
     days: Annotated[float | None, typer.Option("--days", min=0.01, max=3_650.0)] = None,
     seed: Seed = 7,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", help="recorded faults instead of drawn ones")
+    ] = None,
     sweep: Annotated[str | None, typer.Option("--sweep", help="standbys=0..12")] = None,
     shard: Annotated[str | None, typer.Option("--shard", help="only part I of N: 2/8")] = None,
     array: Annotated[
@@ -66,6 +77,7 @@ def fleet(
     from brctl.simulate.compare import Request, choose_policies
     from brctl.simulate.fleet_file import find_fleet
     from brctl.simulate.policies import POLICIES
+    from brctl.simulate.recorded import load_recorded
 
     invocation: Invocation = ctx.obj
     if sum(option is not None for option in (sweep, shard, array)) > 1:
@@ -75,7 +87,13 @@ def fleet(
     chosen = chosen if days is None else replace(chosen, days=days)
     cores = workers or os.cpu_count() or 1
     rules = _rules(invocation) if any(row.decides for row in policies) else None
-    request = Request(chosen, policies, seed, runs, cores, rules)
+    recorded = load_recorded(trace) if trace is not None else None
+    request = Request(chosen, policies, seed, runs, cores, rules, recorded)
+    if recorded is not None and (late := recorded.after(chosen.days)):
+        invocation.note(
+            f"{late} of {len(recorded.faults)} recorded faults come after day {chosen.days:g}"
+            " and are not met; --days"
+        )
     if array is not None:
         invocation.finish(_array_page(invocation, name, request, array))
     if sweep is not None:
@@ -138,7 +156,10 @@ def _array_page(invocation: Invocation, name: str, request: "Request", parts: in
     """The job that makes all parts: the same command line and configuration, a part each."""
     from brctl.simulate.shards import slurm_array
 
-    chosen = (("--config", invocation.config), ("--context", invocation.context))
+    recorded = request.recorded.origin if request.recorded else None
+    chosen = (
+        ("--trace", recorded), ("--config", invocation.config), ("--context", invocation.context)
+    )  # fmt: skip
     text = slurm_array(
         ("brctl", "simulate", _FLEET, name, "--policy", ",".join(p.name for p in request.policies),
          "--runs", str(request.runs), "--days", f"{request.fleet.days:g}",
@@ -172,6 +193,55 @@ def merge(
 
     invocation: Invocation = ctx.obj
     invocation.finish(comparison_page(merged([read_shard(path) for path in files])))
+
+
+@app.command()
+def history(ctx: typer.Context, job: JobArgument = None, since: Since = "90d") -> None:
+    """Print a job's own past incidents as a trace for --trace; verdicts that were acted on."""
+    from brctl.simulate.history import trace_text
+    from brctl.view.simulation.history import history_page
+
+    invocation: Invocation = ctx.obj
+    _, found = asyncio.run(_own_past(invocation, job, since))
+    invocation.finish(history_page(found, trace_text(found)))
+
+
+@app.command()
+def fit(ctx: typer.Context, job: JobArgument = None, since: Since = "90d") -> None:
+    """Print a fleet file with the rate and the symptoms of a job's own past incidents."""
+    from brctl.simulate.fleet_file import find_fleet
+    from brctl.simulate.history import fleet_text
+    from brctl.view.simulation.history import history_page
+
+    invocation: Invocation = ctx.obj
+    chosen, found = asyncio.run(_own_past(invocation, job, since))
+    text = fleet_text(found, chosen.ranks_per_node, find_fleet("paper-means"))
+    invocation.finish(history_page(found, text))
+
+
+async def _own_past(
+    invocation: Invocation, name: str | None, since: str
+) -> "tuple[Job, SiteHistory]":
+    from brctl.engine.controller.wiring import open_controller
+    from brctl.engine.incidents.verdict_store import load_all
+    from brctl.model.units import parse_duration_s
+    from brctl.simulate.history import site_history
+
+    span = timedelta(seconds=typed("--since", since, parse_duration_s))
+    async with open_controller(invocation.settings()) as controller:
+        job, now = controller.job(name), controller.now()
+        stored = load_all(controller.state_dir)
+    found = site_history(stored, job.name, len(job.nodes), now, span)
+    if found.left_out:
+        invocation.note(f"left out: {found.left_out} verdicts that name no cause")
+    if not found.stops:
+        raise UsageError(
+            f"no incident of {job.name} was acted on within {since}",
+            hint="brctl verdict list; or a longer --since; or `brctl simulate llama3`",
+        )
+    if found.days < LEAST_DAYS:
+        raise UsageError(f"only {found.days * 24:.1f} hours of history: no rate can be had of that")
+    return job, found
 
 
 @contextmanager

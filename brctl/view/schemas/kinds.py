@@ -84,6 +84,7 @@ DOCUMENTS: Mapping[str, type] = {
     "Simulation": simulation.SimulationDocument,
     "SimulationShard": simulation.SimulationShardDocument,
     "SimulationSweep": simulation.SimulationSweepDocument,
+    "SiteHistory": simulation.SiteHistoryDocument,
     "SlurmArray": simulation.SlurmArrayDocument,
     "StandbyList": fleet.StandbyListDocument,
     "StandbySize": fleet.StandbySizeDocument,

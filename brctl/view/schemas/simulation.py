@@ -115,6 +115,30 @@ class SlurmArrayDocument(Envelope):
     text: str
 
 
+class PastStopDocument(TypedDict):
+    """One incident that was acted on; `cause` is null where its verdict leaves it open."""
+
+    at: str
+    symptom: str
+    cause: str | None
+    nodes: list[str]
+
+
+class SiteHistoryDocument(Envelope):
+    """`brctl simulate history`, `brctl simulate fit`; `text` is the file."""
+
+    job: str
+    nodes: int
+    began_at: str
+    days: float
+    failures_per_1000_node_days: float
+    rate_low_95: float
+    rate_high_95: float
+    stops: list[PastStopDocument]
+    left_out: int
+    text: str
+
+
 class PublishedFigureDocument(TypedDict):
     """A published figure beside ours; `accepted` is null where nothing is asked."""
 
