@@ -45,6 +45,8 @@ DEBIAN = {
     "visudo": "sudo",
     "zsh": "zsh",
     "fish": "fish",
+    "age": "age",
+    "gpg": "gnupg",
 }
 HEAVY = "ssh or netns or torch or slurm or system or gpu"
 

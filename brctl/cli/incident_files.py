@@ -1,4 +1,4 @@
-"""`brctl incident record|replay`, `brctl check incidents`: incidents as files, judged again."""
+"""`brctl incident record|replay|diff|redact|names` and `brctl check incidents`: as files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,27 +8,41 @@ import typer
 
 from brctl.cli.invocation import Invocation
 from brctl.cli.typed import typed
+from brctl.library.config import user_state_dir
+from brctl.model.errors import NoConfigError, UsageError, did_you_mean
+from brctl.view.pseudonyms import Profile
 
 
 def add_file_commands(app: typer.Typer) -> None:
     """Give `brctl incident` the verbs about files."""
     app.command("record")(record)
     app.command("replay")(replay)
+    app.command("diff")(diff)
+    app.command("redact")(redact)
+    app.command("names")(names)
+
+
+Reader = Annotated[str, typer.Option("--encrypt", help="for whom alone: age:age1... or gpg:KEY")]
+Identity = Annotated[
+    Path | None, typer.Option("--identity", help="key that opens what age encrypted")
+]
+File = Annotated[Path, typer.Argument(help="what `incident record` wrote")]
 
 
 def record(
     ctx: typer.Context,
     verdict: Annotated[str | None, typer.Argument(help="verdict; default all of --last")] = None,
     last: Annotated[str | None, typer.Option("--last", help="looks since then, 2h")] = None,
+    encrypt: Reader = "",
 ) -> None:
-    """Write what verdicts judged by into one file (--out); secrets are taken out."""
+    """Write what verdicts judged by into one file (--out), no secrets; exit 1 what it lacks."""
     from brctl.engine.application.incident_files import record as record_incident
     from brctl.model.units import parse_duration_s
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     seconds = typed("--last", last, parse_duration_s) if last is not None else None
-    page = record_incident(settings, verdict, seconds, invocation.nodes, invocation.out)
+    page = record_incident(settings, verdict, seconds, invocation.nodes, invocation.out, encrypt)
     # The file is the answer; what is said of it goes where a person reads it.
     replace(invocation, out=None).finish(page, settings.context)
 
@@ -50,13 +64,58 @@ def score(
     invocation.finish(score_incidents(folder, rules))
 
 
-def replay(
-    ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="what `incident record` wrote")],
-    rules: Rules = None,
-) -> None:
+def replay(ctx: typer.Context, file: File, rules: Rules = None, identity: Identity = None) -> None:
     """Judge a recorded incident again, asking nobody; exit 0 same, 1 changed, 3 cannot tell."""
     from brctl.engine.application.incident_files import replay as replay_incident
 
     invocation: Invocation = ctx.obj
-    invocation.finish(replay_incident(file, rules))
+    invocation.finish(replay_incident(file, rules, identity))
+
+
+def diff(ctx: typer.Context, file: File, rules: Rules = None, identity: Identity = None) -> None:
+    """Say why a recorded incident is judged otherwise now; exit codes as of replay."""
+    from brctl.engine.application.incident_files import diff as diff_incident
+
+    invocation: Invocation = ctx.obj
+    invocation.finish(diff_incident(file, rules, identity))
+
+
+def redact(
+    ctx: typer.Context,
+    file: File,
+    profile: Annotated[
+        str, typer.Option("--profile", help="vendor keeps device ids, public does not")
+    ] = Profile.VENDOR.value,
+    encrypt: Reader = "",
+    identity: Identity = None,
+) -> None:
+    """Write a file with pseudonyms for nodes, jobs, users, addresses; exit 1 what it lost."""
+    from brctl.engine.application.incident_redaction import redact as redact_incident
+
+    invocation: Invocation = ctx.obj
+    known = [Profile.VENDOR.value, Profile.PUBLIC.value]
+    if profile not in known:
+        raise UsageError(f"--profile {profile}: unknown; {did_you_mean(profile, known)}")
+    page = redact_incident(
+        file, _state_dir(invocation), Profile(profile), invocation.out, identity, encrypt
+    )
+    replace(invocation, out=None).finish(page)
+
+
+def names(
+    ctx: typer.Context,
+    pseudonyms: Annotated[list[str], typer.Argument(help="pseudonyms, as node-x0004")],
+) -> None:
+    """Say which names pseudonyms stand for, where they were given; exit 1 one is unknown."""
+    from brctl.engine.application.incident_redaction import originals
+
+    invocation: Invocation = ctx.obj
+    invocation.finish(originals(_state_dir(invocation), pseudonyms))
+
+
+def _state_dir(invocation: Invocation) -> Path:
+    """The context's; the person's own where nothing is configured, as at a vendor's."""
+    try:
+        return invocation.settings().state_dir
+    except NoConfigError:
+        return user_state_dir(invocation.environ)

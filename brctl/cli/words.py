@@ -81,7 +81,7 @@ WORDS: Mapping[str, Word] = {
     "tui": Word("tui", "fleet triage in the terminal"),
     "incident": Word(
         "incident",
-        "one time line of a fault, or one file: show, note, record, replay",
+        "one time line of a fault, or one file: show, note, record, replay, redact",
     ),
     "ingest": Word("ingest", "take alerts from outside: ingest alertmanager"),
     "notify": Word("notify", "who is told outside: list, render, test"),

@@ -1,7 +1,7 @@
 """A recorded incident judged again: what was told then, what would be told now."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
@@ -36,12 +36,17 @@ class JudgedAgain:
     @property
     def change(self) -> str:
         """What became of the likeliest verdict, in a word or two."""
-        if not self.then:
-            return SAME if not self.now else CAUSE
-        return _change(self.then[0], self.now[0]) or self._in_detail()
+        return self._in_detail() if self.headline == SAME else self.headline
+
+    @property
+    def headline(self) -> str:
+        """The same of cause, nodes and probability alone."""
+        if not self.then or not self.now:
+            return SAME if self.then == self.now else CAUSE
+        return _change(self.then[0], self.now[0]) or SAME
 
     def _in_detail(self) -> str:
-        return SAME if _documents(self.then) == _documents(self.now) else DETAILS
+        return SAME if _compared(self.then) == _compared(self.now) else DETAILS
 
 
 def _change(then: Verdict, now: Verdict) -> str:
@@ -50,6 +55,11 @@ def _change(then: Verdict, now: Verdict) -> str:
     if set(then.nodes) != set(now.nodes):
         return ACCUSES
     return CONFIDENCE if then.probability != now.probability else ""
+
+
+def _compared(verdicts: Sequence[Verdict]) -> list[object]:
+    """Without ids, which are made of the nodes' names: pseudonyms change no verdict."""
+    return _documents([replace(verdict, id="V") for verdict in verdicts])
 
 
 def _documents(verdicts: Sequence[Verdict]) -> list[object]:
@@ -79,7 +89,7 @@ def replay_page(file: str, digest: str, version: str, looks: Sequence[JudgedAgai
         for look in looks
     ]
     body = {"file": file, "digest": digest, "version": version, "looks": documents}
-    return Page("IncidentReplay", body, "\n".join(lines), _exit([look.change for look in looks]))
+    return Page("IncidentReplay", body, "\n".join(lines), exit_of([look.change for look in looks]))
 
 
 def _cells(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -91,11 +101,16 @@ def _cells(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     return first.confidence.value.upper(), f"{first.fault.value}{more}", where
 
 
-def _exit(changes: Sequence[str]) -> ExitCode:
+def exit_of(changes: Sequence[str]) -> ExitCode:
     """0 the same, 1 changed, 3 a cause that was told is not found any more."""
     if LOST in changes:
         return ExitCode.UNKNOWN
     return ExitCode.OK if set(changes) <= {SAME} else ExitCode.WARNING
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """`3 token, 1 header`."""
+    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing"
 
 
 def record_page(
@@ -107,10 +122,9 @@ def record_page(
     cuts: Sequence[str],
 ) -> Page:
     """The answer of `brctl incident record`; 1 where something is not in the file."""
-    counts = ", ".join(f"{count} {name}" for name, count in taken.items()) or "nothing"
     text = (
         f"{file}: {len(looks)} looks, {size / (1 << 20):.1f} MiB, id {digest[:12]}\n"
-        f"taken out: {counts}; names of nodes and users are still in it"
+        f"taken out: {counted(taken)}; names of nodes and users are still in it"
     )
     text += "".join(f"\nleft out: {printable(cut, 200)}" for cut in cuts)
     body = {

@@ -9,7 +9,7 @@ import binascii
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import quote, unquote
@@ -179,6 +179,13 @@ def _each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def names_secret(name: object) -> bool:
     """Whether people call a secret so."""
     return isinstance(name, str) and bool(SECRET_NAME.search(name[:300]))
+
+
+def unpacked_words(text: str) -> Iterator[str]:
+    """The texts inside what is base64 in a text."""
+    for match in BASE64.finditer(text):
+        if (plain := _decoded(match[0])) is not None:
+            yield plain
 
 
 def _decoded(packed: str) -> str | None:

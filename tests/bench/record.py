@@ -21,7 +21,8 @@ from pathlib import Path
 
 from brctl.engine.logs.classify import Classifier
 from brctl.engine.recording.archive import SUFFIX
-from brctl.engine.recording.export import Wanted, export, looks_in
+from brctl.engine.recording.contents import looks_in
+from brctl.engine.recording.export import Wanted, export
 from brctl.engine.recording.replay import judge_again
 from brctl.model.log_verdict import LogVerdict
 from brctl.view.incident_replay import SAME, JudgedAgain

@@ -1,4 +1,4 @@
-"""`brctl incident list|show|note|export|record|replay`: what happened, on one time line."""
+"""`brctl incident`: what happened, on one time line, and as one file."""
 
 from typing import Annotated
 

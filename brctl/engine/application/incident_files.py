@@ -1,12 +1,16 @@
 """An incident as one file: written from what was recorded, and judged again from it."""
 
 import asyncio
+from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 
 from brctl import __version__
 from brctl.engine.controller.clock import now
-from brctl.engine.recording.archive import SUFFIX, read
-from brctl.engine.recording.export import Wanted, export, looks_in, since, truth_in
+from brctl.engine.recording.archive import SUFFIX, read_from
+from brctl.engine.recording.contents import looks_in, truth_in
+from brctl.engine.recording.encryption import encrypted, encrypted_suffix
+from brctl.engine.recording.export import Wanted, export, since
 from brctl.engine.recording.replay import NOT_RECORDED, judge_again
 from brctl.engine.recording.ring import RecordedLook
 from brctl.library.config import Settings
@@ -14,6 +18,7 @@ from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand
 from brctl.model.verdict import Verdict
+from brctl.view.incident_diff import diff_page
 from brctl.view.incident_replay import JudgedAgain, record_page, replay_page
 from brctl.view.incident_scores import ScoredLook, scores_page
 from brctl.view.notices.page import Page
@@ -25,8 +30,9 @@ def record(
     last_s: float | None,
     nodes: str | None,
     out: Path | None,
+    reader: str = "",
 ) -> Page:
-    """Write the file.
+    """Write the file, for one reader's eyes where one is named.
 
     Raises:
         UsageError: Nothing of that is recorded, or nothing says what is meant.
@@ -35,27 +41,45 @@ def record(
         raise UsageError("record which incident?", hint="name a verdict, or say --last 2h")
     wanted = Wanted(verdict, since(now(), last_s), frozenset(expand(nodes) if nodes else ()))
     raw = export(settings.state_dir, wanted)
-    path = out or Path(f"{verdict or 'incidents'}{SUFFIX}")
+    path = out or Path(f"{verdict or 'incidents'}{SUFFIX}{encrypted_suffix(reader)}")
+    file = read_from(path, BytesIO(raw), len(raw))
+    raw = encrypted(raw, reader) if reader else raw
     write_atomic(path, raw)
-    file = read(path)
     manifest = file.manifest
     return record_page(
         str(path), len(raw), file.digest, manifest.looks, manifest.redaction, manifest.cuts
     )
 
 
-def replay(path: Path, rules: Path | None) -> Page:
+def replay(path: Path, rules: Path | None, identity: Path | None = None) -> Page:
     """Judge each look of a file again.
 
     Raises:
         ConfigError: The file cannot be read.
         UsageError: There is no such folder of rules.
     """
+    digest, judged = _judged_file(path, rules, identity)
+    return replay_page(str(path), digest, __version__, judged)
+
+
+def diff(path: Path, rules: Path | None, identity: Path | None = None) -> Page:
+    """What each look of a file rests on then or now, and not both.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        UsageError: There is no such folder of rules.
+    """
+    _, judged = _judged_file(path, rules, identity)
+    return diff_page(str(path), __version__, str(rules or ""), judged)
+
+
+def _judged_file(
+    path: Path, rules: Path | None, identity: Path | None
+) -> tuple[str, Sequence[JudgedAgain]]:
     if rules is not None and not rules.is_dir():
         raise UsageError(f"--rules {rules}: no such folder")
-    file, looks = looks_in(path)
-    judged = [_judged(one, rules) for one in looks]
-    return replay_page(str(path), file.digest, __version__, judged)
+    file, looks = looks_in(path, identity)
+    return file.digest, [_judged(one, rules) for one in looks]
 
 
 def score(folder: Path, rules: Path | None) -> Page:

@@ -50,6 +50,8 @@ class Manifest(msgspec.Struct, frozen=True):
         made_by: The version that wrote it.
         redaction: How often each kind of secret was taken out.
         cuts: What was left out, and why.
+        profile: For whom it was redacted; names stand in it only in the house.
+        names: How many names of each kind have pseudonyms.
     """
 
     schema: str
@@ -58,6 +60,8 @@ class Manifest(msgspec.Struct, frozen=True):
     redaction: dict[str, int]
     cuts: tuple[str, ...]
     members: tuple[Member, ...]
+    profile: str = "house"
+    names: dict[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +84,16 @@ def pack(
     looks: tuple[str, ...],
     redaction: Mapping[str, int],
     cuts: tuple[str, ...],
+    profile: str = "house",
+    names: Mapping[str, int] | None = None,
 ) -> bytes:
     """The bytes of an archive, the same for the same members."""
     listed = tuple(
         Member(name, len(raw), hashlib.sha256(raw).hexdigest())
         for name, raw in sorted(members.items())
     )
-    counts = dict(sorted(redaction.items()))
-    manifest = Manifest(SCHEMA, made_by, looks, counts, cuts, listed)
+    taken, renamed = dict(sorted(redaction.items())), dict(sorted((names or {}).items()))
+    manifest = Manifest(SCHEMA, made_by, looks, taken, cuts, listed, profile, renamed)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         first = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
@@ -107,9 +113,18 @@ def read(path: Path) -> IncidentFile:
     """
     if not path.is_file():
         raise ConfigError(f"{path}: no such file")
+    with path.open("rb") as stream:
+        return read_from(path, stream, path.stat().st_size)
+
+
+def read_from(path: Path, stream: BinaryIO, size: int) -> IncidentFile:
+    """An archive from a stream of so many packed bytes; `path` is what errors name.
+
+    Raises:
+        ConfigError: As `read`.
+    """
     try:
-        with path.open("rb") as stream:
-            return unpack(stream, path.stat().st_size)
+        return unpack(stream, size)
     except (ValueError, zstandard.ZstdError, EOFError) as exc:
         text = str(exc) or "damaged"
         raise ConfigError(f"{path}: not an incident that can be read: {text}") from exc

@@ -1,10 +1,8 @@
 """Recorded looks as one file that may leave the house: secrets are taken out of all of it."""
 
-import base64
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,30 +11,19 @@ import msgspec
 from brctl import __version__
 from brctl.engine.incidents.timeline import load_incidents
 from brctl.engine.incidents.verdict_store import VerdictState, load_all
-from brctl.engine.recording.archive import IncidentFile, pack, read
-from brctl.engine.recording.look import (
-    Look,
-    RecordedAnswer,
-    encode,
-    read_answers,
-    read_look,
-)
+from brctl.engine.recording.archive import pack
+from brctl.engine.recording.contents import truth_name
+from brctl.engine.recording.look import Look
+from brctl.engine.recording.look_members import look_members
 from brctl.engine.recording.ring import RecordedLook, answers_in, folders, look_in
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.fault import FaultClass
-from brctl.model.jobs.job import Job
 from brctl.view.incident import incident_document
 from brctl.view.incident_scores import Truth
-from brctl.view.redact import HIDDEN, Redactor, names_secret
+from brctl.view.redact import Redactor, names_secret
 
 RAW_LIMIT = 256 << 20
 """Bytes of looks that one file takes, unpacked; the newest go first."""
-
-KEPT_VARIABLES = (
-    "NCCL_", "CUDA_", "TORCH_", "TORCHELASTIC_", "UCX_", "OMP_", "MASTER_", "RANK", "WORLD_SIZE",
-    "LOCAL_", "BRCTL_",
-)  # fmt: skip
-"""Variables of a job whose values are of use; of all others only the name leaves."""
 
 _SHORTEST_SECRET = 8
 
@@ -68,7 +55,7 @@ def export(state_dir: Path, wanted: Wanted, environ: Mapping[str, str] = os.envi
     ids: list[str] = []
     for recorded in _recorded(state_dir, wanted, cuts):
         look = recorded.look
-        found = dict(_members(recorded, redactor, cuts))
+        found = dict(look_members(recorded, redactor, cuts))
         if sum(map(len, [*members.values(), *found.values()])) > RAW_LIMIT:
             cuts.append(f"look {look.id}: the file would unpack to more than {RAW_LIMIT} bytes")
             continue
@@ -120,20 +107,6 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(found, key=len, reverse=True))
 
 
-def _members(
-    recorded: RecordedLook, redactor: Redactor, cuts: list[str]
-) -> Iterator[tuple[str, bytes]]:
-    look = recorded.look
-    look = replace(look, job=_known_variables(look.job, redactor))
-    plain = redactor.document(json.loads(encode(look)))
-    yield f"looks/{look.id}/look.json", msgspec.json.encode(plain)
-    lines = [_redacted(answer, redactor) for answer in recorded.answers]
-    emptied = sum(map(_emptied, recorded.answers, lines))
-    if emptied:
-        cuts.append(f"look {look.id}: outputs that are no text and hold a secret: {emptied}")
-    yield f"looks/{look.id}/answers.ndjson", b"".join(encode(line) + b"\n" for line in lines)
-
-
 def _truth(state_dir: Path, look: Look, redactor: Redactor) -> dict[str, bytes]:
     """What it really was, where somebody confirmed one of the verdicts."""
     told = {verdict.id for verdict in look.verdicts}
@@ -143,63 +116,6 @@ def _truth(state_dir: Path, look: Look, redactor: Redactor) -> dict[str, bytes]:
             truth = Truth(named, stored.verdict.nodes, redactor.text(stored.note))
             return {truth_name(look.id): msgspec.json.encode(truth)}
     return {}
-
-
-def truth_in(path: Path, file: IncidentFile, look: str) -> Truth | None:
-    """The confirmed cause of a look; None where nobody confirmed one.
-
-    Raises:
-        ConfigError: It cannot be read.
-    """
-    raw = file.members.get(truth_name(look))
-    try:
-        return msgspec.json.decode(raw, type=Truth) if raw is not None else None
-    except msgspec.MsgspecError as exc:
-        raise ConfigError(f"{path}: {truth_name(look)} cannot be read: {exc}") from exc
-
-
-def truth_name(look: str) -> str:
-    """Where an archive keeps what a look really was."""
-    return f"looks/{look}/truth.json"
-
-
-def _redacted(answer: RecordedAnswer, redactor: Redactor) -> RecordedAnswer:
-    """Texts are redacted; of bytes that are no text, those that hold a secret stay here."""
-    stdout, stderr = (
-        _harmless(text, redactor) if name in answer.packed else _by_line(text, redactor)
-        for name, text in (("stdout", answer.stdout), ("stderr", answer.stderr))
-    )
-    return replace(answer, stdout=stdout, stderr=stderr, detail=redactor.text(answer.detail))
-
-
-def _emptied(answer: RecordedAnswer, redacted: RecordedAnswer) -> int:
-    """How many of its outputs that are no text stay here."""
-    outputs = ((answer.stdout, redacted.stdout), (answer.stderr, redacted.stderr))
-    return sum(bool(before) and not after for before, after in outputs)
-
-
-def _harmless(packed: str, redactor: Redactor) -> str:
-    """Bytes in base64, or nothing: a secret cut out of them would leave something unreadable."""
-    plain = base64.b64decode(packed).decode("latin-1")
-    return packed if redactor.text(plain) == plain else ""
-
-
-def _by_line(text: str, redactor: Redactor) -> str:
-    """A runner's lines are JSON each; one that is none must not keep the others from being read."""
-    if not text.startswith("{"):
-        return redactor.text(text)
-    return "\n".join(str(redactor.document(line)) for line in text.split("\n"))
-
-
-def _known_variables(job: Job | None, redactor: Redactor) -> Job | None:
-    if job is None:
-        return None
-    kept = {
-        name: value if name.startswith(KEPT_VARIABLES) else HIDDEN
-        for name, value in job.environment.items()
-    }
-    redactor.taken["variable"] += sum(kept[name] != job.environment[name] for name in kept)
-    return replace(job, environment=kept)
 
 
 def _incidents(state_dir: Path, wanted: Wanted, redactor: Redactor) -> bytes:
@@ -216,24 +132,3 @@ def _incidents(state_dir: Path, wanted: Wanted, redactor: Redactor) -> bytes:
 def since(now: datetime, seconds: float | None) -> datetime | None:
     """The moment so long ago."""
     return None if seconds is None else now - timedelta(seconds=seconds)
-
-
-def looks_in(path: Path) -> tuple[IncidentFile, Sequence[RecordedLook]]:
-    """The looks of a file, in the order it names them.
-
-    Raises:
-        ConfigError: The file cannot be read, or a look in it does not fit together.
-    """
-    file = read(path)
-    return file, [_look_in(path, file, name) for name in file.manifest.looks]
-
-
-def _look_in(path: Path, file: IncidentFile, name: str) -> RecordedLook:
-    try:
-        look = read_look(file.members[f"looks/{name}/look.json"])
-        answers: Iterable[RecordedAnswer] = read_answers(
-            file.members[f"looks/{name}/answers.ndjson"]
-        )
-        return RecordedLook(look, tuple(answers))
-    except (KeyError, ValueError) as exc:
-        raise ConfigError(f"{path}: look {name[:60]!r} cannot be read: {str(exc)[:200]}") from exc

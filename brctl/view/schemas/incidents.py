@@ -233,6 +233,60 @@ class IncidentReplayDocument(Envelope):
     looks: list[JudgedAgainDocument]
 
 
+class DifferenceDocument(TypedDict):
+    """Lines of one list of a verdict that stand in it only then, or only now."""
+
+    what: str
+    then: list[str]
+    now: list[str]
+
+
+class LookDiffDocument(TypedDict):
+    """Why one recorded look is told otherwise."""
+
+    id: str
+    made_by: str
+    change: str
+    differences: list[DifferenceDocument]
+
+
+class IncidentDiffDocument(Envelope):
+    """`brctl incident diff`; `rules` is the folder that was named."""
+
+    file: str
+    version: str
+    rules: str | None
+    looks: list[LookDiffDocument]
+
+
+class IncidentRedactionDocument(Envelope):
+    """`brctl incident redact`; `members` counts changed lines, `verdict` is what redaction did."""
+
+    file: str
+    bytes: int
+    digest: str
+    profile: str
+    taken_out: dict[str, int]
+    pseudonyms: dict[str, int]
+    members: dict[str, int]
+    cuts: list[str]
+    verdict: str
+
+
+class PseudonymDocument(TypedDict):
+    """A pseudonym and what it stands for; null where it was never given here."""
+
+    pseudonym: str
+    kind: str | None
+    name: str | None
+
+
+class IncidentNamesDocument(Envelope):
+    """`brctl incident names`."""
+
+    names: list[PseudonymDocument]
+
+
 ScoredLookDocument = TypedDict(
     "ScoredLookDocument",
     {"file": str, "look": str, "class": str, "nodes": list[str], "now": str, "score": str},

@@ -14,7 +14,8 @@ import zstandard
 from brctl.engine.application.incident_files import record, replay
 from brctl.engine.recording import export as exporting
 from brctl.engine.recording.archive import MANIFEST, SCHEMA, pack, read
-from brctl.engine.recording.export import Wanted, export, looks_in
+from brctl.engine.recording.contents import looks_in
+from brctl.engine.recording.export import Wanted, export
 from brctl.engine.recording.look import encode
 from brctl.engine.recording.ring import ANSWERS, LOOK, answers_in, folders
 from brctl.model.errors import ConfigError, UsageError

@@ -1,0 +1,155 @@
+"""An incident file for somebody else: pseudonyms for names, and proof that no name is left."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from brctl.engine.recording.archive import IncidentFile, pack
+from brctl.engine.recording.look_members import look_members
+from brctl.engine.recording.ring import RecordedLook
+from brctl.model.errors import GuardError
+from brctl.view.originals import names_left
+from brctl.view.pseudonyms import NameKind, Pseudonyms
+from brctl.view.redact import Redactor
+
+_PERSON_KEYS = frozenset({"by", "user", "person", "owner", "operator", "approver"})
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedFile:
+    """A file for somebody else.
+
+    Attributes:
+        taken: How often each kind of secret was taken out now.
+        names: How many names of each kind got a pseudonym.
+        places: Of each member, how many secrets were taken out and names replaced.
+    """
+
+    raw: bytes
+    taken: Mapping[str, int]
+    names: Mapping[str, int]
+    cuts: Sequence[str]
+    places: Mapping[str, int]
+
+
+def redact_file(
+    path: Path,
+    file: IncidentFile,
+    looks: Sequence[RecordedLook],
+    names: Pseudonyms,
+    secrets: tuple[str, ...],
+) -> RedactedFile:
+    """The same file with pseudonyms, and without what is known to be secret here.
+
+    Raises:
+        GuardError: A name would be left in it; nothing is written.
+    """
+    _learn(names, file, looks)
+    redactor = Redactor(values=secrets, rename=names.rename)
+    cuts: list[str] = list(map(redactor.text, file.manifest.cuts))
+    members: dict[str, bytes] = {}
+    for one in looks:
+        members |= dict(look_members(one, redactor, cuts))
+    for name, raw in file.members.items():
+        if name not in members:
+            members[name] = _redacted(name, raw, redactor)
+    _refuse_names_left(path, members, names)
+    places = {name: _replaced(file.members[name], raw) for name, raw in sorted(members.items())}
+    counted = Counter(kind.value for kind, _ in names.used)
+    taken = Counter(file.manifest.redaction) + redactor.taken
+    raw = pack(
+        members,
+        made_by=file.manifest.made_by,
+        looks=file.manifest.looks,
+        redaction=taken,
+        cuts=tuple(cuts),
+        profile=names.profile.value,
+        names=counted,
+    )
+    return RedactedFile(raw, +redactor.taken, counted, cuts, {n: c for n, c in places.items() if c})
+
+
+def _learn(names: Pseudonyms, file: IncidentFile, looks: Sequence[RecordedLook]) -> None:
+    """Every name the file knows to be one, in the order of its inventories."""
+    for one in looks:
+        nodes = one.look.inventory.nodes.values()
+        names.learn(NameKind.NODE, (node.name for node in nodes))
+        hosts = [host for node in nodes for host in (node.address, node.via) if _is_name(host)]
+        names.learn(NameKind.DOMAIN, (host.split(".", 1)[1] for host in hosts if "." in host))
+        names.learn(NameKind.NODE, (host.split(".", 1)[0] for host in hosts))
+        names.learn(NameKind.USER, (node.user for node in nodes if node.user))
+        names.learn(NameKind.JOB, [one.look.job.name] if one.look.job else [])
+        names.learn(NameKind.NODE, _host_names(one))
+    for name, raw in sorted(file.members.items()):
+        names.learn_users(raw.decode("utf-8", "replace"))
+        names.learn(NameKind.USER, _people(raw) if name.endswith("json") else ())
+
+
+def _is_name(host: str) -> bool:
+    return any(map(str.isalpha, host)) and ":" not in host
+
+
+def _host_names(one: RecordedLook) -> Iterator[str]:
+    """What machines call themselves in the first line of each answer."""
+    for answer in one.answers:
+        hello = answer.stdout[:1000].split("\n", 1)[0]
+        if '"hello"' in hello:
+            yield from _named(hello)
+
+
+def _named(line: str) -> Iterator[str]:
+    try:
+        found = msgspec.json.decode(line, type=dict[str, object]).get("node")
+    except msgspec.MsgspecError:
+        return
+    if isinstance(found, str) and found:
+        yield found.split(".", 1)[0]
+
+
+def _people(raw: bytes) -> Iterator[str]:
+    """Whom a document names as somebody who did something."""
+    left: list[object] = []
+    for line in raw.split(b"\n"):
+        try:
+            left.append(json.loads(line) if line else None)
+        except (ValueError, RecursionError):
+            continue
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            yield from (
+                v for k, v in value.items() if k in _PERSON_KEYS and isinstance(v, str) and v
+            )
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+
+
+def _redacted(name: str, raw: bytes, redactor: Redactor) -> bytes:
+    text = raw.decode("utf-8", "replace")
+    if name.endswith(".json"):
+        return msgspec.json.encode(redactor.document(json.loads(text)))
+    if not name.endswith(".ndjson"):
+        return redactor.text(text).encode()
+    return "\n".join(str(redactor.document(line)) for line in text.split("\n")).encode()
+
+
+def _refuse_names_left(path: Path, members: Mapping[str, bytes], names: Pseudonyms) -> None:
+    wanted = {name for _, name in names.used}
+    for member, raw in members.items():
+        text = f"{member}\n{raw.decode('utf-8', 'replace')}"
+        if left := names_left(text, wanted):
+            raise GuardError(
+                f"{path}: {len(left)} names would be left in {member}; nothing was written",
+                hint="a file for nobody outside: brctl incident record",
+            )
+
+
+def _replaced(before: bytes, after: bytes) -> int:
+    """Lines of a member that differ."""
+    pairs = zip(before.split(b"\n"), after.split(b"\n"), strict=False)
+    return sum(one != other for one, other in pairs)

@@ -1,0 +1,88 @@
+"""Files encrypted by the real programs open with the right key, and with no other."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from brctl.engine.application.incident_files import record, replay
+from brctl.engine.recording.archive import pack
+from brctl.engine.recording.encryption import encrypted, read_any
+from brctl.model.errors import ConfigError, UnavailableError, UsageError
+from brctl.model.exit_codes import ExitCode
+from tests.fakes.recorded_site import RecordedSite
+
+needs_age = pytest.mark.skipif(shutil.which("age") is None, reason="age is not installed")
+needs_gpg = pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not installed")
+EMPTY = pack({"x": b"1"}, made_by="0", looks=(), redaction={}, cuts=())
+
+
+def age_key(path: Path) -> str:
+    """A new identity; returns whom to encrypt for."""
+    subprocess.run(["age-keygen", "-o", str(path)], check=True, capture_output=True)
+    line = next(line for line in path.read_text().splitlines() if "public key" in line)
+    return f"age:{line.split(': ')[1]}"
+
+
+@needs_age
+def test_age_encrypts_what_only_its_key_opens(tmp_path: Path) -> None:
+    site = RecordedSite(tmp_path / "state", "gpu-lost")
+    verdict = site.diagnose().verdicts[0].id
+    reader = age_key(tmp_path / "key")
+    out = tmp_path / "x.age"
+    assert record(site.controller.settings, verdict, None, None, out, reader).exit_code == 0
+    assert replay(out, None, tmp_path / "key").exit_code is ExitCode.OK
+    with pytest.raises(UsageError, match="encrypted with age"):
+        replay(out, None)
+    age_key(tmp_path / "other")
+    with pytest.raises(ConfigError, match="age does not open it"):
+        replay(out, None, tmp_path / "other")
+    cut = tmp_path / "cut.age"
+    cut.write_bytes(out.read_bytes()[:-20])
+    with pytest.raises(ConfigError, match="age does not open it"):
+        read_any(cut, tmp_path / "key")
+
+
+@needs_age
+def test_what_was_encrypted_is_checked_as_any_other_file(tmp_path: Path) -> None:
+    reader = age_key(tmp_path / "key")
+    (tmp_path / "x.age").write_bytes(encrypted(b"no archive", reader))
+    with pytest.raises(ConfigError, match="not an incident that can be read"):
+        read_any(tmp_path / "x.age", tmp_path / "key")
+
+
+@needs_gpg
+def test_gpg_encrypts_what_only_its_key_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "gnupg"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("GNUPGHOME", str(home))
+    words = ("--batch", "--passphrase", "", "--quick-gen-key", "vendor@example.invalid")
+    try:
+        subprocess.run(["gpg", *words], check=True, capture_output=True)
+        (tmp_path / "x.gpg").write_bytes(encrypted(EMPTY, "gpg:vendor@example.invalid"))
+        assert read_any(tmp_path / "x.gpg").members == {"x": b"1"}
+        monkeypatch.setenv("GNUPGHOME", str(tmp_path))
+        with pytest.raises(ConfigError, match="gpg does not open it"):
+            read_any(tmp_path / "x.gpg")
+    finally:
+        subprocess.run(
+            ["gpgconf", "--kill", "all"], check=False, env={**os.environ, "GNUPGHOME": str(home)}
+        )
+
+
+@pytest.mark.parametrize("reader", ["age", "zip:me", "age:", "gpg:--output=x", "age:nobody"])
+def test_a_reader_nobody_knows_is_refused(reader: str) -> None:
+    if shutil.which("age") is None and reader == "age:nobody":
+        pytest.skip("age is not installed")
+    with pytest.raises(UsageError, match="--encrypt"):
+        encrypted(EMPTY, reader)
+
+
+def test_a_program_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(UnavailableError, match="age is not installed"):
+        encrypted(EMPTY, "age:age1x")

@@ -1,0 +1,120 @@
+"""A file for somebody else: no name of the house in it, the same verdict, a way back at home."""
+
+import json
+import os
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from brctl.engine.application import incident_redaction
+from brctl.engine.application.incident_files import replay
+from brctl.engine.application.incident_redaction import originals, redact
+from brctl.engine.recording import redaction
+from brctl.engine.recording.archive import pack
+from brctl.engine.recording.contents import looks_in
+from brctl.engine.recording.export import Wanted, export
+from brctl.engine.recording.names_at_home import names_path
+from brctl.model.errors import ConfigError, GuardError
+from brctl.model.exit_codes import ExitCode
+from brctl.view.incident_replay import SAME
+from brctl.view.notices.page import Page
+from brctl.view.pseudonyms import Profile
+from tests.fakes.recorded_site import RecordedSite
+from tests.view.planted_secrets import opened
+
+WORDS = (
+    "lost n3 (10.0.0.3, ip-10-0-0-3) of pretrain at /home/alice/run n3-ib0 "
+    + b64encode(b"alice on n3 says no").decode()
+    + " path=%2Fhome%2Falice%2Fx"
+)
+ORIGINALS = ("n3", "10.0.0.3", "10-0-0-3", "alice", "pretrain", "n1", "n4")
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Page]:
+    """A vendor's copy of an incident, and what was said of it."""
+    folder = tmp_path_factory.mktemp("sent")
+    RecordedSite(folder / "state", "gpu-lost", words=WORDS).diagnose()
+    (folder / "V.brctl.tar.zst").write_bytes(export(folder / "state", Wanted(), {}))
+    out = folder / "out.brctl.tar.zst"
+    page = redact(folder / "V.brctl.tar.zst", folder / "home", Profile.VENDOR, out)
+    return out, page
+
+
+def _words(text: str) -> set[str]:
+    return set(
+        text.replace("/", " ").replace('"', " ").replace("\\", " ").replace(",", " ").split()
+    )
+
+
+def test_no_name_is_left_packed_or_plain_and_the_verdict_is_the_same(
+    sent: tuple[Path, Page],
+) -> None:
+    path, page = sent
+    file, _ = looks_in(path)
+    for name, raw in file.members.items():
+        for view in opened(f"{name} {raw.decode()}", 1):
+            assert not _words(view) & set(ORIGINALS), name
+            assert "alice" not in view
+    assert page.body["verdict"] == SAME
+    assert file.manifest.profile == "vendor"
+    assert file.manifest.names["node"] == 4
+    assert replay(path, None).exit_code is ExitCode.OK
+
+
+def test_the_report_names_members_and_counts_and_prints_no_name(sent: tuple[Path, Page]) -> None:
+    said = json.dumps(sent[1].body) + sent[1].text
+    assert "answers.ndjson" in said
+    assert not _words(said) & set(ORIGINALS)
+
+
+def test_pseudonyms_are_translated_back_only_at_home(sent: tuple[Path, Page]) -> None:
+    path, _ = sent
+    (look,) = looks_in(path)[1]
+    (sick,) = look.look.verdicts[0].nodes
+    page = originals(path.parent / "home", [sick, "node-x0999"])
+    assert page.body["names"] == [
+        {"pseudonym": sick, "kind": "node", "name": "n3"},
+        {"pseudonym": "node-x0999", "kind": None, "name": None},
+    ]
+    assert page.exit_code is ExitCode.WARNING
+    assert originals(path.parent / "elsewhere", [sick]).exit_code is ExitCode.WARNING
+    assert names_path(path.parent / "home").stat().st_mode & 0o777 == 0o600
+
+
+def test_one_name_is_one_pseudonym_in_every_file_of_a_house(sent: tuple[Path, Page]) -> None:
+    """A vendor sees that it is the same node again; another house gives other addresses."""
+    path, _ = sent
+    source, again = path.with_name("V.brctl.tar.zst"), path.with_name("again")
+    redact(source, path.parent / "home", Profile.VENDOR, again)
+    assert again.read_bytes() == path.read_bytes()
+    redact(source, path.parent / "other", Profile.VENDOR, again)
+    assert again.read_bytes() != path.read_bytes()
+
+
+def test_a_file_in_which_a_name_would_be_left_is_not_written(
+    sent: tuple[Path, Page], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever let it through: here a member that nobody renames."""
+    monkeypatch.setattr(redaction, "_redacted", lambda _name, raw, _redactor: raw)
+    file, _ = looks_in(sent[0].with_name("V.brctl.tar.zst"))
+    members: Mapping[str, bytes] = {**file.members, "logs/n3.log": b"n3 went away"}
+    path = tmp_path / "x.brctl.tar.zst"
+    path.write_bytes(
+        pack(members, made_by="0", looks=file.manifest.looks, redaction={}, cuts=())
+    )  # fmt: skip
+    with pytest.raises(GuardError, match=r"names would be left in .*; nothing was written"):
+        redact(path, tmp_path, Profile.PUBLIC, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_damaged_names_are_never_replaced_by_new_ones(
+    sent: tuple[Path, Page], tmp_path: Path
+) -> None:
+    names_path(tmp_path).write_text("{")
+    with pytest.raises(ConfigError, match="names behind pseudonyms"):
+        redact(sent[0], tmp_path, Profile.VENDOR, tmp_path / "out")
+    assert os.listdir(tmp_path) == ["pseudonyms.json"]
+    assert incident_redaction.SUFFIX == ".brctl.tar.zst"
