@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from brctl.engine.application import incident_redaction
 from brctl.engine.application.incident_files import replay
 from brctl.engine.application.incident_redaction import originals, redact
 from brctl.engine.recording import redaction
@@ -117,4 +116,3 @@ def test_damaged_names_are_never_replaced_by_new_ones(
     with pytest.raises(ConfigError, match="names behind pseudonyms"):
         redact(sent[0], tmp_path, Profile.VENDOR, tmp_path / "out")
     assert os.listdir(tmp_path) == ["pseudonyms.json"]
-    assert incident_redaction.SUFFIX == ".brctl.tar.zst"
