@@ -10,7 +10,7 @@ from brctl.cli.invocation import Invocation
 from brctl.cli.typed import typed
 from brctl.library.config import user_state_dir
 from brctl.model.errors import NoConfigError, UsageError, did_you_mean
-from brctl.view.pseudonyms import Profile
+from brctl.view.recorded.pseudonyms import Profile
 
 
 def add_file_commands(app: typer.Typer) -> None:

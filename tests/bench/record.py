@@ -25,7 +25,7 @@ from brctl.engine.recording.contents import looks_in
 from brctl.engine.recording.export import Wanted, export
 from brctl.engine.recording.replay import judge_again
 from brctl.model.log_verdict import LogVerdict
-from brctl.view.incident_replay import SAME, JudgedAgain
+from brctl.view.recorded.replay import SAME, JudgedAgain
 from brctl.view.redact import Redactor
 from tests.bench.verdicts.answers import faults
 from tests.fakes.recorded_site import RecordedSite

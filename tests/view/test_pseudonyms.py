@@ -2,8 +2,8 @@
 
 import pytest
 
-from brctl.view.originals import names_left
-from brctl.view.pseudonyms import NameKind, Profile, Pseudonyms
+from brctl.view.recorded.originals import names_left
+from brctl.view.recorded.pseudonyms import NameKind, Profile, Pseudonyms
 
 NODES = ("n1", "n10", "gpu-rack1-n04", "Worker7")
 

@@ -18,10 +18,10 @@ from brctl.library.durable_files import write_atomic
 from brctl.model.errors import UsageError
 from brctl.model.nodeset import expand
 from brctl.model.verdict import Verdict
-from brctl.view.incident_diff import diff_page
-from brctl.view.incident_replay import JudgedAgain, record_page, replay_page
-from brctl.view.incident_scores import ScoredLook, scores_page
 from brctl.view.notices.page import Page
+from brctl.view.recorded.diff import diff_page
+from brctl.view.recorded.replay import JudgedAgain, record_page, replay_page
+from brctl.view.recorded.scores import ScoredLook, scores_page
 
 
 def record(

@@ -17,10 +17,10 @@ from brctl.engine.recording.replay import judge_again
 from brctl.engine.recording.ring import RecordedLook
 from brctl.library.durable_files import write_atomic
 from brctl.model.verdict import Verdict
-from brctl.view.incident_redaction import RedactionReport, names_page, redaction_page
-from brctl.view.incident_replay import SAME, JudgedAgain
 from brctl.view.notices.page import Page
-from brctl.view.pseudonyms import Profile, Pseudonyms
+from brctl.view.recorded.pseudonyms import Profile, Pseudonyms
+from brctl.view.recorded.redaction import RedactionReport, names_page, redaction_page
+from brctl.view.recorded.replay import SAME, JudgedAgain
 
 
 def redact(

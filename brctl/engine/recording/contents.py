@@ -10,7 +10,7 @@ from brctl.engine.recording.encryption import read_any
 from brctl.engine.recording.look import read_answers, read_look
 from brctl.engine.recording.ring import RecordedLook
 from brctl.model.errors import ConfigError
-from brctl.view.incident_scores import Truth
+from brctl.view.recorded.scores import Truth
 
 
 def looks_in(

@@ -19,7 +19,7 @@ from brctl.engine.recording.ring import RecordedLook, answers_in, folders, look_
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.fault import FaultClass
 from brctl.view.incident import incident_document
-from brctl.view.incident_scores import Truth
+from brctl.view.recorded.scores import Truth
 from brctl.view.redact import Redactor, names_secret
 
 RAW_LIMIT = 256 << 20

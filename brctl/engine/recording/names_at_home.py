@@ -7,7 +7,7 @@ import msgspec
 
 from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import ConfigError
-from brctl.view.pseudonyms import NameKind, Profile, Pseudonyms
+from brctl.view.recorded.pseudonyms import NameKind, Profile, Pseudonyms
 
 KEY_BYTES = 32
 

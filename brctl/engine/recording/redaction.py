@@ -12,8 +12,8 @@ from brctl.engine.recording.archive import IncidentFile, pack
 from brctl.engine.recording.look_members import look_members
 from brctl.engine.recording.ring import RecordedLook
 from brctl.model.errors import GuardError
-from brctl.view.originals import names_left
-from brctl.view.pseudonyms import NameKind, Pseudonyms
+from brctl.view.recorded.originals import names_left
+from brctl.view.recorded.pseudonyms import NameKind, Pseudonyms
 from brctl.view.redact import Redactor
 
 _PERSON_KEYS = frozenset({"by", "user", "person", "owner", "operator", "approver"})

@@ -233,7 +233,7 @@ class IncidentReplayDocument(Envelope):
     looks: list[JudgedAgainDocument]
 
 
-class DifferenceDocument(TypedDict):
+class ListDifferenceDocument(TypedDict):
     """Lines of one list of a verdict that stand in it only then, or only now."""
 
     what: str
@@ -247,7 +247,7 @@ class LookDiffDocument(TypedDict):
     id: str
     made_by: str
     change: str
-    differences: list[DifferenceDocument]
+    differences: list[ListDifferenceDocument]
 
 
 class IncidentDiffDocument(Envelope):

@@ -17,9 +17,9 @@ from brctl.engine.recording.export import Wanted, export
 from brctl.engine.recording.names_at_home import names_path
 from brctl.model.errors import ConfigError, GuardError
 from brctl.model.exit_codes import ExitCode
-from brctl.view.incident_replay import SAME
 from brctl.view.notices.page import Page
-from brctl.view.pseudonyms import Profile
+from brctl.view.recorded.pseudonyms import Profile
+from brctl.view.recorded.replay import SAME
 from tests.fakes.recorded_site import RecordedSite
 from tests.view.planted_secrets import opened
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.model.exit_codes import ExitCode
-from brctl.view.incident_replay import SAME, counted
 from brctl.view.notices.page import Json, Page
-from brctl.view.pseudonyms import NameKind
+from brctl.view.recorded.pseudonyms import NameKind
+from brctl.view.recorded.replay import SAME, counted
 from brctl.view.text import columns, printable
 
 

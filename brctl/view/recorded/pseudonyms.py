@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 
-from brctl.view.keyed_addresses import (
+from brctl.view.recorded.addresses import (
     KEPT_NETWORKS,
     LAST_NETWORK,
     keyed_mac,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.model.verdict import Verdict
-from brctl.view.incident_replay import JudgedAgain, exit_of
 from brctl.view.notices.page import Json, Page
+from brctl.view.recorded.replay import JudgedAgain, exit_of
 from brctl.view.redact import redact
 from brctl.view.text import printable
 
@@ -13,7 +13,7 @@ _WIDTH = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ListDifference:
     """One list of a verdict's, then and now."""
 
     what: str
@@ -28,7 +28,7 @@ _LISTS: Mapping[str, Callable[[Verdict], Iterable[str]]] = {
 }  # fmt: skip
 
 
-def differences(look: JudgedAgain) -> tuple[Difference, ...]:
+def differences(look: JudgedAgain) -> tuple[ListDifference, ...]:
     """What one look's verdicts rest on then or now, and not both."""
     found = (
         _difference("verdict", [_headline(v) for v in look.then], [_headline(v) for v in look.now]),
@@ -50,9 +50,9 @@ def _all(verdicts: Sequence[Verdict], lines_of: Callable[[Verdict], Iterable[str
     return [redact(line) for verdict in verdicts for line in lines_of(verdict)]
 
 
-def _difference(what: str, then: Sequence[str], now: Sequence[str]) -> Difference:
+def _difference(what: str, then: Sequence[str], now: Sequence[str]) -> ListDifference:
     ordered_then, ordered_now = dict.fromkeys(then), dict.fromkeys(now)
-    return Difference(
+    return ListDifference(
         what,
         tuple(line for line in ordered_then if line not in ordered_now),
         tuple(line for line in ordered_now if line not in ordered_then),
@@ -80,7 +80,7 @@ def diff_page(file: str, version: str, rules: str, looks: Sequence[JudgedAgain])
     return Page("IncidentDiff", body, "\n".join(lines), exit_code)
 
 
-def _document(look: JudgedAgain, found: Sequence[Difference]) -> dict[str, Json]:
+def _document(look: JudgedAgain, found: Sequence[ListDifference]) -> dict[str, Json]:
     differs: list[Json] = [
         {"what": one.what, "then": list(one.only_then), "now": list(one.only_now)} for one in found
     ]
