@@ -29,10 +29,12 @@ class SimulatedRun:
     Attributes:
         wall_us: The simulated time in microseconds; the books sum to it exactly.
         stops: Times the job came to stand.
+        actions: Playbooks that brctl's own rules ran.
         healthy_evicted: Nodes that were taken out and had nothing.
         culprits_evicted: Nodes that were taken out and were bad.
         came_back: Stops whose first action did not end them.
         shortfalls: Evictions for which too few standbys were ready.
+        first_short_us: When the first of these was; 0 for never.
         pages: Times a person was called, approvals not counted.
         refused: Actions that a guard refused.
         worst_hour: The smallest share of an hour that was productive.
@@ -44,10 +46,12 @@ class SimulatedRun:
     wall_us: int
     books_us: Mapping[Book, int]
     stops: int = 0
+    actions: int = 0
     healthy_evicted: int = 0
     culprits_evicted: int = 0
     came_back: int = 0
     shortfalls: int = 0
+    first_short_us: int = 0
     pages: int = 0
     approvals: int = 0
     refused: int = 0
@@ -75,7 +79,13 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PolicyScore:
-    """A policy over all its runs; its pairs differ from the first policy's on the same traces."""
+    """A policy over all its runs; its pairs differ from the first policy's on the same traces.
+
+    Attributes:
+        short_share: Of the stops, those for which too few standbys were ready.
+        ran_dry_share: Of the runs, those that had such a stop.
+        first_short_day: The mean day of the first one in these; None where there was none.
+    """
 
     policy: str
     title: str
@@ -86,6 +96,8 @@ class PolicyScore:
     lost_h: Mapping[Book, float]
     per_run: Mapping[str, float]
     short_share: float
+    ran_dry_share: float = 0.0
+    first_short_day: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

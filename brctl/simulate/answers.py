@@ -19,17 +19,14 @@ from brctl.model.jobs.job import Job
 from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, ProbeStatus, Value
 from brctl.simulate.chance import unit
 from brctl.simulate.decisions import Readings
+from brctl.simulate.fleet import Signals
 from brctl.simulate.symptoms import Cause
 from brctl.simulate.trace import DrawnFault
 
 NOW = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)
 NODES = tuple(f"n{i}" for i in range(1, 9))
-CULPRIT = "n3"
+CULPRIT, BYSTANDER = "n3", "n7"
 STALL_AFTER_S = 15.0
-UNANSWERED = 0.02
-"""Chance that the culprit's checks of GPUs end at their deadline; assumed."""
-TRACED = 0.6
-"""Share of a bad GPU's CUDA errors that leave an Xid and a counter; assumed."""
 MOST_AT_ONCE = 2
 """However many a switch takes: more of eight would look like a way that is cut, which 32 of 1,200
 do not."""
@@ -252,30 +249,34 @@ _SCENES: Mapping[str, Callable[[], _Scene]] = {
 """What a symptom looks like; several causes look alike, unless a row of a machine stands here."""
 
 
-def answers_to(fault: DrawnFault, seed: int, look: int) -> Readings:
+def answers_to(fault: DrawnFault, signals: Signals, seed: int, look: int) -> Readings:
     """What a look finds while this fault is there; the same look finds the same again."""
-    late = unit(seed, "unanswered", fault.number, look) < UNANSWERED
-    return _look(_scene_of(fault, seed), late)
+    late = unit(seed, "unanswered", fault.number, look) < signals.unanswered
+    noisy = unit(seed, "noise", fault.number, look) < signals.noise
+    return _look(_scene_of(fault, signals, seed), late, noisy)
 
 
-def _scene_of(fault: DrawnFault, seed: int) -> str:
+def _scene_of(fault: DrawnFault, signals: Signals, seed: int) -> str:
     """The name of what is seen: of several causes the same."""
     if len(fault.nodes) > 1:
         return SEVERAL_SILENT
     name = fault.symptom
     if fault.cause is not Cause.MACHINE:
         return name
-    if name == "cuda-error" and unit(seed, "traced", fault.number) < TRACED:
+    if name == "cuda-error" and unit(seed, "traced", fault.number) < signals.traced:
         return "gpu-memory"
     return f"{name}, machine" if f"{name}, machine" in _SCENES else name
 
 
 @lru_cache(maxsize=256)
-def _look(name: str, late: bool) -> Readings:
+def _look(name: str, late: bool, noisy: bool) -> Readings:
     scene = _SCENES[name]()
-    if not late:
-        return _readings(name, scene)
-    return _readings(f"{name}, unanswered", replace(scene, unanswered=frozenset({CULPRIT})))
+    if late:
+        name, scene = f"{name}, unanswered", replace(scene, unanswered=frozenset({CULPRIT}))
+    if noisy:
+        silent = {BYSTANDER: Outcome.CONNECT_TIMED_OUT, **scene.silent}
+        name, scene = f"{name}, {BYSTANDER} silent", replace(scene, silent=silent)
+    return _readings(name, scene)
 
 
 def culprits_in(fault: DrawnFault) -> tuple[str, ...]:

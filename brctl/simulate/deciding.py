@@ -4,6 +4,7 @@ What a playbook does to a fault, and how long that takes, only a simulation may 
 in no rule. A wrong choice brings the job up, the fault stops it again, and the tree climbs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
@@ -13,6 +14,7 @@ from brctl.model.fault import Action
 from brctl.model.runs.playbook import Need
 from brctl.model.runs.result import PastRun, RunState
 from brctl.model.simulation import Book
+from brctl.model.verdict import Verdict
 from brctl.playbook.guard_facts import GuardFacts
 from brctl.playbook.tree import IncidentHistory, Move
 from brctl.simulate import answers
@@ -20,12 +22,13 @@ from brctl.simulate.chance import exponential, unit
 from brctl.simulate.decisions import (
     ProposedAction,
     Rules,
+    convicted_by_replay,
     move_of,
     people_needed,
     refusals,
     verdict_of,
 )
-from brctl.simulate.response import see, start_again
+from brctl.simulate.response import by_people, see, start_again
 from brctl.simulate.symptoms import Cause, Kind
 from brctl.simulate.trace import DrawnFault
 from brctl.simulate.world import World
@@ -42,6 +45,10 @@ CHANGE_ON_RECORD = 0.5
 """Chance that a change of code could be rolled back when a job stops; assumed."""
 FINDS, FINDS_CORRUPTION = 0.95, 0.7
 """Chance that stop-time checks see a bad node: assumed, and NVIDIA's EUD for silent corruption."""
+REPRODUCES = 0.95
+"""Chance that a group with a bad node fails again when the job is replayed; assumed."""
+FAILS_BY_CHANCE = 0.001
+"""The same for a group without one; assumed."""
 TRIES_LIMIT = 12
 ALERT_SPACING_S = 30.0
 
@@ -86,8 +93,10 @@ class Deciding:
     def _try(self, world: World, at: _Try) -> tuple[IncidentHistory, bool]:
         """One look and what follows it; whether the job is back for good."""
         self._see(world, at)
-        verdict = verdict_of(answers.answers_to(at.fault, world.trace.seed, at.number))
-        move = move_of(verdict, at.history)
+        verdict = verdict_of(
+            answers.answers_to(at.fault, world.fleet.signals, world.trace.seed, at.number)
+        )
+        move = _in_order(world.policy.first, at, verdict, move_of(verdict, at.history))
         if move.do is Action.WATCH and at.history.alerts < 2 and not move.advances:
             world.spend(Book.DETECT, ALERT_SPACING_S)
             return replace(at.history, alerts=at.history.alerts + 1), False
@@ -102,6 +111,7 @@ class Deciding:
             self._person(world, at.fault, at.number)
             return at.history, True
         self._approved(world, at, people_needed(self._rules, plan))
+        world.count("actions")
         helped = self._act(world, at, move, plan)
         self._remember(world, plan)
         if helped:
@@ -113,9 +123,12 @@ class Deciding:
         return replace(at.history, tried=tried, repeated=at.history.repeated or repeated), False
 
     def _see(self, world: World, at: _Try) -> None:
-        """Until the watch looks, and a stall counts as one; then one look."""
+        """Until the signal is there and the watch looks, and a stall counts as one; one look."""
         watch, seed = world.fleet.watch, world.trace.seed
-        wait_s = watch.every_s * unit(seed, "watch", at.fault.number, at.number)
+        name = (at.fault.number, at.number)
+        wait_s = watch.every_s * unit(seed, "watch", *name)
+        if world.fleet.signals.delay_s:
+            wait_s += exponential(world.fleet.signals.delay_s, seed, "signal", *name)
         if at.fault.kind is Kind.HANG:
             wait_s += watch.stall_after_s
         see(world, at.fault.kind, wait_s)
@@ -130,9 +143,7 @@ class Deciding:
 
     def _person(self, world: World, fault: DrawnFault, attempt: int) -> None:
         """A person looks, finds it and mends it."""
-        world.count("pages")
-        mean_s = world.fleet.people.mend_s
-        world.spend(Book.WAIT_HUMAN, exponential(mean_s, world.trace.seed, "person", fault.number))
+        by_people(world, fault)
         world.evict(fault.culprits, fault.culprits)
         start_again(world, fault, len(fault.culprits), attempt)
 
@@ -144,7 +155,7 @@ class Deciding:
             taken = self._found(world, at)
         elif move.playbook == "replay":
             world.spend(Book.LOCATE, REPLAY_S)
-            taken = at.fault.culprits
+            taken = self._replayed(world, at)
         world.evict(taken, at.fault.culprits)
         start_again(world, at.fault, len(taken), at.number)
         return _is_gone(at, move.playbook, taken)
@@ -154,6 +165,18 @@ class Deciding:
         chance = FINDS_CORRUPTION if at.fault.kind is Kind.NAN else FINDS
         seen = unit(world.trace.seed, "checks", at.fault.number, at.number) < chance
         return at.fault.culprits if seen else ()
+
+    def _replayed(self, world: World, at: _Try) -> tuple[int, ...]:
+        """Whom brctl's own two rounds of groups convict; the truth only fails groups."""
+        seed, culprits = world.trace.seed, set(at.fault.culprits)
+
+        def fails(stage: int, number: int, group: Sequence[int]) -> bool:
+            name = (at.fault.number, at.number, stage, number)
+            if culprits.intersection(group):
+                return unit(seed, "reproduced", *name) < REPRODUCES
+            return unit(seed, "by chance", *name) < FAILS_BY_CHANCE
+
+        return convicted_by_replay(world.fleet.nodes, world.fleet.group_nodes, fails)
 
     def _facts(self, world: World, plan: ProposedAction) -> GuardFacts:
         """What guards may know: the fleet, the pool, what was done before."""
@@ -181,6 +204,13 @@ class Deciding:
                     job=plan.verdict.job, result=RunState.OK, exit_code=int(ExitCode.OK),
                     ended_at=ended)
         )  # fmt: skip
+
+
+def _in_order(first: str, at: _Try, verdict: Verdict, move: Move) -> Move:
+    """The tree's move, or at the first try another playbook where there is something to do."""
+    if at.number or not first or not move.playbook or (first in _EVICTS and not verdict.nodes):
+        return move
+    return replace(move, playbook=first, do=Action.RESTART)
 
 
 def _is_gone(at: _Try, playbook: str, taken: tuple[int, ...]) -> bool:

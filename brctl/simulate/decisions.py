@@ -4,7 +4,7 @@ Nothing here knows what a fault truly is: it may import neither the trace nor th
 contract holds it to that). A verdict is kept by its readings, as the same readings give the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -22,6 +22,7 @@ from brctl.engine.job.conclude import (
     may_be_restarted,
 )
 from brctl.engine.runs.guard_facts import expanded
+from brctl.engine.search.replay_phases import conclude_phases
 from brctl.engine.sweeps.run_checks import assess_node, compare
 from brctl.evidence.job.outlived import said_in_passing
 from brctl.evidence.job.status import goes_on, read_job
@@ -30,9 +31,12 @@ from brctl.evidence.stacks.snapshot import RankStack
 from brctl.library.checks import load_checks
 from brctl.library.guards import SiteGuards, load_guards
 from brctl.library.shipped import shipped_dir
+from brctl.localise.replay import dual_phase
+from brctl.model.errors import UsageError
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
+from brctl.model.localisation import FaultKind, GroupResult, RoundReport, Stage
 from brctl.model.runs.plan import GuardResult
 from brctl.model.runs.playbook import GuardSpec, Json, Need, Playbook
 from brctl.model.sweeps.check import Check
@@ -122,6 +126,27 @@ def _job_findings(readings: Readings, sweep: Sweep) -> JobFindings:
 def _hang(readings: Readings, status: JobStatus) -> tuple[JobStatus, Findings]:
     later = read_job(readings.job, readings.later)
     return (later, NOTHING) if goes_on(status, later) else assess_hang(status, readings.stacks)
+
+
+def convicted_by_replay(
+    count: int, span: int, fails: Callable[[int, int, Sequence[int]], bool]
+) -> tuple[int, ...]:
+    """Whom `job.replay` convicts; nobody where a job of so many nodes cannot be replayed."""
+    try:
+        phases = dual_phase(count, span)
+    except UsageError:
+        return ()
+    names = tuple(map(str, range(count)))
+    reports = [
+        RoundReport(
+            stage, Stage.SCREEN, (),
+            tuple(GroupResult(1, int(fails(stage, n, group))) for n, group in enumerate(groups)),
+            0.0,
+        )
+        for stage, groups in enumerate((phases.horizontal(), phases.vertical()), 1)
+    ]  # fmt: skip
+    found = conclude_phases(names, phases, reports).findings
+    return tuple(int(name) for f in found if f.kind is FaultKind.NODE for name in f.members)
 
 
 def move_of(verdict: Verdict, incident: IncidentHistory) -> Move:

@@ -45,6 +45,23 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
+class Signals:
+    """How well faults show; all assumed where a fleet says nothing.
+
+    Attributes:
+        delay_s: Mean time from a fault to its first sign.
+        unanswered: Chance that the culprit's checks of GPUs end at their deadline.
+        noise: Chance that a sound node does not answer a look.
+        traced: Share of a bad GPU's CUDA errors that leave an Xid and a counter.
+    """
+
+    delay_s: float = 0.0
+    unanswered: float = 0.02
+    noise: float = 0.0
+    traced: float = 0.6
+
+
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """One job on its nodes.
 
@@ -81,6 +98,7 @@ class Fleet:
     refill_s: float = 86_400.0
     people: PeopleTimes = field(default_factory=PeopleTimes)
     watch: Watch = field(default_factory=Watch)
+    signals: Signals = field(default_factory=Signals)
 
     @property
     def pool(self) -> int:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from brctl.library.schema import Section, open_kind
 from brctl.library.strict_yaml import load_document
 from brctl.model.errors import UsageError, did_you_mean
-from brctl.simulate.fleet import Fleet, PeopleTimes, StartTimes, Watch
+from brctl.simulate.fleet import Fleet, PeopleTimes, Signals, StartTimes, Watch
 from brctl.simulate.symptoms import SYMPTOMS, SymptomFamily, shares
 
 N = TypeVar("N", int, float)
@@ -15,7 +15,7 @@ SHIPPED = Path(__file__).parent / "fleets"
 OTHER_NAMES = {"paper-dense": "paper-observed"}
 MOST_NODES = 1_000_000
 MOST_DAYS = 3_650.0
-_TOP = ("metadata", "job", "days", "faults", "times", "standbys", "people", "watch")
+_TOP = ("metadata", "job", "days", "faults", "times", "standbys", "people", "watch", "signals")
 _FAULTS = ("per_1000_node_days", "counts", "families", "symptoms", "bad_nodes", "bursts",
            "restart_fails")  # fmt: skip
 _TIMES = ("requeue", "reschedule", "warm", "oracle", "hot_update", "load_remote", "load_near",
@@ -83,6 +83,7 @@ def load_fleet(path: Path) -> Fleet:
         refill_s=_seconds(pool, "refill", "1d"),
         people=_people(top.section("people")),
         watch=_watch(top.section("watch")),
+        signals=_signals(top.section("signals")),
     )
 
 
@@ -108,6 +109,17 @@ def _people(section: Section) -> PeopleTimes:
 def _watch(section: Section) -> Watch:
     section.allow(("every", "stall_after"))
     return Watch(_seconds(section, "every", "30s"), section.duration_s("stall_after", "10m"))
+
+
+def _signals(section: Section) -> Signals:
+    section.allow(("delay", "unanswered", "noise", "traced"))
+    usual = Signals()
+    return Signals(
+        section.duration_s("delay", "0s"),
+        _number(section, "unanswered", 0.0, 1.0, usual.unanswered),
+        _number(section, "noise", 0.0, 1.0, usual.noise),
+        _number(section, "traced", 0.0, 1.0, usual.traced),
+    )
 
 
 def _shares(faults: Section) -> dict[str, float]:

@@ -24,6 +24,7 @@ class StartKind(StrEnum):
     ORACLE = "oracle"
 
 
+_IMPLICIT = (Kind.HANG, Kind.SLOW, Kind.NAN)
 _AT_ONCE: Seconds = dict.fromkeys(Kind, 0.0)
 _CHECKED_SEEN: Seconds = {
     Kind.EXPLICIT: 30.0, Kind.MACHINE: 10.0, Kind.HANG: 600.0, Kind.SLOW: 60.0, Kind.NAN: 60.0,
@@ -37,6 +38,8 @@ _TIMEOUT_SEEN: Seconds = {
     Kind.EXPLICIT: 60.0, Kind.MACHINE: 60.0, Kind.HANG: 1_800.0, Kind.SLOW: 1_800.0,
     Kind.NAN: 60.0, Kind.MANUAL: 0.0,
 }  # fmt: skip
+_HEARTBEATS_FOUND: Seconds = {**_CHECKED_FOUND, Kind.EXPLICIT: 600.0, Kind.MACHINE: 600.0}
+"""MegaScale: self-checks name the machine in less than ten minutes."""
 _STRESS_FOUND: Seconds = {
     Kind.EXPLICIT: 518.0, Kind.MACHINE: 360.0, Kind.HANG: 1_800.0, Kind.SLOW: 1_800.0,
     Kind.NAN: 7_200.0, Kind.MANUAL: 0.0,
@@ -53,6 +56,9 @@ class SimulatedPolicy:
         interval_s: Time between checkpoints; 0 saves every step.
         write_s: How long a save blocks.
         near: The checkpoint is loaded from memory or a local disk, not from a remote store.
+        by_hand: What only people find; that takes the fleet's `people.mend` on average.
+        one_node_s: Start and load where one machine is replaced, and no group; 0 for the usual.
+        first: The playbook that is run first whatever the tree says; "" for the tree's.
         decides: It asks brctl's own rules, and may be wrong.
         standbys: Instead of the fleet's; None for those.
         most_nodes: What the guard `blast_radius` lets through instead of its lines; None for those.
@@ -66,6 +72,9 @@ class SimulatedPolicy:
     interval_s: float = 0.0
     write_s: float = 0.0
     near: bool = True
+    by_hand: tuple[Kind, ...] = ()
+    one_node_s: float = 0.0
+    first: str = ""
     decides: bool = False
     standbys: int | None = None
     most_nodes: int | None = None
@@ -86,6 +95,11 @@ _REQUEUE = SimulatedPolicy(
     StartKind.REQUEUE, _TIMEOUT_SEEN, _STRESS_FOUND, interval_s=1_800.0, near=False,
 )  # fmt: skip
 
+_SITE = SimulatedPolicy(
+    "site", "brctl's own rules, playbooks and guards on what the nodes answer",
+    StartKind.WARM, _AT_ONCE, _AT_ONCE, decides=True,
+)  # fmt: skip
+
 POLICIES: Mapping[str, SimulatedPolicy] = {
     row.name: row
     for row in (
@@ -96,10 +110,28 @@ POLICIES: Mapping[str, SimulatedPolicy] = {
                StartKind.RESCHEDULE, _CHECKED_SEEN, _CHECKED_FOUND),
         SimulatedPolicy("standby", "checks, warm standbys, every step saved",
                StartKind.WARM, _CHECKED_SEEN, _CHECKED_FOUND),
-        SimulatedPolicy("site", "brctl's own rules, playbooks and guards on what the nodes answer",
-               StartKind.WARM, _AT_ONCE, _AT_ONCE, decides=True),
+        SimulatedPolicy("stress-tests", "checks see; selective stress tests find; warm standbys",
+               StartKind.WARM, _CHECKED_SEEN, _STRESS_FOUND),
+        SimulatedPolicy("megascale", "heartbeats, self-checks, people where nothing fails aloud",
+               StartKind.RESCHEDULE, _CHECKED_SEEN, _HEARTBEATS_FOUND, interval_s=900.0,
+               by_hand=_IMPLICIT),
+        SimulatedPolicy("meta", "checks every 5 min, hourly checkpoints, queued anew",
+               StartKind.REQUEUE, dict.fromkeys(Kind, 150.0), _AT_ONCE, interval_s=3_600.0,
+               near=False, by_hand=_IMPLICIT),
+        SimulatedPolicy("trainmover", "20 s for one bad machine, else warm standbys",
+               StartKind.WARM, _CHECKED_SEEN, _CHECKED_FOUND, one_node_s=20.0),
+        _SITE,
+        replace(_SITE, name="evict-first", title="site, but whom a verdict names is swapped first",
+                first="swap-and-resume"),
+        replace(_SITE, name="reattempt-first", title="site, but a restart in place comes first",
+                first="restart-in-place"),
+        replace(_SITE, name="bisect-first", title="site, but checks of idle nodes come first",
+                first="stop-time-checks"),
         SimulatedPolicy("oracle", "sees and finds at once, ready nodes without end",
                StartKind.ORACLE, _AT_ONCE, _AT_ONCE),
     )
 }  # fmt: skip
 """By the word `--policy` takes."""
+
+USUAL = ("requeue", "requeue-10m", "reschedule", "standby", "site", "oracle")
+"""Those that are compared when none is named."""

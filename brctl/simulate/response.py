@@ -1,7 +1,7 @@
 """The response of a policy whose seconds are published: it is always right."""
 
 from brctl.model.simulation import Book
-from brctl.simulate.chance import unit
+from brctl.simulate.chance import exponential, unit
 from brctl.simulate.policies import StartKind
 from brctl.simulate.symptoms import Kind
 from brctl.simulate.trace import DrawnFault
@@ -26,6 +26,13 @@ def start_again(world: World, fault: DrawnFault, replaced: int, attempt: int = 0
         world.spend(Book.LOAD, fleet.times.unexplained_s)
 
 
+def by_people(world: World, fault: DrawnFault) -> None:
+    """A person is called, looks and finds it."""
+    world.count("pages")
+    mean_s = world.fleet.people.mend_s
+    world.spend(Book.WAIT_HUMAN, exponential(mean_s, world.trace.seed, "person", fault.number))
+
+
 class Published:
     """Sees, finds and replaces as the row of its policy says.
 
@@ -36,7 +43,10 @@ class Published:
     def recover(self, world: World, fault: DrawnFault) -> None:
         policy = world.policy
         see(world, fault.kind, policy.seen_s[fault.kind])
-        world.spend(Book.LOCATE, policy.found_s[fault.kind])
+        if fault.kind in policy.by_hand:
+            by_people(world, fault)
+        else:
+            world.spend(Book.LOCATE, policy.found_s[fault.kind])
         taken = fault.culprits
         if not taken and fault.kind is not Kind.MANUAL:
             taken = (int(unit(world.trace.seed, "taken", fault.number) * world.fleet.nodes),)

@@ -1,11 +1,13 @@
 """Runs as scores: means with intervals, and what a policy gains on the same faults."""
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 
 from brctl.model.simulation import Book, PolicyScore, SimulatedRun, interval
+from brctl.simulate.trace import DAY_US
 
-COUNTS = ("stops", "healthy_evicted", "culprits_evicted", "came_back", "shortfalls", "pages",
-          "approvals", "refused")  # fmt: skip
+COUNTS = ("stops", "actions", "healthy_evicted", "culprits_evicted", "came_back", "shortfalls",
+          "pages", "approvals", "refused")  # fmt: skip
 
 
 def score(runs: Sequence[SimulatedRun], titles: Mapping[str, str]) -> tuple[PolicyScore, ...]:
@@ -33,6 +35,7 @@ def _score(
         if first
         else []
     )
+    dry = [run.first_short_us / DAY_US for run in runs.values() if run.first_short_us]
     return PolicyScore(
         policy=name,
         title=title,
@@ -46,5 +49,7 @@ def _score(
             if book is not Book.PRODUCTIVE
         },
         per_run={key: sum(getattr(run, key) for run in runs.values()) / count for key in COUNTS},
+        ran_dry_share=len(dry) / count,
+        first_short_day=fsum(dry) / len(dry) if dry else None,
         short_share=sum(run.shortfalls for run in runs.values()) / stops if stops else 0.0,
     )

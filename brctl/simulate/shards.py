@@ -6,7 +6,7 @@ fleet, other policies, other rules or the same runs twice are refused instead of
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
@@ -185,10 +185,23 @@ def merged(shards: Sequence[SimulationPart]) -> PolicyComparison:
         f"{first.runs_wanted - had} of {first.runs_wanted} runs are in none of these files"
     ]  # fmt: skip
     missing += [run.unfinished for run in runs.values() if run.unfinished]
+    missing += _lacking(runs, first.policies)
     whole = [run for run in runs.values() if not run.unfinished]
     return PolicyComparison(
         first.fleet, first.seed, score(whole, first.policies), tuple(dict.fromkeys(missing))
     )
+
+
+def _lacking(runs: Collection[tuple[int, str]], policies: Collection[str]) -> list[str]:
+    """Seeds that some policies have no run of: their means are over fewer runs than the others'."""
+    lacking: dict[str, list[int]] = {name: [] for name in policies}
+    for seed in sorted({seed for seed, _ in runs}):
+        for name in policies:
+            if (seed, name) not in runs:
+                lacking[name].append(seed)
+    return [f"{name!r} has no run of seed {', '.join(map(str, seeds[:5]))}"
+            f"{' and others' if len(seeds) > 5 else ''}"
+            for name, seeds in lacking.items() if seeds]  # fmt: skip
 
 
 def _whole(part: SimulationPart) -> SimulationPart:

@@ -37,6 +37,11 @@ PARAMETERS: Mapping[str, Parameter] = {
     "stall-after": Parameter("seconds without a step", 0.1, 1e6,
                              lambda f, p, v: (
                                  replace(f, watch=replace(f.watch, stall_after_s=v)), p)),
+    "signal-delay": Parameter("seconds until a fault shows", 0, 1e6,
+                              lambda f, p, v: (
+                                  replace(f, signals=replace(f.signals, delay_s=v)), p)),
+    "noise": Parameter("chance that a sound node is silent", 0, 1,
+                       lambda f, p, v: (replace(f, signals=replace(f.signals, noise=v)), p)),
     "blast-radius": Parameter("nodes in six hours", 1, 1_000_000,
                               lambda f, p, v: (f, replace(p, most_nodes=round(v)))),
     "approval": Parameter("seconds until people approve", 0, 1e6,

@@ -42,9 +42,10 @@ class World:
         self._replaced: dict[int, int] = {}
         self._books = dict.fromkeys(Book, 0)
         self._hours: dict[int, int] = {}
+        self._first_short_us = 0
         self._counts = dict.fromkeys(
-            ("stops", "healthy_evicted", "culprits_evicted", "came_back", "shortfalls", "pages",
-             "approvals", "refused"), 0,
+            ("stops", "actions", "healthy_evicted", "culprits_evicted", "came_back", "shortfalls",
+             "pages", "approvals", "refused"), 0,
         )  # fmt: skip
 
     @property
@@ -85,6 +86,9 @@ class World:
         elif how is StartKind.ORACLE:
             self.spend(Book.START, times.oracle_s)
             return  # its nodes hold the newest state
+        elif replaced == 1 and self.policy.one_node_s and self.pool.take(1, self.now_us):
+            self.spend(Book.START, self.policy.one_node_s)
+            return  # its neighbours hold the newest state
         elif not replaced:
             self.spend(Book.START, times.hot_update_s)
         elif how is StartKind.RESCHEDULE:
@@ -97,6 +101,7 @@ class World:
         self.spend(Book.START, self.fleet.times.warm_s)
         if self.pool.take(replaced, self.now_us) < replaced:
             self.count("shortfalls")
+            self._first_short_us = self._first_short_us or self.now_us
             missing_s = self.fleet.times.reschedule_s - self.fleet.times.warm_s
             self.spend(Book.IDLE_NO_STANDBY, max(missing_s, 0.0))
 
@@ -158,5 +163,6 @@ class World:
             why = f"{self.policy.name}: {STOPS_LIMIT:,} stops by {day} of {self.trace.days:g} days"
         return SimulatedRun(
             self.trace.seed, self.policy.name, self.now_us, self._books, **self._counts,
-            worst_hour=1 - max(self._hours.values(), default=0) / HOUR_US, unfinished=why,
+            first_short_us=self._first_short_us, unfinished=why,
+            worst_hour=1 - max(self._hours.values(), default=0) / HOUR_US,
         )  # fmt: skip

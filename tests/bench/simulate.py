@@ -1,10 +1,11 @@
 """Do closed form, renewal formula and events agree, and does the paper come out again?
 
-    python -m tests.bench.simulate [--runs 1000] [--days 2000] [--nodes 100000] [--seed 7]
+    python -m tests.bench.simulate [--runs 1000] [--days 2000] [--nodes 100000] [--many 300]
 
 First the expected shares of productive time of five published cases, by formula and by events.
 Then ByteRobust's tables beside ours. Then how long a policy takes, for 1,200 nodes and for many:
-CPU seconds of one process, once each shape of readings was decided. Exit 1 when a figure is off.
+CPU seconds of one process, once each shape of readings was decided; and the wall time of many runs
+over all cores. Exit 1 when a figure is off, or a policy takes too long.
 """
 
 import argparse
@@ -15,10 +16,11 @@ from math import sqrt
 from os import cpu_count
 from statistics import fmean, stdev
 
+from brctl.simulate.compare import choose_policies
 from brctl.simulate.formulas import best_interval_s, closed_form, exact, stops_per_s
 from brctl.simulate.paper import tables
-from brctl.simulate.policies import POLICIES
-from brctl.simulate.run import Task, run_seed
+from brctl.simulate.policies import POLICIES, USUAL
+from brctl.simulate.run import Task, run_all, run_seed
 from brctl.view.simulation.paper import paper_page
 from brctl.view.text import columns
 from tests.simulate.fleets import MEANS, of_the_job, saving, simulated
@@ -26,6 +28,7 @@ from tests.simulate.fleets import MEANS, of_the_job, saving, simulated
 PARTS = 20
 """Runs that the simulated days are split into, for a standard error."""
 ERRORS_ALLOWED = 3.0
+MOST_CPU_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,9 @@ def shares(case: Case, days: float, seed: int) -> tuple[list[str], bool]:
     return row, holds
 
 
-def speed(nodes: int, seed: int) -> list[list[str]]:
-    """CPU seconds of one run of 90 days, by policy and size."""
-    rows = []
+def speed(nodes: int, seed: int) -> tuple[list[list[str]], bool]:
+    """CPU seconds of one run of 90 days, by policy and size; whether the usual size is in time."""
+    rows, in_time = [], True
     for count in (MEANS.nodes, nodes):
         fleet = replace(MEANS, nodes=count)
         for policy in POLICIES.values():
@@ -80,7 +83,18 @@ def speed(nodes: int, seed: int) -> list[list[str]]:
             (run,) = run_seed(task, seed)
             taken = time.process_time() - began
             rows.append([policy.name, f"{count:,}", str(run.stops), f"{taken:.2f} s"])
-    return rows
+            in_time = in_time and (taken <= MOST_CPU_S or count != MEANS.nodes)
+    return rows, in_time
+
+
+def many(runs: int, seed: int) -> str:
+    """Wall seconds of many runs of all usual policies over all cores."""
+    task = Task(MEANS, choose_policies(USUAL), tuple(range(seed, seed + runs)), 90.0)
+    began, cores = time.perf_counter(), cpu_count() or 1
+    found = list(run_all(task, cores))
+    taken = time.perf_counter() - began
+    return (f"{len(found)} runs of {MEANS.nodes:,} nodes x 90 days, {len(USUAL)} policies,"
+            f" {cores} cores: {taken:.0f} s")  # fmt: skip
 
 
 def main() -> int:
@@ -88,6 +102,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1_000, help="of each row of ETTR")
     parser.add_argument("--days", type=float, default=2_000.0, help="of each case of events")
     parser.add_argument("--nodes", type=int, default=100_000, help="of the large fleet")
+    parser.add_argument("--many", type=int, default=300, help="runs over all cores")
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
     found = [shares(case, options.days, options.seed) for case in CASES]
@@ -95,8 +110,12 @@ def main() -> int:
     print(columns([head, *(row for row, _ in found)]) + "\n")
     published = tables(options.runs, options.seed, cpu_count() or 1)
     print(paper_page(published).text + "\n")
-    print(columns([["90 DAYS OF", "NODES", "STOPS", "CPU"], *speed(options.nodes, options.seed)]))
-    return 0 if published.holds and all(holds for _, holds in found) else 1
+    rows, in_time = speed(options.nodes, options.seed)
+    print(columns([["90 DAYS OF", "NODES", "STOPS", "CPU"], *rows]))
+    word = "reached" if in_time else "MISSED"
+    print(f"at most {MOST_CPU_S:g} s a policy for {MEANS.nodes:,} nodes: {word}")
+    print(many(options.many, options.seed))
+    return 0 if published.holds and in_time and all(holds for _, holds in found) else 1
 
 
 if __name__ == "__main__":

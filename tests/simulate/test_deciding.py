@@ -1,6 +1,7 @@
 """The product's own rules on simulated faults: what they see, what they choose, what it costs."""
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +10,16 @@ import pytest
 from brctl.model.fault import FaultClass
 from brctl.model.simulation import Book
 from brctl.playbook.tree import IncidentHistory
-from brctl.simulate.answers import answers_to, culprits_in
-from brctl.simulate.decisions import move_of, rules_of, verdict_of
+from brctl.simulate.answers import BYSTANDER, answers_to, culprits_in
+from brctl.simulate.decisions import convicted_by_replay, move_of, rules_of, verdict_of
+from brctl.simulate.fleet import Signals
 from brctl.simulate.policies import POLICIES
 from brctl.simulate.symptoms import SYMPTOMS, Cause
 from brctl.simulate.trace import DrawnFault
 from tests.simulate.fleets import MEANS, simulated
 
 DAYS = 30.0
+USUAL = Signals()
 SHORT = replace(MEANS, days=DAYS)
 FAULTS = [name for name in SYMPTOMS if name != "manual"]
 
@@ -30,7 +33,7 @@ def fault_of(symptom: str, cause: Cause, *nodes: int) -> DrawnFault:
 def test_no_fault_is_ever_called_health(symptom: str, cause: Cause) -> None:
     fault = fault_of(symptom, cause, *((5,) if cause is Cause.MACHINE else ()))
     for look in range(3):
-        assert verdict_of(answers_to(fault, 7, look)).fault is not FaultClass.NO_FAULT
+        assert verdict_of(answers_to(fault, USUAL, 7, look)).fault is not FaultClass.NO_FAULT
 
 
 @pytest.mark.parametrize(
@@ -48,7 +51,7 @@ def test_a_bad_machine_is_found_and_the_tree_says_what_comes_first(
     symptom: str, fault: FaultClass, playbook: str
 ) -> None:
     bad = fault_of(symptom, Cause.MACHINE, 5)
-    verdict = verdict_of(answers_to(bad, 1, 0))
+    verdict = verdict_of(answers_to(bad, USUAL, 1, 0))
     assert (verdict.fault, verdict.nodes) == (fault, culprits_in(bad))
     assert move_of(verdict, IncidentHistory()).playbook == playbook
 
@@ -57,7 +60,7 @@ def test_checks_that_time_out_reach_the_rules_as_what_was_not_looked_at() -> Non
     fault = fault_of("cuda-error", Cause.CODE)
     late = next(
         found for look in range(1_000)
-        if (found := answers_to(fault, 7, look)).name.endswith("unanswered")
+        if (found := answers_to(fault, USUAL, 7, look)).name.endswith("unanswered")
     )  # fmt: skip
     gaps = verdict_of(late).not_checked
     assert {gap.what for gap in gaps if gap.subject.node in culprits_in(fault)} >= {"gpu.ecc"}
@@ -65,7 +68,7 @@ def test_checks_that_time_out_reach_the_rules_as_what_was_not_looked_at() -> Non
 
 def test_what_looks_alike_is_decided_alike_whatever_is_true() -> None:
     seen = {
-        answers_to(fault_of("cpu-overload", cause, 5), 7, 0).name
+        answers_to(fault_of("cpu-overload", cause, 5), USUAL, 7, 0).name
         for cause in (Cause.MACHINE, Cause.PASSING)
     }
     assert seen == {"cpu-overload"}
@@ -73,7 +76,7 @@ def test_what_looks_alike_is_decided_alike_whatever_is_true() -> None:
 
 def test_nodes_that_a_switch_takes_at_once_are_all_named() -> None:
     many = fault_of("kernel-panic", Cause.MACHINE, *range(100, 132))
-    verdict = verdict_of(answers_to(many, 7, 0))
+    verdict = verdict_of(answers_to(many, USUAL, 7, 0))
     assert (verdict.fault, verdict.nodes) == (FaultClass.NODE_FAILURE, culprits_in(many))
 
 
@@ -101,6 +104,36 @@ def test_people_who_are_slow_cost_what_a_warm_standby_saves() -> None:
     waited = simulated(slow, "site", 5), simulated(quick, "site", 5)
     assert waited[0].hours(Book.WAIT_HUMAN) > waited[1].hours(Book.WAIT_HUMAN) + 10
     assert waited[0].ettr < waited[1].ettr
+
+
+def test_a_replay_convicts_whom_both_rounds_name_and_nobody_else() -> None:
+    """By the product's own plan of groups; a job that cannot be cut is not replayed."""
+
+    def fails(stage: int, number: int, group: Sequence[int]) -> bool:
+        return 417 in group
+
+    assert convicted_by_replay(1_200, 8, fails) == (417,)
+    assert convicted_by_replay(1_200, 8, lambda stage, number, group: False) == ()
+    assert convicted_by_replay(1_200, 8, lambda stage, number, group: number < 2) == ()
+    assert convicted_by_replay(7, 8, fails) == ()
+
+
+def test_signals_that_come_late_cost_time_and_a_silent_bystander_is_seen() -> None:
+    late = replace(SHORT, signals=Signals(delay_s=600.0))
+    found, usual = simulated(late, "site", 5), simulated(SHORT, "site", 5)
+    assert found.hours(Book.DETECT) > usual.hours(Book.DETECT) + 3
+    noisy = answers_to(fault_of("gpu-memory", Cause.MACHINE, 5), Signals(noise=1.0), 7, 0)
+    assert noisy.name.endswith(f"{BYSTANDER} silent")
+    verdict = verdict_of(noisy)
+    named = {*verdict.nodes, *(gap.subject.node for gap in verdict.not_checked)}
+    assert BYSTANDER in named
+
+
+def test_another_first_move_comes_first_and_then_the_tree() -> None:
+    """A restart first evicts fewer, and more stops come again."""
+    runs = {name: simulated(SHORT, name, 5) for name in ("site", "reattempt-first")}
+    assert runs["reattempt-first"].came_back > runs["site"].came_back
+    assert runs["reattempt-first"].actions > runs["site"].actions > 0
 
 
 def test_a_sites_guards_refuse_as_they_would_for_real(tmp_path: Path) -> None:

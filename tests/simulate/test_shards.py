@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from brctl.simulate.compare import Request, choose_policies
+from brctl.simulate.compare import Request, choose_policies, simulated
 from brctl.simulate.decisions import rules_of
-from brctl.simulate.shards import conditions_sha256
+from brctl.simulate.shards import conditions_sha256, merged, part_of
 from tests.simulate.fleets import MEANS
 
 REQUEST = Request(MEANS, choose_policies(["site"]), 7, 3, rules=rules_of())
@@ -33,6 +33,16 @@ def test_guards_count_by_their_lines_and_not_by_their_file(tmp_path: Path) -> No
         path.write_text(text, encoding="utf-8")
         found[name] = conditions_sha256(replace(REQUEST, rules=rules_of(guard_files=[path])))
     assert found["a"] == found["b"] != found["c"]
+
+
+def test_a_policy_without_a_run_of_some_seed_is_said() -> None:
+    """Its mean is over other faults than that of the others."""
+    request = replace(REQUEST, policies=choose_policies(["requeue,oracle"]), rules=None)
+    runs = simulated(request, request.seeds(), lambda _: None)
+    part = part_of(request, [r for r in runs if (r.policy, r.seed) != ("oracle", 8)])
+    found = merged([part])
+    assert found.unfinished == ("'oracle' has no run of seed 8",)
+    assert [score.runs for score in found.scores] == [3, 2]
 
 
 def test_cores_fleet_file_and_order_of_policies_are_no_conditions() -> None:

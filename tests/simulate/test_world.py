@@ -65,6 +65,19 @@ def test_more_standbys_a_faster_start_and_fewer_faults_never_cost_time() -> None
     assert means == sorted(means)
 
 
+def test_peers_stand_where_their_own_figures_put_them() -> None:
+    """One machine in 20 s at best, then checks, then stress tests; hourly checkpoints last."""
+    ettr = {name: simulated(MEANS, name, 5).ettr
+            for name in ("trainmover", "standby", "stress-tests", "megascale", "meta")}  # fmt: skip
+    assert list(ettr) == sorted(ettr, key=lambda name: -ettr[name])
+
+
+def test_a_pool_that_ran_dry_says_when_first() -> None:
+    dry = simulated(replace(MEANS, standbys=0), "standby", 5)
+    assert 0 < dry.first_short_us < 10 * 86_400_000_000
+    assert simulated(replace(MEANS, standbys=1_000), "standby", 5).first_short_us == 0
+
+
 def test_a_group_larger_than_the_pool_waits_for_other_nodes() -> None:
     """32 nodes at once, five standbys: the rest is rescheduled and booked apart."""
     bursts = replace(

@@ -76,14 +76,14 @@ def fleet(
     """Compare policies on the same faults: ETTR, hours lost, nodes taken, standbys missing."""
     from brctl.simulate.compare import Request, choose_policies
     from brctl.simulate.fleet_file import find_fleet
-    from brctl.simulate.policies import POLICIES
+    from brctl.simulate.policies import USUAL
     from brctl.simulate.recorded import load_recorded
 
     invocation: Invocation = ctx.obj
     if sum(option is not None for option in (sweep, shard, array)) > 1:
         raise UsageError("give one of --sweep, --shard and --slurm-array")
     chosen = find_fleet(name)
-    policies = choose_policies(policy or POLICIES)
+    policies = choose_policies(policy or USUAL)
     chosen = chosen if days is None else replace(chosen, days=days)
     cores = workers or os.cpu_count() or 1
     rules = _rules(invocation) if any(row.decides for row in policies) else None

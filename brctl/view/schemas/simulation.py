@@ -38,6 +38,8 @@ class PolicyScoreDocument(TypedDict):
     lost_hours: dict[str, float]
     per_run: dict[str, float]
     short_ratio: float
+    ran_dry_ratio: float
+    first_short_day: float | None
 
 
 class SimulationDocument(Envelope):
@@ -87,10 +89,12 @@ class SimulatedRunDocument(TypedDict):
     wall_us: int
     books_us: dict[str, int]
     stops: int
+    actions: int
     healthy_evicted: int
     culprits_evicted: int
     came_back: int
     shortfalls: int
+    first_short_us: int
     pages: int
     approvals: int
     refused: int

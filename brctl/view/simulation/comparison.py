@@ -102,6 +102,10 @@ def score_document(score: PolicyScore) -> dict[str, Json]:
         "lost_hours": {book.value: round(hours, 4) for book, hours in score.lost_h.items()},
         "per_run": {name: round(count, 4) for name, count in score.per_run.items()},
         "short_ratio": round(score.short_share, 6),
+        "ran_dry_ratio": round(score.ran_dry_share, 6),
+        "first_short_day": None
+        if score.first_short_day is None
+        else round(score.first_short_day, 4),
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from brctl.model.exit_codes import ExitCode
-from brctl.model.simulation import ParameterSweep, PolicyScore
+from brctl.model.simulation import ParameterSweep, PolicyScore, SweepPoint
 from brctl.view.notices.page import Json, Page
 from brctl.view.simulation.comparison import (
     fleet_document,
@@ -59,7 +59,24 @@ def _table(found: ParameterSweep, index: int) -> str:
         (f"{point.value:g}", percent(score.ettr), *_counts(score), bar)
         for point, score, bar in zip(found.points, scores, bars, strict=True)
     ]
-    return f"{printable(scores[0].policy)}\n" + columns([head, *rows])
+    tables = [
+        columns([head, *rows]),
+        columns([(found.parameter.upper(), *_ACTS), *(_acts(p, index) for p in found.points)]),
+    ]
+    return "\n".join((printable(scores[0].policy), *tables))
+
+
+_ACTS = ("ACTS IN A RUN", "POOL RUNS DRY", "FIRST ON DAY")
+
+
+def _acts(point: SweepPoint, index: int) -> Sequence[str]:
+    """How often it acts, and when the pool runs dry, in the mean of the runs where it does."""
+    score = point.scores[index]
+    day = score.first_short_day
+    return (
+        f"{point.value:g}", f"{score.per_run['actions']:.2f}",
+        f"in {100 * score.ran_dry_share:.0f} % of runs", "-" if day is None else f"{day:.0f}",
+    )  # fmt: skip
 
 
 def _counts(score: PolicyScore) -> Sequence[str]:
