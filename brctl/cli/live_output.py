@@ -3,11 +3,23 @@
 import sys
 from collections.abc import Callable
 
-from brctl.cli.typed import counter
 from brctl.model.command import CommandResult
 from brctl.view.gathered import LiveLines
 
 OnOutput = Callable[[bytes, bool], None]
+
+
+def counter() -> Callable[[int, int], None] | None:
+    """Writes `done/total` over itself on a terminal's stderr; None when nobody watches."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        ending = "\r\x1b[K" if done == total else ""
+        sys.stderr.write(f"\r{done}/{total} nodes{ending}")
+        sys.stderr.flush()
+
+    return show
 
 
 class Counted:

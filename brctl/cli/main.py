@@ -8,11 +8,15 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from brctl import __version__
 from brctl.cli.words import ALIASES, BRIDGE_WORDS, WORDS, Word
 from brctl.model.errors import BrctlError, ConfigError, UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from brctl.cli.invocation import Invocation
 
 
 def run(argv: Sequence[str]) -> int:
@@ -113,10 +117,13 @@ def _known_word(text: str) -> str:
     raise UsageError(f"no command `{text}`; {did_you_mean(text, [*WORDS, *ALIASES])}")
 
 
-def _call(word: str, entry: Word, rest: list[str], invocation: object) -> int:
+def _call(word: str, entry: Word, rest: list[str], invocation: "Invocation") -> int:
     import typer
 
+    from brctl.cli.typed import refuse_idle_selection, usage_error
+
     command = entry.command()
+    refuse_idle_selection(word, entry, getattr(command, "commands", {}), rest, invocation)
     try:
         code = command.main(
             args=rest, standalone_mode=False, obj=invocation, prog_name=f"brctl {word}"
@@ -129,8 +136,7 @@ def _call(word: str, entry: Word, rest: list[str], invocation: object) -> int:
     except typer.Abort as exc:
         raise KeyboardInterrupt from exc
     except typer.TyperException as exc:
-        message = exc.format_message() if hasattr(exc, "format_message") else str(exc)
-        raise UsageError(message.rstrip("."), hint=f"brctl {word} --help") from exc
+        raise usage_error(exc, word) from exc
     return int(code or 0)
 
 

@@ -1,13 +1,36 @@
 """Options and arguments that several commands share, each declared once."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from brctl.cli.stdin_names import nodes_text
+from brctl.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from brctl.cli.invocation import Invocation
+
+
+def _nodes_or_flag(ctx: typer.Context, text: str) -> str:
+    """The argument, or -w in its place: who swept with -w goes on with -w."""
+    invocation: Invocation = ctx.obj
+    named = nodes_text(text) if text else ""
+    if named and invocation.nodes is not None:
+        raise UsageError("name the nodes once: as an argument or with -w")
+    if not named and invocation.nodes is None:
+        raise UsageError("which nodes? NODES or -w names them", hint=f"{ctx.command_path} --help")
+    return named or str(invocation.nodes)
+
 
 Nodes = Annotated[
-    str, typer.Argument(help="nodes; - reads stdin", metavar="NODES", callback=nodes_text)
+    str,
+    typer.Argument(
+        help="nodes; - reads stdin; default -w",
+        metavar="NODES",
+        default_factory=str,
+        show_default=False,
+        callback=_nodes_or_flag,
+    ),
 ]
 OneNode = Annotated[str, typer.Argument(help="one node", metavar="NODE")]
 JobArgument = Annotated[str | None, typer.Argument(help="default the only one")]

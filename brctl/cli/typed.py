@@ -1,12 +1,25 @@
-"""Values of flags read with the error that names the flag, and the counter people watch."""
+"""What was typed: values of flags, and one sentence for a line that cannot be meant."""
 
-import sys
-from collections.abc import Callable
-from typing import TypeVar
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
+from brctl.cli.words import Word
 from brctl.model.errors import UsageError
 
+if TYPE_CHECKING:
+    import typer
+
+    from brctl.cli.invocation import Invocation
+
 T = TypeVar("T")
+
+_IN_OUR_WORDS = (
+    (re.compile(r"is not a valid int(?: range)?$"), "is no whole number"),
+    (re.compile(r"is not a valid float(?: range)?$"), "is no number"),
+    (re.compile(r"Got unexpected extra argument\(s\) \((.*)\)"), r"nothing takes `\1`"),
+)
+_NO_COMMAND = re.compile(r"No such command '.*'")  # a near one is named by Typer itself
 
 
 def typed(flag: str, text: str, parse: Callable[[str], T]) -> T:
@@ -21,14 +34,33 @@ def typed(flag: str, text: str, parse: Callable[[str], T]) -> T:
         raise UsageError(f"{flag}: {exc}") from exc
 
 
-def counter() -> Callable[[int, int], None] | None:
-    """Writes `done/total` over itself on a terminal's stderr; None when nobody watches."""
-    if not sys.stderr.isatty():
-        return None
+def refuse_idle_selection(
+    word: str, entry: Word, verbs: Mapping[str, object], rest: Sequence[str], given: "Invocation"
+) -> None:
+    """Refuse names of nodes that nobody would read: `fix V-1 -x n2` would still take n2.
 
-    def show(done: int, total: int) -> None:
-        ending = "\r\x1b[K" if done == total else ""
-        sys.stderr.write(f"\r{done}/{total} nodes{ending}")
-        sys.stderr.flush()
+    Raises:
+        UsageError: -w or -x is given, and this sub-command chooses no nodes by it.
+    """
+    verb = next((text for text in rest if text in verbs), "")
+    flag = "-w" if given.nodes is not None else "-x" if given.exclude is not None else ""
+    if flag and verb not in entry.selects and "--help" not in rest:
+        command = f"brctl {word} {verb}".rstrip()
+        raise UsageError(f"`{command}` chooses no nodes by {flag}", hint=f"{command} --help")
 
-    return show
+
+def usage_error(error: "typer.TyperException", word: str) -> UsageError:
+    """What Typer refused, in our words, with the help of the very command."""
+    context = getattr(error, "ctx", None)
+    text = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = text.rstrip(".")
+    for pattern, ours in _IN_OUR_WORDS:
+        message = pattern.sub(ours, message)
+    verbs = list(getattr(context.command, "commands", {})) if context else []
+    if _NO_COMMAND.fullmatch(message):
+        message += f"; known: {', '.join(verbs)}"
+    elif message == "Missing command":
+        message += f"; one of: {', '.join(verbs)}"
+    return UsageError(
+        message, hint=f"{context.command_path if context else f'brctl {word}'} --help"
+    )

@@ -21,6 +21,7 @@ class Word:
         keeps: Common flags this command gives its own meaning.
         watched: Seconds between two looks of `--watch` by sub-command, "" for the word alone;
             empty for a word that is done once.
+        selects: Sub-commands that obey -w and -x, "" for the word alone; others refuse them.
     """
 
     module: str
@@ -28,6 +29,7 @@ class Word:
     verb: str = ""
     keeps: tuple[str, ...] = ()
     watched: Mapping[str, float] = field(default_factory=dict)
+    selects: tuple[str, ...] = ()
 
     def load(self) -> "typer.Typer":
         """Import the command; Typer comes with it, which completion must not pay for."""
@@ -43,54 +45,97 @@ class Word:
         return cast("TyperCommand | TyperGroup", children.get(self.verb, whole))
 
 
+_ALONE = ("",)
+
 WORDS: Mapping[str, Word] = {
     "status": Word(
-        "status", "one screen: nodes, jobs, open verdicts, next command", watched={"": 2.0}
+        "status",
+        "one screen: nodes, jobs, open verdicts, next command",
+        watched={"": 2.0},
+        selects=_ALONE,
     ),
-    "ls": Word("nodes", "list nodes with state, check and reason", "list", watched={"": 2.0}),
-    "nodes": Word("nodes", "one node with its history; who differs; labels; fold, expand, count"),
-    "sweep": Word("sweep", "health sweep of many nodes (cron's verb)", watched={"": 60.0}),
-    "dx": Word("dx", "evidence to verdict, for a job or for nodes", watched={"": 30.0}),
+    "ls": Word(
+        "nodes",
+        "list nodes with state, check and reason",
+        "list",
+        watched={"": 2.0},
+        selects=_ALONE,
+    ),
+    "nodes": Word(
+        "nodes",
+        "one node with its history; who differs; labels; fold, expand, count",
+        selects=("", "list", "diff", "fold", "expand", "count"),
+    ),
+    "sweep": Word(
+        "sweep", "health sweep of many nodes (cron's verb)", watched={"": 60.0}, selects=_ALONE
+    ),
+    "dx": Word(
+        "dx", "evidence to verdict, for a job or for nodes", watched={"": 30.0}, selects=_ALONE
+    ),
     "why": Word("verdict", "explain a verdict down to the raw line", "explain"),
     "fix": Word("fix", "run the playbook a verdict proposes"),
-    "cordon": Word("cordon", "take nodes out of service, with a reason", "cordon"),
-    "uncordon": Word("cordon", "give cordoned nodes back", "uncordon"),
-    "swap": Word("cordon", "replace a node by a standby and resume the job", "swap"),
+    "cordon": Word("cordon", "take nodes out of service, with a reason", "cordon", selects=_ALONE),
+    "uncordon": Word("cordon", "give cordoned nodes back", "uncordon", selects=_ALONE),
+    "swap": Word(
+        "cordon", "replace a node by a standby and resume the job", "swap", selects=_ALONE
+    ),
     "verdict": Word("verdict", "list, show, explain, export, dismiss verdicts"),
-    "run": Word("run", "one command on many nodes, equal answers gathered", keeps=("-h",)),
-    "cp": Word("cp", "copy a file to many nodes"),
+    "run": Word(
+        "run", "one command on many nodes, equal answers gathered", keeps=("-h",), selects=_ALONE
+    ),
+    "cp": Word("cp", "copy a file to many nodes", selects=_ALONE),
     "ssh": Word("ssh", "a shell on one node"),
-    "burnin": Word("burnin", "load GPUs near their limit and check every result"),
-    "ecc": Word("ecc", "GPU memory errors, what they ask for, how they moved"),
-    "check": Word("check", "list, run and explain checks"),
+    "burnin": Word("burnin", "load GPUs near their limit and check every result", selects=("run",)),
+    "ecc": Word(
+        "ecc", "GPU memory errors, what they ask for, how they moved", selects=("show", "pending")
+    ),
+    "check": Word("check", "list, run and explain checks", selects=("run", "pairs", "learn")),
     "logs": Word("logs", "classify training and system logs"),
-    "stacks": Word("stacks", "stacks of all ranks, and who is the odd one out"),
+    "stacks": Word("stacks", "stacks of all ranks, and who is the odd one out", selects=("dump",)),
     "flight-recorder": Word("flight_recorder", "analyse collective dumps of all ranks"),
-    "nccl": Word("nccl", "which node or link fails collectives: nccl bisect"),
+    "nccl": Word("nccl", "which node or link fails collectives: nccl bisect", selects=("bisect",)),
     "replay": Word("replay", "replay a reduced job in groups to find a bad machine"),
     "play": Word("play", "list, plan, run, resume, roll back playbooks"),
-    "standby": Word("standby", "the pool that swaps draw from: list, warm, test, size"),
+    "standby": Word(
+        "standby",
+        "the pool that swaps draw from: list, warm, test, size",
+        selects=("add", "remove", "warm", "test"),
+    ),
     "ckpt": Word("ckpt", "newest complete and undamaged checkpoint"),
     "job": Word(
         "job",
         "init, show, start, stop, watch a training job; change its code",
         watched={"show": 5.0},
+        selects=("init",),
     ),
     "lab": Word("lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "simulate": Word("simulate", "months of faults on a made-up fleet: policies, sweeps, paper"),
-    "tui": Word("tui", "fleet triage in the terminal"),
+    "tui": Word("tui", "fleet triage in the terminal", selects=_ALONE),
     "incident": Word(
         "incident",
         "one time line of a fault, or one file: show, note, record, replay, redact",
+        selects=("record",),
     ),
     "ingest": Word("ingest", "take alerts from outside: ingest alertmanager"),
     "notify": Word("notify", "who is told outside: list, render, test"),
-    "report": Word("report", "the fleet on one page; what comes and goes; how verdicts held"),
-    "doctor": Word("doctor", "is this controller able to work: ssh, tools, permissions"),
+    "report": Word(
+        "report",
+        "the fleet on one page; what comes and goes; how verdicts held",
+        selects=("flappers", "fleet"),
+    ),
+    "doctor": Word(
+        "doctor", "is this controller able to work: ssh, tools, permissions", selects=("", "ssh")
+    ),
     "schema": Word("schema", "JSON Schemas of documents and files"),
-    "inventory": Word("inventory", "who is there, and which source says so"),
-    "schedule": Word("schedule", "print systemd or cron units for regular sweeps"),
-    "config": Word("config", "where configuration comes from; sudoers lines for nodes"),
+    "inventory": Word(
+        "inventory", "who is there, and which source says so", selects=("show", "trust")
+    ),
+    "schedule": Word(
+        "schedule", "print systemd or cron units for regular sweeps", selects=("systemd", "cron")
+    ),
+    "config": Word(
+        "config", "where configuration comes from; sudoers lines for nodes", selects=("init",)
+    ),
     "completions": Word("completions", "completion script for bash, zsh or fish"),
     "help": Word("help", "exit-codes, selectors, output, environment, classes"),
 }

@@ -247,4 +247,6 @@ def _refuse_unknown(inventory: Inventory, text: str | None, names: Iterable[str]
     unknown = [name for name in names if name not in inventory.nodes]
     if unknown:
         hint = did_you_mean(unknown[0], inventory.nodes) if len(unknown) == 1 else None
-        raise UsageError(f"{text}: not in the inventory: {fold(unknown)[:200]}", hint=hint)
+        folded = fold(unknown)
+        which = "" if folded == text else f": {folded[:200]}"
+        raise UsageError(f"{text}: not in the inventory{which}", hint=hint)

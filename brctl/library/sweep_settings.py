@@ -64,4 +64,6 @@ def parse_max_unknown(text: str, total: int) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(%?)", text.strip())
     if match is None or (not match[2] and "." in match[1]):
         raise ValueError(f"{text!r}: write a number of nodes, or a percentage such as 1%")
+    if match[2] and float(match[1]) > 100:
+        raise ValueError(f"{text!r}: a share of the nodes is at most 100%")
     return math.floor(float(match[1]) * total / 100) if match[2] else int(match[1])

@@ -17,6 +17,7 @@ in a fan-out, an error is a result.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar
 
@@ -117,4 +118,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word, choices, n=1, cutoff=0.6)
     if near:
         return f"did you mean '{near[0]}'?"
-    return "known: " + ", ".join(choices[:20]) if choices else "none are known"
+    return f"known: {_some_of(choices)}" if choices else "none are known"
+
+
+def _some_of(choices: list[str]) -> str:
+    """As many as one reads: a line or two."""
+    shown = [c for c, end in zip(choices, accumulate(map(len, choices)), strict=True) if end < 160]
+    left = len(choices) - len(shown)
+    return ", ".join(shown or choices[:1]) + (f" and {left} more" if left and shown else "")

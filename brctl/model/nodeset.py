@@ -167,6 +167,8 @@ def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
 
 def _terms(text: str) -> Iterator[tuple[str, str]]:
     """Pairs of operator and term; operators inside brackets belong to the term."""
+    if not text.strip():
+        raise UsageError(f"{text!r}: names no node; is a variable of the shell empty?")
     operator, start, depth = ",", 0, 0
     for position, char in enumerate(text + ","):
         if char == "[":

@@ -22,7 +22,12 @@ from brctl.model.errors import UsageError
         (["sweep", "--level", "9"], 64, "--level"),
         (["help", "exit-cods"], 64, "did you mean 'exit-codes'?"),
         (["check", "explain", "gpu.eec"], 64, "did you mean 'gpu.ecc'?"),
-        (["check"], 64, "Missing command"),
+        (["check"], 64, "Missing command; one of: new, "),
+        (["play", "frobnicate"], 64, "No such command 'frobnicate'; known: list, "),
+        (["play", "shwo"], 64, "Did you mean 'show'?"),
+        (["play", "show", "R-1", "R-2"], 64, "brctl play show --help"),
+        (["sweep", "--level", "two"], 64, "'two' is no whole number"),
+        (["logs", "classify", ""], 64, "is a variable of the shell empty?"),
         (["ls", "-o", "jsn"], 64, "did you mean 'json'?"),
         (["ls", "-f", "0"], 64, "at least 1"),
         (["ls", "--timeout", "soon"], 64, "not a duration"),
@@ -46,6 +51,11 @@ def test_an_error_is_a_document_when_asked_for_one(capsys: pytest.CaptureFixture
     document = json.loads(capsys.readouterr().out)
     assert (document["kind"], document["exit_code"]) == ("Error", 78)
     assert document["error"]["class"] == "ConfigError"
+
+
+def test_help_of_a_command_is_found_where_topics_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "sweep"]) == 0
+    assert "Usage: brctl sweep" in capsys.readouterr().out
 
 
 def test_bare_help_exits_0(capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,7 +89,8 @@ class Leaf:
             line.append("--security")
         for parameter in self.parameters:
             value = text if parameter.name == nodes_at else _something(parameter)
-            if parameter.name == nodes_at or parameter.required:
+            is_left = bool(nodes_at) and parameter.name == "nodes"
+            if parameter.name == nodes_at or parameter.required or is_left:
                 named = parameter.param_type_name == "option"
                 line += [parameter.opts[0], value] if named else [value]
         return line
@@ -153,7 +154,12 @@ READ_MINUS_W = [name for name, leaf in LEAVES.items() if reads_minus_w(leaf.func
 PASS_ON = [name for name in READ_MINUS_W if name.startswith("schedule ")]
 """They print a line that another brctl will read."""
 
-MINUS_W = [name for name in READ_MINUS_W if name not in PASS_ON]
+EITHER = ["cordon", "uncordon", "swap", "standby add", "standby remove"]
+"""NODES is an argument of theirs, and -w may stand in its place."""
+
+MINUS_W = [*EITHER, *(name for name in READ_MINUS_W if name not in PASS_ON)]
+ONLY_W = ["tui", "config init", "incident record"]
+"""They have no use for -x."""
 
 
 @pytest.fixture
@@ -225,6 +231,36 @@ def test_a_command_that_reads_minus_w_takes_every_selector(
         return
     assert code == 64
     assert "matched 0 of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", EITHER)
+def test_nodes_that_are_excluded_are_left_alone(
+    site: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """`cordon n[1-2] -x n2` took n2 as well."""
+    code = run([*LEAVES[name].line("nodes", "@all"), "-x", "@all"])
+    assert (code, "matched 0 of" in capsys.readouterr().err) == (64, True)
+    assert run([*LEAVES[name].line("nodes", "n1"), "-w", "n3"]) == 64
+    assert "name the nodes once" in capsys.readouterr().err
+    assert run(LEAVES[name].line("", "")) == 64
+    assert "which nodes?" in capsys.readouterr().err
+
+
+def test_a_command_that_reads_no_minus_w_refuses_it(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`fix V-1 -x n2` would swap n2 and say nothing; the table is what the code of each reads."""
+    declared = {
+        f"{word} {verb}".rstrip() for word, entry in WORDS.items() for verb in entry.selects
+    }
+    assert declared == {*MINUS_W, *PASS_ON, *ONLY_W}
+    for words in (
+        ["fix", "V-1", "-x", "n2"],
+        ["job", "start", "-w", "n1"],
+        ["play", "list", "-w", "n1"],
+    ):
+        assert run(words) == 64
+        assert "chooses no nodes by -" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", PASS_ON)

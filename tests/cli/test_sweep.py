@@ -69,7 +69,7 @@ def test_diff_tells_what_changed_and_that_nothing_did(config: Path) -> None:
 def test_the_configured_profile_is_swept(config: Path) -> None:
     """A profile nobody's checks have is an error that a flag can still overrule."""
     configure(config, "sweep: {profile: none-such}\n")
-    with pytest.raises(UsageError, match="no check matches"):
+    with pytest.raises(UsageError, match="no check matches: there is no profile 'none-such'"):
         call(sweep_module, config, "--checks", "host.*")
     assert call(sweep_module, config, *ASKED, "--profile", "sweep", "-w", "n1")[0] in (0, 1)
 

@@ -53,7 +53,7 @@ def test_groups_and_names_combine(
 @pytest.mark.parametrize(
     ("include", "exclude", "problem"),
     [
-        ("n9", None, "not in the inventory: n9"),
+        ("n9", None, "n9: not in the inventory"),
         ("n[1-99]", None, "not in the inventory: n[8-99]"),
         ("n1", "x7", "x7: not in the inventory"),
         ("@golde", None, "did you mean 'golden'?"),

@@ -43,6 +43,10 @@ def test_sweep_keys_are_read_with_their_units(tmp_path: Path) -> None:
     [
         ("sweep: {reminders: 1h}", "unknown key 'reminders' in sweep; did you mean 'reminder'?"),
         ("sweep: {reminder: soon}", "'reminder': 'soon': not a duration"),
+        (
+            "sweep: {max_unknown: 200%}",
+            "'max_unknown': '200%': a share of the nodes is at most 100%",
+        ),
         ("sweep: {max_unknown: few}", "'max_unknown': 'few': write a number of nodes"),
         ("sweep: {max_unknown: -1}", "'max_unknown': '-1': write a number of nodes"),
         ("sweep: {max_unknown: true}", "'max_unknown' must be a whole number"),

@@ -44,6 +44,7 @@ def test_groups_take_part_in_arithmetic() -> None:
     [
         ("n[3-1]", "runs backwards"),
         ("n[1-", "brackets"),
+        ("", "names no node"),
         ("n]1[", "brackets"),
         ("n[a-b]", "'a-b' is not a number"),
         ("n[1-99999999]", "too large"),

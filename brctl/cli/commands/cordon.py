@@ -53,8 +53,7 @@ def cordon(
         seconds = typed("--ttl", ttl, _parse_ttl_s)
         until = rfc3339(now().replace(microsecond=0) + timedelta(seconds=seconds))
         values = {"reason": f"{message} (until {until})", "until": until}
-        settings = ctx.obj.settings()
-        asyncio.run(refuse_cordoned(settings, asyncio.run(node_names(settings, nodes))))
+        asyncio.run(refuse_cordoned(ctx.obj.settings(), _names(ctx.obj, nodes)))
     # A drain ends other people's pods, so it asks before it acts.
     yes, playbook = not drain, "drain" if drain else "cordon"
     consent = Consent(yes=yes, typed=confirm, dry_run=dry_run, override=override, why=message)
@@ -84,8 +83,7 @@ def uncordon(
     if take_over and not message:
         raise UsageError("--take-over needs -m: say why you lift somebody else's cordon")
     invocation: Invocation = ctx.obj
-    settings = invocation.settings()
-    names = asyncio.run(node_names(settings, nodes))
+    names = _names(invocation, nodes)
     _say_what_stands(invocation, list(map(str, names)), look=check)
     values: dict[str, Json] = {"owner": "anyone" if take_over else "brctl", "note": message}
     values["nodes"] = names
@@ -121,15 +119,20 @@ def swap(
 ) -> None:
     """Replace nodes by standbys and resume their job from the newest whole checkpoint."""
     invocation: Invocation = ctx.obj
-    values = asyncio.run(swap_inputs(invocation.settings(), nodes, job, message, standbys))
+    given = swap_inputs(invocation.settings(), nodes, job, message, standbys, invocation.exclude)
+    values = asyncio.run(given)
     consent = Consent(typed=confirm, dry_run=dry_run, override=override, why=message)
     _run(invocation, "swap-and-resume", values, consent)
+
+
+def _names(invocation: Invocation, nodes: str) -> list[Json]:
+    return asyncio.run(node_names(invocation.settings(), nodes, invocation.exclude))
 
 
 def _run_on(
     invocation: Invocation, playbook: str, nodes: str, values: dict[str, Json], consent: Consent
 ) -> None:
-    values["nodes"] = asyncio.run(node_names(invocation.settings(), nodes))
+    values["nodes"] = _names(invocation, nodes)
     _run(invocation, playbook, values, consent)
 
 

@@ -6,6 +6,7 @@ import typer
 
 from brctl.cli.invocation import COMMON_HELP, Invocation, new_app
 from brctl.cli.main import top_help
+from brctl.cli.words import WORDS
 from brctl.library.reference import page_names, read_page
 from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.exit_codes import ExitCode
@@ -31,10 +32,18 @@ def show(
         text = TOPICS[topic]
     elif topic in page_names():
         text = read_page(topic).rstrip("\n")
+    elif topic in WORDS:
+        text = _help_of(topic)
     else:
-        known = (*TOPICS, CLASSES, *page_names())
+        known = (*TOPICS, CLASSES, *page_names(), *WORDS)
         raise UsageError(f"no topic `{topic}`; {did_you_mean(topic, known)}")
     invocation.finish(Page("Help", {"topic": topic, "text": text}, text, ExitCode.OK))
+
+
+def _help_of(word: str) -> str:
+    """What `brctl WORD --help` prints."""
+    with WORDS[word].command().make_context(f"brctl {word}", [], resilient_parsing=True) as ctx:
+        return ctx.get_help()
 
 
 def _where_more() -> list[str]:

@@ -35,6 +35,9 @@ def classify(
     invocation: Invocation = ctx.obj
     if bool(paths) == bool(job):
         raise UsageError("give files, a directory or -; or --job J", hint="brctl logs classify DIR")
+    if "" in (paths or ()):
+        # As a path it would be the current directory.
+        raise UsageError("'': no file or directory; is a variable of the shell empty?")
     signatures = _signatures(invocation)
     if paths:
         with progress("listing files", quiet=invocation.quiet) as line:

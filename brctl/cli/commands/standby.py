@@ -40,14 +40,14 @@ def list_standbys(ctx: typer.Context) -> None:
 def add(ctx: typer.Context, nodes: Nodes) -> None:
     """Put nodes into the pool; a node that carries a job is refused."""
     invocation: Invocation = ctx.obj
-    _finish(invocation, standby.add_standbys(invocation.settings(), nodes))
+    _finish(invocation, standby.add_standbys(invocation.settings(), nodes, invocation.exclude))
 
 
 @app.command()
 def remove(ctx: typer.Context, nodes: Nodes) -> None:
     """Take nodes out of the pool and end what is parked on them; they stay in the inventory."""
     invocation: Invocation = ctx.obj
-    _finish(invocation, standby.remove_standbys(invocation.settings(), nodes))
+    _finish(invocation, standby.remove_standbys(invocation.settings(), nodes, invocation.exclude))
 
 
 @app.command()
@@ -67,14 +67,16 @@ def warm(
     """
     invocation: Invocation = ctx.obj
     lease_s = typed("--lease", lease, parse_duration_s)
-    _finish(invocation, standby.warm(invocation.settings(), nodes, job, lease_s))
+    chosen, exclude = nodes or invocation.nodes, invocation.exclude
+    _finish(invocation, standby.warm(invocation.settings(), chosen, job, lease_s, exclude))
 
 
 @app.command("test")
 def self_check(ctx: typer.Context, nodes: SomeNodes = None, cron: Cron = False) -> None:
     """Run the self-checks of level 2, and park anew what waited; exit 1 when one does not pass."""
     invocation: Invocation = ctx.obj
-    _finish(invocation, standby.check(invocation.settings(), nodes), quiet=cron)
+    chosen, exclude = nodes or invocation.nodes, invocation.exclude
+    _finish(invocation, standby.check(invocation.settings(), chosen, exclude), quiet=cron)
 
 
 def _finish(

@@ -20,10 +20,10 @@ from brctl.model.sweeps.sweep import Health, NodeHealth
 from brctl.sweep.problems import reason_of
 
 
-async def node_names(settings: Settings, text: str) -> list[Json]:
+async def node_names(settings: Settings, text: str, exclude: str | None = None) -> list[Json]:
     """The nodes a text means, for an input of a playbook."""
     async with open_controller(settings, place=False) as controller:
-        return list(await select_nodes(controller, text))
+        return list(await select_nodes(controller, text, exclude))
 
 
 async def refuse_cordoned(settings: Settings, names: Sequence[Json]) -> None:
@@ -45,7 +45,12 @@ async def refuse_cordoned(settings: Settings, names: Sequence[Json]) -> None:
 
 
 async def swap_inputs(
-    settings: Settings, text: str, job: str | None, reason: str, standbys: str | None = None
+    settings: Settings,
+    text: str,
+    job: str | None,
+    reason: str,
+    standbys: str | None = None,
+    exclude: str | None = None,
 ) -> dict[str, Json]:
     """What a swap is given: the suspects, why, and the job; without one, that which they carry.
 
@@ -53,7 +58,7 @@ async def swap_inputs(
         UsageError: They carry no job, or several; or too few standbys are named.
     """
     async with open_controller(settings, place=False) as controller:
-        names = await select_nodes(controller, text)
+        names = await select_nodes(controller, text, exclude)
         chosen = await select_nodes(controller, standbys) if standbys is not None else ()
         if standbys is not None and len(chosen) < len(names):
             raise UsageError(f"--with {standbys}: {len(chosen)} for {len(names)} nodes to replace")

@@ -20,6 +20,8 @@ from brctl.engine.standby.pool import Pool
 from brctl.engine.standby.pool_file import change_pool, load_pool, usable_pool
 from brctl.engine.standby.report import standby_rows
 from brctl.library.config import Settings
+from brctl.model.errors import UsageError
+from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Json
 from brctl.playbook.placement.domains import domains_for
 from brctl.playbook.placement.pool import PoolPlace, pool_place
@@ -63,22 +65,26 @@ async def list_standbys(settings: Settings) -> Rows:
         return await standby_rows(controller, load_pool(settings.state_dir, settings.context))
 
 
-async def add_standbys(settings: Settings, nodes: str) -> PoolChange:
+async def add_standbys(settings: Settings, nodes: str, exclude: str | None = None) -> PoolChange:
     """Put nodes into the pool.
 
     Raises:
         UsageError: One carries a job, or is not in the inventory.
     """
-    return await _changed(settings, nodes, _add)
+    return await _changed(settings, nodes, exclude, _add)
 
 
-async def remove_standbys(settings: Settings, nodes: str) -> PoolChange:
+async def remove_standbys(settings: Settings, nodes: str, exclude: str | None = None) -> PoolChange:
     """Take nodes out of the pool and end what is parked on them."""
-    return await _changed(settings, nodes, _remove)
+    return await _changed(settings, nodes, exclude, _remove)
 
 
 async def warm(
-    settings: Settings, nodes: str | None, job: str | None, lease_s: float
+    settings: Settings,
+    nodes: str | None,
+    job: str | None,
+    lease_s: float,
+    exclude: str | None = None,
 ) -> PoolChange:
     """Load the training environment; with a job, park processes that become its ranks."""
 
@@ -89,12 +95,23 @@ async def warm(
             return await warm_standbys(controller, pool, chosen)
         return await park_standbys(controller, pool, chosen, controller.job(job), lease_s)
 
-    return await _changed(settings, nodes, change)
+    return await _changed(settings, nodes, exclude, change)
 
 
-async def check(settings: Settings, nodes: str | None) -> PoolChange:
-    """Run the self-checks, and park anew what waited."""
-    return await _changed(settings, nodes, check_standbys)
+async def check(settings: Settings, nodes: str | None, exclude: str | None = None) -> PoolChange:
+    """Run the self-checks, and park anew what waited.
+
+    Raises:
+        UsageError: One is no standby.
+    """
+
+    async def change(controller: Controller, pool: Pool, names: Sequence[str]) -> Pool:
+        strangers = [name for name in names if name not in _everybody(controller, pool)]
+        if strangers:
+            raise UsageError(f"{fold(strangers)}: not in the pool", hint="brctl standby list")
+        return await check_standbys(controller, pool, names)
+
+    return await _changed(settings, nodes, exclude, change)
 
 
 async def pool_need(
@@ -125,7 +142,24 @@ async def _remove(controller: Controller, pool: Pool, names: Sequence[str]) -> P
     return standby_pool.remove(await unpark_standbys(controller, pool, names), names)
 
 
-async def _changed(settings: Settings, nodes: str | None, change: _Change) -> PoolChange:
+async def _meant(
+    controller: Controller, pool: Pool, nodes: str | None, exclude: str | None
+) -> tuple[str, ...]:
+    """The nodes that were named; without a name the whole pool, also who left the inventory."""
+    if nodes:
+        return tuple(await select_nodes(controller, nodes, exclude))
+    left_out = set(await select_nodes(controller, exclude)) if exclude else set()
+    return tuple(name for name in _everybody(controller, pool) if name not in left_out)
+
+
+def _everybody(controller: Controller, pool: Pool) -> Mapping[str, None]:
+    """Members, and nodes on which something waits, in order."""
+    return dict.fromkeys([*pool.members(controller.inventory), *pool.parked()])
+
+
+async def _changed(
+    settings: Settings, nodes: str | None, exclude: str | None, change: _Change
+) -> PoolChange:
     """Change the pool's file for the nodes that were named; without a name for all of it.
 
     The nodes are asked without the lock of the file; what others wrote meanwhile stands.
@@ -133,8 +167,7 @@ async def _changed(settings: Settings, nodes: str | None, change: _Change) -> Po
     refuse_readonly(settings, action="standby pool", nodes=nodes or "")
     async with open_controller(settings) as controller:
         pool = usable_pool(settings.state_dir, settings.context)
-        everybody = tuple(dict.fromkeys([*pool.members(controller.inventory), *pool.parked()]))
-        names = await select_nodes(controller, nodes) if nodes else everybody
+        names = await _meant(controller, pool, nodes, exclude)
         after = await change(controller, pool, names)
         stored = change_pool(
             settings.state_dir, settings.context, lambda now: now.with_changes(pool, after)

@@ -102,7 +102,9 @@ def load(state_dir: Path, verdict_id: str) -> StoredVerdict:
     path = _path(state_dir, verdict_id)
     if "/" in verdict_id or not path.is_file():
         known = [p.stem for p in path.parent.glob("V-*.json")]
-        raise UsageError(f"no verdict `{verdict_id}`; {did_you_mean(verdict_id, known)}")
+        is_id = not verdict_id or verdict_id.upper().startswith("V-")
+        hint = "brctl verdict list" if is_id else f"if it names nodes: brctl dx -w '{verdict_id}'"
+        raise UsageError(f"no verdict `{verdict_id}`; {did_you_mean(verdict_id, known)}", hint=hint)
     return _read(path)
 
 

@@ -130,7 +130,8 @@ def _captured(
     rank: int, node: str, readings: Mapping[str, Value], notes: Sequence[str]
 ) -> Captured:
     threads = _json(readings.get("job.stack.threads"))
-    own = [note for note in notes if note.startswith(f"rank {rank}:")] or list(notes)
+    mark = f"rank {rank}: "
+    own = [note.removeprefix(mark) for note in notes if note.startswith(mark)] or list(notes)
     return Captured(
         rank,
         node,

@@ -65,7 +65,7 @@ class Classifier:
         files = [
             f for path in paths for f in ([path] if str(path) == "-" else list_inputs(path, notes))
         ]
-        return self.classify_inputs((str(f), self._blocks(f)) for f in files)
+        return self.classify_inputs(((str(f), self._blocks(f)) for f in files), notes)
 
     def classify_inputs(
         self,

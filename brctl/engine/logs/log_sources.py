@@ -50,7 +50,11 @@ def list_inputs(path: Path, notes: Notes) -> list[Path]:
         return [path]
     found = []
     for candidate in sorted(path.rglob("*")):
-        mode = candidate.lstat().st_mode
+        try:
+            mode = candidate.lstat().st_mode
+        except OSError as error:  # gone since it was listed, as files of running programs are
+            notes.append(f"{candidate}: {error.strerror}")
+            continue
         if stat.S_ISREG(mode):
             found.append(candidate)
         elif not stat.S_ISDIR(mode):

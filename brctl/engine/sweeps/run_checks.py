@@ -15,7 +15,7 @@ from brctl.evidence.baseline import Baseline, assess_baseline
 from brctl.evidence.gpu_names import name_gpus
 from brctl.evidence.peers import assess_peers
 from brctl.library.parameters import fill_parameters
-from brctl.model.errors import UsageError
+from brctl.model.errors import UsageError, did_you_mean
 from brctl.model.evidence import Evidence, Gap
 from brctl.model.inventory import Inventory, Node
 from brctl.model.jobs.job import Job
@@ -61,12 +61,27 @@ def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, 
         and (question.job is not None or "job" not in check.needs)
     }
     if not chosen:
-        known = ", ".join(sorted(checks))
-        raise UsageError(
-            f"no check matches {question.pattern!r} up to level {question.level}",
-            hint=f"known: {known}",
-        )
+        raise _no_check(checks, question)
     return chosen
+
+
+def _no_check(checks: Mapping[str, Check], question: Question) -> UsageError:
+    """Which part of the question leaves nothing, and what would not."""
+    level, pattern, profile = question.level, question.pattern, question.profile
+    named = {name: check for name, check in checks.items() if fnmatchcase(name, pattern)}
+    profiles = {known for check in checks.values() for known in check.profiles}
+    if not named:
+        return UsageError(f"no check matches {pattern!r}; {did_you_mean(pattern, checks)}")
+    if profile not in profiles:
+        near = did_you_mean(profile, profiles)
+        return UsageError(f"no check matches: there is no profile {profile!r}; {near}")
+    text = f"no check matches {pattern!r} of profile {profile} up to level {level}"
+    lowest = min(check.level for check in named.values())
+    if lowest > level:
+        return UsageError(text, hint=f"--level {lowest} takes {', '.join(named)}")
+    return UsageError(
+        text, hint=f"brctl check list; {', '.join(named)} may need --job, or its full name"
+    )
 
 
 def refuse_heavy_on_busy(

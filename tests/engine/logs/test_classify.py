@@ -32,11 +32,13 @@ def test_a_folder_of_ranks_is_one_story(classifier: Classifier, tmp_path: Path) 
     for rank in range(4):
         (tmp_path / f"rank-{rank:05d}.log").write_bytes(QUIET + PEER_LOST % rank)
     (tmp_path / "dmesg.g7.gz").write_bytes(gzip.compress(OFF_THE_BUS))
+    (tmp_path / "latest").symlink_to("rank-00000.log")
     found = classifier.classify_paths([tmp_path])
     assert len(found.items) == 5
     assert found.overall.fault is FaultClass.GPU_LOST
     assert found.overall.culprit == "GPU 0000:9b:00 on g7"
     assert [i.fault for i in found.items if i.name.endswith(".log")] == [FaultClass.UNKNOWN] * 4
+    assert f"{tmp_path}/latest: not a regular file, left out" in found.overall.notes
 
 
 @pytest.mark.parametrize(

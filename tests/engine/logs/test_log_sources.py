@@ -88,6 +88,18 @@ def test_a_folders_pipes_and_links_are_left_out_and_said(tmp_path: Path) -> None
     assert len(notes) == 2
 
 
+def test_a_file_that_goes_away_while_a_folder_is_listed_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A running program rotates and removes its files; the others are still a story."""
+    (tmp_path / "rank-0.log").write_bytes(b"x")
+    listed = [tmp_path / "gone.log", tmp_path / "rank-0.log"]
+    monkeypatch.setattr(Path, "rglob", lambda _self, _pattern: iter(listed))
+    notes: list[str] = []
+    assert [p.name for p in list_inputs(tmp_path, notes)] == ["rank-0.log"]
+    assert notes == [f"{tmp_path}/gone.log: No such file or directory"]
+
+
 def test_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
     """Nothing is classified when there is nothing to read."""
     with pytest.raises(UsageError, match="no such file"):
