@@ -29,8 +29,7 @@ from brctl.journal.store import read_journal
 from brctl.library.config import Settings, candidate_files
 from brctl.model.errors import CancelledError, UsageError
 from brctl.model.runs.event import Event, EventType
-from brctl.model.runs.plan import Plan
-from brctl.model.runs.playbook import Json, Playbook
+from brctl.model.runs.playbook import Json, Need, Playbook
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import YES, needs_a_yes
 from brctl.playbook.run import Run
@@ -102,14 +101,17 @@ async def run_playbook(
         else:
             prepared = await prepare_saved(context, playbook, saved, verdict, request.override)
         asks = _asks_first(invocation, prepared, consent)
-        if consent.dry_run or asks:
+        shows = asks or _asks_at_its_gate(invocation, prepared, consent)
+        if consent.dry_run or shows:
             prepared = await with_estimate(context, prepared, verdict)
         if consent.dry_run:
             invocation.finish(
                 plan_page(prepared.plan, plan_document(prepared.plan)), settings.context
             )
+        if shows:
+            output.say(plan_page(prepared.plan, {}).text)
         if asks:
-            _ask_before(prepared.plan)
+            _ask_before()
             request = replace(request, typed=YES)
         run_dir = await start_planned(context, settings, prepared, request)
     _say_header(invocation, run_dir, prepared)
@@ -121,18 +123,27 @@ async def run_playbook(
 
 def _asks_first(invocation: Invocation, prepared: Prepared, consent: Consent) -> bool:
     """Whether ranks would end, a y is enough, and a person sits here."""
-    agreed = consent.yes or consent.typed is not None or consent.detach
     needed = needs_a_yes(prepared.plan, words_for(prepared))
-    return not agreed and needed and can_ask(invocation)
+    return not _agreed(consent) and needed and can_ask(invocation)
 
 
-def _ask_before(plan: Plan) -> None:
-    """The plan and one question.
+def _asks_at_its_gate(invocation: Invocation, prepared: Prepared, consent: Consent) -> bool:
+    """Whether a person who sits here will be asked for words, and is to know the cost before."""
+    plan = prepared.plan
+    waits = plan.people is not Need.NONE and not plan.refused
+    return not _agreed(consent) and waits and can_ask(invocation)
+
+
+def _agreed(consent: Consent) -> bool:
+    return consent.yes or consent.typed is not None or consent.detach
+
+
+def _ask_before() -> None:
+    """One question.
 
     Raises:
         CancelledError: Whoever sits here did not say y.
     """
-    output.say(plan_page(plan, {}).text)
     if not says_yes("start it?"):
         raise CancelledError("nothing was changed")
 

@@ -15,6 +15,7 @@ from statistics import median
 from brctl.evidence.assess import Assessment
 from brctl.evidence.operators import is_number
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
+from brctl.model.evidence_kinds import FLEET
 from brctl.model.fault import FaultClass
 from brctl.model.sweeps.report import NodeReport, Value
 
@@ -208,7 +209,7 @@ def _evidence(kind: str, sample: _Sample, fault: FaultClass, weight: Weight, tex
         weight=weight,
         fault=fault,
         role=Role.CONTEXT if weight is Weight.CLEARS else Role.ROOT,
-        source="fleet",
+        source=FLEET,
         text=text,
         raw=f"{kind} {sample.value!s:.200}",
     )

@@ -28,6 +28,9 @@ RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER = "job.ranks", "job.stacks", "flight-
 DISKS_CHECK, SSH = "host.disk", "ssh"
 """Sources: the check of file systems, and whether a node answers at all."""
 
+FLEET = "fleet"
+"""Source: nodes compared with each other."""
+
 CLOCK_SKEW = "host.clock.skew_s"
 """A node's clock is not as the controller's."""
 

@@ -109,7 +109,7 @@ VERBS: Mapping[str, Verb] = {
     ),
     "job.wait_progress": Verb(
         _set("job"), _set("first_step", "step"),
-        _set("steps", "within", "at_most", "beyond", "stopped_at"),
+        _set("steps", "within", "at_most", "beyond", "stopped_at", "verdict"),
     ),
     "gpu.reset": Verb(
         _set("nodes"), _set("reset"), _set("gpus"), safety=Safety.DESTRUCTIVE,

@@ -17,6 +17,7 @@ from brctl.model.verdict import Alternative, RuledOut, Suspect, Verdict
 from brctl.verdict.agreement import agreed
 from brctl.verdict.belief import Hypothesis, hypothesis_of, weigh
 from brctl.verdict.calm import chance_of_calm
+from brctl.verdict.clocks import beside_other_clocks, only_clocks
 from brctl.verdict.leads import cross_checks, leads, settling
 from brctl.verdict.places import places
 from brctl.verdict.roots import TIE, convicted_by_own_ranks, roots
@@ -74,14 +75,13 @@ def decide(
     The order of the evidence never matters. With no root cause the single verdict is `no-fault`
     only when nothing was left unlooked at and the job, if any, makes progress; else `unknown`.
     """
-    chain = sorted(
-        agreed(set(evidence), context.leaves, context.unreached, context.ranks or ()),
-        key=_chain_key,
-    )
+    sound = agreed(set(evidence), context.leaves, context.unreached, context.ranks or ())
+    chain = sorted(beside_other_clocks(sound, context.stalled), key=_chain_key)
     missing = tuple(sorted(set(gaps), key=lambda gap: (gap.subject, gap.what, gap.why)))
     beliefs = weigh(chain)
-    causes = roots(beliefs, convicted_by_own_ranks(chain))
-    groups = _group(_claimable(causes, context), runs=context.stalled is False)
+    clocks = only_clocks(chain)
+    causes = roots(beliefs, convicted_by_own_ranks(chain), clocks)
+    groups = _group(_claimable(causes, context), clocks, runs=context.stalled is False)
     if not groups:
         likely = any(belief >= SUSPECT_FLOOR for belief in causes.values())
         return (_nothing_found(chain, missing, beliefs, context, likely=likely),)
@@ -108,9 +108,12 @@ def _claimable(
 
 
 def _group(
-    causes: Mapping[Hypothesis, float], *, runs: bool
+    causes: Mapping[Hypothesis, float], clocks: frozenset[Hypothesis], *, runs: bool
 ) -> list[tuple[FaultClass, dict[Hypothesis, float]]]:
-    """Causes of one class form one verdict; classes ordered by their best member."""
+    """Causes of one class form one verdict; classes ordered by their best member.
+
+    A clock that is off hinders no step, and comes last however sure it is.
+    """
     likely = {h: p for h, p in causes.items() if p >= SUSPECT_FLOOR} or _weak(causes)
     by_fault: dict[FaultClass, dict[Hypothesis, float]] = {}
     for hypothesis, belief in likely.items():
@@ -118,6 +121,7 @@ def _group(
     return sorted(
         by_fault.items(),
         key=lambda item: (
+            clocks >= set(item[1]),
             CATALOGUE[item[0]].slows and not runs,
             -max(item[1].values()),
             item[0],

@@ -21,9 +21,11 @@ TIE = 1e-9
 
 
 def roots(
-    beliefs: Mapping[Hypothesis, float], stand_alone: Collection[Hypothesis] = ()
+    beliefs: Mapping[Hypothesis, float],
+    stand_alone: Collection[Hypothesis] = (),
+    without_signs: Collection[Hypothesis] = (),
 ) -> dict[Hypothesis, float]:
-    """The beliefs that no more likely belief explains."""
+    """The beliefs that no more likely belief explains; those without signs explain none."""
     return {
         hypothesis: belief
         for hypothesis, belief in beliefs.items()
@@ -31,6 +33,7 @@ def roots(
             _explains(other, hypothesis, alone=hypothesis in stand_alone)
             and _stronger(beliefs, other, hypothesis)
             for other in beliefs
+            if other not in without_signs
         )
     }
 

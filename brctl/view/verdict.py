@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from brctl.evidence.job.pace import late_step_s
+from brctl.evidence.job.unsettled import LookAgain, Unsettled
 from brctl.model.deeper_look import DeeperLook
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import AILING
@@ -142,6 +143,17 @@ def late_line(status: JobStatus) -> str:
     if usual_s is None or status.progress_age_s is None:
         return ""
     return f"no progress for {status.progress_age_s:.1f} s, a step usually takes {usual_s:.3g} s"
+
+
+def look_again_line(status: JobStatus, again: LookAgain) -> str:
+    """Why a job that goes on is looked at again."""
+    why = {
+        Unsettled.LATE: late_line(status),
+        Unsettled.OVERDUE: f"no progress for {status.progress_age_s or 0.0:.1f} s",
+        Unsettled.SILENT: f"{fold(status.silent)} gave no answer, and the job makes progress",
+        Unsettled.YOUNG: "too few steps were made to tell what is usual",
+    }
+    return f"{why[again.why]}; looking again in {again.in_s:.0f} s"
 
 
 def summary_lines(verdict: Verdict) -> list[str]:

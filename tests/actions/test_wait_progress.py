@@ -74,3 +74,38 @@ def test_a_long_way_to_the_step_is_no_stall(tmp_path: Path) -> None:
 def test_training_that_has_not_come_so_far_is_not_called_repaired(tmp_path: Path) -> None:
     with pytest.raises(ActionFailed, match=r"going on after 20\.0 s, which proves nothing yet"):
         waited(tmp_path, range(38, 1000), stopped_at=[500], at_most="20s")
+
+
+@dataclass
+class HangingJobs(FakeJobs):
+    """A job that was started again, takes two steps and hangs; its files of before are old."""
+
+    old_s: float = 90.0
+    looks: int = 0
+
+    async def progress(self, job: Job) -> JobStatus:
+        self.looks += 1
+        step, age_s = (49, self.old_s + self.looks) if self.looks < 4 else (39, self.looks - 4.0)
+        rank = RankView(0, "n1", alive=True, step=step)
+        return JobStatus(job, (rank,), step, age_s, age_s > 15.0, ())
+
+
+@pytest.mark.parametrize(("verdict", "same"), [("V-1", True), ("V-1", False), ("", True)])
+def test_a_job_that_hangs_as_before_is_not_waited_for_until_it_gives_up(
+    tmp_path: Path, verdict: str, same: bool
+) -> None:
+    """Only where a look finds the verdict's fault again, and never for what was written before."""
+    context = fake_context(tmp_path)
+    with context.world.change() as world:
+        world["still_true"] = same
+    jobs = HangingJobs(context.world, context.state_dir)
+    arguments: Arguments = {
+        "job": "demo",
+        "within": "5m",
+        "at_most": "1h",
+        "stopped_at": [49],
+        "verdict": verdict,
+    }
+    told = "no progress for 16.0 s at step 39, and .* is found again"
+    with pytest.raises(ActionFailed, match=told if same and verdict else "after 300 s"):
+        asyncio.run(JobWaitProgress().apply(replace(context, jobs=jobs), arguments))

@@ -2,15 +2,9 @@
 
 import asyncio
 import json
-import os
-import pty
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from typing import TextIO
 
 import pytest
 
@@ -20,7 +14,7 @@ from brctl.engine.application.runs import all_playbooks, request_for
 from brctl.engine.controller.clock import now
 from brctl.engine.incidents import verdict_store
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
-from brctl.engine.runs.plan import Prepared, prepare
+from brctl.engine.runs.plan import prepare
 from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.remediate import create_run
 from brctl.engine.runs.run_files import (
@@ -35,56 +29,26 @@ from brctl.engine.runs.run_files import (
 from brctl.journal.store import Journal, new_run
 from brctl.library.config import Settings, load_settings
 from brctl.library.shipped import shipped_dir
-from brctl.model.errors import GuardError, UnavailableError
+from brctl.model.errors import GuardError
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json
 from brctl.model.runs.result import RunState
-from brctl.model.verdict import Suspect, Verdict
+from brctl.model.verdict import Suspect
 from brctl.playbook.proposals import why_not
+from tests.fakes.fix_site import keep, write_fix_site
 from tests.fakes.run_context import example_verdict, fake_context
 from tests.fakes.run_here import carry
-from tests.fakes.site_files import local_config, write_site
-
-CONFIG = local_config("job")
-INVENTORY = """\
-apiVersion: brctl.dev/v1
-kind: Inventory
-nodes:
-  n1: {address: 127.0.0.1}
-  n2: {address: 127.0.0.1}
-  n3: {address: 127.0.0.1}
-  s1: {address: 127.0.0.1, role: standby}
-"""
-JOB = """\
-apiVersion: brctl.dev/v1
-kind: Job
-name: demo
-nodes: n[1-3]
-launch: [train]
-checkpoint: {directory: /nowhere/ckpt}
-logs: /nowhere/logs
-progress: /nowhere/progress
-"""
 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Three nodes with a job on them, and a standby."""
-    config = write_site(tmp_path, CONFIG, INVENTORY, job=JOB)
+    config = write_fix_site(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("BRCTL_CONFIG", str(config))
     return load_settings({"HOME": str(tmp_path)}, config=config)
-
-
-def keep(
-    site: Settings, state: VerdictState = VerdictState.OPEN, at: datetime | None = None
-) -> Verdict:
-    """The verdict that n3 lost a GPU, on disk."""
-    verdict = example_verdict(at or now())
-    verdict_store.save(site.state_dir, StoredVerdict(verdict, state, "by hand"))
-    return verdict
 
 
 def test_a_dry_run_plans_what_the_tree_says_and_changes_nothing(
@@ -403,61 +367,3 @@ async def test_a_fix_that_asks_people_at_its_gate_is_started_with_their_words(
     planned = await plan_fix(context, fix)
     assert planned.words == "swap 1"
     assert planned.command == "brctl fix V-1 --confirm 'swap 1'"
-
-
-@contextmanager
-def terminal_with(typed: str) -> Iterator[TextIO]:
-    """Somebody's terminal, with the keys they press."""
-    ours, theirs = pty.openpty()
-    try:
-        os.write(ours, typed.encode())
-        with os.fdopen(theirs) as stdin:
-            yield stdin
-    finally:
-        os.close(ours)
-
-
-@pytest.mark.parametrize(("typed", "started"), [("\n", 0), ("n", 0), ("\x04", 0), ("y", 1)])
-def test_on_a_terminal_the_plan_is_shown_and_y_asked_where_no_gate_asks(
-    site: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    typed: str,
-    started: int,
-) -> None:
-    """A sure verdict needs nobody's approval; ranks do not end before somebody saw the plan."""
-    keep(site)
-    begun: list[str] = []
-
-    async def start(_context: object, _settings: object, prepared: Prepared, *_: object) -> Path:
-        begun.append(prepared.plan.playbook)
-        raise UnavailableError("started")
-
-    monkeypatch.setattr("brctl.cli.running.start_planned", start)
-    with terminal_with(typed) as stdin:
-        monkeypatch.setattr("sys.stdin", stdin)
-        assert run(["fix"]) == (69 if started else ExitCode.CANCELLED)
-    printed = capsys.readouterr().err
-    assert "start it? [y/N]: " in printed
-    assert "guards" in printed
-    assert len(begun) == started
-
-
-@pytest.mark.parametrize("agreed", [["-y"], ["--confirm", "swap 1"], ["--no-input"]])
-def test_who_agreed_on_the_command_line_is_not_asked_again(
-    site: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    agreed: list[str],
-) -> None:
-    """Nor is a script, whose verdict is sure enough for nobody to be asked."""
-    keep(site)
-
-    async def start(*_: object) -> Path:
-        raise UnavailableError("started")
-
-    monkeypatch.setattr("brctl.cli.running.start_planned", start)
-    with terminal_with("n") as stdin:
-        monkeypatch.setattr("sys.stdin", stdin)
-        assert run(["fix", *agreed]) == 69
-    assert "[y/N]" not in capsys.readouterr().err

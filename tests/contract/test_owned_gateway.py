@@ -21,9 +21,9 @@ from brctl.model.inventory import Inventory, Node
 from brctl.model.verdict import Confidence, Suspect
 from brctl.playbook.recommend import recommend
 from brctl.verdict.gateways import doubted, seen_through
-from tests.cli.test_fix import CONFIG, INVENTORY, JOB
 from tests.contract.transport_sites import Site, open_site
 from tests.fakes import owned_gateway
+from tests.fakes.fix_site import CONFIG, INVENTORY, JOB
 from tests.fakes.run_context import example_verdict
 
 PROGRAM = Path(owned_gateway.__file__)

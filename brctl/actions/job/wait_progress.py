@@ -1,12 +1,13 @@
 """job.wait_progress: wait until training has passed the step at which it had stopped.
 
 Steps beyond the checkpoint prove nothing by themselves: a job that falls at the same step each time
-takes them too.
+takes them too. A job that hangs as before keeps its ranks alive until a time-out of its own: where
+it stands still and a look finds the verdict's fault again, that is waited for no longer.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
@@ -57,6 +58,7 @@ class JobWaitProgress(ReadOnly):
         goal, within_s = read_goal(args), arguments.seconds(args, "within", "10m")
         at_most_s = arguments.seconds(args, "at_most", f"{within_s}s")
         job = await context.jobs.get(arguments.text(args, "job"))
+        stall = _SameStall(context, str(args.get("verdict") or ""))
         started = moved = context.clock.now()
         first: int | None = None
         last: int | None = None
@@ -72,10 +74,39 @@ class JobWaitProgress(ReadOnly):
                     since = max(first, goal.beyond)
                     return ActionResult({"first_step": since, "step": last}, changed=False,
                                 say=f"step {since} to {last}{goal.note}")  # fmt: skip
+            await stall.refuse(status, now)
             _refuse_late(last, goal, _since(moved, now), within_s)
             if _since(started, now) >= at_most_s:
                 raise ActionFailed(_unproved(last, goal, at_most_s), FailureKind.TIMEOUT)
             await context.clock.pause(POLL_S)
+
+
+class _SameStall:
+    """Whether a job that was started again stands still for the fault it had before."""
+
+    def __init__(self, context: RunContext, verdict_id: str) -> None:
+        self._context = context
+        self._verdict_id = verdict_id
+        self._first_sign: datetime | None = None
+        self._asked = False
+
+    async def refuse(self, status: JobStatus, now: datetime) -> None:
+        """Ask once in each stall; what was written before the start is no sign of this attempt."""
+        age_s = status.progress_age_s
+        if not self._verdict_id or age_s is None:
+            return
+        sign = now - timedelta(seconds=age_s)
+        self._first_sign = self._first_sign or sign
+        this_attempt = _since(self._first_sign, sign) >= POLL_S
+        self._asked = self._asked and status.stalled is True
+        if status.stalled and this_attempt and not self._asked:
+            self._asked = True
+            verdict = self._context.verdicts.get(self._verdict_id)
+            if await self._context.verdicts.still_true(verdict):
+                raise ActionFailed(
+                    f"no progress for {describe_duration(age_s)} at step {status.step}, and"
+                    f" {verdict.fault.value} is found again"
+                )
 
 
 def read_goal(args: Arguments) -> Goal:

@@ -1,12 +1,16 @@
-"""`brctl fix [VERDICT]`: run the playbook a verdict proposes."""
+"""`brctl fix [VERDICT]`: run the playbook a verdict proposes, and what comes next if it fails."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from brctl.cli.asking import can_ask
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import DryRun, LowRiskYes
+from brctl.cli.output import say
 from brctl.cli.running import (
     Consent,
     OverrideOption,
@@ -14,9 +18,16 @@ from brctl.cli.running import (
     finish_run,
     run_playbook,
 )
-from brctl.cli.the_verdict import one_verdict
-from brctl.engine.application.fix import choose_fix, join_fixes
+from brctl.cli.the_verdict import look, one_verdict
+from brctl.engine.application.diagnose import scope_of
+from brctl.engine.application.fix import choose_fix, join_fixes, unproved
 from brctl.engine.controller.clock import now
+from brctl.engine.controller.wiring import open_controller
+from brctl.engine.incidents.verdict_store import StoredVerdict, load
+from brctl.library.config import Settings
+from brctl.model.verdict import Confidence
+from brctl.playbook.run import Run
+from brctl.view.verdict import diagnosis_page
 
 app = new_app()
 
@@ -41,14 +52,42 @@ def fix(
     named = verdict_id or ()
     found = [one_verdict(invocation, settings, name) for name in named]
     found = found or [one_verdict(invocation, settings, None)]
+    consent = Consent(yes, confirm, dry_run, detach, override, message)
+    run = asyncio.run(_fix(invocation, settings, found, consent))
+    while unproved(run) and can_ask(invocation):
+        invocation.note(f"{run.name} did not help; looking again")
+        stored = asyncio.run(_found_again(invocation, settings, run))
+        if stored is None:
+            break
+        run = asyncio.run(_fix(invocation, settings, [stored], Consent()))
+    finish_run(invocation, settings, run)
+
+
+async def _fix(
+    invocation: Invocation, settings: Settings, found: Sequence[StoredVerdict], consent: Consent
+) -> Run:
+    """One run for these verdicts."""
     fixes = [choose_fix(settings, stored, now()) for stored in found]
     for fix_of_one in fixes:
         verdict = fix_of_one.verdict
         invocation.note(f"{verdict.id} {verdict.fault}: {fix_of_one.say}")
     joint = join_fixes(fixes)
     first = joint.first
-    consent = Consent(yes, confirm, dry_run, detach, override, message, joint.also)
-    run = asyncio.run(
-        run_playbook(invocation, settings, first.playbook, joint.values, first.verdict, consent)
+    consent = replace(consent, also=joint.also)
+    return await run_playbook(
+        invocation, settings, first.playbook, joint.values, first.verdict, consent
     )
-    finish_run(invocation, settings, run)
+
+
+async def _found_again(
+    invocation: Invocation, settings: Settings, run: Run
+) -> StoredVerdict | None:
+    """What is wrong now, as `dx` shows it; None where that is no case for the next playbook."""
+    async with open_controller(settings) as controller:
+        scope = await scope_of(controller, run.job)
+        found = await look(invocation, controller, scope)
+    page = diagnosis_page(found.verdicts, found.status, scope.nodes, found.sweep.seconds)
+    say(page.text)
+    likeliest = found.verdicts[0]
+    acts = likeliest.playbook and likeliest.confidence is not Confidence.LOW
+    return load(settings.state_dir, likeliest.id) if acts else None

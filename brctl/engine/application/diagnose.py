@@ -13,19 +13,19 @@ from brctl.engine.job.looks import fresh_look, look_before
 from brctl.engine.recording.recorder import Recorder
 from brctl.engine.recording.ring import keep as keep_recording
 from brctl.engine.sweeps.run_checks import Progress, Question, refuse_heavy_on_busy
-from brctl.evidence.job.pace import late_step_s, until_told_s
+from brctl.evidence.job.unsettled import LookAgain, Unsettled, look_again
 from brctl.inventory.select import NOTHING_KNOWN, names_in
 from brctl.model.errors import UnavailableError, UsageError
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
-from brctl.model.verdict import Confidence
+from brctl.model.verdict import Confidence, Verdict
 
 LONGEST_WAIT_S = 60.0
 """A person waits so long rather than type the same again (own); the usual `stall_after`."""
 
-Wait = Callable[[JobStatus, float], Awaitable[None]]
-"""Waits for so many seconds, and may say why."""
+Wait = Callable[[JobStatus, LookAgain], Awaitable[None]]
+"""Waits until a job is to be looked at again, and may say why."""
 
 BESIDE_HINT = "say --beside-job to look all the same; `brctl dx` disturbs nothing"
 
@@ -77,7 +77,7 @@ async def diagnose(
 ) -> Diagnosis:
     """Look once, decide, keep the verdicts and tell what is sure.
 
-    With `wait`, a job whose step is late is looked at again once it would stand still: a hang of a
+    With `wait`, a job that may have stopped or slowed a moment ago is looked at again: a hang of a
     few seconds looks like a job that makes progress.
 
     Raises:
@@ -87,9 +87,9 @@ async def diagnose(
         question = Question(level=level, job=scope.job)
         refuse_heavy_on_busy(controller, scope.nodes, question, hint=BESIDE_HINT)
     found = await _look(controller, scope, level, say, on_node)
-    left_s = _worth_waiting_s(found)
-    if wait is not None and left_s is not None and found.status is not None:
-        await wait(found.status, left_s)
+    seen = set[Unsettled]()
+    while wait is not None and (again := _worth_another(found, seen)) and found.status is not None:
+        await wait(found.status, again)
         found = await _look(controller, scope, level, say)
     await conclude(controller, found, say)
     return found
@@ -113,15 +113,23 @@ async def _look(
     return found
 
 
-def _worth_waiting_s(found: Diagnosis) -> float | None:
-    """How long until a job whose step is late stands still; None where that would tell no more."""
-    if found.status is None or late_step_s(found.status) is None or found.sweep.level > 1:
+def _worth_another(found: Diagnosis, seen: set[Unsettled]) -> LookAgain | None:
+    """The look that would tell more: one for a late step, and one before for what is not yet one.
+
+    What gave rise to a look is added to `seen`.
+    """
+    again = look_again(found.status) if found.status is not None else None
+    if again is None or found.sweep.level > 1 or _is_sure(found.verdicts[0]):
         return None
-    likeliest = found.verdicts[0]
+    if Unsettled.LATE in seen or (seen and again.why is not Unsettled.LATE):
+        return None
+    seen.add(again.why)
+    return again if again.in_s <= LONGEST_WAIT_S else None
+
+
+def _is_sure(likeliest: Verdict) -> bool:
     named = likeliest.fault not in (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
-    left_s = until_told_s(found.status)
-    sure = named and likeliest.confidence is not Confidence.LOW
-    return None if sure or left_s > LONGEST_WAIT_S else left_s
+    return named and likeliest.confidence is not Confidence.LOW
 
 
 async def conclude(controller: Controller, found: Diagnosis, say: Say) -> None:

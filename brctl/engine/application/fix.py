@@ -17,10 +17,14 @@ from brctl.engine.runs.run_files import RunRequest
 from brctl.library.config import Settings
 from brctl.model.errors import GuardError, UsageError
 from brctl.model.runs.playbook import Json, Playbook
+from brctl.model.runs.result import RunState
 from brctl.model.verdict import Verdict
 from brctl.playbook.approvals import YES, confirmation_text, needs_a_yes
+from brctl.playbook.node_runs import split_instance
 from brctl.playbook.overrides import Override
 from brctl.playbook.proposals import why_not
+from brctl.playbook.run import Run
+from brctl.playbook.steps import StepState
 from brctl.verdict.gateways import said_through
 
 
@@ -116,6 +120,13 @@ def join_fixes(fixes: Sequence[Fix]) -> JointFix:
     if "reason" in first.playbook.inputs:
         values["reason"] = "; ".join(f"also {f.verdict.id} {f.verdict.title}" for f in others)
     return JointFix(first, values, tuple(fix.verdict.id for fix in others))
+
+
+def unproved(run: Run) -> bool:
+    """Whether a run did all it was to do, and training did not come back: the fault stands."""
+    failed = (split_instance(name)[0] for name in run.record.in_state(StepState.FAILED))
+    waits = any(run.playbook.step(step).uses == "job.wait_progress" for step in failed)
+    return run.state is RunState.NEEDS_HUMAN and bool(run.job) and waits
 
 
 async def plan_fix(context: RunContext, fix: Fix, override: Override | None = None) -> PlannedFix:

@@ -36,10 +36,16 @@ def late_step_s(status: JobStatus) -> float | None:
 
     None where it is not late, or nobody knows what is usual.
     """
+    overdue = is_overdue(status) and (status.progress_age_s or 0.0) >= LEAST_LATE_S
+    return _usual_step_s(status.ranks, status.history) if overdue else None
+
+
+def is_overdue(status: JobStatus) -> bool:
+    """Whether a step takes so many times its usual time, be it a pause of a moment."""
     usual_s, age_s = _usual_step_s(status.ranks, status.history), status.progress_age_s
     if status.stalled is not False or status.ended or age_s is None or not usual_s:
-        return None
-    return usual_s if age_s >= max(STEPS_LATE * usual_s, LEAST_LATE_S) else None
+        return False
+    return age_s >= STEPS_LATE * usual_s
 
 
 def until_told_s(status: JobStatus) -> float:

@@ -11,6 +11,7 @@ from brctl.engine.application import diagnose as module
 from brctl.engine.application.diagnose import DiagnosisScope, diagnose
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.job.diagnose import Diagnosis
+from brctl.evidence.job.unsettled import LookAgain
 from brctl.library.config import load_settings
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import Job
@@ -77,9 +78,9 @@ def test_a_late_step_is_waited_for_unless_a_cause_is_found_or_the_look_is_heavy(
     looks, waited = Looks([first, (21.0, SURE)]), list[float]()
     config = write_site(tmp_path, local_config("job"), INVENTORY, job=JOB)
 
-    async def wait(status: JobStatus, seconds: float) -> None:
+    async def wait(status: JobStatus, again: LookAgain) -> None:
         assert late_line(status) == "no progress for 8.0 s, a step usually takes 0.1 s"
-        waited.append(seconds)
+        waited.append(again.in_s)
 
     async def look() -> Diagnosis:
         async with open_controller(load_settings(config=config)) as controller:
