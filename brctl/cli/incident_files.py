@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from brctl.cli.invocation import Invocation
+from brctl.cli.options import Identity
 from brctl.cli.typed import typed
 from brctl.library.config import user_state_dir
 from brctl.model.errors import NoConfigError, UsageError, did_you_mean
@@ -23,9 +24,6 @@ def add_file_commands(app: typer.Typer) -> None:
 
 
 Reader = Annotated[str, typer.Option("--encrypt", help="for whom alone: age:age1... or gpg:KEY")]
-Identity = Annotated[
-    Path | None, typer.Option("--identity", help="key that opens what age encrypted")
-]
 File = Annotated[Path, typer.Argument(help="what `incident record` wrote")]
 
 
@@ -34,15 +32,21 @@ def record(
     verdict: Annotated[str | None, typer.Argument(help="verdict; default all of --last")] = None,
     last: Annotated[str | None, typer.Option("--last", help="looks since then, 2h")] = None,
     encrypt: Reader = "",
+    limit: Annotated[
+        str, typer.Option("--limit", help="size of the file; the accused go first")
+    ] = "64M",
 ) -> None:
     """Write what verdicts judged by into one file (--out), no secrets; exit 1 what it lacks."""
     from brctl.engine.application.incident_files import record as record_incident
-    from brctl.model.units import parse_duration_s
+    from brctl.model.units import parse_duration_s, parse_size_bytes
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     seconds = typed("--last", last, parse_duration_s) if last is not None else None
-    page = record_incident(settings, verdict, seconds, invocation.nodes, invocation.out, encrypt)
+    limit_bytes = typed("--limit", limit, parse_size_bytes)
+    page = record_incident(
+        settings, verdict, seconds, invocation.nodes, invocation.out, encrypt, limit_bytes
+    )
     # The file is the answer; what is said of it goes where a person reads it.
     replace(invocation, out=None).finish(page, settings.context)
 

@@ -1,5 +1,6 @@
 """Options and arguments that several commands share, each declared once."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,3 +45,6 @@ NodeDeadline = Annotated[str, typer.Option("--deadline", help="per node")]
 RoundDeadline = Annotated[str, typer.Option("--round-deadline", help="for one round")]
 SearchBudget = Annotated[str, typer.Option("--budget", help="for the whole search")]
 Repetitions = Annotated[int, typer.Option("--reps", min=1, max=256, help="in one set-up")]
+Identity = Annotated[
+    Path | None, typer.Option("--identity", help="key that opens what age encrypted")
+]

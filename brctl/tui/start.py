@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from brctl.library.config import Settings
 from brctl.library.strict_yaml import load_document
@@ -14,6 +15,10 @@ from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.tui.address import Address
 from brctl.tui.session.engine_client import EngineClient, SchedulerState
 from brctl.tui.session.saved_views import SavedViews
+
+if TYPE_CHECKING:
+    from brctl.engine.recording.reopened import ReopenedIncident
+    from brctl.tui.session.state_reader import DiskStateReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,12 @@ class ViewRequest:
         return SavedViews(self.keys_file.with_name("views.yaml")) if self.keys_file else None
 
 
-def run_tui(settings: Settings, request: ViewRequest) -> None:
+def run_tui(
+    settings: Settings, request: ViewRequest, recorded: "ReopenedIncident | None" = None
+) -> None:
     """Run until the person leaves; no run of a playbook depends on it.
+
+    A recorded incident is shown as it was when its newest look ended, and only shown.
 
     Raises:
         UsageError: Nobody sits there: what would be drawn goes nowhere, and no key ever comes.
@@ -79,21 +88,25 @@ def run_tui(settings: Settings, request: ViewRequest) -> None:
     from brctl.tui.app import BrctlApp
     from brctl.tui.session.local_engine import LocalEngine
     from brctl.tui.session.messages import WorkFailed
-    from brctl.tui.session.state_reader import DiskStateReader
+    from brctl.tui.session.recorded_engine import RecordedEngine
     from brctl.tui.widgets.palette import LIGHT
 
     def show(text: str) -> None:
         app.post_message(WorkFailed(text))
 
-    engine = LocalEngine(settings, show)
+    engine: EngineClient = LocalEngine(settings, show)
+    if recorded is not None:
+        engine = RecordedEngine(recorded.job)
+    reader = reader_of(settings, recorded)
     app = BrctlApp(
-        DiskStateReader(settings),
+        reader,
         engine,
         address,
         theme=LIGHT if request.light else "",
         ascii_only=request.ascii_only,
         keymap=read_keymap(request.keys_file),
-        look_every_s=request.look_every_s,
+        look_every_s=request.look_every_s if recorded is None else 0.0,
+        now=reader.now,
         saved=request.views,
     )
     if no_color is not None:
@@ -102,15 +115,27 @@ def run_tui(settings: Settings, request: ViewRequest) -> None:
     app.run(mouse=request.mouse)
 
 
-def print_once(settings: Settings, request: ViewRequest) -> str:
+def reader_of(settings: Settings, recorded: "ReopenedIncident | None") -> "DiskStateReader":
+    """What is on disk of a context, or of a recorded incident at its own time."""
+    from brctl.tui.session.state_reader import DiskStateReader
+
+    if recorded is None:
+        return DiskStateReader(settings)
+    reader = DiskStateReader(settings, lambda: recorded.recorded_at, recorded.inventory)
+    reader.set_scheduler_state({}, [recorded.job] if recorded.job else [], "")
+    return reader
+
+
+def print_once(
+    settings: Settings, request: ViewRequest, recorded: "ReopenedIncident | None" = None
+) -> str:
     """A view as plain text, from what is on disk; only a filter may ask the scheduler."""
     from brctl.tui.once import once_text
     from brctl.tui.rows.filters import asks_scheduler
     from brctl.tui.session.local_engine import LocalEngine
-    from brctl.tui.session.state_reader import DiskStateReader
 
-    reader = DiskStateReader(settings)
-    if asks_scheduler(request.filter):
+    reader = reader_of(settings, recorded)
+    if recorded is None and asks_scheduler(request.filter):
         state = asyncio.run(_placement(LocalEngine(settings, _say)))
         reader.set_scheduler_state(state.cordons, state.jobs, state.guard)
     return once_text(

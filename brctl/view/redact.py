@@ -72,6 +72,21 @@ class Redactor:
             for key, item in value.items()
         }
 
+    def file(self, name: str, raw: bytes) -> bytes:
+        """A file's text, as what its name says it is, so that it still is one afterwards."""
+        text = raw.decode("utf-8", "replace")
+        if name.endswith(".json"):
+            return self._whole_json(text).encode()
+        if name.endswith(".ndjson"):
+            return "\n".join(map(self._in_document, text.split("\n"))).encode()
+        return self.text(text).encode()
+
+    def _whole_json(self, text: str) -> str:
+        try:
+            return self._line_of_json(text)
+        except (ValueError, RecursionError):
+            return self.text(text)
+
     def _key(self, key: object) -> str:
         return self.text(key) if isinstance(key, str) else str(key)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.timeouts import TIMEOUT_S
-from tests.tui.lab_site import BRCTL, brctl, broken_lab, job_step, wait_for_step
+from tests.tui.lab_site import BRCTL, brctl, broken_lab, job_step, lab_environ, wait_for_step
 from tests.tui.site import make_site
 
 
@@ -71,8 +71,11 @@ def lab(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 @pytest.mark.system
 @pytest.mark.torch
-def test_from_a_broken_node_to_a_resumed_job(lab: dict[str, str]) -> None:
-    """Diagnose, read why, fix with typed words, lose the terminal; the job trains on without n3."""
+def test_from_a_broken_node_to_a_resumed_job(lab: dict[str, str], tmp_path: Path) -> None:
+    """Diagnose, read why, fix with typed words, lose the terminal; the job trains on without n3.
+
+    What was recorded of it is shown to somebody who has neither the lab nor a configuration.
+    """
     terminal = Terminal(lab, (110, 34))
     try:
         terminal.shows("needs attention")
@@ -94,8 +97,29 @@ def test_from_a_broken_node_to_a_resumed_job(lab: dict[str, str]) -> None:
         wait_for_step(lab, max(stopped_at, 12) + 3)
         shown = brctl(lab, "--context", "lab", "job", "show", "lab-train", "--json").stdout
         assert "n3" not in {rank["node"] for rank in json.loads(shown)["ranks"]}
+        recorded_incident_is_shown_elsewhere(lab, tmp_path)
     finally:
         terminal.close()
+
+
+def recorded_incident_is_shown_elsewhere(lab: dict[str, str], folder: Path) -> None:
+    """The lab's look in one file, opened by somebody with no configuration; nothing is changed."""
+    file = folder / "taken.brctl.tar.zst"
+    written = brctl(
+        lab, "--context", "lab", "incident", "record", "--last", "1h", "--out", str(file)
+    )
+    assert written.returncode == 0, written.stdout
+    (folder / "vendor").mkdir()
+    elsewhere = {**lab_environ(folder / "vendor"), "BRCTL_LAB_DIR": str(folder / "no-lab")}
+    again = Terminal(elsewhere, (110, 34), "tui", "--replay", str(file))
+    try:
+        again.shows("read-only")
+        again.shows("gpu-lost  n3")
+        again.shows("EVIDENCE, in order")
+        again.press("f")
+        again.shows("recorded incident")
+    finally:
+        again.close()
 
 
 @pytest.mark.system

@@ -2,14 +2,16 @@
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from brctl.cli.asking import can_ask, says_yes
 from brctl.cli.invocation import Invocation, new_app
-from brctl.cli.options import BesideJob
+from brctl.cli.options import BesideJob, Identity
 from brctl.cli.the_verdict import look
+from brctl.model.errors import UsageError
 
 if TYPE_CHECKING:
     from brctl.engine.application.diagnose import DiagnosisScope
@@ -24,6 +26,13 @@ def diagnose(
     job: Annotated[str | None, typer.Argument(help="job; default the only one")] = None,
     level: Annotated[int, typer.Option("--level", min=1, max=4, help="1 disturbs nothing")] = 1,
     beside: BesideJob = False,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="write what it judged by to this file")
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", help="tell a recorded incident; asks nobody")
+    ] = None,
+    identity: Identity = None,
 ) -> None:
     """Find what is wrong; exit 0 nothing, 1 low confidence, 2 fault found, 3 cannot tell."""
     from brctl.engine.application.diagnose import scope_of
@@ -32,6 +41,8 @@ def diagnose(
     from brctl.view.verdict import diagnosis_page
 
     invocation: Invocation = ctx.obj
+    if replay is not None:
+        _tell_again(invocation, replay, identity, job, record)
     settings = invocation.settings()
 
     async def run() -> None:
@@ -43,9 +54,31 @@ def diagnose(
         page = diagnosis_page(
             found.verdicts, found.status, scope.nodes, found.sweep.seconds, deeper
         )
+        if record is not None:
+            _write_recording(invocation, settings.state_dir, found.sweep.id, record)
         invocation.finish(page, settings.context)
 
     asyncio.run(run())
+
+
+def _tell_again(
+    invocation: Invocation, file: Path, identity: Path | None, job: str | None, record: Path | None
+) -> NoReturn:
+    from brctl.engine.application.incident_files import told_again
+
+    if job is not None or record is not None or invocation.nodes or invocation.exclude:
+        raise UsageError(
+            "--replay tells what was recorded: no job, no nodes, no --record beside it"
+        )
+    invocation.finish(told_again(file, identity))
+
+
+def _write_recording(invocation: Invocation, state_dir: Path, look: str, file: Path) -> None:
+    from brctl.engine.application.incident_files import record_looks
+    from brctl.engine.recording.export import Wanted
+
+    page = record_looks(state_dir, Wanted(look=look), file)
+    invocation.note(page.text.splitlines()[0])
 
 
 def _agrees(

@@ -3,16 +3,21 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from brctl.cli.invocation import Invocation, leave, new_app
+from brctl.cli.options import Identity
 from brctl.cli.typed import typed
-from brctl.library.config import user_config_dir
+from brctl.library.config import Settings, user_config_dir
 from brctl.model.exit_codes import ExitCode
 from brctl.model.units import parse_duration_s
 from brctl.view.notices.page import Page
+
+if TYPE_CHECKING:
+    from brctl.engine.recording.reopened import ReopenedIncident
+    from brctl.tui.start import ViewRequest
 
 app = new_app()
 
@@ -37,12 +42,14 @@ def tui(
         str, typer.Option("--look-every", help="ask jobs' ranks this often, 0s never")
     ] = "15s",
     mouse: Annotated[bool, typer.Option("--mouse/--no-mouse", help="take clicks")] = True,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", help="show a recorded incident; read-only")
+    ] = None,
+    identity: Identity = None,
 ) -> None:
     """Fleet triage in the terminal: n worst, w why, f fix, ? keys."""
     invocation: Invocation = ctx.obj
-    settings = invocation.settings()
-    settings = replace(settings, readonly=settings.readonly or not rw)
-    from brctl.tui.start import ViewRequest, print_once, run_tui
+    from brctl.tui.start import ViewRequest
 
     request = ViewRequest(
         view=view,
@@ -57,11 +64,29 @@ def tui(
         fps=fps,
         keys_file=Path(user_config_dir(invocation.environ)) / "keys.yaml",
     )
-    if once:
-        text = print_once(settings, request)
-        invocation.finish(Page("TuiView", {"text": text}, text), settings.context)
     if invocation.color == "never":
         # Textual and the commands it lends the terminal to know this one.
         os.environ["NO_COLOR"] = "1"
-    run_tui(settings, request)
+    if replay is None:
+        settings = invocation.settings()
+        _show(invocation, replace(settings, readonly=settings.readonly or not rw), request, once)
+    from brctl.engine.recording.reopened import reopened
+
+    with reopened(replay, identity) as incident:
+        _show(invocation, incident.settings, request, once, incident)
+
+
+def _show(
+    invocation: Invocation,
+    settings: Settings,
+    request: "ViewRequest",
+    once: bool,
+    recorded: "ReopenedIncident | None" = None,
+) -> NoReturn:
+    from brctl.tui.start import print_once, run_tui
+
+    if once:
+        text = print_once(settings, request, recorded)
+        invocation.finish(Page("TuiView", {"text": text}, text), settings.context)
+    run_tui(settings, request, recorded)
     leave(ExitCode.OK)

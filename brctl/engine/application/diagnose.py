@@ -8,8 +8,7 @@ from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.notify_runs import Say
 from brctl.engine.incidents.notify_verdicts import notify_diagnosis
 from brctl.engine.job.diagnose import Diagnosis, diagnose_once, keep
-from brctl.engine.job.look_store import keep_look
-from brctl.engine.job.looks import fresh_look, look_before
+from brctl.engine.job.looks import keep_fresh_look
 from brctl.engine.recording.recorder import Recorder
 from brctl.engine.recording.ring import keep as keep_recording
 from brctl.engine.sweeps.run_checks import Progress, Question, refuse_heavy_on_busy
@@ -136,7 +135,5 @@ async def conclude(controller: Controller, found: Diagnosis, say: Say) -> None:
     """Keep the verdicts of a look, so that `why` and `fix` find them, and tell what is sure."""
     keep(controller, found)
     if found.status is not None:
-        before = look_before(controller, found.status.job)
-        look = fresh_look(controller, found.status, before)
-        keep_look(controller.state_dir, controller.settings.context, look)
+        keep_fresh_look(controller, found.status)
     await notify_diagnosis(controller, found, say)

@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
 from brctl import __version__
 from brctl.engine.controller.clock import now
 from brctl.engine.recording.archive import SUFFIX, read_from
+from brctl.engine.recording.budget import DEFAULT_BYTES
 from brctl.engine.recording.contents import looks_in, truth_in
 from brctl.engine.recording.encryption import encrypted, encrypted_suffix
 from brctl.engine.recording.export import Wanted, export, since
+from brctl.engine.recording.reopened import reopened
 from brctl.engine.recording.replay import NOT_RECORDED, judge_again
 from brctl.engine.recording.ring import RecordedLook
 from brctl.library.config import Settings
@@ -22,6 +25,7 @@ from brctl.view.notices.page import Page
 from brctl.view.recorded.diff import diff_page
 from brctl.view.recorded.replay import JudgedAgain, record_page, replay_page
 from brctl.view.recorded.scores import ScoredLook, scores_page
+from brctl.view.verdict import diagnosis_page
 
 
 def record(
@@ -31,6 +35,7 @@ def record(
     nodes: str | None,
     out: Path | None,
     reader: str = "",
+    limit_bytes: int = DEFAULT_BYTES,
 ) -> Page:
     """Write the file, for one reader's eyes where one is named.
 
@@ -40,8 +45,23 @@ def record(
     if verdict is None and last_s is None:
         raise UsageError("record which incident?", hint="name a verdict, or say --last 2h")
     wanted = Wanted(verdict, since(now(), last_s), frozenset(expand(nodes) if nodes else ()))
-    raw = export(settings.state_dir, wanted)
     path = out or Path(f"{verdict or 'incidents'}{SUFFIX}{encrypted_suffix(reader)}")
+    return record_looks(settings.state_dir, wanted, path, reader, limit_bytes)
+
+
+def record_looks(
+    state_dir: Path,
+    wanted: Wanted,
+    path: Path,
+    reader: str = "",
+    limit_bytes: int = DEFAULT_BYTES,
+) -> Page:
+    """Write the file of some looks.
+
+    Raises:
+        UsageError: Nothing of that is recorded.
+    """
+    raw = export(state_dir, wanted, limit_bytes=limit_bytes)
     file = read_from(path, BytesIO(raw), len(raw))
     raw = encrypted(raw, reader) if reader else raw
     write_atomic(path, raw)
@@ -71,6 +91,18 @@ def diff(path: Path, rules: Path | None, identity: Path | None = None) -> Page:
     """
     _, judged = _judged_file(path, rules, identity)
     return diff_page(str(path), __version__, str(rules or ""), judged)
+
+
+def told_again(path: Path, identity: Path | None = None) -> Page:
+    """What `dx` says of the newest look of a file, asking nobody.
+
+    Raises:
+        ConfigError: The file cannot be read, or holds no look.
+    """
+    with reopened(path, identity) as incident:
+        found = incident.newest
+        page = diagnosis_page(found.verdicts, found.status, incident.nodes, found.sweep.seconds)
+    return replace(page, next=(f"brctl tui --replay {path}", f"brctl incident diff {path}"))
 
 
 def _judged_file(

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from brctl.engine.controller.wiring import Controller
-from brctl.engine.job.look_store import last_look
+from brctl.engine.job.look_store import keep_look, last_look
 from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stacks import ask_ranks
 from brctl.engine.runs.open_runs import open_runs
@@ -43,6 +43,12 @@ def beside_last_look(
     seen_at = before.step_seen_at if status.step == before.step else None
     since = controller.now() - (seen_at or before.at)
     return compared(status, before.step, since.total_seconds())
+
+
+def keep_fresh_look(controller: Controller, status: JobStatus) -> None:
+    """Remember what was seen of a job, in place of the look before."""
+    look = fresh_look(controller, status, look_before(controller, status.job))
+    keep_look(controller.state_dir, controller.settings.context, look)
 
 
 def fresh_look(controller: Controller, status: JobStatus, before: JobLook | None) -> JobLook:

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
 import zstandard
 
 from brctl.model.errors import ConfigError
+
+Value = TypeVar("Value")
 
 SCHEMA = "brctl.incident/1"
 MANIFEST = "manifest.json"
@@ -52,6 +54,7 @@ class Manifest(msgspec.Struct, frozen=True):
         cuts: What was left out, and why.
         profile: For whom it was redacted; names stand in it only in the house.
         names: How many names of each kind have pseudonyms.
+        journals: Of each run, how its journal stood before anything was taken out of it.
     """
 
     schema: str
@@ -62,6 +65,7 @@ class Manifest(msgspec.Struct, frozen=True):
     members: tuple[Member, ...]
     profile: str = "house"
     names: dict[str, int] = {}
+    journals: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +90,17 @@ def pack(
     cuts: tuple[str, ...],
     profile: str = "house",
     names: Mapping[str, int] | None = None,
+    journals: Mapping[str, str] | None = None,
 ) -> bytes:
     """The bytes of an archive, the same for the same members."""
     listed = tuple(
         Member(name, len(raw), hashlib.sha256(raw).hexdigest())
         for name, raw in sorted(members.items())
     )
-    taken, renamed = dict(sorted(redaction.items())), dict(sorted((names or {}).items()))
-    manifest = Manifest(SCHEMA, made_by, looks, taken, cuts, listed, profile, renamed)
+    manifest = Manifest(
+        SCHEMA, made_by, looks, _sorted(redaction), cuts, listed, profile, _sorted(names or {}),
+        _sorted(journals or {}),
+    )  # fmt: skip
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         first = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
@@ -103,6 +110,10 @@ def pack(
             archive.addfile(entry, io.BytesIO(raw))
     packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
     return packer.compress(buffer.getvalue())
+
+
+def _sorted(counts: Mapping[str, Value]) -> dict[str, Value]:
+    return dict(sorted(counts.items()))
 
 
 def read(path: Path) -> IncidentFile:

@@ -8,6 +8,7 @@ import msgspec
 from brctl.engine.recording.archive import IncidentFile
 from brctl.engine.recording.encryption import read_any
 from brctl.engine.recording.look import read_answers, read_look
+from brctl.engine.recording.look_members import answers_name, look_name
 from brctl.engine.recording.ring import RecordedLook
 from brctl.model.errors import ConfigError
 from brctl.view.recorded.scores import Truth
@@ -32,8 +33,8 @@ def looks_of(path: Path, file: IncidentFile) -> Sequence[RecordedLook]:
 
 def _look_in(path: Path, file: IncidentFile, name: str) -> RecordedLook:
     try:
-        look = read_look(file.members[f"looks/{name}/look.json"])
-        answers = read_answers(file.members[f"looks/{name}/answers.ndjson"])
+        look = read_look(file.members[look_name(name)])
+        answers = read_answers(file.members[answers_name(name)])
         return RecordedLook(look, tuple(answers))
     except (KeyError, ValueError) as exc:
         raise ConfigError(f"{path}: look {name[:60]!r} cannot be read: {str(exc)[:200]}") from exc

@@ -12,10 +12,12 @@ from brctl import __version__
 from brctl.engine.incidents.timeline import load_incidents
 from brctl.engine.incidents.verdict_store import VerdictState, load_all
 from brctl.engine.recording.archive import pack
+from brctl.engine.recording.budget import DEFAULT_BYTES, fitted, packed_bytes
 from brctl.engine.recording.contents import truth_name
 from brctl.engine.recording.look import Look
-from brctl.engine.recording.look_members import look_members
+from brctl.engine.recording.look_members import answers_name, look_members, look_name
 from brctl.engine.recording.ring import RecordedLook, answers_in, folders, look_in
+from brctl.engine.recording.surroundings import journals, sweeps_before
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.fault import FaultClass
 from brctl.view.incident import incident_document
@@ -30,47 +32,78 @@ _SHORTEST_SECRET = 8
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which looks: those that came to a verdict, or those since a moment, of all nodes or some."""
+    """Which looks: one, or those that came to a verdict, or since a moment, of some nodes."""
 
     verdict: str | None = None
     since: datetime | None = None
     nodes: frozenset[str] = frozenset()
+    look: str | None = None
 
     def takes(self, look: Look) -> bool:
         """Whether this look is meant."""
+        if self.look is not None:
+            return look.id == self.look
         of_verdict = self.verdict is None or any(v.id == self.verdict for v in look.verdicts)
         in_time = self.since is None or look.clock[0] >= self.since
         return of_verdict and in_time and (not self.nodes or not self.nodes.isdisjoint(look.nodes))
 
 
-def export(state_dir: Path, wanted: Wanted, environ: Mapping[str, str] = os.environ) -> bytes:
-    """The file of what is recorded.
+def export(
+    state_dir: Path,
+    wanted: Wanted,
+    environ: Mapping[str, str] = os.environ,
+    limit_bytes: int = DEFAULT_BYTES,
+) -> bytes:
+    """The file of what is recorded, at most about so many bytes of it.
 
     Raises:
         UsageError: Nothing of that is recorded, or none of it can be written.
     """
     redactor = Redactor(values=secrets_of(environ))
-    members: dict[str, bytes] = {}
     cuts: list[str] = []
-    ids: list[str] = []
+    looks, members = _looks(state_dir, wanted, redactor, limit_bytes, cuts)
+    if not looks:
+        raise _nothing(state_dir, wanted, cuts)
+    members["incidents.json"] = _incidents(state_dir, wanted, redactor)
+    files, chains = journals(state_dir, looks, redactor, cuts)
+    around = {"journals": files, "sweeps": dict(sweeps_before(state_dir, looks, redactor))}
+    room = limit_bytes - packed_bytes(members)
+    for name, found in around.items():
+        room -= (size := packed_bytes(found))
+        if room < 0:
+            cuts.append(f"{name}: for the size of the file, {size} bytes")
+        else:
+            members |= found
+    return pack(
+        members,
+        made_by=__version__,
+        looks=tuple(look.id for look in looks),
+        redaction=+redactor.taken,
+        cuts=tuple(cuts),
+        journals=chains,
+    )
+
+
+def _looks(
+    state_dir: Path, wanted: Wanted, redactor: Redactor, limit_bytes: int, cuts: list[str]
+) -> tuple[list[Look], dict[str, bytes]]:
+    """The looks there is room for, newest first, and their members."""
+    members: dict[str, bytes] = {}
+    looks: list[Look] = []
+    room = limit_bytes
     for recorded in _recorded(state_dir, wanted, cuts):
         look = recorded.look
         found = dict(look_members(recorded, redactor, cuts))
         if sum(map(len, [*members.values(), *found.values()])) > RAW_LIMIT:
             cuts.append(f"look {look.id}: the file would unpack to more than {RAW_LIMIT} bytes")
             continue
+        room -= packed_bytes({look.id: found[look_name(look.id)]})
+        asked, name = [answer.node for answer in recorded.answers], answers_name(look.id)
+        found[name] = fitted(look, asked, found[name], max(0, room), cuts)
+        room -= packed_bytes({name: found[name]})
         members |= found | _truth(state_dir, look, redactor)
-        ids.append(look.id)
-    if not ids:
-        raise _nothing(state_dir, wanted, cuts)
-    members["incidents.json"] = _incidents(state_dir, wanted, redactor)
-    return pack(
-        members,
-        made_by=__version__,
-        looks=tuple(ids),
-        redaction={name: count for name, count in redactor.taken.items() if count},
-        cuts=tuple(cuts),
-    )
+        looks.append(look)
+    return looks, members
 
 
 def _recorded(state_dir: Path, wanted: Wanted, cuts: list[str]) -> Iterator[RecordedLook]:
@@ -85,7 +118,7 @@ def _recorded(state_dir: Path, wanted: Wanted, cuts: list[str]) -> Iterator[Reco
 
 
 def _nothing(state_dir: Path, wanted: Wanted, cuts: Sequence[str]) -> UsageError:
-    meant = wanted.verdict or "that time"
+    meant = wanted.verdict or wanted.look or "that time"
     if cuts:
         return UsageError(
             f"nothing of {meant} can be written: {'; '.join(cuts)}",

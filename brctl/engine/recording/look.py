@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 
@@ -64,6 +64,9 @@ class Look:
         schedulers: Each answer of the scheduler, in order.
         site: The site's own checks, log rules and baseline, by path below its library.
         verdicts: What was told.
+        clock_ahead_s: By how much each node's clock was ahead of this one's when it answered; the
+            time its answer travelled is in it.
+        versions: Of what looked: Python, and the packages that read and packed.
     """
 
     id: str
@@ -84,6 +87,8 @@ class Look:
     tried: tuple[TriedBefore, ...]
     site: Mapping[str, str]
     verdicts: tuple[Verdict, ...]
+    clock_ahead_s: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 def answer_of(asks: tuple[str, ...], result: CommandResult, came_at: datetime) -> RecordedAnswer:

@@ -26,12 +26,22 @@ def look_members(
     look = recorded.look
     look = replace(look, job=_known_variables(look.job, redactor))
     plain = redactor.document(json.loads(encode(look)))
-    yield f"looks/{look.id}/look.json", msgspec.json.encode(plain)
+    yield look_name(look.id), msgspec.json.encode(plain)
     lines = [_redacted(answer, redactor) for answer in recorded.answers]
     emptied = sum(map(_emptied, recorded.answers, lines))
     if emptied:
         cuts.append(f"look {look.id}: outputs that are no text and hold a secret: {emptied}")
-    yield f"looks/{look.id}/answers.ndjson", b"".join(encode(line) + b"\n" for line in lines)
+    yield answers_name(look.id), b"".join(encode(line) + b"\n" for line in lines)
+
+
+def look_name(look: str) -> str:
+    """Where an archive keeps all of a look but its answers."""
+    return f"looks/{look}/look.json"
+
+
+def answers_name(look: str) -> str:
+    """Where an archive keeps the answers of a look, one a line."""
+    return f"looks/{look}/answers.ndjson"
 
 
 def _redacted(answer: RecordedAnswer, redactor: Redactor) -> RecordedAnswer:

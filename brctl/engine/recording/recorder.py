@@ -1,7 +1,8 @@
 """Record a diagnosis while it looks: its transport, its clock and its past are wrapped."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import platform
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from brctl.engine.controller.wiring import Controller
 from brctl.engine.job.diagnose import Diagnosis
 from brctl.engine.job.state_past import past_of
 from brctl.engine.recording.look import Look, TriedBefore, answer_of, encode
+from brctl.evidence.operators import is_number
 from brctl.fanout.contract import Expecting, Transport
 from brctl.model.command import Command, CommandResult
 from brctl.model.inventory import Node
@@ -26,6 +28,8 @@ from brctl.playbook.tree import IncidentHistory
 
 _LEVEL = 1
 """Answers repeat the same words; more effort would cost a diagnosis seconds."""
+
+_NODE_CLOCK = "host.clock.unix_s"
 
 SITE_FILES = ("checks/*/*/check.yaml", "checks/*/*/probe.py", "rules.d/*.yaml")
 SITE_LIMIT, SITE_FILE_BYTES = 2_000, 256 << 10
@@ -84,11 +88,20 @@ class Recorder:
             tried=tuple(past.tried),
             site=site_files(site.settings.library_dirs, site.settings.baseline),
             verdicts=found.verdicts,
+            clock_ahead_s=dict(_clocks(node.report for node in found.sweep.nodes)),
+            versions={"python": platform.python_version(), "zstandard": zstandard.__version__},
         )
 
     def _now(self) -> datetime:
         self._clock.append(self._site.now())
         return self._clock[-1]
+
+
+def _clocks(reports: Iterable[NodeReport]) -> Iterator[tuple[str, float]]:
+    for report in reports:
+        for one in (m for result in report.results for m in result.measurements):
+            if one.name == _NODE_CLOCK and is_number(one.value) and report.received_at:
+                yield report.node, round(one.value - report.received_at.timestamp(), 3)
 
 
 def asks_of(command: Command) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def redact_file(
         members |= dict(look_members(one, redactor, cuts))
     for name, raw in file.members.items():
         if name not in members:
-            members[name] = _redacted(name, raw, redactor)
+            members[name] = redactor.file(name, raw)
     _refuse_names_left(path, members, names)
     places = {name: _replaced(file.members[name], raw) for name, raw in sorted(members.items())}
     counted = Counter(kind.value for kind, _ in names.used)
@@ -69,6 +69,7 @@ def redact_file(
         cuts=tuple(cuts),
         profile=names.profile.value,
         names=counted,
+        journals=file.manifest.journals,
     )
     return RedactedFile(raw, +redactor.taken, counted, cuts, {n: c for n, c in places.items() if c})
 
@@ -127,15 +128,6 @@ def _people(raw: bytes) -> Iterator[str]:
             left += value.values()
         elif isinstance(value, list):
             left += value
-
-
-def _redacted(name: str, raw: bytes, redactor: Redactor) -> bytes:
-    text = raw.decode("utf-8", "replace")
-    if name.endswith(".json"):
-        return msgspec.json.encode(redactor.document(json.loads(text)))
-    if not name.endswith(".ndjson"):
-        return redactor.text(text).encode()
-    return "\n".join(str(redactor.document(line)) for line in text.split("\n")).encode()
 
 
 def _refuse_names_left(path: Path, members: Mapping[str, bytes], names: Pseudonyms) -> None:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from brctl.backends.static.backend import StaticBackend
 from brctl.engine.controller.wiring import Controller
-from brctl.engine.job.diagnose import diagnose_once
+from brctl.engine.job.diagnose import Diagnosis, diagnose_once
 from brctl.engine.job.look_store import keep_look
 from brctl.engine.job.state_past import StatePast
 from brctl.engine.recording.look import Look, RecordedAnswer, result_of
@@ -29,6 +29,9 @@ from brctl.playbook.tree import NO_HISTORY, IncidentHistory
 from brctl.verdict.health import judge_node
 
 NOT_RECORDED = "was not recorded"
+STATE = "state"
+"""Below the folder of a replay."""
+
 _ANY_NAME = r"(?!\.\.?/)[^/\0]{1,200}"
 _SITE_FILE = re.compile(
     "|".join(re.escape(path).replace(r"\*", _ANY_NAME) for path in (BASELINE, *SITE_FILES))
@@ -40,16 +43,23 @@ async def judge_again(
 ) -> tuple[Verdict, ...]:
     """The verdicts today's code comes to; with other site rules where a folder is given."""
     with TemporaryDirectory(prefix="brctl-replay-") as folder:
-        controller = _controller(look, answers, Path(folder), rules)
-        found = await diagnose_once(controller, look.job, look.nodes, level=look.level)
+        _, found = await look_again(look, answers, Path(folder), rules)
     return found.verdicts
+
+
+async def look_again(
+    look: Look, answers: Iterable[RecordedAnswer], folder: Path, rules: Path | None = None
+) -> tuple[Controller, Diagnosis]:
+    """The whole diagnosis again, with its state below a folder, and the site it looked at."""
+    controller = _controller(look, answers, folder, rules)
+    return controller, await diagnose_once(controller, look.job, look.nodes, level=look.level)
 
 
 def _controller(
     look: Look, answers: Iterable[RecordedAnswer], folder: Path, rules: Path | None
 ) -> Controller:
     site = _unpack_site(look.site, private_dir(folder / "site"))
-    state = private_dir(folder / "state")
+    state = private_dir(folder / STATE)
     baseline = site / BASELINE
     settings = Settings(
         context=look.context,

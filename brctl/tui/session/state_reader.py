@@ -105,12 +105,24 @@ class _CachedRun:
 
 
 class DiskStateReader:
-    """The state of one context: its inventory, and its state folder."""
+    """The state of one context: its inventory, and its state folder.
 
-    def __init__(self, settings: Settings, now: Callable[[], datetime] = clock.now) -> None:
+    Args:
+        inventory: That of a recorded incident; None where the configuration says it.
+
+    Attributes:
+        now: The clock; that of a recorded incident stands still.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        now: Callable[[], datetime] = clock.now,
+        inventory: Inventory | None = None,
+    ) -> None:
         self._settings = settings
-        self._now = now
-        self._inventory: Inventory | None = None
+        self.now = now
+        self._fixed_inventory = self._inventory = inventory
         self._known: Mapping[str, Known] = {}
         self._known_stamp: tuple[tuple[int, int], ...] = ()
         self._runs: dict[str, _CachedRun] = {}
@@ -133,7 +145,7 @@ class DiskStateReader:
             scheduler=self._settings.scheduler,
             readonly=self._settings.readonly,
             user=person(),
-            read_at=self._now(),
+            read_at=self.now(),
             inventory=inventory,
             nodes=self._node_facts(inventory, jobs),
             jobs=jobs,
@@ -195,7 +207,7 @@ class DiskStateReader:
         return {name: value for name, value in values.items() if value is not None}
 
     def forget(self) -> None:
-        self._inventory = None
+        self._inventory = self._fixed_inventory
         self._known_stamp = ()
         self._runs.clear()
 
@@ -212,7 +224,7 @@ class DiskStateReader:
         return analyse_folder(newest_folder(self._settings.state_dir, job), found)
 
     def add_note(self, incident: str, text: str) -> None:
-        notes.add_note(self._settings.state_dir, incident, (self._now(), person(), text))
+        notes.add_note(self._settings.state_dir, incident, (self.now(), person(), text))
 
     def export(self, name: str, text: str) -> Path:
         return notes.export(self._settings.state_dir, name, text)
@@ -302,7 +314,7 @@ class DiskStateReader:
             return stored
         from brctl.engine.runs.propose import with_next_move
 
-        arguments = (self._settings.state_dir, self._settings.context, stored.verdict, self._now())
+        arguments = (self._settings.state_dir, self._settings.context, stored.verdict, self.now())
         name = f"next move of {stored.verdict.id}"
         verdict = self._try(name, partial(with_next_move, *arguments), stored.verdict)
         return replace(stored, verdict=verdict)

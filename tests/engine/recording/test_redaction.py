@@ -10,7 +10,6 @@ import pytest
 
 from brctl.engine.application.incident_files import replay
 from brctl.engine.application.incident_redaction import originals, redact
-from brctl.engine.recording import redaction
 from brctl.engine.recording.archive import pack
 from brctl.engine.recording.contents import looks_in
 from brctl.engine.recording.export import Wanted, export
@@ -20,6 +19,7 @@ from brctl.model.exit_codes import ExitCode
 from brctl.view.notices.page import Page
 from brctl.view.recorded.pseudonyms import Profile
 from brctl.view.recorded.replay import SAME
+from brctl.view.redact import Redactor
 from tests.fakes.recorded_site import RecordedSite
 from tests.view.planted_secrets import opened
 
@@ -97,7 +97,7 @@ def test_a_file_in_which_a_name_would_be_left_is_not_written(
     sent: tuple[Path, Page], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever let it through: here a member that nobody renames."""
-    monkeypatch.setattr(redaction, "_redacted", lambda _name, raw, _redactor: raw)
+    monkeypatch.setattr(Redactor, "file", lambda _self, _name, raw: raw)
     file, _ = looks_in(sent[0].with_name("V.brctl.tar.zst"))
     members: Mapping[str, bytes] = {**file.members, "logs/n3.log": b"n3 went away"}
     path = tmp_path / "x.brctl.tar.zst"
