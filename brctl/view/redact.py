@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 
 from brctl.view.redact_rules import (
     BASE64,
+    LONG_WORD,
     RANDOM_WORD,
     RULES,
     SECRET_NAME,
@@ -31,6 +32,12 @@ LIMIT = 16 << 20
 
 DEPTH = 3
 """A text in base64 in base64; each level is shorter, so that all of them take linear time."""
+
+PACKED_WORDS = 20_000
+"""Packed words of one text that are looked through rule by rule; what follows is not kept."""
+
+REMEMBERED, REMEMBERED_LENGTH = 50_000, 200
+"""Short texts without a secret: keys and values of a document come again for every node."""
 
 _LINE = re.compile(r"[^\r\n]+")
 _BREAKS = str.maketrans("", "", "\n\r\t")
@@ -49,11 +56,22 @@ class Redactor:
     values: tuple[str, ...] = ()
     rename: Callable[[str], str] | None = None
     taken: Counter[str] = field(default_factory=Counter)
+    _harmless: set[str] = field(default_factory=set)
+    _packed: list[int] = field(default_factory=lambda: [0])
 
     def text(self, text: str) -> str:
         """The text without the secrets that can be recognised."""
+        if text in self._harmless:
+            return text
+        self._packed[0] = 0
+        clean = self._whole(text)
+        if clean == text and len(text) < REMEMBERED_LENGTH and len(self._harmless) < REMEMBERED:
+            self._harmless.add(text)
+        return clean
+
+    def _whole(self, text: str) -> str:
         more = len(text) - LIMIT
-        text = self._level(text[:LIMIT], 0)
+        text = self._unpacked(text[:LIMIT], 0)
         return f"{text}\n[{more} characters more were not kept]" if more > 0 else text
 
     def document(self, value: object) -> object:
@@ -116,8 +134,10 @@ class Redactor:
             text = BASE64.sub(lambda match: self._base64(match[0], depth), text)
         for value in self.values:
             text = self._replaced("known", text, value)
+        small = text.lower()
         for rule in RULES:
-            text = rule.replace(partial(self._take, rule), text)
+            if rule.may_stand_in(small):
+                text = rule.replace(partial(self._take, rule), text)
         text = RANDOM_WORD.sub(self._random, text)
         return self.rename(text) if self.rename is not None else text
 
@@ -139,8 +159,17 @@ class Redactor:
 
     def _url_encoded(self, packed: str, depth: int) -> str:
         plain = unquote(packed)
-        clean = self._unpacked(plain, depth + 1)
+        clean = self._word(plain, depth + 1)
         return packed if clean == plain else quote(clean, safe="[]")
+
+    def _word(self, plain: str, depth: int) -> str:
+        """What was packed in a word; a text may be made of more of them than there is time for."""
+        if len(plain) >= LONG_WORD:
+            self._packed[0] += 1
+        if self._packed[0] > PACKED_WORDS:
+            self.taken["packed word"] += 1
+            return HIDDEN
+        return self._unpacked(plain, depth)
 
     def _unpacked(self, plain: str, depth: int) -> str:
         """A text may be millions of short packed words: few can hold a secret."""
@@ -153,7 +182,7 @@ class Redactor:
         if plain is None:
             whole = "\n" not in packed
             return packed if whole else _LINE.sub(lambda line: self._base64(line[0], depth), packed)
-        clean = self._unpacked(plain, depth + 1)
+        clean = self._word(plain, depth + 1)
         return packed if clean == plain else base64.b64encode(clean.encode()).decode()
 
 

@@ -50,17 +50,15 @@ class SecretShape:
     by_line: bool = False
 
     def replace(self, take: Callable[[re.Match[str]], str], text: str) -> str:
-        """The text with what `take` makes of each match."""
-        if not self._may_hold(text):
-            return text
+        """The text, which has a hint, with what `take` makes of each match."""
         if not self.by_line:
             return self.pattern.sub(take, text)
         return "".join(
             self.pattern.sub(take, part) if hinted else part for part, hinted in self._parts(text)
         )
 
-    def _may_hold(self, text: str) -> bool:
-        small = text.lower()
+    def may_stand_in(self, small: str) -> bool:
+        """Whether a text, in small letters, has one of the hints."""
         return any(hint in small for hint in self.hints)
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
@@ -69,7 +67,7 @@ class SecretShape:
         part: list[str] = []
         hinted = False
         for line in text.splitlines(keepends=True):
-            holds = self._may_hold(line)
+            holds = self.may_stand_in(line.lower())
             if (holds or after) is not hinted:
                 yield "".join(part), hinted
                 part, hinted = [], holds or after
@@ -175,13 +173,13 @@ RULES: tuple[SecretShape, ...] = (
 )
 
 _HINT = re.compile("|".join(re.escape(hint) for rule in RULES for hint in rule.hints))
-_LONG_WORD = 16
+LONG_WORD = 16
 """Characters; shorter words are no base64 and no key."""
 
 
 def may_hold_secret(text: str) -> bool:
     """Whether any rule could find something in a word that was unpacked, or it is packed twice."""
-    is_long = len(text) >= _LONG_WORD
+    is_long = len(text) >= LONG_WORD
     return is_long or "%" in text or _HINT.search(text.lower()) is not None
 
 

@@ -1,5 +1,6 @@
 """Secrets are taken out of what is kept, in time that grows with the text and no faster."""
 
+import base64
 import json
 import time
 from dataclasses import replace
@@ -206,7 +207,7 @@ def test_short_packed_words_without_a_hint_are_not_searched_one_by_one(
 ) -> None:
     """Every rule ran again for each of millions of words."""
     searched: list[str] = []
-    shape = replace(RULES[0], name="seen")
+    shape = replace(RULES[0], name="seen", hints=("%41",))
     monkeypatch.setattr(SecretShape, "replace", lambda _shape, _take, text: _noted(searched, text))
     monkeypatch.setattr("brctl.view.redact.RULES", (shape,))
     text = "%41%42 " * 100
@@ -217,3 +218,23 @@ def test_short_packed_words_without_a_hint_are_not_searched_one_by_one(
 def _noted(searched: list[str], text: str) -> str:
     searched.append(text)
     return text
+
+
+def test_more_packed_words_than_there_is_time_for_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """16 MiB of them took 40 s; those that are kept were looked through."""
+    monkeypatch.setattr("brctl.view.redact.PACKED_WORDS", 3)
+    words = [base64.b64encode(f"harmless word {n:04}".encode()).decode() for n in range(5)]
+    redactor = Redactor()
+    assert redactor.text(" ".join(words)) == " ".join([*words[:3], HIDDEN, HIDDEN])
+    assert redactor.taken["packed word"] == 2
+    assert redactor.text(words[4]) == words[4]
+
+
+def test_what_was_found_harmless_once_is_still_searched_for_in_other_texts() -> None:
+    """Keys and values come again for every node; only equal texts are taken for equal."""
+    redactor = Redactor(values=("greenparrot",))
+    assert redactor.text("host.clock") == redactor.text("host.clock")
+    assert redactor.text("host.clock greenparrot") == f"host.clock {HIDDEN}"
+    assert redactor.text("greenparrot") == HIDDEN
