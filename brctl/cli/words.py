@@ -93,7 +93,11 @@ WORDS: Mapping[str, Word] = {
     "logs": Word("logs", "classify training and system logs"),
     "stacks": Word("stacks", "stacks of all ranks, and who is the odd one out", selects=("dump",)),
     "flight-recorder": Word("flight_recorder", "analyse collective dumps of all ranks"),
-    "nccl": Word("nccl", "which node or link fails collectives: nccl bisect", selects=("bisect",)),
+    "nccl": Word(
+        "nccl",
+        "which node or link fails collectives: bisect; what NCCL says of a hang: ras",
+        selects=("bisect",),
+    ),
     "replay": Word("replay", "replay a reduced job in groups to find a bad machine"),
     "play": Word("play", "list, plan, run, resume, roll back playbooks"),
     "standby": Word(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from brctl.library.calendars import CalendarSource, read_sources
 from brctl.library.file_tables import (
+    ASK_NCCL,
     AUDIT,
     AUDIT_FAILURE,
     CONFIG,
@@ -134,6 +135,7 @@ class Settings:
         calendars: Maintenance windows and change freezes, not read yet.
         config_file: The file all this came from, or None.
         contexts: Names of all contexts of the file.
+        nccl_ras: Whether NCCL of a stalled job is asked: `stalled`, `old-too`, `off`.
         command_limit_s: No command on a node may take longer than this; None leaves each its own.
     """
 
@@ -156,6 +158,7 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict)
     command_limit_s: float | None = None
     contexts: tuple[str, ...] = ()
+    nccl_ras: str = ASK_NCCL[0]
 
 
 def user_config_dir(environ: Mapping[str, str]) -> Path:
@@ -258,6 +261,7 @@ def _read(
         library_dirs=libraries,
         readonly=here.value("readonly", bool, default=False) or bool(environ.get("BRCTL_READONLY")),
         kubernetes=kubernetes,
+        nccl_ras=here.choice("nccl_ras", ASK_NCCL, ASK_NCCL[0]),
         config_file=path,
         calendars=read_sources(top.section("calendars"), base),
         audit=_read_audit(top, base),

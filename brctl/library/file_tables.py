@@ -95,10 +95,11 @@ SOURCE = Table(
         "k8s": Holds.ANYTHING, "clustershell": Holds.ANYTHING,
     }
 )  # fmt: skip
+ASK_NCCL = ("stalled", "old-too", "off")
 CONTEXT = Table(
     {
         "inventory": Many(SOURCE), "jobs": _TEXTS, "scheduler": SCHEDULERS,
-        "kubernetes": KUBERNETES, "readonly": Holds.TRUTH,
+        "kubernetes": KUBERNETES, "readonly": Holds.TRUTH, "nccl_ras": ASK_NCCL,
     },
     ("inventory",),
 )  # fmt: skip

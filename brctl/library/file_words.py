@@ -29,6 +29,8 @@ CONFIG_WORDS: Mapping[str, str] = {
     "contexts.kubernetes.node_pods.namespace": "where those pods are",
     "contexts.kubernetes.node_pods.container": "which of the DaemonSet's; default its first",
     "contexts.readonly": "refuse every change here, and every load on nodes",
+    "contexts.nccl_ras": "whether `dx` asks NCCL of a stalled job; `old-too`: also a release before"
+    " 2.29.2, which the question can crash",
     "ssh": "how nodes are reached",
     "ssh.user": "login name; without it that of ssh_config or your own",
     "ssh.identity_file": "private key to offer",

@@ -23,6 +23,7 @@ LOSS_JUMPED, GRADIENT_NORM_JUMPED = "job.steps.loss", "job.steps.gradient-norm"
 """Far above what the same job had before, or 0 where it had one."""
 
 RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER = "job.ranks", "job.stacks", "flight-recorder"
+NCCL_RAS = "nccl-ras"
 """Sources that show what a job's ranks do."""
 
 DISKS_CHECK, SSH = "host.disk", "ssh"

@@ -1,4 +1,4 @@
-"""`brctl nccl bisect`: which of many nodes, links or switches fails or slows collectives."""
+"""`brctl nccl`: which node, link or switch fails collectives, and what NCCL says of a hang."""
 
 import asyncio
 import sys
@@ -72,6 +72,34 @@ def bisect(
         invocation.is_readonly,
     )  # fmt: skip
     _bisect(invocation, request)
+
+
+@app.command()
+def ras(
+    ctx: typer.Context,
+    job: Annotated[str | None, typer.Argument(help="job name", metavar="JOB")] = None,
+    running: Annotated[
+        bool, typer.Option("--running", help="ask although the job takes steps")
+    ] = False,
+    ask_old_nccl: Annotated[
+        bool,
+        typer.Option("--ask-old-nccl", help="also before 2.29.2; the question can crash the job"),
+    ] = False,
+) -> None:
+    """Ask NCCL of a stalled job which ranks lag and which processes are gone.
+
+    Stacks are captured first. The question runs inside the job: a job that takes steps, starts, or
+    has a release that dies of it is not asked.
+    """
+    from brctl.engine.application.nccl_ras import RasRequest, ask_nccl
+    from brctl.view.job.ras import ras_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    request = RasRequest(job, running=running, old_too=ask_old_nccl)
+    with progress("what the ranks do", quiet=invocation.quiet) as line:
+        found = asyncio.run(ask_nccl(settings, request, line.tell))
+    invocation.finish(ras_page(found), settings.context)
 
 
 def _bisect(invocation: Invocation, request: "SearchRequest") -> None:

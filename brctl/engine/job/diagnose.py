@@ -25,19 +25,29 @@ from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
 from brctl.engine.job.looks import beside_last_look
 from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stack_store import new_folder
-from brctl.engine.job.stacks import ask_network, ask_ranks, capture_rounds, load_rounds
+from brctl.engine.job.stacks import (
+    Captured,
+    ask_network,
+    ask_ranks,
+    capture_rounds,
+    load_rounds,
+)
 from brctl.engine.job.state_past import past_of
+from brctl.engine.live_queries.ras import ask_ras, facts_of, keep_raw
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.job.ends import raised
+from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import said_in_passing
 from brctl.evidence.job.packet_growth import with_growth, worth_a_second_look
 from brctl.evidence.job.status import goes_on
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.signature import Signature
+from brctl.evidence.ras.node_evidence import assess_ras
+from brctl.evidence.ras.permission import has_nccl
 from brctl.model.command import Outcome
 from brctl.model.errors import ConfigError
 from brctl.model.evidence import Gap, Subject
-from brctl.model.evidence_kinds import FLIGHT_RECORDER
+from brctl.model.evidence_kinds import FLIGHT_RECORDER, NCCL_RAS
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.sweeps.sweep import Sweep
@@ -152,13 +162,28 @@ async def _examine_hang(controller: Controller, status: JobStatus) -> tuple[JobS
     if not hangs(status):
         return status, NOTHING
     folder = new_folder(controller.state_dir, status.job.name, controller.now())
-    await capture_rounds(controller, status.job, folder, times=1, every_s=0.0)
+    captured = await capture_rounds(controller, status.job, folder, times=1, every_s=0.0)
     later = await _read_again(controller, status.job)
     if goes_on(status, later):
         return later, NOTHING
     status, (seen, unseen) = assess_hang(status, load_rounds(folder)[-1])
     dumped, undumped = await _examine_flight(controller, status, folder)
-    return status, ((*seen, *dumped), (*unseen, *undumped))
+    told, untold = await _examine_nccl(controller, status, captured, folder)
+    return status, ((*seen, *dumped, *told), (*unseen, *undumped, *untold))
+
+
+async def _examine_nccl(
+    controller: Controller, status: JobStatus, captured: Sequence[Captured], folder: Path
+) -> Findings:
+    """What NCCL itself says, asked last: the question runs inside the job."""
+    choice, facts = controller.settings.nccl_ras, facts_of(captured)
+    if choice == "off" or not has_nccl(facts):
+        return NOTHING
+    found = await ask_ras(controller, status, facts, old_too=choice == "old-too")
+    keep_raw(folder, found)
+    if found.analysis is None:
+        return (), (Gap(Subject(""), NCCL_RAS, found.why),)
+    return assess_ras(found.analysis, excused(status)), ()
 
 
 async def _examine_flight(controller: Controller, status: JobStatus, folder: Path) -> Findings:

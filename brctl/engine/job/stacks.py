@@ -31,7 +31,11 @@ _ROUND = re.compile(r"round-(\d{1,3})")
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """One rank's answer as it is kept on disk."""
+    """One rank's answer as it is kept on disk.
+
+    Attributes:
+        process: What a live query must know of its process.
+    """
 
     rank: int
     node: str
@@ -40,6 +44,7 @@ class Captured:
     kernel_wait: str
     children: object
     note: str
+    process: object = None
 
 
 async def capture(
@@ -88,12 +93,15 @@ async def capture_rounds(
     times: int,
     every_s: float,
     nodes: Sequence[str] = (),
-) -> None:
-    """Rounds of stacks into `folder/round-N/rank-00003.json`."""
+) -> tuple[Captured, ...]:
+    """Rounds of stacks into `folder/round-N/rank-00003.json`; the last one."""
+    captured: tuple[Captured, ...] = ()
     for number in range(1, times + 1):
         if number > 1:
             await asyncio.sleep(every_s)
-        _save_round(folder / f"round-{number}", await capture(controller, job, nodes))
+        captured = await capture(controller, job, nodes)
+        _save_round(folder / f"round-{number}", captured)
+    return captured
 
 
 async def dump_stacks(
@@ -140,6 +148,7 @@ def _captured(
         str(readings.get("job.stack.kernel_wait", "")),
         _json(readings.get("job.stack.children")),
         "" if threads else "; ".join(own) or "no stack and no reason given",
+        _json(readings.get("job.stack.process")),
     )
 
 
@@ -154,6 +163,7 @@ def _document(one: Captured) -> dict[str, object]:
     return {
         "rank": one.rank, "node": one.node, "state": one.state, "kernel_wait": one.kernel_wait,
         "threads": one.threads, "children": one.children, "note": one.note,
+        "process": one.process,
     }  # fmt: skip
 
 

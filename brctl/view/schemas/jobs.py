@@ -171,3 +171,28 @@ class PlacementDocument(Envelope):
     lacking: dict[str, int]
     expected_uptime_seconds: float | None
     rate_source: str
+
+
+class RasSuspectDocument(TypedDict):
+    """A rank that the others wait for, as NCCL sees it; null where its process is not known."""
+
+    node: str | None
+    rank: int | None
+    reason: str
+    communicator: str | None
+    detail: str
+
+
+class RasAnalysisDocument(Envelope):
+    """`brctl nccl ras`; `standing_unequal` and `moved` count communicators."""
+
+    asked: str
+    nccl_version: str | None
+    communicators: int
+    ranks: int
+    suspects: list[RasSuspectDocument]
+    standing_unequal: int
+    moved: int
+    unlisted_lagging_ranks: int
+    failed: list[str]
+    notes: list[str]

@@ -75,6 +75,7 @@ DOCUMENTS: Mapping[str, type] = {
     "Plan": runs.PlanDocument,
     "Playbook": runs.PlaybookDocument,
     "PlaybookList": runs.PlaybookListDocument,
+    "RasAnalysis": jobs.RasAnalysisDocument,
     "RenderedNotice": incidents.RenderedNoticeDocument,
     "ReplayPlan": jobs.ReplayPlanDocument,
     "Run": runs.RunDocument,

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 
+from checks._live_queries.rank_facts import facts_of
+
 
 # Every probe is one file, so this block is the same in all of them; a test compares.
 class Readings(object):
@@ -106,6 +108,8 @@ def measure_rank(readings, parameters, rank, py_spy):
         readings.note("rank %d: process %d is gone" % (rank, pid))
         return
     readings.add("job.stack.state", subject, state)
+    log = os.path.join(parameters.get("log_dir") or "", "rank-%05d.log" % rank)
+    readings.add("job.stack.process", subject, json.dumps(facts_of(pid, log))[:STACK_LIMIT])
     wait = kernel_wait(pid)
     if wait:
         readings.add("job.stack.kernel_wait", subject, wait)
