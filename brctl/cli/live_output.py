@@ -1,10 +1,11 @@
 """What `brctl run` and `brctl cp` write before all nodes have answered."""
 
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from brctl.model.command import CommandResult
-from brctl.view.gathered import LiveLines
+from brctl.view.gathered import LiveLines, answer_document, missing_document
 
 OnOutput = Callable[[bytes, bool], None]
 
@@ -46,6 +47,29 @@ class Counted:
         """Called with each piece of a node's output; None keeps that for the end."""
         return None
 
+    def _put(self, lines: Iterable[str]) -> None:
+        if self.broken is not None:
+            return
+        try:
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
+            sys.stdout.flush()
+        except OSError as error:
+            # Raised in here it would be the transport's, and look like a fault of the node.
+            self.broken = error
+            self.stop()
+
+
+class EachAnswer(Counted):
+    """Each node's answer as one JSON object, as soon as it has ended."""
+
+    def on_answer(self, answer: CommandResult) -> None:
+        super().on_answer(answer)
+        self._put([json.dumps(answer_document(answer))])
+
+    def end(self, missing: Iterable[str]) -> None:
+        """Nodes that had not answered when the command was ended: a reader counts them, too."""
+        self._put(json.dumps(missing_document(node)) for node in missing)
+
 
 class EachLine(Counted):
     """Each line under its node's name as it comes."""
@@ -63,14 +87,3 @@ class EachLine(Counted):
 
     def _of(self, node: str) -> LiveLines:
         return self._lines.setdefault(node, LiveLines(node))
-
-    def _put(self, lines: list[str]) -> None:
-        if self.broken is not None:
-            return
-        try:
-            sys.stdout.write("".join(f"{line}\n" for line in lines))
-            sys.stdout.flush()
-        except OSError as error:
-            # Raised in here it would be the transport's, and look like a fault of the node.
-            self.broken = error
-            self.stop()

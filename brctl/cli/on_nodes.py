@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from brctl.cli import output
 from brctl.cli.disk_trouble import disk_trouble
-from brctl.cli.invocation import Invocation
+from brctl.cli.invocation import Invocation, leave
 from brctl.cli.live_output import Counted
 from brctl.model.errors import BrctlError, UnavailableError, UsageError
 from brctl.model.exit_codes import ExitCode
@@ -89,8 +89,10 @@ def at_once(settings: "Settings", nodes: int) -> "Settings":
     return replace(settings, ssh=replace(settings.ssh, fanout=nodes))
 
 
-def finish_ended(invocation: Invocation, page: "Page", context: str, ended: Ended) -> NoReturn:
-    """Write what came, and why not all came."""
+def finish_ended(
+    invocation: Invocation, page: "Page", context: str, ended: Ended, *, written: bool = False
+) -> NoReturn:
+    """Write what came, unless that was done as it came, and why not all came."""
     if isinstance(ended, KeyboardInterrupt):
         page = replace(page, exit_code=ExitCode.INTERRUPTED)
     elif ended is not None:
@@ -98,6 +100,8 @@ def finish_ended(invocation: Invocation, page: "Page", context: str, ended: Ende
         errors = {**page.body, "errors": output.error_body(error)["errors"]}
         page = replace(page, exit_code=error.exit_code, body=errors)
         output.write_error(error, "table")
+    if written:
+        leave(page.exit_code)
     invocation.finish(page, context)
 
 

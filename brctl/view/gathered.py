@@ -13,6 +13,7 @@ from brctl.view.text import columns, printable
 _LINE_LIMIT = 4000
 _DIFF_LINES = 2000
 _WAIT_BYTES = 64 << 10
+_INTERRUPTED, _NO_ANSWER_YET = "interrupted", "had not answered yet"
 
 Group = tuple[CommandResult, tuple[str, ...]]
 """One answer and the nodes that gave exactly it."""
@@ -41,7 +42,7 @@ def gathered_page(
         text=text,
         exit_code=_exit_code(answered, bool(silent or missing)),
         names=tuple(answer.node for answer in silent) + tuple(missing),
-        rows=tuple(answer_document(answer) for answer in listed),
+        rows=(*map(answer_document, listed), *map(missing_document, missing)),
     )
 
 
@@ -56,6 +57,13 @@ def answer_document(answer: CommandResult) -> Mapping[str, Json]:
         "seconds": round(answer.seconds, 3),
         "detail": answer.detail,
     }
+
+
+def missing_document(node: str) -> Mapping[str, Json]:
+    """A node that had not answered when the command was interrupted, as a row of its own."""
+    unknown = dict.fromkeys(("exit_status", "seconds"))
+    return {"node": node, "outcome": _INTERRUPTED, **unknown, "stdout": "", "stderr": "",
+            "detail": _NO_ANSWER_YET}  # fmt: skip
 
 
 def _exit_code(answered: Sequence[CommandResult], silent: bool) -> ExitCode:
@@ -169,6 +177,6 @@ def _silent(silent: Sequence[CommandResult], missing: Sequence[str]) -> list[str
     if not names:
         return []
     said = [(answer.outcome.value, answer.node, answer.detail) for answer in silent]
-    said += [("interrupted", node, "had not answered yet") for node in missing]
+    said += [(_INTERRUPTED, node, _NO_ANSWER_YET) for node in missing]
     rows = [(e.key, fold(e.nodes), printable(e.text, 160)) for e in fold_alike(said)]
     return [f"no answer ({len(names)}): {fold(names)}", columns(rows, indent="  ")]

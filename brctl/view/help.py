@@ -38,7 +38,8 @@ that cannot be answered now: no sweep yet, or the scheduler is silent (exit 69).
 _OUTPUT = """\
 stdout is data, stderr is talk; a pipe changes colour and progress, never the answer.
   -o json    one document: apiVersion, kind, brctl, context, generatedAt, exit_code, ...
-  -o ndjson  one object a line, flushed; first line type=version, last type=end for streams
+  -o ndjson  one object a line; of `run` as each node ends, of searches as each round ends
+             (first line type=version, last type=end)
   -o name    names only      -o csv  lists      -o yaml  the document as YAML
 Not measured is null, never 0. `brctl schema list` names every document."""
 

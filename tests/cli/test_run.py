@@ -305,6 +305,21 @@ def test_lines_come_while_the_command_runs_and_stdin_reaches_it(config: Path) ->
     assert process.returncode == 1
 
 
+def test_each_node_is_an_object_as_soon_as_it_has_ended(config: Path) -> None:
+    """A program reads the first node while the second is still at it, and counts both."""
+    words = "if test -e {0}; then exec sleep 600; fi; touch {0}; echo quick"
+    script = words.format(config.parent / "first")
+    process = start(config, "-w", "n[1-2]", "-f", "1", "-o", "ndjson", "--no-stdin", "--", script)
+    assert process.stdout is not None
+    with process:
+        first = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        rest = [json.loads(line) for line in process.stdout]
+        assert process.wait(TIMEOUT_S) == 130
+    assert (first["node"], first["outcome"], first["stdout"]) == ("n1", "answered", "quick\n")
+    assert [(row["node"], row["outcome"]) for row in rest] == [("n2", "interrupted")]
+
+
 def test_nothing_is_read_from_stdin_where_that_is_said(config: Path) -> None:
     """The command's input is at its end, and a pipe is left for whoever comes next."""
     process = start(config, "-w", "n1", "--no-stdin", "--", "wc -c")

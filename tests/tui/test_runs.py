@@ -13,6 +13,7 @@ from brctl.tui.screens.dialogs import ConfirmDialog
 from brctl.tui.session.state_reader import DiskStateReader
 from tests.fakes.run_context import NOON
 from tests.tui.conftest import engine_of, settled, shows, until
+from tests.tui.screen_text import screen_text
 from tests.tui.site import SiteEngine, make_site, site_app, site_verdict
 
 SIZE = (110, 40)
@@ -46,6 +47,20 @@ async def test_typed_words_start_the_run_and_it_is_followed_to_its_end(app: Brct
         assert app.view.address == Address("runs", "R-0001")
         world = engine_of(app).context.world.read()
         assert world["nodes"] == ["n1", "n2", "s1", "n4"]
+
+
+async def test_the_dialog_says_what_the_fix_costs_and_what_takes_it_back(app: BrctlApp) -> None:
+    """The lines of `fix -n`: somebody at the terminal decides by the same figures."""
+    async with app.run_test(size=(120, 60), notifications=True) as pilot:
+        await settled(pilot)
+        await pilot.press("n", "f")
+        await until(lambda: isinstance(app.screen, ConfirmDialog), "the dialog")
+        shown = screen_text(app)
+        assert "time    at most " in shown
+        lost = "lost    2 steps: it stands at step 40, the newest whole checkpoint is of step 38"
+        assert lost in shown
+        assert "standby 1 free afterwards" in shown
+        assert "undo    until step `stop`: brctl play rollback RUN" in shown
 
 
 @pytest.mark.parametrize("keys", [("enter",), ("escape",), ("q",), ("A", "y", "enter", "escape")])

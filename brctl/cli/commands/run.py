@@ -29,7 +29,7 @@ def run(
     A file or pipe on stdin is read by every node. Ctrl-C ends the command on the nodes as well,
     except over kubectl.
     """
-    from brctl.cli.live_output import Counted, EachLine
+    from brctl.cli.live_output import Counted, EachAnswer, EachLine
     from brctl.engine.controller.command_input import NoInput, stdin_input
     from brctl.engine.controller.reach import choose, must_name
     from brctl.engine.controller.readonly import refuse_readonly
@@ -51,7 +51,10 @@ def run(
     form = "lines" if lines else "diff" if diff else "gathered"
     if lines and invocation.output in ("table", "wide") and invocation.out is None:
         form = "live"
-    shown = EachLine(len(chosen.nodes)) if form == "live" else Counted(len(chosen.nodes))
+    each = None
+    if invocation.output == "ndjson" and invocation.out is None:
+        each = EachAnswer(len(chosen.nodes))
+    shown = each or (EachLine if form == "live" else Counted)(len(chosen.nodes))
     with closing(NoInput() if no_stdin else stdin_input()) as stdin:
         settings, given = hold_where_needed(settings, chosen, stdin, command.deadline_s)
         is_streamed = form == "live" or not isinstance(given, NoInput)
@@ -59,4 +62,6 @@ def run(
             settings, chosen, command, given if is_streamed else None, shown
         )
     page = gathered_page(gathered.answers.values(), gathered.missing, form)
-    finish_ended(invocation, page, settings.context, ended)
+    if each is not None:
+        each.end(gathered.missing)
+    finish_ended(invocation, page, settings.context, ended, written=each is not None)

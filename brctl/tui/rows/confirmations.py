@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from brctl.model.nodeset import fold
 from brctl.model.runs.plan import GuardResult, Plan
 from brctl.model.runs.playbook import Safety
-from brctl.model.units import describe_duration
 from brctl.playbook.node_runs import instance_of
 from brctl.playbook.run import Run
 from brctl.playbook.steps import StepState
@@ -14,8 +13,10 @@ from brctl.tui.rows.row import Row, Span, Tone, blank, heading, paragraph, place
 from brctl.tui.rows.run_rows import gate_of, run_rows
 from brctl.tui.rows.times import Times
 from brctl.tui.session.engine_client import Proposal
+from brctl.view.runs.plan import cost_lines
 
 DENY_WORDS = "deny"
+_NAME_WIDTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +41,21 @@ def confirm_fix(proposal: Proposal, width: int, *, readonly: bool) -> Confirmati
     plan = proposal.plan
     nodes = safe(fold(plan.nodes), 300) or "no node"
     refused = "this is read-only mode" if readonly else _refusal(plan)
+    approval = f"{plan.people.value} before {plan.gate_before or 'nothing'}"
     rows = [
-        row(("nodes  ", Tone.HEAD), (f"{nodes} ({len(plan.nodes)})", Tone.WARN)),
-        row(("takes  ", Tone.HEAD), f"at most {describe_duration(plan.longest_path_s)}"
-            f"   approval: {plan.people.value} before {plan.gate_before or 'nothing'}"),
+        row(("nodes   ", Tone.HEAD), (f"{nodes} ({len(plan.nodes)})", Tone.WARN)),
+        *(line for cost in cost_lines(plan) for line in _named(cost, width)),
+        row(("asks    ", Tone.HEAD), approval),
         blank(), heading("PLAN"), *_steps(plan), blank(),
         heading("GUARDS"), *(line for g in plan.guards for line in _guard(g, width)),
     ]  # fmt: skip
     title = f"fix {plan.verdict} with {plan.playbook}"
     return Confirmation(title, tuple(rows), proposal.words, proposal.command, refused)
+
+
+def _named(cost: str, width: int) -> list[Row]:
+    """`time    at most ...`, broken below its own beginning."""
+    return paragraph(cost[:_NAME_WIDTH], safe(cost[_NAME_WIDTH:], 300), width)
 
 
 def _refusal(plan: Plan) -> str:

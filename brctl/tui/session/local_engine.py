@@ -163,12 +163,14 @@ class LocalEngine:
 
     async def propose(self, verdict_id: str) -> Proposal:
         context = await self._run_context()
+        from brctl.engine.application.estimate import with_estimate
         from brctl.engine.application.fix import choose_fix, plan_fix
 
         stored = verdict_store.load(self._settings.state_dir, verdict_id)
         fix = await plan_fix(context, choose_fix(self._settings, stored, context.clock.now()))
-        self._prepared[fix.prepared.plan.digest] = fix.prepared
-        return Proposal(fix.prepared.plan, fix.words, fix.command)
+        prepared = await with_estimate(context, fix.prepared, stored.verdict)
+        self._prepared[prepared.plan.digest] = prepared
+        return Proposal(prepared.plan, fix.words, fix.command)
 
     async def start(self, proposal: Proposal) -> str:
         context = await self._run_context()

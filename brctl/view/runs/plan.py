@@ -28,13 +28,18 @@ def plan_page(plan: Plan, document: Mapping[str, Json]) -> Page:
     asks = "none" if plan.people is Need.NONE else f"{plan.people}{role} before {plan.gate_before}"
     lines.append(f"guards  {passed}/{len(plan.guards)} ok; approval: {asks}")
     code = ExitCode.REFUSED if plan.refused else ExitCode.OK
-    if plan.estimate is None:
-        lines.append(f"time    at most {describe_duration(plan.longest_path_s)}")
-    else:
-        lines += estimate_lines(plan.estimate)
-    lines += [f"undo    {line}" for line in planned_way_back(plan)]
+    lines += cost_lines(plan)
     body = {"plan": {**document, "estimate": estimate_document(plan.estimate)}}
     return Page("Plan", body, "\n".join(lines), code)
+
+
+def cost_lines(plan: Plan) -> list[str]:
+    """What it is expected to cost, and what takes it back."""
+    if plan.estimate is None:
+        cost = [f"time    at most {describe_duration(plan.longest_path_s)}"]
+    else:
+        cost = estimate_lines(plan.estimate)
+    return [*cost, *(f"undo    {line}" for line in planned_way_back(plan))]
 
 
 def _changes(plan: Plan) -> list[str]:
