@@ -35,7 +35,8 @@ OWN_ARGUMENT_KINDS: Mapping[str, str] = {
 
 FLAG_KINDS: Mapping[str, str] = {
     "--nodes": "nodes", "-w": "nodes", "--exclude": "nodes", "-x": "nodes", "--node": "nodes",
-    "--with": "nodes", "--golden": "nodes", "--context": "contexts", "--output": "formats",
+    "--with": "nodes", "--if-lost": "nodes", "--golden": "nodes",
+    "--context": "contexts", "--output": "formats",
     "-o": "formats", "--color": "colours", "--transport": "transports", "--job": "jobs",
     "--sort": "sort-keys", "--columns": "sort-keys", "--state": "states",
     "--profile": "profiles", "--lock": "locks", "--fail-on": "fail-on", "--verdict": "verdicts",

@@ -175,7 +175,9 @@ SBATCH_OPTIONS = (
 )  # fmt: skip
 """What a site may ask of sbatch. Nodes, tasks, name and output are brctl's own business."""
 
-CHECKPOINT = Table({"directory": _TEXT, "layout": LAYOUTS, "pattern": _TEXT}, ("directory",))
+CHECKPOINT = Table(
+    {"directory": _TEXT, "layout": LAYOUTS, "pattern": _TEXT, "slots": _TEXT}, ("directory",)
+)
 PROGRESS = Table({"log": _TEXT, "format": LOG_FORMATS, "pattern": _TEXT, "directory": _TEXT})
 JOB = Table(
     {

@@ -123,6 +123,7 @@ JOB_WORDS: Mapping[str, str] = {
     "checkpoint.directory": "absolute",
     "checkpoint.layout": "how a checkpoint lies on disk, default torch-dcp",
     "checkpoint.pattern": "its name where that is not the layout's, such as `ckpt_{step}.pt`",
+    "checkpoint.slots": "absolute; where ranks keep each step in their nodes' memory, if they do",
     "logs": "absolute; one file a rank",
     "progress": "absolute, progress files of the ranks; or how steps are read from logs",
     "progress.log": "absolute, with `*` the newest; without it the log of each rank in `logs`",

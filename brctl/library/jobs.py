@@ -14,7 +14,7 @@ from brctl.library.trusted_files import refuse_untrusted
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.jobs.checkpoint_layouts import CHECKPOINT_NAMES, names_of_pattern
 from brctl.model.jobs.code import JobCode
-from brctl.model.jobs.job import CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE, Job
+from brctl.model.jobs.job import CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE, SLOT_DIR_VARIABLE, Job
 from brctl.model.jobs.log_progress import LogProgress
 from brctl.model.nodeset import expand
 from brctl.model.pattern_cost import why_costly
@@ -37,7 +37,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED_ENVIRONMENT = frozenset(
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "BRCTL_JOB", "BRCTL_NODE",
      "BRCTL_PROGRESS_DIR", "BRCTL_CHECKPOINT_DIR", "BRCTL_RESUME_FROM", "BRCTL_PARKED",
-     CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE}
+     "LOCAL_WORLD_SIZE", CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE, SLOT_DIR_VARIABLE}
 )  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def read_job(document: Document) -> Job:
     name = take(lambda: _read_name(top), "")
     axes = take(lambda: _read_axes(top, ranks) if ranks else _NO_AXES, _NO_AXES)
     launch = take(lambda: _read_launch(top), _NONE)
-    checkpoint_dir, layout, pattern = _read_checkpoint(top, found)
+    checkpoint_dir, layout, pattern, slots = _read_checkpoint(top, found)
     log_dir = take(lambda: _absolute(top, "logs"), _ROOT)
     progress_dir, log_progress = _read_progress(top, found)
     environment = _read_mapping(top, "environment", _variable, found)
@@ -98,6 +98,7 @@ def read_job(document: Document) -> Job:
         checkpoint_dir=checkpoint_dir,
         checkpoint_layout=layout,
         checkpoint_pattern=pattern,
+        slot_directory=slots,
         log_dir=log_dir,
         progress_dir=progress_dir,
         log_progress=log_progress,
@@ -152,15 +153,20 @@ def _log_pattern(progress: Section) -> str:
     return text
 
 
-def _read_checkpoint(top: Section, found: Mistakes) -> tuple[PurePosixPath, str, str]:
-    """Directory, layout and own pattern of names."""
+def _read_checkpoint(
+    top: Section, found: Mistakes
+) -> tuple[PurePosixPath, str, str, PurePosixPath | None]:
+    """Directory, layout and own pattern of names, and where steps are kept in memory."""
     checkpoint = found.take(lambda: top.section("checkpoint"), None)
     if checkpoint is None:
-        return _ROOT, LAYOUTS[0], ""
-    found.allow(checkpoint, ("directory", "layout", "pattern"))
+        return _ROOT, LAYOUTS[0], "", None
+    found.allow(checkpoint, ("directory", "layout", "pattern", "slots"))
     directory = found.take(lambda: _absolute(checkpoint, "directory"), _ROOT)
     layout = found.take(lambda: checkpoint.choice("layout", LAYOUTS, LAYOUTS[0]), "")
-    return directory, layout, found.take(lambda: _pattern(checkpoint, layout), "") if layout else ""
+    pattern = found.take(lambda: _pattern(checkpoint, layout), "") if layout else ""
+    if "slots" not in checkpoint.data:
+        return directory, layout, pattern, None
+    return directory, layout, pattern, found.take(lambda: _absolute(checkpoint, "slots"), _ROOT)
 
 
 def _pattern(checkpoint: Section, layout: str) -> str:

@@ -23,6 +23,7 @@ _JOB: Mapping[str, Callable[[Job, Node], object]] = {
     "job.checkpoint_dir": lambda job, node: str(job.checkpoint_dir),
     "job.checkpoint_layout": lambda job, node: job.checkpoint_layout,
     "job.checkpoint_names": lambda job, node: job.checkpoint_names,
+    "job.slot_directory": lambda job, node: str(job.slot_directory or "") or None,
     "job.model_parallel": lambda job, node: job.model_parallel,
     "job.stall_after_s": lambda job, node: job.stall_after_s,
     "job.code_dir": lambda job, node: str(job.code.directory) if job.code else None,

@@ -82,6 +82,7 @@ def rank_environment(request: dict[str, Any], rank: int, local_rank: int) -> dic
     return {
         "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
+        "LOCAL_WORLD_SIZE": str(request["local_ranks"]),
         "WORLD_SIZE": str(request["world_size"]),
         "MASTER_ADDR": request["master_addr"],
         "MASTER_PORT": str(request["master_port"]),

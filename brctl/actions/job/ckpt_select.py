@@ -1,13 +1,21 @@
-"""ckpt.select: the newest checkpoint that is complete and undamaged, read from a surviving node."""
+"""ckpt.select: what a restart goes on from, read from surviving nodes.
+
+The newest checkpoint that is complete and undamaged; of a job whose ranks keep each step in memory
+the newest step that all of them have there, and the checkpoint in case that fails.
+"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly
+from brctl.actions.job.kept_steps import newest_sound
+from brctl.evidence.job.kept_steps import KeptStep, KeptSteps
 from brctl.model.command import Outcome
 from brctl.model.jobs.checkpoint_path import is_named_for
 from brctl.model.jobs.job import Job
+from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.report import NodeReport, ProbeStatus, Value
 
@@ -26,6 +34,22 @@ class CkptSelect(ReadOnly):
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         job = await context.jobs.get(arguments.text(args, "job"))
         excluded = arguments.nodes(args, "reachable_without") if "reachable_without" in args else ()
+        if job.slot_directory is None:
+            return await self._saved(context, job, excluded, args)
+        newest, kept = await newest_sound(context.sweeps, job, without=excluded)
+        try:
+            saved = await self._saved(context, job, excluded, args)
+        except ActionFailed as failed:
+            if newest is None:
+                raise ActionFailed(f"{_no_kept_step(kept)}; {failed}", failed.kind) from failed
+            saved = ActionResult(
+                {"path": ""}, changed=False, say=f"no checkpoint behind it: {failed}"
+            )
+        return _with_kept_step(saved, newest, kept)
+
+    async def _saved(
+        self, context: RunContext, job: Job, excluded: Sequence[str], args: Arguments
+    ) -> ActionResult:
         report = await first_answer(context, job, excluded, {})
         found = checkpoints_in(job, report)
         complete = [c for c in found if c.get("complete") is True]
@@ -45,6 +69,23 @@ class CkptSelect(ReadOnly):
         again = [c for c in checkpoints_in(job, report) if c["name"] == candidate["name"]]
         # A check that gave no answer did not find the checkpoint sound.
         return bool(again) and again[0].get("complete") is True
+
+
+def _with_kept_step(saved: ActionResult, newest: KeptStep | None, kept: KeptSteps) -> ActionResult:
+    """The ranks go on from memory by themselves; the checkpoint is what they fall back to."""
+    if newest is None:
+        return replace(saved, say=f"{saved.say}; {_no_kept_step(kept)}")
+    own, all_ranks = kept.ranks_at(newest, own=True), kept.job.world_size
+    say = f"step {newest.step} in memory, {own} of {all_ranks} ranks on their own nodes"
+    return replace(saved, out={**saved.out, "step": newest.step}, say=f"{say}; else {saved.say}")
+
+
+def _no_kept_step(kept: KeptSteps) -> str:
+    silent = f", nothing is known of {fold(kept.silent)}" if kept.silent else ""
+    missing = kept.uncopied()
+    ranks = f"nothing of rank {missing[0]}" if missing else "no step of all ranks"
+    also = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"{ranks}{also} is in memory{silent}"
 
 
 def checkpoints_in(job: Job, report: NodeReport) -> list[dict[str, Value]]:

@@ -11,7 +11,7 @@ from brctl.library.shipped import node_program
 from brctl.model.command import Command, CommandResult, Outcome
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Inventory, Node
-from brctl.model.jobs.job import Job
+from brctl.model.jobs.job import SLOT_DIR_VARIABLE, Job
 from brctl.model.runs.playbook import Json
 
 # In the order of their imports.
@@ -121,12 +121,17 @@ def _prepared(job: Job, node: Node, do: str) -> dict[str, Json]:
     return {
         **_request(job, node, do),
         "launch": list(job.launch),
-        "environment": job.rank_environment,
+        "environment": {**job.rank_environment, **_slots(job)},
         "workdir": str(job.rank_workdir),
         "checkpoint_dir": str(job.checkpoint_dir),
         "imports": list(job.warm),
         "answer_s": ANSWER_S,
     }
+
+
+def _slots(job: Job) -> dict[str, str]:
+    """Where ranks keep each step; a replay of the job must not find it, and does not."""
+    return {SLOT_DIR_VARIABLE: str(job.slot_directory)} if job.slot_directory else {}
 
 
 def _request(job: Job, node: Node, do: str) -> dict[str, Json]:

@@ -13,7 +13,7 @@ from brctl.engine.application.runs import open_context
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.job.checkpoints import Checkpoint, look_at_checkpoints
 from brctl.model.errors import UnavailableError
-from brctl.view.job.job import checkpoints_page
+from brctl.view.job.checkpoints import checkpoints_page
 from brctl.view.notices.page import Json
 
 app = new_app()
@@ -24,9 +24,12 @@ def latest(
     ctx: typer.Context,
     job: JobOption = None,
     verify: Annotated[bool, typer.Option("--verify", help="read the contents too")] = False,
+    if_lost: Annotated[
+        str, typer.Option("--if-lost", metavar="NODES", help="what is left without these nodes")
+    ] = "",
 ) -> None:
     """Show checkpoints, newest first, and the one a restart would use."""
-    _list_checkpoints(ctx.obj, job, verify=verify)
+    _list_checkpoints(ctx.obj, job, verify=verify, if_lost=if_lost)
 
 
 @app.command()
@@ -35,19 +38,22 @@ def verify(ctx: typer.Context, job: JobOption = None) -> None:
     _list_checkpoints(ctx.obj, job, verify=True)
 
 
-def _list_checkpoints(invocation: Invocation, name: str | None, *, verify: bool) -> None:
+def _list_checkpoints(
+    invocation: Invocation, name: str | None, *, verify: bool, if_lost: str = ""
+) -> None:
     settings = invocation.settings()
 
     async def run() -> None:
         async with open_controller(settings) as controller:
             job = controller.job(name)
         async with open_context(settings, say) as context:
+            lost = await context.nodes.select(if_lost) if if_lost else ()
             try:
-                seen = await look_at_checkpoints(context, job, verify=verify)
+                seen = await look_at_checkpoints(context, job, verify=verify, without=lost)
             except ActionFailed as exc:
                 raise UnavailableError(str(exc)) from exc
         rows = [_row(checkpoint) for checkpoint in seen.checkpoints]
-        page = checkpoints_page(job, seen.node, rows, seen.remarks)
+        page = checkpoints_page(job, seen.node, rows, seen.remarks, seen.kept, lost)
         invocation.finish(page, settings.context)
 
     asyncio.run(run())

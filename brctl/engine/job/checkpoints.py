@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from brctl.actions.context import RunContext
+from brctl.actions.contract import ActionFailed
 from brctl.actions.job.ckpt_select import PREFIX, checkpoints_in, first_answer
+from brctl.actions.job.kept_steps import ask_kept_steps
+from brctl.evidence.job.kept_steps import KeptSteps
 from brctl.evidence.operators import is_number
 from brctl.model.jobs.job import Job
 from brctl.model.sweeps.report import NodeReport, Value
@@ -29,25 +32,36 @@ class CheckpointsSeen:
     """What a node sees of a job's checkpoints, newest first.
 
     Attributes:
+        node: Which node read the directory; "" where none could and the job keeps steps in memory.
         remarks: What is odd in the directory and belongs to none of them, a sentence each.
+        kept: What all its nodes keep in memory; None for a job that keeps nothing there.
     """
 
     node: str
     checkpoints: tuple[Checkpoint, ...]
     remarks: tuple[str, ...]
+    kept: KeptSteps | None = None
 
 
 async def look_at_checkpoints(
     context: RunContext, job: Job, *, verify: bool, without: Sequence[str] = ()
 ) -> CheckpointsSeen:
-    """Ask the first node that can read the directory.
+    """Ask the first node that can read the directory, and every node what it keeps in memory.
 
     Raises:
-        ActionFailed: No node can read the directory.
+        ActionFailed: No node can read the directory, and nothing is kept in memory.
     """
-    report = await first_answer(context, job, without, {"verify": verify})
+    kept = None
+    if job.slot_directory is not None:
+        kept = await ask_kept_steps(context.sweeps, job, verify=verify)
+    try:
+        report = await first_answer(context, job, without, {"verify": verify})
+    except ActionFailed as failed:
+        if kept is None or not kept.slots:
+            raise
+        return CheckpointsSeen("", (), (str(failed),), kept)
     found = tuple(_checkpoint(job, row, verify=verify) for row in checkpoints_in(job, report))
-    return CheckpointsSeen(report.node, found, _remarks(report, found))
+    return CheckpointsSeen(report.node, found, _remarks(report, found), kept)
 
 
 def _remarks(report: NodeReport, found: Sequence[Checkpoint]) -> tuple[str, ...]:

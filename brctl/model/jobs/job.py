@@ -11,6 +11,7 @@ from brctl.model.jobs.log_progress import LogProgress
 
 _ROOT = PurePosixPath("/")
 CODE_DIR_VARIABLE, CODE_VERSION_VARIABLE = "BRCTL_CODE_DIR", "BRCTL_CODE_VERSION"
+SLOT_DIR_VARIABLE = "BRCTL_SLOT_DIR"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Job:
         checkpoint_dir: Where checkpoints appear, a directory or file each.
         checkpoint_layout: How they are laid out, a row of `CHECKPOINT_NAMES`.
         checkpoint_pattern: Their names where these are not the layout's, `ckpt_{step}.pt`.
+        slot_directory: Where its ranks keep each step in the memory of their nodes, if they do.
         log_dir: One log file a rank: `rank-00003.log`.
         progress_dir: One progress file a rank: `rank-00003.json`, and `steps.ndjson` by rank 0.
         log_progress: Where steps are read instead, in a job that writes no such files.
@@ -52,6 +54,7 @@ class Job:
     workdir: PurePosixPath | None = None
     checkpoint_layout: str = "torch-dcp"
     checkpoint_pattern: str = ""
+    slot_directory: PurePosixPath | None = None
     warm: tuple[str, ...] = ()
     stall_after_s: float = 60.0
     master_port: int = 29500

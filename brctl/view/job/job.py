@@ -1,7 +1,5 @@
 """Jobs and checkpoints as people read them."""
 
-from collections.abc import Mapping, Sequence
-
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_status import JobStatus, RankView
@@ -10,7 +8,7 @@ from brctl.model.units import describe_duration
 from brctl.view.documents import node_set
 from brctl.view.notices.page import Json, Page
 from brctl.view.runs.code import code_document, code_line
-from brctl.view.text import age_text, columns, printable
+from brctl.view.text import columns, printable
 
 
 def job_page(job: Job, status: JobStatus) -> Page:
@@ -100,35 +98,3 @@ def _rank_document(view: RankView) -> dict[str, Json]:
         "phase": view.phase,
         "progress_age_seconds": view.progress_age_s,
     }
-
-
-def checkpoints_page(
-    job: Job, node: str, rows: Sequence[Mapping[str, Json]], remarks: Sequence[str] = ()
-) -> Page:
-    """The answer of `ckpt latest|verify`: the newest whole one first named, then all."""
-    whole = next((row for row in rows if row["complete"] is True), None)
-    shown = [
-        [str(row["step"]), {True: "whole", False: "BROKEN", None: "UNKNOWN"}[_flag(row)],
-         "checked" if row["verified"] else "-", age_text(row["age_seconds"]),
-         printable(str(row["problem"] or ""))]
-        for row in rows
-    ]  # fmt: skip
-    head = f"restart from {whole['path']}" if whole else "no checkpoint is whole"
-    table = columns([["STEP", "STATE", "CONTENT", "AGE", "PROBLEM"], *shown])
-    body: dict[str, Json] = {
-        "job": job.name,
-        "read_from": node,
-        "latest": whole,
-        "layout": job.checkpoint_layout,
-        "checkpoints": list(rows),
-        "remarks": list(remarks),
-    }
-    code = ExitCode.OK if whole else ExitCode.CRITICAL
-    text = "\n".join([f"{head}  (seen from {node})", table, *map(printable, remarks)])
-    names = (str(whole["path"]),) if whole else ()
-    return Page("Checkpoints", body, text, code, names, tuple(rows))
-
-
-def _flag(row: Mapping[str, Json]) -> bool | None:
-    value = row["complete"]
-    return value if isinstance(value, bool) else None

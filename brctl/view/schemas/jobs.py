@@ -78,8 +78,36 @@ class CheckpointDocument(TypedDict):
     bytes: int | None
 
 
+class LostGroupsDocument(TypedDict):
+    """How many groups of a kind take a rank's only copy with them."""
+
+    kind: str
+    lost: int
+    groups: int
+
+
+class StepsLeftDocument(TypedDict):
+    """What is left in memory without some nodes."""
+
+    nodes: list[str]
+    step: int | None
+    ranks_without_copy: list[int]
+
+
+class KeptStepsDocument(TypedDict):
+    """The newest step that all ranks keep in memory; `silent` says why a node is not known."""
+
+    step: int | None
+    attempt: int | None
+    own_ranks: int
+    copied_ranks: int
+    silent: dict[str, str]
+    lost_groups: list[LostGroupsDocument]
+    if_lost: StepsLeftDocument | None
+
+
 class CheckpointsDocument(Envelope):
-    """`brctl ckpt latest|verify`; `latest` is the newest whole one."""
+    """`brctl ckpt latest|verify`; `latest` is the newest whole one on disk."""
 
     job: str
     read_from: str
@@ -87,6 +115,7 @@ class CheckpointsDocument(Envelope):
     layout: str
     checkpoints: list[CheckpointDocument]
     remarks: list[str]
+    memory: KeptStepsDocument | None
 
 
 class CodeChangeDocument(TypedDict):

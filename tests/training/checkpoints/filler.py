@@ -23,11 +23,11 @@ def header(step: int, rank: int = 0, job: str = "toy", layout: str = "l") -> Hea
     return Header(job, layout, 1, rank, 2, step, PAYLOAD, PAYLOAD - 10)
 
 
-def fill(slot: Slot, step: int, job: str = "toy", layout: str = "l") -> None:
+def fill(slot: Slot, step: int, job: str = "toy", layout: str = "l", rank: int = 0) -> None:
     """Write a whole and checked copy, in the order a rank and its helper do."""
     slot.state = SlotState.WRITING
     slot.payload[:PAYLOAD] = bytes([step % 251]) * PAYLOAD
-    slot.write_header(header(step, job=job, layout=layout))
+    slot.write_header(header(step, rank, job, layout))
     slot.state = SlotState.COPIED
     slot.add_checksums()
 
