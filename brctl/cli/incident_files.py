@@ -20,6 +20,7 @@ def add_file_commands(app: typer.Typer) -> None:
     app.command("replay")(replay)
     app.command("diff")(diff)
     app.command("redact")(redact)
+    app.command("import")(import_)
     app.command("names")(names)
 
 
@@ -103,6 +104,23 @@ def redact(
     page = redact_incident(
         file, _state_dir(invocation), Profile(profile), invocation.out, identity, encrypt
     )
+    replace(invocation, out=None).finish(page)
+
+
+def import_(
+    ctx: typer.Context,
+    source: Annotated[
+        Path, typer.Argument(help="sosreport, nvidia-bug-report, must-gather, folder of logs")
+    ],
+    cause: Annotated[
+        str, typer.Option("--cause", help="the class it really was, on -w nodes")
+    ] = "",
+) -> None:
+    """Make an incident file of what another tool collected; exit 1 what it lacks."""
+    from brctl.engine.application.incident_files import import_files
+
+    invocation: Invocation = ctx.obj
+    page = import_files(source, invocation.out, cause, invocation.nodes)
     replace(invocation, out=None).finish(page)
 
 

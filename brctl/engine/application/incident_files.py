@@ -1,7 +1,6 @@
 """An incident as one file: written from what was recorded, and judged again from it."""
 
-import asyncio
-from collections.abc import Sequence
+import os
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -10,21 +9,20 @@ from brctl import __version__
 from brctl.engine.controller.clock import now
 from brctl.engine.recording.archive import SUFFIX, read_from
 from brctl.engine.recording.budget import DEFAULT_BYTES
-from brctl.engine.recording.contents import looks_in, truth_in
 from brctl.engine.recording.encryption import encrypted, encrypted_suffix
-from brctl.engine.recording.export import Wanted, export, since
+from brctl.engine.recording.export import Wanted, export, secrets_of, since
+from brctl.engine.recording.imported import import_collection
+from brctl.engine.recording.judging import judge_file
 from brctl.engine.recording.reopened import reopened
-from brctl.engine.recording.replay import NOT_RECORDED, judge_again
-from brctl.engine.recording.ring import RecordedLook
 from brctl.library.config import Settings
 from brctl.library.durable_files import write_atomic
-from brctl.model.errors import UsageError
+from brctl.model.errors import UsageError, did_you_mean
+from brctl.model.fault import FaultClass
 from brctl.model.nodeset import expand
-from brctl.model.verdict import Verdict
 from brctl.view.notices.page import Page
 from brctl.view.recorded.diff import diff_page
-from brctl.view.recorded.replay import JudgedAgain, record_page, replay_page
-from brctl.view.recorded.scores import ScoredLook, scores_page
+from brctl.view.recorded.replay import import_page, record_page, replay_page
+from brctl.view.recorded.scores import ScoredLook, Truth, scores_page
 from brctl.view.verdict import diagnosis_page
 
 
@@ -78,8 +76,8 @@ def replay(path: Path, rules: Path | None, identity: Path | None = None) -> Page
         ConfigError: The file cannot be read.
         UsageError: There is no such folder of rules.
     """
-    digest, judged = _judged_file(path, rules, identity)
-    return replay_page(str(path), digest, __version__, judged)
+    judged = judge_file(path, _folder(rules), identity)
+    return replay_page(str(path), judged.digest, __version__, judged.looks)
 
 
 def diff(path: Path, rules: Path | None, identity: Path | None = None) -> Page:
@@ -89,8 +87,8 @@ def diff(path: Path, rules: Path | None, identity: Path | None = None) -> Page:
         ConfigError: The file cannot be read.
         UsageError: There is no such folder of rules.
     """
-    _, judged = _judged_file(path, rules, identity)
-    return diff_page(str(path), __version__, str(rules or ""), judged)
+    judged = judge_file(path, _folder(rules), identity)
+    return diff_page(str(path), __version__, str(rules or ""), judged.looks)
 
 
 def told_again(path: Path, identity: Path | None = None) -> Page:
@@ -105,13 +103,10 @@ def told_again(path: Path, identity: Path | None = None) -> Page:
     return replace(page, next=(f"brctl tui --replay {path}", f"brctl incident diff {path}"))
 
 
-def _judged_file(
-    path: Path, rules: Path | None, identity: Path | None
-) -> tuple[str, Sequence[JudgedAgain]]:
+def _folder(rules: Path | None) -> Path | None:
     if rules is not None and not rules.is_dir():
         raise UsageError(f"--rules {rules}: no such folder")
-    file, looks = looks_in(path, identity)
-    return file.digest, [_judged(one, rules) for one in looks]
+    return rules
 
 
 def score(folder: Path, rules: Path | None) -> Page:
@@ -129,24 +124,29 @@ def score(folder: Path, rules: Path | None) -> Page:
     scored: list[ScoredLook] = []
     unconfirmed: list[str] = []
     for path in paths:
-        file, looks = looks_in(path)
-        truths = [(one, truth_in(path, file, one.look.id)) for one in looks]
+        judged = judge_file(path, _folder(rules))
+        pairs = list(zip(judged.looks, judged.truths, strict=True))
         scored += [
-            ScoredLook(path.name, one.look.id, truth, _judged(one, rules).now)
-            for one, truth in truths
-            if truth is not None
+            ScoredLook(path.name, look.id, truth, look.now) for look, truth in pairs if truth
         ]
-        if all(truth is None for _, truth in truths):
+        if not any(judged.truths):
             unconfirmed.append(path.name)
     return scores_page(scored, unconfirmed)
 
 
-def _judged(one: RecordedLook, rules: Path | None) -> JudgedAgain:
-    now_told = asyncio.run(judge_again(one.look, one.answers, rules))
-    look = one.look
-    return JudgedAgain(look.id, look.made_by, look.verdicts, now_told, _unrecorded(now_told))
+def import_files(source: Path, out: Path | None, cause: str, nodes: str | None) -> Page:
+    """Make an incident file of what another tool collected.
 
-
-def _unrecorded(verdicts: tuple[Verdict, ...]) -> tuple[str, ...]:
-    gaps = {gap.what for v in verdicts for gap in v.not_checked if NOT_RECORDED in gap.why}
-    return tuple(sorted(gaps))
+    Raises:
+        ConfigError: It cannot be read, or nothing in it is a log.
+        UsageError: There is no such file, or `cause` names no class.
+    """
+    if cause and cause not in list(FaultClass):
+        raise UsageError(f"--cause {cause}: unknown; {did_you_mean(cause, list(FaultClass))}")
+    truth = Truth(cause, tuple(expand(nodes) if nodes else ()), cause) if cause else None
+    done = import_collection(source, secrets_of(os.environ), truth)
+    target = out or Path(f"{source.name.partition('.')[0]}{SUFFIX}")
+    write_atomic(target, done.raw)
+    return import_page(
+        str(target), len(done.raw), done.kind, done.logs, done.hosts, done.cuts, done.verdict
+    )

@@ -1,6 +1,5 @@
 """An incident file for somebody else, and the way back from its pseudonyms."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,13 +7,12 @@ from io import BytesIO
 from pathlib import Path
 
 from brctl.engine.recording.archive import SUFFIX, read_from
-from brctl.engine.recording.contents import looks_in, looks_of
+from brctl.engine.recording.contents import looks_in
 from brctl.engine.recording.encryption import encrypted
 from brctl.engine.recording.export import secrets_of
+from brctl.engine.recording.judging import judge_looks
 from brctl.engine.recording.names_at_home import keep_names, open_names
 from brctl.engine.recording.redaction import redact_file
-from brctl.engine.recording.replay import judge_again
-from brctl.engine.recording.ring import RecordedLook
 from brctl.library.durable_files import write_atomic
 from brctl.model.verdict import Verdict
 from brctl.view.notices.page import Page
@@ -43,7 +41,7 @@ def redact(
     keep_names(state_dir, names)
     target = out or path.with_name(f"{path.name.partition('.')[0]}-{profile.value}{SUFFIX}")
     copy = read_from(target, BytesIO(done.raw), len(done.raw))
-    verdict = _moved(looks, looks_of(target, copy), names)
+    verdict = _moved(judge_looks(path, file), judge_looks(target, copy), names)
     raw = encrypted(done.raw, reader) if reader else done.raw
     write_atomic(target, raw)
     return redaction_page(
@@ -54,19 +52,14 @@ def redact(
     )  # fmt: skip
 
 
-def _moved(before: Sequence[RecordedLook], after: Sequence[RecordedLook], names: Pseudonyms) -> str:
+def _moved(before: Sequence[JudgedAgain], after: Sequence[JudgedAgain], names: Pseudonyms) -> str:
     """The first change of a verdict that redaction makes; `SAME` where it makes none."""
     for one, other in zip(before, after, strict=True):
-        then, now = _judged(one), _judged(other)
-        renamed = tuple(_renamed(verdict, names) for verdict in then)
-        change = JudgedAgain(one.look.id, "", renamed, now).headline
+        renamed = tuple(_renamed(verdict, names) for verdict in one.now)
+        change = JudgedAgain(one.id, "", renamed, other.now).headline
         if change != SAME:
-            return f"look {one.look.id}: {change}"
+            return f"look {one.id}: {change}"
     return SAME
-
-
-def _judged(one: RecordedLook) -> tuple[Verdict, ...]:
-    return asyncio.run(judge_again(one.look, one.answers))
 
 
 def _renamed(verdict: Verdict, names: Pseudonyms) -> Verdict:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from brctl.engine.recording.archive import IncidentFile, pack
+from brctl.engine.recording.imported import imported_hosts
 from brctl.engine.recording.look_members import look_members
 from brctl.engine.recording.ring import RecordedLook
 from brctl.model.errors import GuardError
@@ -56,9 +57,12 @@ def redact_file(
         members |= dict(look_members(one, redactor, cuts))
     for name, raw in file.members.items():
         if name not in members:
-            members[name] = redactor.file(name, raw)
+            members[names.rename(name)] = redactor.file(name, raw)
     _refuse_names_left(path, members, names)
-    places = {name: _replaced(file.members[name], raw) for name, raw in sorted(members.items())}
+    places = {
+        names.rename(name): _replaced(raw, members[names.rename(name)])
+        for name, raw in sorted(file.members.items())
+    }
     counted = Counter(kind.value for kind, _ in names.used)
     taken = Counter(file.manifest.redaction) + redactor.taken
     raw = pack(
@@ -85,6 +89,7 @@ def _learn(names: Pseudonyms, file: IncidentFile, looks: Sequence[RecordedLook])
         names.learn(NameKind.USER, (node.user for node in nodes if node.user))
         names.learn(NameKind.JOB, [one.look.job.name] if one.look.job else [])
         names.learn(NameKind.NODE, _host_names(one))
+    names.learn(NameKind.NODE, imported_hosts(file.members))
     for name, raw in sorted(file.members.items()):
         names.learn_users(raw.decode("utf-8", "replace"))
         names.learn(NameKind.USER, _people(raw) if name.endswith("json") else ())

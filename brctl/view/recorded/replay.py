@@ -16,6 +16,7 @@ SAME, CONFIDENCE, CAUSE, ACCUSES, LOST, DETAILS = (
     "same", "other confidence", "other cause", "accuses another node", "cannot tell any more",
     "other evidence",
 )  # fmt: skip
+_CUTS_SHOWN = 10
 _UNSURE = (FaultClass.UNKNOWN, FaultClass.NO_FAULT)
 
 
@@ -137,3 +138,31 @@ def record_page(
     }
     exit_code = ExitCode.WARNING if cuts else ExitCode.OK
     return Page("IncidentRecord", body, text, exit_code, next=(f"brctl incident replay {file}",))
+
+
+def import_page(
+    file: str,
+    size: int,
+    kind: str,
+    logs: int,
+    hosts: Sequence[str],
+    cuts: Sequence[str],
+    verdict: Verdict,
+) -> Page:
+    """The answer of `brctl incident import`; 1 where something is not in the file."""
+    shown = " ".join(_cells((verdict,)))
+    where = printable(fold(tuple(hosts)) or "no host named", 60)
+    text = f"{file}: {kind}, {logs} logs, {where}\nby its logs alone: {shown}"
+    text += "".join(f"\nleft out: {printable(cut, 200)}" for cut in cuts[:_CUTS_SHOWN])
+    text += f"\n{len(cuts) - _CUTS_SHOWN} more left out" if len(cuts) > _CUTS_SHOWN else ""
+    body: dict[str, Json] = {
+        "file": file,
+        "bytes": size,
+        "source": kind,
+        "logs": logs,
+        "hosts": list(hosts),
+        "cuts": list(cuts),
+        "verdict": _documents((verdict,))[0],
+    }
+    exit_code = ExitCode.WARNING if cuts else ExitCode.OK
+    return Page("IncidentImport", body, text, exit_code, next=(f"brctl incident replay {file}",))

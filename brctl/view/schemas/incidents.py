@@ -273,6 +273,18 @@ class IncidentRedactionDocument(Envelope):
     verdict: str
 
 
+class IncidentImportDocument(Envelope):
+    """`brctl incident import`; `source` is the tool, `verdict` what the logs alone say."""
+
+    file: str
+    bytes: int
+    source: str
+    logs: int
+    hosts: list[str]
+    cuts: list[str]
+    verdict: VerdictBody
+
+
 class PseudonymDocument(TypedDict):
     """A pseudonym and what it stands for; null where it was never given here."""
 

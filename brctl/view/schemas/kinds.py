@@ -39,6 +39,7 @@ DOCUMENTS: Mapping[str, type] = {
     "Incident": incidents.IncidentDocument,
     "IncidentDiff": incidents.IncidentDiffDocument,
     "IncidentExport": incidents.IncidentExportDocument,
+    "IncidentImport": incidents.IncidentImportDocument,
     "IncidentList": incidents.IncidentListDocument,
     "IncidentNames": incidents.IncidentNamesDocument,
     "IncidentRecord": incidents.IncidentRecordDocument,
