@@ -6,6 +6,7 @@ text CUDA would give. Rank faults happen inside the training process. Node and n
 to the processes and interfaces themselves.
 """
 
+import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from brctl.model.errors import UsageError
 
 Lever = Callable[[FaultSite], None]
 BROKEN_LINK = 5
+SHARD = "shard-0007.tar"
 SLOW_RANK_S = 0.6
 CLOCK_SKEW_S = 30.0
 SLOW_LINK = "tbf rate 20mbit burst 64kb latency 400ms"
@@ -163,6 +165,22 @@ def _kill_loader(site: FaultSite) -> None:
     send((site.loader(),), signal.SIGKILL)
 
 
+def _hang_loader(site: FaultSite) -> None:
+    site.trouble_rank(loader_hung=True)
+
+
+def _stick_source(site: FaultSite) -> None:
+    """A pipe nobody writes to stands for a shard on a file system that does not answer."""
+    path = site.paths.work / SHARD
+    if not path.exists():
+        os.mkfifo(path)
+    site.trouble_rank(loader_source=str(path))
+
+
+def _slow_loader(site: FaultSite) -> None:
+    site.trouble_rank(loader_slow_s=SLOW_RANK_S)
+
+
 def _rank_slow(site: FaultSite) -> None:
     site.trouble_rank(slow_s=SLOW_RANK_S)
 
@@ -256,6 +274,12 @@ _TABLE = (
           "user-code", _rank_crash, _nothing, _node),
     Fault("loader-killed", "a data-loader worker on {node} was killed with SIGKILL",
           "data-loader", _kill_loader, _nothing, _node),
+    Fault("loader-hung", "the data-loader worker of a rank on {node} never ends with one sample",
+          "data-loader", _hang_loader, _nothing, _node),
+    Fault("source-stuck", "a data shard that a loader on {node} reads is never answered",
+          "storage-checkpoint", _stick_source, _nothing, _node),
+    Fault("loader-slow", "the data loader of a rank on {node} is slower than a step",
+          "data-loader", _slow_loader, _nothing, _node),
     Fault("node-dead", "{node} has no power",
           "node-failure", _node_dead, _nothing, _node),
     Fault("node-frozen", "{node} is frozen: it takes connections and never answers",

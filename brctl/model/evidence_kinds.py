@@ -26,6 +26,9 @@ RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER = "job.ranks", "job.stacks", "flight-
 NCCL_RAS = "nccl-ras"
 """Sources that show what a job's ranks do."""
 
+LOADER_CHECK = "job.loader"
+"""Source: what the processes do that make a rank's batches."""
+
 DISKS_CHECK, SSH = "host.disk", "ssh"
 """Sources: the check of file systems, and whether a node answers at all."""
 

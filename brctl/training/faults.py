@@ -8,6 +8,9 @@ The file is one JSON object. `local_rank` says whom it means (default 0); then a
     crash         true: the next batch holds a token the model does not know, once
     mismatch      true: the next collective is a barrier where the others average gradients, once
     cuda_error    text: fail as PyTorch does when CUDA reports that error
+    loader_hung   true: the loader's worker computes for ever on its next sample, once
+    loader_slow_s seconds the loader's worker takes longer for every sample
+    loader_source path the loader's worker reads before its next sample
 
 Outside the lab the variable is not set and nothing here does anything.
 """
@@ -25,6 +28,17 @@ so the stacktrace below might be incorrect.
 For debugging consider passing CUDA_LAUNCH_BLOCKING=1
 Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
 """
+
+
+def read_shard(path: str) -> bytes:
+    """Read a file of samples, however long its file system takes."""
+    return Path(path).read_bytes()
+
+
+def decode_for_ever() -> None:
+    """A transform that never comes to an end with one sample."""
+    while True:
+        pass
 
 
 class Faults:
@@ -62,6 +76,17 @@ class Faults:
         slow_s = self._value("slow_s")
         if isinstance(slow_s, int | float):
             time.sleep(slow_s)
+
+    def strike_load(self) -> None:
+        """Keep a loader's worker from its sample, as its code or its storage would."""
+        self.refresh()
+        slow_s, path = self._value("loader_slow_s"), self._value("loader_source")
+        if isinstance(slow_s, int | float):
+            time.sleep(slow_s)
+        if isinstance(path, str):
+            read_shard(path)
+        if self._once("loader_hung"):
+            decode_for_ever()
 
     def poisons_loss(self) -> bool:
         return self._value("nan") is True

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from torch import Tensor, tensor
 from torch.utils.data import DataLoader, Dataset
 
+from brctl.training.faults import Faults
 from brctl.training.model import batch_of
 
 _PR_SET_PDEATHSIG = 1
@@ -25,8 +26,10 @@ class _Steps(Dataset):  # type: ignore[misc]  # torch is not type-checked here
     def __init__(self, seed: int, rank: int) -> None:
         self._seed = seed
         self._rank = rank
+        self._faults = Faults.from_environment()
 
     def __getitem__(self, step: int) -> list[list[int]]:
+        self._faults.strike_load()
         rows: list[list[int]] = batch_of(self._seed, step, self._rank).tolist()
         return rows
 

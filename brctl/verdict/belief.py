@@ -17,7 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.model.evidence import Evidence, Role, Weight
-from brctl.model.evidence_kinds import FLIGHT_RECORDER, NCCL_RAS, RANKS_CHECK, STACKS_CHECK
+from brctl.model.evidence_kinds import (
+    FLIGHT_RECORDER,
+    LOADER_CHECK,
+    NCCL_RAS,
+    RANKS_CHECK,
+    STACKS_CHECK,
+)
 from brctl.model.fault import FaultClass
 from brctl.model.fault_catalogue import CATALOGUE, FaultRow
 
@@ -32,7 +38,7 @@ CEILING = 0.97
 BEHAVIOUR_CEILING = 0.94
 """No probability above; the second where only the job's own behaviour speaks (decision 0150)."""
 
-BEHAVIOUR = frozenset({RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER, NCCL_RAS})
+BEHAVIOUR = frozenset({RANKS_CHECK, STACKS_CHECK, LOADER_CHECK, FLIGHT_RECORDER, NCCL_RAS})
 """Sources that show what ranks do; why they do it may be the machine or the code."""
 
 _SPEAKING = (Role.ROOT, Role.CONTEXT)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_a_rank_that_is_gone_is_said(tmp_path: Path) -> None:
 
 def test_whose_code_a_frame_is_shows_in_its_path() -> None:
     """A rank that waits inside a package is told from one that stands in the job's own code."""
-    place_of = load_probe("job.stacks").place_of
+    place_of = import_module("checks._stacks.processes").place_of
     assert place_of("/opt/venv/lib/python3.11/site-packages/torch/nn/module.py") == "package"
     assert place_of("/usr/lib/python3/dist-packages/yaml/loader.py") == "package"
     assert place_of("/usr/lib/python3.8/threading.py") == "python"

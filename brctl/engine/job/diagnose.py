@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from brctl.engine.controller.name_cache import write_names
@@ -22,6 +23,7 @@ from brctl.engine.job.conclude import (
 from brctl.engine.job.control_group import ask_others
 from brctl.engine.job.flight import load_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
+from brctl.engine.job.loaders import examine_loaders
 from brctl.engine.job.looks import beside_last_look
 from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stack_store import new_folder
@@ -167,9 +169,11 @@ async def _examine_hang(controller: Controller, status: JobStatus) -> tuple[JobS
     if goes_on(status, later):
         return later, NOTHING
     status, (seen, unseen) = assess_hang(status, load_rounds(folder)[-1])
-    dumped, undumped = await _examine_flight(controller, status, folder)
-    told, untold = await _examine_nccl(controller, status, captured, folder)
-    return status, ((*seen, *dumped, *told), (*unseen, *undumped, *untold))
+    looks = [(seen, unseen), await _examine_flight(controller, status, folder)]
+    looks.append(await examine_loaders(controller, status))
+    looks.append(await _examine_nccl(controller, status, captured, folder))
+    evidence, gaps = zip(*looks, strict=True)
+    return status, (tuple(chain(*evidence)), tuple(chain(*gaps)))
 
 
 async def _examine_nccl(

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,7 +51,7 @@ async def capture(
     controller: Controller, job: Job, nodes: Sequence[str] = ()
 ) -> tuple[Captured, ...]:
     """One round of stacks; a rank that did not answer is in the result with the reason."""
-    reports = await _ask(
+    reports = await ask_check(
         controller, job, STACKS_CHECK, [n for n in job.nodes if not nodes or n in nodes]
     )
     captured = [one for report in reports for one in _ranks_of(report, job)]
@@ -60,24 +60,28 @@ async def capture(
 
 async def ask_ranks(controller: Controller, job: Job) -> list[NodeReport]:
     """What the ranks of a job say of themselves now, and nothing else."""
-    return await _ask(controller, job, RANKS_CHECK, job.nodes)
+    return await ask_check(controller, job, RANKS_CHECK, job.nodes)
 
 
 async def ask_network(controller: Controller, job: Job) -> list[NodeReport]:
     """What the kernels of a job's nodes count of its connections now."""
-    return await _ask(controller, job, NETWORK_CHECK, job.nodes)
+    return await ask_check(controller, job, NETWORK_CHECK, job.nodes)
 
 
-async def _ask(
-    controller: Controller, job: Job, name: str, nodes: Sequence[str]
+async def ask_check(
+    controller: Controller,
+    job: Job,
+    name: str,
+    nodes: Sequence[str],
+    more: Callable[[str], Mapping[str, object]] = lambda _: {},
 ) -> list[NodeReport]:
-    """One check's answers from some of the job's nodes."""
+    """One check's answers from some of the job's nodes; `more` adds parameters to a node's own."""
     check = replace(controller.checks[name], level=1)
     stream = sweep(
         controller.transport,
         controller.inventory.pick(nodes),
         {name: check},
-        lambda node, asked: fill_parameters(asked, node, job),
+        lambda node, asked: {**fill_parameters(asked, node, job), **more(node.name)},
         limit=controller.settings.ssh.fanout,
         root=controller.settings.ssh.root,
         now=controller.now,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from brctl.evidence.job.data_waits import waits_for_data
 from brctl.evidence.job.ends import is_leaving
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.pace import patience_s
@@ -93,12 +94,18 @@ def absent_ranks(status: JobStatus) -> Iterable[Evidence]:
         if view.rank in busy:
             yield _busy(view, busy[view.rank], len(waiting))
             continue
+        if waits_for_data(view):
+            yield _loads(view, len(waiting))
+            if view.stack:
+                continue
         state = " and is stopped (state T)" if view.process_state == "T" else ""
         own = f", in the job's own code ({view.own_frame})" if view.own_frame else ""
         yield Evidence(
             kind="job.rank.absent",
             subject=Subject(view.node, f"rank:{view.rank}"),
-            weight=Weight.CONVICTS if few and _has_stayed(view, status) else Weight.HINTS,
+            weight=Weight.CONVICTS
+            if few and _has_stayed(view, status) and not waits_for_data(view)
+            else Weight.HINTS,
             fault=FaultClass.HANG_MISMATCH,
             role=Role.ROOT,
             source=RANKS_CHECK,
@@ -118,6 +125,21 @@ def _busy(view: RankView, why: str, waiting: int) -> Evidence:
         role=Role.ROOT,
         source=RANKS_CHECK,
         text=f"{why}; {waiting} ranks wait for it in {WAITING_PHASE}, and may have to",
+        raw=f"phase={view.phase} phase_age_s={view.phase_age_s}",
+    )
+
+
+def _loads(view: RankView, waiting: int) -> Evidence:
+    """A rank that waits for its batch: its loader's processes tell why, this alone does not."""
+    return Evidence(
+        kind="job.rank.waits-for-data",
+        subject=Subject(view.node, f"rank:{view.rank}"),
+        weight=Weight.HINTS,
+        fault=FaultClass.DATA_LOADER,
+        role=Role.ROOT,
+        source=RANKS_CHECK,
+        text=f"rank {view.rank} waits for its data loader at step {view.step};"
+        f" {waiting} ranks wait for it in {WAITING_PHASE}",
         raw=f"phase={view.phase} phase_age_s={view.phase_age_s}",
     )
 

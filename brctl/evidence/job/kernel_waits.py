@@ -20,6 +20,14 @@ _SERVED = re.compile(
 )
 
 
+_PIPE = re.compile(r"wait_for_partner|pipe_read|pipe_wait|sk_wait|wait_woken|tcp_recv|inet_csk")
+
+
+def is_file_wait(kernel_wait: str) -> bool:
+    """A wait for a file system, a pipe or a connection: for somebody else to answer."""
+    return bool(_FILES.search(kernel_wait) or _PIPE.search(kernel_wait))
+
+
 def waits_for_files(view: RankView) -> bool:
     """Blocked in the kernel by a file system."""
     return view.process_state == "D" and bool(_FILES.search(view.kernel_wait))

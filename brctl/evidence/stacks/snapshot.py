@@ -1,7 +1,7 @@
 """One rank's stacks at one moment, normalised so that equal waits compare equal."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 FRAME_LIMIT = 64
@@ -77,7 +77,22 @@ def _frame(name: str, file: str) -> str:
 
 def read_threads(threads: object) -> tuple[str, ...]:
     """The main thread's stack in py-spy's JSON: a list of threads with frames, innermost first."""
-    return normalise([_pair(frame) for frame in _main_frames(threads)])
+    return read_frames(_main_frames(threads))
+
+
+def read_frames(frames: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
+    """Frames of py-spy's JSON as they are compared."""
+    return normalise([_pair(frame) for frame in frames])
+
+
+def read_place(frames: Iterable[Mapping[str, object]]) -> str:
+    """The innermost frame of the job's own code, `read_shard (data.py:91)`; "" if none is."""
+    own = next((frame for frame in frames if frame.get("place") == "job"), None)
+    if own is None:
+        return ""
+    file, _, name = _frame(*_pair(own)).partition(":")
+    line = own.get("line")
+    return f"{name} ({file}:{line})" if type(line) is int else f"{name} ({file})"
 
 
 def read_own_frame(threads: object) -> str:

@@ -2,12 +2,21 @@
 
 import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
 
 from checks._live_queries.rank_facts import facts_of
+from checks._stacks.processes import (
+    FRAMES_KEPT,
+    command_of,
+    descendants,
+    find_py_spy,
+    frame_row,
+    kernel_wait,
+    pid_of_rank,
+    process_state,
+    threads_of,
+)
 
 
 # Every probe is one file, so this block is the same in all of them; a test compares.
@@ -68,8 +77,6 @@ def main(measure):
 
 
 STACK_LIMIT = 4000  # the controller keeps no longer text of one reading
-DUMP_S = 8
-FRAMES_KEPT = 64
 CHILDREN_KEPT = 16
 
 
@@ -86,22 +93,12 @@ def measure(readings, parameters):
     return 0 if py_spy is not None else 1
 
 
-def find_py_spy(python):
-    """py-spy beside the training's Python, else on the path."""
-    beside = os.path.join(os.path.dirname(python), "py-spy") if python else ""
-    if beside and os.access(beside, os.X_OK):
-        return beside
-    return shutil.which("py-spy")
-
-
 def measure_rank(readings, parameters, rank, py_spy):
     subject = "rank:%d" % rank
-    path = os.path.join(parameters.get("log_dir") or "", "rank-%05d.process.json" % rank)
     try:
-        with open(path) as stream:
-            pid = int(json.loads(stream.read(65536))["pid"])
-    except (OSError, ValueError, KeyError, TypeError) as exc:
-        readings.note("rank %d: its process is not known: %s" % (rank, exc))
+        pid = pid_of_rank(parameters.get("log_dir"), rank)
+    except ValueError as exc:
+        readings.note("rank %d: %s" % (rank, exc))
         return
     state = process_state(pid)
     if state is None:
@@ -123,44 +120,14 @@ def measure_rank(readings, parameters, rank, py_spy):
         readings.add("job.stack.children", subject, json.dumps([describe(c) for c in children]))
 
 
-def process_state(pid):
-    """The kernel's letter, or None when the process is gone."""
-    try:
-        with open("/proc/%d/stat" % pid) as stream:
-            return stream.read().rsplit(")", 1)[1].split()[0]
-    except (OSError, IndexError):
-        return None
-
-
-def kernel_wait(pid):
-    """The kernel function the main thread waits in; empty when running or not readable."""
-    try:
-        with open("/proc/%d/wchan" % pid) as stream:
-            wait = stream.read(256).strip()
-    except OSError:
-        return ""
-    return "" if wait == "0" else wait
-
-
 def dump(readings, rank, py_spy, pid, native):
     """py-spy's threads. Non-blocking first: pausing a stopped multi-threaded process fails."""
     nonblocking = ["--nonblocking"]
     for flags in [["--native"], nonblocking] if native else [nonblocking, []]:
-        command = [py_spy, "dump", "--json", "--pid", str(pid), *flags]
-        pipe = subprocess.PIPE
         try:
-            done = subprocess.run(command, stdout=pipe, stderr=pipe, timeout=DUMP_S)
-        except subprocess.TimeoutExpired:
-            readings.note("rank %d: py-spy %s timed out after %d s" % (rank, flags, DUMP_S))
-            continue
-        if done.returncode == 0:
-            try:
-                return json.loads(done.stdout.decode("utf-8", "replace"))
-            except ValueError as exc:
-                readings.note("rank %d: py-spy gave no JSON: %s" % (rank, exc))
-                continue
-        why = done.stderr.decode("utf-8", "replace").strip()[-200:]
-        readings.note("rank %d: py-spy %s: %s" % (rank, " ".join(flags), why))
+            return threads_of(py_spy, pid, flags)
+        except ValueError as exc:
+            readings.note("rank %d: %s" % (rank, exc))
     return None
 
 
@@ -185,57 +152,17 @@ def trimmed(thread):
         "thread_name": thread.get("thread_name") or "",
         "active": bool(thread.get("active")),
         "owns_gil": bool(thread.get("owns_gil")),
-        "frames": [
-            {
-                "name": f.get("name"),
-                "short_filename": f.get("short_filename"),
-                "line": f.get("line"),
-                "place": place_of(f.get("filename") or ""),
-            }
-            for f in frames[:FRAMES_KEPT]
-        ],
+        "frames": [frame_row(frame) for frame in frames[:FRAMES_KEPT]],
     }
-
-
-def place_of(path):
-    """Whose a file is: an installed package's, Python's own, or the job's."""
-    if "/site-packages/" in path or "/dist-packages/" in path:
-        return "package"
-    if path.startswith("<") or "/lib/python3" in path:
-        return "python"
-    return "job"
-
-
-def descendants(pid):
-    """Processes below one, nearest first."""
-    found = []
-    generation = [pid]
-    while generation and len(found) < 256:
-        generation = [child for parent in generation for child in children_of(parent)]
-        found += generation
-    return found
-
-
-def children_of(pid):
-    try:
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as stream:
-            return [int(word) for word in stream.read().split()]
-    except (OSError, ValueError):
-        return []
 
 
 def describe(pid):
     """State, kernel wait and command of a child: a stuck data loader or writer shows here."""
-    try:
-        with open("/proc/%d/cmdline" % pid, "rb") as stream:
-            command = stream.read(400).replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    except OSError:
-        command = ""
     return {
         "pid": pid,
         "state": process_state(pid) or "",
         "kernel_wait": kernel_wait(pid),
-        "command": command[:160],
+        "command": command_of(pid)[:160],
     }
 
 

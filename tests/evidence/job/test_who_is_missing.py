@@ -81,8 +81,6 @@ def test_a_rank_at_long_work_convicts_no_node(
     [
         (0, {"phase": "checkpoint", "phase_age_s": 90.0, "phase_longest_s": 2.0}),
         (6, {"phase": "evaluation", "phase_age_s": 500.0, "phase_longest_s": 30.0}),
-        (2, {"phase": "load", "phase_age_s": 70.0, "phase_longest_s": 0.01}),
-        (2, {"phase": "load", "phase_age_s": 70.0}),
         (4, {"phase": "forward", "stack": ("layers.py:forward", "train.py:step")}),
         (1, {"phase": "evaluation", "process_state": "T"}),
     ],

@@ -1,0 +1,97 @@
+"""job.loader looks twice at the processes that make batches, and times a file for other nodes."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.checks.probes import load_probe, read
+from tests.checks.test_stacks_probe import needs_py_spy
+
+PROGRAM = """
+import os, signal, sys
+def read_shard(path):
+    print(os.getpid(), flush=True)
+    os.open(path, os.O_RDONLY)  # a pipe that nobody opens for writing
+def fetch(possibly_batched_index):
+    read_shard(sys.argv[1])
+if os.fork() == 0:
+    fetch([5, 6])
+os.wait()
+"""
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[int]:
+    """Process id of a worker of rank 3 that never gets its shard."""
+    os.mkfifo(tmp_path / "shard-0007.tar")
+    (tmp_path / "data.py").write_text(PROGRAM)
+    command = [sys.executable, "-S", str(tmp_path / "data.py"), str(tmp_path / "shard-0007.tar")]
+    rank = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    assert rank.stdout is not None
+    (tmp_path / "rank-00003.process.json").write_text(json.dumps({"pid": rank.pid}))
+    yield int(rank.stdout.readline())
+    os.killpg(rank.pid, 9)
+    rank.wait()
+    rank.stdout.close()
+
+
+def test_a_worker_that_waits_for_its_file_is_seen_with_sample_and_file(
+    worker: int, tmp_path: Path
+) -> None:
+    """Frames, samples and path come from py-spy: a file that does not open has no descriptor."""
+    needs_py_spy()
+    places = {"log_dir": str(tmp_path), "python": sys.executable}
+    found = read("job.loader", {"ranks": [3], "apart_s": 0.01, **places}).values
+    subject = f"rank:3/{worker}"
+    assert ("job.loader.state", "rank:3") in found
+    assert found["job.loader.state", subject] in ("S", "R")
+    frames = json.loads(str(found["job.loader.stack", subject]))
+    assert [frame["name"] for frame in frames][:2] == ["read_shard", "fetch"]
+    assert found["job.loader.moved", subject] is False
+    assert found["job.loader.sample", subject] == "[5, 6]"
+    assert found["job.loader.file", subject] == str(tmp_path / "shard-0007.tar")
+    assert ("job.loader.mount", subject) in found
+
+
+def test_another_node_times_the_file_and_never_reads_a_pipe(tmp_path: Path) -> None:
+    """A file and a pipe are answered, a missing one is not."""
+    (tmp_path / "plain").write_bytes(b"x" * 9000)
+    os.mkfifo(tmp_path / "pipe")
+    paths = [str(tmp_path / name) for name in ("plain", "pipe", "gone")]
+    found = read("job.loader", {"ranks": [3], "waiting": [], "paths": paths}).values
+    answers = [found["job.loader.path_answers", f"path:{path}"] for path in paths]
+    assert answers == [True, True, False]
+    assert not [name for name in found if name[1].startswith("rank:")]
+
+
+def test_the_innermost_mount_of_a_path_is_found(tmp_path: Path) -> None:
+    """By whole parts of its name: /data2 is not below /data."""
+    rows = [
+        "21 1 8:1 / / rw - ext4 /dev/sda1 rw",
+        "30 21 0:40 / /data rw,nosuid - nfs4 filer:/data rw",
+        "31 30 0:41 / /data/own rw - tmpfs tmpfs rw",
+        "junk",
+    ]
+    (tmp_path / "mountinfo").write_text("\n".join(rows))
+    mount_of = load_probe("job.loader").mount_of
+    mounts = str(tmp_path / "mountinfo")
+    assert mount_of("/data/shard", mounts) == ("/data", "nfs4", "filer:/data")
+    assert mount_of("/data/own/x", mounts) == ("/data/own", "tmpfs", "tmpfs")
+    assert mount_of("/data2/shard", mounts)[0] == "/"
+
+
+def test_an_endless_transform_stands_where_it_stood_whatever_it_calls() -> None:
+    """The sample and the job's own functions are compared; what these call always differs."""
+    where = load_probe("job.loader").where
+    own = {"name": "decode", "filename": "/job/data.py"}
+    fetch = {"name": "_MapDatasetFetcher.fetch", "filename": "/x/site-packages/fetch.py",
+             "locals": [{"name": "possibly_batched_index", "repr": "[5]"}, "junk"]}  # fmt: skip
+    inside = {"name": "resize", "filename": "/x/site-packages/pil.py"}
+    assert where([inside, own, fetch]) == where([own, fetch])
+    other = {**fetch, "locals": [{"name": "possibly_batched_index", "repr": "[6]"}]}
+    assert where([own, other]) != where([own, fetch])
