@@ -71,8 +71,9 @@ class Control:
                 return StartReport((), dict.fromkeys(here.nodes, why))
             return await self._started(here)
         nodes = await self._workloads.must_be_free(here)
-        if found.ended or (checkpoint and not found.hears_checkpoint):
-            await self._remaking.begin(job, found)
+        misses = found.misses(job, checkpoint)
+        if found.ended or misses:
+            await self._remaking.begin(job, found, misses)
             found = await self._workloads.must_find(job)
         await self._workloads.bind(here, nodes)
         found = await self._workloads.never_started(job, found)
@@ -82,7 +83,8 @@ class Control:
             job, lambda now: released(now, here, checkpoint, incarnation), found
         )
         source = checkpoint or "the job's own choice"
-        said = f"{incarnation}: started on {fold(here.nodes)} from {source}"
+        code = f", code {job.code.version}" if job.code is not None else ""
+        said = f"{incarnation}: started on {fold(here.nodes)} from {source}{code}"
         await self._events.say([value], "BrctlStarted", said)
         return await self._started(here)
 

@@ -10,15 +10,19 @@ from dataclasses import dataclass
 
 from brctl.backends.kubernetes.containers import rows_of
 from brctl.backends.kubernetes.marks import JOB, PREFIX, labels_of, marked, notes_of
+from brctl.backends.kubernetes.pod_environment import (
+    CHECKPOINT,
+    CODE_DIR,
+    annotations,
+    hears,
+    with_variables,
+)
 from brctl.fanout.kubernetes.kubectl import Object
 from brctl.model.errors import ConfigError
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.jobs.job import Job
 
-CHECKPOINT, INCARNATION, NODES = PREFIX + "checkpoint", PREFIX + "incarnation", PREFIX + "nodes"
-RESUME_VARIABLE = "BRCTL_RESUME_FROM"
-_CHECKPOINT_PATH = f"metadata.annotations['{CHECKPOINT}']"
-_CHECKPOINT_SOURCE = {"fieldRef": {"fieldPath": _CHECKPOINT_PATH}}
+INCARNATION, NODES = PREFIX + "incarnation", PREFIX + "nodes"
 QUEUE = "kueue.x-k8s.io/queue-name"
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
@@ -88,8 +92,20 @@ class Workload:
     @property
     def hears_checkpoint(self) -> bool:
         """Whether some container is told which checkpoint to start from."""
-        rows = [e for t in templates(self.value) for c in _containers(t) for e in _environment(c)]
-        return any(_field_path(row) == _CHECKPOINT_PATH for row in rows)
+        return any(hears(template, CHECKPOINT) for template in templates(self.value))
+
+    @property
+    def hears_code(self) -> bool:
+        """Whether some container is told which release to start from."""
+        return any(hears(template, CODE_DIR) for template in templates(self.value))
+
+    def misses(self, job: Job, checkpoint: str) -> str:
+        """What a start has to tell its containers and cannot; "" for nothing."""
+        unheard = {
+            "a checkpoint": checkpoint and not self.hears_checkpoint,
+            "a release": job.code is not None and not self.hears_code,
+        }
+        return " or ".join(what for what, is_so in unheard.items() if is_so)
 
     @property
     def vanishes(self) -> bool:
@@ -161,7 +177,8 @@ def released(workload: Workload, job: Job, checkpoint: str, incarnation: str) ->
     new = marked(workload.value, {}, {**mark, NODES: json.dumps(list(job.nodes))})
     for template in templates(new):
         meta = template.setdefault("metadata", {})
-        meta["annotations"] = {**(meta.get("annotations") or {}), **mark, CHECKPOINT: checkpoint}
+        told = {**mark, **annotations(job, checkpoint)}
+        meta["annotations"] = {**(meta.get("annotations") or {}), **told}
         spec = template["spec"]
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), JOB: job.name}
     new["spec"]["suspend"] = False
@@ -177,8 +194,8 @@ def without_start_time(value: Object) -> Object | None:
     return new
 
 
-def anew(workload: Workload) -> Object:
-    """A manifest that makes the same workload again, suspended, and lets it hear of checkpoints."""
+def anew(workload: Workload, job: Job) -> Object:
+    """A manifest that makes the same workload again, suspended, and lets its containers be told."""
     old = workload.value
     meta = {key: old["metadata"].get(key) or {} for key in ("labels", "annotations")}
     meta["labels"] = _without_server_marks(meta["labels"])
@@ -191,12 +208,7 @@ def anew(workload: Workload) -> Object:
     for template in templates(new):
         labels = template.setdefault("metadata", {}).get("labels") or {}
         template["metadata"]["labels"] = _without_server_marks(labels)
-        for container in _containers(template):
-            rows = [r for r in _environment(container) if r.get("name") != RESUME_VARIABLE]
-            container["env"] = [
-                *rows,
-                {"name": RESUME_VARIABLE, "valueFrom": copy.deepcopy(_CHECKPOINT_SOURCE)},
-            ]
+        template["spec"]["containers"] = list(with_variables(template, job))
     return new
 
 
@@ -220,20 +232,6 @@ def _parts(value: Object) -> Iterator[tuple[str, int, int]]:
             yield str(row["name"]), int(row.get("replicas", 1)), pods
     else:
         yield "", 1, int(value["spec"].get("completions") or 0)
-
-
-def _containers(template: Object) -> Sequence[Object]:
-    return template["spec"].get("containers") or ()
-
-
-def _environment(container: Object) -> Sequence[Object]:
-    return container.get("env") or ()
-
-
-def _field_path(row: Object) -> object:
-    """The field a variable reads; the server writes `apiVersion: v1` beside it."""
-    source = (row.get("valueFrom") or {}).get("fieldRef") or {}
-    return source.get("fieldPath")
 
 
 def _without_server_marks(labels: Mapping[str, str]) -> dict[str, str]:

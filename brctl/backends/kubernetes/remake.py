@@ -26,24 +26,25 @@ class Remaking:
         self._kubectl = kubectl
         self._folder = folder
 
-    async def begin(self, job: Job, found: Workload) -> None:
-        """Make an object anew.
+    async def begin(self, job: Job, found: Workload, misses: str) -> None:
+        """Make an object anew, which has ended or misses a way to hear of something.
 
         Raises:
             UsageError: Another controller owns it and would make it too.
         """
         owners = found.value["metadata"].get("ownerReferences") or ()
         if owners:
-            why = found.ended or "has no way to hear of a checkpoint"
+            why = found.ended or f"has no way to hear of {misses}"
             problem = f"{found.name} {why}; it belongs to a {owners[0].get('kind')}"
             raise UsageError(problem, hint="make it anew there")
-        _write(self._kept(job), {"uid": found.uid, "path": found.path, "manifest": anew(found)})
+        kept = {"uid": found.uid, "path": found.path, "manifest": anew(found, job)}
+        _write(self._kept(job), kept)
         await self.finish(job)
 
     def remember(self, job: Job, found: Workload) -> None:
         """Keep what the cluster deletes by itself some time after the job has ended."""
         if found.vanishes:
-            _write(self._kept(job, VANISHED), {"path": found.path, "manifest": anew(found)})
+            _write(self._kept(job, VANISHED), {"path": found.path, "manifest": anew(found, job)})
 
     async def bring_back(self, job: Job) -> None:
         """Make again, suspended, what the cluster has deleted because it had ended."""

@@ -57,9 +57,10 @@ async def _job(workloads: Workloads, job: Job) -> DoctorFinding:
         found = await workloads.must_find(job)
     except BrctlError as error:
         return DoctorFinding(Health.WARNING, TOPIC, str(error), error.hint or "")
-    if not found.hears_checkpoint:
-        hint = "`brctl help kubernetes`: BRCTL_RESUME_FROM from an annotation"
-        text = f"{found.name} has no way to hear of a checkpoint; it will be made anew to start"
+    misses = found.misses(job, checkpoint="any")
+    if misses:
+        hint = "`brctl help kubernetes`: BRCTL_RESUME_FROM, BRCTL_CODE_DIR from annotations"
+        text = f"{found.name} has no way to hear of {misses}; it will be made anew to start"
         return DoctorFinding(Health.WARNING, TOPIC, text, hint)
     if found.vanishes:
         hint = "take ttlSecondsAfterFinished out of it; brctl keeps the manifest of what it starts"

@@ -16,6 +16,7 @@ from brctl.backends.kubernetes.workloads import change_node
 from brctl.fanout.kubernetes.kubectl import ConflictError, Kubectl
 from brctl.model.errors import DeniedError, UnavailableError, UsageError
 from brctl.model.inventory import Inventory, Node, NodeRole
+from brctl.model.jobs.code import JobCode
 from brctl.model.jobs.job import Job
 from tests.backends.kubernetes.test_marks import AT
 from tests.fakes.kube.cluster import NAMESPACE, KubeCluster, kube_cluster, no_kubectl
@@ -83,6 +84,12 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 def placement(cluster: KubeCluster) -> set[str]:
     return {pod["spec"].get("nodeName", "") for pod in cluster.pods()}
+
+
+def written(folder: Path) -> list[str]:
+    """What ranks wrote of their environment, as far as they have begun."""
+    files = [folder / str(rank) for rank in range(3)]
+    return [file.read_text() for file in files if file.exists()]
 
 
 async def test_stand_in_a_node_cordoned_by_hand_keeps_its_owner(
@@ -213,10 +220,9 @@ async def test_stand_in_a_dead_nodes_rank_comes_back_on_the_standby_with_the_che
     assert (report.started, report.failed) == ((0, 1, 2), {})
     assert (await backend.job_status(job)).incarnations == {"R-2"}
     assert sorted((await backend.place(job)).nodes) == ["n1", "n2", "s1"]
-    reported = {"/ckpt/step-00000020\n"}
 
     async def all_told() -> bool:
-        return {(tmp_path / str(rank)).read_text() for rank in range(3)} == reported
+        return written(tmp_path) == ["/ckpt/step-00000020\n"] * 3
 
     await until(all_told)
     again = await backend.start_job(after, "/ckpt/step-00000021", "R-3")
@@ -280,6 +286,26 @@ async def test_stand_in_a_job_that_hears_of_checkpoints_is_never_made_anew(
     env = after["spec"]["template"]["spec"]["containers"][0]["env"][-1]
     assert env["valueFrom"]["fieldRef"]["apiVersion"] == "v1"
     await backend.stop_job(job, 1.0)
+
+
+async def test_stand_in_a_release_reaches_the_ranks_without_a_new_job(
+    cluster: KubeCluster, backend: KubernetesBackend, job: Job, tmp_path: Path
+) -> None:
+    """Made anew once, so that it can be told; from then on each start tells another one."""
+    writes = f'echo "$BRCTL_CODE_DIR $BRCTL_CODE_VERSION" > {tmp_path}/$JOB_COMPLETION_INDEX'
+    cluster.add_job("trainer", job.name, 3, ["/bin/sh", "-c", f"{writes}; exec sleep 600"])
+    uids = set()
+    for version in ("r1", "r2"):
+        code = JobCode(PurePosixPath("/code"), "r1", version)
+        assert not (await backend.start_job(replace(job, code=code), "", version)).failed
+        uids.add(cluster.store.get("jobs", NAMESPACE, "trainer")["metadata"]["uid"])
+
+        async def all_told(reported: str = f"/code/{version} {version}\n") -> bool:
+            return written(tmp_path) == [reported] * 3
+
+        await until(all_told)
+        await backend.stop_job(job, 5.0)
+    assert len(uids) == 1
 
 
 async def test_stand_in_a_job_that_the_cluster_forgot_after_its_end_comes_back(

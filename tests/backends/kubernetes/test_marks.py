@@ -1,6 +1,8 @@
 """What brctl writes on nodes and reads from Jobs and pods, without any cluster."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -8,9 +10,10 @@ import pytest
 from brctl.backends.contract import Cordon
 from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.evict import covers, is_ours_to_ask
-from brctl.backends.kubernetes.jobs import anew, read_workload
+from brctl.backends.kubernetes.jobs import Workload, anew, read_workload
 from brctl.backends.kubernetes.pods import placed, read_pods, state_of
 from brctl.model.errors import ConfigError
+from brctl.model.jobs.code import JobCode
 from brctl.model.jobs.job import Job, example_job
 from tests.fakes.kube.cluster import job_spec
 from tests.fakes.kube.rules import check_node
@@ -167,13 +170,20 @@ def test_made_anew_a_job_loses_what_the_server_set_and_hears_of_checkpoints() ->
     old["spec"]["template"]["metadata"]["labels"] = {"job-name": "trainer", "mine": "x"}
     job = job_of(2)
     assert not read_workload(old, "/path", job).hears_checkpoint
-    new = anew(read_workload(old, "/path", job))
+    new = anew(read_workload(old, "/path", job), job)
     assert set(new["metadata"]) == {"name", "namespace", "labels", "annotations"}
     assert "selector" not in new["spec"]
     assert new["spec"]["suspend"] is True
     assert new["spec"]["template"]["metadata"]["labels"] == {"mine": "x"}
     again = {**new, "metadata": {**new["metadata"], "uid": "u2"}}
-    assert read_workload(again, "/path", job).hears_checkpoint
+    made = read_workload(again, "/path", job)
+    assert made.misses(job, "/ckpt/1") == ""
+    assert anew(made, job)["spec"]["template"]["spec"] == new["spec"]["template"]["spec"]
+    coded = replace(job, code=JobCode(PurePosixPath("/code"), "r1", "r1"))
+    assert made.misses(coded, "/ckpt/1") == "a release"
+    assert read_workload(old, "/path", job).misses(coded, "/ckpt/1") == "a checkpoint or a release"
+    told = Workload(anew(made, coded), "/path", ())
+    assert told.misses(coded, "/ckpt/1") == ""
 
 
 def test_daemons_and_mirror_pods_are_left_alone() -> None:
