@@ -23,7 +23,7 @@ from brctl.library.config import NodePods, SshSettings
 from brctl.model.command import Command, Outcome
 from brctl.model.errors import UnreachableError, UsageError
 from brctl.model.inventory import Node
-from tests.backends.kubernetes.test_kubernetes import until
+from tests.backends.kubernetes.site import until
 from tests.fakes.kube.cluster import NAMESPACE, KubeCluster, kube_cluster, no_kubectl
 from tests.timeouts import TIMEOUT_S
 
