@@ -171,6 +171,14 @@ class Backend(Protocol):
         """The job on the nodes it runs on now, in rank order."""
         ...
 
+    async def must_control(self, job: Job, verb: str) -> None:
+        """Whether brctl may let a job be `started`, `stopped` or `moved`, asked before it acts.
+
+        Raises:
+            UsageError: Somebody else alone does it, who would undo it; with the words to type.
+        """
+        ...
+
     async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
         """Put nodes into the places of others; a swap that is done already changes nothing."""
         ...

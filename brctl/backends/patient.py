@@ -79,6 +79,9 @@ class PatientBackend:
     async def place(self, job: Job) -> Job:
         return await self._asked(lambda: self._backend.place(job))
 
+    async def must_control(self, job: Job, verb: str) -> None:
+        await self._asked(lambda: self._backend.must_control(job, verb))
+
     async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
         return await self._asked(lambda: self._backend.replace_nodes(job, swaps))
 

@@ -106,6 +106,9 @@ class FileBackend:
     async def place(self, job: Job) -> Job:
         return replace(job, nodes=tuple(self._world.read()["nodes"]))
 
+    async def must_control(self, job: Job, verb: str) -> None:
+        pass
+
     async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
         with self._world.change() as data:
             after = [swaps.get(node, node) for node in data["nodes"]]

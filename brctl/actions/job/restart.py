@@ -48,6 +48,7 @@ class JobRestart(NotUndoable):
             return ()
         checkpoint = arguments.text(args, "checkpoint", "") or "the job's own choice"
         job = arguments.text(args, "job")
+        await context.backend.must_control(await context.jobs.get(job), "started")
         return (Change(Sign.ADD, f"job {job}", f"restarted from {checkpoint}"),)
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:

@@ -47,6 +47,7 @@ class JobStop(NotUndoable):
 
     async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         job = await _job(context, args)
+        await context.backend.must_control(job, "stopped")
         return (Change(Sign.REMOVE, f"job {job.name}", f"stopped ({job.world_size} ranks)"),)
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:

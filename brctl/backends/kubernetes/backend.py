@@ -131,6 +131,10 @@ class KubernetesBackend:
         observe = await self._workloads.observe(job, recent=True)
         return job if observe is None else observe.job
 
+    async def must_control(self, job: Job, verb: str) -> None:
+        """See `Backend.must_control`."""
+        await self._workloads.must_control(job, verb)
+
     async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
         """See `Backend.replace_nodes`; pods do not move, so the job must be stopped first."""
         self._inventory.require(list(swaps.values()))

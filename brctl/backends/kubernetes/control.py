@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from brctl.backends.contract import StartReport, StopReport
 from brctl.backends.kubernetes.events import Events
 from brctl.backends.kubernetes.jobs import on_nodes, released, suspended
+from brctl.backends.kubernetes.managed import refuse_managed
 from brctl.backends.kubernetes.pods import BY_OTHERS, Pod, bound_to, ranks_of
 from brctl.backends.kubernetes.remake import Remaking
-from brctl.backends.kubernetes.workloads import ObservedWorkload, Workloads, refuse_managed
+from brctl.backends.kubernetes.workloads import ObservedWorkload, Workloads
 from brctl.fanout.kubernetes.kubectl import Kubectl
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold

@@ -9,7 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from brctl.backends.kubernetes.containers import rows_of
-from brctl.backends.kubernetes.marks import JOB, PREFIX, labels_of, marked, notes_of
+from brctl.backends.kubernetes.kinds import (
+    JOB,
+    JOBSET,
+    VOLCANO,
+    Kind,
+    is_suspended,
+    parts_of,
+    volcano_phase,
+)
+from brctl.backends.kubernetes.marks import JOB as JOB_LABEL
+from brctl.backends.kubernetes.marks import PREFIX, labels_of, marked, notes_of
 from brctl.backends.kubernetes.pod_environment import (
     CHECKPOINT,
     CODE_DIR,
@@ -25,9 +35,9 @@ from brctl.model.jobs.job import Job
 INCARNATION, NODES = PREFIX + "incarnation", PREFIX + "nodes"
 QUEUE = "kueue.x-k8s.io/queue-name"
 
-_INDEX = "batch.kubernetes.io/job-completion-index"
-_PART, _PART_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
-_ENDED = ("Complete", "Completed", "Failed")
+_ENDED = ("Complete", "Completed", "Succeeded", "Failed", "Terminated")
+"""Conditions of every kind, and phases of Volcano."""
+
 _OF_THE_SERVER = (
     "controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
     "batch.kubernetes.io/job-name",
@@ -36,7 +46,7 @@ _OF_THE_SERVER = (
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A Job or a JobSet that carries brctl's label.
+    """A Job, a JobSet or an object of another kind that carries brctl's label.
 
     Attributes:
         path: Where the API serves it.
@@ -46,6 +56,7 @@ class Workload:
     value: Object
     path: str
     parts: tuple[tuple[str, int, int], ...]
+    kind: Kind = JOB
 
     @property
     def name(self) -> str:
@@ -56,12 +67,8 @@ class Workload:
         return str(self.value["metadata"]["uid"])
 
     @property
-    def is_jobset(self) -> bool:
-        return self.value.get("kind") == "JobSet"
-
-    @property
     def suspended(self) -> bool:
-        return bool(self.value["spec"].get("suspend"))
+        return is_suspended(self.kind, self.value)
 
     @property
     def ended(self) -> str:
@@ -70,7 +77,14 @@ class Workload:
         for row in rows:
             if row.get("type") in _ENDED and row.get("status") == "True":
                 return f"{row['type']}: {row.get('message') or row.get('reason', '')}"
-        return ""
+        phase = volcano_phase(self.value) if self.kind is VOLCANO else ""
+        return phase if phase in _ENDED else ""
+
+    @property
+    def restarts(self) -> int:
+        """How often the failure policy of a JobSet has made all of its pods anew."""
+        count = self.value.get("status", {}).get("restarts")
+        return count if self.kind is JOBSET and isinstance(count, int) else 0
 
     @property
     def incarnation(self) -> str:
@@ -127,10 +141,11 @@ class Workload:
 
     def order(self, pod: Object) -> int | None:
         """The pod's place in rank order; None for a pod that has none."""
-        labels, index, before = labels_of(pod), _whole(notes_of(pod).get(_INDEX, "")), 0
+        marks, before = {**notes_of(pod), **labels_of(pod)}, 0
+        index, part = _whole(marks.get(self.kind.index, "")), marks.get(self.kind.part, "")
         for name, jobs, pods in self.parts:
-            if name == labels.get(_PART, "") and index is not None:
-                number = _whole(labels.get(_PART_INDEX, "0"))
+            if name == part and index is not None:
+                number = _whole(marks.get(self.kind.number, "0"))
                 return before + number * pods + index if number is not None else None
             before += jobs * pods
         return None
@@ -141,14 +156,15 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= 9 else None
 
 
-def read_workload(value: Object, path: str, job: Job) -> Workload:
+def read_workload(value: Object, path: str, job: Job, kind: Kind = JOB) -> Workload:
     """The workload of a declared job.
 
     Raises:
         ConfigError: Its pods cannot be the nodes that job.yaml lists.
     """
-    found = Workload(value, path, tuple(_parts(value)))
-    where = f"{value.get('kind')} {found.name}"
+    parts = tuple(parts_of(kind, value["spec"], len(job.nodes)))
+    found = Workload(value, path, parts, kind)
+    where = f"{kind.name} {found.name}"
     for spec in _job_specs(value):
         if spec.get("completionMode") != "Indexed":
             raise ConfigError(f"{where} is not Indexed: which pod is which rank nobody can say")
@@ -180,7 +196,7 @@ def released(workload: Workload, job: Job, checkpoint: str, incarnation: str) ->
         told = {**mark, **annotations(job, checkpoint)}
         meta["annotations"] = {**(meta.get("annotations") or {}), **told}
         spec = template["spec"]
-        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), JOB: job.name}
+        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), JOB_LABEL: job.name}
     new["spec"]["suspend"] = False
     return new
 
@@ -219,19 +235,11 @@ def templates(value: Object) -> Iterator[Object]:
 
 
 def _job_specs(value: Object) -> Iterator[Object]:
-    if value.get("kind") == "JobSet":
+    """Of what brctl itself starts and stops; what others do is not read so closely."""
+    if value.get("kind") == JOBSET.name:
         yield from (row["template"]["spec"] for row in value["spec"]["replicatedJobs"])
-    else:
+    elif value.get("kind") == JOB.name:
         yield value["spec"]
-
-
-def _parts(value: Object) -> Iterator[tuple[str, int, int]]:
-    if value.get("kind") == "JobSet":
-        for row in value["spec"]["replicatedJobs"]:
-            pods = int(row["template"]["spec"].get("completions") or 0)
-            yield str(row["name"]), int(row.get("replicas", 1)), pods
-    else:
-        yield "", 1, int(value["spec"].get("completions") or 0)
 
 
 def _without_server_marks(labels: Mapping[str, str]) -> dict[str, str]:

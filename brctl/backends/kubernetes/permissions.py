@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
 
+from brctl.backends.kubernetes.kinds import JOBSET, PYTORCHJOB, TRAINJOB, VOLCANO
+from brctl.backends.kubernetes.reasons import QUEUE_VERSIONS
 from brctl.fanout.kubernetes.kubectl import Kubectl
 from brctl.model.errors import DeniedError
 
@@ -21,6 +23,7 @@ class NeededFor(StrEnum):
 
     ALWAYS = "always"
     EVENTS = "optional"
+    OPERATORS = "where there is one"
     EXEC = "with `transport: kubectl`"
     OWN_PODS = "with `node_pods.image`"
 
@@ -32,6 +35,7 @@ class Permission:
     Attributes:
         resource: As `kubectl auth can-i` takes it.
         purpose: What fails without it.
+        api: Where the cluster serves the resource, of one that not every cluster has.
     """
 
     resource: str
@@ -39,9 +43,9 @@ class Permission:
     scope: Scope
     purpose: str
     need: NeededFor = NeededFor.ALWAYS
+    api: str = ""
 
 
-JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
 _EVERYWHERE, _JOBS, _NODE_PODS = Scope.CLUSTER, Scope.JOBS, Scope.NODE_PODS
 
 PERMISSIONS = (
@@ -55,7 +59,15 @@ PERMISSIONS = (
     Permission("jobs.batch/status", ("update",), _JOBS, "start a Job again on other nodes"),
     Permission("jobs.batch", ("create", "delete"), _JOBS, "make a Job that has ended anew"),
     Permission("jobsets.jobset.x-k8s.io", ("get", "list", "update", "create", "delete"), _JOBS,
-               "the same for JobSets"),
+               "the same for JobSets", api=JOBSET.api),
+    Permission("trainjobs.trainer.kubeflow.org", ("list",), _JOBS, "see the ranks of a TrainJob",
+               NeededFor.OPERATORS, TRAINJOB.api),
+    Permission("pytorchjobs.kubeflow.org", ("list",), _JOBS, "see the ranks of a PyTorchJob",
+               NeededFor.OPERATORS, PYTORCHJOB.api),
+    Permission("jobs.batch.volcano.sh", ("list",), _JOBS, "see the ranks of a Volcano Job",
+               NeededFor.OPERATORS, VOLCANO.api),
+    Permission("workloads.kueue.x-k8s.io", ("list",), _JOBS, "say why Kueue does not admit a job",
+               NeededFor.OPERATORS, QUEUE_VERSIONS[-1]),
     Permission("events", ("create",), _EVERYWHERE, "say in `kubectl describe` what was done",
                NeededFor.EVENTS),
     Permission("pods", ("get", "list"), _NODE_PODS, "find the pod of a node", NeededFor.EXEC),
@@ -75,10 +87,10 @@ async def has_namespace(kubectl: Kubectl) -> bool:
 
 
 async def missing_permissions(kubectl: Kubectl, *needs: NeededFor) -> tuple[str, ...]:
-    """What the API server would refuse, one sentence each; JobSets only where they exist."""
-    rows = [row for row in PERMISSIONS if row.need in needs]
-    if any("jobset" in row.resource for row in rows) and await kubectl.get(JOBSETS) is None:
-        rows = [row for row in rows if "jobset" not in row.resource]
+    """What the API server would refuse of what it serves, one sentence each."""
+    wanted = [row for row in PERMISSIONS if row.need in needs]
+    served = await asyncio.gather(*(_is_served(kubectl, row) for row in wanted))
+    rows = [row for row, there in zip(wanted, served, strict=True) if there]
     checks = [(row, verb) for row in rows for verb in row.verbs]
     may = await asyncio.gather(
         *(
@@ -91,6 +103,10 @@ async def missing_permissions(kubectl: Kubectl, *needs: NeededFor) -> tuple[str,
         for (row, verb), allowed in zip(checks, may, strict=True)
         if not allowed
     )
+
+
+async def _is_served(kubectl: Kubectl, row: Permission) -> bool:
+    return not row.api or await kubectl.get(f"/apis/{row.api}") is not None
 
 
 def _everywhere(row: Permission) -> str:

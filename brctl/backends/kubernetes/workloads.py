@@ -1,15 +1,20 @@
-"""Find the Job or JobSet of a training job, look at its pods and nodes, and change it."""
+"""Find the object of a training job, look at its pods and nodes, and change it."""
 
 import asyncio
-import json
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.jobs import Workload, on_nodes, read_workload, without_start_time
+from brctl.backends.kubernetes.kinds import JOB, KINDS, Kind
+from brctl.backends.kubernetes.managed import refuse_managed
 from brctl.backends.kubernetes.pods import Pod, containers_on, placed, read_pods, state_of
-from brctl.backends.kubernetes.reasons import reasons_of
+from brctl.backends.kubernetes.reasons import (
+    QUEUE_VERSIONS,
+    QUEUED_FOR,
+    of_whole_job,
+    reasons_of,
+)
 from brctl.fanout.kubernetes.kubectl import ConflictError, Kubectl, Object
 from brctl.model.errors import DeniedError, UsageError
 from brctl.model.jobs.job import Job
@@ -25,8 +30,6 @@ _NAMES_AT_ONCE = 100
 
 TRIES = 5
 """A kubelet writes its node's status every 5 minutes; five misses in a row are no bad luck."""
-
-_KINDS = (("Job", "batch/v1", "jobs"), ("JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets"))
 
 Change = Callable[[Object], Object | None]
 
@@ -45,7 +48,7 @@ class ObservedWorkload:
 
 
 class Workloads:
-    """The Jobs and JobSets of one namespace that carry brctl's label."""
+    """The Jobs, JobSets and their like of one namespace that carry brctl's label."""
 
     def __init__(self, kubectl: Kubectl) -> None:
         self._kubectl = kubectl
@@ -53,30 +56,30 @@ class Workloads:
     async def find(self, job: Job, *, recent: bool = False) -> Workload | None:
         """The workload of a job, or how it was a moment ago; None when the cluster has none."""
         namespace, selector = await self._kubectl.namespace(), f"{marks.JOB}={job.name}"
-        for kind, version, plural in _KINDS:
-            path = f"/apis/{version}/namespaces/{namespace}/{plural}"
-            answer = await self._list(path, f"/apis/{version}", selector, recent=recent)
+        for kind in KINDS:
+            path = f"/apis/{kind.api}/namespaces/{namespace}/{kind.plural}"
+            answer = await self._list(kind, path, selector, recent=recent)
             items = (answer or {}).get("items") or ()
             if len(items) > 1:
                 names = ", ".join(str(item["metadata"]["name"]) for item in items)
-                raise UsageError(f"several {plural} carry the label {selector}: {names}")
+                raise UsageError(f"several {kind.plural} carry the label {selector}: {names}")
             for item in items:
                 # Items of a list do not say what they are.
-                value = {**item, "apiVersion": version, "kind": kind}
-                return read_workload(value, f"{path}/{item['metadata']['name']}", job)
+                value = {**item, "apiVersion": kind.api, "kind": kind.name}
+                return read_workload(value, f"{path}/{item['metadata']['name']}", job, kind)
         return None
 
-    async def _list(self, path: str, group: str, selector: str, *, recent: bool) -> Object | None:
+    async def _list(self, kind: Kind, path: str, selector: str, *, recent: bool) -> Object | None:
         """The objects of a kind; the server asks who may before it says that it has no such kind.
 
         Raises:
-            DeniedError: There is such a kind, and we may not see it.
+            DeniedError: There is such a kind, brctl is to change it, and we may not see it.
         """
         ask = self._kubectl.recent if recent else self._kubectl.get
         try:
             return await ask(path, labelSelector=selector)
         except DeniedError:
-            if await self._kubectl.get(group) is not None:
+            if kind.is_ours and await self._kubectl.get(f"/apis/{kind.api}") is not None:
                 raise
             return None
 
@@ -91,10 +94,20 @@ class Workloads:
             raise _absent(job)
         return found
 
+    async def must_control(self, job: Job, verb: str) -> None:
+        """Refuse what another controller would undo; a job that is not there is nobody's.
+
+        Raises:
+            UsageError: With the words that make the other one do it.
+        """
+        found = await self.find(job, recent=True)
+        if found is not None:
+            refuse_managed(found, await self._kubectl.namespace(), verb)
+
     async def never_started(self, job: Job, found: Workload) -> Workload:
         """The workload without a start time, so that its template may change."""
         for attempt in range(TRIES):
-            reset = None if found.is_jobset else without_start_time(found.value)
+            reset = without_start_time(found.value) if found.kind is JOB else None
             if reset is None:
                 break
             try:
@@ -133,15 +146,31 @@ class Workloads:
         nodes = await self._nodes(job.name, job.nodes)
         silent = {node: why for node in job.nodes if (why := _why_silent(nodes[node]))}
         state = state_of(observe.workload, job, observe.pods, silent)
-        return replace(state, reasons=reasons_of(job, observe.pods, nodes))
+        whole = of_whole_job(observe.workload, await self._queued(observe.workload))
+        return replace(state, reasons=(*whole, *reasons_of(job, observe.pods, nodes)))
+
+    async def _queued(self, found: Workload) -> Object | None:
+        """Kueue's own object for a workload that waits in a queue, where we may see it."""
+        if not found.queue or not found.suspended:
+            return None
+        namespace = await self._kubectl.namespace()
+        for version in QUEUE_VERSIONS:
+            path = f"/apis/{version}/namespaces/{namespace}/workloads"
+            try:
+                answer = await self._kubectl.get(path, labelSelector=f"{QUEUED_FOR}={found.uid}")
+            except DeniedError:
+                return None
+            if answer is not None:
+                return next(iter(answer.get("items") or ()), None)
+        return None
 
     async def _pods(self, found: Workload, *, recent: bool) -> tuple[Pod, ...]:
         path = f"/api/v1/namespaces/{await self._kubectl.namespace()}/pods"
-        key = "jobset.sigs.k8s.io/jobset-name" if found.is_jobset else "job-name"
         ask = self._kubectl.recent if recent else self._kubectl.get
-        answer = await ask(path, labelSelector=f"{key}={found.name}")
+        answer = await ask(path, labelSelector=f"{found.kind.pods_label}={found.name}")
         items = (answer or {}).get("items") or ()
-        return read_pods(found, [pod for pod in items if found.is_jobset or _is_of(pod, found)])
+        # The pods of a Job say whose they are; those of others may belong to what these made.
+        return read_pods(found, [p for p in items if found.kind is not JOB or _is_of(p, found)])
 
     async def not_ready(self, name: str, nodes: Sequence[str]) -> dict[str, str]:
         """Those of the nodes that the control plane does not hear from, with the reason."""
@@ -221,9 +250,10 @@ class Workloads:
         """Put nodes into the places of others; pods do not move, so the job must be stopped.
 
         Raises:
-            UsageError: It runs, or would have a node twice.
+            UsageError: It runs, would have a node twice, or is placed by somebody else.
         """
         observe = await self.must_observe(job)
+        refuse_managed(observe.workload, await self._kubectl.namespace(), "moved")
         after = job
 
         def change(now: Workload) -> Object:
@@ -281,40 +311,6 @@ async def change_node(
 def _absent(job: Job) -> UsageError:
     why = f"no Job or JobSet carries the label {marks.JOB}={job.name}"
     return UsageError(why, hint="label it, and apply it suspended")
-
-
-def refuse_managed(found: Workload, namespace: str, verb: str) -> None:
-    """Refuse what Kueue, or an owner that sets `suspend` itself, would take back after us.
-
-    Raises:
-        UsageError: With the words that make them do it.
-    """
-    refuse_queued(found, namespace, verb)
-    owners = found.value["metadata"].get("ownerReferences") or ()
-    names = [str(row.get("name")) for row in owners if row.get("kind") == "TrainJob"]
-    if found.is_jobset and names:
-        patch = json.dumps({"spec": {"suspend": verb == "stopped"}})
-        words = ("kubectl", "-n", namespace, "patch", "trainjob", names[0], "--type", "merge")
-        raise UsageError(
-            f"{found.name} is {verb} by its TrainJob {names[0]} alone",
-            hint=f"{shlex.join(words)} -p '{patch}'",
-        )
-
-
-def refuse_queued(found: Workload, namespace: str, verb: str) -> None:
-    """What Kueue admits and suspends, it would suspend or admit again after us.
-
-    Raises:
-        UsageError: The workload waits in a queue; with the words that make Kueue do it.
-    """
-    if not found.queue:
-        return
-    patch = json.dumps({"spec": {"active": verb == "started"}})
-    raise UsageError(
-        f"{found.name} is {verb} by Kueue alone (queue {found.queue})",
-        hint=f"kubectl -n {namespace} get workloads -l kueue.x-k8s.io/job-uid={found.uid} -o name |"
-        f" xargs kubectl -n {namespace} patch --type merge -p '{patch}'",
-    )
 
 
 def _why_silent(node: Object | None) -> str:

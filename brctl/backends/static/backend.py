@@ -144,6 +144,9 @@ class StaticBackend:
             return job
         return replace(job, nodes=nodes)
 
+    async def must_control(self, job: Job, verb: str) -> None:
+        """See `Backend.must_control`: nobody else starts these ranks."""
+
     async def replace_nodes(self, job: Job, swaps: Mapping[str, str]) -> Job:
         """See `Backend.replace_nodes`."""
         self._inventory.require(list(swaps.values()))

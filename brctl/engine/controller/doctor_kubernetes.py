@@ -39,7 +39,7 @@ async def _ask(settings: Settings) -> list[DoctorFinding]:
     findings = [not_allowed(TOPIC, what) for what in lacking]
     if not lacking:
         findings.append(DoctorFinding(Health.OK, TOPIC, f"{where}, every permission is there"))
-    for what in await missing_permissions(kubectl, NeededFor.EVENTS):
+    for what in await missing_permissions(kubectl, NeededFor.EVENTS, NeededFor.OPERATORS):
         text = f"not allowed: {what}; nothing else depends on it"
         findings.append(DoctorFinding(Health.OK, TOPIC, text))
     workloads = Workloads(kubectl)
@@ -57,6 +57,10 @@ async def _job(workloads: Workloads, job: Job) -> DoctorFinding:
         found = await workloads.must_find(job)
     except BrctlError as error:
         return DoctorFinding(Health.WARNING, TOPIC, str(error), error.hint or "")
+    if not found.kind.is_ours:
+        text = f"job {job.name} is {found.kind.name} {found.name}, {found.pods} pods"
+        hint = "brctl diagnoses it, and refuses to start, stop or swap it with the words to type"
+        return DoctorFinding(Health.OK, TOPIC, text, hint)
     misses = found.misses(job, checkpoint="any")
     if misses:
         hint = "`brctl help kubernetes`: BRCTL_RESUME_FROM, BRCTL_CODE_DIR from annotations"

@@ -43,6 +43,7 @@ REASONS = (
     ReasonRow("Preempting", F.PREEMPTION_SIGTERM, CONVICTS),
     ReasonRow("PreemptionByScheduler", F.PREEMPTION_SIGTERM, CONVICTS),
     ReasonRow("PreemptionByKubeScheduler", F.PREEMPTION_SIGTERM, CONVICTS),
+    ReasonRow("KueuePreempted", F.PREEMPTION_SIGTERM, CONVICTS),
     ReasonRow("EvictionByEvictionAPI", F.PREEMPTION_SIGTERM, CONVICTS),
     ReasonRow("TerminationByKubelet", F.PREEMPTION_SIGTERM, CONVICTS),
     ReasonRow("DeadlineExceeded", F.PREEMPTION_SIGTERM, CONVICTS),

@@ -11,6 +11,7 @@ from brctl.backends.contract import Cordon
 from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.evict import covers, is_ours_to_ask
 from brctl.backends.kubernetes.jobs import Workload, anew, read_workload
+from brctl.backends.kubernetes.kinds import JOBSET
 from brctl.backends.kubernetes.pods import placed, read_pods, state_of
 from brctl.model.errors import ConfigError
 from brctl.model.jobs.code import JobCode
@@ -140,7 +141,7 @@ def test_ranks_of_a_jobset_count_through_its_parts() -> None:
         "metadata": {"name": "set", "uid": "u"},
         "spec": {"replicatedJobs": rows},
     }
-    found = read_workload(value, "/path", job_of(5))
+    found = read_workload(value, "/path", job_of(5), JOBSET)
     labels = {
         "jobset.sigs.k8s.io/replicatedjob-name": "workers",
         "jobset.sigs.k8s.io/job-index": "1",

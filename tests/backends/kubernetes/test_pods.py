@@ -7,10 +7,11 @@ import pytest
 from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.evict import names_of
 from brctl.backends.kubernetes.jobs import read_workload
+from brctl.backends.kubernetes.kinds import JOBSET
+from brctl.backends.kubernetes.managed import refuse_managed
 from brctl.backends.kubernetes.pods import containers_on, read_pods, state_of
 from brctl.backends.kubernetes.reasons import reasons_of
 from brctl.backends.kubernetes.silence import silent_beside_others
-from brctl.backends.kubernetes.workloads import refuse_managed, refuse_queued
 from brctl.fanout.kubernetes.kubectl import BudgetError, error_of
 from brctl.model.command import CommandResult, Outcome
 from brctl.model.errors import (
@@ -214,10 +215,10 @@ def test_what_kueue_suspends_is_refused_with_the_words_that_make_kueue_do_it() -
     value["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "train"}
     queued = read_workload(value, "/path", job_of(2))
     with pytest.raises(UsageError, match="stopped by Kueue alone \\(queue train\\)") as caught:
-        refuse_queued(queued, "ml", "stopped")
+        refuse_managed(queued, "ml", "stopped")
     assert "kueue.x-k8s.io/job-uid=u1" in str(caught.value.hint)
     assert '{"spec": {"active": false}}' in str(caught.value.hint)
-    refuse_queued(WORKLOAD, "ml", "stopped")
+    refuse_managed(WORKLOAD, "ml", "stopped")
 
 
 def test_a_jobset_of_a_trainjob_is_left_to_it_with_the_words_to_type() -> None:
@@ -226,7 +227,7 @@ def test_a_jobset_of_a_trainjob_is_left_to_it_with_the_words_to_type() -> None:
     part = {"name": "node", "replicas": 1, "template": {"spec": value["spec"]}}
     value["spec"] = {"replicatedJobs": [part]}
     value["metadata"]["ownerReferences"] = [{"kind": "TrainJob", "name": "llm", "uid": "u9"}]
-    owned = read_workload(value, "/path", job_of(2))
+    owned = read_workload(value, "/path", job_of(2), JOBSET)
     with pytest.raises(UsageError, match="is stopped by its TrainJob llm alone") as caught:
         refuse_managed(owned, "ml", "stopped")
     assert str(caught.value.hint) == (

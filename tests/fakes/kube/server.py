@@ -29,7 +29,7 @@ from tests.fakes.kube.rights import load_rights
 from tests.fakes.kube.spdy import ExecSession
 
 RESOURCE = re.compile(
-    r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/(?P<namespace>[^/]+))?"
+    r"/(?:api/v1|apis/(?:batch|policy|jobset\.x-k8s\.io)/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?"
     r"/(?P<plural>nodes|pods|events|jobs|jobsets|poddisruptionbudgets)"
     r"(?:/(?P<name>[^/]+))?(?:/(?P<sub>status|eviction|exec))?$"
 )
