@@ -1,10 +1,15 @@
-"""What every backend must do, whoever schedules the nodes."""
+"""What every backend must do, whoever schedules the nodes.
+
+With BRCTL_TEST_KUBECONFIG also on the real cluster that it names; see docs/kubernetes.md.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple, TypeVar
 
 import pytest
 
@@ -19,6 +24,7 @@ from brctl.model.inventory import Inventory, Node, NodeRole
 from brctl.model.jobs.job import Job
 from tests.fakes.file_backend import FileBackend
 from tests.fakes.kube.cluster import KubeCluster, kube_cluster, no_kubectl
+from tests.fakes.kube.real_cluster import VARIABLE, RealCluster, real_cluster
 from tests.fakes.slurm_cluster import missing, slurm_cluster
 from tests.fakes.world_file import WorldFile
 
@@ -26,16 +32,35 @@ AT = datetime(2026, 7, 5, 12, tzinfo=UTC)
 SLEEPER = ("/bin/sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.05; done")
 
 
-def inventory() -> Inventory:
-    names = {"n1": NodeRole.ACTIVE, "n2": NodeRole.ACTIVE, "n3": NodeRole.ACTIVE}
-    names |= {"n4": NodeRole.ACTIVE, "s1": NodeRole.STANDBY, "s2": NodeRole.STANDBY}
-    return Inventory({n: Node(n, "127.0.0.1", role=role) for n, role in names.items()})
+class Nodes(NamedTuple):
+    """Four nodes and two standbys, by the names that their scheduler has for them."""
+
+    n1: str = "n1"
+    n2: str = "n2"
+    n3: str = "n3"
+    n4: str = "n4"
+    s1: str = "s1"
+    s2: str = "s2"
 
 
-def job_in(folder: Path) -> Job:
+T = TypeVar("T")
+
+
+def inventory(nodes: Nodes = Nodes()) -> Inventory:  # noqa: B008 - a tuple of texts
+    roles = {name: NodeRole.ACTIVE for name in nodes[:4]}
+    roles |= {name: NodeRole.STANDBY for name in nodes[4:]}
+    return Inventory({n: Node(n, "127.0.0.1", role=role) for n, role in roles.items()})
+
+
+def ours(found: Mapping[str, T], nodes: Nodes) -> dict[str, T]:
+    """A real cluster has other nodes, and cordons of other people on them."""
+    return {name: value for name, value in found.items() if name in nodes}
+
+
+def job_in(folder: Path, nodes: Nodes = Nodes()) -> Job:  # noqa: B008 - a tuple of texts
     return Job(
         name=f"contract-{folder.name}",
-        nodes=("n1", "n2", "n3", "n4"),
+        nodes=nodes[:4],
         ranks_per_node=1,
         axes=(("dp", 4),),
         launch=SLEEPER,
@@ -46,8 +71,8 @@ def job_in(folder: Path) -> Job:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
-    return job_in(tmp_path)
+def job(tmp_path: Path, nodes: Nodes) -> Job:
+    return job_in(tmp_path, nodes)
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +94,13 @@ def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def real_kube() -> Iterator[RealCluster]:
+    """The cluster that BRCTL_TEST_KUBECONFIG names, for as long as this module runs."""
+    with real_cluster() as cluster:
+        yield cluster
+
+
 @pytest.fixture(
     params=[
         "static",
@@ -77,19 +109,38 @@ def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
         pytest.param(
             "slurm", marks=[pytest.mark.slurm, pytest.mark.xdist_group("backends: slurm")]
         ),
+        *(["kubernetes-real"] if os.environ.get(VARIABLE) else []),
     ]
 )
+def scheduler(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def nodes(request: pytest.FixtureRequest, scheduler: str) -> Nodes:
+    if scheduler == "kubernetes-real":
+        return Nodes(*request.getfixturevalue("real_kube").nodes)
+    return Nodes()
+
+
+@pytest.fixture
 async def backend(
-    request: pytest.FixtureRequest, tmp_path: Path, job: Job
+    request: pytest.FixtureRequest, scheduler: str, tmp_path: Path, job: Job, nodes: Nodes
 ) -> AsyncIterator[Backend]:
-    if request.param == "slurm":
+    if scheduler == "slurm":
         request.getfixturevalue("slurm")
         yield await fresh_slurm(tmp_path, job)
         return
-    if request.param == "kubernetes-stand-in":
+    if scheduler == "kubernetes-stand-in":
         yield await fresh_kubernetes(request.getfixturevalue("kube"), tmp_path, job)
         return
-    if request.param == "file":
+    if scheduler == "kubernetes-real":
+        cluster: RealCluster = request.getfixturevalue("real_kube")
+        await cluster.forget()
+        await cluster.add_job(job.name, len(job.nodes), job.launch)
+        yield KubernetesBackend(Kubectl(), inventory(nodes), tmp_path / "kubernetes")
+        return
+    if scheduler == "file":
         world = WorldFile(tmp_path / "world.json")
         with world.change() as data:
             data |= {"ranks": {}, "dead": []}
@@ -117,62 +168,64 @@ async def fresh_kubernetes(cluster: KubeCluster, folder: Path, job: Job) -> Kube
     return KubernetesBackend(Kubectl(), inventory(), folder / "kubernetes")
 
 
-async def test_a_cordon_keeps_its_first_owner(backend: Backend) -> None:
+async def test_a_cordon_keeps_its_first_owner(backend: Backend, nodes: Nodes) -> None:
     """Cordoning twice changes nothing, so brctl never takes credit for others' cordons."""
-    await backend.cordon(["n1"], "brctl:ann", "fan", AT)
-    await backend.cordon(["n1", "n2"], "brctl:R-1", "ecc", AT)
-    cordons = await backend.cordons()
+    await backend.cordon([nodes.n1], "brctl:ann", "fan", AT)
+    await backend.cordon([nodes.n1, nodes.n2], "brctl:R-1", "ecc", AT)
+    cordons = ours(await backend.cordons(), nodes)
     assert {n: (c.owner, c.reason) for n, c in cordons.items()} == {
-        "n1": ("brctl:ann", "fan"),
-        "n2": ("brctl:R-1", "ecc"),
+        nodes.n1: ("brctl:ann", "fan"),
+        nodes.n2: ("brctl:R-1", "ecc"),
     }
     assert all(c.at is not None and c.at.tzinfo is not None for c in cordons.values())
-    await backend.uncordon(["n1", "n3"])
-    assert set(await backend.cordons()) == {"n2"}
+    await backend.uncordon([nodes.n1, nodes.n3])
+    assert set(ours(await backend.cordons(), nodes)) == {nodes.n2}
 
 
-async def test_a_standby_is_reserved_once(backend: Backend) -> None:
+async def test_a_standby_is_reserved_once(backend: Backend, nodes: Nodes) -> None:
     """The second run is told no, and cannot release what it does not hold."""
-    assert await backend.reserve("s1", "brctl:R-1", AT)
-    assert await backend.reserve("s1", "brctl:R-1", AT)
-    assert not await backend.reserve("s1", "brctl:R-2", AT)
-    await backend.release(["s1"], "brctl:R-2")
-    assert set(await backend.reservations()) == {"s1"}
-    await backend.release(["s1"], "brctl:R-1")
-    assert not await backend.reservations()
+    assert await backend.reserve(nodes.s1, "brctl:R-1", AT)
+    assert await backend.reserve(nodes.s1, "brctl:R-1", AT)
+    assert not await backend.reserve(nodes.s1, "brctl:R-2", AT)
+    await backend.release([nodes.s1], "brctl:R-2")
+    assert set(ours(await backend.reservations(), nodes)) == {nodes.s1}
+    await backend.release([nodes.s1], "brctl:R-1")
+    assert not ours(await backend.reservations(), nodes)
 
 
-async def test_a_label_goes_back_to_what_it_was(backend: Backend) -> None:
+async def test_a_label_goes_back_to_what_it_was(backend: Backend, nodes: Nodes) -> None:
     """Undoing restores the former value, and only where the value is still the undoer's."""
-    await backend.label(["n1", "n2"], "state", "suspect", "brctl:R-1")
-    await backend.label(["n1", "n2"], "state", "suspect", "brctl:R-1")
-    await backend.label(["n2"], "state", "burnin", "brctl:R-2")
-    assert await backend.labels(["n1", "n2", "n3"], "state") == {
-        "n1": Label("suspect", "brctl:R-1", None),
-        "n2": Label("burnin", "brctl:R-2", "suspect"),
+    await backend.label([nodes.n1, nodes.n2], "state", "suspect", "brctl:R-1")
+    await backend.label([nodes.n1, nodes.n2], "state", "suspect", "brctl:R-1")
+    await backend.label([nodes.n2], "state", "burnin", "brctl:R-2")
+    assert await backend.labels([nodes.n1, nodes.n2, nodes.n3], "state") == {
+        nodes.n1: Label("suspect", "brctl:R-1", None),
+        nodes.n2: Label("burnin", "brctl:R-2", "suspect"),
     }
     for _ in range(2):
-        await backend.unlabel(["n1", "n2", "n3"], "state", "brctl:R-1")
-    assert set(await backend.labels(["n1", "n2"], "state")) == {"n2"}
-    await backend.unlabel(["n2"], "state", "brctl:R-2")
-    found = await backend.labels(["n1", "n2"], "state")
-    assert {n: label.value for n, label in found.items()} == {"n2": "suspect"}
-    await backend.unlabel(["n2"], "state", "brctl:R-2")
-    assert "n2" in await backend.labels(["n2"], "state")
+        await backend.unlabel([nodes.n1, nodes.n2, nodes.n3], "state", "brctl:R-1")
+    assert set(await backend.labels([nodes.n1, nodes.n2], "state")) == {nodes.n2}
+    await backend.unlabel([nodes.n2], "state", "brctl:R-2")
+    found = await backend.labels([nodes.n1, nodes.n2], "state")
+    assert {n: label.value for n, label in found.items()} == {nodes.n2: "suspect"}
+    await backend.unlabel([nodes.n2], "state", "brctl:R-2")
+    assert nodes.n2 in await backend.labels([nodes.n2], "state")
 
 
-async def test_an_idle_node_has_nothing_to_evict(backend: Backend, job: Job) -> None:
+async def test_an_idle_node_has_nothing_to_evict(backend: Backend, job: Job, nodes: Nodes) -> None:
     """A drain of an idle node is over at once."""
-    assert await backend.evict(["n1", "s1"], [job]) == {}
+    assert await backend.evict([nodes.n1, nodes.s1], [job]) == {}
 
 
-async def test_a_swap_keeps_every_other_rank_where_it_is(backend: Backend, job: Job) -> None:
+async def test_a_swap_keeps_every_other_rank_where_it_is(
+    backend: Backend, job: Job, nodes: Nodes
+) -> None:
     """The standby takes the place, not the end of the list; doing it twice is doing it once."""
     for _ in range(2):
-        after = await backend.replace_nodes(job, {"n2": "s1"})
-        assert after.nodes == ("n1", "s1", "n3", "n4")
-    assert (await backend.place(job)).nodes == ("n1", "s1", "n3", "n4")
-    assert (await backend.replace_nodes(job, {"s1": "n2"})).nodes == job.nodes
+        after = await backend.replace_nodes(job, {nodes.n2: nodes.s1})
+        assert after.nodes == (nodes.n1, nodes.s1, nodes.n3, nodes.n4)
+    assert (await backend.place(job)).nodes == (nodes.n1, nodes.s1, nodes.n3, nodes.n4)
+    assert (await backend.replace_nodes(job, {nodes.s1: nodes.n2})).nodes == job.nodes
 
 
 async def test_ranks_start_once_and_end_when_told(backend: Backend, job: Job) -> None:
@@ -202,8 +255,9 @@ async def test_the_static_state_survives_and_a_damaged_one_is_an_error(tmp_path:
         await second.cordons()
 
 
-async def test_a_node_nobody_knows_cannot_be_changed(tmp_path: Path, job: Job) -> None:
+async def test_a_node_nobody_knows_cannot_be_changed(tmp_path: Path) -> None:
     """A typing error never becomes a cordon."""
+    job = job_in(tmp_path)
     static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
     with pytest.raises(BrctlError, match="'nX' is not in the inventory"):
         await static.cordon(["nX"], "o", "r", AT)
@@ -234,8 +288,9 @@ async def test_a_stopped_rank_is_woken_to_die(tmp_path: Path) -> None:
     assert (await static.job_status(job)).alive == ()
 
 
-async def test_a_start_beside_ranks_of_another_start_is_refused(tmp_path: Path, job: Job) -> None:
+async def test_a_start_beside_ranks_of_another_start_is_refused(tmp_path: Path) -> None:
     """Two copies of a rank would write the same checkpoints."""
+    job = job_in(tmp_path)
     static = StaticBackend(tmp_path / "static" / "c.json", LocalTransport(), inventory(), 8)
     await static.start_job(job, "", "R-1")
     try:
