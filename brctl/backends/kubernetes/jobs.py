@@ -13,7 +13,7 @@ from brctl.backends.kubernetes.kinds import (
     JOB,
     JOBSET,
     VOLCANO,
-    Kind,
+    JobKind,
     is_suspended,
     parts_of,
     volcano_phase,
@@ -56,7 +56,7 @@ class Workload:
     value: Object
     path: str
     parts: tuple[tuple[str, int, int], ...]
-    kind: Kind = JOB
+    kind: JobKind = JOB
 
     @property
     def name(self) -> str:
@@ -156,7 +156,7 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= 9 else None
 
 
-def read_workload(value: Object, path: str, job: Job, kind: Kind = JOB) -> Workload:
+def read_workload(value: Object, path: str, job: Job, kind: JobKind = JOB) -> Workload:
     """The workload of a declared job.
 
     Raises:

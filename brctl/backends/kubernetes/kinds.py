@@ -19,7 +19,7 @@ _REPLICA_TYPES = ("Master", "Worker")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobKind:
     """One kind.
 
     Attributes:
@@ -51,21 +51,21 @@ def _suspend(plural: str, patch: str) -> dict[str, str]:
     return {"stop": words.replace("SUSPEND", "true"), "start": words.replace("SUSPEND", "false")}
 
 
-JOB = Kind("Job", "batch/v1", "jobs", "job-name")
-JOBSET = Kind(
+JOB = JobKind("Job", "batch/v1", "jobs", "job-name")
+JOBSET = JobKind(
     "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", _JOBSET_NAME,
     part=_JOBSET_PART, number="jobset.sigs.k8s.io/job-index",
 )  # fmt: skip
-TRAINJOB = Kind(
+TRAINJOB = JobKind(
     "TrainJob", "trainer.kubeflow.org/v1alpha1", "trainjobs", _JOBSET_NAME, part=_JOBSET_PART,
     **_suspend("trainjob", '{{"spec": {{"suspend": SUSPEND}}}}'),
 )  # fmt: skip
-PYTORCHJOB = Kind(
+PYTORCHJOB = JobKind(
     "PyTorchJob", "kubeflow.org/v1", "pytorchjobs", _KUBEFLOW + "job-name",
     part=_KUBEFLOW + "replica-type", index=_KUBEFLOW + "replica-index",
     **_suspend("pytorchjob", '{{"spec": {{"runPolicy": {{"suspend": SUSPEND}}}}}}'),
 )  # fmt: skip
-VOLCANO = Kind(
+VOLCANO = JobKind(
     "Volcano Job", "batch.volcano.sh/v1alpha1", "jobs", "volcano.sh/job-name",
     part="volcano.sh/task-spec", index="volcano.sh/task-index",
     stop="vcctl job suspend -n {namespace} -N {name}",
@@ -74,7 +74,7 @@ VOLCANO = Kind(
 KINDS = (JOB, JOBSET, TRAINJOB, PYTORCHJOB, VOLCANO)
 
 
-def parts_of(kind: Kind, spec: Object, nodes: int) -> Iterator[tuple[str, int, int]]:
+def parts_of(kind: JobKind, spec: Object, nodes: int) -> Iterator[tuple[str, int, int]]:
     """Name, copies and pods of each part, in rank order.
 
     A TrainJob need not say its number of nodes, which its runtime may: then it is what is declared.
@@ -96,7 +96,7 @@ def parts_of(kind: Kind, spec: Object, nodes: int) -> Iterator[tuple[str, int, i
         yield "", 1, int(spec.get("completions") or 0)
 
 
-def is_suspended(kind: Kind, value: Object) -> bool:
+def is_suspended(kind: JobKind, value: Object) -> bool:
     """Whether its controller makes no pods for it now, and would again."""
     if kind is VOLCANO:
         return volcano_phase(value) in ("Aborting", "Aborted")

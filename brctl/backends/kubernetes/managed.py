@@ -8,7 +8,7 @@ import json
 import shlex
 
 from brctl.backends.kubernetes.jobs import Workload
-from brctl.backends.kubernetes.kinds import JOBSET, TRAINJOB, Kind
+from brctl.backends.kubernetes.kinds import JOBSET, TRAINJOB, JobKind
 from brctl.model.errors import UsageError
 
 _KUEUE = "kubectl -n {namespace} get workloads -l kueue.x-k8s.io/job-uid={name} -o name |"
@@ -41,7 +41,7 @@ def _trainjob_of(found: Workload) -> str:
     return names[0] if found.kind is JOBSET and names else ""
 
 
-def _words(kind: Kind, name: str, namespace: str) -> tuple[str, str]:
+def _words(kind: JobKind, name: str, namespace: str) -> tuple[str, str]:
     known = {"namespace": shlex.quote(namespace), "name": shlex.quote(name)}
     return kind.stop.format(**known), kind.start.format(**known)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.jobs import Workload, on_nodes, read_workload, without_start_time
-from brctl.backends.kubernetes.kinds import JOB, KINDS, Kind
+from brctl.backends.kubernetes.kinds import JOB, KINDS, JobKind
 from brctl.backends.kubernetes.managed import refuse_managed
 from brctl.backends.kubernetes.pods import Pod, containers_on, placed, read_pods, state_of
 from brctl.backends.kubernetes.reasons import (
@@ -69,7 +69,9 @@ class Workloads:
                 return read_workload(value, f"{path}/{item['metadata']['name']}", job, kind)
         return None
 
-    async def _list(self, kind: Kind, path: str, selector: str, *, recent: bool) -> Object | None:
+    async def _list(
+        self, kind: JobKind, path: str, selector: str, *, recent: bool
+    ) -> Object | None:
         """The objects of a kind; the server asks who may before it says that it has no such kind.
 
         Raises:
