@@ -193,14 +193,22 @@ class Runner:
 
     def run(self):
         try:
-            while self.waiting or self.running:
-                self.start_ready()
-                self.wait()
-                for run in list(self.running):
-                    self.finish_if_ended(run)
+            while self.go_on():
+                pass
         finally:
-            for run in self.running:
-                run.kill()
+            self.kill()
+
+    def go_on(self):
+        """Start what may start, wait a moment, report what ended; False when nothing is left."""
+        self.start_ready()
+        self.wait()
+        for run in list(self.running):
+            self.finish_if_ended(run)
+        return bool(self.waiting or self.running)
+
+    def kill(self):
+        for run in self.running:
+            run.kill()
 
     def start_ready(self):
         while self.waiting and len(self.running) < self.parallel and not self.alone:

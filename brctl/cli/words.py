@@ -112,6 +112,7 @@ WORDS: Mapping[str, Word] = {
         watched={"show": 5.0},
         selects=("init",),
     ),
+    "watch": Word("watch", "look all the time, and act as far as a policy allows"),
     "lab": Word("lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "simulate": Word("simulate", "months of faults on a made-up fleet: policies, sweeps, paper"),
     "tui": Word("tui", "fleet triage in the terminal", selects=_ALONE),
@@ -154,7 +155,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "tui", "verdict", "nodes", "check", "logs", "stacks", "flight-recorder", "nccl", "replay",
         "burnin", "ecc", "incident", "report",
     ),
-    "Act": ("play", "ckpt", "job", "standby", "run", "cp", "ssh"),
+    "Act": ("play", "ckpt", "job", "standby", "watch", "run", "cp", "ssh"),
     "Practise and set up": (
         "lab", "simulate", "doctor", "notify", "ingest", "inventory", "schedule", "config",
         "schema", "completions", "help",

@@ -56,7 +56,7 @@ class Bundle:
     ) -> Command:
         """The command that runs this bundle on one node; nothing of it touches the node's disk."""
         if root.single_commands:
-            parameters = self._with_root_commands(parameters, root.prefix)
+            parameters = with_root_commands(self.checks, parameters, root.prefix)
         own = {"parameters": parameters, "torch_python": node.torch_python}
         prefix = root.prefix if self.root and not root.single_commands else ()
         return Command(
@@ -67,19 +67,23 @@ class Bundle:
             asks=tuple(self.checks),
         )
 
-    def _with_root_commands(
-        self, parameters: Mapping[str, Mapping[str, object]], prefix: tuple[str, ...]
-    ) -> Mapping[str, Mapping[str, object]]:
-        commands = {name: self.checks[name].root_command for name in parameters}
-        return {
-            name: {**own, "root_command": [*prefix, *commands[name]]} if commands[name] else own
-            for name, own in parameters.items()
-        }
+
+def with_root_commands(
+    checks: Mapping[str, Check],
+    parameters: Mapping[str, Mapping[str, object]],
+    prefix: tuple[str, ...],
+) -> Mapping[str, Mapping[str, object]]:
+    """The parameters, with the one command that each probe may run as root."""
+    commands = {name: checks[name].root_command for name in parameters}
+    return {
+        name: {**own, "root_command": [*prefix, *commands[name]]} if commands[name] else own
+        for name, own in parameters.items()
+    }
 
 
 def pack_bundle(checks: Mapping[str, Check]) -> Bundle:
     """Pack the probes of these checks."""
-    probes = [_probe(check) for check in checks.values()]
+    probes = [probe_row(check) for check in checks.values()]
     total_s = total_seconds(checks.values())
     light = [check for check in checks.values() if _is_light(check)]
     preload, pynvml = bundle_parts(
@@ -110,7 +114,8 @@ def total_seconds(checks: Iterable[Check]) -> float:
     return sum(alone) + sum(batches) + START_S
 
 
-def _probe(check: Check) -> Mapping[str, object]:
+def probe_row(check: Check) -> Mapping[str, object]:
+    """One probe as the runner takes it."""
     return {
         "check": check.name,
         "source": check.probe_source,

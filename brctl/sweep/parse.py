@@ -83,9 +83,15 @@ def _outcome(
 def _objects(stdout: bytes) -> Iterator[Mapping[str, object]]:
     """The JSON objects among the lines; a login shell may print anything before them."""
     for line in stdout.splitlines():
-        value = _load(line)
-        if isinstance(value, dict):
+        value = read_line(line)
+        if value is not None:
             yield value
+
+
+def read_line(line: bytes) -> Mapping[str, object] | None:
+    """The JSON object of a line; None for any other line."""
+    value = _load(line)
+    return value if isinstance(value, dict) else None
 
 
 def _load(text: bytes | str) -> object:
@@ -113,11 +119,12 @@ def _results(
         known = isinstance(name, str) and name in checks and name not in results
         if line.get("type") == "result" and known:
             check = checks[str(name)]
-            results[check.name] = _result(line, check)
+            results[check.name] = read_result(line, check)
     return results
 
 
-def _result(line: Mapping[str, object], check: Check) -> CheckResult:
+def read_result(line: Mapping[str, object], check: Check) -> CheckResult:
+    """What the runner's line about one check says."""
     stdout = line.get("stdout")
     measurements, notes, understood = _envelopes(stdout if isinstance(stdout, str) else "", check)
     nothing_due = all(spec.optional for spec in check.measurements.values())

@@ -12,6 +12,7 @@ from brctl.cli.complete import flags_at
 from brctl.cli.complete_words import Entry, tree
 from brctl.cli.main import run
 from brctl.cli.words import BRIDGE_WORDS, WORDS
+from brctl.engine.watch.policy_file import load_watch_policy
 from brctl.inventory.own_yaml import load_own_yaml
 from brctl.library.config import load_settings
 from brctl.library.guards import load_guards
@@ -163,6 +164,7 @@ def read_example(kind: str, path: Path) -> object:
         "Job": load_job,
         "LogRules": read_rule_file,
         "SimulatedFleet": load_fleet,
+        "WatchPolicy": load_watch_policy,
     }
     return readers[kind](path)
 

@@ -17,6 +17,7 @@ ABOUT: Mapping[str, str] = {
     "fanout": "reach nodes; who is there; what was done; whom to tell",
     "library": "checks, playbooks and configuration, read strictly",
     "view": "pure: words, tables, documents",
+    "watch": "pure: suspicions over time, and the gates before an action",
     "evidence": "pure: what answers mean, what is broken, what to do",
     "model": "pure: the nouns",
 }

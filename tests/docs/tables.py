@@ -30,6 +30,7 @@ from brctl.playbook.validate import FACT_NAMES, FAILED_NAMES, JOB_NAMES, RUN_NAM
 from brctl.playbook.verbs import VERBS
 from brctl.view.fault_classes import classes_page
 from brctl.view.help import TOPICS
+from brctl.watch.rules import RULES
 from tests.docs import kubernetes_rights
 from tests.docs.documents import documents
 from tests.docs.layers import picture
@@ -181,6 +182,15 @@ def _first_move(row: Mapping[str, Mapping[str, str | None]]) -> str:
     return f"{move['do']}{playbook}: {move['say']}"
 
 
+def _watch_rules() -> str:
+    rows = (
+        (f"`{name}`", rule.title, f"{rule.every_s:g} s", str(rule.looks),
+         "a diagnosis" if rule.diagnosed else "people are told")
+        for name, rule in RULES.items()
+    )  # fmt: skip
+    return markdown("rule | suspects | every | looks that confirm it | then", rows)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "checks": _checks,
     "config-keys": lambda: _keys(CONFIG, CONFIG_WORDS, "config"),
@@ -199,5 +209,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "selectors": lambda: _topic("selectors"),
     "shipped-playbooks": _playbooks,
     "verbs": _verbs,
+    "watch-rules": _watch_rules,
 }
 """Each table by the name that a page calls it."""

@@ -24,6 +24,7 @@ from brctl.engine.application.fix import choose_fix, join_fixes, unproved
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents.verdict_store import StoredVerdict, load
+from brctl.engine.watch.leader import refuse_old_token
 from brctl.library.config import Settings
 from brctl.model.verdict import Confidence
 from brctl.playbook.run import Run
@@ -45,10 +46,13 @@ def fix(
     detach: Annotated[bool, typer.Option("--detach", help="return at once")] = False,
     override: OverrideOption = "",
     message: WhyOption = "",
+    watch_token: Annotated[int | None, typer.Option("--watch-token", hidden=True)] = None,
 ) -> None:
     """Do what a verdict recommends: plan, guards, approval, run."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
+    if watch_token is not None:
+        refuse_old_token(settings.state_dir, settings.context, watch_token)
     named = verdict_id or ()
     found = [one_verdict(invocation, settings, name) for name in named]
     found = found or [one_verdict(invocation, settings, None)]

@@ -85,21 +85,22 @@ async def diagnose(
     if not beside_job:
         question = Question(level=level, job=scope.job)
         refuse_heavy_on_busy(controller, scope.nodes, question, hint=BESIDE_HINT)
-    found = await _look(controller, scope, level, say, on_node)
+    found = await look_once(controller, scope, say, on_node, level=level)
     seen = set[Unsettled]()
     while wait is not None and (again := _worth_another(found, seen)) and found.status is not None:
         await wait(found.status, again)
-        found = await _look(controller, scope, level, say)
+        found = await look_once(controller, scope, say, level=level)
     await conclude(controller, found, say)
     return found
 
 
-async def _look(
+async def look_once(
     controller: Controller,
     scope: DiagnosisScope,
-    level: int,
     say: Say,
     on_node: Progress | None = None,
+    *,
+    level: int = 1,
 ) -> Diagnosis:
     """One look, recorded, so that it can be judged again; without that the verdict stands too."""
     recorder = Recorder(controller)
@@ -133,7 +134,12 @@ def _is_sure(likeliest: Verdict) -> bool:
 
 async def conclude(controller: Controller, found: Diagnosis, say: Say) -> None:
     """Keep the verdicts of a look, so that `why` and `fix` find them, and tell what is sure."""
+    keep_found(controller, found)
+    await notify_diagnosis(controller, found, say)
+
+
+def keep_found(controller: Controller, found: Diagnosis) -> None:
+    """Keep the verdicts of a look, and what it saw of the job."""
     keep(controller, found)
     if found.status is not None:
         keep_fresh_look(controller, found.status)
-    await notify_diagnosis(controller, found, say)

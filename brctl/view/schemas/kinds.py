@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from brctl.view import schema
-from brctl.view.schemas import fleet, incidents, jobs, runs, simulation, site
+from brctl.view.schemas import fleet, incidents, jobs, runs, simulation, site, watch
 
 DOCUMENTS: Mapping[str, type] = {
     "Sweep": schema.SweepDocument,
@@ -99,4 +99,8 @@ DOCUMENTS: Mapping[str, type] = {
     "Validation": runs.ValidationDocument,
     "VerdictExport": incidents.VerdictExportDocument,
     "VerdictList": incidents.VerdictListDocument,
+    "WatchPolicy": watch.WatchPolicyDocument,
+    "WatchReplay": watch.WatchReplayDocument,
+    "WatchStatus": watch.WatchStatusDocument,
+    "WatchStop": watch.WatchStopDocument,
 }

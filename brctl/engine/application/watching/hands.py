@@ -1,0 +1,132 @@
+"""What a watcher asks of the rest of brctl: diagnose, plan, tell people, start `fix`."""
+
+import asyncio
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from subprocess import DEVNULL, PIPE
+
+from brctl.actions.standby.acquire import find_candidates
+from brctl.engine.application.diagnose import DiagnosisScope, keep_found, look_once
+from brctl.engine.application.fix import choose_fix, plan_fix
+from brctl.engine.application.watching.watcher import Examined
+from brctl.engine.controller.wiring import Controller
+from brctl.engine.incidents.notify_runs import notify_verdicts
+from brctl.engine.incidents.notify_verdicts import notifier_of
+from brctl.engine.incidents.verdict_store import VerdictState, load, load_all
+from brctl.engine.job.looks import stopped_by
+from brctl.engine.runs.context import run_context
+from brctl.engine.runs.read_run import read_runs
+from brctl.library.own_program import own_program
+from brctl.model.errors import BrctlError
+from brctl.model.fault import Action
+from brctl.model.jobs.job import Job
+from brctl.model.verdict import Verdict
+from brctl.model.watch.policy import WatchPolicy
+from brctl.model.watch.state import WatchDecision
+from brctl.playbook.run import Run
+from brctl.watch.gates import GateFacts, WatchedVerdict
+
+TAKES_NODES = frozenset({Action.SWAP, Action.CORDON, Action.EVICT_GROUP})
+RUNS_BACK = timedelta(days=7)
+SAID_LIMIT = 400
+FIX_STARTS_S = 120.0
+"""`fix --detach` plans, asks its guards and returns; the run goes on without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchHands:
+    """A watcher's hands in an opened context.
+
+    Attributes:
+        current: The controller with its jobs where they run now.
+    """
+
+    current: Callable[[], Controller]
+    say: Callable[[str], None]
+
+    async def examine(self, job: Job | None, nodes: Sequence[str]) -> Examined:
+        """Diagnose as `dx` does and keep the verdicts; whom to tell is the policy's matter."""
+        controller = self.current()
+        found = await look_once(controller, DiagnosisScope(job, tuple(nodes)), self.say)
+        keep_found(controller, found)
+        watched = tuple(_watched(verdict) for verdict in found.verdicts)
+        return Examined(controller.now(), found.verdicts, watched)
+
+    def busy_with(self, job: str) -> str:
+        """The run that stopped a job or is at work on it; "" for none."""
+        controller = self.current()
+        return stopped_by(controller.state_dir, job, controller.now() - RUNS_BACK)
+
+    async def facts(self, verdict: WatchedVerdict, policy: WatchPolicy) -> GateFacts:
+        """The moment, the fleet's size, the standbys, and the calendars that the policy names."""
+        controller = self.current()
+        context = run_context(controller)
+        spares: int | None = None
+        try:
+            spares = len((await find_candidates(context, verdict.job)).standbys)
+        except BrctlError as error:
+            self.say(f"warning: standbys cannot be counted: {error}")
+        calendars = {name: context.calendars.read(name) for name in policy.freezes}
+        return GateFacts(controller.now(), len(controller.inventory.nodes), spares, calendars)
+
+    def touched(self, since: datetime) -> Mapping[str, datetime]:
+        """Nodes that a person uncordoned since then, or of which one dismissed a verdict."""
+        found: dict[str, datetime] = {}
+        state_dir = self.current().state_dir
+        for stored in load_all(state_dir):
+            verdict = stored.verdict
+            if stored.state is VerdictState.DISMISSED and verdict.decided_at >= since:
+                found |= dict.fromkeys(verdict.nodes, verdict.decided_at)
+        for run in read_runs(state_dir, since):
+            if isinstance(run, Run) and run.playbook.name == "uncordon" and run.events:
+                found |= dict.fromkeys(run.nodes, run.events[-1].at)
+        return found
+
+    async def page(self, verdict: Verdict, decision: WatchDecision) -> str:
+        """Page with the command; that command, for the record."""
+        controller = self.current()
+        await notify_verdicts(
+            notifier_of(controller), controller.settings.context, [verdict], controller.now(),
+            say=self.say,
+        )  # fmt: skip
+        return await self._command(verdict)
+
+    async def start_fix(self, verdict: Verdict, token: int) -> str:
+        """Start `fix` as its own process and wait until its run has been started or refused."""
+        words = shlex.split(await self._command(verdict))[1:]
+        settings = self.current().settings
+        config = ["--config", str(settings.config_file)] if settings.config_file else []
+        argv = [
+            *own_program("brctl"), "--context", settings.context, *config, "--no-input", *words,
+            "--detach", "--watch-token", str(token),
+        ]  # fmt: skip
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
+        )
+        try:
+            async with asyncio.timeout(FIX_STARTS_S):
+                _, said = await process.communicate()
+        except TimeoutError:
+            return f"{shlex.join(words)}: still starting after {FIX_STARTS_S:.0f} s"
+        text = " | ".join(said.decode("utf-8", "replace").split("\n"))[:SAID_LIMIT]
+        return f"{shlex.join(words)}: exit {process.returncode}: {text}"
+
+    async def _command(self, verdict: Verdict) -> str:
+        """What a person would type; what cannot be planned is told with the reason by `fix`."""
+        controller = self.current()
+        plain = f"brctl fix {verdict.id}"
+        try:
+            stored = load(controller.state_dir, verdict.id)
+            fix = choose_fix(controller.settings, stored, controller.now())
+            return (await plan_fix(run_context(controller), fix)).command
+        except BrctlError:
+            return plain
+
+
+def _watched(verdict: Verdict) -> WatchedVerdict:
+    return WatchedVerdict(
+        verdict.id, verdict.fault, verdict.confidence, verdict.nodes, verdict.job,
+        verdict.playbook, verdict.action in TAKES_NODES, verdict.job_step,
+    )  # fmt: skip

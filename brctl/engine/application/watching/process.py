@@ -1,0 +1,243 @@
+"""One process that watches: opens the context, holds the nodes, ticks until it is stopped."""
+
+import asyncio
+import hashlib
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from brctl import __version__
+from brctl.engine.application.watching.hands import WatchHands
+from brctl.engine.application.watching.watcher import Said, Watcher
+from brctl.engine.controller.selection import select_nodes
+from brctl.engine.controller.wiring import Controller, with_jobs_placed
+from brctl.engine.watch.folder import WatchFolder
+from brctl.engine.watch.held_nodes import HeldNodes
+from brctl.engine.watch.leader import LEASE_S, TICK_S, Leader
+from brctl.engine.watch.policy_file import policy_or_observe
+from brctl.fanout.choose import takes_input_whole
+from brctl.library.parameters import fill_parameters
+from brctl.model.errors import BrctlError, GuardError, LockedError, UnavailableError
+from brctl.model.inventory import Node
+from brctl.model.jobs.job import Job
+from brctl.model.units import rfc3339
+from brctl.model.watch.policy import WatchMode, WatchPolicy
+from brctl.sweep.held_look import HeldLook
+from brctl.watch.rules import ROUNDS, UNSENT
+
+PLACED_EVERY_S = 15.0
+"""A swap elsewhere moves ranks: so often it is asked where jobs run."""
+
+STATUS_EVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """What a watcher is started for.
+
+    Attributes:
+        job: This job and its nodes; None for every job, on the chosen nodes or all.
+        cap: The most that it may do, whatever the policy allows.
+        wait: Stand by while another one leads.
+    """
+
+    job: str | None
+    include: str | None
+    exclude: str | None
+    cap: WatchMode
+    policy: Path | None
+    wait: bool
+
+
+class HeldSaid:
+    """Held nodes as the watcher reads them: what is taken is taken once."""
+
+    def __init__(self, held: HeldNodes) -> None:
+        self._held = held
+
+    def said(self) -> Mapping[str, Said]:
+        """What each node said since it was asked last."""
+        found: dict[str, Said] = {}
+        for name, node in self._held.nodes.items():
+            if node.looks or node.fresh:
+                fresh, node.fresh = node.fresh, {}
+                found[name] = Said(fresh, node.looks)
+        return found
+
+    def silent_s(self, after_s: float) -> Mapping[str, float]:
+        """Nodes that have said nothing for longer than this."""
+        return self._held.silent_s(after_s)
+
+
+async def watch(controller: Controller, request: WatchRequest, say: Callable[[str], None]) -> None:
+    """Watch until somebody stops it.
+
+    Raises:
+        LockedError: Another watcher leads, or took over.
+        GuardError: Watching was switched off.
+        UnavailableError: The transport cannot hold a connection.
+    """
+    settings = controller.settings
+    folder = WatchFolder(controller.state_dir, settings.context)
+    if takes_input_whole(settings.ssh, controller.inventory.nodes.values()):
+        raise UnavailableError(
+            f"transport {settings.ssh.transport} gives input whole, and a watch holds it open",
+            hint="--transport asyncssh or openssh; or `brctl schedule cron` for sweeps",
+        )
+    leader = Leader(controller.state_dir, settings.context)
+    await _lead(leader, folder, controller, say, wait=request.wait)
+    process = _Watching(controller, request, folder, leader, say)
+    try:
+        await process.run()
+    finally:
+        leader.release()
+
+
+async def _lead(
+    leader: Leader,
+    folder: WatchFolder,
+    controller: Controller,
+    say: Callable[[str], None],
+    *,
+    wait: bool,
+) -> None:
+    """Become the leader, or wait for it."""
+    told = False
+    while True:
+        stopped = folder.stopped()
+        if stopped:
+            raise GuardError(f"refused: {stopped}", hint="brctl watch stop --lift")
+        try:
+            leader.take(controller.now())
+        except LockedError as held:
+            if not wait:
+                raise
+            if not told:
+                say(f"standing by: {held}")
+            told = True
+            await asyncio.sleep(LEASE_S / 3)
+        else:
+            return
+
+
+class _Watching:
+    """The loop around a watcher."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        request: WatchRequest,
+        folder: WatchFolder,
+        leader: Leader,
+        say: Callable[[str], None],
+    ) -> None:
+        self._controller, self._request, self._say = controller, request, say
+        self._folder, self._leader = folder, leader
+        names = {name for names in ROUNDS.values() for name in names}
+        self._checks = {n: c for n, c in controller.checks.items() if n in names}
+        self._look = HeldLook(self._checks, ROUNDS, UNSENT)
+        self._policy = policy_or_observe(request.policy)
+        self._held = HeldNodes(
+            controller.transport, self._checks, controller.settings.ssh.fanout, time.monotonic
+        )
+        hands = WatchHands(lambda: self._controller, say)
+        self._watcher = Watcher(
+            folder, leader, HeldSaid(self._held), hands, self._checks, self._policy, request.cap,
+            say,
+        )  # fmt: skip
+        self._jobs: tuple[Job, ...] = ()
+        self._trouble = ""
+
+    async def run(self) -> None:
+        known = await self._place()
+        under = f"{__version__} {_mark_of(self._policy)}"
+        self._watcher.begin(self._controller.now(), under, len(known))
+        self._say(_greeting(len(known), self._request.cap, self._policy))
+        placed_s = told_s = time.monotonic()
+        try:
+            while not self._folder.stopped():
+                seconds = time.monotonic()
+                if seconds - placed_s >= PLACED_EVERY_S:
+                    placed_s, known = seconds, await self._place()
+                self._tick(seconds, known)
+                if seconds - told_s >= STATUS_EVERY_S:
+                    told_s = seconds
+                    self._tell_status(known)
+                await asyncio.sleep(TICK_S)
+            self._say(self._folder.stopped())
+        finally:
+            await self._held.close()
+
+    def _tick(self, seconds: float, known: frozenset[str]) -> None:
+        """One tick; a disk that takes nothing stops no looking, and nothing is done meanwhile."""
+        try:
+            self._watcher.tick(self._controller.now(), seconds, self._jobs, known)
+            self._trouble = ""
+        except OSError as exc:
+            if str(exc) != self._trouble:
+                self._say(f"error  nothing can be written, so nothing is done: {exc}")
+            self._trouble = str(exc)
+
+    async def _place(self) -> frozenset[str]:
+        """Where jobs run now, and so which nodes are looked at and what each is asked."""
+        try:
+            self._controller = await with_jobs_placed(self._controller)
+            names = await self._names()
+        except BrctlError as error:
+            self._say(f"warning: where jobs run cannot be asked: {error}")
+            names = tuple(self._held.nodes)
+        wanted = self._request.job
+        self._jobs = tuple(j for j in self._controller.jobs.values() if wanted in (None, j.name))
+        on = {node: job for job in self._jobs for node in job.nodes}
+        nodes = self._controller.inventory.pick(names)
+        root = self._controller.settings.ssh.root
+        self._held.hold(
+            {
+                node.name: (
+                    node,
+                    self._look.command(node, self._parameters(node, on.get(node.name)), root),
+                )
+                for node in nodes
+            }
+        )
+        return frozenset(names)
+
+    def _parameters(self, node: Node, job: Job | None) -> Mapping[str, Mapping[str, object]]:
+        return {name: fill_parameters(check, node, job) for name, check in self._checks.items()}
+
+    async def _names(self) -> tuple[str, ...]:
+        request = self._request
+        if request.job is not None and request.include is None:
+            return tuple(self._controller.job(request.job).nodes)
+        return await select_nodes(self._controller, request.include, request.exclude)
+
+    def _tell_status(self, known: frozenset[str]) -> None:
+        silent = self._held.silent_s(LEASE_S)
+        shares = [n.cpu_share for n in self._held.nodes.values() if n.cpu_share is not None]
+        self._folder.tell_status(
+            {
+                "at": rfc3339(self._controller.now()),
+                "holder": self._leader.holder,
+                "token": self._leader.token,
+                "mode": str(self._request.cap),
+                "nodes": len(known),
+                "talking": sum(n.talking for n in self._held.nodes.values()),
+                "silent": sorted(silent),
+                "cpu_percent_a_node": round(100 * max(shares), 3) if shares else None,
+                "problem": self._policy.problem or self._trouble,
+            }
+        )
+
+
+def _mark_of(policy: WatchPolicy) -> str:
+    """A policy that was changed is another one, under whatever name."""
+    digest = hashlib.sha256(repr(policy).encode()).hexdigest()[:8]
+    return f"{policy.origin or 'built-in'} {digest}"
+
+
+def _greeting(nodes: int, cap: WatchMode, policy: WatchPolicy) -> str:
+    where = f"{socket.gethostname()} pid {os.getpid()}"
+    return f"watching {nodes} nodes, mode {cap}, {policy.origin or 'built-in policy'}; {where}"

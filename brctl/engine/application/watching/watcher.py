@@ -1,0 +1,374 @@
+"""A watcher: looks, judges as `dx` does, writes why, and at most starts `fix` as its own process.
+
+Nothing that matters is kept in memory: killed at any moment it loses one look. What it decided to
+start is on disk before it is started (decision 0395).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from brctl.engine.watch.folder import WatchFolder
+from brctl.engine.watch.leader import RENEW_S, Leader
+from brctl.model.errors import BrctlError
+from brctl.model.jobs.job import Job
+from brctl.model.nodeset import fold
+from brctl.model.sweeps.check import Check
+from brctl.model.sweeps.report import CheckResult
+from brctl.model.units import rfc3339
+from brctl.model.verdict import Verdict
+from brctl.model.watch.policy import WatchMode, WatchPolicy
+from brctl.model.watch.state import (
+    Sighting,
+    Suspicion,
+    WatchAct,
+    WatchDecision,
+    WatchRecord,
+    WatchState,
+)
+from brctl.view.watch.record import DOES, gate_rows
+from brctl.watch.answers import FleetAnswers
+from brctl.watch.gates import GateFacts, WatchedVerdict, closed_breaker, decide, shifted
+from brctl.watch.node_rules import BEFORE_WE_CAME, network_trouble, silence_sightings
+from brctl.watch.rules import RULES
+from brctl.watch.suspicions import after_look, only_of
+
+SILENT_AFTER_S = 30.0
+"""Three heartbeats."""
+
+JOBS_EVERY_S = 2.0
+"""Ranks are heard of every 10 s; looking oftener would read the same again."""
+
+CLOCK_JUMP_S = 30.0
+KEPT = timedelta(days=2)
+DECISIONS_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a node said since it was asked last."""
+
+    fresh: Mapping[str, CheckResult]
+    looks: Mapping[float, int]
+
+
+class Nodes(Protocol):
+    """Nodes that are looked at."""
+
+    def said(self) -> Mapping[str, Said]: ...
+
+    def silent_s(self, after_s: float) -> Mapping[str, float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a diagnosis that a suspicion asked for came to."""
+
+    at: datetime
+    verdicts: tuple[Verdict, ...]
+    watched: tuple[WatchedVerdict, ...]
+
+
+class Hands(Protocol):
+    """What a watcher may ask of the rest of brctl; it has no other."""
+
+    async def examine(self, job: Job | None, nodes: Sequence[str]) -> Examined:
+        """Diagnose, keep the verdicts, tell nobody."""
+        ...
+
+    def busy_with(self, job: str) -> str:
+        """The run that stopped a job or is at work on it; "" for none."""
+        ...
+
+    async def facts(self, verdict: WatchedVerdict, policy: WatchPolicy) -> GateFacts: ...
+
+    def touched(self, since: datetime) -> Mapping[str, datetime]:
+        """Nodes that a person had a hand in since then, and when."""
+        ...
+
+    async def page(self, verdict: Verdict, decision: WatchDecision) -> str:
+        """Tell people, with the exact command; that command."""
+        ...
+
+    async def start_fix(self, verdict: Verdict, token: int) -> str:
+        """Start `fix` in a process of its own; what it said."""
+        ...
+
+
+class Watcher:
+    """One watcher of one context, a tick at a time."""
+
+    def __init__(
+        self,
+        folder: WatchFolder,
+        leader: Leader,
+        nodes: Nodes,
+        hands: Hands,
+        checks: Mapping[str, Check],
+        policy: WatchPolicy,
+        cap: WatchMode,
+        say: Callable[[str], None],
+    ) -> None:
+        self._folder, self._leader, self._nodes, self._hands = folder, leader, nodes, hands
+        self._policy, self._cap, self._say = policy, cap, say
+        self._answers = FleetAnswers(checks)
+        self._deep: dict[str, asyncio.Task[None]] = {}
+        self._renewed_s = self._last_s = self._jobs_s = -RENEW_S
+        self._last_at: datetime | None = None
+        self.state = WatchState(_NEVER)
+
+    def begin(self, now: datetime, under: str, known: int) -> None:
+        """Take up what the watcher before left; a new version or policy begins by observing."""
+        before = self._folder.load_state() or WatchState(now, under)
+        unsettled = {
+            key: replace(s, diagnosed=s.diagnosed and _is_settled(s, before))
+            for key, s in before.suspicions.items()
+        }
+        self.state = replace(before, began_at=now, under=under, suspicions=unsettled)
+        policy = self._policy
+        self._record(
+            now, "start", holder=self._leader.holder, token=self._leader.token, nodes=known,
+            mode=str(self._cap), policy=policy.origin, problem=policy.problem, under=under,
+        )  # fmt: skip
+        if policy.problem:
+            self._say(f"warning: only observing: {policy.problem}")
+
+    def tick(
+        self, now: datetime, seconds: float, jobs: Sequence[Job], known: frozenset[str]
+    ) -> None:
+        """One look at all that was said since the last one.
+
+        Args:
+            now: The wall clock.
+            seconds: A monotonic clock.
+            jobs: On the nodes they run on now.
+            known: Every node that is looked at.
+
+        Raises:
+            LockedError: Another watcher leads now.
+        """
+        if seconds - self._renewed_s >= RENEW_S:
+            self._leader.renew(now)
+            self._renewed_s = seconds
+        for task in [task for task in self._deep.values() if task.done()]:
+            task.result()
+        before = self.state
+        self._mind_the_clock(now, seconds)
+        self._close_breaker(now)
+        self._suspect(now, seconds, jobs, known)
+        self._diagnose(now, jobs)
+        if self.state != before:
+            self._folder.save_state(self.state)
+
+    async def settle(self) -> None:
+        """Wait for the diagnoses that were begun."""
+        await asyncio.gather(*self._deep.values())
+
+    def _mind_the_clock(self, now: datetime, seconds: float) -> None:
+        """A wall clock that was set moves what was recorded with it: spans stay as long."""
+        if self._last_at is not None:
+            jump = (now - self._last_at) - timedelta(seconds=seconds - self._last_s)
+            if abs(jump) > timedelta(seconds=CLOCK_JUMP_S):
+                self.state = shifted(self.state, jump)
+                self._record(now, "clock", jump_s=round(jump.total_seconds(), 1))
+        self._last_at, self._last_s = now, seconds
+
+    def _close_breaker(self, now: datetime) -> None:
+        why = self._folder.breaker_closed()
+        if why:
+            self.state = closed_breaker(self.state, now)
+            self._record(now, "breaker-closed", why=why)
+            self._say(f"breaker  closed: {why}")
+
+    def _leave_people_alone(self, now: datetime) -> None:
+        quiet_s = timedelta(seconds=self._policy.limits.quiet_s)
+        fresh = {
+            node: at + quiet_s
+            for node, at in self._hands.touched(now - quiet_s).items()
+            if at + quiet_s > now and self.state.quiet.get(node) != at + quiet_s
+        }
+        if fresh:
+            self._record(now, "quiet", nodes=sorted(fresh))
+        kept = {node: until for node, until in self.state.quiet.items() if until > now}
+        acts = tuple(act for act in self.state.acts if now - act.at < KEPT)
+        decided = dict(list(self.state.decided.items())[-DECISIONS_KEPT:])
+        self.state = replace(self.state, quiet={**kept, **fresh}, acts=acts, decided=decided)
+
+    def _suspect(
+        self, now: datetime, seconds: float, jobs: Sequence[Job], known: frozenset[str]
+    ) -> None:
+        for node, said in self._nodes.said().items():
+            self._answers.take(node, said.fresh, said.looks, now)
+        self._answers.keep_only(known)
+        silent = {n: s for n, s in self._nodes.silent_s(SILENT_AFTER_S).items() if n in known}
+        self._tell_of_the_network(now, network_trouble(silent, len(known)))
+        since, heard = self.state.began_at - BEFORE_WE_CAME, self.state.kernel_since
+        seen = [*self._answers.node_sightings(since, heard), *silence_sightings(silent, known)]
+        seen_jobs, looked = self._look_at_jobs(seconds, jobs, silent)
+        looked |= {
+            (held.rule, held.subject)
+            for held in self.state.suspicions.values()
+            if held.subject not in silent and self._answers.could_look(held.rule, held.subject)
+        }
+        seen += seen_jobs
+        before = only_of(self.state.suspicions, known | {job.name for job in jobs})
+        news = after_look(before, seen, looked, now)
+        self.state = replace(self.state, suspicions=news.suspicions)
+        for kind, suspicions in (
+            ("suspicion", news.opened), ("confirmed", news.confirmed), ("ended", news.ended),
+        ):  # fmt: skip
+            for suspicion in suspicions:
+                self._tell(now, kind, suspicion)
+        # What a kernel said is settled by one diagnosis; only later lines are news.
+        fresh = {s.subject: now for s in news.confirmed if s.rule == "kernel-fatal"}
+        if fresh:
+            self.state = replace(self.state, kernel_since={**heard, **fresh})
+
+    def _look_at_jobs(
+        self, seconds: float, jobs: Sequence[Job], silent: Iterable[str]
+    ) -> tuple[list[Sighting], set[tuple[str, str]]]:
+        """What speaks against the course of jobs, but for those that brctl itself is at."""
+        seen: list[Sighting] = []
+        looked: set[tuple[str, str]] = set()
+        if seconds - self._jobs_s < JOBS_EVERY_S:
+            return seen, looked
+        self._jobs_s = seconds
+        for job in jobs:
+            found, could = self._answers.job_sightings(
+                self._answers.job_status(job, silent), seconds
+            )
+            if found and self._hands.busy_with(job.name):
+                continue
+            seen += found
+            looked |= could
+        return seen, looked
+
+    def _tell(self, now: datetime, kind: str, suspicion: Suspicion) -> None:
+        self._record(
+            now, kind, rule=suspicion.rule, subject=suspicion.subject, text=suspicion.text,
+            looks=suspicion.looks,
+        )  # fmt: skip
+        self._say(f"{kind}  {suspicion.rule} {suspicion.subject}: {suspicion.text}")
+
+    def _tell_of_the_network(self, now: datetime, trouble: str) -> None:
+        """Once for each time that many nodes fall silent, and once when they are back."""
+        if bool(trouble) != bool(self.state.network):
+            text = trouble or "the nodes answer again"
+            self._record(now, "network", text=text)
+            self._say(f"network  {text}")
+            self.state = replace(self.state, network=trouble)
+
+    def _diagnose(self, now: datetime, jobs: Sequence[Job]) -> None:
+        """Start the diagnoses that confirmed suspicions ask for, one a job at once."""
+        on = {node: job for job in jobs for node in job.nodes} | {job.name: job for job in jobs}
+        for key, suspicion in self.state.suspicions.items():
+            ready = suspicion.confirmed_at is not None and RULES[suspicion.rule].diagnosed
+            if not ready or suspicion.diagnosed:
+                continue
+            job = on.get(suspicion.subject)
+            about = job.name if job else suspicion.subject
+            running = self._deep.get(about)
+            if running is not None and not running.done():
+                continue
+            if job is not None and self._hands.busy_with(job.name):
+                continue
+            said = self._said_already(suspicion, job)
+            self._mark(key, diagnosed=True, verdicts=said)
+            if not said:
+                nodes = job.nodes if job else (suspicion.subject,)
+                self._deep[about] = asyncio.ensure_future(self._conclude(key, job, nodes))
+
+    def _said_already(self, suspicion: Suspicion, job: Job | None) -> tuple[str, ...]:
+        """The verdicts that another sign of the same trouble has led to."""
+        subjects = {suspicion.subject}
+        if job is not None and suspicion.subject == job.name:
+            subjects |= set(job.nodes)
+        return next(
+            (
+                other.verdicts
+                for other in self.state.suspicions.values()
+                if other.verdicts and other.subject in subjects
+            ),
+            (),
+        )
+
+    def _mark(self, key: str, **changes: object) -> None:
+        held = self.state.suspicions.get(key)
+        if held is not None:
+            after = {**self.state.suspicions, key: replace(held, **changes)}  # type: ignore[arg-type]
+            self.state = replace(self.state, suspicions=after)
+
+    async def _conclude(self, key: str, job: Job | None, nodes: Sequence[str]) -> None:
+        """From a suspicion to what is done about it."""
+        rule = key.partition("/")[0]
+        try:
+            found = await self._hands.examine(job, nodes)
+        except BrctlError as error:
+            self._record(self._last_at or _NEVER, "error", rule=rule, text=str(error))
+            self._say(f"error  {key}: {error}")
+            return
+        now = found.at
+        self._mark(key, verdicts=tuple(verdict.id for verdict in found.verdicts))
+        for verdict, watched in zip(found.verdicts, found.watched, strict=True):
+            self._record(
+                now, "verdict", verdict=verdict.id, rule=rule, fault=verdict.fault.value,
+                confidence=verdict.confidence.value, nodes=list(verdict.nodes), job=verdict.job,
+                title=verdict.title, playbook=watched.playbook, takes_nodes=watched.takes_nodes,
+                step=watched.step,
+            )  # fmt: skip
+            where = fold(verdict.nodes) or "no node"
+            self._say(
+                f"verdict  {verdict.id} {verdict.confidence.upper()} {verdict.title}: {where}"
+            )
+        for verdict, watched in zip(found.verdicts, found.watched, strict=True):
+            await self._decide(rule, verdict, watched)
+        self._folder.save_state(self.state)
+
+    async def _decide(self, rule: str, verdict: Verdict, watched: WatchedVerdict) -> None:
+        facts = await self._hands.facts(watched, self._policy)
+        self._leave_people_alone(facts.now)
+        made = decide(watched, rule, self._policy, self._cap, self.state, facts)
+        if made.opens_breaker:
+            opened = f"{rfc3339(facts.now)}: {made.opens_breaker}"
+            self.state = replace(self.state, breaker_open=opened)
+            self._record(facts.now, "breaker-open", why=made.opens_breaker)
+            self._say(f"breaker  open: {made.opens_breaker}")
+        said = await self._carry_out(made, verdict, watched, facts.now)
+        self.state = replace(self.state, decided={**self.state.decided, verdict.id: made.mode})
+        self._record(
+            facts.now, "decision", verdict=verdict.id, rule=rule, mode=made.mode,
+            wanted=made.wanted, held=made.held, gates=gate_rows(made.gates), said=said,
+            known=facts.known, spares=facts.spares,
+        )  # fmt: skip
+        held = f"  held: {made.held}" if made.held else ""
+        self._say(f"{DOES[made.mode]}  {verdict.id} {watched.playbook or '-'}{held}")
+
+    async def _carry_out(
+        self, made: WatchDecision, verdict: Verdict, watched: WatchedVerdict, now: datetime
+    ) -> str:
+        if made.mode == WatchMode.PROPOSE:
+            return await self._hands.page(verdict, made)
+        if made.mode != WatchMode.ACT:
+            return ""
+        self._leader.verify()
+        nodes = watched.nodes if watched.takes_nodes else ()
+        act = WatchAct(
+            now, verdict.id, verdict.fault, nodes, verdict.job, watched.step, self._leader.token
+        )
+        self.state = replace(self.state, acts=(*self.state.acts, act))
+        self._folder.save_state(self.state)
+        return await self._hands.start_fix(verdict, self._leader.token)
+
+    def _record(self, at: datetime, kind: str, **fields: object) -> None:
+        self.state = replace(self.state, seq=self.state.seq + 1)
+        self._folder.append(WatchRecord(self.state.seq, at, kind, fields))
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def _is_settled(suspicion: Suspicion, state: WatchState) -> bool:
+    """Somebody decided about all that came of it; else it is judged anew, never replayed."""
+    return bool(suspicion.verdicts) and all(v in state.decided for v in suspicion.verdicts)

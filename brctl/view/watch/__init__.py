@@ -1,0 +1,1 @@
+"""What a watcher did and would have done, for people and programs."""

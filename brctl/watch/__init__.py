@@ -1,0 +1,1 @@
+"""Pure: what looks mean over time, and what a watcher may do about it."""

@@ -1,0 +1,134 @@
+"""The newest answers of every node, and what they make a watcher suspect at one moment."""
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from brctl.evidence.assess import assess
+from brctl.evidence.job.status import read_job
+from brctl.model.command import Outcome
+from brctl.model.evidence import Evidence
+from brctl.model.evidence_kinds import RANKS_CHECK
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.sweeps.check import Check
+from brctl.model.sweeps.report import CheckResult, NodeReport
+from brctl.model.watch.state import Sighting
+from brctl.watch.job_rules import JOB_RULES, job_sightings, looked_at
+from brctl.watch.node_rules import AGAINST, node_sightings
+from brctl.watch.rules import OF_CHECK
+
+
+@dataclass(slots=True)
+class NodeAnswers:
+    """One node's newest answers.
+
+    Attributes:
+        results: By check.
+        evidence: What each says; empty for one that says nothing against the node.
+        looks: How often each round was done, as its last heartbeat says.
+    """
+
+    results: dict[str, CheckResult] = field(default_factory=dict)
+    evidence: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
+    looks: Mapping[float, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StepSeen:
+    """Where a job stood, and since when by the watcher's own monotonic clock."""
+
+    mark: tuple[object, ...]
+    since_s: float
+
+
+class FleetAnswers:
+    """What was answered so far; nothing in it outlives the watcher, and nothing has to."""
+
+    def __init__(self, checks: Mapping[str, Check]) -> None:
+        self._checks = checks
+        self._nodes: dict[str, NodeAnswers] = {}
+        self._steps: dict[str, StepSeen] = {}
+
+    def take(
+        self,
+        node: str,
+        fresh: Mapping[str, CheckResult],
+        looks: Mapping[float, int],
+        at: datetime,
+    ) -> None:
+        """What a node said since the last tick; an answer that did not change is not sent."""
+        held = self._nodes.setdefault(node, NodeAnswers())
+        asked = {name for name, result in fresh.items() if name in OF_CHECK}
+        again = {name for name, found in held.evidence.items() if found} - asked
+        for name in (*asked, *(again if looks != held.looks else ())):
+            before, now = held.results.get(name), fresh.get(name, held.results.get(name))
+            if now is not None:
+                found = self._assessed(node, name, now, before, at)
+                held.evidence[name] = tuple(item for item in found if item.weight in AGAINST)
+        held.results.update(fresh)
+        held.looks = looks
+
+    def _assessed(
+        self, node: str, name: str, now: CheckResult, before: CheckResult | None, at: datetime
+    ) -> tuple[Evidence, ...]:
+        earlier = NodeReport(node, Outcome.ANSWERED, (before,)) if before else None
+        report = NodeReport(node, Outcome.ANSWERED, (now,), received_at=at)
+        return assess(report, {name: self._checks[name]}, earlier).evidence
+
+    def keep_only(self, known: Set[str]) -> None:
+        """Forget nodes that are looked at no more."""
+        for node in [node for node in self._nodes if node not in known]:
+            del self._nodes[node]
+
+    def node_sightings(self, since: datetime, heard: Mapping[str, datetime]) -> Iterator[Sighting]:
+        """What speaks against nodes.
+
+        Args:
+            since: Kernel lines from before are old news.
+            heard: The same of single nodes, where it is later.
+        """
+        for node, held in self._nodes.items():
+            found = [item for items in held.evidence.values() for item in items]
+            if found:
+                at = max(since, heard.get(node, since))
+                yield from node_sightings(node, found, held.looks, at)
+
+    def could_look(self, rule: str, node: str) -> bool:
+        """Whether a node gave an answer that the rule reads; a node that talks is not silent."""
+        held = self._nodes.get(node)
+        if held is None:
+            return False
+        return rule == "node-silent" or any(
+            OF_CHECK.get(check) == rule and bool(held.looks) for check in held.results
+        )
+
+    def job_status(self, job: Job, silent: Iterable[str]) -> JobStatus:
+        """A job as the newest answers of its nodes describe it."""
+        away = set(silent)
+        reports = [
+            NodeReport(node, Outcome.ANSWERED, (held.results[RANKS_CHECK],))
+            for node in job.nodes
+            if node not in away
+            and (held := self._nodes.get(node)) is not None
+            and RANKS_CHECK in held.results
+        ]
+        return read_job(job, reports)
+
+    def job_sightings(
+        self, status: JobStatus, seconds: float
+    ) -> tuple[tuple[Sighting, ...], set[tuple[str, str]]]:
+        """What speaks against the course of a job, and whether it could be looked at."""
+        name = status.job.name
+        mark = tuple((view.rank, view.step, view.phase) for view in status.ranks)
+        before = self._steps.get(name)
+        if before is None or before.mark != mark:
+            before = self._steps[name] = StepSeen(mark, seconds)
+        look = max((self._look(node) for node in status.job.nodes), default=0)
+        seen = job_sightings(status, seconds - before.since_s, look)
+        looked = {(rule, name) for rule in JOB_RULES} if looked_at(status) else set()
+        return seen, looked
+
+    def _look(self, node: str) -> int:
+        held = self._nodes.get(node)
+        return max(held.looks.values(), default=0) if held else 0

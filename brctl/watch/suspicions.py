@@ -1,0 +1,79 @@
+"""Sightings become suspicions, are confirmed by further looks, and end with a clean one."""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from brctl.model.watch.state import Sighting, Suspicion
+from brctl.watch.rules import RULES
+
+Looked = Set[tuple[str, str]]
+"""Rules and subjects that were looked at and could be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuspicionNews:
+    """Suspicions after a tick, and what is new about them."""
+
+    suspicions: Mapping[str, Suspicion]
+    opened: tuple[Suspicion, ...] = ()
+    confirmed: tuple[Suspicion, ...] = ()
+    ended: tuple[Suspicion, ...] = ()
+
+
+def after_look(
+    before: Mapping[str, Suspicion], seen: Iterable[Sighting], looked: Looked, now: datetime
+) -> SuspicionNews:
+    """The suspicions after one tick.
+
+    What nobody could look at stays as it was: silence ends no suspicion.
+    """
+    known = dict(before)
+    opened, confirmed, ended = [], [], []
+    fresh = {f"{s.rule}/{s.subject}": s for s in seen}
+    for key, sighting in fresh.items():
+        held = known.get(key)
+        after = _again(held, sighting) if held else _first(sighting, now)
+        if after.confirmed_at is None and _weight(after) >= RULES[after.rule].looks:
+            after = replace(after, confirmed_at=now)
+            confirmed.append(after)
+        if held is None:
+            opened.append(after)
+        known[key] = after
+    for key, held in before.items():
+        if key not in fresh and (held.rule, held.subject) in looked and _is_over(held, now):
+            ended.append(known.pop(key))
+    return SuspicionNews(known, tuple(opened), tuple(confirmed), tuple(ended))
+
+
+def only_of(suspicions: Mapping[str, Suspicion], subjects: Set[str]) -> Mapping[str, Suspicion]:
+    """Those of nodes and jobs that are still looked at: a node that was swapped out is none."""
+    return {key: held for key, held in suspicions.items() if held.subject in subjects}
+
+
+def _first(sighting: Sighting, now: datetime) -> Suspicion:
+    return Suspicion(
+        sighting.rule, sighting.subject, now, sighting.look, sighting.text,
+        sources=sighting.sources,
+    )  # fmt: skip
+
+
+def _again(held: Suspicion, sighting: Sighting) -> Suspicion:
+    """A look that was counted already adds no look; after a reconnect they count from one."""
+    fresh = sighting.look != held.look
+    return replace(
+        held,
+        look=sighting.look,
+        looks=held.looks + fresh,
+        text=sighting.text,
+        sources=tuple(dict.fromkeys((*held.sources, *sighting.sources))),
+    )
+
+
+def _weight(suspicion: Suspicion) -> int:
+    """Looks, and further checks that say it: looks at one stuck driver are not independent."""
+    return suspicion.looks + max(0, len(suspicion.sources) - 1)
+
+
+def _is_over(held: Suspicion, now: datetime) -> bool:
+    return now - held.since >= timedelta(seconds=RULES[held.rule].holds_s)
