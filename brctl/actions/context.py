@@ -90,6 +90,12 @@ class Sweeps(Protocol):
         """Run the checks up to a level on nodes and judge each."""
         ...
 
+    async def record(
+        self, nodes: Sequence[str], job: Job | None
+    ) -> tuple[Sequence[NodeHealth], bytes]:
+        """Look at nodes, and a job on them, as `dx` does; and all it judged by as one file."""
+        ...
+
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]
     ) -> NodeReport:

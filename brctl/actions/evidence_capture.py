@@ -6,7 +6,7 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from brctl.actions import arguments
@@ -16,8 +16,9 @@ from brctl.model.runs.playbook import Arguments
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.view.redact import redact_document
 
-LEVEL = 1
 BUNDLE = "evidence.tar.gz"
+RECORDING = "incident.brctl.tar.zst"
+"""What `incident record` writes: `incident replay` judges it again."""
 
 
 class EvidenceCapture(ReadOnly):
@@ -27,18 +28,24 @@ class EvidenceCapture(ReadOnly):
         folder = context.run.folder / "evidence"
         folder.mkdir(mode=0o700, exist_ok=True)
         # At once: a node without power costs the wait for a connection only one time.
-        captured, job = await asyncio.gather(
-            context.sweeps.examine(arguments.nodes(args, "nodes"), LEVEL), self._job(context, args)
+        (captured, recording), job = await asyncio.gather(
+            self._record(context, args), self._job(context, args)
         )
         files = {f"{health.node}.json": _encode(health) for health in captured} | job
         files["SHA256SUMS"] = _sums(files)
-        for name, raw in files.items():
+        for name, raw in {**files, RECORDING: recording}.items():
             (folder / name).write_bytes(raw)
         (folder / BUNDLE).write_bytes(
             _bundle(files, context.run.name, int(context.clock.now().timestamp()))
         )
         out: Arguments = {"files": sorted(files), "directory": str(folder)}
         return ActionResult(out, changed=False, say=f"{len(files)} files, secrets taken out")
+
+    async def _record(
+        self, context: RunContext, args: Arguments
+    ) -> tuple[Sequence[NodeHealth], bytes]:
+        job = await context.jobs.get(arguments.text(args, "job")) if "job" in args else None
+        return await context.sweeps.record(arguments.nodes(args, "nodes"), job)
 
     async def _job(self, context: RunContext, args: Arguments) -> dict[str, bytes]:
         """What the ranks of the job say, where one is named."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brctl.actions.evidence_capture import BUNDLE, EvidenceCapture
+from brctl.actions.evidence_capture import BUNDLE, RECORDING, EvidenceCapture
 from brctl.engine.runs.context import JournalledRun, for_run
 from brctl.view.redact import HIDDEN, redact
 from tests.fakes.run_context import fake_context
@@ -56,6 +56,7 @@ async def test_the_bundle_holds_every_answer_and_its_digest(tmp_path: Path) -> N
     for line in (folder / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split()
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    assert (folder / RECORDING).read_text() == "a recording of n1, n3, demo"
     with tarfile.open(folder / BUNDLE) as archive:
         names = archive.getnames()
         member = archive.extractfile("R-0001-evidence/n3.json")

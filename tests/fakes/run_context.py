@@ -190,6 +190,12 @@ class FakeSweeps:
     async def examine(self, nodes: Sequence[str], level: int) -> Sequence[NodeHealth]:
         return [self._health(node) for node in nodes]
 
+    async def record(
+        self, nodes: Sequence[str], job: Job | None
+    ) -> tuple[Sequence[NodeHealth], bytes]:
+        said = ", ".join([*nodes, job.name if job else "no job"])
+        return [self._health(node) for node in nodes], f"a recording of {said}".encode()
+
     def _health(self, node: str) -> NodeHealth:
         data = self.world.read()
         faulty = node in data["sick"] or node in data["dead"]

@@ -16,7 +16,14 @@ from brctl.engine.recording.budget import DEFAULT_BYTES, fitted, packed_bytes
 from brctl.engine.recording.contents import truth_name
 from brctl.engine.recording.look import Look
 from brctl.engine.recording.look_members import answers_name, look_members, look_name
-from brctl.engine.recording.ring import RecordedLook, answers_in, folders, look_in
+from brctl.engine.recording.recorder import Recorder
+from brctl.engine.recording.ring import (
+    RecordedLook,
+    answers_in,
+    folders,
+    look_in,
+    unpacked_answers,
+)
 from brctl.engine.recording.surroundings import journals, sweeps_before
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.fault import FaultClass
@@ -81,6 +88,21 @@ def export(
         redaction=+redactor.taken,
         cuts=tuple(cuts),
         journals=chains,
+    )
+
+
+def look_file(look: Look, recorder: Recorder, environ: Mapping[str, str] = os.environ) -> bytes:
+    """The file of one look that was just recorded, whole."""
+    redactor = Redactor(values=secrets_of(environ))
+    cuts: list[str] = []
+    recorded = RecordedLook(look, unpacked_answers(recorder.answers()))
+    members = dict(look_members(recorded, redactor, cuts))
+    return pack(
+        members,
+        made_by=__version__,
+        looks=(look.id,),
+        redaction=+redactor.taken,
+        cuts=tuple(cuts),
     )
 
 

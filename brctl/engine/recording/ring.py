@@ -66,7 +66,17 @@ def answers_in(folder: Path) -> tuple[RecordedAnswer, ...]:
     """
     path = folder / ANSWERS
     try:
-        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(path.read_bytes())) as stream:
-            return tuple(read_answers(stream.read(UNPACKED_LIMIT)))
+        return unpacked_answers(path.read_bytes())
     except (OSError, ValueError, zstandard.ZstdError) as exc:
         raise ConfigError(f"{path}: the recording is damaged: {exc}") from exc
+
+
+def unpacked_answers(packed: bytes) -> tuple[RecordedAnswer, ...]:
+    """The answers that a recorder packed.
+
+    Raises:
+        ValueError: They cannot be read.
+        zstandard.ZstdError: They cannot be unpacked.
+    """
+    with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed)) as stream:
+        return tuple(read_answers(stream.read(UNPACKED_LIMIT)))

@@ -9,7 +9,7 @@ from brctl.engine.controller.people import groups_of
 from brctl.engine.controller.selection import select_nodes
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.verdict_store import load
-from brctl.engine.job.diagnose import still_true
+from brctl.engine.job.diagnose import diagnose_once, still_true
 from brctl.engine.job.looks import beside_last_look, look_before
 from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stacks import dump_stacks
@@ -91,6 +91,18 @@ class FleetSweeps:
         reports = await self.reports(nodes, tuple(probed(checks)), None, {})
         answers = await with_pairs(self._controller, reports, checks)
         return [assess_node(report, checks, None) for report in answers]
+
+    async def record(
+        self, nodes: Sequence[str], job: Job | None
+    ) -> tuple[Sequence[NodeHealth], bytes]:
+        # Nobody but an evidence.capture needs what reads and packs archives.
+        from brctl.engine.recording.export import look_file
+        from brctl.engine.recording.recorder import Recorder
+
+        recorder = Recorder(self._controller)
+        found = await diagnose_once(recorder.controller, job, nodes)
+        look = recorder.look(found, job, tuple(nodes), found.sweep.level)
+        return found.sweep.nodes, look_file(look, recorder)
 
     async def ask(
         self, node: str, check: str, job: Job | None, parameters: Mapping[str, object]

@@ -10,6 +10,7 @@ from brctl.engine.recording.budget import packed_bytes
 from brctl.engine.recording.contents import looks_in
 from brctl.engine.recording.export import Wanted, export
 from brctl.engine.recording.replay import judge_again
+from brctl.engine.runs.capabilities import FleetSweeps
 from brctl.model.fault import FaultClass
 from tests.fakes.recorded_site import NODES, SICK, RecordedSite
 
@@ -51,3 +52,15 @@ def test_the_accused_keep_their_answers_in_a_small_file(tmp_path: Path) -> None:
     verdict = asyncio.run(judge_again(one.look, one.answers))[0]
     assert (verdict.fault, verdict.nodes) == (FaultClass.GPU_LOST, (SICK,))
     assert verdict.not_checked
+
+
+async def test_a_run_keeps_its_evidence_in_a_file_that_can_be_judged_again(tmp_path: Path) -> None:
+    """What `evidence.capture` writes is what `dx --record` writes: the suspects, and their job."""
+    site = RecordedSite(tmp_path / "state", "gpu-lost")
+    healths, raw = await FleetSweeps(site.controller).record(NODES, site.job)
+    assert {health.node for health in healths} == set(NODES)
+    (tmp_path / "x").write_bytes(raw)
+    _, (one,) = looks_in(tmp_path / "x")
+    again = await judge_again(one.look, one.answers)
+    assert again == one.look.verdicts
+    assert again[0].fault is FaultClass.GPU_LOST
