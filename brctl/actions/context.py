@@ -12,6 +12,7 @@ from typing import Protocol
 
 from brctl.backends.contract import Backend
 from brctl.journal.code_ledger import CodeLedger
+from brctl.journal.wanted_order import WantedOrderFile
 from brctl.library.config import SshSettings
 from brctl.library.guards import SiteGuards
 from brctl.model.command import Command, CommandResult
@@ -72,6 +73,10 @@ class Jobs(Protocol):
 
     def code_ledger(self, job: str) -> CodeLedger:
         """The record of a job's code changes."""
+        ...
+
+    def wanted_order(self, job: str) -> WantedOrderFile:
+        """The rank order that waits for a job's next restart."""
         ...
 
     async def progress(self, job: Job) -> JobStatus:

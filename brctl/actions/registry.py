@@ -20,6 +20,7 @@ from brctl.actions.job.replay import JobReplay
 from brctl.actions.job.restart import JobRestart
 from brctl.actions.job.rollback_code import JobRollbackCode
 from brctl.actions.job.stop import JobStop
+from brctl.actions.job.take_order import JobTakeOrder
 from brctl.actions.job.verify_code import JobVerifyCode
 from brctl.actions.job.wait_progress import JobWaitProgress
 from brctl.actions.nccl_bisect import NcclBisect
@@ -58,6 +59,7 @@ ACTIONS: Mapping[str, VerbImplementation] = {
     "job.hot_update": JobHotUpdate(),
     "job.check_order": JobCheckOrder(),
     "job.order_ranks": JobOrderRanks(),
+    "job.take_order": JobTakeOrder(),
     "job.replace_nodes": JobReplaceNodes(),
     "job.replay": JobReplay(),
     "job.restart": JobRestart(),

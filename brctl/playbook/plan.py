@@ -62,12 +62,14 @@ def verdict_scope(verdict: Verdict | None) -> dict[str, Json]:
     }
 
 
-def job_scope(job: Job | None, named: Collection[str] = ()) -> dict[str, Json]:
+def job_scope(
+    job: Job | None, named: Collection[str] = (), wanted_order: str = ""
+) -> dict[str, Json]:
     """What expressions read under `job`; `affected` are its nodes among those the inputs name."""
     if job is None:
         return {
             "name": "", "nodes": [], "affected": [], "ranks": 0, "gpus": 0, "code_change": "",
-            "pending_change": "",
+            "pending_change": "", "wanted_order": "",
         }  # fmt: skip
     return {
         "name": job.name,
@@ -77,6 +79,7 @@ def job_scope(job: Job | None, named: Collection[str] = ()) -> dict[str, Json]:
         "gpus": job.world_size,
         "code_change": job.code.change if job.code else "",
         "pending_change": job.code.pending if job.code else "",
+        "wanted_order": wanted_order,
     }
 
 

@@ -15,7 +15,7 @@ VERDICT_NAMES = frozenset(
     {"id", "class", "title", "confidence", "score", "suspects", "job", "job_step", "action"}
 )
 JOB_NAMES = frozenset(
-    {"name", "nodes", "affected", "ranks", "gpus", "code_change", "pending_change"}
+    {"name", "nodes", "affected", "ranks", "gpus", "code_change", "pending_change", "wanted_order"}
 )
 RUN_NAMES = frozenset({"id"})
 FAILED_NAMES = frozenset({"step", "error"})

@@ -82,9 +82,12 @@ VERBS: Mapping[str, Verb] = {
         _set("job"), _set("stopped", "killed", "unreachable", UNCONFIRMED, "step"), _set("grace"),
         safety=Safety.DESTRUCTIVE,
     ),
-    "job.check_order": Verb(_set("job", "before", "after")),
+    "job.check_order": Verb(_set("job", "before"), optional=_set("after")),
     "job.order_ranks": Verb(
         _set("job", "before", "after"), _set("nodes"), safety=Safety.REVERSIBLE, undoable=True,
+    ),
+    "job.take_order": Verb(
+        _set("job", "order"), _set("nodes"), safety=Safety.REVERSIBLE, undoable=True,
     ),
     "job.replace_nodes": Verb(
         _set("job", "out", "in"), _set("nodes"), safety=Safety.REVERSIBLE, undoable=True,

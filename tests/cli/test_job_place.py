@@ -116,6 +116,22 @@ def test_only_an_order_that_splits_fewer_groups_can_be_applied(tmp_path: Path) -
         place(config, "--apply", "best")
 
 
+def test_an_order_waits_for_the_next_restart_until_it_is_forgotten(tmp_path: Path) -> None:
+    """It is on record with whom wanted it; nothing is stopped for it."""
+    config = site(tmp_path, SHUFFLED)
+    code, text = place(config, "--apply", "rank-order")
+    assert code == 1
+    assert "waits: rank order O-" in text
+    found = json.loads(place(config, "-o", "json")[1])
+    assert found["waiting"]["nodes"] == found["orders"][1]["nodes"]
+    assert "waits" not in place(config, "--apply", "none")[1]
+    assert json.loads(place(config, "-o", "json")[1])["waiting"] is None
+    with pytest.raises(UsageError, match="no rank order of llm waits"):
+        place(config, "--apply", "none")
+    with pytest.raises(UsageError, match="go with --apply rank-order"):
+        place(config, "--now")
+
+
 def test_the_size_of_a_pool_comes_with_where_it_should_stand(tmp_path: Path) -> None:
     """Two standbys in a, none beside the pipeline in b, and no block of four."""
     pool = [f"  s{i}: {{role: standby, spine: a}}" for i in (1, 2)]

@@ -12,6 +12,7 @@ from brctl.library.durable_files import write_atomic
 from brctl.library.notify_settings import NotifySettings, TicketProgram
 from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
+from brctl.model.jobs.wanted_order import WantedOrder
 from brctl.model.runs.playbook import Json, Safety
 from brctl.playbook.verbs import VERBS
 from tests.fakes.ansible import use_ansible
@@ -37,6 +38,7 @@ ARGUMENTS: dict[str, dict[str, Json]] = {
     "job.replay": {"job": "demo"},
     "job.check_order": {"job": "demo", "before": "n[1-4]", "after": ["n2", "n1", "n3", "n4"]},
     "job.order_ranks": {"job": "demo", "before": "n[1-4]", "after": ["n2", "n1", "n3", "n4"]},
+    "job.take_order": {"job": "demo", "order": "O-1"},
     "job.replace_nodes": {"job": "demo", "out": ["n3"], "in": ["s1"]},
     "job.restart": {"job": "demo", "checkpoint": "/ckpt/step-00000038"},
     "job.rollback_code": {"job": "demo", "change": "C-0001"},
@@ -62,6 +64,7 @@ ARGUMENTS: dict[str, dict[str, Json]] = {
 PREPARED: dict[str, dict[str, Json]] = {
     "job.hot_update": {"dead": [], "ranks": {}},
     "job.order_ranks": {"dead": [], "ranks": {}},
+    "job.take_order": {"dead": [], "ranks": {}},
     "job.restart": {"dead": [], "ranks": {}},
     "job.rollback_code": {"dead": [], "ranks": {}},
     "job.verify_code": {"dead": []},
@@ -115,7 +118,10 @@ def frozen_run(folder: Path) -> None:
 
 
 def record_changes(context: FakeContext) -> None:
-    """r2 is applied by an earlier run, r3 waits."""
+    """r2 is applied by an earlier run, r3 waits, and a rank order does."""
+    before = ("n1", "n2", "n3", "n4")
+    wish = WantedOrder("O-1", before, ("n2", "n1", "n3", "n4"), "ann", NOON)
+    context.jobs.wanted_order("demo").write(wish)
     ledger = context.jobs.code_ledger("demo")
     for version in ("r2", "r3"):
         change = ledger.record(

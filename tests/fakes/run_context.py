@@ -12,6 +12,7 @@ from brctl.engine.controller.selection import moment_for
 from brctl.engine.runs.context import UnbornRun
 from brctl.inventory.select import select
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
+from brctl.journal.wanted_order import WantedOrderFile
 from brctl.library.config import SshSettings
 from brctl.library.guards import SiteGuards
 from brctl.library.notify_settings import NotifySettings
@@ -162,6 +163,9 @@ class FakeJobs:
 
     def code_ledger(self, job: str) -> CodeLedger:
         return CodeLedger(ledger_dir(self.state_dir, "fake", job))
+
+    def wanted_order(self, job: str) -> WantedOrderFile:
+        return WantedOrderFile(self.state_dir, "fake", job)
 
     async def progress(self, job: Job) -> JobStatus:
         data = self.world.read()

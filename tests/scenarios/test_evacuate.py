@@ -85,7 +85,17 @@ def test_nodes_without_a_job_are_only_cordoned_and_nobody_is_asked(tmp_path: Pat
     assert code is ExitCode.OK
     assert context.world.read()["effects"] == ["cordon s1", "cordon s2", "evict s2"]
     skipped = read_run(run_dir).record.in_state(StepState.SKIPPED)
-    assert skipped == ("ckpt", "reserve", "stop", "swap", "code", "choose", "restart", "prove")
+    assert skipped == (
+        "ckpt",
+        "reserve",
+        "stop",
+        "swap",
+        "code",
+        "order",
+        "choose",
+        "restart",
+        "prove",
+    )
 
 
 def test_of_several_jobs_a_person_names_one_and_the_other_is_said_in_the_end(

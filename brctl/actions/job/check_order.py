@@ -1,6 +1,6 @@
 """job.check_order: the job's nodes stand as was looked at, and the other order is of the same ones.
 
-A look before the job is stopped: an order that is refused afterwards leaves nothing running.
+A look before the job is stopped; without `after` a look at whether the job has the order it should.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,15 @@ class JobCheckOrder(ReadOnly):
 
     async def plan(self, context: RunContext, args: Arguments) -> Sequence[Change]:
         """Nothing changes; what would be refused is said in the plan already."""
-        await self.apply(context, args)
+        if "after" in args:
+            await self.apply(context, args)
         return ()
 
     async def apply(self, context: RunContext, args: Arguments) -> ActionResult:
         job = await context.jobs.get(arguments.text(args, "job"))
-        before, after = arguments.nodes(args, "before"), arguments.nodes(args, "after")
-        refuse_other_nodes(context, job, before, after)
+        before = arguments.nodes(args, "before")
+        after = arguments.nodes(args, "after") if "after" in args else ()
+        refuse_other_nodes(context, job, before, after or before)
         if before == after:
             raise NothingDone(f"job {job.name} has this rank order already")
         return ActionResult(changed=False, say=f"job {job.name} has the order that was looked at")

@@ -15,6 +15,7 @@ from brctl.cli.progress import progress
 from brctl.cli.running import Consent, finish_run, run_playbook
 from brctl.engine.application.job import job_name, job_progress, wait_for_steps
 from brctl.engine.application.runs import find_playbook
+from brctl.engine.controller.people import person
 from brctl.model.errors import UsageError
 from brctl.model.runs.playbook import Json
 from brctl.view.job.job import job_page
@@ -24,7 +25,8 @@ app.command()(update)
 app.command()(updates)
 
 RANK_ORDER = "rank-order"
-"""What `job place --apply` takes, and the playbook it runs."""
+"""What `job place --apply` takes, and the playbook that `--now` runs."""
+KEEP_ORDER = "none"
 
 Typed = Annotated[str | None, typer.Option("--confirm", help="what to type: stop")]
 
@@ -48,8 +50,11 @@ def place(
         str, typer.Option("--level", help="label of the domains, default the widest")
     ] = "",
     apply: Annotated[
-        str, typer.Option("--apply", help="rank-order: restart with ranks in that order")
+        str, typer.Option("--apply", help="rank-order: at the next restart; none: forget it")
     ] = "",
+    at_once: Annotated[
+        bool, typer.Option("--now", help="rank-order: restart the job for it")
+    ] = False,
     dry_run: DryRun = False,
     confirm: Annotated[
         str | None, typer.Option("--confirm", help='what to type: "rank 368"')
@@ -57,25 +62,37 @@ def place(
 ) -> None:
     """Show whether parallel groups are split over domains; exit 1 if an order is better, 3 unknown.
 
-    Domains come from labels of the inventory; no node is asked. --apply rank-order restarts the job
-    from its newest whole checkpoint, as a run that asks first.
+    Domains come from labels of the inventory; no node is asked. --apply rank-order waits for the
+    next run that restarts the job; with --now such a run is begun, which asks first.
     """
-    from brctl.engine.application.job_place import job_placement, rank_order_inputs
+    from brctl.engine.application.job_place import (
+        forget_rank_order,
+        job_placement,
+        rank_order_inputs,
+        want_rank_order,
+    )
     from brctl.view.job.placement import placement_page
 
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    if apply not in ("", RANK_ORDER):
+    if apply not in ("", RANK_ORDER, KEEP_ORDER):
         raise UsageError(f"--apply {apply}: only {RANK_ORDER} can be applied")
+    if (at_once or dry_run) and apply != RANK_ORDER:
+        raise UsageError(f"--now and -n go with --apply {RANK_ORDER}")
     found = asyncio.run(job_placement(settings, job, level))
-    if apply:
+    if apply == KEEP_ORDER:
+        forget_rank_order(settings, found)
+        found = replace(found, waiting=None)
+    elif apply and not (at_once or dry_run):
+        found = replace(found, waiting=want_rank_order(settings, found, person()))
+    elif apply:
         values = rank_order_inputs(found)
         _act(
             invocation, RANK_ORDER, found.job.name, values, Consent(typed=confirm, dry_run=dry_run)
         )
     page = placement_page(
         found.job, found.domains, found.advice, found.gone, found.uptime_s, found.rate_source,
-        movable=found.orders_ranks,
+        movable=found.orders_ranks, waiting=found.waiting,
     )  # fmt: skip
     invocation.finish(page, settings.context)
 

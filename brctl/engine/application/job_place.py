@@ -1,16 +1,20 @@
 """Where a job stands in the network, and what another rank order or other nodes would be worth."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from brctl.actions.job.order_ranks import PLACES_ITSELF
 from brctl.actions.standby.acquire import find_candidates
+from brctl.engine.controller.clock import now
+from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.runs.context import run_context
 from brctl.engine.standby.pool import daily_rate
+from brctl.journal.wanted_order import WantedOrderFile
 from brctl.library.config import Settings
 from brctl.model.errors import UsageError
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.wanted_order import WantedOrder
 from brctl.model.runs.playbook import Json
 from brctl.playbook.placement.advise import Advice, advise
 from brctl.playbook.placement.domains import Domains, domains_for
@@ -28,6 +32,7 @@ class JobPlacement:
         uptime_s: How long it is expected to run until the next stop; None where nothing fails.
         rate_source: What that is taken from.
         orders_ranks: The job's ranks can be given to its nodes in another order.
+        waiting: The rank order that its next restart takes along; None for none.
     """
 
     job: Job
@@ -37,6 +42,7 @@ class JobPlacement:
     uptime_s: float | None
     rate_source: str
     orders_ranks: bool
+    waiting: WantedOrder | None = None
 
 
 async def job_placement(settings: Settings, name: str | None, level: str) -> JobPlacement:
@@ -66,7 +72,36 @@ async def job_placement(settings: Settings, name: str | None, level: str) -> Job
         uptime_s if isfinite(uptime_s) else None,
         rate.source,
         context.backend.name != PLACES_ITSELF,
+        context.jobs.wanted_order(job.name).waiting(),
     )
+
+
+def want_rank_order(settings: Settings, found: JobPlacement, by: str) -> WantedOrder:
+    """Let the next restart take the best rank order along, in place of any that waits.
+
+    Raises:
+        UsageError: No other order splits less, or the scheduler chooses it.
+    """
+    rank_order_inputs(found)
+    refuse_readonly(settings, action=f"rank order of job {found.job.name}")
+    before, after = found.advice.now.nodes, found.advice.rank_order.nodes
+    at = now()
+    wish = WantedOrder(f"O-{at:%Y%m%dT%H%M%S}", before, after, by, at)
+    WantedOrderFile(settings.state_dir, settings.context, found.job.name).write(wish)
+    return wish
+
+
+def forget_rank_order(settings: Settings, found: JobPlacement) -> None:
+    """Let the next restart keep the order there is.
+
+    Raises:
+        UsageError: None waits.
+    """
+    if found.waiting is None:
+        raise UsageError(f"no rank order of {found.job.name} waits")
+    refuse_readonly(settings, action=f"rank order of job {found.job.name}")
+    orders = WantedOrderFile(settings.state_dir, settings.context, found.job.name)
+    orders.change(found.waiting.id, lambda wish: replace(wish, run="nobody"))
 
 
 def rank_order_inputs(found: JobPlacement) -> dict[str, Json]:

@@ -24,6 +24,7 @@ from brctl.engine.sweeps.node_states import ailing_nodes
 from brctl.engine.sweeps.pair_check import askable, probed, with_pairs
 from brctl.engine.sweeps.run_checks import assess_node
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
+from brctl.journal.wanted_order import WantedOrderFile
 from brctl.library.calendars import load_calendar
 from brctl.library.parameters import fill_parameters
 from brctl.model.command import Command, CommandResult, Outcome
@@ -164,6 +165,10 @@ class PlacedJobs:
         return CodeLedger(
             ledger_dir(self._controller.state_dir, self._controller.settings.context, job)
         )
+
+    def wanted_order(self, job: str) -> WantedOrderFile:
+        settings = self._controller.settings
+        return WantedOrderFile(self._controller.state_dir, settings.context, job)
 
     async def progress(self, job: Job) -> JobStatus:
         reports = await self._sweeps.reports(job.nodes, (RANKS_CHECK,), job, {})

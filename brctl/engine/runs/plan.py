@@ -148,7 +148,8 @@ async def resolve_inputs(
     job = await _job_of(context, playbook, values)
     named = nodes_named(playbook, values)
     _refuse_strangers(context, named)
-    scope = job_scope(job, named)
+    wish = context.jobs.wanted_order(job.name).waiting() if job else None
+    scope = job_scope(job, named, wish.id if wish else "")
     return RunInputs(values, about, verdict.id if verdict else "", scope)
 
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.wanted_order import WantedOrder
 from brctl.model.nodeset import fold
-from brctl.model.units import describe_duration
+from brctl.model.units import describe_duration, rfc3339
 from brctl.playbook.placement.advise import Advice, RankOrder
 from brctl.playbook.placement.domains import LEVELS, Domains
 from brctl.playbook.placement.spread import Spread
@@ -23,6 +24,7 @@ def placement_page(
     rate_source: str,
     *,
     movable: bool,
+    waiting: WantedOrder | None = None,
 ) -> Page:
     """The answer of `job place`: exit 3 while a node's place is unknown, 1 where one is better."""
     unknown = [node for node in job.nodes if not domains.known(node)]
@@ -38,12 +40,25 @@ def placement_page(
         "lacking": dict(advice.lacking),
         "expected_uptime_seconds": uptime_s,
         "rate_source": rate_source,
+        "waiting": None
+        if waiting is None
+        else {
+            "id": waiting.id,
+            "by": waiting.by,
+            "at": rfc3339(waiting.at),
+            "nodes": list(waiting.after),
+        },
     }
     lines = [_head(job, domains), *_gaps(unknown, gone, domains)]
     if domains.level:
         worth = _worth(advice, uptime_s, "at most, assumed" if unknown else "assumed")
         lines += [_table(advice, domains), *worth, *_lacking(advice)]
-    better = advice.rank_order != advice.now
+    if waiting is not None:
+        lines.append(
+            f"waits: rank order {waiting.id}, wanted by {printable(waiting.by, 40)}; the next run"
+            " that restarts the job takes it along"
+        )
+    better = advice.rank_order != advice.now and waiting is None
     moves = (f"brctl job place {job.name} --apply rank-order",) if better and movable else ()
     code = _exit(advice, unknown)
     return Page("Placement", body, "\n".join(lines), code, (job.name,), next=moves)

@@ -187,6 +187,15 @@ class RankOrderDocument(TypedDict):
     seconds_until_next_stop: float | None
 
 
+class WaitingOrderDocument(TypedDict):
+    """A rank order that the next run that restarts the job takes along."""
+
+    id: str
+    by: str
+    at: str
+    nodes: list[str]
+
+
 class PlacementDocument(Envelope):
     """`brctl job place`; `level` is null where no label says where any node stands."""
 
@@ -200,6 +209,7 @@ class PlacementDocument(Envelope):
     lacking: dict[str, int]
     expected_uptime_seconds: float | None
     rate_source: str
+    waiting: WaitingOrderDocument | None
 
 
 class RasSuspectDocument(TypedDict):

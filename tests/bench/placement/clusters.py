@@ -1,11 +1,13 @@
 """Clusters in pieces, as in Arnold's three set-ups (arXiv 2509.15940, Table 1), and their jobs."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from brctl.model.jobs.job import Job, example_job
 from brctl.playbook.placement.assign import Free, Rows
+
+Draw = Callable[["SetUp", int, int], Iterator[Free]]
 
 FREE_SHARE = 0.45
 SLACK = 1.2
@@ -34,10 +36,15 @@ class SetUp:
 SET_UPS = (SetUp("i", 3, 18, 6, 2), SetUp("ii", 5, 438, 12, 8), SetUp("iii", 11, 1019, 46, 8))
 
 
+def _sizes(of: SetUp) -> list[int]:
+    """Nodes of each minipod."""
+    return [of.nodes // of.minipods + (i < of.nodes % of.minipods) for i in range(of.minipods)]
+
+
 def clusters(of: SetUp, count: int, seed: int, slack: float | None = None) -> Iterator[Free]:
     """Free nodes by minipod: each minipod's share is drawn, uniform; `slack` fixes the total."""
     rng = random.Random(seed)
-    sizes = [of.nodes // of.minipods + (i < of.nodes % of.minipods) for i in range(of.minipods)]
+    sizes = _sizes(of)
     total = round((1 + slack) * of.needs) if slack is not None else _usual(of)
     for _ in range(count):
         weights = [rng.random() + 1e-9 for _ in sizes]
@@ -55,6 +62,29 @@ def _shared(total: int, weights: list[float], sizes: list[int]) -> list[int]:
         open_ones = [i for i, size in enumerate(sizes) if given[i] < MOST_FREE * size - 0.5]
         given[max(open_ones, key=lambda i: weights[i] / (given[i] + 0.5))] += 1
     return given
+
+
+def _drawn_apart(share: Callable[[random.Random], float]) -> Draw:
+    """Each minipod's free share by itself; drawn again where the job does not fit."""
+
+    def draw(of: SetUp, count: int, seed: int) -> Iterator[Free]:
+        rng = random.Random(seed)
+        while count:
+            free = {f"m{i:02d}": round(share(rng) * size) for i, size in enumerate(_sizes(of))}
+            if sum(free.values()) >= of.needs:
+                count -= 1
+                yield free
+
+    return draw
+
+
+DRAWS: Mapping[str, Draw] = {
+    "shares of 45 % in all, none above 90 %": clusters,
+    "each 0 to 90 %": _drawn_apart(lambda rng: rng.uniform(0.0, 0.9)),
+    "each 0 to 100 %": _drawn_apart(lambda rng: rng.random()),
+    "each 20 to 70 %": _drawn_apart(lambda rng: rng.uniform(0.2, 0.7)),
+}
+"""Ways to draw free nodes, 45 % of them or near it."""
 
 
 def row_and_column_spread(rows: Rows) -> tuple[int, int]:

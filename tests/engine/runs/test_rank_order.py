@@ -15,9 +15,10 @@ from brctl.library.playbooks import load_playbook
 from brctl.library.shipped import shipped_dir
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.wanted_order import WantedOrder
 from brctl.model.runs.playbook import Json
 from tests.fakes.file_backend import FileBackend
-from tests.fakes.run_context import FakeContext, fake_context
+from tests.fakes.run_context import NOON, FakeContext, fake_context
 from tests.fakes.run_here import carry
 
 RANK_ORDER = load_playbook(shipped_dir("playbooks") / "rank-order.yaml")
@@ -68,13 +69,15 @@ def test_nothing_moves_before_a_person_agrees_and_then_the_job_runs_in_order(
     assert read_run(run_dir).record.steps["order"].say == "job demo has the wanted rank order"
 
 
-def test_an_order_of_other_nodes_is_refused_and_none_changes(tmp_path: Path) -> None:
+def test_an_order_of_other_nodes_is_refused_and_the_job_runs_as_it_is(tmp_path: Path) -> None:
     """Somebody swapped a node meanwhile: what a person agreed to is not what would be done."""
     context = healthy(tmp_path)
     run_dir, code = ordered(replace(context, backend=MovedMeanwhile(context.world)))
     assert code is not ExitCode.OK
     assert "has other nodes by now" in read_run(run_dir).record.steps["order"].error
     assert context.world.read()["nodes"] == MOVED
+    assert len(context.world.read()["ranks"]) == 4
+    assert "has other nodes by now" in read_run(run_dir).record.steps["ordered"].error
 
 
 def test_an_order_that_is_typed_stays_as_typed(tmp_path: Path) -> None:
@@ -104,3 +107,17 @@ def test_an_order_that_would_be_refused_leaves_the_ranks_running(
     assert why in past.record.steps["check"].error
     assert context.world.read()["ranks"] == was["ranks"]
     assert context.world.read()["effects"] == was["effects"]
+
+
+def test_a_run_that_restarts_the_job_names_the_order_that_waits_in_its_plan(tmp_path: Path) -> None:
+    """What is wanted after the plan was made is not in it."""
+    context = healthy(tmp_path)
+    playbook = load_playbook(shipped_dir("playbooks") / "restart-in-place.yaml")
+    plan = asyncio.run(prepare(context, playbook, None, {"job": "demo"}))
+    assert plan.inputs.job["wanted_order"] == ""
+    wish = WantedOrder("O-1", tuple(map(str, NOW)), tuple(map(str, WANTED)), "ann", NOON)
+    context.jobs.wanted_order("demo").write(wish)
+    plan = asyncio.run(prepare(context, playbook, None, {"job": "demo"}))
+    assert plan.inputs.job["wanted_order"] == "O-1"
+    said = [change.what for step in plan.plan.steps for change in step.changes]
+    assert any("order O-1 wanted by ann" in what for what in said)
