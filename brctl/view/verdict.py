@@ -58,7 +58,7 @@ def diagnosis_page(
     deeper: DeeperLook | None = None,
 ) -> Page:
     """The answer of `brctl dx`; a deeper look is named where this one left something open."""
-    deeper = deeper if _left_open(verdicts[0]) else None
+    deeper = deeper if left_open(verdicts[0]) else None
     body = verdicts_document(verdicts)
     body |= {"verdict": verdict_document(verdicts[0]), "seconds": round(seconds, 3)}
     body |= {"deeper": deeper_document(deeper) if deeper else None}
@@ -82,7 +82,7 @@ def diagnosis_page(
     )
 
 
-def _left_open(verdict: Verdict) -> bool:
+def left_open(verdict: Verdict) -> bool:
     """A higher level may find what this one did not; where nothing was reached it would not."""
     if verdict.fault is FaultClass.UNKNOWN:
         return not verdict.settle
@@ -167,7 +167,7 @@ def summary_lines(verdict: Verdict) -> list[str]:
         f"do:     {move_line(verdict)}",
         *(f"but:    {printable(text, 140)}" for text in _against_calm(verdict)),
     ]
-    if verdict.fault is FaultClass.UNKNOWN and verdict.alternatives:
+    if verdict.fault in (FaultClass.UNKNOWN, FaultClass.NO_FAULT) and verdict.alternatives:
         leads = (
             f"{a.fault.value} {fold(a.nodes) or '-'} {a.probability:.2f}"
             for a in verdict.alternatives

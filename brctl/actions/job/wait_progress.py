@@ -87,7 +87,7 @@ class _SameStall:
     def __init__(self, context: RunContext, verdict_id: str) -> None:
         self._context = context
         self._verdict_id = verdict_id
-        self._first_sign: datetime | None = None
+        self._first: tuple[datetime, int | None] | None = None
         self._asked = False
 
     async def refuse(self, status: JobStatus, now: datetime) -> None:
@@ -96,8 +96,8 @@ class _SameStall:
         if not self._verdict_id or age_s is None:
             return
         sign = now - timedelta(seconds=age_s)
-        self._first_sign = self._first_sign or sign
-        this_attempt = _since(self._first_sign, sign) >= POLL_S
+        first_sign, first_step = self._first = self._first or (sign, status.step)
+        this_attempt = status.step != first_step or _since(first_sign, sign) >= POLL_S
         self._asked = self._asked and status.stalled is True
         if status.stalled and this_attempt and not self._asked:
             self._asked = True

@@ -10,12 +10,15 @@ import typer
 from brctl.cli.asking import can_ask, says_yes
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import BesideJob, Identity
+from brctl.cli.output import say
 from brctl.cli.the_verdict import look
 from brctl.model.errors import UsageError
 
 if TYPE_CHECKING:
     from brctl.engine.application.diagnose import DiagnosisScope
     from brctl.engine.controller.wiring import Controller
+    from brctl.engine.job.diagnose import Diagnosis
+    from brctl.model.deeper_look import DeeperLook
 
 app = new_app()
 
@@ -51,6 +54,11 @@ def diagnose(
             agreed = beside or _agrees(invocation, controller, scope, level)
             found = await look(invocation, controller, scope, level=level, beside_job=agreed)
             deeper = deeper_look(controller, scope.job, scope.nodes, level)
+            if level == 1 and deeper and _goes_deeper(invocation, found, scope, deeper):
+                found = await look(
+                    invocation, controller, scope, level=deeper.level, beside_job=True
+                )
+                deeper = deeper_look(controller, scope.job, scope.nodes, deeper.level)
         page = diagnosis_page(
             found.verdicts, found.status, scope.nodes, found.sweep.seconds, deeper
         )
@@ -79,6 +87,19 @@ def _write_recording(invocation: Invocation, state_dir: Path, look: str, file: P
 
     page = record_looks(state_dir, Wanted(look=look), file)
     invocation.note(page.text.splitlines()[0])
+
+
+def _goes_deeper(
+    invocation: Invocation, found: "Diagnosis", scope: "DiagnosisScope", deeper: "DeeperLook"
+) -> bool:
+    """Whether a person who was shown a lead wants the look that may settle it, at its price."""
+    from brctl.view.verdict import deeper_line, diagnosis_page, left_open
+
+    likeliest = found.verdicts[0]
+    if not (can_ask(invocation) and left_open(likeliest) and deeper.may_settle(likeliest)):
+        return False
+    say(diagnosis_page(found.verdicts, found.status, scope.nodes, found.sweep.seconds).text)
+    return says_yes(f"{deeper_line(deeper)}. Look now?")
 
 
 def _agrees(

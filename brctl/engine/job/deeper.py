@@ -21,7 +21,9 @@ def deeper_look(
         more = {name: check for name, check in chosen.items() if name not in asked}
         if more:
             at_most_s = sum(check.deadline_s for check in more.values())
-            return DeeperLook(higher, tuple(sorted(more)), at_most_s, _busy(controller, names))
+            classes = frozenset(r.fault for c in more.values() for r in c.rules if r.fault)
+            busy = _busy(controller, names)
+            return DeeperLook(higher, tuple(sorted(more)), at_most_s, busy, classes)
     return None
 
 

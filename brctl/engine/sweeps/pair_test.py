@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.search.group_preflight import preflight
-from brctl.engine.search.group_runner import RoundOrder
+from brctl.engine.search.group_runner import GroupRunner, RoundOrder
 from brctl.engine.search.group_runner_torch import TorchRunner
 from brctl.engine.sweeps.busy_nodes import nodes_of_jobs, refuse_busy
 from brctl.evidence.pairs import Pair, PairResult, ring_rounds
@@ -79,12 +79,17 @@ async def exchange_with_neighbours(controller: Controller, plan: PairPlan) -> Pa
     return PairTest(tuple(found), left_out, tuple(sorted(sure)), findings)
 
 
-async def _rounds(runner: TorchRunner, plan: PairPlan, nodes: Sequence[str]) -> list[PairResult]:
+async def _rounds(runner: GroupRunner, plan: PairPlan, nodes: Sequence[str]) -> list[PairResult]:
+    """Every operation between neighbours; a pair that was silent once is not waited for again."""
     found: list[PairResult] = []
     number = 0
     for op in OPERATIONS:
-        for pairs in ring_rounds(nodes):
+        for ring_round in ring_rounds(nodes):
+            silent = {result.pair for result in found if result.silent}
+            pairs = tuple(pair for pair in ring_round if pair not in silent)
             number += 1
+            if not pairs:
+                continue
             order = RoundOrder(number, op, plan.size_bytes, plan.reps, pairs, plan.deadline_s)
             answer = await runner.run(order)
             why = "; ".join((*answer.notes, answer.problem)).strip("; ")

@@ -7,7 +7,10 @@ from brctl.evidence.job.pace import is_overdue, late_step_s, until_told_s
 from brctl.model.jobs.job_status import JobStatus
 
 SOON_S = 3.0
-"""What began a moment ago shows by then: a step that is late, ranks that others wait for (own)."""
+"""A pause that began a moment ago is a late step by then, or over (own)."""
+
+ENOUGH_STEPS_S = 8.0
+"""By then most of a job's newest steps are as they are now, and who is waited for shows (own)."""
 
 
 class Unsettled(StrEnum):
@@ -33,9 +36,10 @@ def look_again(status: JobStatus) -> LookAgain | None:
         return None
     if late_step_s(status) is not None:
         return LookAgain(Unsettled.LATE, until_told_s(status))
-    signs = {
-        Unsettled.OVERDUE: is_overdue(status),
-        Unsettled.SILENT: bool(status.silent),
-        Unsettled.YOUNG: status.history.recent is not None and not status.history.past,
-    }
-    return next((LookAgain(why, SOON_S) for why, seen in signs.items() if seen), None)
+    if is_overdue(status):
+        return LookAgain(Unsettled.OVERDUE, SOON_S)
+    if status.silent:
+        return LookAgain(Unsettled.SILENT, SOON_S)
+    if status.history.recent is not None and not status.history.past:
+        return LookAgain(Unsettled.YOUNG, ENOUGH_STEPS_S)
+    return None

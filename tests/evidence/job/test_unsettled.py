@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from brctl.evidence.job.unsettled import SOON_S, LookAgain, Unsettled, look_again
+from brctl.evidence.job.unsettled import ENOUGH_STEPS_S, SOON_S, LookAgain, Unsettled, look_again
 from brctl.model.jobs.job import example_job
 from brctl.model.jobs.job_status import JobStatus, RankView, StepHistory, StepWindow
 from brctl.view.verdict import look_again_line
@@ -27,7 +27,7 @@ def running(age_s: float, **values: object) -> JobStatus:
         (running(0.9), LookAgain(Unsettled.OVERDUE, SOON_S)),
         (running(5.0), LookAgain(Unsettled.LATE, 10.0)),
         (running(0.2, silent=("n4",)), LookAgain(Unsettled.SILENT, SOON_S)),
-        (running(0.2, history=StepHistory((), RECENT)), LookAgain(Unsettled.YOUNG, SOON_S)),
+        (running(0.2, history=StepHistory((), RECENT)), LookAgain(Unsettled.YOUNG, ENOUGH_STEPS_S)),
         (running(0.2, history=StepHistory()), None),
         (running(20.0, stalled=True, silent=("n4",)), None),
         (running(5.0, stalled=None), None),
