@@ -21,13 +21,23 @@ def says_yes(question: str) -> bool:
     Raises:
         KeyboardInterrupt: It was Ctrl-C.
     """
-    sys.stderr.write(f"{question} [y/N]: ")
+    return answer_to(question, "y") == "y"
+
+
+def answer_to(question: str, keys: str) -> str:
+    """Which of these keys was pressed, of either case; "" for every other, which means no.
+
+    Raises:
+        KeyboardInterrupt: It was Ctrl-C.
+    """
+    sys.stderr.write(f"{question} [{'/'.join(keys)}/N]: ")
     sys.stderr.flush()
     key = _key(sys.stdin.fileno())
     say("")
     if key == _INTERRUPT:
         raise KeyboardInterrupt
-    return key in (b"y", b"Y")
+    pressed = key.decode("ascii", "replace").lower()
+    return pressed if pressed and pressed in keys else ""
 
 
 def _key(terminal: int) -> bytes:

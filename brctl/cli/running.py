@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -40,7 +40,11 @@ from brctl.view.text import printable
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What the command line already says to the questions a run may ask."""
+    """What the command line already says to the questions a run may ask.
+
+    Attributes:
+        ask: How a person at the terminal is asked whether a planned run may start.
+    """
 
     yes: bool = False
     typed: str | None = None
@@ -49,6 +53,7 @@ class Consent:
     override: str = ""
     why: str = ""
     also: tuple[str, ...] = ()
+    ask: Callable[[str], bool] = says_yes
 
 
 OverrideOption = Annotated[
@@ -111,7 +116,7 @@ async def run_playbook(
         if shows:
             output.say(plan_page(prepared.plan, {}).text)
         if asks:
-            _ask_before()
+            _ask_before(consent)
             request = replace(request, typed=YES)
         run_dir = await start_planned(context, settings, prepared, request)
     _say_header(invocation, run_dir, prepared)
@@ -138,13 +143,13 @@ def _agreed(consent: Consent) -> bool:
     return consent.yes or consent.typed is not None or consent.detach
 
 
-def _ask_before() -> None:
+def _ask_before(consent: Consent) -> None:
     """One question.
 
     Raises:
-        CancelledError: Whoever sits here did not say y.
+        CancelledError: Whoever sits here did not agree.
     """
-    if not says_yes("start it?"):
+    if not consent.ask("start it?"):
         raise CancelledError("nothing was changed")
 
 

@@ -11,6 +11,7 @@ from typing import TextIO
 import pytest
 
 from brctl.cli.main import run
+from brctl.cli.running import Consent
 from brctl.engine.application.diagnose import DiagnosisScope
 from brctl.engine.controller.clock import now
 from brctl.engine.incidents import verdict_store
@@ -21,13 +22,14 @@ from brctl.engine.runs.read_run import read_run
 from brctl.engine.runs.run_files import PLAYBOOK, RunInputs, RunRequest, save_inputs, save_request
 from brctl.journal.store import Journal, new_run
 from brctl.library.config import Settings, load_settings
-from brctl.model.errors import UnavailableError
+from brctl.model.errors import CancelledError, UnavailableError
 from brctl.model.exit_codes import ExitCode
+from brctl.model.fault import Action, FaultClass
 from brctl.model.runs.event import EventType
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.runs.result import RunState
 from brctl.model.sweeps.sweep import Sweep
-from brctl.model.verdict import Verdict
+from brctl.model.verdict import Suspect, Verdict
 from brctl.playbook.run import Run
 from tests.fakes.fix_site import keep, write_fix_site
 
@@ -127,6 +129,53 @@ def test_a_fix_that_did_not_help_looks_again_and_asks_for_the_next(
         assert run(["fix"]) == (ExitCode.OK if acts else ExitCode.NEEDS_HUMAN)
     assert fixed == ["V-1", "V-2"][:runs]
     assert "did not help; looking again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "node", "answers"),
+    [
+        ("a", "n3", [True, True]),
+        ("yn", "n3", [True, False]),
+        ("an", "n2", [True, False]),
+        ("n", "n3", [False]),
+    ],
+)
+def test_a_is_yes_to_what_follows_for_the_same_fault_on_the_same_node_only(
+    site: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str,
+    node: str,
+    answers: list[bool],
+) -> None:
+    """A restart that may not hold is agreed to once, and the swap it leads to with it."""
+    first = replace(
+        keep(site), fault=FaultClass.HANG_MISMATCH, probability=0.94, action=Action.RESTART
+    )
+    verdict_store.save(site.state_dir, StoredVerdict(first, VerdictState.OPEN))
+    again = replace(first, id="V-2", suspects=(Suspect(node, (), ()),), playbook="swap-and-resume")
+    given: list[bool] = []
+
+    async def play(_i: object, _s: object, playbook: Playbook, _v: object, _w: object,
+                   consent: Consent) -> Run:  # fmt: skip
+        # A terminal forgets what was typed ahead of the next question.
+        os.write(ours, typed[len(given) : len(given) + 1].encode())
+        given.append(consent.ask("start it?"))
+        if not given[-1]:
+            raise CancelledError("nothing was changed")
+        return proved(site, playbook, RunState.OK if len(given) == 2 else RunState.NEEDS_HUMAN)
+
+    async def look(_i: object, _c: object, scope: DiagnosisScope) -> Diagnosis:
+        verdict_store.save(site.state_dir, StoredVerdict(again, VerdictState.OPEN))
+        return Diagnosis(Sweep("S-1", 1, scope.nodes, now(), 1.0, ()), None, (again,))
+
+    monkeypatch.setattr("brctl.cli.commands.fix.run_playbook", play)
+    monkeypatch.setattr("brctl.cli.commands.fix.look", look)
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        run(["fix"])
+    os.close(ours)
+    assert given == answers
 
 
 def proved(site: Settings, playbook: Playbook, end: RunState) -> Run:

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
 
-from brctl.cli.asking import can_ask
+from brctl.cli.asking import answer_to, can_ask, says_yes
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import DryRun, LowRiskYes
 from brctl.cli.output import say
@@ -20,13 +20,13 @@ from brctl.cli.running import (
 )
 from brctl.cli.the_verdict import look, one_verdict
 from brctl.engine.application.diagnose import scope_of
-from brctl.engine.application.fix import choose_fix, join_fixes, unproved
+from brctl.engine.application.fix import choose_fix, join_fixes, may_come_again, unproved
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents.verdict_store import StoredVerdict, load
 from brctl.engine.watch.leader import refuse_old_token
 from brctl.library.config import Settings
-from brctl.model.verdict import Confidence
+from brctl.model.verdict import Confidence, Verdict
 from brctl.playbook.run import Run
 from brctl.view.verdict import diagnosis_page
 
@@ -56,15 +56,46 @@ def fix(
     named = verdict_id or ()
     found = [one_verdict(invocation, settings, name) for name in named]
     found = found or [one_verdict(invocation, settings, None)]
-    consent = Consent(yes, confirm, dry_run, detach, override, message)
+    agreed = _Agreed(found[0].verdict)
+    consent = Consent(yes, confirm, dry_run, detach, override, message, ask=agreed.to_this)
     run = asyncio.run(_fix(invocation, settings, found, consent))
     while unproved(run) and can_ask(invocation):
         invocation.note(f"{run.name} did not help; looking again")
         stored = asyncio.run(_found_again(invocation, settings, run))
         if stored is None:
             break
-        run = asyncio.run(_fix(invocation, settings, [stored], Consent()))
+        again = Consent(ask=agreed.to_next if agreed.covers(stored.verdict) else says_yes)
+        run = asyncio.run(_fix(invocation, settings, [stored], again))
     finish_run(invocation, settings, run)
+
+
+@dataclass
+class _Agreed:
+    """What a person said yes to: this fix, or also to the next where the same stands again.
+
+    Attributes:
+        verdict: What the first fix is for.
+        to_follow: They pressed a.
+    """
+
+    verdict: Verdict
+    to_follow: bool = False
+
+    def to_this(self, question: str) -> bool:
+        """y, or a where the tree has a next move for the same nodes."""
+        if not may_come_again(self.verdict):
+            return says_yes(question)
+        key = answer_to(f"{question} (a: and what follows if the same stands again)", "ya")
+        self.to_follow = key == "a"
+        return key != ""
+
+    def to_next(self, question: str) -> bool:
+        return self.to_follow or says_yes(question)
+
+    def covers(self, verdict: Verdict) -> bool:
+        """The same fault on the same nodes, and as sure."""
+        sure = verdict.confidence is Confidence.HIGH
+        return sure and (verdict.fault, verdict.nodes) == (self.verdict.fault, self.verdict.nodes)
 
 
 async def _fix(

@@ -16,6 +16,7 @@ from brctl.engine.runs.remediate import RUN_PROGRAM, start_run
 from brctl.engine.runs.run_files import RunRequest
 from brctl.library.config import Settings
 from brctl.model.errors import GuardError, UsageError
+from brctl.model.fault import Action, Branch
 from brctl.model.runs.playbook import Json, Playbook
 from brctl.model.runs.result import RunState
 from brctl.model.verdict import Verdict
@@ -25,6 +26,7 @@ from brctl.playbook.overrides import Override
 from brctl.playbook.proposals import why_not
 from brctl.playbook.run import Run
 from brctl.playbook.steps import StepState
+from brctl.playbook.tree import branch_of
 from brctl.verdict.gateways import said_through
 
 
@@ -120,6 +122,12 @@ def join_fixes(fixes: Sequence[Fix]) -> JointFix:
     if "reason" in first.playbook.inputs:
         values["reason"] = "; ".join(f"also {f.verdict.id} {f.verdict.title}" for f in others)
     return JointFix(first, values, tuple(fix.verdict.id for fix in others))
+
+
+def may_come_again(verdict: Verdict) -> bool:
+    """Whether its fix leaves the suspects where they are, so that they may do the same again."""
+    keeps = branch_of(verdict.fault) is Branch.GROUP and verdict.action is Action.RESTART
+    return keeps and bool(verdict.nodes)
 
 
 def unproved(run: Run) -> bool:

@@ -70,7 +70,7 @@ async def exchange_with_neighbours(controller: Controller, plan: PairPlan) -> Pa
     try:
         order = RoundOrder(0, OPERATIONS[0], plan.size_bytes, plan.reps, (), plan.deadline_s)
         before = await preflight(runner, plan.nodes, order)
-        found = await _rounds(runner, plan, before.nodes)
+        found = await run_rounds(runner, plan, before.nodes)
     finally:
         await runner.close()
     findings = tuple(f"{', '.join(finding.members)}: {finding.why}" for finding in before.findings)
@@ -79,7 +79,7 @@ async def exchange_with_neighbours(controller: Controller, plan: PairPlan) -> Pa
     return PairTest(tuple(found), left_out, tuple(sorted(sure)), findings)
 
 
-async def _rounds(runner: GroupRunner, plan: PairPlan, nodes: Sequence[str]) -> list[PairResult]:
+async def run_rounds(runner: GroupRunner, plan: PairPlan, nodes: Sequence[str]) -> list[PairResult]:
     """Every operation between neighbours; a pair that was silent once is not waited for again."""
     found: list[PairResult] = []
     number = 0

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 COLUMNS, LINES = 120, 40
 _WORDS = re.compile(r"type `([^`]{1,80})` to go on[^\n]{0,60}: *$")
-_ONE_KEY = re.compile(r"\[y/N\]: $")
+_ONE_KEY = re.compile(r"\[(y|y/a)/N\]: $")
+"""The last of them is pressed: a is yes, and yes to what follows if that does not help."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -100,7 +101,8 @@ def _asked(text: str) -> str:
     words = _WORDS.search(end)
     if words is not None:
         return f"{words[1]}\n"
-    return "y" if _ONE_KEY.search(end) else ""
+    key = _ONE_KEY.search(end)
+    return key[1][-1] if key else ""
 
 
 def environment_of(config: str) -> dict[str, str]:
