@@ -50,6 +50,7 @@ async def look(
     scope: "DiagnosisScope",
     *,
     level: int = 1,
+    heavy: tuple[str, ...] = (),
     beside_job: bool = False,
 ) -> "Diagnosis":
     """A diagnosis that is followed at the terminal; where nobody sits it looks once."""
@@ -70,6 +71,7 @@ async def look(
             line.say,
             line.counted(len(scope.nodes), _CLOSER),
             level=level,
+            heavy=heavy,
             beside_job=beside_job,
             wait=wait if can_ask(invocation) else None,
         )

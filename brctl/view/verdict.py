@@ -92,9 +92,10 @@ def left_open(verdict: Verdict) -> bool:
 def deeper_line(deeper: DeeperLook) -> str:
     """What the next level would ask, how long it takes, whom it slows."""
     names = ", ".join(deeper.checks[:3]) + (", ..." if len(deeper.checks) > 3 else "")
+    count = f"{len(deeper.checks)} check{'s' if len(deeper.checks) > 1 else ''}"
     slows = "; ".join(f"{fold(nodes)} carry {job}" for job, nodes in deeper.busy.items())
     return (
-        f"level {deeper.level} asks {len(deeper.checks)} checks more ({names}), at most"
+        f"level {deeper.level} asks {count} more ({names}), at most"
         f" {describe_duration(deeper.at_most_s)} a node"
         + (f"; it loads GPUs and links beside a job: {slows}" if slows else "")
     )

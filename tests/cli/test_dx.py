@@ -40,7 +40,8 @@ def test_a_lead_that_the_next_level_may_settle_is_asked_about(
     asked: list[int] = []
 
     async def look(_i: object, _c: object, scope: DiagnosisScope, *, level: int = 1,
-                   beside_job: bool = False) -> Diagnosis:  # fmt: skip
+                   heavy: tuple[str, ...] = (), beside_job: bool = False) -> Diagnosis:  # fmt: skip
+        assert heavy == (("fabric.pairs",) if level > 1 else ())
         asked.append(level)
         found = replace(CALM, alternatives=(Alternative(lead, (), 0.33),))
         return Diagnosis(Sweep("S-1", level, scope.nodes, now(), 1.0, ()), None, (found,))

@@ -54,11 +54,16 @@ def diagnose(
             agreed = beside or _agrees(invocation, controller, scope, level)
             found = await look(invocation, controller, scope, level=level, beside_job=agreed)
             deeper = deeper_look(controller, scope.job, scope.nodes, level)
-            if level == 1 and deeper and _goes_deeper(invocation, found, scope, deeper):
+            settling = _settling(invocation, controller, scope, found) if level == 1 else None
+            if settling is not None:
                 found = await look(
-                    invocation, controller, scope, level=deeper.level, beside_job=True
+                    invocation,
+                    controller,
+                    scope,
+                    level=settling.level,
+                    heavy=settling.checks,
+                    beside_job=True,
                 )
-                deeper = deeper_look(controller, scope.job, scope.nodes, deeper.level)
         page = diagnosis_page(
             found.verdicts, found.status, scope.nodes, found.sweep.seconds, deeper
         )
@@ -89,17 +94,22 @@ def _write_recording(invocation: Invocation, state_dir: Path, look: str, file: P
     invocation.note(page.text.splitlines()[0])
 
 
-def _goes_deeper(
-    invocation: Invocation, found: "Diagnosis", scope: "DiagnosisScope", deeper: "DeeperLook"
-) -> bool:
-    """Whether a person who was shown a lead wants the look that may settle it, at its price."""
+def _settling(
+    invocation: Invocation, controller: "Controller", scope: "DiagnosisScope", found: "Diagnosis"
+) -> "DeeperLook | None":
+    """The look that may settle the leads, where a person who was shown them pays its price."""
+    from brctl.engine.job.deeper import deeper_look
     from brctl.view.verdict import deeper_line, diagnosis_page, left_open
 
     likeliest = found.verdicts[0]
-    if not (can_ask(invocation) and left_open(likeliest) and deeper.may_settle(likeliest)):
-        return False
+    leads = {likeliest.fault, *(other.fault for other in likeliest.alternatives)}
+    if not (can_ask(invocation) and left_open(likeliest)):
+        return None
+    deeper = deeper_look(controller, scope.job, scope.nodes, 1, leads)
+    if deeper is None:
+        return None
     say(diagnosis_page(found.verdicts, found.status, scope.nodes, found.sweep.seconds).text)
-    return says_yes(f"{deeper_line(deeper)}. Look now?")
+    return deeper if says_yes(f"{deeper_line(deeper)}. Look now?") else None
 
 
 def _agrees(

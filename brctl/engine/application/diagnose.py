@@ -71,6 +71,7 @@ async def diagnose(
     on_node: Progress | None = None,
     *,
     level: int = 1,
+    heavy: tuple[str, ...] = (),
     beside_job: bool = False,
     wait: Wait | None = None,
 ) -> Diagnosis:
@@ -83,9 +84,9 @@ async def diagnose(
         GuardError: The level loads nodes that carry ranks, and nobody said `beside_job`.
     """
     if not beside_job:
-        question = Question(level=level, job=scope.job)
+        question = Question(level=level, job=scope.job, heavy=heavy)
         refuse_heavy_on_busy(controller, scope.nodes, question, hint=BESIDE_HINT)
-    found = await look_once(controller, scope, say, on_node, level=level)
+    found = await look_once(controller, scope, say, on_node, level=level, heavy=heavy)
     seen = set[Unsettled]()
     while wait is not None and (again := _worth_another(found, seen)) and found.status is not None:
         await wait(found.status, again)
@@ -101,12 +102,15 @@ async def look_once(
     on_node: Progress | None = None,
     *,
     level: int = 1,
+    heavy: tuple[str, ...] = (),
 ) -> Diagnosis:
     """One look, recorded, so that it can be judged again; without that the verdict stands too."""
     recorder = Recorder(controller)
-    found = await diagnose_once(recorder.controller, scope.job, scope.nodes, on_node, level=level)
+    found = await diagnose_once(
+        recorder.controller, scope.job, scope.nodes, on_node, level=level, heavy=heavy
+    )
     try:
-        look = recorder.look(found, scope.job, scope.nodes, level)
+        look = recorder.look(found, scope.job, scope.nodes, level, heavy)
         keep_recording(controller.state_dir, look, recorder)
     except OSError as exc:
         say(f"warning: this look was not recorded: {exc}")

@@ -89,9 +89,10 @@ async def diagnose_once(
     on_node: Progress | None = None,
     *,
     level: int = 1,
+    heavy: tuple[str, ...] = (),
 ) -> Diagnosis:
     """Look at the nodes (and the job on them) once and decide; stores nothing but the sweep."""
-    question = Question(level=level, job=job)
+    question = Question(level=level, job=job, heavy=heavy)
     sweep = await sweep_nodes(controller, names, question, on_node)
     sweep, others = await asyncio.gather(
         _ask_again(controller, sweep, question), ask_others(controller, sweep)

@@ -62,6 +62,7 @@ class Look:
         before: What these nodes had answered last.
         against: The check and the sentence of each that showed a warning or worse.
         schedulers: Each answer of the scheduler, in order.
+        heavy: Of the checks above level 1 those that were asked; empty for all.
         site: The site's own checks, log rules and baseline, by path below its library.
         verdicts: What was told.
         clock_ahead_s: By how much each node's clock was ahead of this one's when it answered; the
@@ -89,6 +90,7 @@ class Look:
     verdicts: tuple[Verdict, ...]
     clock_ahead_s: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    heavy: tuple[str, ...] = ()
 
 
 def answer_of(asks: tuple[str, ...], result: CommandResult, came_at: datetime) -> RecordedAnswer:

@@ -66,7 +66,14 @@ class Recorder:
         """All answers, packed; nothing can be added afterwards."""
         return b"".join([*self._packed, self._packer.flush()])
 
-    def look(self, found: Diagnosis, job: Job | None, nodes: tuple[str, ...], level: int) -> Look:
+    def look(
+        self,
+        found: Diagnosis,
+        job: Job | None,
+        nodes: tuple[str, ...],
+        level: int,
+        heavy: tuple[str, ...] = (),
+    ) -> Look:
         """Everything else."""
         site, past = self._site, self._past
         return Look(
@@ -74,6 +81,7 @@ class Recorder:
             made_by=__version__,
             context=site.settings.context,
             level=level,
+            heavy=heavy,
             fanout=site.settings.ssh.fanout,
             gateways=site.settings.ssh.gateways,
             nodes=nodes,

@@ -52,7 +52,9 @@ async def look_again(
 ) -> tuple[Controller, Diagnosis]:
     """The whole diagnosis again, with its state below a folder, and the site it looked at."""
     controller = _controller(look, answers, folder, rules)
-    return controller, await diagnose_once(controller, look.job, look.nodes, level=look.level)
+    return controller, await diagnose_once(
+        controller, look.job, look.nodes, level=look.level, heavy=look.heavy
+    )
 
 
 def _controller(

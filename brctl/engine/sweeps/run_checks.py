@@ -38,12 +38,14 @@ class Question:
             profile.
         profile: Only checks of this profile; a level above 1 adds the heavier ones of any.
         job: Its ranks and directories are asked about on its own nodes.
+        heavy: Of the checks above level 1 these alone; empty for all of them.
     """
 
     level: int = 1
     pattern: str = "*"
     profile: str = "sweep"
     job: Job | None = None
+    heavy: tuple[str, ...] = ()
 
 
 def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, Check]:
@@ -59,6 +61,7 @@ def choose_checks(checks: Mapping[str, Check], question: Question) -> dict[str, 
         and fnmatchcase(name, question.pattern)
         and (check.level > 1 or name == question.pattern or question.profile in check.profiles)
         and (question.job is not None or "job" not in check.needs)
+        and (check.level == 1 or not question.heavy or name in question.heavy)
     }
     if not chosen:
         raise _no_check(checks, question)

@@ -33,7 +33,9 @@ class Looks:
     def __init__(self, answers: Sequence[tuple[float, Verdict]]) -> None:
         self._answers = list(answers)
 
-    async def once(self, _controller: object, job: Job, *_: object, level: int = 1) -> Diagnosis:
+    async def once(
+        self, _controller: object, job: Job, *_: object, level: int = 1, **_k: object
+    ) -> Diagnosis:
         age_s, verdict = self._answers.pop(0)
         ranks = (RankView(0, job.nodes[0], alive=True, step=16, step_s=0.1),)
         status = JobStatus(job, ranks, 16, age_s, stalled=age_s > job.stall_after_s, silent=())
