@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +22,7 @@ from brctl.engine.incidents.verdict_store import (
 )
 from brctl.library.config import Settings
 from brctl.model.errors import UsageError, did_you_mean
+from brctl.model.nodeset import expand
 from brctl.view.verdict import verdict_list_page, why_page
 from brctl.view.verdict_export import verdict_export_page
 
@@ -86,10 +88,13 @@ def export(
 def confirm(
     ctx: typer.Context,
     verdict_id: Annotated[str, typer.Argument(help="verdict")],
-    cause: Annotated[str, typer.Option("--cause", help="what it really was")] = "",
+    cause: Annotated[str, typer.Option("--cause", help="class it really was, on -w nodes")] = "",
+    file: Annotated[
+        Path | None, typer.Option("--file", help="incident file that gets it written in, too")
+    ] = None,
 ) -> None:
-    """Record that a verdict was right."""
-    _close(ctx.obj, verdict_id, VerdictState.CONFIRMED, cause)
+    """Record what a verdict turned out to be; check incidents judges by it."""
+    _close(ctx.obj, verdict_id, VerdictState.CONFIRMED, cause, file)
 
 
 @app.command()
@@ -102,13 +107,26 @@ def dismiss(
     _close(ctx.obj, verdict_id, VerdictState.DISMISSED, message)
 
 
-def _close(invocation: Invocation, verdict_id: str, state: VerdictState, note: str) -> None:
+def _close(
+    invocation: Invocation,
+    verdict_id: str,
+    state: VerdictState,
+    note: str,
+    file: Path | None = None,
+) -> None:
     from brctl.engine.controller.readonly import refuse_readonly
 
     settings = invocation.settings()
     refuse_readonly(settings, action=f"verdict {verdict_id} {state.value}", why=note)
     found = one_verdict(invocation, settings, verdict_id)
-    stored: StoredVerdict = replace(found, state=state, note=note)
+    nodes = tuple(expand(invocation.nodes)) if invocation.nodes else ()
+    stored: StoredVerdict = replace(
+        found, state=state, note=note, nodes=nodes, by=person(), at=now()
+    )  # fmt: skip
+    if file is not None:
+        from brctl.engine.application.incident_files import confirm_in
+
+        confirm_in(file, stored)
     save(settings.state_dir, stored)
     if state is VerdictState.DISMISSED and settings.notify.sinks:
         _close_page(settings, stored)

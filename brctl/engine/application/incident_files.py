@@ -5,12 +5,16 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
+import msgspec
+
 from brctl import __version__
 from brctl.engine.controller.clock import now
-from brctl.engine.recording.archive import SUFFIX, read_from
+from brctl.engine.incidents.verdict_store import StoredVerdict
+from brctl.engine.recording.archive import SUFFIX, packed_again, read_from
 from brctl.engine.recording.budget import DEFAULT_BYTES
+from brctl.engine.recording.contents import looks_in, truth_name
 from brctl.engine.recording.encryption import encrypted, encrypted_suffix
-from brctl.engine.recording.export import Wanted, export, secrets_of, since
+from brctl.engine.recording.export import Wanted, export, secrets_of, since, truth_of
 from brctl.engine.recording.imported import import_collection
 from brctl.engine.recording.judging import judge_file
 from brctl.engine.recording.reopened import reopened
@@ -23,6 +27,7 @@ from brctl.view.notices.page import Page
 from brctl.view.recorded.diff import diff_page
 from brctl.view.recorded.replay import import_page, record_page, replay_page
 from brctl.view.recorded.scores import ScoredLook, Truth, scores_page
+from brctl.view.redact import Redactor
 from brctl.view.verdict import diagnosis_page
 
 
@@ -132,6 +137,22 @@ def score(folder: Path, rules: Path | None) -> Page:
         if not any(judged.truths):
             unconfirmed.append(path.name)
     return scores_page(scored, unconfirmed)
+
+
+def confirm_in(path: Path, stored: StoredVerdict) -> None:
+    """Write what a confirmed verdict really was into a file that told it.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        UsageError: No look of it told that verdict.
+    """
+    file, looks = looks_in(path)
+    wanted = stored.verdict.id
+    told = [one.look.id for one in looks if any(v.id == wanted for v in one.look.verdicts)]
+    if not told:
+        raise UsageError(f"{path}: no look in it told {wanted}", hint=f"brctl dx --replay {path}")
+    truth = msgspec.json.encode(truth_of(stored, Redactor(values=secrets_of(os.environ))))
+    write_atomic(path, packed_again(file, {truth_name(look): truth for look in told}))
 
 
 def import_files(source: Path, out: Path | None, cause: str, nodes: str | None) -> Page:

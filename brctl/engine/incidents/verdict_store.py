@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -31,11 +32,17 @@ class StoredVerdict:
 
     Attributes:
         note: Why it was dismissed, which cause was confirmed, or the run that acted on it.
+        nodes: Where it really was, of a confirmed one that accused other nodes.
+        by: Who confirmed or dismissed it.
+        at: When.
     """
 
     verdict: Verdict
     state: VerdictState
     note: str = ""
+    nodes: tuple[str, ...] = ()
+    by: str = ""
+    at: datetime | None = None
 
 
 def _path(state_dir: Path, verdict_id: str) -> Path:

@@ -112,6 +112,21 @@ def pack(
     return packer.compress(buffer.getvalue())
 
 
+def packed_again(file: IncidentFile, more: Mapping[str, bytes]) -> bytes:
+    """The same archive with members added or replaced."""
+    old = file.manifest
+    return pack(
+        {**file.members, **more},
+        made_by=old.made_by,
+        looks=old.looks,
+        redaction=old.redaction,
+        cuts=old.cuts,
+        profile=old.profile,
+        names=old.names,
+        journals=old.journals,
+    )
+
+
 def _sorted(counts: Mapping[str, Value]) -> dict[str, Value]:
     return dict(sorted(counts.items()))
 

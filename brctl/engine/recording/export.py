@@ -10,7 +10,7 @@ import msgspec
 
 from brctl import __version__
 from brctl.engine.incidents.timeline import load_incidents
-from brctl.engine.incidents.verdict_store import VerdictState, load_all
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState, load_all
 from brctl.engine.recording.archive import pack
 from brctl.engine.recording.budget import DEFAULT_BYTES, fitted, packed_bytes
 from brctl.engine.recording.contents import truth_name
@@ -167,10 +167,15 @@ def _truth(state_dir: Path, look: Look, redactor: Redactor) -> dict[str, bytes]:
     told = {verdict.id for verdict in look.verdicts}
     for stored in load_all(state_dir):
         if stored.verdict.id in told and stored.state is VerdictState.CONFIRMED:
-            named = stored.note if stored.note in list(FaultClass) else stored.verdict.fault.value
-            truth = Truth(named, stored.verdict.nodes, redactor.text(stored.note))
-            return {truth_name(look.id): msgspec.json.encode(truth)}
+            return {truth_name(look.id): msgspec.json.encode(truth_of(stored, redactor))}
     return {}
+
+
+def truth_of(stored: StoredVerdict, redactor: Redactor) -> Truth:
+    """What a confirmed verdict turned out to be: words confirm its own class."""
+    named = stored.note if stored.note in list(FaultClass) else stored.verdict.fault.value
+    nodes = stored.nodes or stored.verdict.nodes
+    return Truth(named, nodes, redactor.text(stored.note), stored.by, stored.at)
 
 
 def _incidents(state_dir: Path, wanted: Wanted, redactor: Redactor) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from brctl.model.exit_codes import ExitCode
 from brctl.model.fault import FaultClass
@@ -19,11 +20,14 @@ class Truth:
 
     Attributes:
         fault: A class of faults; the name of one that this version does not know is never right.
+        by: Who confirmed it, and `at` when.
     """
 
     fault: str
     nodes: tuple[str, ...]
     cause: str = ""
+    by: str = ""
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,7 @@ HOSTILE: dict[str, tuple[Callable[[Files], bytes], str]] = {
     "no manifest": (lambda files: _tar({"incidents.json": b"[]"}), "begin with a manifest"),
     "a bomb": (_bomb, "unpacks to more than"),
     "a size below nothing": (lambda files: _sized(files, b"-1"), "more has no size"),
+    "a huge member": (lambda files: _sized(files, b"7777777777"), "more has 1073741823 bytes"),
     "a size with a mark": (lambda files: _sized(files, b"0o1_0"), "more has no size"),
     "something else": (lambda files: b"PK\x03\x04 a zip", "not an incident"),
     "nothing": (lambda files: b"", "not an incident"),

@@ -1,16 +1,19 @@
 """A folder of recorded incidents beside what they really were."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from brctl.engine.application.incident_files import score
+from brctl.engine.application.incident_files import confirm_in, score
 from brctl.engine.incidents.verdict_store import VerdictState, load, save
+from brctl.engine.recording.contents import looks_in, truth_in
 from brctl.engine.recording.export import Wanted, export
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.exit_codes import ExitCode
 from brctl.view.notices.page import Page
+from brctl.view.recorded.scores import Truth
 from tests.fakes.recorded_site import RecordedSite
 
 
@@ -41,6 +44,27 @@ def test_each_confirmed_cause_is_compared_and_the_rest_is_named(tmp_path: Path) 
     assert scores(page)["wrong_accused"] == 1
     assert page.body["unconfirmed"] == ["c.brctl.tar.zst"]
     assert page.exit_code is ExitCode.WARNING
+
+
+def test_a_cause_on_other_nodes_is_written_into_a_file_that_exists(tmp_path: Path) -> None:
+    """`verdict confirm --file`: who said it, when, and where it really was."""
+    confirmed(tmp_path, "c", None)
+    path, state = tmp_path / "c.brctl.tar.zst", tmp_path / "states" / "c"
+    (verdict,) = looks_in(path)[1][0].look.verdicts
+    at = datetime(2026, 7, 6, tzinfo=UTC)
+    stored = replace(
+        load(state, verdict.id), state=VerdictState.CONFIRMED, note="host-kernel", nodes=("n4",),
+        by="ann", at=at,
+    )  # fmt: skip
+    confirm_in(path, stored)
+    file, (one,) = looks_in(path)
+    assert truth_in(path, file, one.look.id) == Truth(
+        "host-kernel", ("n4",), "host-kernel", "ann", at
+    )
+    assert scores(score(tmp_path, None))["wrong_accused"] == 1
+    other = replace(stored, verdict=replace(verdict, id="V-0000"))
+    with pytest.raises(UsageError, match="no look in it told V-0000"):
+        confirm_in(path, other)
 
 
 def test_nothing_confirmed_is_no_good_result(tmp_path: Path) -> None:
