@@ -148,11 +148,15 @@ def test_every_command_line_in_a_document_can_be_typed() -> None:
 
 
 def examples() -> list[tuple[str, str]]:
-    """Every whole file of brctl that a document shows, with its kind."""
+    """Every whole file of brctl that a document shows, with its kind.
+
+    Those inside the watcher's manifest are read by tests/docs/test_watcher_manifest.py.
+    """
     blocks = [block for page in documents() for block in _FENCE.findall(page.read_text("utf-8"))]
     found = [block.removeprefix("```yaml\n").removesuffix("```") for block in blocks]
-    kinds = [(re.search(r"^kind: (\w+)$", text, re.MULTILINE), text) for text in found]
-    return [(kind[1], text) for kind, text in kinds if kind and "apiVersion: brctl.dev/" in text]
+    own = [text for text in found if re.search(r"^apiVersion: brctl.dev/", text, re.MULTILINE)]
+    kinds = [(re.search(r"^kind: (\w+)$", text, re.MULTILINE), text) for text in own]
+    return [(kind[1], text) for kind, text in kinds if kind]
 
 
 def read_example(kind: str, path: Path) -> object:
