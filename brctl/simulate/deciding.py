@@ -15,6 +15,7 @@ from brctl.model.runs.playbook import Need
 from brctl.model.runs.result import PastRun, RunState
 from brctl.model.simulation import Book
 from brctl.model.verdict import Verdict
+from brctl.model.watch.policy import WatchMode
 from brctl.playbook.guard_facts import GuardFacts
 from brctl.playbook.tree import IncidentHistory, Move
 from brctl.simulate import answers
@@ -28,10 +29,13 @@ from brctl.simulate.decisions import (
     refusals,
     verdict_of,
 )
+from brctl.simulate.fleet import US
 from brctl.simulate.response import by_people, see, start_again
 from brctl.simulate.symptoms import Cause, Kind
 from brctl.simulate.trace import DrawnFault
+from brctl.simulate.watching import SimulatedWatch
 from brctl.simulate.world import World
+from brctl.watch.gates import GateFacts, WatchedVerdict
 
 LOOK_S = 10.0
 """One `dx`: a sweep of all nodes of the job; measured in the lab, assumed to be so at scale."""
@@ -49,6 +53,8 @@ REPRODUCES = 0.95
 """Chance that a group with a bad node fails again when the job is replayed; assumed."""
 FAILS_BY_CHANCE = 0.001
 """The same for a group without one; assumed."""
+PROPOSAL_S = 300.0
+"""From a page to the command, where the fleet says nothing of approvals; assumed."""
 TRIES_LIMIT = 12
 ALERT_SPACING_S = 30.0
 
@@ -68,8 +74,9 @@ class _Try:
 class Deciding:
     """Looks, lets the rules choose, acts, and looks again where that did not help."""
 
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
+    def __init__(self, rules: Rules, watch: SimulatedWatch | None = None) -> None:
+        self._rules, self._watch = rules, watch
+        self._breaker_closes_us: int | None = None
         self._past: list[PastRun] = []
 
     def recover(self, world: World, fault: DrawnFault) -> None:
@@ -110,6 +117,9 @@ class Deciding:
             world.count("refused")
             self._person(world, at.fault, at.number)
             return at.history, True
+        if not self._allowed(world, at, plan):
+            self._person(world, at.fault, at.number)
+            return at.history, True
         self._approved(world, at, people_needed(self._rules, plan))
         world.count("actions")
         helped = self._act(world, at, move, plan)
@@ -126,13 +136,48 @@ class Deciding:
         """Until the signal is there and the watch looks, and a stall counts as one; one look."""
         watch, seed = world.fleet.watch, world.trace.seed
         name = (at.fault.number, at.number)
-        wait_s = watch.every_s * unit(seed, "watch", *name)
+        chance = unit(seed, "watch", *name)
+        wait_s = watch.every_s * chance
+        if self._watch is not None:
+            wait_s = self._watch.seen_after_s(at.fault.kind, chance)
         if world.fleet.signals.delay_s:
             wait_s += exponential(world.fleet.signals.delay_s, seed, "signal", *name)
         if at.fault.kind is Kind.HANG:
             wait_s += watch.stall_after_s
         see(world, at.fault.kind, wait_s)
         world.spend(Book.LOCATE, LOOK_S)
+
+    def _allowed(self, world: World, at: _Try, plan: ProposedAction) -> bool:
+        """Whether it comes to the action: at once, or once a person typed what was proposed."""
+        if self._watch is None:
+            return True
+        now = answers.NOW + timedelta(microseconds=world.now_us)
+        if self._breaker_closes_us is not None and world.now_us >= self._breaker_closes_us:
+            self._watch.close_breaker(now)
+            self._breaker_closes_us = None
+        verdict, nodes = plan.verdict, plan.suspects
+        watched = WatchedVerdict(
+            f"V-{at.fault.number}-{at.number}", verdict.fault, verdict.confidence, nodes,
+            verdict.job, plan.playbook.name, plan.playbook.name in _EVICTS,
+            world.trained_steps,
+        )  # fmt: skip
+        facts = GateFacts(now, world.fleet.nodes, world.pool.look(world.now_us))
+        found = self._watch.decide(at.fault.kind, verdict, watched, facts)
+        if found.opens_breaker:
+            world.count("refused")
+            name = ("breaker", at.fault.number, at.number)
+            wait_s = exponential(world.fleet.people.mend_s, world.trace.seed, *name)
+            self._breaker_closes_us = world.now_us + round(wait_s * US)
+        if found.mode == WatchMode.PROPOSE.value:
+            self._page(world, at)
+        return found.mode != WatchMode.OBSERVE.value
+
+    def _page(self, world: World, at: _Try) -> None:
+        """A person is called, reads the command and types it."""
+        world.count("pages")
+        name = ("proposal", at.fault.number, at.number)
+        mean_s = world.fleet.people.approval_s or PROPOSAL_S
+        world.spend(Book.WAIT_HUMAN, exponential(mean_s, world.trace.seed, *name))
 
     def _approved(self, world: World, at: _Try, need: Need) -> None:
         if need is not Need.NONE:

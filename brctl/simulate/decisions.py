@@ -43,6 +43,7 @@ from brctl.model.sweeps.check import Check
 from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import Sweep
 from brctl.model.verdict import Verdict
+from brctl.model.watch.policy import WatchMode, WatchPolicy
 from brctl.playbook.approvals import demands_of, strictest
 from brctl.playbook.expressions import Scope
 from brctl.playbook.guard_facts import GuardFacts
@@ -71,10 +72,14 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The playbooks and limits that decide: those of a site, or those that come with brctl."""
+    """The playbooks, limits and watcher's policy that decide: a site's, or those built in.
+
+    The built-in watcher may act on every class, up to what its row says and its gates let through.
+    """
 
     playbooks: Mapping[str, Playbook]
     guards: SiteGuards = field(default_factory=SiteGuards)
+    watch: WatchPolicy = field(default_factory=lambda: WatchPolicy(mode=WatchMode.ACT))
 
 
 def rules_of(library_dirs: Sequence[Path] = (), guard_files: Sequence[Path] = ()) -> Rules:
@@ -185,7 +190,8 @@ def with_blast_radius(rules: Rules, most_nodes: int) -> Rules:
         name: replace(one, guards=tuple(g for g in one.guards if g.kind != line.kind))
         for name, one in rules.playbooks.items()
     }
-    return Rules(playbooks, replace(rules.guards, guards=(*kept, line)))
+    return replace(rules, playbooks=playbooks,
+                   guards=replace(rules.guards, guards=(*kept, line)))  # fmt: skip
 
 
 def refusals(rules: Rules, plan: ProposedAction, facts: GuardFacts) -> tuple[GuardResult, ...]:

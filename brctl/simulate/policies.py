@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from brctl.model.watch.policy import WatchMode
 from brctl.simulate.fleet import US, Fleet
 from brctl.simulate.symptoms import Kind
 
@@ -59,6 +60,8 @@ class SimulatedPolicy:
         by_hand: What only people find; that takes the fleet's `people.mend` on average.
         one_node_s: Start and load where one machine is replaced, and no group; 0 for the usual.
         first: The playbook that is run first whatever the tree says; "" for the tree's.
+        watches: The most that brctl's watcher may do; None where people look, as `site` does.
+        breaker_percent: Of the nodes, its breaker lets through in a day; None for its policy's.
         decides: It asks brctl's own rules, and may be wrong.
         standbys: Instead of the fleet's; None for those.
         most_nodes: What the guard `blast_radius` lets through instead of its lines; None for those.
@@ -75,6 +78,8 @@ class SimulatedPolicy:
     by_hand: tuple[Kind, ...] = ()
     one_node_s: float = 0.0
     first: str = ""
+    watches: WatchMode | None = None
+    breaker_percent: float | None = None
     decides: bool = False
     standbys: int | None = None
     most_nodes: int | None = None
@@ -121,6 +126,8 @@ POLICIES: Mapping[str, SimulatedPolicy] = {
         SimulatedPolicy("trainmover", "20 s for one bad machine, else warm standbys",
                StartKind.WARM, _CHECKED_SEEN, _CHECKED_FOUND, one_node_s=20.0),
         _SITE,
+        *(replace(_SITE, name=f"watch-{mode}", title=f"site, with brctl's watcher that may {mode}",
+                  watches=mode) for mode in WatchMode),
         replace(_SITE, name="evict-first", title="site, but whom a verdict names is swapped first",
                 first="swap-and-resume"),
         replace(_SITE, name="reattempt-first", title="site, but a restart in place comes first",

@@ -10,6 +10,7 @@ from itertools import islice
 from threading import Thread
 
 from brctl.model.simulation import SimulatedRun
+from brctl.simulate.answers import NOW
 from brctl.simulate.deciding import Deciding
 from brctl.simulate.decisions import Rules, rules_of, with_blast_radius
 from brctl.simulate.fleet import Fleet
@@ -17,6 +18,7 @@ from brctl.simulate.policies import SimulatedPolicy
 from brctl.simulate.recorded import RecordedFaults
 from brctl.simulate.response import Published
 from brctl.simulate.trace import draw
+from brctl.simulate.watching import SimulatedWatch, with_breaker
 from brctl.simulate.world import Response, World
 
 WORTH_PROCESSES = 20
@@ -54,7 +56,12 @@ def _response_of(policy: SimulatedPolicy, rules: Rules | None) -> Response:
     chosen = rules or rules_of()
     if policy.most_nodes is not None:
         chosen = with_blast_radius(chosen, policy.most_nodes)
-    return Deciding(chosen)
+    if policy.watches is None:
+        return Deciding(chosen)
+    watch = chosen.watch
+    if policy.breaker_percent is not None:
+        watch = with_breaker(watch, policy.breaker_percent)
+    return Deciding(chosen, SimulatedWatch(watch, policy.watches, NOW))
 
 
 def run_all(task: Task, workers: int = 1) -> Iterator[list[SimulatedRun]]:

@@ -63,6 +63,7 @@ def conditions_sha256(request: Request) -> str:
         "policies": {policy.name: asdict(policy) for policy in request.policies},
         "playbooks": {name: one.sha256 for name, one in rules.playbooks.items()} if rules else {},
         "guards": [asdict(replace(g, origin="")) for g in rules.guards.guards] if rules else [],
+        "watch": asdict(replace(rules.watch, origin="")) if rules else {},
         "approval": [[asdict(replace(row, origin="")) for row in rows]
                      for rows in rules.guards.approval] if rules else [],
     }  # fmt: skip

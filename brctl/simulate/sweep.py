@@ -44,6 +44,8 @@ PARAMETERS: Mapping[str, Parameter] = {
                        lambda f, p, v: (replace(f, signals=replace(f.signals, noise=v)), p)),
     "blast-radius": Parameter("nodes in six hours", 1, 1_000_000,
                               lambda f, p, v: (f, replace(p, most_nodes=round(v)))),
+    "breaker": Parameter("percent of the nodes in a day", 0, 100,
+                         lambda f, p, v: (f, replace(p, breaker_percent=v))),
     "approval": Parameter("seconds until people approve", 0, 1e6,
                           lambda f, p, v: (
                               replace(f, people=replace(f.people, approval_s=v)), p)),

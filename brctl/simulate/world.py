@@ -52,6 +52,11 @@ class World:
     def over(self) -> bool:
         return self.now_us >= self.end_us
 
+    @property
+    def trained_steps(self) -> int:
+        """Steps it made, those it has to do again counted."""
+        return int(self._trained_us / (self.fleet.step_s * US))
+
     def run(self) -> SimulatedRun:
         """Until the simulated time is over, or the policy turns out to have no end."""
         while not self.over and self._counts["stops"] < STOPS_LIMIT:

@@ -66,6 +66,9 @@ def fleet(
     trace: Annotated[
         Path | None, typer.Option("--trace", help="recorded faults instead of drawn ones")
     ] = None,
+    watch: Annotated[
+        Path | None, typer.Option("--watch", help="policy file of the policies watch-MODE")
+    ] = None,
     sweep: Annotated[str | None, typer.Option("--sweep", help="standbys=0..12")] = None,
     shard: Annotated[str | None, typer.Option("--shard", help="only part I of N: 2/8")] = None,
     array: Annotated[
@@ -85,8 +88,10 @@ def fleet(
     chosen = find_fleet(name)
     policies = choose_policies(policy or USUAL)
     chosen = chosen if days is None else replace(chosen, days=days)
+    if watch is not None and not any(row.watches for row in policies):
+        raise UsageError("--watch goes with --policy watch-observe, watch-propose or watch-act")
     cores = workers or os.cpu_count() or 1
-    rules = _rules(invocation) if any(row.decides for row in policies) else None
+    rules = _rules(invocation, watch) if any(row.decides for row in policies) else None
     recorded = load_recorded(trace) if trace is not None else None
     request = Request(chosen, policies, seed, runs, cores, rules, recorded)
     if recorded is not None and (late := recorded.after(chosen.days)):
@@ -95,7 +100,7 @@ def fleet(
             " and are not met; --days"
         )
     if array is not None:
-        invocation.finish(_array_page(invocation, name, request, array))
+        invocation.finish(_array_page(invocation, name, request, array, watch))
     if sweep is not None:
         _sweep(invocation, request, sweep)
     if shard is not None:
@@ -103,8 +108,15 @@ def fleet(
     _compare(invocation, request)
 
 
-def _rules(invocation: Invocation) -> "Rules":
-    """The site's playbooks and limits; those that come with brctl where nothing is configured."""
+def _rules(invocation: Invocation, watch: Path | None) -> "Rules":
+    """The site's playbooks, limits and watcher's policy; built in where nothing is configured."""
+    from brctl.engine.watch.policy_file import load_watch_policy
+
+    rules = _playbooks_and_limits(invocation)
+    return rules if watch is None else replace(rules, watch=load_watch_policy(watch))
+
+
+def _playbooks_and_limits(invocation: Invocation) -> "Rules":
     from brctl.simulate.decisions import rules_of
 
     try:
@@ -152,13 +164,16 @@ def _shard(invocation: Invocation, request: "Request", text: str) -> NoReturn:
     invocation.finish(shard_page(body, len({r.seed for r in found}), len(seeds)))
 
 
-def _array_page(invocation: Invocation, name: str, request: "Request", parts: int) -> Page:
+def _array_page(
+    invocation: Invocation, name: str, request: "Request", parts: int, watch: Path | None
+) -> Page:
     """The job that makes all parts: the same command line and configuration, a part each."""
     from brctl.simulate.shards import slurm_array
 
     recorded = request.recorded.origin if request.recorded else None
     chosen = (
-        ("--trace", recorded), ("--config", invocation.config), ("--context", invocation.context)
+        ("--trace", recorded), ("--watch", watch), ("--config", invocation.config),
+        ("--context", invocation.context),
     )  # fmt: skip
     text = slurm_array(
         ("brctl", "simulate", _FLEET, name, "--policy", ",".join(p.name for p in request.policies),
