@@ -181,6 +181,10 @@ def _slow_loader(site: FaultSite) -> None:
     site.trouble_rank(loader_slow_s=SLOW_RANK_S)
 
 
+def _skew_loader(site: FaultSite) -> None:
+    site.trouble_rank(loader_skew=True)
+
+
 def _rank_slow(site: FaultSite) -> None:
     site.trouble_rank(slow_s=SLOW_RANK_S)
 
@@ -280,6 +284,8 @@ _TABLE = (
           "storage-checkpoint", _stick_source, _nothing, _node),
     Fault("loader-slow", "the data loader of a rank on {node} is slower than a step",
           "data-loader", _slow_loader, _nothing, _node),
+    Fault("loader-skew", "the batches of a rank on {node} are longer than all others",
+          "no-fault", _skew_loader, _nothing, _node),
     Fault("node-dead", "{node} has no power",
           "node-failure", _node_dead, _nothing, _node),
     Fault("node-frozen", "{node} is frozen: it takes connections and never answers",

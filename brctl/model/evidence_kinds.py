@@ -26,6 +26,9 @@ RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER = "job.ranks", "job.stacks", "flight-
 NCCL_RAS = "nccl-ras"
 """Sources that show what a job's ranks do."""
 
+SLOW_LOADER = "job.data.slow-loader"
+"""Ranks wait for their batches in every step: a job with it advances, and is slower."""
+
 LOADER_CHECK = "job.loader"
 """Source: what the processes do that make a rank's batches."""
 

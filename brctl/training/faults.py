@@ -10,6 +10,7 @@ The file is one JSON object. `local_rank` says whom it means (default 0); then a
     cuda_error    text: fail as PyTorch does when CUDA reports that error
     loader_hung   true: the loader's worker computes for ever on its next sample, once
     loader_slow_s seconds the loader's worker takes longer for every sample
+    loader_skew   true: this rank's batches are up to five times as long as the others'
     loader_source path the loader's worker reads before its next sample
 
 Outside the lab the variable is not set and nothing here does anything.
@@ -87,6 +88,10 @@ class Faults:
             read_shard(path)
         if self._once("loader_hung"):
             decode_for_ever()
+
+    def batch_length(self, step: int) -> float:
+        """How long a batch is, of the usual one: uneven lengths differ from step to step."""
+        return 1.0 + step * 3 % 5 if self._value("loader_skew") is True else 1.0
 
     def poisons_loss(self) -> bool:
         return self._value("nan") is True

@@ -14,7 +14,9 @@ a few milliseconds, and nothing here can stop training: a full disk is reported 
 brctl reads `phase` and `phase_since` to see who hangs where, `longest_phases` to know how long an
 evaluation or a save takes when nothing is wrong, `loss_finite`, `grad_finite` and their first steps
 to see who computed the first NaN, and the medians of the last steps to see who is waited for and
-what for. Rank 0's steps.ndjson is the job's own past. What was not measured is null, never zero.
+what for. Rank 0's steps.ndjson is the job's own past, and every rank's ledger its share of it: with
+`cost`, what a batch costs to compute (tokens and the sum of squared lengths, in one unit for all
+ranks), brctl tells a slow GPU from a long batch. What was not measured is null, never zero.
 """
 
 import json
@@ -26,6 +28,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
+
+from brctl.training.ledger import StepLedger
 
 PHASES = (
     "load", "compile", "forward", "backward", "all_reduce", "optimizer", "evaluation", "checkpoint",
@@ -41,6 +45,7 @@ class Progress:
 
     def __init__(self, directory: Path | None, rank: int, node: str) -> None:
         self._directory = directory
+        self._ledger = StepLedger(directory, rank) if directory is not None else None
         self._warned = False
         self._phases: dict[str, float] = {}
         self._longest: dict[str, float] = {}
@@ -121,6 +126,8 @@ class Progress:
         grad_norm: float | None,
         seconds: float,
         wait_seconds: float | None,
+        cost: float | None = None,
+        batch: Mapping[str, object] | None = None,
     ) -> None:
         """Note a finished step.
 
@@ -130,6 +137,9 @@ class Progress:
             grad_norm: Norm of the gradient of all ranks together.
             seconds: Wall time of the whole step.
             wait_seconds: Wall time inside collectives; what peers spend waiting for a slow rank.
+            cost: What this rank's batch costs to compute.
+            batch: What it was: `epoch`, `position`, `samples`, `digest` and `source`, as the loader
+                knows them.
         """
         now = time.time()
         norm = _finite(grad_norm)
@@ -137,6 +147,10 @@ class Progress:
         self._recent.append((seconds, wait_seconds, phases.get("load")))
         self._state.update(step_seconds=seconds, wait_seconds=wait_seconds, grad_norm=norm, at=now)
         self._state.update(_medians(self._recent))
+        computing = [phases[name] for name in ("forward", "backward") if name in phases]
+        self._note({"step": step, "load": phases.get("load"), "wait": wait_seconds,
+                    "compute": sum(computing) if computing else None, "cost": cost,
+                    **(batch or {})})  # fmt: skip
         if self._state["rank"] == 0:
             self._append({"step": step, "loss": _finite(loss), "grad_norm": norm,
                           "seconds": seconds, "at": now, "wait_seconds": wait_seconds,
@@ -150,6 +164,13 @@ class Progress:
         try:
             partial.write_text(json.dumps(self._state))
             partial.replace(target)
+        except OSError as exc:
+            self._warn(exc)
+
+    def _note(self, row: Mapping[str, object]) -> None:
+        try:
+            if self._ledger is not None:
+                self._ledger.append(row)
         except OSError as exc:
             self._warn(exc)
 

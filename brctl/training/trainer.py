@@ -25,7 +25,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from brctl.training import checkpoint
 from brctl.training.faults import Faults
 from brctl.training.flight import FlightWatch, dump_target, recorder_dump
-from brctl.training.loader import batches
+from brctl.training.loader import batches, digest_of
 from brctl.training.model import VOCABULARY, build_model
 from brctl.training.progress import Progress
 
@@ -33,6 +33,8 @@ LEARNING_RATE = 3e-3
 BETA1, BETA2, EPSILON = 0.9, 0.95, 1e-8
 SHARDS = 16
 START_DEADLINE_S = 180.0
+LONGER_BATCH_S = 0.1
+"""What a batch that is twice as long takes more, where lengths are uneven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ class Trainer:
         self._progress.enter("load", step)
         tokens = self._load_batch()
         self._progress.enter("forward", step)
+        length = self._faults.batch_length(step)
+        time.sleep(LONGER_BATCH_S * (length - 1.0))
         loss = self._forward(step, tokens)
         self._progress.enter("backward", step)
         gradient = self._backward(loss)
@@ -156,7 +160,8 @@ class Trainer:
         self._keep_pace(began)
         self._progress.finish_step(
             step, loss=mean_loss, grad_norm=norm, seconds=time.monotonic() - began,
-            wait_seconds=wait_s,
+            wait_seconds=wait_s, cost=length * tokens.numel(),
+            batch={"position": step, "samples": len(tokens), "digest": digest_of(tokens)},
         )  # fmt: skip
         if step % self._options.checkpoint_every == 0:
             self._save(step, mean_loss)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from brctl.model.evidence import Evidence, Gap, Role, Weight
-from brctl.model.evidence_kinds import WAY_TO_NODES
+from brctl.model.evidence_kinds import SLOW_LOADER, WAY_TO_NODES
 from brctl.model.fault import Branch, FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.sweeps.reach import UnreachedTogether
@@ -81,7 +81,7 @@ def decide(
     beliefs = weigh(chain)
     clocks = only_clocks(chain)
     causes = roots(beliefs, convicted_by_own_ranks(chain), clocks)
-    groups = _group(_claimable(causes, context), clocks, runs=context.stalled is False)
+    groups = _group(_claimable(causes, context, chain), clocks, runs=context.stalled is False)
     if not groups:
         likely = any(belief >= SUSPECT_FLOOR for belief in causes.values())
         return (_nothing_found(chain, missing, beliefs, context, likely=likely),)
@@ -92,17 +92,23 @@ def decide(
 
 
 def _claimable(
-    causes: Mapping[Hypothesis, float], context: DecisionContext
+    causes: Mapping[Hypothesis, float], context: DecisionContext, chain: Iterable[Evidence]
 ) -> dict[Hypothesis, float]:
     """Causes that may be named; the others are leads.
 
-    What code does wrong ends or stops a job: a job that trains on has no such fault. And a class
-    that machines have says nothing where it is hinted at and no machine is.
+    What code does wrong ends or stops a job: a job that trains on has no such fault, but for a
+    loader that makes every step wait. And a class that machines have says nothing where it is
+    hinted at and no machine is.
     """
+    slows = {hypothesis_of(item) for item in chain if item.kind == SLOW_LOADER}
     return {
         hypothesis: belief
         for hypothesis, belief in causes.items()
-        if not (context.stalled is False and hypothesis.row.branch is Branch.USER)
+        if not (
+            context.stalled is False
+            and hypothesis.row.branch is Branch.USER
+            and hypothesis not in slows
+        )
         and (hypothesis.node or not hypothesis.row.per_node or belief >= SUSPECT_FLOOR)
     }
 

@@ -198,10 +198,18 @@ def test_ranks_that_turn_bad_together_name_nobody(steps: dict[str, Value]) -> No
 
 
 def test_the_straggler_is_the_one_that_waits_least() -> None:
+    """Over many steps; in one step alone some rank always does."""
     moving: dict[str, Value] = {"progress_age_s": 0.1, "phase": "forward"}
-    answers = [report(r, **(moving | {"wait_s": 0.01 if r == 3 else 2.0})) for r in range(8)]
+    waits = [{"wait_s": 0.01 if r == 3 else 2.0} for r in range(8)]
+    steps: dict[str, Value] = {"recent_steps": 20, "recent_step_s": 2.5}
+    often = [steps | {"recent_wait_s": wait["wait_s"]} for wait in waits]
+    answers = [report(r, **(moving | often[r])) for r in range(8)]
     (item,) = assess_job(read_job(JOB, answers), answers)
     assert (item.subject.node, item.fault) == ("n4", FaultClass.STRAGGLER_SLOW)
+    assert item.weight is Weight.CONVICTS
+    answers = [report(r, **(moving | waits[r])) for r in range(8)]
+    (once,) = assess_job(read_job(JOB, answers), answers)
+    assert (once.subject.node, once.weight) == ("", Weight.HINTS)
 
 
 def test_ranks_that_died_waiting_are_victims() -> None:

@@ -3,8 +3,8 @@
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.job.conclude import NOTHING, Findings
 from brctl.engine.job.stacks import ask_check
-from brctl.evidence.job.loader_processes import read_loaders, read_path_answers
-from brctl.evidence.job.loaders import assess_loaders, data_waiters, files_waited_for
+from brctl.evidence.job.data.loader_processes import read_loaders, read_path_answers
+from brctl.evidence.job.data.loaders import assess_loaders, data_waiters, files_waited_for
 from brctl.model.evidence_kinds import LOADER_CHECK
 from brctl.model.jobs.job_status import JobStatus
 

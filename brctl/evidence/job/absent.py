@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from brctl.evidence.job.data_waits import waits_for_data
+from brctl.evidence.job.data.waits import waits_for_data
 from brctl.evidence.job.ends import is_leaving
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.pace import patience_s

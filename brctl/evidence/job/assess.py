@@ -10,6 +10,7 @@ from statistics import median
 
 from brctl.evidence.job.absent import absent_ranks, own_code, silent_but_training, silent_nodes
 from brctl.evidence.job.booted import booted_since
+from brctl.evidence.job.data.slow_ranks import not_told_apart, slow_ranks
 from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.history import jumps, slower
 from brctl.evidence.job.kernel_waits import held_back
@@ -38,7 +39,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         *non_finite(status),
         *jumps(status),
         *slower(status),
-        *stragglers(status, _are_busy(outcomes.values())),
+        *_late_ranks(status, _are_busy(outcomes.values())),
         *held_back(status),
     ]
     found += scheduler_reasons(status)
@@ -49,6 +50,12 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         found += [*leaving(status), *own_code(status), *first_ends(status)]
         found += booted_since(status, outcomes)
     return tuple(found)
+
+
+def _late_ranks(status: JobStatus, busy: bool) -> Iterable[Evidence]:
+    """By the ranks' ledgers where these tell; else by who waits least."""
+    found = slow_ranks(status, busy)
+    return stragglers(status, busy) if found is None else found
 
 
 BUSY_LOAD = 2.0
@@ -75,7 +82,7 @@ def job_gaps(status: JobStatus, gaps: Iterable[Gap]) -> tuple[Gap, ...]:
         for view in status.ranks
         if view.node not in explained and (what := _unread(view))
     ]
-    return (*unread, *_pause(status), *_long_work(status))
+    return (*unread, *_pause(status), *_long_work(status), *not_told_apart(status))
 
 
 def _long_work(status: JobStatus) -> Iterable[Gap]:

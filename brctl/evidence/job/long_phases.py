@@ -8,7 +8,7 @@ it took before.
 import re
 from collections.abc import Mapping
 
-from brctl.evidence.job.data_waits import waits_for_data
+from brctl.evidence.job.data.waits import waits_for_data
 from brctl.evidence.job.pace import is_in_first_step
 from brctl.evidence.job.status import DONE_PHASE, WAITING_PHASE
 from brctl.model.jobs.job_status import JobStatus, RankView
@@ -85,7 +85,7 @@ def excused(status: JobStatus) -> frozenset[int]:
 
     What a silent node's ranks do nobody saw, and its silence is evidence already; an answer that
     could not be read says as little of its ranks. Why a rank waits for its batch, the processes of
-    its loader tell (`brctl/evidence/job/loaders.py`).
+    its loader tell (`brctl/evidence/job/data/loaders.py`).
     """
     silent = {rank for node in status.silent for rank in status.job.ranks_on(node)}
     unread = {view.rank for view in status.ranks if view.alive is None and not view.stack}

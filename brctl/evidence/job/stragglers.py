@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from brctl.evidence.job.data.slow_ranks import BUSY_SHARE, given_more
 from brctl.evidence.job.history import LEAST_WINDOWS, SlowDown, slow_down
 from brctl.model.evidence import Evidence, Role, Subject, Weight
-from brctl.model.evidence_kinds import RANKS_CHECK
+from brctl.model.evidence_kinds import RANKS_CHECK, SLOW_LOADER
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job_status import JobStatus, RankView
 
@@ -22,16 +23,13 @@ UNSEEN_NOISE_S = 0.1
 """The same where the job was never seen faster: then nothing but the wait speaks (own)."""
 
 ALONE_FLOOR_S = 0.5
-"""One step's wait, or one whose step was not measured, counts from here on (own)."""
+"""One step's wait, or one whose step was not measured, is told from here on (own)."""
 
 LEAST_STEPS = 5
 """Fewer steps make no median."""
 
 GRAVE_SHARE = 0.3
 """What a rank costs the others, of a step, before it is a straggler whatever was before (own)."""
-
-BUSY_SHARE = 0.6
-"""The same on hosts with more to do than they can: any rank of theirs may be late for a while."""
 
 FAINT_SHARE = 0.1
 """Less than that, and still a lead where one node alone costs it and no past speaks (own)."""
@@ -107,9 +105,16 @@ def stragglers(status: JobStatus, busy: bool = False) -> Iterable[Evidence]:
     # Half of the ranks against the other half may as well be half of them too quick.
     sure = change is not None or (not always and 2 * len(late) < len(waits.by_rank))
     if busy and faint:
-        yield _in_turn(faint[0], waits)
+        yield _in_turn(faint[0], waits, _BUSY_HOSTS)
         return
+    if late and step_s is None and change is None:
+        yield _in_turn(late[0], waits, _ONE_STEP)
+        return
+    dearer = given_more(status)
     for view in late or faint:
+        if view.rank in dearer:
+            yield _in_turn(view, waits, _DEARER)
+            continue
         yield _straggler(view, waits, step_s, Weight.CONVICTS if sure and late else Weight.HINTS)
 
 
@@ -148,8 +153,13 @@ def _step_s(views: Iterable[RankView]) -> float | None:
     return median(known) if known else None
 
 
-def _in_turn(view: RankView, waits: _Waits) -> Evidence:
-    """A rank that was late of late, on hosts that make every rank late now and then."""
+_BUSY_HOSTS = "most hosts have more to do than they can"
+_DEARER = "its batches cost more than the others'"
+_ONE_STEP = "that is one step, and with uneven data every step has such a rank"
+
+
+def _in_turn(view: RankView, waits: _Waits, why: str) -> Evidence:
+    """A rank that was late of late, where any rank may be late now and then."""
     return Evidence(
         kind="job.rank.late-in-turn",
         subject=Subject("", f"rank:{view.rank}"),
@@ -157,8 +167,8 @@ def _in_turn(view: RankView, waits: _Waits) -> Evidence:
         fault=FaultClass.STRAGGLER_SLOW,
         role=Role.ROOT,
         source=RANKS_CHECK,
-        text=f"the others wait {waits.usual_s:.2f} s a step for rank {view.rank}, but most hosts"
-        " have more to do than they can: look again whether it is always this rank",
+        text=f"the others wait {waits.usual_s:.2f} s a step for rank {view.rank}, but {why}:"
+        " look again whether it is always this rank",
         raw=f"wait_s={waits.by_rank[view]} median={waits.usual_s}",
     )
 
@@ -170,10 +180,10 @@ def _straggler(view: RankView, waits: _Waits, step_s: float | None, weight: Weig
     loads = view.load_s is not None and view.load_s >= ACCOUNTS_SHARE * cost_s
     batch = f"; {view.load_s:.2f} s of its step go into its batch" if loads else ""
     return Evidence(
-        kind="job.rank.waits-least",
+        kind=SLOW_LOADER if loads else "job.rank.waits-least",
         subject=Subject(view.node, f"rank:{view.rank}"),
         weight=weight,
-        fault=FaultClass.STRAGGLER_SLOW,
+        fault=FaultClass.DATA_LOADER if loads else FaultClass.STRAGGLER_SLOW,
         role=Role.ROOT,
         source=RANKS_CHECK,
         text=f"rank {view.rank} waits {wait_s:.2f} s for the others,"

@@ -5,6 +5,7 @@ from statistics import median
 
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_run_state import SchedulerReason
+from brctl.model.jobs.rank_history import RankHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class RankView:
         row_gap_s: The usual time between two rows of steps there.
         progress_format: Whose rows these are.
         stack: Where its main thread stands, innermost frame first; empty when nobody looked.
+        ledger: Its newest steps one by one, where it keeps them.
         own_frame: The job's own code it stands in, with no package's code inside of it; "" if none.
     """
 
@@ -52,6 +54,7 @@ class RankView:
     log_age_s: float | None = None
     row_gap_s: float | None = None
     progress_format: str = ""
+    ledger: RankHistory | None = None
 
 
 @dataclass(frozen=True, slots=True)

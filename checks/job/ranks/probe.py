@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 
+from checks._progress.ledger_rows import is_number, newest_steps
 from checks._progress.log_rows import Log, newest_log, with_seconds
 from checks._progress.rank_processes import rank_processes
 
@@ -254,6 +255,10 @@ def measure_progress(readings, parameters, rank):
     longest = progress.get("longest_phases")
     if isinstance(longest, dict) and progress.get("phase") in longest:
         readings.add("job.rank.phase_longest_s", subject, float(longest[progress["phase"]]))
+    path = os.path.join(parameters["progress_dir"], "ledger-%05d.ndjson" % rank)
+    ledger = newest_steps(path)
+    if ledger:
+        readings.add("job.rank.ledger", subject, ledger)
 
 
 def add_age(readings, name, subject, age_s):
@@ -401,11 +406,6 @@ def rows_at(stream, start, length):
         if isinstance(row, dict) and is_number(row.get("step")) and is_number(row.get("seconds")):
             rows.append(row)
     return rows
-
-
-def is_number(value):
-    """Whether a job wrote a number here that can be one: no flag, no NaN, no infinity."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15
 
 
 def without_warm_up(rows):

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 from brctl.evidence.job.assess import assess_job
-from brctl.evidence.job.data_waits import waits_for_data
-from brctl.evidence.job.loader_processes import (
+from brctl.evidence.job.data.loader_processes import (
     LoaderProcess,
     PathAnswer,
     read_loaders,
     read_path_answers,
 )
-from brctl.evidence.job.loaders import Doing, assess_loaders, doing, files_waited_for
+from brctl.evidence.job.data.loaders import Doing, assess_loaders, doing, files_waited_for
+from brctl.evidence.job.data.waits import waits_for_data
 from brctl.evidence.job.long_phases import excused
 from brctl.model.command import Outcome
 from brctl.model.evidence import Evidence, Weight

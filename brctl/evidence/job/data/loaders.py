@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from brctl.evidence.job.data_waits import fetches, in_loader, is_idle, is_worker, waits_for_data
+from brctl.evidence.job.data.loader_processes import LoaderProcess, PathAnswer
+from brctl.evidence.job.data.waits import fetches, in_loader, is_idle, is_worker, waits_for_data
 from brctl.evidence.job.kernel_waits import is_file_wait
-from brctl.evidence.job.loader_processes import LoaderProcess, PathAnswer
 from brctl.evidence.job.long_phases import at_work
 from brctl.evidence.job.status import WAITING_PHASE
 from brctl.model.evidence import Evidence, Gap, Role, Subject, Weight
