@@ -8,18 +8,40 @@ from math import fsum
 
 
 class Book(StrEnum):
-    """Where the wall time of a job goes; every moment is in one of them."""
+    """Where the wall time of a job goes; every moment is in one of them.
+
+    A simulation and the report over a real job (`brctl report ettr`) mean the same by them.
+    """
 
     PRODUCTIVE = "productive"
+    """Steps whose result survives."""
     CHECKPOINT = "checkpoint"
+    """Between two steps: what a save or an evaluation blocks."""
     DEGRADED = "degraded"
+    """What a step takes beyond the job's own normal."""
     DETECT = "detect"
+    """From where it stands to a suspicion."""
     LOCATE = "locate"
+    """From a suspicion to a verdict."""
     WAIT_HUMAN = "wait-human"
+    """From a proposal to the approval."""
     IDLE_NO_STANDBY = "idle-no-standby"
     START = "start"
+    """The fail-over: from a verdict to ranks that are started."""
     LOAD = "load"
+    """From ranks that are started to their first step."""
     REDO = "redo"
+    """Steps that are done again, and the one that a fault cut off."""
+    FIRST_START = "first-start"
+    """From the start of the job to its first step."""
+    UNKNOWN = "unknown"
+    """No record says where it went."""
+
+
+SIMULATED_BOOKS: tuple[Book, ...] = tuple(
+    book for book in Book if book not in (Book.FIRST_START, Book.UNKNOWN)
+)
+"""A simulation begins with a job that runs, and knows where all its time goes."""
 
 
 @dataclass(frozen=True, slots=True)

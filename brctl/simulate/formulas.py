@@ -1,7 +1,8 @@
 """What can be said of a fleet without events: expected share of productive time, pools, starts.
 
-Meta's closed form (arXiv 2410.21680) holds while stops are rare against a checkpoint's interval;
-the renewal formula (Daly's form) needs no such thing, but that nothing stops during a recovery.
+Meta's closed form (brctl/evidence/job/expected_ettr.py) holds while stops are rare against a
+checkpoint's interval; the renewal formula (Daly's form) needs no such thing, but that nothing stops
+during a recovery.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,16 +14,6 @@ DAY_S = 86_400.0
 def stops_per_s(nodes: int, per_node_day: float) -> float:
     """Stops of a job per second, from failures per node and day."""
     return nodes * per_node_day / DAY_S
-
-
-def closed_form(stops: float, start_s: float, interval_s: float, write_s: float = 0.0) -> float:
-    """The share of time that is productive by Meta's closed form.
-
-    Examples:
-        >>> round(closed_form(stops_per_s(2000, 6.5e-3), 300, 3600), 3)
-        0.684
-    """
-    return (1 - stops * (start_s + interval_s / 2)) / (1 + write_s / interval_s)
 
 
 def exact(stops: float, start_s: float, interval_s: float, write_s: float = 0.0) -> float:

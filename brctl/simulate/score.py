@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import fsum
 
-from brctl.model.simulation import Book, PolicyScore, SimulatedRun, interval
+from brctl.model.simulation import SIMULATED_BOOKS, Book, PolicyScore, SimulatedRun, interval
 from brctl.simulate.trace import DAY_US
 
 COUNTS = ("stops", "actions", "healthy_evicted", "culprits_evicted", "came_back", "shortfalls",
@@ -45,7 +45,7 @@ def _score(
         gained=interval(pairs) if pairs else None,
         lost_h={
             book: sum(run.hours(book) for run in runs.values()) / count
-            for book in Book
+            for book in SIMULATED_BOOKS
             if book is not Book.PRODUCTIVE
         },
         per_run={key: sum(getattr(run, key) for run in runs.values()) / count for key in COUNTS},

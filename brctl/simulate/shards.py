@@ -16,7 +16,12 @@ from typing import Any, TypeVar
 from brctl.library.trusted_files import read_beginning
 from brctl.model import API_VERSION
 from brctl.model.errors import ConfigError, UsageError
-from brctl.model.simulation import Book, PolicyComparison, SimulatedFleet, SimulatedRun
+from brctl.model.simulation import (
+    SIMULATED_BOOKS,
+    PolicyComparison,
+    SimulatedFleet,
+    SimulatedRun,
+)
 from brctl.simulate.compare import Request
 from brctl.simulate.score import score
 
@@ -137,7 +142,9 @@ def _shard(origin: str, data: Any) -> SimulationPart:
 
 
 def _run(data: Mapping[str, Any]) -> SimulatedRun:
-    books = {book: _exact(book.value, int, data["books_us"][book.value]) for book in Book}
+    books = {
+        book: _exact(book.value, int, data["books_us"][book.value]) for book in SIMULATED_BOOKS
+    }
     run = _typed(SimulatedRun, {**data, "books_us": books})
     if len(data["books_us"]) != len(books) or not sum(books.values()) == run.wall_us > 0:
         raise ValueError(f"the books of run {run.seed} do not sum to its time")

@@ -6,7 +6,7 @@ while the job stands waits until it runs again, unless its node has left by then
 
 from typing import Protocol
 
-from brctl.model.simulation import Book, SimulatedRun
+from brctl.model.simulation import SIMULATED_BOOKS, Book, SimulatedRun
 from brctl.model.units import describe_duration
 from brctl.simulate.fleet import US, Fleet
 from brctl.simulate.policies import SimulatedPolicy, StartKind
@@ -40,7 +40,7 @@ class World:
         self._trained_us = 0
         self._node, self._job = 0, 0
         self._replaced: dict[int, int] = {}
-        self._books = dict.fromkeys(Book, 0)
+        self._books = dict.fromkeys(SIMULATED_BOOKS, 0)
         self._hours: dict[int, int] = {}
         self._first_short_us = 0
         self._counts = dict.fromkeys(

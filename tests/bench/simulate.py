@@ -16,8 +16,9 @@ from math import sqrt
 from os import cpu_count
 from statistics import fmean, stdev
 
+from brctl.evidence.job.expected_ettr import closed_form
 from brctl.simulate.compare import choose_policies
-from brctl.simulate.formulas import best_interval_s, closed_form, exact, stops_per_s
+from brctl.simulate.formulas import best_interval_s, exact, stops_per_s
 from brctl.simulate.paper import tables
 from brctl.simulate.policies import POLICIES, USUAL
 from brctl.simulate.run import Task, run_all, run_seed

@@ -2,9 +2,9 @@
 
 import pytest
 
+from brctl.evidence.job.expected_ettr import closed_form
 from brctl.simulate.formulas import (
     best_interval_s,
-    closed_form,
     exact,
     losses_within,
     stops_per_s,

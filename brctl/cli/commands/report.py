@@ -1,4 +1,4 @@
-"""`brctl report flappers|fleet|calibration`: what many sweeps, nodes and verdicts say together."""
+"""`brctl report`: what many sweeps, nodes, verdicts and steps say together."""
 
 import asyncio
 from datetime import timedelta
@@ -89,3 +89,26 @@ async def _fleet(invocation: Invocation, since: str) -> None:
         facts = fleet_facts(controller, known, back)
         page = fleet_page(known_lines(known), facts, known.age_s, controller.now(), since)
     invocation.finish(page, settings.context)
+
+
+@app.command()
+def ettr(
+    ctx: typer.Context,
+    job: Annotated[str | None, typer.Option("--job", help="default the only one")] = None,
+    since: Annotated[str, typer.Option("--since", help="7d")] = "30d",
+) -> None:
+    """Account a job's time to the last second: productive, lost to what, and what would help."""
+    asyncio.run(_ettr(ctx.obj, job, since))
+
+
+async def _ettr(invocation: Invocation, name: str | None, since: str) -> None:
+    from brctl.engine.application.job_time import ettr_report
+    from brctl.engine.controller.wiring import open_controller
+    from brctl.model.units import parse_duration_s
+    from brctl.view.job.ettr import ettr_page
+
+    back = timedelta(seconds=typed("--since", since, parse_duration_s))
+    settings = invocation.settings()
+    async with open_controller(settings) as controller:
+        report = await ettr_report(controller, controller.job(name), back)
+    invocation.finish(ettr_page(report), settings.context)

@@ -235,3 +235,40 @@ class RasAnalysisDocument(Envelope):
     unlisted_lagging_ranks: int
     failed: list[str]
     notes: list[str]
+
+
+class SlidingHourDocument(TypedDict):
+    """The hour before a moment, as known now and as it was known then."""
+
+    at: str
+    ettr: float
+    ettr_as_known_then: float
+
+
+class IncidentCostDocument(TypedDict):
+    """What one interruption cost."""
+
+    verdict: str | None
+    cause: str
+    at: str
+    lost_seconds: float
+    books_seconds: dict[str, float]
+
+
+class EttrDocument(Envelope):
+    """`brctl report ettr`; `books_seconds` sum to `wall_seconds`."""
+
+    job: str
+    from_at: str
+    to_at: str
+    wall_seconds: float
+    ettr: float | None
+    expected_ettr: float | None
+    levers: dict[str, float]
+    usual_step_seconds: float
+    mttf_seconds: float | None
+    books_seconds: dict[str, float]
+    causes_seconds: dict[str, float]
+    sliding_hour: list[SlidingHourDocument]
+    incidents: list[IncidentCostDocument]
+    notes: list[str]

@@ -31,6 +31,7 @@ DOCUMENTS: Mapping[str, type] = {
     "DoctorSsh": site.DoctorSshDocument,
     "Ecc": fleet.EccDocument,
     "EccHistory": fleet.EccHistoryDocument,
+    "Ettr": jobs.EttrDocument,
     "Flappers": fleet.FlappersDocument,
     "Fleet": fleet.FleetDocument,
     "Help": site.HelpDocument,

@@ -1,0 +1,56 @@
+"""`report ettr`: where the time of a job went, as known now and as it was known then."""
+
+from datetime import timedelta
+
+from brctl.engine.controller.wiring import Controller
+from brctl.engine.job.time_records import TimeRecords, gather_records
+from brctl.evidence.job.expected_ettr import expected, levers
+from brctl.evidence.job.time_books import account, booked, costs, usual_step_us
+from brctl.model.errors import UnavailableError
+from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_time import US, EttrReport
+
+HOUR_US = 3600 * US
+POINTS = 48
+"""Points of the sliding hour, over the whole time; each is accounted twice."""
+
+
+async def ettr_report(controller: Controller, job: Job, back: timedelta) -> EttrReport:
+    """The accounts of a job.
+
+    Raises:
+        UnavailableError: No step of it is known.
+    """
+    records = await gather_records(controller, job, controller.now() - back)
+    if not records.steps:
+        why = "; ".join(records.notes) or "its step file is empty"
+        raise UnavailableError(
+            f"no step of {job.name} is known: {why}",
+            hint="jobs write steps.ndjson with brctl.training.progress",
+        )
+    return report_of(job.name, records, round(controller.now().timestamp() * US))
+
+
+def report_of(job: str, records: TimeRecords, until_us: int) -> EttrReport:
+    """The report of what was recorded."""
+    spans = booked(records.began_us, until_us, records.steps, records.incidents)
+    whole = account(spans, records.began_us, until_us)
+    found = costs(spans, records.incidents)
+    hours = []
+    for number in range(1, POINTS + 1):
+        at_us = records.began_us + whole.wall_us * number // POINTS
+        from_us = max(records.began_us, at_us - HOUR_US)
+        known_then = booked(records.began_us, at_us, records.steps, records.incidents)
+        now, then = account(spans, from_us, at_us), account(known_then, from_us, at_us)
+        hours.append((at_us, now.ettr or 0.0, then.ettr or 0.0))
+    return EttrReport(
+        job,
+        whole,
+        usual_step_us(records.steps),
+        tuple(hours),
+        found,
+        expected(whole, found),
+        levers(whole, found),
+        whole.wall_us // len(found) if found else None,
+        records.notes,
+    )

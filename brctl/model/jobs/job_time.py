@@ -1,0 +1,113 @@
+"""What is known of a job's time: its steps, its incidents, and where every second went."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from brctl.model.simulation import Book
+
+US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class DoneStep:
+    """A step that ended; a restart does some of them once more."""
+
+    step: int
+    end_us: int
+    seconds_us: int
+
+    @property
+    def begin_us(self) -> int:
+        return self.end_us - self.seconds_us
+
+
+@dataclass(frozen=True, slots=True)
+class JobIncident:
+    """Moments of one interruption; None for what nobody recorded.
+
+    Attributes:
+        name: The verdict that it led to; "" without one.
+        cause: Its class.
+        fault_us: When it stopped, where something told the moment.
+        asked_us: When a person was asked, and `agreed_us` when one agreed.
+        started_us: When the ranks were started again.
+    """
+
+    name: str
+    cause: str
+    fault_us: int | None = None
+    suspected_us: int | None = None
+    verdict_us: int | None = None
+    asked_us: int | None = None
+    agreed_us: int | None = None
+    started_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BookedSpan:
+    """A time in one book; `incident` is its number, None for none."""
+
+    book: Book
+    from_us: int
+    to_us: int
+    incident: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobTime:
+    """Where the wall time of a window went.
+
+    Attributes:
+        books_us: They sum to the window exactly.
+    """
+
+    from_us: int
+    to_us: int
+    books_us: Mapping[Book, int]
+
+    @property
+    def wall_us(self) -> int:
+        return self.to_us - self.from_us
+
+    @property
+    def ettr(self) -> float | None:
+        """Productive time as a share of wall time; None for an empty window."""
+        return self.books_us[Book.PRODUCTIVE] / self.wall_us if self.wall_us else None
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentCost:
+    """What one interruption cost, by phase."""
+
+    incident: JobIncident
+    began_us: int
+    books_us: Mapping[Book, int]
+
+    @property
+    def lost_us(self) -> int:
+        return sum(self.books_us.values())
+
+
+@dataclass(frozen=True, slots=True)
+class EttrReport:
+    """The accounts of a job.
+
+    Attributes:
+        now: All of the time, as known now.
+        hours: The same over the hour before each moment, and as it was known then; (moment, now,
+            then).
+        expected: The share that Meta's closed form gives with the measured rate and times; None
+            where nothing failed.
+        levers: What halving one of its inputs would give, by name.
+        notes: What is missing.
+    """
+
+    job: str
+    now: JobTime
+    usual_step_us: int
+    hours: tuple[tuple[int, float, float], ...] = ()
+    incidents: tuple[IncidentCost, ...] = ()
+    expected: float | None = None
+    levers: Mapping[str, float] = field(default_factory=dict)
+    mttf_us: int | None = None
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,149 @@
+"""`brctl report ettr`: where the time of a job went, on a terminal and as one HTML file."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from brctl.evidence.job.time_books import lost_by_cause
+from brctl.model.jobs.job_time import US, EttrReport, IncidentCost
+from brctl.model.simulation import Book
+from brctl.model.units import describe_duration, rfc3339, utc_text
+from brctl.view import html_page
+from brctl.view.notices.page import Json, Page
+from brctl.view.text import columns, printable
+
+PHASES = (Book.DETECT, Book.LOCATE, Book.WAIT_HUMAN, Book.START, Book.LOAD, Book.REDO)
+_WIDTH, _HEIGHT, _LEFT = 900, 220, 60
+
+
+def ettr_page(report: EttrReport) -> Page:
+    """The answer of `brctl report ettr`."""
+    body = {
+        "job": report.job,
+        "from_at": _moment(report.now.from_us),
+        "to_at": _moment(report.now.to_us),
+        "wall_seconds": report.now.wall_us / US,
+        "ettr": report.now.ettr,
+        "expected_ettr": report.expected,
+        "levers": dict(report.levers),
+        "usual_step_seconds": report.usual_step_us / US,
+        "mttf_seconds": None if report.mttf_us is None else report.mttf_us / US,
+        "books_seconds": {book.value: us / US for book, us in report.now.books_us.items()},
+        "causes_seconds": {cause: us / US for cause, us in lost_by_cause(report.incidents).items()},
+        "sliding_hour": [
+            {"at": _moment(at), "ettr": now, "ettr_as_known_then": then}
+            for at, now, then in report.hours
+        ],
+        "incidents": [_incident(cost) for cost in report.incidents],
+        "notes": list(report.notes),
+    }
+    return Page("Ettr", body, "\n".join(_lines(report)), html=_html(report))
+
+
+def _incident(cost: IncidentCost) -> dict[str, Json]:
+    return {
+        "verdict": cost.incident.name or None,
+        "cause": cost.incident.cause,
+        "at": _moment(cost.began_us),
+        "lost_seconds": cost.lost_us / US,
+        "books_seconds": {book.value: us / US for book, us in cost.books_us.items()},
+    }
+
+
+def _lines(report: EttrReport) -> Iterator[str]:
+    yield f"{printable(report.job)}  ETTR {_percent(report.now.ettr)} of " + (
+        f"{_duration(report.now.wall_us)} since {_text(report.now.from_us)}"
+    )
+    if report.expected is not None:
+        parts = [f"{name}: {_percent(share)}" for name, share in report.levers.items()]
+        yield "; ".join([f"expected by its own rate: {_percent(report.expected)}", *parts])
+    rows = [("BOOK", "TIME", "SHARE")]
+    rows += [
+        (book.value, _duration(us), _percent(us / report.now.wall_us))
+        for book, us in report.now.books_us.items()
+        if us
+    ]
+    yield columns(rows)
+    if report.incidents:
+        yield columns([("INCIDENT", "CAUSE", "AT", *(b.value.upper() for b in PHASES)),
+                       *map(_row, report.incidents)])  # fmt: skip
+    yield from (f"unseen: {printable(note, 200)}" for note in report.notes)
+
+
+def _row(cost: IncidentCost) -> tuple[str, ...]:
+    incident = cost.incident
+    phases = (_duration(cost.books_us.get(book, 0)) for book in PHASES)
+    return (incident.name or "-", incident.cause, _text(cost.began_us), *phases)
+
+
+def _html(report: EttrReport) -> str:
+    head = ("incident", "cause", "at", *(book.value for book in PHASES))
+    books = [
+        (book.value, _duration(us), _percent(us / report.now.wall_us))
+        for book, us in report.now.books_us.items()
+        if us
+    ]
+    parts = [
+        html_page.facts(
+            (
+                ("job", report.job),
+                ("from", _text(report.now.from_us)),
+                ("to", _text(report.now.to_us)),
+                ("ETTR", _percent(report.now.ettr)),
+                ("expected from its own rate and times", _percent(report.expected)),
+                *((name, _percent(share)) for name, share in report.levers.items()),
+                ("between two incidents", _duration(report.mttf_us or 0)),
+            )
+        ),
+        html_page.heading("Sliding hour, as known now and as known then"),
+        _curve(report),
+        html_page.heading("Where the time went"),
+        html_page.table(("book", "time", "share"), books),
+        html_page.heading("Incidents"),
+        html_page.table(head, map(_row, report.incidents)),
+    ]
+    return html_page.page(f"ETTR of {report.job}", parts)
+
+
+def _curve(report: EttrReport) -> str:
+    """Two lines; an incident is a mark below them."""
+    span = report.now.wall_us or 1
+
+    def across(at_us: int) -> float:
+        return _LEFT + (at_us - report.now.from_us) / span * (_WIDTH - _LEFT - 10)
+
+    pieces = [
+        f'<text x="0" y="{y}">{label}</text>' for y, label in ((18, "100 %"), (_HEIGHT - 24, "0"))
+    ]
+    for number, colour in ((1, "#0969da"), (2, "#8c959f")):
+        points = " ".join(
+            f"{across(row[0]):.1f},{12 + (1 - row[number]) * (_HEIGHT - 40):.1f}"
+            for row in report.hours
+        )
+        pieces.append(f'<polyline points="{points}" fill="none" stroke="{colour}"/>')
+    for cost in report.incidents:
+        title = html_page.cell(f"{cost.incident.name} {cost.incident.cause}")
+        pieces.append(
+            f'<rect x="{across(cost.began_us):.1f}" y="{_HEIGHT - 20}" width="3" height="14"'
+            f' fill="#cf222e"><title>{title}</title></rect>'
+        )
+    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}">\n' + "\n".join(pieces) + "\n</svg>"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.2f} %"
+
+
+def _duration(us: int) -> str:
+    return describe_duration(us / US)
+
+
+def _at(us: int) -> datetime:
+    return datetime.fromtimestamp(us / US, UTC)
+
+
+def _moment(us: int) -> str:
+    return rfc3339(_at(us))
+
+
+def _text(us: int) -> str:
+    return utc_text(_at(us))
