@@ -245,6 +245,11 @@ def take_down(paths: LabPaths) -> None:
 def _build(spec: LabSpec, paths: LabPaths) -> None:
     build_libraries(user_cache_dir(os.environ))
     record = plan_lab(spec)
+    if spec.every_step and record.isolation is not Isolation.NETNS:
+        raise UsageError(
+            "steps are kept in each node's own memory, and these nodes have none of their own",
+            hint="as root: brctl lab up --every-step --isolation netns",
+        )
     write_record(paths, record)
     write_files(record, paths, master_port(record.tag))
     boot(record, paths, record.nodes)

@@ -36,6 +36,7 @@ def node_environment(
     }
     if record.isolation is Isolation.NETNS:
         variables["BRCTL_LAB_SCRATCH"] = str(paths.scratch)
+        variables["BRCTL_LAB_MEMORY"] = str(paths.memory)
     return variables
 
 

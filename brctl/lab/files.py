@@ -33,7 +33,7 @@ def write_files(record: LabRecord, paths: LabPaths, master_port: int) -> None:
     # Imported here: it brings asyncssh, half of what `lab status` would cost.
     from brctl.lab.keys import write_keys
 
-    for directory in (paths.keys, paths.state, paths.scratch, *_work(paths).values()):
+    for directory in (paths.keys, paths.state, paths.scratch, paths.memory, *_work(paths).values()):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     for node in record.nodes:
         _write_node(record, paths, node)
@@ -142,7 +142,7 @@ def _job(record: LabRecord, paths: LabPaths, master_port: int) -> dict[str, obje
         "workdir": str(paths.work),
         "environment": _job_environment(record, work["logs"]),
         "warm": ["brctl.training.trainer"],
-        "checkpoint": {"directory": str(work["checkpoints"]), "layout": "torch-dcp"},
+        "checkpoint": _checkpoint(spec, paths),
         "logs": str(work["logs"]),
         "progress": str(work["progress"]),
         "stall_after": f"{spec.stall_after_s:g}s",
@@ -150,8 +150,15 @@ def _job(record: LabRecord, paths: LabPaths, master_port: int) -> dict[str, obje
     }
 
 
+def _checkpoint(spec: LabSpec, paths: LabPaths) -> dict[str, str]:
+    slots = {"slots": str(paths.memory / "slots")} if spec.every_step else {}
+    return {"directory": str(_work(paths)["checkpoints"]), "layout": "torch-dcp", **slots}
+
+
 def _trainer_flags(spec: LabSpec) -> list[str]:
+    sizes = ",".join(f"{axis}={size}" for axis, size in spec.parallel().items())
     return [
+        *([f"--axes={sizes}"] if spec.every_step else []),
         f"--steps={spec.steps}",
         f"--pace={max(LEAST_STEP_S, STEP_S_PER_RANK * spec.world_size):g}",
         f"--checkpoint-every={spec.checkpoint_every}",

@@ -15,6 +15,7 @@ mount --bind "$LAB_NODE_ROOT/passwd" /etc/passwd
 mount --bind "$LAB_NODE_ROOT/hosts" /etc/hosts
 mount --bind "$LAB_NODE_ROOT/kmsg" /dev/kmsg
 mount -t tmpfs -o size=8m,mode=755 tmpfs "$BRCTL_LAB_SCRATCH"
+mount -t tmpfs -o size=64m,mode=700 tmpfs "$BRCTL_LAB_MEMORY"
 ip link set lo up
 ip address add "$LAB_NODE_ADDRESS/24" dev eth0
 ip link set eth0 up

@@ -39,6 +39,7 @@ class LabSpec:
         nodes: Active nodes; the training job runs on all of them.
         gpus: Fake GPUs a node has.
         ranks_per_node: Ranks of the training job on each node.
+        every_step: The job is tensor, pipeline and data parallel, and keeps every step in memory.
         steps: Steps the training job runs before it is done.
         checkpoint_every: A checkpoint after every so many steps.
         collective_timeout_s: After this long in one all-reduce a rank gives up with gloo's error.
@@ -52,6 +53,7 @@ class LabSpec:
     gpus: int = 8
     isolation: Isolation = Isolation.AUTO
     ranks_per_node: int = 1
+    every_step: bool = False
     steps: int = 100_000
     checkpoint_every: int = 10
     collective_timeout_s: float = 30.0
@@ -192,6 +194,11 @@ class LabPaths:
         return self.root / "scratch"
 
     @property
+    def memory(self) -> Path:
+        """Mount point of each node's own memory, where ranks keep steps; the same path on all."""
+        return self.root / "memory"
+
+    @property
     def state(self) -> Path:
         """State of brctl itself while the lab is the context."""
         return self.root / "state"
@@ -203,7 +210,7 @@ class LabPaths:
         """Everything the lab writes, apart from the lock."""
         return (
             self.config, self.inventory, self.job, self.guards, self.keys, self.work, self.scratch,
-            self.state, self.root / "nodes", self.record,
+            self.memory, self.state, self.root / "nodes", self.record,
         )  # fmt: skip
 
 

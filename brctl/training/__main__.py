@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+from functools import partial
 
 
 def main() -> None:
@@ -14,26 +15,34 @@ def main() -> None:
     parser.add_argument("--pace", type=float, default=0.1)
     parser.add_argument("--collective-timeout", type=float, default=30.0)
     parser.add_argument("--dump-after", type=float, default=10.0)
+    parser.add_argument("--axes", help="tp=2,pp=2,dp=2: really so, and save every step")
     flags = parser.parse_args()
 
     # Importing torch makes a million objects that stay. Looking for garbage among them, now, while
     # training and at the end, is half of the 2.5 s of CPU time that every rank of a lab would pay.
     gc.disable()
-    from brctl.training.trainer import Options, train
+    from brctl.training.trainer import Options
 
+    options = Options(
+        steps=flags.steps,
+        checkpoint_every=flags.checkpoint_every,
+        keep=flags.keep,
+        seed=flags.seed,
+        pace_s=flags.pace,
+        collective_timeout_s=flags.collective_timeout,
+        dump_after_s=flags.dump_after,
+    )
+    if flags.axes:
+        from brctl.training.parallel_trainer import train as train_parallel
+
+        run = partial(train_parallel, options, flags.axes)
+    else:
+        from brctl.training.trainer import train
+
+        run = partial(train, options)
     gc.freeze()
     gc.enable()
-    train(
-        Options(
-            steps=flags.steps,
-            checkpoint_every=flags.checkpoint_every,
-            keep=flags.keep,
-            seed=flags.seed,
-            pace_s=flags.pace,
-            collective_timeout_s=flags.collective_timeout,
-            dump_after_s=flags.dump_after,
-        )
-    )
+    run()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """The lab's training job: one rank of a small transformer, data parallel over gloo, on a CPU.
 
 Real torch.distributed training that learns and whose losses are bit-identical after a restart from
-a checkpoint, whatever node a rank is on. What it is not: tensor and pipeline parallelism. The tp
-and pp sizes that job.yaml declares are labels here, so that grouping by them can be practised;
-every rank holds the whole model and all ranks average their gradients.
+a checkpoint, whatever node a rank is on. The tp and pp sizes of job.yaml are labels here, so that
+grouping by them can be practised on few ranks: every rank holds the whole model and all average
+their gradients. `parallel_trainer.py` is the job in which they move tensors.
 
 Run by `python -m brctl.training` with the environment brctl starts every rank with.
 """
@@ -86,6 +86,25 @@ class RankEnvironment:
         )
 
 
+def join_ranks(environment: RankEnvironment, collective_timeout_s: float) -> None:
+    """Meet the other ranks.
+
+    The start may take minutes on a busy machine while one all-reduce may not, so the ranks meet in
+    the store under a deadline of its own before gloo's begins to count.
+    """
+    store = dist.TCPStore(
+        environment.address, environment.port, environment.world_size,
+        is_master=environment.rank == 0, timeout=timedelta(seconds=START_DEADLINE_S),
+        wait_for_workers=False,
+    )  # fmt: skip
+    store.set(f"arrived/{environment.rank}", "")
+    store.wait([f"arrived/{rank}" for rank in range(environment.world_size)])
+    dist.init_process_group(
+        "gloo", store=store, rank=environment.rank, world_size=environment.world_size,
+        timeout=timedelta(seconds=collective_timeout_s),
+    )  # fmt: skip
+
+
 class Trainer:
     """One rank."""
 
@@ -106,7 +125,7 @@ class Trainer:
     def run(self) -> None:
         """Join the other ranks, resume if told to, and train."""
         self._progress.enter("load", 0)
-        self._join()
+        join_ranks(self._environment, self._options.collective_timeout_s)
         if self._environment.resume_from is not None:
             checkpoint.load(self._environment.resume_from, self._state())
             self._show_weights()
@@ -119,25 +138,6 @@ class Trainer:
             self._train_step(step)
         self._progress.enter("done", self._options.steps)
         dist.destroy_process_group()
-
-    def _join(self) -> None:
-        """Meet the other ranks.
-
-        The start may take minutes on a busy machine while one all-reduce may not, so the ranks
-        meet in the store under a deadline of its own before gloo's begins to count.
-        """
-        environment = self._environment
-        store = dist.TCPStore(
-            environment.address, environment.port, environment.world_size,
-            is_master=environment.rank == 0, timeout=timedelta(seconds=START_DEADLINE_S),
-            wait_for_workers=False,
-        )  # fmt: skip
-        store.set(f"arrived/{environment.rank}", "")
-        store.wait([f"arrived/{rank}" for rank in range(environment.world_size)])
-        dist.init_process_group(
-            "gloo", store=store, rank=environment.rank, world_size=environment.world_size,
-            timeout=timedelta(seconds=self._options.collective_timeout_s),
-        )  # fmt: skip
 
     def _train_step(self, step: int) -> None:
         began = time.monotonic()

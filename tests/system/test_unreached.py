@@ -21,8 +21,8 @@ pytestmark = [
 NODES = 64
 CONNECT_S = 5.0
 WORK_S = 60.0
-"""What the program itself computes takes so long at most, on a machine that has twenty processes for
-each of its cores; waiting for node after node would take 320 s."""
+"""What the program itself computes takes so long at most, with twenty processes for each core of
+the machine; waiting for node after node would take 320 s."""
 SWALLOWED = (
     "ip link add out0 type veth peer name out1",
     "ip address add 10.77.0.1/16 dev out0",

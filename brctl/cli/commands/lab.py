@@ -33,13 +33,17 @@ def up(
     isolation: Annotated[
         str, typer.Option("--isolation", help="auto, none (no privileges) or netns (root)")
     ] = "auto",
+    every_step: Annotated[
+        bool,
+        typer.Option("--every-step", help="tensor, pipeline and data parallel, steps in memory"),
+    ] = False,
 ) -> None:
     """Bring the cluster up: real SSH nodes, fake GPUs, a training job ready to start."""
     from brctl.lab.cluster import up as bring_up
     from brctl.lab.spec import LabSpec, parse_isolation
 
     invocation: Invocation = ctx.obj
-    spec = LabSpec(nodes, standbys, gpus, parse_isolation(isolation))
+    spec = LabSpec(nodes, standbys, gpus, parse_isolation(isolation), every_step=every_step)
     with progress(f"starting {nodes + standbys} nodes", quiet=invocation.quiet):
         lab = bring_up(spec, lab_dir(invocation.environ))
     _remember_names(lab)
