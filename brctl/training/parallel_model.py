@@ -19,7 +19,7 @@ _STAGES, _TENSOR_RANKS = 64, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankPlace:
     """Where one rank stands in the layout.
 
     Attributes:
@@ -40,7 +40,7 @@ class Place:
     next: int | None
 
 
-def find_place(layout: Layout, rank: int) -> Place:
+def find_place(layout: Layout, rank: int) -> RankPlace:
     """Make the groups of all axes, on all ranks in one order, and say where this rank is."""
     at = layout.coordinates(rank)
     own: dict[str, dist.ProcessGroup | None] = {"tp": None, "dp": None}
@@ -54,7 +54,7 @@ def find_place(layout: Layout, rank: int) -> Place:
         inside = 0 <= stage + by < stages
         return layout.rank_at({**at, "pp": stage + by}) if inside else None
 
-    return Place(
+    return RankPlace(
         at.get("tp", 0), layout.size("tp"), stage, at.get("dp", 0), layout.size("dp"),
         own["tp"], own["dp"], neighbour(-1), neighbour(1),
     )  # fmt: skip
@@ -101,7 +101,7 @@ class _OutOfGroup(torch.autograd.Function):  # type: ignore[misc]  # as above
 class CutBlock(nn.Module):  # type: ignore[misc]  # as above
     """This rank's part of causal attention and of a feed-forward layer."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: RankPlace) -> None:
         super().__init__()
         part = WIDTH // place.tensor_size
         self._group = place.tensor_group
@@ -131,10 +131,10 @@ class CutBlock(nn.Module):  # type: ignore[misc]  # as above
         return x if self._group is None else _OutOfGroup.apply(x, self._group)
 
 
-class Stage(nn.Module):  # type: ignore[misc]  # as above
+class ModelStage(nn.Module):  # type: ignore[misc]  # as above
     """The layers of one pipeline stage, of which this rank has its part."""
 
-    def __init__(self, seed: int, place: Place) -> None:
+    def __init__(self, seed: int, place: RankPlace) -> None:
         super().__init__()
         stage_seed = seed * _STAGES + place.stage
         torch.manual_seed(stage_seed)

@@ -18,7 +18,7 @@ from brctl.training.faults import Faults
 from brctl.training.flight import FlightWatch, dump_target, recorder_dump
 from brctl.training.loader import batches
 from brctl.training.model import BATCH, LENGTH, WIDTH
-from brctl.training.parallel_model import Stage, find_place
+from brctl.training.parallel_model import ModelStage, find_place
 from brctl.training.progress import Progress
 from brctl.training.step_checkpoints import StepCheckpoints
 from brctl.training.trainer import LEARNING_RATE, Options, RankEnvironment, join_ranks
@@ -41,7 +41,7 @@ class ParallelTrainer:
         self._progress.enter("load", 0)
         join_ranks(self._environment, self._options.collective_timeout_s)
         self._place = find_place(parse_layout(self._axes, 1), self._environment.rank)
-        self._stage = Stage(self._options.seed, self._place)
+        self._stage = ModelStage(self._options.seed, self._place)
         self._optimizer = torch.optim.AdamW(self._stage.parameters(), lr=LEARNING_RATE)
         self._checkpoints = StepCheckpoints(
             self._stage, self._optimizer, axes=self._axes, fallback=self._load_saved
