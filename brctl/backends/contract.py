@@ -103,6 +103,19 @@ class StartReport:
     cold: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ImagePull:
+    """What became of pulling a job's images onto a node.
+
+    Attributes:
+        seconds: How long it took; None when they are not there.
+        problem: Why they are not.
+    """
+
+    seconds: float | None
+    problem: str = ""
+
+
 class Backend(Protocol):
     """What every scheduler must let brctl do. Every implementation passes tests/contract."""
 
@@ -169,6 +182,10 @@ class Backend(Protocol):
 
     async def place(self, job: Job) -> Job:
         """The job on the nodes it runs on now, in rank order."""
+        ...
+
+    async def pull_images(self, job: Job, nodes: Sequence[str]) -> Mapping[str, ImagePull]:
+        """Bring a job's images to nodes it does not run on; nothing where ranks have none."""
         ...
 
     async def must_control(self, job: Job, verb: str) -> None:

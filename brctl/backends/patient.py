@@ -13,6 +13,7 @@ from typing import TypeVar
 from brctl.backends.contract import (
     Backend,
     Cordon,
+    ImagePull,
     Label,
     Reservation,
     StartReport,
@@ -78,6 +79,9 @@ class PatientBackend:
 
     async def place(self, job: Job) -> Job:
         return await self._asked(lambda: self._backend.place(job))
+
+    async def pull_images(self, job: Job, nodes: Sequence[str]) -> Mapping[str, ImagePull]:
+        return await self._asked(lambda: self._backend.pull_images(job, nodes))
 
     async def must_control(self, job: Job, verb: str) -> None:
         await self._asked(lambda: self._backend.must_control(job, verb))

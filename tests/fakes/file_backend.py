@@ -6,6 +6,7 @@ from datetime import datetime
 
 from brctl.backends.contract import (
     Cordon,
+    ImagePull,
     Label,
     Reservation,
     StartReport,
@@ -105,6 +106,9 @@ class FileBackend:
 
     async def place(self, job: Job) -> Job:
         return replace(job, nodes=tuple(self._world.read()["nodes"]))
+
+    async def pull_images(self, job: Job, nodes: Sequence[str]) -> Mapping[str, ImagePull]:
+        return {}
 
     async def must_control(self, job: Job, verb: str) -> None:
         pass

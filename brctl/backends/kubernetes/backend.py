@@ -12,6 +12,7 @@ from pathlib import Path
 
 from brctl.backends.contract import (
     Cordon,
+    ImagePull,
     Label,
     Reservation,
     StartReport,
@@ -21,6 +22,7 @@ from brctl.backends.kubernetes import marks
 from brctl.backends.kubernetes.control import AskNodes, Control, nobody_asked
 from brctl.backends.kubernetes.events import Events
 from brctl.backends.kubernetes.evict import evict_node, names_of, pods_on
+from brctl.backends.kubernetes.image_pulls import ImagePulls
 from brctl.backends.kubernetes.pods import holds_gpu
 from brctl.backends.kubernetes.remake import Remaking
 from brctl.backends.kubernetes.workloads import NODES_PATH, Change, Workloads, change_node
@@ -46,6 +48,7 @@ class KubernetesBackend:
         self._inventory = inventory
         self._workloads = Workloads(kubectl)
         self._events = Events(kubectl)
+        self.image_pulls = ImagePulls(kubectl)
         remaking = Remaking(kubectl, keep)
         self.control = Control(kubectl, self._workloads, remaking, self._events, not_answering)
 
@@ -130,6 +133,11 @@ class KubernetesBackend:
         """See `Backend.place`; a job that is not in the cluster is where job.yaml says."""
         observe = await self._workloads.observe(job, recent=True)
         return job if observe is None else observe.job
+
+    async def pull_images(self, job: Job, nodes: Sequence[str]) -> Mapping[str, ImagePull]:
+        """See `Backend.pull_images`."""
+        self._inventory.require(nodes)
+        return await self.image_pulls.pull(await self._workloads.must_find(job), nodes)
 
     async def must_control(self, job: Job, verb: str) -> None:
         """See `Backend.must_control`."""

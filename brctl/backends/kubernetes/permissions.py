@@ -22,7 +22,7 @@ class NeededFor(StrEnum):
     """What needs a right."""
 
     ALWAYS = "always"
-    EVENTS = "optional"
+    OPTIONAL = "optional"
     OPERATORS = "where there is one"
     EXEC = "with `transport: kubectl`"
     OWN_PODS = "with `node_pods.image`"
@@ -69,7 +69,9 @@ PERMISSIONS = (
     Permission("workloads.kueue.x-k8s.io", ("list",), _JOBS, "say why Kueue does not admit a job",
                NeededFor.OPERATORS, QUEUE_VERSIONS[-1]),
     Permission("events", ("create",), _EVERYWHERE, "say in `kubectl describe` what was done",
-               NeededFor.EVENTS),
+               NeededFor.OPTIONAL),
+    Permission("pods", ("create",), _JOBS, "pull a job's images onto standbys",
+               NeededFor.OPTIONAL),
     Permission("pods", ("get", "list"), _NODE_PODS, "find the pod of a node", NeededFor.EXEC),
     # kubectl from 1.31 on asks by GET, as a WebSocket.
     Permission("pods/exec", ("create", "get"), _NODE_PODS, "run probes on nodes", NeededFor.EXEC),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from brctl.backends.contract import (
     Cordon,
+    ImagePull,
     Label,
     Reservation,
     StartReport,
@@ -143,6 +144,10 @@ class StaticBackend:
         if len(nodes) != len(job.nodes):
             return job
         return replace(job, nodes=nodes)
+
+    async def pull_images(self, job: Job, nodes: Sequence[str]) -> Mapping[str, ImagePull]:
+        """See `Backend.pull_images`: these ranks are processes of the node itself."""
+        return {}
 
     async def must_control(self, job: Job, verb: str) -> None:
         """See `Backend.must_control`: nobody else starts these ranks."""

@@ -64,6 +64,7 @@ def warm(
     """Load the training environment on standbys; with --job park processes that become its ranks.
 
     NODES may name the job's own nodes too: there they wait beside its ranks, for its next start.
+    On Kubernetes nothing can be parked, and the images of the job's pods are pulled instead.
     """
     invocation: Invocation = ctx.obj
     lease_s = typed("--lease", lease, parse_duration_s)

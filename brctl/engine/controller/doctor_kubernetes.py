@@ -39,7 +39,7 @@ async def _ask(settings: Settings) -> list[DoctorFinding]:
     findings = [not_allowed(TOPIC, what) for what in lacking]
     if not lacking:
         findings.append(DoctorFinding(Health.OK, TOPIC, f"{where}, every permission is there"))
-    for what in await missing_permissions(kubectl, NeededFor.EVENTS, NeededFor.OPERATORS):
+    for what in await missing_permissions(kubectl, NeededFor.OPTIONAL, NeededFor.OPERATORS):
         text = f"not allowed: {what}; nothing else depends on it"
         findings.append(DoctorFinding(Health.OK, TOPIC, text))
     workloads = Workloads(kubectl)

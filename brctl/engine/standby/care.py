@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from brctl.backends.contract import ImagePull
 from brctl.backends.ranks.parking import Parked, Parking, Setup
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.standby.pool import Pool, Standby
@@ -94,12 +95,18 @@ async def park_standbys(
 ) -> Pool:
     """Have processes wait on nodes to become the job's ranks: environment, self-checks, parking.
 
-    On a node of the job itself they wait beside its ranks, for its next start.
+    On a node of the job itself they wait beside its ranks, for its next start. Where ranks come in
+    images, these are pulled instead, and nothing waits.
 
     Raises:
         UsageError: The backend starts ranks in its own way, or a node carries another job.
     """
-    _refuse(controller, nodes, job)
+    _refuse_others(controller, nodes, job)
+    pulled = await controller.backend.pull_images(job, nodes)
+    if pulled:
+        at = rfc3339(controller.now())
+        return pool.with_known(_with_images(pool.of(n), pull, at) for n, pull in pulled.items())
+    _refuse(controller)
     unfit = await _unfit(controller, job, nodes)
     pool = await examine_standbys(controller, pool, [node for node in nodes if node not in unfit])
     ill = {
@@ -117,17 +124,29 @@ async def park_standbys(
     )
 
 
-def _refuse(controller: Controller, nodes: Sequence[str], job: Job) -> None:
+def _refuse(controller: Controller) -> None:
     scheduler = controller.backend.name
     if scheduler != "static":
         raise UsageError(
             f"{scheduler} starts ranks in steps of its own; nothing can wait for them",
             hint="without --job the training environment is loaded: brctl standby warm NODES",
         )
+
+
+def _refuse_others(controller: Controller, nodes: Sequence[str], job: Job) -> None:
     for node in nodes:
         other = job_on(controller, node)
         if other is not None and other.name != job.name:
             raise UsageError(f"{node} carries ranks of {other.name}; it cannot wait for {job.name}")
+
+
+def _with_images(known: Standby, pull: ImagePull, at: str) -> Standby:
+    """What is known of a node after the job's images were pulled there."""
+    if pull.seconds is None:
+        note = f"images not pulled: {pull.problem}"[:NOTE_LIMIT]
+        return replace(known, warmed_at=None, warm_seconds=None, note=note)
+    note = f"images here after {pull.seconds:.0f} s, which a start no longer waits for"
+    return replace(known, warmed_at=at, warm_seconds=round(pull.seconds, 2), note=note)
 
 
 async def _unfit(controller: Controller, job: Job, nodes: Sequence[str]) -> Mapping[str, str]:

@@ -86,7 +86,8 @@ class Kubelet:
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         pod["status"]["phase"] = "Running"
-        pod["status"]["containerStatuses"] = [{"name": container["name"], "state": state}]
+        row = {"name": container["name"], "imageID": f"image/{container['image']}", "state": state}
+        pod["status"]["containerStatuses"] = [row]
         set_condition(pod, "Ready", "True", "")
         self._store.touch(pod)
 
