@@ -23,7 +23,7 @@ LOSS_JUMPED, GRADIENT_NORM_JUMPED = "job.steps.loss", "job.steps.gradient-norm"
 """Far above what the same job had before, or 0 where it had one."""
 
 RANKS_CHECK, STACKS_CHECK, FLIGHT_RECORDER = "job.ranks", "job.stacks", "flight-recorder"
-NCCL_RAS = "nccl-ras"
+NCCL_RAS, WORKER_SERVER = "nccl-ras", "worker-server"
 """Sources that show what a job's ranks do."""
 
 SLOW_LOADER = "job.data.slow-loader"

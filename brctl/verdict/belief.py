@@ -23,6 +23,7 @@ from brctl.model.evidence_kinds import (
     NCCL_RAS,
     RANKS_CHECK,
     STACKS_CHECK,
+    WORKER_SERVER,
 )
 from brctl.model.fault import FaultClass
 from brctl.model.fault_catalogue import CATALOGUE, FaultRow
@@ -38,7 +39,9 @@ CEILING = 0.97
 BEHAVIOUR_CEILING = 0.94
 """No probability above; the second where only the job's own behaviour speaks (decision 0150)."""
 
-BEHAVIOUR = frozenset({RANKS_CHECK, STACKS_CHECK, LOADER_CHECK, FLIGHT_RECORDER, NCCL_RAS})
+BEHAVIOUR = frozenset(
+    {RANKS_CHECK, STACKS_CHECK, LOADER_CHECK, FLIGHT_RECORDER, NCCL_RAS, WORKER_SERVER}
+)
 """Sources that show what ranks do; why they do it may be the machine or the code."""
 
 _SPEAKING = (Role.ROOT, Role.CONTEXT)

@@ -1,7 +1,7 @@
 """From "it stands still" to verdicts: look at every node of the job at once, then decide."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -22,13 +22,12 @@ from brctl.engine.job.conclude import (
 )
 from brctl.engine.job.control_group import ask_others
 from brctl.engine.job.flight import load_dumps
-from brctl.engine.job.flight_collect import collect_dumps, dump_prefix
+from brctl.engine.job.flight_collect import collect_dumps, dump_prefix, write_dumps
 from brctl.engine.job.loaders import examine_loaders
 from brctl.engine.job.looks import beside_last_look
 from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stack_store import new_folder
 from brctl.engine.job.stacks import (
-    Captured,
     ask_network,
     ask_ranks,
     capture_rounds,
@@ -36,14 +35,17 @@ from brctl.engine.job.stacks import (
 )
 from brctl.engine.job.state_past import past_of
 from brctl.engine.live_queries.ras import ask_ras, facts_of, keep_raw
+from brctl.engine.live_queries.workers import ask_workers, recorded_in
 from brctl.engine.sweeps.run_checks import Progress, Question, sweep_nodes
 from brctl.evidence.job.ends import raised
 from brctl.evidence.job.long_phases import excused
 from brctl.evidence.job.outlived import said_in_passing
 from brctl.evidence.job.packet_growth import with_growth, worth_a_second_look
 from brctl.evidence.job.status import goes_on
+from brctl.evidence.job.worker_servers import WorkerAnswer, assess_workers, with_tracebacks
 from brctl.evidence.logs.catalogue import SHIPPED
 from brctl.evidence.logs.signature import Signature
+from brctl.evidence.ras.facts import RankFacts
 from brctl.evidence.ras.node_evidence import assess_ras
 from brctl.evidence.ras.permission import has_nccl
 from brctl.model.command import Outcome
@@ -140,12 +142,16 @@ def _with_move(controller: Controller, verdict: Verdict, asked: Sequence[str]) -
     return seen_through(verdict, controller.inventory) if through else verdict
 
 
-def dumps_compare(status: JobStatus) -> bool:
+def dumps_compare(status: JobStatus, asked: Mapping[int, bytes] | None = None) -> bool:
     """Dumps are of one moment while nobody leaves.
 
     The end of a rank that raised completes, for some of its peers, what others wait in for ever.
+
+    Args:
+        status: Of a job that stands still.
+        asked: Dumps of ranks whose recorders were asked.
     """
-    return dump_prefix(status.job) != "" and not raised(status)
+    return (dump_prefix(status.job) != "" or bool(asked)) and not raised(status)
 
 
 async def _seen_after_a_restart(controller: Controller, status: JobStatus) -> JobStatus:
@@ -169,19 +175,23 @@ async def _examine_hang(controller: Controller, status: JobStatus) -> tuple[JobS
     later = await _read_again(controller, status.job)
     if goes_on(status, later):
         return later, NOTHING
-    status, (seen, unseen) = assess_hang(status, load_rounds(folder)[-1])
-    looks = [(seen, unseen), await _examine_flight(controller, status, folder)]
+    facts = facts_of(captured)
+    answers = await ask_workers(controller, status.job, facts)
+    stacks = with_tracebacks(load_rounds(folder)[-1], answers)
+    status, (seen, unseen) = assess_hang(status, stacks)
+    looks = [(seen, unseen), (assess_workers(answers, status.job), ())]
+    looks.append(await _examine_flight(controller, status, folder, answers))
     looks.append(await examine_loaders(controller, status))
-    looks.append(await _examine_nccl(controller, status, captured, folder))
+    looks.append(await _examine_nccl(controller, status, facts, folder))
     evidence, gaps = zip(*looks, strict=True)
     return status, (tuple(chain(*evidence)), tuple(chain(*gaps)))
 
 
 async def _examine_nccl(
-    controller: Controller, status: JobStatus, captured: Sequence[Captured], folder: Path
+    controller: Controller, status: JobStatus, facts: Sequence[RankFacts], folder: Path
 ) -> Findings:
     """What NCCL itself says, asked last: the question runs inside the job."""
-    choice, facts = controller.settings.nccl_ras, facts_of(captured)
+    choice = controller.settings.nccl_ras
     if choice == "off" or not has_nccl(facts):
         return NOTHING
     found = await ask_ras(controller, status, facts, old_too=choice == "old-too")
@@ -191,17 +201,23 @@ async def _examine_nccl(
     return assess_ras(found.analysis, excused(status)), ()
 
 
-async def _examine_flight(controller: Controller, status: JobStatus, folder: Path) -> Findings:
-    """What the ranks' flight recorders say, if the job is set up to dump them and hangs."""
-    job = status.job
-    if not dumps_compare(status):
+async def _examine_flight(
+    controller: Controller, status: JobStatus, folder: Path, answers: Sequence[WorkerAnswer]
+) -> Findings:
+    """What the ranks' flight recorders say, where they dump files or answer, and the job hangs."""
+    job, dumps = status.job, folder / "flight-recorder"
+    asked = recorded_in(answers)
+    if not dumps_compare(status, asked):
         return NOTHING
-    nodes, dumps = controller.inventory.pick(job.nodes), folder / "flight-recorder"
-    notes = await collect_dumps(
-        controller.transport, nodes, job, dumps, fanout=controller.settings.ssh.fanout
-    )
-    if len(notes) * 2 > job.world_size:
-        why = f"{len(notes)} of {job.world_size} ranks have no dump: {notes[0]}"
+    missing = job.world_size - len(asked)
+    notes: tuple[str, ...] = ("their worker servers gave none",)
+    if dump_prefix(job):
+        nodes, fanout = controller.inventory.pick(job.nodes), controller.settings.ssh.fanout
+        notes = await collect_dumps(controller.transport, nodes, job, dumps, fanout=fanout)
+        missing = min(missing, len(notes))
+    write_dumps(asked, dumps)  # later than any file that a rank wrote by itself
+    if missing * 2 > job.world_size:
+        why = f"{missing} of {job.world_size} ranks have no dump: {notes[0]}"
         return (), (Gap(Subject(""), FLIGHT_RECORDER, why),)
     return assess_dumps(status, *load_dumps(dumps), controller.now())
 

@@ -1,9 +1,9 @@
 """Fetch the flight-recorder dumps that a job's ranks wrote on their nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from brctl.engine.job.rank_files import RankFile, fetch_rank_files
+from brctl.engine.job.rank_files import fetch_rank_files
 from brctl.fanout.contract import Transport
 from brctl.library.durable_files import private_dir
 from brctl.model.errors import UsageError
@@ -45,11 +45,12 @@ async def collect_dumps(
         fanout=fanout,
     )
     cut = [f"{f.node}: dump of rank {f.rank} came incomplete" for f in files if not f.is_whole]
-    _write([file for file in files if file.is_whole], folder)
+    write_dumps({file.rank: file.data for file in files if file.is_whole}, folder)
     return (*notes, *cut)
 
 
-def _write(files: Sequence[RankFile], folder: Path) -> None:
+def write_dumps(dumps: Mapping[int, bytes], folder: Path) -> None:
+    """Dumps by rank as files of a folder; a rank's later one takes the place of the first."""
     private_dir(folder)
-    for file in files:
-        (folder / f"dump_{file.rank}").write_bytes(file.data)
+    for rank, data in dumps.items():
+        (folder / f"dump_{rank}").write_bytes(data)

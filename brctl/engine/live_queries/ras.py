@@ -1,12 +1,12 @@
 """Ask NCCL's RAS service of a job that stands still: one node, once or twice, never in haste."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.job.stacks import Captured
+from brctl.engine.live_queries.program import command_of
 from brctl.evidence.ras.analyse import Places, analyse_ras
 from brctl.evidence.ras.answer import NotRasError, RasAnswer, is_cut, lagging_rows
 from brctl.evidence.ras.facts import RankFacts, read_facts, strangers
@@ -14,8 +14,7 @@ from brctl.evidence.ras.permission import why_not
 from brctl.evidence.ras.structured import read_structured_answer
 from brctl.evidence.ras.text import read_text_answer
 from brctl.library.durable_files import private_dir
-from brctl.library.shipped import joined_program, node_program
-from brctl.model.command import Command, CommandResult, Outcome
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Node
 from brctl.model.jobs.job_status import JobStatus
@@ -33,15 +32,6 @@ NODES_ASKED = 3
 """Where a whole node is silent; its silence is known by then."""
 ASKED_AGAIN = 2
 """Where another job answered."""
-START_S = 10.0
-
-_BOOT = (
-    "import sys,json\n"
-    "r=sys.stdin.buffer\n"
-    "p=r.read(int(r.readline()))\n"
-    "exec(compile(p,'program','exec'),{'__name__':'__main__'})"
-)
-"""The program comes first, its request behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +57,6 @@ class _Reply:
     raw: bytes = b""
     answer: RasAnswer | None = None
     next_node: bool = False
-
-
-def _program() -> bytes:
-    text = joined_program(node_program("_nccl_ras.py")).encode()
-    return b"%d\n%s" % (len(text), text)
 
 
 def facts_of(captured: Sequence[Captured]) -> tuple[RankFacts, ...]:
@@ -180,12 +165,13 @@ class _Asking:
             "format": form, "tries": TRIES, "try_s": TRY_S, "timeout_s": TIMEOUT_S,
             "answer_s": ANSWER_S, "limit_bytes": LIMIT_BYTES, "wait_s": wait_s,
         }  # fmt: skip
-        command = Command(
-            argv=(self._node.python, "-I", "-S", "-B", "-c", _BOOT),
-            stdin=_program() + json.dumps(request).encode(),
-            deadline_s=wait_s + TRIES * TRY_S * len(own.listening) + ANSWER_S + START_S,
-            output_limit_bytes=LIMIT_BYTES + 8192,
-            asks=(f"{ASKS}:{form}",),
+        command = command_of(
+            self._node,
+            "_nccl_ras.py",
+            request,
+            asks=f"{ASKS}:{form}",
+            seconds=wait_s + TRIES * TRY_S * len(own.listening) + ANSWER_S,
+            output_bytes=LIMIT_BYTES + 8192,
         )
         return read_reply(await self._controller.transport.run(self._node, command), form)
 
