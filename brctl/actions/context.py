@@ -26,6 +26,7 @@ from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.model.verdict import Verdict
 from brctl.notify.notifier import Notifier
+from brctl.playbook.placement.price import PlacePrice
 from brctl.view.incident import Incident
 from brctl.view.notices.contents import RunFacts
 
@@ -162,6 +163,10 @@ class Standbys(Protocol):
 
         Those that did not pass their self-checks are left out.
         """
+        ...
+
+    def place_price(self) -> PlacePrice:
+        """What a further domain under a job's widest group costs."""
         ...
 
     def uptime_s(self, machines: int) -> float:

@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from brctl.cli.commands import job as job_module
 from brctl.cli.commands import standby as standby_module
 from brctl.model.errors import UsageError
+from brctl.playbook.placement.price import PaceSeen
 from tests.cli.test_run import call
 from tests.fakes.site_files import local_config, write_site
 
@@ -114,6 +116,18 @@ def test_only_an_order_that_splits_fewer_groups_can_be_applied(tmp_path: Path) -
         place(config, "--apply", "rank-order")
     with pytest.raises(UsageError, match="only rank-order can be applied"):
         place(config, "--apply", "best")
+
+
+def test_a_price_that_was_measured_here_takes_the_place_of_the_assumed_one(tmp_path: Path) -> None:
+    config = site(tmp_path, SHUFFLED, "  s1: {role: standby, spine: a}")
+    paces = tmp_path / "state" / "static" / "here.paces.json"
+    paces.parent.mkdir(parents=True)
+    seen = [PaceSeen("llm", "", width, step_s, 60) for width, step_s in ((1, 2.0), (2, 2.5))]
+    paces.write_bytes(msgspec.json.encode(seen))
+    code, text = place(config)
+    assert (code, "worth (measured here, 1 comparisons): 25.0% of a step" in text) == (1, True)
+    found = json.loads(place(config, "-o", "json")[1])
+    assert (found["slowdown_a_domain_ratio"], found["orders"][0]["slowdown_ratio"]) == (0.25, 0.25)
 
 
 def test_an_order_waits_for_the_next_restart_until_it_is_forgotten(tmp_path: Path) -> None:

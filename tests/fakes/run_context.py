@@ -37,6 +37,7 @@ from brctl.model.sweeps.report import CheckResult, Measurement, NodeReport, Prob
 from brctl.model.sweeps.sweep import Health, NodeHealth
 from brctl.model.verdict import Suspect, Verdict
 from brctl.notify.notifier import Notifier
+from brctl.playbook.placement.price import ASSUMED, PlacePrice
 from tests.fakes import node_programs
 from tests.fakes.file_backend import FileBackend
 from tests.fakes.world_file import WorldFile
@@ -295,6 +296,9 @@ class FakeStandbys:
         return {
             node: self.world.read().get("cold_s", {}).get(node, 0.0) for node in self.best_first()
         }
+
+    def place_price(self) -> PlacePrice:
+        return ASSUMED
 
     def uptime_s(self, machines: int) -> float:
         return 12 * 3600.0

@@ -8,6 +8,7 @@ from brctl.actions.context import RunContext
 from brctl.model.nodeset import fold
 from brctl.model.runs.playbook import Arguments
 from brctl.playbook.placement.domains import domains_for
+from brctl.playbook.placement.price import ASSUMED, PlacePrice
 from brctl.playbook.placement.spread import badness, layout_of, slower_by, spreads
 from brctl.playbook.placement.standbys import LostNodes, ReadyNode, choose_in_turn
 
@@ -19,10 +20,12 @@ class EmptyPlaces:
     Attributes:
         loss: Which nodes leave the job.
         start_s: What is known of how ready candidates are; nothing of one that is not listed.
+        price: What a further domain under a group costs.
     """
 
     loss: LostNodes
     start_s: dict[str, float]
+    price: PlacePrice = ASSUMED
 
     def without(self, taken: Sequence[str]) -> "EmptyPlaces":
         """The places that are left when these candidates have taken those that suit them."""
@@ -59,8 +62,10 @@ class EmptyPlaces:
             return ""
         if badness(after) <= badness(before):
             return f"no further {after[0].axis} group is split"
-        price = slower_by(after) - slower_by(before)
-        worse = f", steps about {price:.1%} longer (assumed)" if price else ""
+        price = slower_by(after, self.price.slower_a_domain) - slower_by(
+            before, self.price.slower_a_domain
+        )
+        worse = f", steps about {price:.1%} longer ({self.price.source})" if price else ""
         return f"{after[0].axis} groups split: {before[0].split} -> {after[0].split}{worse}"
 
     def _pairs(self, tiers: Sequence[Sequence[str]]) -> dict[str, str]:
@@ -79,11 +84,13 @@ async def empty_places(context: RunContext, args: Arguments) -> EmptyPlaces | No
     lost = arguments.nodes(args, "replacing")
     if not set(lost) <= set(job.nodes) or len(lost) != arguments.count(args, "count"):
         return None
+    price = context.standbys.place_price()
     loss = LostNodes(
         layout_of(job),
         job.nodes,
         lost,
         domains_for(context.inventory.labels(), job.nodes),
         context.standbys.uptime_s(len(job.nodes)),
+        price.slower_a_domain,
     )
-    return EmptyPlaces(loss, dict(context.standbys.start_s(job.name)))
+    return EmptyPlaces(loss, dict(context.standbys.start_s(job.name)), price)

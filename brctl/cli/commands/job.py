@@ -92,7 +92,7 @@ def place(
         )
     page = placement_page(
         found.job, found.domains, found.advice, found.gone, found.uptime_s, found.rate_source,
-        movable=found.orders_ranks, waiting=found.waiting,
+        movable=found.orders_ranks, price=found.price, waiting=found.waiting,
     )  # fmt: skip
     invocation.finish(page, settings.context)
 

@@ -8,6 +8,7 @@ from brctl.actions.standby.acquire import find_candidates
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.readonly import refuse_readonly
 from brctl.engine.controller.wiring import open_controller
+from brctl.engine.job.pace_store import measured_price
 from brctl.engine.runs.context import run_context
 from brctl.engine.standby.pool import daily_rate
 from brctl.journal.wanted_order import WantedOrderFile
@@ -18,6 +19,7 @@ from brctl.model.jobs.wanted_order import WantedOrder
 from brctl.model.runs.playbook import Json
 from brctl.playbook.placement.advise import Advice, advise
 from brctl.playbook.placement.domains import Domains, domains_for
+from brctl.playbook.placement.price import PlacePrice
 from brctl.playbook.placement.spread import layout_of
 from brctl.playbook.spares import expected_uptime_s
 
@@ -31,6 +33,7 @@ class JobPlacement:
         gone: Its nodes that the inventory does not have.
         uptime_s: How long it is expected to run until the next stop; None where nothing fails.
         rate_source: What that is taken from.
+        price: What a further domain costs, and where that comes from.
         orders_ranks: The job's ranks can be given to its nodes in another order.
         waiting: The rank order that its next restart takes along; None for none.
     """
@@ -42,6 +45,7 @@ class JobPlacement:
     uptime_s: float | None
     rate_source: str
     orders_ranks: bool
+    price: PlacePrice
     waiting: WantedOrder | None = None
 
 
@@ -61,7 +65,8 @@ async def job_placement(settings: Settings, name: str | None, level: str) -> Job
         raise UsageError(
             f"no node of {job.name} has a label {level!r}", hint="brctl inventory show -o json"
         )
-    advice = advise(layout_of(job), job.nodes, free, domains)
+    price = measured_price(settings.state_dir, settings.context)
+    advice = advise(layout_of(job), job.nodes, free, domains).priced(price.slower_a_domain)
     gone = tuple(node for node in job.nodes if node not in context.inventory.nodes)
     uptime_s = expected_uptime_s(len(job.nodes), rate.daily)
     return JobPlacement(
@@ -72,6 +77,7 @@ async def job_placement(settings: Settings, name: str | None, level: str) -> Job
         uptime_s if isfinite(uptime_s) else None,
         rate.source,
         context.backend.name != PLACES_ITSELF,
+        price,
         context.jobs.wanted_order(job.name).waiting(),
     )
 

@@ -88,7 +88,7 @@ def conclude(
     of_ranks, unread = job.ranks
     if job.later is not None:
         of_ranks = outlived(of_ranks, job.status, job.later)
-    of_ranks = (*of_ranks, *split_groups(of_ranks, job.status.job, inventory))
+    of_ranks = (*of_ranks, *split_groups(of_ranks, job.status, inventory))
     of_hang, unseen = job.hang
     return decide(
         (*evidence, *of_ranks, *of_hang),

@@ -25,6 +25,7 @@ from brctl.engine.job.flight import load_dumps
 from brctl.engine.job.flight_collect import collect_dumps, dump_prefix, write_dumps
 from brctl.engine.job.loaders import examine_loaders
 from brctl.engine.job.looks import beside_last_look
+from brctl.engine.job.pace_store import keep_pace
 from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stack_store import new_folder
 from brctl.engine.job.stacks import (
@@ -81,6 +82,8 @@ def keep(controller: Controller, found: Diagnosis) -> None:
     """Store verdicts, so that `why` can explain them and `fix` can act on them."""
     for verdict in found.verdicts:
         save_new(controller.state_dir, verdict)
+    if found.status is not None:
+        keep_pace(controller, found.status)
     write_names(controller)
 
 

@@ -11,6 +11,7 @@ from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.verdict_store import load
 from brctl.engine.job.diagnose import diagnose_once, still_true
 from brctl.engine.job.looks import beside_last_look, look_before
+from brctl.engine.job.pace_store import measured_price
 from brctl.engine.job.read_ranks import read_ranks
 from brctl.engine.job.stacks import dump_stacks
 from brctl.engine.search.bisect import BisectOptions
@@ -39,6 +40,7 @@ from brctl.model.sweeps.report import NodeReport
 from brctl.model.sweeps.sweep import NodeHealth
 from brctl.model.units import parse_rfc3339
 from brctl.model.verdict import Verdict
+from brctl.playbook.placement.price import PlacePrice
 from brctl.playbook.spares import expected_uptime_s
 from brctl.sweep.stream import sweep
 
@@ -215,6 +217,9 @@ class StandbyPool:
 
     def start_s(self, job: str) -> Mapping[str, float]:
         return self._load().start_s(self._controller.inventory, job, self._controller.now())
+
+    def place_price(self) -> PlacePrice:
+        return measured_price(self._controller.state_dir, self._controller.settings.context)
 
     def uptime_s(self, machines: int) -> float:
         rate = daily_rate(self._controller.state_dir, machines, self._controller.now())

@@ -2,11 +2,18 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brctl.playbook.placement.assign import Free, Rows, arrangements, lacking
 from brctl.playbook.placement.domains import Domains
-from brctl.playbook.placement.spread import GroupPlaces, Spread, badness, slower_by, spreads
+from brctl.playbook.placement.spread import (
+    SLOWER_A_DOMAIN,
+    GroupPlaces,
+    Spread,
+    badness,
+    slower_by,
+    spreads,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,16 +22,18 @@ class RankOrder:
 
     Attributes:
         moved_in: Nodes the job does not have now.
+        slower_a_domain: What a further domain costs, as a share of a step.
     """
 
     nodes: tuple[str, ...]
     spreads: tuple[Spread, ...]
     moved_in: tuple[str, ...] = ()
+    slower_a_domain: float = SLOWER_A_DOMAIN
 
     @property
     def slower_by(self) -> float:
-        """The assumed share of a step that it costs against whole groups."""
-        return slower_by(self.spreads)
+        """The share of a step that it costs against whole groups."""
+        return slower_by(self.spreads, self.slower_a_domain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,14 @@ class Advice:
     rank_order: RankOrder
     best: RankOrder
     lacking: Mapping[str, int]
+
+    def priced(self, slower_a_domain: float) -> "Advice":
+        """The same at another price."""
+        now, order, best = (
+            replace(each, slower_a_domain=slower_a_domain)
+            for each in (self.now, self.rank_order, self.best)
+        )
+        return replace(self, now=now, rank_order=order, best=best)
 
 
 def advise(

@@ -10,6 +10,7 @@ from brctl.model.nodeset import fold
 from brctl.model.units import describe_duration, rfc3339
 from brctl.playbook.placement.advise import Advice, RankOrder
 from brctl.playbook.placement.domains import LEVELS, Domains
+from brctl.playbook.placement.price import ASSUMED, PlacePrice
 from brctl.playbook.placement.spread import Spread
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
@@ -24,6 +25,7 @@ def placement_page(
     rate_source: str,
     *,
     movable: bool,
+    price: PlacePrice = ASSUMED,
     waiting: WantedOrder | None = None,
 ) -> Page:
     """The answer of `job place`: exit 3 while a node's place is unknown, 1 where one is better."""
@@ -38,6 +40,8 @@ def placement_page(
         "parallel": dict(job.axes),
         "orders": [_order_document(name, order, uptime_s) for name, order in orders],
         "lacking": dict(advice.lacking),
+        "slowdown_a_domain_ratio": price.slower_a_domain,
+        "slowdown_source": price.source,
         "expected_uptime_seconds": uptime_s,
         "rate_source": rate_source,
         "waiting": None
@@ -51,7 +55,7 @@ def placement_page(
     }
     lines = [_head(job, domains), *_gaps(unknown, gone, domains)]
     if domains.level:
-        worth = _worth(advice, uptime_s, "at most, assumed" if unknown else "assumed")
+        worth = _worth(advice, uptime_s, f"at most, {price.source}" if unknown else price.source)
         lines += [_table(advice, domains), *worth, *_lacking(advice)]
     if waiting is not None:
         lines.append(

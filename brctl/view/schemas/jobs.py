@@ -207,6 +207,8 @@ class PlacementDocument(Envelope):
     parallel: dict[str, int]
     orders: list[RankOrderDocument]
     lacking: dict[str, int]
+    slowdown_a_domain_ratio: float
+    slowdown_source: str
     expected_uptime_seconds: float | None
     rate_source: str
     waiting: WaitingOrderDocument | None

@@ -25,6 +25,7 @@ def said_of_groups(spines: str, seen: JobStatus = SLOWER) -> list[str]:
 def test_split_groups_stand_beside_slower_steps_and_blame_no_node() -> None:
     (text,) = said_of_groups("abababab")
     assert text.startswith("4 of 4 tp groups are split over up to 2 domains (spine)")
+    assert "steps are 125% longer, so look for a slow link as well" in text
 
 
 def test_whole_groups_unknown_places_and_usual_steps_say_nothing() -> None:
