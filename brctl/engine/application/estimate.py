@@ -55,10 +55,13 @@ async def _loss(
         return f"no node told of the checkpoints of {job} within {_LOOK_S:g} s"
     except (ActionFailed, BrctlError) as exc:
         return str(exc)
+    stopped = verdict.job_step if verdict is not None and verdict.job == job else None
+    kept = found.kept.newest(plan.nodes) if found.kept is not None else None
+    if kept is not None:
+        return LostSteps(kept.step, None, stopped, in_memory=True)
     newest = next((c for c in found.checkpoints if c.complete is True), None)
     if newest is None:
-        return f"{found.node} sees no whole checkpoint of {job}"
-    stopped = verdict.job_step if verdict is not None and verdict.job == job else None
+        return f"{found.node or 'nobody'} sees no whole checkpoint of {job}"
     return LostSteps(newest.step, newest.age_s, stopped)
 
 

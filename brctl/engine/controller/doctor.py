@@ -14,6 +14,7 @@ from brctl.engine.controller.doctor_journal import journal
 from brctl.engine.controller.doctor_kubernetes import kubernetes
 from brctl.engine.controller.doctor_node_pods import node_pods
 from brctl.engine.controller.doctor_site import site
+from brctl.engine.controller.doctor_slots import slots
 from brctl.fanout.processes.broker_place import make_private
 from brctl.fanout.processes.broker_wire import socket_path
 from brctl.inventory.load import load_inventory
@@ -51,6 +52,7 @@ def examine(
     for part in (
         _inventory,
         _jobs,
+        slots,
         site,
         kubernetes,
         node_pods,

@@ -26,14 +26,16 @@ class LostSteps:
     """What training does again.
 
     Attributes:
-        checkpoint_step: Of the newest whole checkpoint.
+        checkpoint_step: Of the newest whole checkpoint, or step that all ranks have in memory.
         checkpoint_age_s: How old it is; None where the node does not say.
         stopped_step: Where the job stood; None where nobody looked.
+        in_memory: It is kept in the memory of nodes that stay.
     """
 
     checkpoint_step: int
     checkpoint_age_s: float | None
     stopped_step: int | None
+    in_memory: bool = False
 
     @property
     def steps(self) -> int | None:

@@ -43,7 +43,10 @@ def _took(took: Took) -> str:
 def _loss(loss: LostSteps | str) -> str:
     if isinstance(loss, str):
         return _unknown(loss)
-    saved = f"the newest whole checkpoint is of step {loss.checkpoint_step}"
+    saved = (
+        f"step {loss.checkpoint_step} is in the memory of nodes that stay" if loss.in_memory
+        else f"the newest whole checkpoint is of step {loss.checkpoint_step}"
+    )  # fmt: skip
     if loss.checkpoint_age_s is not None:
         saved += f", {describe_duration(loss.checkpoint_age_s)} old"
     if loss.steps is None:
