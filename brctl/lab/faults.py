@@ -285,7 +285,7 @@ _TABLE = (
     Fault("loader-slow", "the data loader of a rank on {node} is slower than a step",
           "data-loader", _slow_loader, _nothing, _node),
     Fault("loader-skew", "the batches of a rank on {node} are longer than all others",
-          "no-fault", _skew_loader, _nothing, _node),
+          "unknown", _skew_loader, _nothing, _node),
     Fault("node-dead", "{node} has no power",
           "node-failure", _node_dead, _nothing, _node),
     Fault("node-frozen", "{node} is frozen: it takes connections and never answers",

@@ -1,4 +1,4 @@
-"""`brctl job init|show|place|start|stop|watch|update|updates`."""
+"""`brctl job init|show|data|place|start|stop|watch|update|updates`."""
 
 import asyncio
 from dataclasses import replace
@@ -40,6 +40,19 @@ def show(ctx: typer.Context, job: JobArgument = None) -> None:
     with progress("asking the ranks", quiet=invocation.quiet) as line:
         found, status = asyncio.run(job_progress(settings, job, line.say))
     invocation.finish(job_page(found, status), settings.context)
+
+
+@app.command()
+def data(ctx: typer.Context, job: JobArgument = None) -> None:
+    """Show what each rank was given and how long it took; exit 1 if any is late, 3 unknown."""
+    from brctl.evidence.job.data.slow_ranks import told_apart
+    from brctl.view.job.data import job_data_page
+
+    invocation: Invocation = ctx.obj
+    settings = invocation.settings()
+    with progress("asking the ranks", quiet=invocation.quiet) as line:
+        found, status = asyncio.run(job_progress(settings, job, line.say))
+    invocation.finish(job_data_page(found, told_apart(status)), settings.context)
 
 
 @app.command()

@@ -196,6 +196,32 @@ class WaitingOrderDocument(TypedDict):
     nodes: list[str]
 
 
+class RankDataDocument(TypedDict):
+    """One rank over the steps all ranks have; `residual` in deviations, null without cost."""
+
+    rank: int
+    load_seconds: float
+    compute_seconds: float
+    wait_seconds: float
+    cost_ratio: float | None
+    late_ratio: float
+    residual: float | None
+    source: str | None
+
+
+class JobDataDocument(Envelope):
+    """`brctl job data`; `cause` is null where the ranks' ledgers have too few steps in common."""
+
+    job: str
+    steps: int
+    cause: str | None
+    culprits: list[int]
+    slowest_to_mean: float | None
+    idle_ratio: float | None
+    follows_cost: float | None
+    ranks: list[RankDataDocument]
+
+
 class PlacementDocument(Envelope):
     """`brctl job place`; `level` is null where no label says where any node stands."""
 

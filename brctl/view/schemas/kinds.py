@@ -73,6 +73,7 @@ DOCUMENTS: Mapping[str, type] = {
     "NotifyTrial": incidents.NotifyTrialDocument,
     "PublishedTables": simulation.PublishedTablesDocument,
     "PairTest": fleet.PairTestDocument,
+    "JobData": jobs.JobDataDocument,
     "Placement": jobs.PlacementDocument,
     "Plan": runs.PlanDocument,
     "Playbook": runs.PlaybookDocument,
