@@ -65,6 +65,8 @@ def test_bash_finishes_words_sets_and_flags(
         ("brctl ls -w 'n1,@st", "brctl ls -w 'n1,@standby"),
         ("brctl ls --sort=deta", "brctl ls --sort=detail"),
         ("brctl lab break gpu-los", "brctl lab break gpu-lost"),
+        ("brctl --context pr", "brctl --context prod"),
+        ("brctl sweep --profile pre", "brctl sweep --profile preflight"),
     ):
         bash.press(f"\x15{typed}\t")
         bash.wait_for(finished)
@@ -84,6 +86,9 @@ def test_zsh_finishes_words_and_lists_them_with_meanings(
         ("brctl fix V-", "V-AAAA"),
         ("brctl ls -w @rac", "@rack:r1"),
         ("brctl ls --sort=deta", "--sort=detail"),
+        ("brctl lab break gpu-los", "gpu-lost"),
+        ("brctl --context pr", "prod"),
+        ("brctl sweep --profile pre", "preflight"),
     ):
         zsh.press(f"\x15{typed}\t")
         zsh.wait_for(finished)
@@ -94,7 +99,10 @@ def test_zsh_finishes_words_and_lists_them_with_meanings(
 FISH = {
     "brctl fix V-": "V-AAAA\tpcie n1 open",
     "brctl ls -w @rac": "@rack:r1\t1 nodes",
-    "brctl lab break gpu-los": "gpu-lost\t",
+    "brctl lab break gpu-los": "gpu-lost\ta GPU of the node has fallen off the bus",
+    "brctl ls --sort deta": "detail\tcolumn of the list",
+    "brctl sweep --profile pre": "preflight\tbefore a job starts",
+    "brctl nodes show n2": "n2\tstandby rack r2",
     "brctl --context p": "prod\tcontext",
 }
 

@@ -6,14 +6,24 @@ import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cli.test_sweep_jobs import JOB, Ranks
+from tests.fakes.site_files import local_config, write_site
 from tests.timeouts import TIMEOUT_S
 from tests.tui.lab_site import BRCTL, brctl, broken_lab, job_step, lab_environ, wait_for_step
 from tests.tui.site import make_site
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.2)
 
 
 class Terminal:
@@ -43,6 +53,14 @@ class Terminal:
     def text(self) -> str:
         return self._tmux("capture-pane", "-p", "-t", "t")
 
+    def click(self, text: str) -> None:
+        """A press and release of the left button on the first place that shows a text."""
+        rows = self.text().splitlines()
+        row = next(n for n, line in enumerate(rows) if text in line)
+        place = f"{rows[row].index(text) + 2};{row + 1}"
+        codes = "".join(f"\x1b[<0;{place}{end}" for end in "Mm")
+        self._tmux("send-keys", "-t", "t", "-H", *(f"{byte:02x}" for byte in codes.encode()))
+
     def resize(self, width: int, height: int) -> None:
         self._tmux("resize-window", "-t", "t", "-x", str(width), "-y", str(height))
 
@@ -55,6 +73,10 @@ class Terminal:
 
     def ended(self) -> bool:
         return "t" not in self._tmux("list-sessions").split(":")[0]
+
+    def ends(self) -> None:
+        """Wait until the program has left."""
+        until(self.ended, "the end of the program")
 
     def close(self) -> None:
         self._tmux("kill-server")
@@ -140,9 +162,57 @@ def test_a_command_that_is_no_view_runs_in_the_same_terminal(tmp_path: Path) -> 
         terminal.resize(40, 10)
         terminal.shows(".wX?ss")
         terminal.press(":q", "Enter")
-        end = time.monotonic() + TIMEOUT_S
-        while not terminal.ended():
-            assert time.monotonic() < end, terminal.text()
-            time.sleep(0.2)
+        terminal.ends()
+    finally:
+        terminal.close()
+
+
+FLEET = """\
+apiVersion: brctl.dev/v1
+kind: Inventory
+nodes:
+  "gpu[0001-1998]": {gpus: 8, rack: {every: 64, format: "r%02d"}}
+  n[1-2]: {gpus: 0}
+"""
+
+
+@pytest.mark.system
+def test_a_fleet_of_two_thousand_answers_keys_and_the_mouse(tmp_path: Path) -> None:
+    """`:` and what is typed behind it, marks, a kept view, a click, a job's trends."""
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    config = write_site(tmp_path, local_config("job"), FLEET, job=JOB)
+    ranks = Ranks(tmp_path)
+    past = [{"step": n, "loss": 9 - n / 8, "seconds": 0.2, "at": n, "wait_seconds": 0.01}
+            for n in range(40)]  # fmt: skip
+    (tmp_path / "progress/steps.ndjson").write_text("".join(f"{json.dumps(x)}\n" for x in past))
+    ranks.run(step=41)
+    environ = {
+        **os.environ, "BRCTL_CONFIG": str(config), "HOME": str(tmp_path), "TERM": "xterm-256color",
+        "XDG_CONFIG_HOME": str(tmp_path / "home"),
+    }  # fmt: skip
+    terminal = Terminal(environ, (120, 36), "tui")
+    try:
+        terminal.shows("2000 nodes")
+        terminal.press(":play histo")
+        terminal.shows(" play histo")
+        terminal.press("ry", "Enter")
+        terminal.shows("no run yet")
+        terminal.press("1", "space", "Right", "space")
+        terminal.shows("2 marked")
+        terminal.press("7")
+        terminal.shows("S/STEP")
+        terminal.press(":save night", "Enter")
+        views = tmp_path / "home" / "brctl" / "views.yaml"
+        until(lambda: views.exists() and "jobs demo" in views.read_text(), "the kept view")
+        terminal.click("Fleet")
+        terminal.shows("needs attention")
+        terminal.press(":view night", "Enter")
+        terminal.shows("S/STEP")
+        terminal.press("Enter")
+        terminal.shows("step time")
+        terminal.shows("loss")
+        terminal.press(":q", "Enter")
+        terminal.ends()
     finally:
         terminal.close()
