@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from brctl.evidence.kernel_line import YEARS
+from brctl.library.file_tables import ASK_NCCL
 from brctl.model.command import CommandResult, Outcome
 from brctl.model.inventory import Inventory
 from brctl.model.jobs.job import Job
@@ -68,6 +69,7 @@ class Look:
         clock_ahead_s: By how much each node's clock was ahead of this one's when it answered; the
             time its answer travelled is in it.
         versions: Of what looked: Python, and the packages that read and packed.
+        nccl_ras: What the settings said about asking NCCL of a stalled job.
     """
 
     id: str
@@ -90,6 +92,7 @@ class Look:
     verdicts: tuple[Verdict, ...]
     clock_ahead_s: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    nccl_ras: str = ASK_NCCL[0]
     heavy: tuple[str, ...] = ()
 
 

@@ -97,6 +97,7 @@ class Recorder:
             site=site_files(site.settings.library_dirs, site.settings.baseline),
             verdicts=found.verdicts,
             clock_ahead_s=dict(_clocks(node.report for node in found.sweep.nodes)),
+            nccl_ras=site.settings.nccl_ras,
             versions={"python": platform.python_version(), "zstandard": zstandard.__version__},
         )
 

@@ -72,6 +72,7 @@ def _controller(
         ssh=SshSettings(fanout=max(1, min(look.fanout, 1024)), gateways=look.gateways),
         library_dirs=(rules or site,),
         baseline=baseline if baseline.is_file() else None,
+        nccl_ras=look.nccl_ras,
     )
     _remember(look, state)
     inventory, transport = look.inventory, ReplayTransport(answers)

@@ -22,7 +22,9 @@ class ListDifference:
 
 
 _LISTS: Mapping[str, Callable[[Verdict], Iterable[str]]] = {
-    "evidence": lambda v: (f"{e.subject}: {e.text}" for e in v.evidence),
+    "evidence": lambda v: (
+        f"{e.subject} {e.kind}, {e.weight.value}: {e.text}" for e in v.evidence
+    ),
     "ruled out": lambda v: (f"{r.fault.value}: {r.why}" for r in v.ruled_out),
     "not checked": lambda v: (f"{g.subject} {g.what}: {g.why}" for g in v.not_checked),
 }  # fmt: skip

@@ -43,6 +43,18 @@ REPORT = (
     + XID
 )
 
+RULES = """\
+apiVersion: brctl.dev/v1
+kind: LogRules
+rules:
+  - name: site.pfs-evicted
+    contains: ["pfs-client: evicted"]
+    class: storage-checkpoint
+    probability: 0.95
+    origin: infra
+    why: our file system says so
+"""
+
 
 def tar_of(files: Mapping[str, str | bytes], mode: str = "w") -> bytes:
     buffer = io.BytesIO()
@@ -97,6 +109,22 @@ def test_a_collection_is_judged_by_its_logs_and_judged_again(kind: str, tmp_path
     file = read(out)
     assert not any(b"planted0001abc" in raw for raw in file.members.values())
     assert not any("passwd" in name for name in file.members)
+
+
+def test_other_rules_judge_it_otherwise_and_what_differs_is_said(tmp_path: Path) -> None:
+    """The rules of a folder are used beside the shipped ones; then is what was told at import."""
+    out, rules = tmp_path / "x.brctl.tar.zst", tmp_path / "site"
+    folder_of({"n1/app.log": "pfs-client: evicted by oss-7\n"}, tmp_path / "logs")
+    import_files(tmp_path / "logs", out, "", None)
+    folder_of({"rules.d/site.yaml": RULES}, rules)
+    page = diff(out, rules)
+    assert page.exit_code is ExitCode.WARNING
+    assert "other cause" in page.text
+    assert "+ HIGH storage-checkpoint" in page.text
+    assert "pfs-client: evicted by oss-7" in page.text
+    assert replay(out, None).exit_code is ExitCode.OK
+    with pytest.raises(UsageError, match="no such folder"):
+        diff(out, tmp_path / "none")
 
 
 def test_a_confirmed_cause_makes_it_a_case_of_check_incidents(tmp_path: Path) -> None:

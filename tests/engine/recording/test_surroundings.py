@@ -1,6 +1,7 @@
 """What stands around a look in its file, and what is left out where the file has a size."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,9 @@ from brctl.engine.recording.archive import read
 from brctl.engine.recording.budget import packed_bytes
 from brctl.engine.recording.contents import looks_in
 from brctl.engine.recording.export import Wanted, export
-from brctl.engine.recording.replay import judge_again
+from brctl.engine.recording.look import Look
+from brctl.engine.recording.replay import judge_again, look_again
+from brctl.engine.recording.ring import folders, look_in
 from brctl.engine.runs.capabilities import FleetSweeps
 from brctl.model.fault import FaultClass
 from tests.fakes.recorded_site import NODES, SICK, RecordedSite
@@ -32,6 +35,24 @@ def test_the_clocks_versions_and_sweeps_of_a_look_are_in_its_file(tmp_path: Path
     assert sweeps
     swept = msgspec.json.decode(file.members[sweeps[0]])
     assert {node["node"] for node in swept["nodes"]} <= set(NODES)
+
+
+def test_whether_nccl_may_be_asked_is_recorded_as_the_site_said_it(tmp_path: Path) -> None:
+    """A replay that asks what was not asked then would find a gap for it."""
+    site = RecordedSite(tmp_path)
+    site.controller = replace(
+        site.controller, settings=replace(site.controller.settings, nccl_ras="off")
+    )
+    site.diagnose()
+    one = look_in(folders(tmp_path)[0])
+    _, asked = looked_at(one, tmp_path / "again")
+    assert (one.nccl_ras, asked) == ("off", "off")
+
+
+def looked_at(look: Look, folder: Path) -> tuple[str, str]:
+    folder.mkdir()
+    controller, _ = asyncio.run(look_again(look, (), folder))
+    return look.nccl_ras, controller.settings.nccl_ras
 
 
 def test_the_accused_keep_their_answers_in_a_small_file(tmp_path: Path) -> None:
