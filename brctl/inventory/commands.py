@@ -5,6 +5,7 @@ import json
 import subprocess  # noqa: TID251 - a source is asked on this machine, not through the fan-out
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from brctl.model.units import rfc3339
 
 TIMEOUT_S = 20.0
 OUTPUT_LIMIT_BYTES = 64 << 20
+
+Moments = tuple[float, float]
+"""Two moments of the wall clock, in seconds since 1970."""
 
 
 def ask_tool(argv: Sequence[str]) -> bytes:
@@ -49,15 +53,20 @@ def ask_tool(argv: Sequence[str]) -> bytes:
     return said.stdout
 
 
-def with_last_good(read: Callable[[], InventorySource], key: str, folder: Path) -> InventorySource:
+def with_last_good(
+    read: Callable[[], InventorySource], key: str, folder: Path, told: Moments | None = None
+) -> InventorySource:
     """What a source says now, or, when it cannot, what it last said, marked as such.
 
-    A scheduler that is down must not become an empty fleet.
+    A scheduler that is down must not become an empty fleet. What it told between two moments is not
+    asked again.
 
     Raises:
         UnavailableError: It cannot, and never did before.
     """
     path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+    if told is not None and (said := _saved_between(path, told)) is not None:
+        return said
     try:
         source = read()
     except UnavailableError as failed:
@@ -67,15 +76,29 @@ def with_last_good(read: Callable[[], InventorySource], key: str, folder: Path) 
     return source
 
 
+def _saved_between(path: Path, told: Moments) -> InventorySource | None:
+    try:
+        # Between two: a file of the future, after a clock was set back, is not recent.
+        is_recent = told[0] <= path.stat().st_mtime <= told[1]
+        return _read_saved(path) if is_recent else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
 def _last_good(path: Path, failed: UnavailableError) -> InventorySource:
     try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
+        saved = _read_saved(path)
         at = rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC))
-    except (OSError, ValueError):
+    except (OSError, ValueError, LookupError, TypeError):
         raise failed from None
+    return replace(saved, name=f"{saved.name} as of {at} ({failed})")
+
+
+def _read_saved(path: Path) -> InventorySource:
+    saved = json.loads(path.read_text(encoding="utf-8"))
     nodes = tuple(NodeFacts(n, facts, origin) for n, facts, origin in saved["nodes"])
     groups = {name: tuple(members) for name, members in saved["groups"].items()}
-    return InventorySource(f"{saved['name']} as of {at} ({failed})", nodes, groups)
+    return InventorySource(saved["name"], nodes, groups)
 
 
 def _to_json(source: InventorySource) -> Mapping[str, object]:

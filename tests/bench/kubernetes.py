@@ -134,15 +134,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         environ = site(folder)
-        _save_checkpoint(folder)
+        save_checkpoint(folder)
         with kube_cluster(folder, ["n1", "n2", "n3", "s1"], ["s1"]) as cluster:
             environ["KUBECONFIG"] = os.environ["KUBECONFIG"]
-            _add_job(cluster, folder)
+            add_job(cluster, folder)
             for words in COMMANDS:
                 _print(measure(folder, environ, words), calls=chosen.calls)
 
 
-def _save_checkpoint(folder: Path) -> None:
+def save_checkpoint(folder: Path) -> None:
     """One that a swap finds whole."""
     import torch
     import torch.distributed.checkpoint as dcp
@@ -151,7 +151,8 @@ def _save_checkpoint(folder: Path) -> None:
     dcp.save({"w": torch.ones(8)}, checkpoint_id=where, no_dist=True)
 
 
-def _add_job(cluster: KubeCluster, folder: Path) -> None:
+def add_job(cluster: KubeCluster, folder: Path) -> None:
+    """The job of the site, suspended, with ranks that write their steps."""
     command = [sys.executable, "-c", TRAINER, str(folder / "progress")]
     cluster.add_job("trainer", "demo", 3, command, hears=True)
 

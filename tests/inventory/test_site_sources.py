@@ -1,6 +1,7 @@
 """Slurm, Kubernetes, Ansible and ClusterShell as sources of nodes and groups."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -223,6 +224,28 @@ def test_a_scheduler_that_is_down_is_not_an_empty_fleet(tmp_path: Path) -> None:
     assert "no controller" in kept.name
     with pytest.raises(UnavailableError):
         with_last_good(down, "slurm other", tmp_path)
+
+
+def test_what_a_scheduler_told_between_two_moments_is_not_asked_again(tmp_path: Path) -> None:
+    """A run's process takes what its command has just read; of the future nothing is recent."""
+    asked: list[int] = []
+
+    def read() -> InventorySource:
+        asked.append(1)
+        return InventorySource("k8s:prod", (NodeFacts("n1", {"gpus": 8}, "k8s"),))
+
+    first = with_last_good(read, "k8s", tmp_path)
+    (saved,) = tmp_path.iterdir()
+    os.utime(saved, (1000.0, 1000.0))
+    assert with_last_good(read, "k8s", tmp_path, (990.0, 1000.0)) == first
+    assert len(asked) == 1
+    for told in ((1000.5, 1010.0), (900.0, 999.5), None):
+        with_last_good(read, "k8s", tmp_path, told)
+        os.utime(saved, (1000.0, 1000.0))
+    assert len(asked) == 4
+    saved.write_text("{")
+    os.utime(saved, (1000.0, 1000.0))
+    assert with_last_good(read, "k8s", tmp_path, (990.0, 1000.0)) == first
 
 
 def test_a_missing_or_failing_tool_is_named() -> None:

@@ -17,6 +17,7 @@ from brctl.engine.controller.clock import now
 from brctl.engine.controller.late_transport import LateTransport
 from brctl.evidence.baseline import Baseline
 from brctl.fanout.contract import Transport
+from brctl.inventory.commands import Moments
 from brctl.inventory.load import load_inventory
 from brctl.journal.code_ledger import CodeLedger, ledger_dir, with_code
 from brctl.library.baselines import load_baseline
@@ -105,16 +106,17 @@ class Controller:
 
 @asynccontextmanager
 async def open_controller(
-    settings: Settings, *, patient: bool = False, place: bool = True
+    settings: Settings, *, patient: bool = False, place: bool = True, told: Moments | None = None
 ) -> AsyncIterator[Controller]:
     """Open a context and close its connections whatever happens.
 
     A run is patient with a scheduler that does not answer; a person is told at once. Whoever only
     wants to know which nodes a text means need not wait until the jobs are found, too: without
-    `place` they are on the nodes their files name.
+    `place` they are on the nodes their files name. A scheduler that told its nodes between two
+    moments is not asked for them again.
     """
     os.umask(0o077)
-    inventory = load_inventory(settings)
+    inventory = load_inventory(settings, told)
     jobs = [load_job(path) for path in settings.jobs]
     transport = LateTransport(settings, inventory.nodes)
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from brctl import __version__
 from brctl.actions.child import end_children
 from brctl.actions.context import RunContext
+from brctl.engine.controller.clock import now
 from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents.notify_runs import RunNotifier
 from brctl.engine.incidents.verdict_store import close_acted_on
@@ -50,6 +51,9 @@ from brctl.playbook.steps import StepState
 
 OpenContext = Callable[[RunRequest], AbstractAsyncContextManager[RunContext]]
 OpenJournal = Callable[[Path], Journal]
+JUST_PLANNED_S = 10.0
+"""The command that starts a run has read the inventory it was planned over."""
+
 _SIGNALS = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
 
 
@@ -58,7 +62,9 @@ async def open_context(request: RunRequest) -> AsyncIterator[RunContext]:
     """The context the run was started in, opened again."""
     config = Path(request.config) if request.config else None
     settings = load_settings(os.environ, request.context or None, config)
-    async with open_controller(settings, patient=True) as controller:
+    at = now().timestamp()
+    told = (at - JUST_PLANNED_S, at)
+    async with open_controller(settings, patient=True, told=told) as controller:
         yield run_context(controller)
 
 

@@ -54,6 +54,18 @@ class KubeCluster:
         self.server.server_close()
         self.kubelet.close()
 
+    def stop_api(self) -> None:
+        """The port is closed; controllers and kubelets go on with what they know."""
+        self.server.shutdown()
+        self._http.join()
+        self.server.socket.close()
+
+    def start_api(self) -> None:
+        """The same port again."""
+        self.server.listen_again()
+        self._http = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        self._http.start()
+
     def kubeconfig(self) -> str:
         """Loopback, plain HTTP and a token that is no secret."""
         here = f"http://127.0.0.1:{self.server.server_address[1]}"

@@ -62,6 +62,12 @@ class ApiServer(ThreadingHTTPServer):
         self.start_in: Callable[[Object, str, list[str]], Start]
         self.executions: set[socket.socket] = set()
 
+    def listen_again(self) -> None:
+        """On the port it had, after its socket was closed."""
+        self.socket = socket.socket(self.address_family, self.socket_type)
+        self.server_bind()
+        self.server_activate()
+
     def cut_executions(self) -> None:
         """What a load balancer, or a dying API server, does to every `kubectl exec` under way."""
         for connection in list(self.executions):
