@@ -7,13 +7,16 @@ rate between 0.001165 and 0.001249 a day.
 """
 
 from dataclasses import dataclass
-from math import inf
+from math import ceil, exp, inf
+from statistics import NormalDist
 
 from brctl.model.jobs.job import Job
 
 PAPER_DAILY_RATE = 0.0012
 DEFAULT_RISK = 0.99
 SECONDS_A_DAY = 86400
+MANY_LOSSES = 500.0
+"""From here on a Poisson count is as good as normal, and the chance of none too small to add up."""
 EVICTED_TOGETHER = ("tp", "pp", "ep", "cp")
 """Axes whose groups are evicted whole; a data-parallel group is the whole job."""
 
@@ -27,6 +30,7 @@ class PoolSize:
         group: Nodes the largest parallel group spans.
         group_axis: The axis of that group, "" when every group fits on one node.
         daily_rate: Failures per node and day that were assumed.
+        refill_days: Until a standby that was taken is replaced; None counts the losses of one day.
     """
 
     machines: int
@@ -35,6 +39,7 @@ class PoolSize:
     losses: int
     group: int
     group_axis: str
+    refill_days: float | None = None
 
     @property
     def needed(self) -> int:
@@ -48,7 +53,8 @@ class PoolSize:
             return f"the largest {self.group_axis} group"
         if self.group > self.losses:
             return "the smallest loss there is, one node"
-        return f"P{self.risk * 100:g} of losses at once"
+        counted = "at once" if self.refill_days is None else "until a refill"
+        return f"P{self.risk * 100:g} of losses {counted}"
 
 
 def losses_at_once(machines: int, daily_rate: float, risk: float = DEFAULT_RISK) -> int:
@@ -66,6 +72,25 @@ def losses_at_once(machines: int, daily_rate: float, risk: float = DEFAULT_RISK)
     while total < risk and losses < machines:
         term *= (machines - losses) / (losses + 1) * daily_rate / (1 - daily_rate)
         losses += 1
+        total += term
+    return losses
+
+
+def losses_within(nodes: int, daily_rate: float, days: float, risk: float = DEFAULT_RISK) -> int:
+    """Standbys that last until a lost one is replaced after so many days (Poisson).
+
+    Examples:
+        >>> [losses_within(1200, 0.0012, days) for days in (0.25, 1, 2, 3, 7)]
+        [2, 5, 7, 10, 18]
+    """
+    mean = nodes * daily_rate * days
+    if mean > MANY_LOSSES:
+        return ceil(NormalDist(mean, mean**0.5).inv_cdf(risk))
+    term = total = exp(-mean)
+    losses = 0
+    while total < risk:
+        losses += 1
+        term *= mean / losses
         total += term
     return losses
 
@@ -91,9 +116,15 @@ def largest_group(job: Job) -> tuple[int, str]:
     return largest if largest[0] > 1 else (1, "")
 
 
-def pool_size(job: Job, daily_rate: float, risk: float = DEFAULT_RISK) -> PoolSize:
-    """How many standbys a job needs."""
+def pool_size(
+    job: Job, daily_rate: float, risk: float = DEFAULT_RISK, refill_days: float | None = None
+) -> PoolSize:
+    """How many standbys a job needs: for the losses of a day, or of the days until a refill."""
     machines = len(job.nodes)
     group, axis = largest_group(job)
-    losses = losses_at_once(machines, daily_rate, risk)
-    return PoolSize(machines, daily_rate, risk, losses, group, axis)
+    losses = (
+        losses_at_once(machines, daily_rate, risk)
+        if refill_days is None
+        else losses_within(machines, daily_rate, refill_days, risk)
+    )
+    return PoolSize(machines, daily_rate, risk, losses, group, axis, refill_days)

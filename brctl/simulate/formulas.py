@@ -54,23 +54,6 @@ def weighted_start(
     return (1 - burst_share) * within + burst_share * starts_s["burst"]
 
 
-def losses_within(nodes: int, daily_rate: float, days: float, risk: float = 0.99) -> int:
-    """Standbys that last until a lost one is replaced after so many days (Poisson).
-
-    Examples:
-        >>> [losses_within(1200, 0.0012, days) for days in (0.25, 1, 2, 3, 7)]
-        [2, 5, 7, 10, 18]
-    """
-    mean = nodes * daily_rate * days
-    term = total = exp(-mean)
-    losses = 0
-    while total < risk:
-        losses += 1
-        term *= mean / losses
-        total += term
-    return losses
-
-
 def mean_ratio(above: Sequence[float], below: Sequence[float]) -> float:
     """The mean of ratios, one a row."""
     return sum(a / b for a, b in zip(above, below, strict=True)) / len(above)

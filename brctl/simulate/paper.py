@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from math import comb
 
 from brctl.model.simulation import Interval, PublishedFigure, PublishedTables, interval
-from brctl.playbook.spares import PAPER_DAILY_RATE, losses_at_once
+from brctl.playbook.spares import PAPER_DAILY_RATE, losses_at_once, losses_within
 from brctl.simulate.fleet import Fleet
 from brctl.simulate.fleet_file import find_fleet
-from brctl.simulate.formulas import losses_within, lost_at_once, mean_ratio, weighted_start
+from brctl.simulate.formulas import lost_at_once, mean_ratio, weighted_start
 from brctl.simulate.policies import POLICIES
 from brctl.simulate.run import Task, run_all
 from brctl.simulate.symptoms import SYMPTOMS, SymptomFamily, shares

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brctl.model.jobs.job import example_job
-from brctl.playbook.spares import largest_group, losses_at_once, pool_size
+from brctl.playbook.spares import largest_group, losses_at_once, losses_within, pool_size
 
 
 @pytest.mark.parametrize("rate", [0.001165, 0.0012, 0.001249])
@@ -57,6 +57,22 @@ def test_a_job_whose_groups_stay_inside_a_node_is_ruled_by_losses() -> None:
     job = replace(example_job(), ranks_per_node=8, axes=(("tp", 8), ("dp", 8)))
     assert largest_group(job) == (1, "")
     assert pool_size(job, 0.05).rules == "P99 of losses at once"
+
+
+def test_a_pool_that_is_refilled_late_must_last_until_then() -> None:
+    """Not the losses of one day but of all days until a lost one is replaced."""
+    nodes = tuple(f"n{i}" for i in range(1_200))
+    job = replace(example_job(), nodes=nodes, ranks_per_node=8, axes=(("tp", 8), ("dp", 1_200)))
+    size = pool_size(job, 0.0012, refill_days=3.0)
+    assert (size.needed, size.rules) == (10, "P99 of losses until a refill")
+    assert pool_size(job, 0.0012, refill_days=1.0).needed == pool_size(job, 0.0012).needed == 5
+
+
+def test_a_great_many_losses_are_counted_too() -> None:
+    """More than an exponential can hold."""
+    found = losses_within(100_000, 0.0012, 30.0)
+    assert 3_600 + 2.3 * 60 < found < 3_600 + 2.4 * 60
+    assert 0 <= losses_within(4_166, 0.0012, 100.0) - losses_within(4_167, 0.0012, 99.9) <= 2
 
 
 def test_a_job_that_hardly_ever_loses_a_node_still_needs_one() -> None:

@@ -3,10 +3,10 @@
 import pytest
 
 from brctl.evidence.job.expected_ettr import closed_form
+from brctl.playbook.spares import losses_within
 from brctl.simulate.formulas import (
     best_interval_s,
     exact,
-    losses_within,
     stops_per_s,
 )
 

@@ -103,10 +103,14 @@ def size(
     rate: Annotated[
         float | None, typer.Option("--rate", help="failures per node and day", min=0.0, max=0.9)
     ] = None,
+    refill: Annotated[
+        str | None, typer.Option("--refill", help="until a lost one is replaced: 3d")
+    ] = None,
 ) -> None:
-    """Say how many standbys a job needs, by daily losses or the largest group, and where."""
+    """Say how many standbys a job needs, by losses of a day or the largest group, and where."""
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
-    need = asyncio.run(standby.pool_need(settings, job, risk, rate))
+    days = typed("--refill", refill, parse_duration_s) / 86_400 if refill is not None else None
+    need = asyncio.run(standby.pool_need(settings, job, risk, rate, days))
     page = standby_size_page(need.job, need.size, need.source, need.kept, need.free, need.place)
     invocation.finish(page, settings.context)

@@ -115,14 +115,18 @@ async def check(settings: Settings, nodes: str | None, exclude: str | None = Non
 
 
 async def pool_need(
-    settings: Settings, job: str | None, risk: float, rate: float | None
+    settings: Settings,
+    job: str | None,
+    risk: float,
+    rate: float | None,
+    refill_days: float | None = None,
 ) -> PoolNeed:
     """How many standbys a job needs, by the site's own rate of failures or a given one."""
     async with open_controller(settings) as controller:
         context = run_context(controller)
         chosen = await context.jobs.get(controller.job(job).name)
         known = standby_pool.daily_rate(settings.state_dir, len(chosen.nodes), controller.now())
-        wanted = pool_size(chosen, known.daily if rate is None else rate, risk)
+        wanted = pool_size(chosen, known.daily if rate is None else rate, risk, refill_days)
         free = await free_standbys(context)
         members = load_pool(settings.state_dir, settings.context).members(controller.inventory)
         domains = domains_for(controller.inventory.labels(), chosen.nodes)

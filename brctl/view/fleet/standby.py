@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from brctl.model.exit_codes import ExitCode
 from brctl.model.nodeset import fold
+from brctl.model.units import describe_duration
 from brctl.playbook.placement.pool import PoolPlace
 from brctl.playbook.spares import PoolSize
 from brctl.view.notices.page import Json, Page
@@ -52,7 +53,7 @@ def standby_size_page(
         else ("every group that is evicted whole fits on one node")
     )
     lines = [
-        f"P{size.risk * 100:g} of losses at once: {size.losses} ({size.machines} nodes,"
+        f"P{size.risk * 100:g} of losses{_when(size)}: {size.losses} ({size.machines} nodes,"
         f" {size.daily_rate * 100:.2f} % per node and day; {source})",
         group,
         f"needed: {size.needed}, ruled by {size.rules}",
@@ -66,6 +67,7 @@ def standby_size_page(
         "rate_source": source,
         "risk_ratio": size.risk,
         "losses_at_once": size.losses,
+        "refill_days": size.refill_days,
         "largest_group_nodes": size.group,
         "largest_group_axis": size.group_axis or None,
         "needed": size.needed,
@@ -76,6 +78,13 @@ def standby_size_page(
     }
     code = ExitCode.OK if enough else ExitCode.WARNING
     return Page("StandbySize", body, "\n".join(lines), code)
+
+
+def _when(size: PoolSize) -> str:
+    """Over what time losses are counted."""
+    if size.refill_days is None:
+        return " at once"
+    return f" in {describe_duration(size.refill_days * 86_400)}, until a lost one is replaced"
 
 
 def _place_lines(place: PoolPlace, size: PoolSize) -> list[str]:

@@ -314,6 +314,7 @@ class StandbySizeDocument(Envelope):
     rate_source: str
     risk_ratio: float
     losses_at_once: int
+    refill_days: float | None
     largest_group_nodes: int
     largest_group_axis: str | None
     needed: int
