@@ -112,7 +112,7 @@ WORDS: Mapping[str, Word] = {
         watched={"show": 5.0},
         selects=("init",),
     ),
-    "watch": Word("watch", "look all the time, and act as far as a policy allows"),
+    "watch": Word("watch", "look all the time, and act as far as a policy allows", selects=_ALONE),
     "lab": Word("lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "simulate": Word("simulate", "months of faults on a made-up fleet: policies, sweeps, paper"),
     "tui": Word("tui", "fleet triage in the terminal", selects=_ALONE),

@@ -48,6 +48,35 @@ WantedBy=timers.target
 """
 
 
+WATCH_SERVICE = """\
+# /etc/systemd/system/brctl-watch.service
+[Unit]
+Description=brctl watch
+Documentation=man:systemd.service(5)
+After=network-online.target
+Wants=network-online.target
+StartLimitIntervalSec=300
+StartLimitBurst=5
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={command}
+# It says so after each look that was whole; one that hangs is started anew.
+WatchdogSec=60
+Restart=on-failure
+RestartSec=20
+# A run that it started goes on without it.
+KillMode=process
+MemoryMax=1G
+NoNewPrivileges=yes
+ProtectSystem=full
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
 def calendar_of(every_s: float) -> str:
     """The OnCalendar expression for an interval that divides an hour or a day.
 
@@ -91,12 +120,10 @@ def systemd_units(command: Sequence[str], every_s: float, name: str = "brctl-swe
     Raises:
         ValueError: The interval or the program's path cannot stand in a unit.
     """
-    if not _SAFE_PATH.fullmatch(command[0]):
-        raise ValueError(f"{command[0]!r}: a unit needs a plain absolute path of the program")
     service = SERVICE.format(
         name=name,
         what=WHAT[name],
-        command=" ".join(_quote(word) for word in command),
+        command=_command(command),
         timeout_s=max(60, round(every_s * 0.8)),
     )
     timer = TIMER.format(
@@ -107,6 +134,21 @@ def systemd_units(command: Sequence[str], every_s: float, name: str = "brctl-swe
         spread_s=max(1, round(every_s / 5)),
     )
     return f"{service}\n{timer}"
+
+
+def watch_unit(command: Sequence[str]) -> str:
+    """A service that watches, headed by its path.
+
+    Raises:
+        ValueError: The program's path cannot stand in a unit.
+    """
+    return WATCH_SERVICE.format(command=_command(command))
+
+
+def _command(command: Sequence[str]) -> str:
+    if not _SAFE_PATH.fullmatch(command[0]):
+        raise ValueError(f"{command[0]!r}: a unit needs a plain absolute path of the program")
+    return " ".join(_quote(word) for word in command)
 
 
 def _quote(word: str) -> str:

@@ -88,3 +88,21 @@ def test_a_bad_interval_names_its_flag(config: Path) -> None:
     """Seven minutes drift."""
     with pytest.raises(UsageError, match="--every: 7m00: must divide"):
         call(schedule_module, config, "cron", "--every", "7m")
+
+
+def test_a_watch_can_be_a_service(config: Path) -> None:
+    """It tells systemd that it looks, and a run it started outlives it."""
+    argv = [
+        "systemd",
+        "--watch",
+        "--program",
+        "/usr/bin/brctl",
+        "--policy",
+        "/etc/brctl/watch.yaml",
+    ]
+    _, unit = call(schedule_module, config, *argv)
+    assert "ExecStart=/usr/bin/brctl watch --wait --mode act --policy /etc/brctl/watch.yaml" in unit
+    for line in ("Type=notify", "WatchdogSec=60", "KillMode=process", "Restart=on-failure"):
+        assert f"\n{line}\n" in unit
+    with pytest.raises(UsageError, match="looks all the time"):
+        call(schedule_module, config, "systemd", "--watch", "--every", "5m")

@@ -1,4 +1,4 @@
-"""`brctl schedule systemd|cron`: a regular sweep, or test of the standbys, ready to install."""
+"""`brctl schedule systemd|cron`: regular sweeps, tests of standbys or a watch, to install."""
 
 import shutil
 import sys
@@ -31,10 +31,22 @@ def systemd(
     prom: Prom = None,
     program: Program = None,
     standby: Standbys = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="a service that runs `brctl watch`, in place of a timer")
+    ] = False,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="with --watch: its WatchPolicy file")
+    ] = None,
 ) -> None:
     """Print a service and a timer; nothing is installed."""
-    from brctl.view.schedule import systemd_units
+    from brctl.view.schedule import systemd_units, watch_unit
 
+    if watch:
+        if standby or prom or every:
+            raise UsageError("--watch looks all the time; leave out --every, --prom, --standby")
+        words = _watch_command(ctx.obj, program, policy)
+        _finish(ctx.obj, "systemd", typed("--program", words[0], lambda _: watch_unit(words)))
+        return
     every_s = _every_s(ctx.obj, every, standby)
     command_words = _command(ctx.obj, prom, program, standby)
     name = "brctl-standby" if standby else "brctl-sweep"
@@ -86,17 +98,30 @@ def _command(
             "--standby tests the whole pool and writes no metrics; leave out -w, --prom"
         )
     verb = ["standby", "test"] if standby else ["sweep"]
-    command_words = [program or shutil.which("brctl") or sys.argv[0], *verb, "--cron"]
-    for flag, value in (
+    command_words = [_program(program), *verb, "--cron", *_where(invocation)]
+    return command_words + (["--prom", str(prom.absolute())] if prom else [])
+
+
+def _program(named: str | None) -> str:
+    return named or shutil.which("brctl") or sys.argv[0]
+
+
+def _where(invocation: Invocation) -> list[str]:
+    """The context and the nodes that this command line names."""
+    named = (
         ("--context", invocation.context),
         ("--config", invocation.config and invocation.config.absolute()),
         ("-w", invocation.nodes),
         ("-x", invocation.exclude),
-        ("--prom", prom and prom.absolute()),
-    ):
-        if value:
-            command_words += [flag, str(value)]
-    return command_words
+    )
+    return [word for flag, value in named if value for word in (flag, str(value))]
+
+
+def _watch_command(invocation: Invocation, program: str | None, policy: Path | None) -> list[str]:
+    """The watch, in the context this command line names; the policy says how far it goes."""
+    words = [_program(program), "watch", "--wait"]
+    words += ["--mode", "act", "--policy", str(policy.absolute())] if policy else []
+    return words + _where(invocation)
 
 
 def _finish(invocation: Invocation, form: str, text: str) -> None:

@@ -18,6 +18,7 @@ from brctl.engine.watch.folder import WatchFolder
 from brctl.engine.watch.held_nodes import HeldNodes
 from brctl.engine.watch.leader import LEASE_S, TICK_S, Leader
 from brctl.engine.watch.policy_file import policy_or_observe
+from brctl.engine.watch.service_manager import tell_service_manager
 from brctl.fanout.choose import takes_input_whole
 from brctl.library.parameters import fill_parameters
 from brctl.model.errors import BrctlError, GuardError, LockedError, UnavailableError
@@ -161,8 +162,9 @@ class _Watching:
             while not self._folder.stopped():
                 seconds = time.monotonic()
                 if seconds - placed_s >= PLACED_EVERY_S:
-                    placed_s, known = seconds, await self._place()
-                self._tick(seconds, known)
+                    placed_s, known = seconds, await self._place_again(known)
+                if self._tick(seconds, known):
+                    tell_service_manager({"READY": "1", "WATCHDOG": "1"})
                 if seconds - told_s >= STATUS_EVERY_S:
                     told_s = seconds
                     self._tell_status(known)
@@ -171,24 +173,25 @@ class _Watching:
         finally:
             await self._held.close()
 
-    def _tick(self, seconds: float, known: frozenset[str]) -> None:
-        """One tick; a disk that takes nothing stops no looking, and nothing is done meanwhile."""
+    def _tick(self, seconds: float, known: frozenset[str]) -> bool:
+        """One tick, and whether it was whole.
+
+        A disk that takes nothing stops no looking, and nothing is done meanwhile.
+        """
         try:
             self._watcher.tick(self._controller.now(), seconds, self._jobs, known)
-            self._trouble = ""
         except OSError as exc:
             if str(exc) != self._trouble:
                 self._say(f"error  nothing can be written, so nothing is done: {exc}")
             self._trouble = str(exc)
+            return False
+        self._trouble = ""
+        return True
 
     async def _place(self) -> frozenset[str]:
         """Where jobs run now, and so which nodes are looked at and what each is asked."""
-        try:
-            self._controller = await with_jobs_placed(self._controller)
-            names = await self._names()
-        except BrctlError as error:
-            self._say(f"warning: where jobs run cannot be asked: {error}")
-            names = tuple(self._held.nodes)
+        self._controller = await with_jobs_placed(self._controller)
+        names = await self._names()
         wanted = self._request.job
         self._jobs = tuple(j for j in self._controller.jobs.values() if wanted in (None, j.name))
         on = {node: job for job in self._jobs for node in job.nodes}
@@ -205,6 +208,14 @@ class _Watching:
         )
         return frozenset(names)
 
+    async def _place_again(self, known: frozenset[str]) -> frozenset[str]:
+        """The same later on: a scheduler that does not answer leaves all as it was."""
+        try:
+            return await self._place()
+        except BrctlError as error:
+            self._say(f"warning: where jobs run cannot be asked: {error}")
+            return known
+
     def _parameters(self, node: Node, job: Job | None) -> Mapping[str, Mapping[str, object]]:
         return {name: fill_parameters(check, node, job) for name, check in self._checks.items()}
 
@@ -215,6 +226,9 @@ class _Watching:
         return await select_nodes(self._controller, request.include, request.exclude)
 
     def _tell_status(self, known: frozenset[str]) -> None:
+        suspects = len(self._watcher.state.suspicions)
+        line = f"{len(known)} nodes, {suspects} suspected, {self._request.cap}"
+        tell_service_manager({"STATUS": line})
         silent = self._held.silent_s(LEASE_S)
         shares = [n.cpu_share for n in self._held.nodes.values() if n.cpu_share is not None]
         self._folder.tell_status(

@@ -1,0 +1,132 @@
+"""A held look over a real process: what changed comes, and nothing stays behind."""
+
+import asyncio
+import json
+import sys
+import zlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+from brctl.engine.watch.held_nodes import HeldNodes
+from brctl.fanout.contract import Streams
+from brctl.fanout.local import LocalTransport
+from brctl.library.checks import usable_checks
+from brctl.model.command import Command, CommandResult, Outcome
+from brctl.model.inventory import Node
+from brctl.sweep.held_look import HeldLook, WholeLines, read_held_line
+from tests.timeouts import TIMEOUT_S
+
+CHECK = "host.kernel"
+
+
+async def until(what: Callable[[], object]) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while not what():  # noqa: ASYNC110 - what is waited for is another process's output
+            await asyncio.sleep(0.02)
+
+
+def held_look(log: Path) -> tuple[HeldLook, Node, Command]:
+    """One check, asked whenever the log has grown."""
+    checks = {CHECK: usable_checks()[0][CHECK]}
+    look = HeldLook(checks, {0.2: (CHECK,)})
+    node = Node("n1", "127.0.0.1", python=sys.executable, labels={"kernel_log": str(log)})
+    told = {CHECK: {"kernel_log": str(log), "deadline_s": TIMEOUT_S}}
+    return look, node, look.command(node, told)
+
+
+def test_a_line_in_the_kernel_log_comes_by_itself_and_the_program_ends_with_us(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "kmsg"
+    log.write_text("")
+    look, node, command = held_look(log)
+
+    async def scenario() -> None:
+        transport = LocalTransport()
+        held = HeldNodes(transport, look.checks, 4, asyncio.get_running_loop().time)
+        held.hold({"n1": (node, command)})
+        one = held.nodes["n1"]
+        await until(lambda: one.talking and CHECK in one.fresh)
+        one.fresh.clear()
+        with log.open("a") as stream:
+            stream.write("6,1,1000,-;BUG: soft lockup - CPU#1 stuck for 22s!\n")
+        await until(lambda: CHECK in one.fresh)
+        text = str(one.fresh[CHECK].measurements)
+        assert "soft lockup" in text
+        await held.close()
+        await transport.close()
+
+    asyncio.run(scenario())
+
+
+def test_the_program_ends_with_its_input(tmp_path: Path) -> None:
+    """A cable that is cut leaves nothing on the node: the end of the input is the end."""
+    log = tmp_path / "kmsg"
+    log.write_text("")
+    look, node, command = held_look(log)
+
+    async def scenario() -> CommandResult:
+        spoke = asyncio.Event()
+        lines = WholeLines()
+
+        async def words() -> AsyncIterator[bytes]:
+            yield command.stdin
+            await spoke.wait()
+
+        def take(piece: bytes, is_stderr: bool) -> None:
+            if any(read_held_line(line, look.checks) for line in lines.take(piece)):
+                spoke.set()
+
+        async with asyncio.timeout(TIMEOUT_S):
+            return await LocalTransport().stream(node, command, Streams(words, take))
+
+    done = asyncio.run(scenario())
+    assert (done.outcome, done.exit_status) == (Outcome.ANSWERED, 0)
+
+
+def test_a_controller_that_says_nothing_more_is_taken_for_gone(tmp_path: Path) -> None:
+    """Its input stays open, as behind a frozen controller or a dead link."""
+    log = tmp_path / "kmsg"
+    log.write_text("")
+    _, node, command = held_look(log)
+    short = replace(command, stdin=_with_lost_s(command.stdin, 0.5))
+
+    async def scenario() -> CommandResult:
+        async def words() -> AsyncIterator[bytes]:
+            yield short.stdin
+            await asyncio.Event().wait()
+
+        async with asyncio.timeout(TIMEOUT_S):
+            return await LocalTransport().stream(node, short, Streams(words, lambda *_: None))
+
+    assert asyncio.run(scenario()).exit_status == 1
+
+
+def _with_lost_s(stdin: bytes, seconds: float) -> bytes:
+    """The same program, less patient."""
+    head, _, rest = stdin.partition(b"\n")
+    content = json.loads(zlib.decompress(rest[: int(head)]))
+    content["lost_s"] = seconds
+    packed = zlib.compress(json.dumps(content).encode())
+    return b"%d\n%s%s" % (len(packed), packed, rest[int(head) :])
+
+
+def test_a_line_longer_than_the_limit_is_left_out_and_the_next_one_is_read() -> None:
+    lines = WholeLines(limit_bytes=8)
+    assert lines.take(b"abc\ndefg") == [b"abc"]
+    assert lines.take(b"hijklmnop") == []
+    assert lines.take(b"qr\nnext\n") == [b"next"]
+
+
+def test_what_is_no_line_of_the_program_is_nothing() -> None:
+    checks = {CHECK: usable_checks()[0][CHECK]}
+    for line in (
+        b"", b"Welcome to n1", b"[]", b'{"type": 3}', b'{"type": "result"}', b'{"type":"beat"',
+        b'{"type": "result", "check": "gpu.none", "look": 1}',
+    ):  # fmt: skip
+        assert read_held_line(line, checks) is None
+    beat = b'{"type": "beat", "looks": {"x": 1, "2": -4, "10": 7}, "cpu_s": "1"}'
+    odd = read_held_line(beat, checks)
+    assert odd is not None
+    assert (odd.looks, odd.cpu_s) == ({10.0: 7}, None)
