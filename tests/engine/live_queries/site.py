@@ -1,5 +1,6 @@
 """A job in memory that stands still, with NCCL in its ranks and what its RAS service answers."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,12 +28,17 @@ def process_of(node: str) -> dict[str, object]:
     }  # fmt: skip
 
 
+def _packed(body: bytes) -> str:
+    return base64.b64encode(body).decode()
+
+
 class StalledSite(RecordedSite):
     """Four ranks on four nodes.
 
     Args:
         replies: What RAS answers, in the order of questions.
         facts: Of every rank, where they differ.
+        workers: What the worker server of a rank answers, by handler; of the ranks it names.
         age_s: Of the newest step.
     """
 
@@ -42,6 +48,7 @@ class StalledSite(RecordedSite):
         replies: Sequence[Reply] = (),
         *,
         facts: Mapping[str, object] | None = None,
+        workers: Mapping[int, Mapping[str, bytes]] | None = None,
         age_s: float = 300.0,
         phase: str = "all_reduce",
         choice: str = "stalled",
@@ -49,6 +56,7 @@ class StalledSite(RecordedSite):
         super().__init__(state_dir)
         self.replies = list(replies)
         self._facts, self._age_s, self._phase = facts or {}, age_s, phase
+        self._workers = workers or {}
         settings = replace(self.controller.settings, nccl_ras=choice)
         self.controller = replace(self.controller, settings=settings)
 
@@ -63,6 +71,13 @@ class StalledSite(RecordedSite):
         ]
 
     def _answer(self, node: Node, command: Command) -> CommandResult:
+        if command.asks == ("worker-server",):
+            rank = NODES.index(node.name)
+            rows = [
+                {"rank": rank, "handler": handler, "outcome": "ok", "body": _packed(body)}
+                for handler, body in self._workers.get(rank, {}).items()
+            ]
+            return answered(node, "".join(json.dumps(row) + "\n" for row in rows).encode())
         if not command.asks or not command.asks[0].startswith("nccl-ras:"):
             return super()._answer(node, command)
         outcome, raw = self.replies.pop(0)
