@@ -55,6 +55,11 @@ class Consent:
     also: tuple[str, ...] = ()
     ask: Callable[[str], bool] = says_yes
 
+    @property
+    def agreed(self) -> bool:
+        """Nobody is to be asked before the run starts."""
+        return self.yes or self.typed is not None or self.detach
+
 
 OverrideOption = Annotated[
     str, typer.Option("--override", help="let this run pass a guard; needs -m and a group")
@@ -129,18 +134,14 @@ async def run_playbook(
 def _asks_first(invocation: Invocation, prepared: Prepared, consent: Consent) -> bool:
     """Whether ranks would end, a y is enough, and a person sits here."""
     needed = needs_a_yes(prepared.plan, words_for(prepared))
-    return not _agreed(consent) and needed and can_ask(invocation)
+    return not consent.agreed and needed and can_ask(invocation)
 
 
 def _asks_at_its_gate(invocation: Invocation, prepared: Prepared, consent: Consent) -> bool:
     """Whether a person who sits here will be asked for words, and is to know the cost before."""
     plan = prepared.plan
     waits = plan.people is not Need.NONE and not plan.refused
-    return not _agreed(consent) and waits and can_ask(invocation)
-
-
-def _agreed(consent: Consent) -> bool:
-    return consent.yes or consent.typed is not None or consent.detach
+    return not consent.agreed and waits and can_ask(invocation)
 
 
 def _ask_before(consent: Consent) -> None:

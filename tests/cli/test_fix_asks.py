@@ -100,15 +100,21 @@ def test_who_will_be_asked_for_words_sees_the_cost_before_anything_changes(
     assert all(f"\n{word}" in printed for word in ("time    at most", "lost    ", "standby "))
 
 
-@pytest.mark.parametrize(("acts", "runs"), [(True, 2), (False, 1)])
+@pytest.mark.parametrize(
+    ("flags", "acts", "runs"), [([], True, 2), ([], False, 1), (["-y"], True, 1)]
+)
 def test_a_fix_that_did_not_help_looks_again_and_asks_for_the_next(
     site: Settings,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    flags: list[str],
     acts: bool,
     runs: int,
 ) -> None:
-    """Nobody types `dx` and `fix` anew; what names no playbook is left to the person."""
+    """Nobody types `dx` and `fix` anew; what names no playbook is left to the person.
+
+    Whoever agreed on the command line may be a program at a pseudo-terminal, and is asked nothing.
+    """
     again = replace(keep(site), id="V-2", playbook="swap-and-resume" if acts else "")
     ended = iter((RunState.NEEDS_HUMAN, RunState.OK))
     fixed: list[str] = []
@@ -126,9 +132,9 @@ def test_a_fix_that_did_not_help_looks_again_and_asks_for_the_next(
     monkeypatch.setattr("brctl.cli.commands.fix.look", look)
     with terminal_with("") as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        assert run(["fix"]) == (ExitCode.OK if acts else ExitCode.NEEDS_HUMAN)
+        assert run(["fix", *flags]) == (ExitCode.OK if runs > 1 else ExitCode.NEEDS_HUMAN)
     assert fixed == ["V-1", "V-2"][:runs]
-    assert "did not help; looking again" in capsys.readouterr().err
+    assert ("did not help; looking again" in capsys.readouterr().err) is (not flags)
 
 
 @pytest.mark.parametrize(

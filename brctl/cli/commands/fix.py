@@ -59,7 +59,8 @@ def fix(
     agreed = _Agreed(found[0].verdict)
     consent = Consent(yes, confirm, dry_run, detach, override, message, ask=agreed.to_this)
     run = asyncio.run(_fix(invocation, settings, found, consent))
-    while unproved(run) and can_ask(invocation):
+    sits_here = can_ask(invocation) and not consent.agreed
+    while sits_here and unproved(run):
         invocation.note(f"{run.name} did not help; looking again")
         stored = asyncio.run(_found_again(invocation, settings, run))
         if stored is None:
@@ -90,6 +91,8 @@ class _Agreed:
         return key != ""
 
     def to_next(self, question: str) -> bool:
+        if self.to_follow:
+            say(f"{question} yes, agreed before")
         return self.to_follow or says_yes(question)
 
     def covers(self, verdict: Verdict) -> bool:

@@ -5,14 +5,15 @@
 One lab with a torch job; before each fault the job is started anew. The person types `brctl dx`,
 again while it is unsure, at most until three looks say the same of a job that goes on, and the next
 level when these told nothing; then `brctl fix` and the words it asks for, and all of it once more
-if that failed. `brctl` and `brctl why` are looked at too, and not counted: they are not needed. A
-key is a key: letters, Enter, and the arrow up as often as it takes to a command typed before.
+if that failed. To `[y/N]` they say y, to `[y/a/N]` a. `brctl` and `brctl why` are looked at too,
+and not counted: they are not needed. A key is a key: letters, Enter, and the arrow up as often as
+it takes to a command typed before.
 
 Columns: keys and commands that were needed, seconds from the fault to the verdict and to the first
-step after the fix, what was said. Right is the fault's class and its node, and steps that go on
-after the fix; for a fault that no verdict may act on, that the job went on untouched. A lead is
-right at LOW, with nothing to run. Goals: all right, at most 20 keys, no verdict after 60 s. Exit 1
-where one is missed.
+step after the fix, the machine's load when it began, what was said. Right is the fault's class and
+its node, and steps that go on after the fix; for a fault that no verdict may act on, that the job
+went on untouched. A lead is right at LOW, with nothing to run. Goals: all right, at most 20 keys,
+no verdict after 60 s. Exit 1 where one is missed.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -73,6 +74,7 @@ class Trial:
     lead: bool = False
     failed: str = ""
     why: str = ""
+    load: float = field(default_factory=lambda: os.getloadavg()[0])
 
     def row(self) -> str:
         """One line of the table."""
@@ -81,8 +83,8 @@ class Trial:
         )
         word = "lead" if self.lead else "right" if self.right else "WRONG"
         return (
-            f"{self.fault:18} {self.commands:8} {self.keys:5} {verdict:>9} {resumed:>9}  {word:5}"
-            f"  {self.said}{'; ' + self.why if self.why else ''}"
+            f"{self.fault:18} {self.commands:8} {self.keys:5} {verdict:>9} {resumed:>9}"
+            f"  {self.load:4.0f}  {word:5}  {self.said}{'; ' + self.why if self.why else ''}"
         )
 
     @property
@@ -102,7 +104,9 @@ class Trial:
         return [f"{self.fault}: {what}" for was, what in goals if was]
 
 
-HEAD = f"{'fault':18} {'commands':>8} {'keys':>5} {'verdict s':>9} {'resumed s':>9}  right  said"
+HEAD = (
+    f"{'fault':18} {'commands':>8} {'keys':>5} {'verdict s':>9} {'resumed s':>9}  load  right  said"
+)
 
 
 async def try_fault(lab: Lab, fault: str, keep: Path | None) -> Trial:
@@ -236,8 +240,7 @@ async def _run(options: argparse.Namespace) -> int:
         lab = up(spec, Path(folder) / "lab")
         try:
             lab.adopt_children()
-            load = os.getloadavg()[0]
-            print(f"{options.nodes} nodes, {lab.record.isolation.value}, load {load:.0f}")
+            print(f"{options.nodes} nodes, {lab.record.isolation.value}")
             print(HEAD, flush=True)
             for fault in options.only:
                 trials.append(await _tried(lab, fault, options.keep))
