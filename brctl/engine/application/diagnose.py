@@ -118,14 +118,9 @@ async def look_once(
 
 
 def _worth_another(found: Diagnosis, seen: set[Unsettled]) -> LookAgain | None:
-    """The look that would tell more: one for a late step, and one before for what is not yet one.
-
-    What gave rise to a look is added to `seen`.
-    """
-    again = look_again(found.status) if found.status is not None else None
+    """The look that would tell more; what gave rise to it is added to `seen`."""
+    again = look_again(found.status, seen) if found.status is not None else None
     if again is None or found.sweep.level > 1 or _is_sure(found.verdicts[0]):
-        return None
-    if Unsettled.LATE in seen or (seen and again.why is not Unsettled.LATE):
         return None
     seen.add(again.why)
     return again if again.in_s <= LONGEST_WAIT_S else None

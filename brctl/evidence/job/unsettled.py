@@ -1,5 +1,6 @@
 """When another look at a job that goes on tells more than this one, and why."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,16 +31,19 @@ class LookAgain:
     in_s: float
 
 
-def look_again(status: JobStatus) -> LookAgain | None:
-    """The look that would tell more; None where the job stands still, has ended or is settled."""
-    if status.stalled is not False or status.ended:
+def look_again(status: JobStatus, seen: Collection[Unsettled] = ()) -> LookAgain | None:
+    """The look that would tell more; None where the job stands still, has ended or is settled.
+
+    Nothing is waited for twice, and nothing more once a late step was.
+    """
+    if status.stalled is not False or status.ended or Unsettled.LATE in seen:
         return None
     if late_step_s(status) is not None:
         return LookAgain(Unsettled.LATE, until_told_s(status))
-    if is_overdue(status):
-        return LookAgain(Unsettled.OVERDUE, SOON_S)
-    if status.silent:
-        return LookAgain(Unsettled.SILENT, SOON_S)
-    if status.history.recent is not None and not status.history.past:
-        return LookAgain(Unsettled.YOUNG, ENOUGH_STEPS_S)
-    return None
+    young = status.history.recent is not None and not status.history.past
+    signs = (
+        (is_overdue(status), LookAgain(Unsettled.OVERDUE, SOON_S)),
+        (bool(status.silent), LookAgain(Unsettled.SILENT, SOON_S)),
+        (young, LookAgain(Unsettled.YOUNG, ENOUGH_STEPS_S)),
+    )
+    return next((again for shows, again in signs if shows and again.why not in seen), None)

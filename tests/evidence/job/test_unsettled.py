@@ -39,6 +39,15 @@ def test_a_job_that_goes_on_is_looked_at_again_where_a_moment_tells_more(
     assert look_again(status) == again
 
 
+def test_nothing_is_waited_for_twice_and_nothing_after_a_late_step() -> None:
+    """A job of few steps whose step is overdue is looked at for both, one after the other."""
+    young = running(0.9, history=StepHistory((), RECENT))
+    assert look_again(young, {Unsettled.OVERDUE}) == LookAgain(Unsettled.YOUNG, ENOUGH_STEPS_S)
+    assert look_again(young, {Unsettled.OVERDUE, Unsettled.YOUNG}) is None
+    assert look_again(running(5.0), {Unsettled.OVERDUE}) == LookAgain(Unsettled.LATE, 10.0)
+    assert look_again(young, {Unsettled.LATE}) is None
+
+
 def test_the_wait_says_what_it_is_for() -> None:
     late = look_again_line(running(5.0), LookAgain(Unsettled.LATE, 10.0))
     silent = look_again_line(running(0.2, silent=("n4",)), LookAgain(Unsettled.SILENT, SOON_S))
