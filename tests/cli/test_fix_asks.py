@@ -138,12 +138,12 @@ def test_a_fix_that_did_not_help_looks_again_and_asks_for_the_next(
 
 
 @pytest.mark.parametrize(
-    ("typed", "node", "answers"),
+    ("typed", "node", "answers", "code"),
     [
-        ("a", "n3", [True, True]),
-        ("yn", "n3", [True, False]),
-        ("an", "n2", [True, False]),
-        ("n", "n3", [False]),
+        ("a", "n3", [True, True], ExitCode.OK),
+        ("yn", "n3", [True, False], ExitCode.NEEDS_HUMAN),
+        ("an", "n2", [True, False], ExitCode.NEEDS_HUMAN),
+        ("n", "n3", [False], ExitCode.CANCELLED),
     ],
 )
 def test_a_is_yes_to_what_follows_for_the_same_fault_on_the_same_node_only(
@@ -152,6 +152,7 @@ def test_a_is_yes_to_what_follows_for_the_same_fault_on_the_same_node_only(
     typed: str,
     node: str,
     answers: list[bool],
+    code: ExitCode,
 ) -> None:
     """A restart that may not hold is agreed to once, and the swap it leads to with it."""
     first = replace(
@@ -179,7 +180,7 @@ def test_a_is_yes_to_what_follows_for_the_same_fault_on_the_same_node_only(
     ours, theirs = pty.openpty()
     with os.fdopen(theirs) as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        run(["fix"])
+        assert run(["fix"]) == code
     os.close(ours)
     assert given == answers
 

@@ -26,6 +26,7 @@ from brctl.engine.controller.wiring import open_controller
 from brctl.engine.incidents.verdict_store import StoredVerdict, load
 from brctl.engine.watch.leader import refuse_old_token
 from brctl.library.config import Settings
+from brctl.model.errors import CancelledError
 from brctl.model.verdict import Confidence, Verdict
 from brctl.playbook.run import Run
 from brctl.view.verdict import diagnosis_page
@@ -66,7 +67,10 @@ def fix(
         if stored is None:
             break
         again = Consent(ask=agreed.to_next if agreed.covers(stored.verdict) else says_yes)
-        run = asyncio.run(_fix(invocation, settings, [stored], again))
+        try:
+            run = asyncio.run(_fix(invocation, settings, [stored], again))
+        except CancelledError:
+            break  # what stands is how the run before ended
     finish_run(invocation, settings, run)
 
 
