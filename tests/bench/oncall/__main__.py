@@ -11,9 +11,10 @@ it takes to a command typed before.
 
 Columns: keys and commands that were needed, seconds from the fault to the verdict and to the first
 step after the fix, the machine's load when it began, what was said. Right is the fault's class and
-its node, and steps that go on after the fix; for a fault that no verdict may act on, that the job
-went on untouched. A lead is right at LOW, with nothing to run. Goals: all right, at most 20 keys,
-no verdict after 60 s. Exit 1 where one is missed.
+its node, and steps that go on after the fix or, where the verdict is not LOW and leaves it to a
+person, whatever the job does; for a fault that no verdict may act on, that it went on untouched. A
+lead is right at LOW, with nothing to run. Goals: all right, at most 20 keys, no verdict after 60 s.
+Exit 1 where one is missed.
 """
 
 import argparse
@@ -212,10 +213,13 @@ def _judge(trial: Trial, verdict: Verdict | None, node: str) -> None:
         trial.right = goes_on and not touched
         trial.why += "rightly not touched" if trial.right else "touched"
         return
+    low = verdict is not None and verdict.confidence is Confidence.LOW
     named = verdict is not None and verdict.fault == expected and verdict.nodes in ((node,), ())
-    trial.right = named and goes_on and not trial.failed
-    trial.lead = trial.right and verdict is not None and verdict.confidence is Confidence.LOW
-    trial.why += trial.failed or ("" if goes_on else "no step came after it")
+    to_a_person = verdict is not None and not verdict.playbook
+    trial.right = named and (goes_on or (to_a_person and not low)) and not trial.failed
+    trial.lead = trial.right and low
+    left = "left to a person" if trial.right else "no step came after it"
+    trial.why += trial.failed or ("" if goes_on else left)
 
 
 def _last(said: Said) -> str:
