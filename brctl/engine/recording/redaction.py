@@ -118,12 +118,7 @@ def _named(line: str) -> Iterator[str]:
 
 def _people(raw: bytes) -> Iterator[str]:
     """Whom a document names as somebody who did something."""
-    left: list[object] = []
-    for line in raw.split(b"\n"):
-        try:
-            left.append(json.loads(line) if line else None)
-        except (ValueError, RecursionError):
-            continue
+    left: list[object] = list(_documents(raw))
     while left:
         value = left.pop()
         if isinstance(value, dict):
@@ -133,6 +128,15 @@ def _people(raw: bytes) -> Iterator[str]:
             left += value.values()
         elif isinstance(value, list):
             left += value
+
+
+def _documents(raw: bytes) -> Iterator[object]:
+    """A whole document, or one a line."""
+    for text in (raw, *raw.split(b"\n")):
+        try:
+            yield json.loads(text)
+        except (ValueError, RecursionError):
+            continue
 
 
 def _refuse_names_left(path: Path, members: Mapping[str, bytes], names: Pseudonyms) -> None:
