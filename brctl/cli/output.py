@@ -148,7 +148,7 @@ def write(page: Page, form: str, *, context: str, out: Path | None, color: str) 
     """Write the page to stdout, or to a file without colour."""
     text = render(page, form, context)
     if out is not None:
-        out.write_text(text, encoding="utf-8")
+        _write_file(out, text)
         return
     if form == "table" and page.kind not in _VERBATIM:
         text = _fitted(text, sys.stdout)
@@ -156,6 +156,18 @@ def write(page: Page, form: str, *, context: str, out: Path | None, color: str) 
         text = _STATE_WORD.sub(lambda m: f"\x1b[{_ANSI[m[0]]}m{m[0]}\x1b[0m", text)
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def _write_file(path: Path, text: str) -> None:
+    """Write --out; a full disk is said elsewhere.
+
+    Raises:
+        UsageError: The path cannot be a file of ours.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as exc:
+        raise UsageError(f"--out {path}: cannot be written: {exc.strerror}") from exc
 
 
 def wants_colour(color: str, environ: Mapping[str, str], *, tty: bool) -> bool:

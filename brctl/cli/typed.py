@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from brctl.cli.words import Word
+from brctl.cli.words import WORDS, Word
 from brctl.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NOT_TAKEN = "nothing takes "
 _IN_OUR_WORDS = (
     (re.compile(r"is not a valid int(?: range)?$"), "is no whole number"),
     (re.compile(r"is not a valid float(?: range)?$"), "is no number"),
-    (re.compile(r"Got unexpected extra argument\(s\) \((.*)\)"), r"nothing takes `\1`"),
+    (re.compile(r"Got unexpected extra argument\(s\) \((.*)\)"), rf"{_NOT_TAKEN}`\1`"),
 )
 _NO_COMMAND = re.compile(r"No such command '.*'")  # a near one is named by Typer itself
 
@@ -57,10 +58,21 @@ def usage_error(error: "typer.TyperException", word: str) -> UsageError:
     for pattern, ours in _IN_OUR_WORDS:
         message = pattern.sub(ours, message)
     verbs = list(getattr(context.command, "commands", {})) if context else []
+    hint = f"{context.command_path if context else f'brctl {word}'} --help"
     if _NO_COMMAND.fullmatch(message):
         message += f"; known: {', '.join(verbs)}"
     elif message == "Missing command":
         message += f"; one of: {', '.join(verbs)}"
-    return UsageError(
-        message, hint=f"{context.command_path if context else f'brctl {word}'} --help"
-    )
+    elif context and message.startswith(_NOT_TAKEN):
+        hint = _where_nodes_go(context, WORDS[word])
+    return UsageError(message, hint=hint)
+
+
+def _where_nodes_go(context: "typer.Context", entry: Word) -> str:
+    """What one more word on a line most often is: a node."""
+    path, verb = context.command_path, context.info_name if context.parent else ""
+    if any(getattr(param, "metavar", "") == "NODES" for param in context.command.params):
+        return f"several nodes are one word, as in {path} 'n[1-2],n7'; {path} --help"
+    if verb in entry.selects:
+        return f"nodes stand behind -w, as in {path} -w n7; {path} --help"
+    return f"{path} --help"

@@ -12,6 +12,7 @@ from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.on_nodes import Ended, at_once, finish_ended, run_on_chosen
 from brctl.cli.options import NodeDeadline
 from brctl.cli.typed import typed
+from brctl.model.errors import UsageError
 
 if TYPE_CHECKING:
     from brctl.engine.controller.reach import Chosen, CommandResults
@@ -37,6 +38,8 @@ def cp(
     if get:
         _get(invocation, source, Path(destination), deadline_s)
     refuse_readonly(invocation.settings(), "brctl cp", nodes=invocation.nodes or "")
+    if not destination:
+        raise UsageError("'': no destination; is a variable of the shell empty?")
     _put(invocation, Path(source), destination, deadline_s)
 
 

@@ -71,6 +71,7 @@ def show(
     suspects: Annotated[bool, typer.Option("--suspects", help="only the odd ones")] = False,
 ) -> None:
     """Show the newest captured stacks again."""
+    from brctl.engine.controller.wiring import which_job
     from brctl.engine.job.stack_store import newest_folder
     from brctl.engine.job.stacks import analyse_folder
     from brctl.library.jobs import load_jobs
@@ -81,7 +82,7 @@ def show(
     jobs = load_jobs(settings.jobs)
     name = job or (next(iter(jobs)) if len(jobs) == 1 else "")
     if name not in jobs:
-        raise UsageError(f"which job? known: {', '.join(sorted(jobs)) or 'none'}")
+        raise which_job(jobs)
     result = analyse_folder(newest_folder(settings.state_dir, name), jobs[name])
     invocation.finish(stacks_page(result, suspects_only=suspects), settings.context)
 

@@ -100,8 +100,15 @@ class Controller:
         if name is not None and name in self.jobs:
             return self.jobs[name]
         if name is None:
-            raise UsageError(f"which job? known: {', '.join(sorted(self.jobs)) or 'none'}")
+            raise which_job(self.jobs)
         raise UsageError(f"no job `{name}`; {did_you_mean(name, self.jobs)}")
+
+
+def which_job(jobs: Mapping[str, Job]) -> UsageError:
+    """Nothing says which job is meant."""
+    known = ", ".join(sorted(jobs)) or "none"
+    hint = "" if jobs else "brctl job init writes one from a running job; list it under jobs:"
+    return UsageError(f"which job? known: {known}", hint=hint or None)
 
 
 @asynccontextmanager
