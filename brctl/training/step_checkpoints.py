@@ -105,6 +105,7 @@ class StepCheckpoints:
                 f"{self._ranks.world_size}"
             )
         self._able = True
+        self._agreed: int | None = None
         self._wakeup_pipe = _WakeupPipe(SlotDirectory(self._settings.directory))
         self._started, self.step = self._start(fallback, may_resume=resume)
         self._slots = self._slots_after_start()
@@ -126,12 +127,27 @@ class StepCheckpoints:
             update: Changes the weights, as `optimizer.step`.
             loss: This rank's loss; if it is no number the step is not saved on any rank.
         """
+        self.before_update(loss=loss)
+        update()
+        self.after_update()
+
+    def before_update(self, *, loss: float | Tensor | None = None) -> None:
+        """The first half of `step_done`, for a framework that calls its optimizer itself."""
         began = time.monotonic()
         self._copier.wait()
-        agreed = self._ranks.lowest(self._vote(loss))
+        self._agreed = self._ranks.lowest(self._vote(loss))
         self.counts.blocked_s += time.monotonic() - began
-        update()
+
+    def after_update(self) -> None:
+        """The second half: the weights are those of the next step, whose copy begins.
+
+        Raises:
+            RuntimeError: `before_update` was not called for this step.
+        """
+        if self._agreed is None:
+            raise RuntimeError("after_update needs before_update first, once a step")
         began = time.monotonic()
+        agreed, self._agreed = self._agreed, None
         self.step += 1
         self._save(decide_save(self._slots, agreed))
         if self._started.helper is not None:

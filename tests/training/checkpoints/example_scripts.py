@@ -4,8 +4,11 @@ Each trains a few steps on two ranks over gloo and gives back the digest of what
 """
 
 import hashlib
+import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -16,6 +19,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
 
 from brctl.training.step_checkpoints import Settings, StepCheckpoints
 
@@ -80,6 +84,52 @@ def remote_tier(settings: Settings, steps: int) -> str:
     return train(model, optimizer, checkpoints, steps, 0, every_second=save)
 
 
+def lightning(settings: Settings, steps: int) -> str:
+    """PyTorch Lightning, which calls its optimizer itself: a callback around that."""
+    import pytorch_lightning
+    from pytorch_lightning.plugins.environments import LightningEnvironment
+
+    warnings.simplefilter("ignore")  # it has advice on workers, loggers and schedulers
+    os.environ.update(LOCAL_RANK="0", NODE_RANK=str(dist.get_rank()))  # as its launcher does
+
+    class EveryStep(pytorch_lightning.Callback):  # type: ignore[misc]  # it has no types
+        def on_train_start(self, trainer: Any, module: Any) -> None:
+            self.checkpoints = StepCheckpoints(
+                module, trainer.optimizers[0], axes="dp=2", settings=settings
+            )
+            self.resumed = module.first_step = self.checkpoints.step
+
+        def on_before_optimizer_step(self, trainer: Any, module: Any, _: Any) -> None:
+            self.checkpoints.before_update(loss=module.loss)
+
+        def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+            self.checkpoints.after_update()
+            trainer.should_stop = self.checkpoints.step == steps
+
+    class Module(pytorch_lightning.LightningModule):  # type: ignore[misc]  # as above
+        def __init__(self) -> None:
+            super().__init__()
+            self.model, self.first_step = network(), 0
+
+        def training_step(self, _: Tensor, number: int) -> Tensor:
+            self.loss = self.model(batch(self.first_step + number, dist.get_rank())).square().mean()
+            return self.loss
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.AdamW(self.parameters())
+
+    every_step, module = EveryStep(), Module()
+    trainer = pytorch_lightning.Trainer(
+        accelerator="cpu", devices=1, num_nodes=2, strategy="ddp", callbacks=[every_step],
+        plugins=[LightningEnvironment()], max_epochs=1, use_distributed_sampler=False,
+        logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False,
+    )  # fmt: skip
+    trainer.fit(module, DataLoader(range(steps)))
+    every_step.checkpoints.close()
+    return f"{every_step.resumed} {digest(module)}"
+
+
 def train(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
@@ -111,6 +161,7 @@ EXAMPLES = {
     "fsdp": fsdp,
     "tensor_parallel": tensor_parallel,
     "remote_tier": remote_tier,
+    "lightning": lightning,
 }
 
 

@@ -38,6 +38,13 @@ def test_a_framework_resumes_with_the_same_bits(name: str, tmp_path: Path) -> No
     assert {resumed for resumed, _ in found} <= {1, 2, 3}
 
 
+def test_a_framework_that_calls_its_optimizer_itself_does_so_too(tmp_path: Path) -> None:
+    """Imported before the ranks fork: it takes longer than they train."""
+    import pytorch_lightning as _  # noqa: F401
+
+    test_a_framework_resumes_with_the_same_bits("lightning", tmp_path)
+
+
 def test_the_remote_store_is_read_where_no_memory_is_left(tmp_path: Path) -> None:
     """Both machines are gone; the step is the last one written there."""
     attempt(tmp_path, "remote_tier", 1, 5)
