@@ -20,12 +20,15 @@ MAPS_LIMIT = 8 << 20
 FDS_LIMIT = 20000
 LOG_HEAD_BYTES = 256 << 10
 SCAN_LIMIT = 512 << 20
+SCAN_PIECE = 8 << 20
 SCAN_S = 3.0
+VERSIONS_READ = {}
 ADDRESSES_KEPT = 16
+PATH_LIMIT = 400
 SOCKETS_KEPT = 64
 VERSION = re.compile(rb"(?:NCCL|RCCL) version (\d{1,2}\.\d{1,3}\.\d{1,3})")
 IN_NAME = re.compile(r"\.so\.(\d{1,2}\.\d{1,3}\.\d{1,3})$")
-IN_PACKAGE = re.compile(r"n?v?i?d?i?a?_?[nr]ccl[\w.]*-(\d{1,2}\.\d{1,3}\.\d{1,3})")
+IN_PACKAGE = re.compile(r"[nr]ccl[\w.]*-(\d{1,2}\.\d{1,3}\.\d{1,3})[\w.]*\.dist-info$")
 LIBRARY = re.compile(r"(/\S*/lib[nr]ccl\.so[\w.]*)$")
 
 
@@ -41,9 +44,14 @@ def facts_of(pid, log):
         "version": version_of(pid, library, log),
         "enabled": environment.get("NCCL_RAS_ENABLE", "1") != "0",
         "ras": ras_listeners(pid, port_of(environment.get("NCCL_RAS_ADDR", ""))),
-        "worker_socket": environment.get("TORCH_WORKER_SERVER_SOCKET", ""),
-        "pipe": environment.get("TORCH_NCCL_DEBUG_INFO_PIPE_FILE", ""),
+        "worker_socket": path_in(environment, "TORCH_WORKER_SERVER_SOCKET"),
+        "pipe": path_in(environment, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"),
     }
+
+
+def path_in(environment, name):
+    path = environment.get(name, "")
+    return path if len(path) <= PATH_LIMIT else ""
 
 
 def port_of(address):
@@ -63,20 +71,24 @@ def library_of(pid):
     """The NCCL that a process has loaded, by the path it sees; "" for none."""
     for line in read("/proc/%d/maps" % pid, MAPS_LIMIT).decode("utf-8", "replace").splitlines():
         found = LIBRARY.search(line)
-        if found:
+        if found and len(found.group(1)) <= PATH_LIMIT:
             return found.group(1)
     return ""
 
 
 def version_of(pid, library, log):
-    """Major, minor and patch as text, from where it costs least to know; "" where nothing says."""
-    found = VERSION.search(read(log, LOG_HEAD_BYTES)) if log else None
-    if found:
-        return found.group(1).decode()
-    if not library:
-        return ""
-    inside = "/proc/%d/root%s" % (pid, library)
-    return version_in_names(inside) or version_in_file(inside)
+    """Major, minor and patch as text; "" where nothing says.
+
+    What is loaded decides: a log may begin with the lines of an earlier attempt. Where NCCL is part
+    of another library, the oldest that the log names is believed.
+    """
+    if library:
+        inside = "/proc/%d/root%s" % (pid, library)
+        found = version_in_names(inside) or version_in_file(inside)
+        if found:
+            return found
+    told = {match.decode() for match in VERSION.findall(read(log, LOG_HEAD_BYTES))} if log else ()
+    return min(told, key=lambda text: [int(n) for n in text.split(".")]) if told else ""
 
 
 def version_in_names(path):
@@ -90,7 +102,18 @@ def version_in_names(path):
 
 
 def version_in_file(path):
-    """The library prints its version, so the sentence stands in it."""
+    """The library prints its version, so the sentence stands in it; one search for all ranks."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ""
+    key = (found.st_dev, found.st_ino)
+    if key not in VERSIONS_READ:
+        VERSIONS_READ[key] = search_version(path)
+    return VERSIONS_READ[key]
+
+
+def search_version(path):
     ends = time.monotonic() + SCAN_S
     try:
         with open(path, "rb") as stream:
@@ -98,10 +121,10 @@ def version_in_file(path):
             with mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ) as content:
                 at = 0
                 while at < size and time.monotonic() < ends:
-                    found = VERSION.search(content, at, min(size, at + (8 << 20)))
+                    found = VERSION.search(content, at, min(size, at + SCAN_PIECE))
                     if found:
                         return found.group(1).decode()
-                    at += (8 << 20) - 64
+                    at += SCAN_PIECE - 64
     except (OSError, ValueError):
         pass
     return ""

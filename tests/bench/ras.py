@@ -53,7 +53,7 @@ def _reach(questions: int, processes: int) -> int:
             stack.enter_context(Neighbour(first.port, stopped=number == 0))
         request = {
             "pid": os.getpid(), "addresses": ["127.0.0.1"], "port": first.port, "tries": TRIES,
-            "command": "STATUS", "format": "text", "try_s": TRY_S, "timeout_s": 5,
+            "format": "text", "try_s": TRY_S, "timeout_s": 5,
             "answer_s": 12.0, "limit_bytes": 1 << 20, "wait_s": 0,
         }  # fmt: skip
         for _ in range(questions):

@@ -59,19 +59,19 @@ def test_the_port_is_the_one_of_nccls_variable(told: str, port: int) -> None:
     assert FACTS.port_of(told) == port
 
 
-def test_the_release_comes_from_the_log_the_names_or_the_library(tmp_path: Path) -> None:
-    """From where it costs least; a file that says nothing leaves it unknown."""
+def test_the_release_is_that_of_what_is_loaded(tmp_path: Path) -> None:
+    """By the names of the file or its package, else by the sentence in it, else by the log."""
     pid = os.getpid()
     log = tmp_path / "rank.log"
-    log.write_text("x\nn1:7:7 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n")
-    assert FACTS.version_of(pid, "", str(log)) == "2.21.5"
+    log.write_text("NCCL version 2.30.7+cuda12.8\nNCCL version 2.21.5+cuda12.4\n")
+    assert FACTS.version_of(pid, "", str(log)) == "2.21.5", "an attempt before may have been newer"
     package = tmp_path / "site-packages"
     library = package / "nvidia" / "nccl" / "lib" / "libnccl.so.2"
     library.parent.mkdir(parents=True)
-    library.write_bytes(b"\0" * 4096 + b"NCCL version 2.30.7 compiled with CUDA 12.8\n\0")
-    assert FACTS.version_of(pid, str(library), str(tmp_path / "none")) == "2.30.7"
+    library.write_bytes(b"\0" * 4096 + b"NCCL version 2.28.9 compiled with CUDA 12.8\n\0")
+    assert FACTS.version_of(pid, str(library), str(log)) == "2.28.9"
     (package / "nvidia_nccl_cu12-2.27.3.dist-info").mkdir()
-    assert FACTS.version_of(pid, str(library), "") == "2.27.3"
+    assert FACTS.version_of(pid, str(library), str(log)) == "2.27.3"
     named = tmp_path / "libnccl.so.2.26.5"
     named.write_bytes(b"")
     (tmp_path / "libnccl.so").symlink_to(named)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from brctl.engine.controller.audit import record
-from brctl.engine.controller.wiring import open_controller
+from brctl.engine.controller.wiring import Controller, open_controller
 from brctl.engine.job.looks import ask_job, look_before
 from brctl.engine.job.stack_store import new_folder
 from brctl.engine.job.stacks import capture_rounds
@@ -32,29 +32,39 @@ class RasRequest:
 async def ask_nccl(
     settings: Settings, request: RasRequest, at_work: Callable[[str], None]
 ) -> RasAnalysis:
-    """What NCCL answers.
+    """What NCCL of one job answers; see `ask_nccl_of`."""
+    async with open_controller(settings) as controller:
+        return await ask_nccl_of(controller, request, at_work)
+
+
+async def ask_nccl_of(
+    controller: Controller, request: RasRequest, at_work: Callable[[str], None]
+) -> RasAnalysis:
+    """What NCCL answers, asked after steps and stacks were read.
 
     Raises:
         GuardError: The job takes steps.
         UnavailableError: It was not asked, or did not answer.
     """
-    async with open_controller(settings) as controller:
-        job = controller.job(request.job)
-        status = await ask_job(controller, job, look_before(controller, job))
-        if not status.stalled and not request.running:
-            doing = "takes steps" if status.stalled is False else "may take steps: nobody can tell"
-            raise GuardError(
-                f"job {job.name} {doing}; the question runs inside of it and is not for sound jobs",
-                hint="`--running` asks all the same",
-            )
-        at_work(f"stacks of {job.world_size} ranks")
-        folder = new_folder(controller.state_dir, job.name, controller.now())
-        captured = await capture_rounds(controller, job, folder, times=1, every_s=0.0)
-        at_work("asking NCCL; two answers are 15 s apart")
-        record(settings, {"action": f"nccl ras {job.name}", "nodes": fold(job.nodes), "why": ""})
-        old_too = request.old_too or settings.nccl_ras == "old-too"
-        found = await ask_ras(controller, status, facts_of(captured), old_too=old_too)
-        keep_raw(folder, found)
+    job = controller.job(request.job)
+    status = await ask_job(controller, job, look_before(controller, job))
+    if not status.stalled and not request.running:
+        doing = "takes steps" if status.stalled is False else "may take steps: nobody can tell"
+        raise GuardError(
+            f"job {job.name} {doing}; the question runs inside of it and is not for sound jobs",
+            hint="`--running` asks all the same",
+        )
+    at_work(f"stacks of {job.world_size} ranks")
+    folder = new_folder(controller.state_dir, job.name, controller.now())
+    captured = await capture_rounds(controller, job, folder, times=1, every_s=0.0)
+    at_work("asking NCCL; two answers are 15 s apart")
+    record(
+        controller.settings,
+        {"action": f"nccl ras {job.name}", "nodes": fold(job.nodes), "why": ""},
+    )
+    old_too = request.old_too or controller.settings.nccl_ras == "old-too"
+    found = await ask_ras(controller, status, facts_of(captured), old_too=old_too)
+    keep_raw(folder, found)
     if found.analysis is None:
         raise UnavailableError(f"NCCL of job {job.name} gave no answer: {found.why}")
     return found.analysis

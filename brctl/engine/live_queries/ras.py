@@ -107,7 +107,7 @@ def _askable(facts: Sequence[RankFacts]) -> list[list[RankFacts]]:
     for one in facts:
         by_node.setdefault(one.node, []).append(one)
     able = [own for own in by_node.values() if own[0].listening and not strangers(own)]
-    return sorted(able, key=lambda own: sum(one.state in "TtZ" for one in own))
+    return sorted(able, key=lambda own: sum(one.state in ("T", "t", "Z") for one in own))
 
 
 def _nobody(facts: Sequence[RankFacts]) -> str:
@@ -161,7 +161,7 @@ class _Asking:
     async def _question(self, form: str, wait_s: float) -> _Reply:
         own = self._own[0]
         request = {
-            "pid": own.pid, "addresses": own.listening, "port": own.port, "command": "STATUS",
+            "pid": own.pid, "addresses": own.listening, "port": own.port,
             "format": form, "tries": TRIES, "try_s": TRY_S, "timeout_s": TIMEOUT_S,
             "answer_s": ANSWER_S, "limit_bytes": LIMIT_BYTES, "wait_s": wait_s,
         }  # fmt: skip
@@ -179,7 +179,7 @@ class _Asking:
 def read_reply(result: CommandResult, form: str) -> _Reply:
     """What one node's answer holds; hostile as anything from a node."""
     if result.outcome is not Outcome.ANSWERED:
-        return _Reply(f"{result.outcome.value}: {result.detail}")
+        return _Reply(f"{result.outcome.value}: {result.detail}", next_node=True)
     head, _, raw = result.stdout.partition(b"\n")
     try:
         told = read_foreign_json(head)
@@ -191,7 +191,7 @@ def read_reply(result: CommandResult, form: str) -> _Reply:
     outcome, said = str(told.get("outcome"))[:40], str(told.get("said") or "")[:200]
     if outcome not in ("answered", "over-limit", "late") or not raw:
         why = f"{_WHY.get(outcome, outcome)} {said}".strip()
-        return _Reply(why, raw, next_node=outcome in ("silent", "refused"))
+        return _Reply(why, raw, next_node=outcome in ("silent", "refused", "closed", "no-way"))
     try:
         answer = read_text_answer(raw) if form == "text" else read_structured_answer(raw)
     except NotRasError as exc:
