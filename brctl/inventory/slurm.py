@@ -4,6 +4,7 @@ import re
 import secrets
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from brctl.inventory.commands import ask_tool
@@ -21,6 +22,9 @@ _JOBS = ("squeue", "-h", "-t", "RUNNING", "-o")
 _JOB_FORMAT = "%A|%U|%N|%j"
 _JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _COUNT = re.compile(r"[0-9]{1,6}")
+_TOPOLOGY = ("scontrol", "-a", "show", "topology")
+_SWITCH_LABELS = {"0": "leaf", "1": "spine", "2": "pod"}
+"""Labels of the levels of topology/tree; a block of topology/block is a pod."""
 _LABEL_FEATURES = ("rack", "leaf", "spine", "zone", "pod", "gpu_model")
 
 
@@ -32,8 +36,37 @@ def load_slurm(partitions: Sequence[str]) -> InventorySource:
     """
     chosen = ["-p", ",".join(partitions)] if partitions else []
     found = parse_sinfo(ask_tool(["sinfo", "-h", "-N", "-o", _FORMAT, *chosen]), partitions)
+    with suppress(UnavailableError):
+        # A cluster without a topology has none to tell; whoever needs labels says what is missing.
+        found = with_topology(found, ask_tool(_TOPOLOGY))
     mark = secrets.token_hex(8)
     return with_jobs(found, ask_tool([*_JOBS, mark + _JOB_FORMAT, *chosen]), mark)
+
+
+def with_topology(source: InventorySource, raw: bytes) -> InventorySource:
+    """The source with what `scontrol show topology` says as labels; a node's features hold."""
+    labels: dict[str, dict[str, Fact]] = defaultdict(dict)
+    for line in raw.decode("utf-8", "replace").splitlines():
+        for node, label, value in _under(line):
+            labels[node].setdefault(label, value)
+    nodes = tuple(
+        replace(node, facts={**labels[node.name], **node.facts}) if node.name in labels else node
+        for node in source.nodes
+    )
+    return replace(source, nodes=nodes)
+
+
+def _under(line: str) -> Iterator[tuple[str, str, str]]:
+    """The nodes of one switch or block, and its label; none of a line of another shape."""
+    fields = dict(word.partition("=")[::2] for word in line.split())
+    switch, block = fields.get("SwitchName", ""), fields.get("BlockName", "")
+    label = "pod" if block else _SWITCH_LABELS.get(fields.get("Level", ""), "")
+    try:
+        nodes = expand(fields.get("Nodes", "")) if label and (switch or block) else ()
+    except UsageError:
+        return
+    for node in nodes:
+        yield node, label, block or switch
 
 
 def with_jobs(source: InventorySource, raw: bytes, mark: str = "") -> InventorySource:

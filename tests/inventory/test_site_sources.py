@@ -13,7 +13,7 @@ from brctl.inventory.facts import InventorySource, NodeFacts, build_inventory
 from brctl.inventory.hostlist import parse_hostlist
 from brctl.inventory.kubernetes import parse_nodes
 from brctl.inventory.load import load_inventory, load_sources
-from brctl.inventory.slurm import parse_sinfo, with_jobs
+from brctl.inventory.slurm import parse_sinfo, with_jobs, with_topology
 from brctl.library.config import Settings, SshSettings
 from brctl.model.errors import BrctlError, ConfigError, UnavailableError
 
@@ -48,6 +48,27 @@ def test_slurm_s_jobs_are_groups() -> None:
         "job:8": ("gpu03",),
         "job:9": ("gpu03",),
     }
+
+
+TREE = b"""\
+SwitchName=s0 Level=0 LinkSpeed=1 Nodes=gpu[01-02]
+SwitchName=s1 Level=0 LinkSpeed=1 Nodes=gpu03
+SwitchName=top Level=1 LinkSpeed=1 Nodes=gpu[01-03] Switches=s[0-1]
+SwitchName=odd Level=0 LinkSpeed=1 Nodes=gpu[01-
+"""
+
+
+def test_slurm_s_topology_becomes_labels_and_a_feature_holds() -> None:
+    """Lines of another shape, as of a cluster without topology, say nothing."""
+    nodes = tuple(NodeFacts(f"gpu0{i}", {}, "slurm") for i in range(1, 3))
+    nodes += (NodeFacts("gpu03", {"leaf": "x9"}, "slurm"),)
+    source = InventorySource("slurm:all", nodes, {})
+    found = {node.name: node.facts for node in with_topology(source, TREE).nodes}
+    assert found["gpu01"] == found["gpu02"] == {"leaf": "s0", "spine": "top"}
+    assert found["gpu03"] == {"leaf": "x9", "spine": "top"}
+    block = b"BlockName=b1 BlockIndex=0 Nodes=gpu[01-02] BlockSize=2\n"
+    assert with_topology(source, block).nodes[0].facts == {"pod": "b1"}
+    assert with_topology(source, b"No topology information available\n") == source
 
 
 def test_a_user_of_slurm_takes_no_name_that_is_another_s() -> None:

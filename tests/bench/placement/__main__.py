@@ -28,7 +28,7 @@ from tests.bench.placement.clusters import (
     row_and_column_spread,
     weighted,
 )
-from tests.bench.placement.policies import PEERS, brctl
+from tests.bench.placement.policies import PEERS, brctl, slurm_blocks
 from tests.bench.placement.solver import LIMIT_S, installed, objective, solved
 
 SEED = 20
@@ -72,11 +72,21 @@ def _policies(of: SetUp, count: int) -> bool:
     rows = [[name, *_spread_cells(placed), f"{mean(map(weighted, placed)):.2f}"]
             for name, placed in found.items()]  # fmt: skip
     rows.append(["no solver can go below", "", "", f"{mean(bound):.2f}"])
+    rows.append(_segments(of, drawn, rng))
     print(columns([["POLICY", "PP MAX", "DP MAX", f"WEIGHTED {ALPHA}"], *rows]))
     reached = round(ratio, 2) >= GOALS[of.name] and apart <= FROM_BOUND
     print(f"best peer / brctl: mean {ratio:.2f} (goal {GOALS[of.name]}); brctl is"
           f" {apart:.2%} above the bound (goal {FROM_BOUND:.0%}): {_word(reached)}")  # fmt: skip
     return reached
+
+
+def _segments(of: SetUp, drawn: Sequence[Free], rng: random.Random) -> list[str]:
+    """Slurm told the length of a row: as whole as ours, or no start; not among the others."""
+    placed = [rows for free in drawn if (rows := slurm_blocks(free, of.rows, of.length, rng))]
+    name = f"Slurm topology/block --segment (refuses {len(drawn) - len(placed)})"
+    if not placed:
+        return [name, "-", "-", "-"]
+    return [name, *_spread_cells(placed), f"{mean(map(weighted, placed)):.2f}"]
 
 
 def _beside_solver(of: SetUp, count: int) -> bool:

@@ -51,6 +51,12 @@ def brctl(free: Free, rows: int, length: int, rng: random.Random) -> Rows:
     return place(free, rows, length)
 
 
+def slurm_blocks(free: Free, rows: int, length: int, rng: random.Random) -> Rows:
+    """topology/block with --segment=LENGTH: whole segments only, so none where too few fit."""
+    whole = [domain for domain in sorted(free) for _ in range(free[domain] // length)]
+    return tuple((domain,) * length for domain in whole[:rows]) if len(whole) >= rows else ()
+
+
 PEERS: Mapping[str, Policy] = {
     "random nodes, drawn order": random_nodes,
     "first free by name (ft_launcher)": by_name,
