@@ -13,7 +13,7 @@ from brctl.backends.kubernetes.containers import rows_of
 from brctl.backends.kubernetes.jobs import Workload, templates
 from brctl.fanout.kubernetes.kubectl import Kubectl, Object
 from brctl.fanout.kubernetes.pod_finder import pods_path
-from brctl.model.errors import BrctlError
+from brctl.model.errors import BrctlError, UnreachableError
 
 LABEL = "brctl.dev/image-pull"
 DEADLINE_S = 1200
@@ -54,8 +54,7 @@ class ImagePulls:
         clock, done = asyncio.get_running_loop().time, dict[str, ImagePull]()
         began = clock()
         while len(done) < len(nodes) and clock() - began < self.deadline_s:
-            answer = await self._kubectl.get(path, labelSelector=f"{LABEL}={session}")
-            for pod in (answer or {}).get("items") or ():
+            for pod in await self._pods(path, session):
                 ended = settled(pod, clock() - began)
                 if ended is not None:
                     done.setdefault(str(pod["spec"].get("nodeName")), ended)
@@ -63,6 +62,14 @@ class ImagePulls:
                 await asyncio.sleep(POLL_S)
         late = ImagePull(None, f"not pulled within {self.deadline_s:.0f} s")
         return {node: done.get(node, late) for node in nodes}
+
+    async def _pods(self, path: str, session: str) -> Sequence[Object]:
+        """None while the API server does not answer: kubelets go on pulling."""
+        try:
+            answer = await self._kubectl.get(path, labelSelector=f"{LABEL}={session}")
+        except UnreachableError:
+            return ()
+        return (answer or {}).get("items") or ()
 
     async def _make(self, path: str, pod: Object) -> str:
         try:

@@ -93,14 +93,14 @@ def scheduler_reasons(status: JobStatus) -> Iterable[Evidence]:
             fault=row.fault if row is not None and counts else None,
             role=Role.ROOT if counts else Role.CONTEXT,
             source=SOURCE,
-            text=_text(found),
+            text=describe_reason(found),
             raw=f"{found.reason}: {found.message}",
         )
 
 
 def why_not_running(status: JobStatus) -> Mapping[int, str]:
     """What is said of ranks of which nobody knows whether they run, to follow "was not read"."""
-    return {rank: f": {_text(found)}" for found in status.reasons for rank in found.ranks}
+    return {rank: f": {describe_reason(found)}" for found in status.reasons for rank in found.ranks}
 
 
 def _row(found: SchedulerReason) -> ReasonRow | None:
@@ -109,7 +109,8 @@ def _row(found: SchedulerReason) -> ReasonRow | None:
     )
 
 
-def _text(found: SchedulerReason) -> str:
+def describe_reason(found: SchedulerReason) -> str:
+    """One reason as a sentence: who says it, of which ranks, and what."""
     ranks = f" (rank {fold(map(str, found.ranks))})" if found.ranks else ""
     message = f": {found.message}" if found.message else ""
     return f"{found.what}{ranks}: {found.reason}{message}"

@@ -1,7 +1,9 @@
 """Jobs and checkpoints as people read them."""
 
+from brctl.evidence.job.scheduler import describe_reason
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_run_state import SchedulerReason
 from brctl.model.jobs.job_status import JobStatus, RankView
 from brctl.model.nodeset import fold
 from brctl.model.units import describe_duration
@@ -32,6 +34,7 @@ def job_page(job: Job, status: JobStatus) -> Page:
             "origin": job.origin,
         },
         "ranks": [_rank_document(view) for view in status.ranks],
+        "scheduler_reasons": [_reason_document(found) for found in status.reasons],
     }
     text = "\n".join(_job_lines(job, status))
     ranks = tuple({"job": job.name, **_rank_document(view)} for view in status.ranks)
@@ -66,7 +69,7 @@ def _job_lines(job: Job, status: JobStatus) -> list[str]:
     ]
     if status.silent:
         lines.append(f"no answer from {fold(status.silent)}")
-    return lines
+    return [*lines, *(printable(describe_reason(found)) for found in status.reasons)]
 
 
 def _pace(status: JobStatus) -> list[str]:
@@ -86,6 +89,16 @@ def _alive(view: RankView) -> str:
     if view.alive:
         return "alive"
     return "gone" if view.exit_status is None else f"ended {view.exit_status}"
+
+
+def _reason_document(found: SchedulerReason) -> dict[str, Json]:
+    return {
+        "what": found.what,
+        "node": found.node,
+        "ranks": list(found.ranks),
+        "reason": found.reason,
+        "message": found.message,
+    }
 
 
 def _rank_document(view: RankView) -> dict[str, Json]:

@@ -48,11 +48,22 @@ class RankDocument(TypedDict):
     progress_age_seconds: float | None
 
 
+class SchedulerReasonDocument(TypedDict):
+    """What the job's scheduler says of ranks, nodes or the whole job that is not well."""
+
+    what: str
+    node: str
+    ranks: list[int]
+    reason: str
+    message: str
+
+
 class JobDocument(Envelope):
     """`brctl job show`."""
 
     job: JobBody
     ranks: list[RankDocument]
+    scheduler_reasons: list[SchedulerReasonDocument]
 
 
 class JobInitDocument(Envelope):
