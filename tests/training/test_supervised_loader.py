@@ -1,0 +1,129 @@
+"""A loader whose process is killed gives the same batches as one that was left alone."""
+
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import pytest
+
+from brctl.training.loader_process import digest_of_pickle
+from brctl.training.supervised_loader import LoaderError, PositionError, SupervisedLoader
+from tests.timeouts import TIMEOUT_S
+from tests.training.mixed_source import ForgetfulSource, MixedSource, loss_of
+
+BATCHES = 60
+
+
+def undisturbed() -> list[list[int]]:
+    source = MixedSource(batches=BATCHES)
+    return [next(source) for _ in range(BATCHES)]
+
+
+Start = Callable[..., SupervisedLoader]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Loaders whose processes are gone afterwards."""
+    loaders: list[SupervisedLoader] = []
+
+    def begin(make: Callable[[], object] = MixedSource, **options: object) -> SupervisedLoader:
+        options = {"silent_after_s": TIMEOUT_S, **options}
+        loaders.append(SupervisedLoader(make, **options))  # type: ignore[arg-type]  # by name
+        return loaders[-1]
+
+    yield begin
+    for loader in loaders:
+        loader.close()
+
+
+def short() -> MixedSource:
+    return MixedSource(batches=BATCHES)
+
+
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("policy", ["respawn", "shadow"])
+def test_a_worker_killed_at_any_step_costs_no_sample(start: Start, policy: str, every: int) -> None:
+    """Bit by bit the same, none twice, none left out, whatever the worker had made ahead."""
+    rng = random.Random(f"{policy}{every}")
+    kills = set(rng.sample(range(BATCHES - 5), 5))
+    loader, given = start(short, on_loader=policy, snapshot_every=every), []
+    for number, batch in enumerate(loader):
+        given.append(batch)
+        if number in kills:
+            os.kill(loader.worker_pids()[0], signal.SIGKILL)
+    assert loss_of(given) == loss_of(undisturbed())  # type: ignore[arg-type]  # lists of ids
+    assert given == undisturbed()
+    assert 1 <= len(loader.fail_overs) <= 5
+    assert all(1 <= f.replayed <= every or f.at == 0 for f in loader.fail_overs)
+
+
+def test_a_stopped_worker_is_replaced_like_a_dead_one(start: Start) -> None:
+    loader = start(short, silent_after_s=0.2, prefetch=1)
+    given = [next(loader)]
+    os.kill(loader.worker_pids()[0], signal.SIGSTOP)
+    given += list(loader)
+    assert given == undisturbed()
+    assert "sent nothing for 0.2 s" in loader.fail_overs[0].why
+
+
+def test_a_shadow_that_dies_as_well_ends_the_rank_and_says_so(start: Start) -> None:
+    loader = start(short, on_loader="shadow", prefetch=1)
+    next(loader)
+    for pid in loader.worker_pids():
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(LoaderError, match="as well: the rank ends, restart it"):
+        list(loader)
+
+
+def test_a_policy_of_failing_replaces_nothing(start: Start) -> None:
+    loader = start(short, on_loader="fail", prefetch=1)
+    os.kill(loader.worker_pids()[0], signal.SIGKILL)
+    with pytest.raises(LoaderError, match="on_loader=fail"):
+        list(loader)
+    with pytest.raises(ValueError, match="respawn, shadow, fail"):
+        start(on_loader="pray")
+
+
+def test_a_resumed_loader_goes_on_where_the_checkpoint_was(start: Start) -> None:
+    first = start(short)
+    given = list(islice(first, 20))
+    state = first.state_dict()
+    assert given + list(start(short, state=state)) == undisturbed()
+
+
+def test_a_source_that_forgets_its_state_is_found_at_the_first_batch(start: Start) -> None:
+    """50 batches given again would bend the loss, and nothing would say so."""
+    source, ledger = MixedSource(batches=BATCHES), {}
+    for position in range(1, 51):
+        ledger[position] = digest_of_pickle(next(source))
+    first = start(short)
+    list(islice(first, 51))
+    with pytest.raises(PositionError, match="but batch 1: 50 batches would be repeated"):
+        start(ForgetfulSource, state=first.state_dict(), given_before=ledger)
+
+
+def test_a_fail_over_whose_position_is_not_proved_is_refused(start: Start) -> None:
+    loader = start(ForgetfulSource, prefetch=1)
+    list(islice(loader, 10))
+    os.kill(loader.worker_pids()[0], signal.SIGKILL)
+    with pytest.raises(PositionError, match="cannot be proved; go back a checkpoint"):
+        list(islice(loader, 10))
+
+
+@pytest.mark.parametrize("state", [{}, {"at": True, "position": 0, "digests": {}}, {"at": 3}])
+def test_a_state_of_something_else_is_refused(start: Start, state: dict[str, object]) -> None:
+    with pytest.raises(PositionError, match="none of this loader's"):
+        start(short, state=state)
+
+
+class _Raises(MixedSource):
+    def __next__(self) -> list[int]:
+        raise KeyError("shard-0007.tar")
+
+
+def test_what_the_source_raises_is_told_and_not_tried_again(start: Start) -> None:
+    with pytest.raises(LoaderError, match=r"KeyError: 'shard-0007.tar'"):
+        list(start(_Raises))
