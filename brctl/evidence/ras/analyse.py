@@ -158,7 +158,8 @@ def _compared(answers: Sequence[RasAnswer]) -> tuple[list[Communicator], int]:
     if len(answers) < 2:
         return [], 0
     before, last = answers[0].by_name, answers[-1]
-    stuck, moved = [], 0
+    # A text tells only of those with unequal counts: whoever caught up is not in it any more.
+    stuck, moved = [], len(before.keys() - last.by_name.keys())
     for comm in last.communicators:
         earlier = before.get(comm.name)
         if earlier is None or not comm.launched:

@@ -139,12 +139,17 @@ def is_cut(answer: RasAnswer) -> bool:
     return unnamed or len(behind) > 1 or any(_has_nameless(c) for c in answer.communicators)
 
 
+POINT_TO_POINT = frozenset({"send", "recv", "sendrecv"})
+"""The stages of a pipeline rightly launch unequally many of them."""
+
+
 def lagging_rows(communicator: Communicator) -> tuple[Launched, ...]:
-    """The rows of ranks that launched fewer operations of a kind than others did."""
+    """The rows of ranks that launched fewer collectives of a kind than others did."""
+    rows = [n for n in communicator.launched if n.operation.lower() not in POINT_TO_POINT]
     most: dict[str, int] = {}
-    for row in communicator.launched:
+    for row in rows:
         most[row.operation] = max(row.count, most.get(row.operation, 0))
-    return tuple(row for row in communicator.launched if row.count < most[row.operation])
+    return tuple(row for row in rows if row.count < most[row.operation])
 
 
 def _has_nameless(communicator: Communicator) -> bool:

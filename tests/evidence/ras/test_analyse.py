@@ -122,11 +122,30 @@ def test_a_rank_that_lags_and_leads_elsewhere_waits_itself() -> None:
     first = communicator(
         "0xa", [row(job, r, r, {"AllReduce": 9 if r == 2 else 10}) for r in (0, 2)]
     )
-    second = communicator("0xb", [row(job, r, r, {"Send": 3 if r == 5 else 4}) for r in (2, 5)])
+    second = communicator(
+        "0xb", [row(job, r, r, {"AllGather": 3 if r == 5 else 4}) for r in (2, 5)]
+    )
     found = compare(job, [first, second], [first, second])
     assert [(s.rank, s.reason) for s in found.suspects] == [(5, RasReason.LAGS)]
     (evidence,) = assess_ras(found)
     assert (evidence.subject.node, evidence.weight) == ("n3", Weight.CONVICTS)
+
+
+def test_stages_of_a_pipeline_may_send_unequally_often() -> None:
+    """The first one sends what the last one receives; that is no lag."""
+    job = eight_nodes_of_two()
+    counts = ({"Send": 10, "AllReduce": 4}, {"Send": 0, "AllReduce": 4})
+    look = [communicator("0xa", [row(job, r, r, counts[r]) for r in (0, 1)])]
+    found = compare(job, look, look)
+    assert (found.suspects, found.waiting) == ((), 0)
+
+
+def test_ranks_that_caught_up_are_not_in_the_second_text() -> None:
+    """It tells of unequal counts alone: who is not in it moved."""
+    texts = [mismatch("2.26.5", 6650), text_report("2.26.5", (group_row(0, 1, 32),))]
+    answers = [read_text_answer(text) for text in texts]
+    found = analyse_ras(answers, Places(mismatch_places(), {}), eight_nodes_of_two(), "n1")
+    assert (found.suspects, found.moved) == ((), 1)
 
 
 def test_ranks_that_run_different_operations_disagree() -> None:
