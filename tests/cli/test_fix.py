@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -282,6 +283,31 @@ def test_several_verdicts_are_fixed_by_one_restart(
     assert joint.values["suspects"] == ["n3", "n2"]
     assert "also V-2" in str(joint.values["reason"])
     assert joint.also == ("V-2",)
+
+
+@pytest.mark.parametrize(
+    ("change", "nodes"),
+    [
+        ({}, ["n2", "n3"]),
+        ({"probability": 0.4}, []),
+        ({"playbook": ""}, []),
+        ({"decided_at": datetime(2026, 1, 1, tzinfo=UTC)}, []),
+    ],
+)
+def test_without_a_name_all_that_one_look_found_for_one_playbook_is_fixed(
+    site: Settings, capsys: pytest.CaptureFixture[str], change: dict[str, object], nodes: list[str]
+) -> None:
+    """What else is open makes the question which one is meant, as before."""
+    first = keep(site)
+    second = replace(first, id="V-2", suspects=(Suspect("n2"),), probability=0.96)
+    second = replace(second, **change)  # type: ignore[arg-type]  # the field a case is about
+    verdict_store.save(site.state_dir, StoredVerdict(second, VerdictState.OPEN))
+    code = run(["fix", "-n", "-o", "json"])
+    said = capsys.readouterr()
+    if nodes:
+        assert sorted(json.loads(said.out)["plan"]["nodes"]) == nodes
+    else:
+        assert (code, "2 verdicts are open" in said.out + said.err) == (64, True)
 
 
 def test_verdicts_whose_playbook_takes_no_node_share_one_run_too(site: Settings) -> None:

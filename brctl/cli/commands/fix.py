@@ -23,7 +23,7 @@ from brctl.engine.application.diagnose import scope_of
 from brctl.engine.application.fix import choose_fix, join_fixes, may_come_again, unproved
 from brctl.engine.controller.clock import now
 from brctl.engine.controller.wiring import open_controller
-from brctl.engine.incidents.verdict_store import StoredVerdict, load
+from brctl.engine.incidents.verdict_store import StoredVerdict, for_one_fix, load
 from brctl.engine.watch.leader import refuse_old_token
 from brctl.library.config import Settings
 from brctl.model.errors import CancelledError
@@ -39,7 +39,7 @@ def fix(
     ctx: typer.Context,
     verdict_id: Annotated[
         list[str] | None,
-        typer.Argument(help="default the only open one; several in one run", show_default=False),
+        typer.Argument(help="default what is open; several in one run", show_default=False),
     ] = None,
     yes: LowRiskYes = False,
     confirm: Annotated[str | None, typer.Option("--confirm", help='e.g. "swap 1"')] = None,
@@ -56,7 +56,7 @@ def fix(
         refuse_old_token(settings.state_dir, settings.context, watch_token)
     named = verdict_id or ()
     found = [one_verdict(invocation, settings, name) for name in named]
-    found = found or [one_verdict(invocation, settings, None)]
+    found = found or list(for_one_fix(settings.state_dir))
     agreed = _Agreed(found[0].verdict)
     consent = Consent(yes, confirm, dry_run, detach, override, message, ask=agreed.to_this)
     run = asyncio.run(_fix(invocation, settings, found, consent))

@@ -11,7 +11,7 @@ import msgspec
 from brctl.library.durable_files import private_dir, set_aside, write_atomic
 from brctl.model.errors import ConfigError, UsageError, did_you_mean
 from brctl.model.fault import FaultClass
-from brctl.model.verdict import Verdict
+from brctl.model.verdict import Confidence, Verdict
 
 _NAMES_NO_CAUSE = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
 
@@ -170,6 +170,18 @@ def the_one(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
         raise UsageError("; ".join(["no verdict is open", *closed]), hint="look first: brctl dx")
     names = ", ".join(f"{s.verdict.id} ({s.verdict.fault})" for s in blockers_first(found))
     raise UsageError(f"{len(found)} verdicts are open: {names}", hint="name the one you mean")
+
+
+def for_one_fix(state_dir: Path) -> tuple[StoredVerdict, ...]:
+    """All open verdicts where one look found them, surely, and one playbook mends them; else one.
+
+    Raises:
+        UsageError: None is open, or several that no one run mends.
+    """
+    found = tuple(blockers_first(open_verdicts(state_dir)))
+    wanted = {(s.verdict.decided_at, s.verdict.job, s.verdict.playbook) for s in found}
+    sure = all(s.verdict.playbook and s.verdict.confidence is not Confidence.LOW for s in found)
+    return found if len(found) > 1 and len(wanted) == 1 and sure else (the_one(state_dir, None),)
 
 
 def to_read(state_dir: Path, verdict_id: str | None) -> StoredVerdict:
