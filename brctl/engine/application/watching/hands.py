@@ -12,7 +12,7 @@ from brctl.engine.application.diagnose import DiagnosisScope, keep_found, look_o
 from brctl.engine.application.fix import choose_fix, plan_fix
 from brctl.engine.application.watching.watcher import Examined
 from brctl.engine.controller.wiring import Controller
-from brctl.engine.incidents.notify_runs import notify_verdicts
+from brctl.engine.incidents.notify_runs import beside_the_work, notify_verdicts
 from brctl.engine.incidents.notify_verdicts import notifier_of
 from brctl.engine.incidents.verdict_store import VerdictState, load, load_all
 from brctl.engine.job.looks import stopped_by
@@ -87,10 +87,9 @@ class WatchHands:
     async def page(self, verdict: Verdict, decision: WatchDecision) -> str:
         """Page with the command; that command, for the record."""
         controller = self.current()
-        await notify_verdicts(
-            notifier_of(controller), controller.settings.context, [verdict], controller.now(),
-            say=self.say,
-        )  # fmt: skip
+        notifier, context = notifier_of(controller), controller.settings.context
+        with beside_the_work(self.say):
+            await notify_verdicts(notifier, context, [verdict], controller.now(), say=self.say)
         return await self._command(verdict)
 
     async def start_fix(self, verdict: Verdict, token: int) -> str:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from brctl.engine.watch.folder import WatchFolder
 from brctl.engine.watch.leader import RENEW_S, Leader
-from brctl.model.errors import BrctlError
+from brctl.model.errors import BrctlError, LockedError
 from brctl.model.jobs.job import Job
 from brctl.model.nodeset import fold
 from brctl.model.sweeps.check import Check
@@ -323,7 +323,13 @@ class Watcher:
                 f"verdict  {verdict.id} {verdict.confidence.upper()} {verdict.title}: {where}"
             )
         for verdict, watched in zip(found.verdicts, found.watched, strict=True):
-            await self._decide(rule, verdict, watched)
+            try:
+                await self._decide(rule, verdict, watched)
+            except LockedError:
+                raise
+            except BrctlError as error:
+                self._record(now, "error", verdict=verdict.id, text=str(error))
+                self._say(f"error  {verdict.id}: {error}")
         self._folder.save_state(self.state)
 
     async def _decide(self, rule: str, verdict: Verdict, watched: WatchedVerdict) -> None:
