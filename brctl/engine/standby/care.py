@@ -145,8 +145,7 @@ def _with_images(known: Standby, pull: ImagePull, at: str) -> Standby:
     if pull.seconds is None:
         note = f"images not pulled: {pull.problem}"[:NOTE_LIMIT]
         return replace(known, warmed_at=None, warm_seconds=None, note=note)
-    note = f"images here after {pull.seconds:.0f} s, which a start no longer waits for"
-    return replace(known, warmed_at=at, warm_seconds=round(pull.seconds, 2), note=note)
+    return replace(known, warmed_at=at, warm_seconds=round(pull.seconds, 2), note="")
 
 
 async def _unfit(controller: Controller, job: Job, nodes: Sequence[str]) -> Mapping[str, str]:

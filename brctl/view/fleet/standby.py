@@ -29,12 +29,19 @@ def _ready(row: Mapping[str, Json]) -> str:
     """How much of a start is done already, as somebody saw it just now."""
     job, waiting, wanted = row["parked_for"], row["parked_ranks"], row["wanted_ranks"]
     if job is None:
-        return "cold" if row["warmed_age_seconds"] is None else "warm"
+        return "cold" if row["warmed_age_seconds"] is None else _warm(row["warm_seconds"])
     if waiting is None:
         return f"parked for {job}? no answer"
     if waiting == wanted:
         return f"parked for {job}"
     return f"parked for {job}: {waiting} of {wanted}" if waiting else f"cold, was parked for {job}"
+
+
+def _warm(seconds: Json) -> str:
+    """With what loading took, which a start there no longer waits for."""
+    if not isinstance(seconds, int | float):
+        return "warm"
+    return f"warm, saves {describe_duration(seconds)}"
 
 
 def _prepared(row: Mapping[str, Json]) -> Json:
