@@ -3,7 +3,9 @@
 import json
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
+from brctl.engine.controller.arriving import ArrivingFile
 from brctl.model.command import CommandResult
 from brctl.view.gathered import LiveLines, answer_document, missing_document
 
@@ -87,3 +89,42 @@ class EachLine(Counted):
 
     def _of(self, node: str) -> LiveLines:
         return self._lines.setdefault(node, LiveLines(node))
+
+
+class Fetched(Counted):
+    """Files of nodes, written below a folder while they come.
+
+    Attributes:
+        answers: What each node's file came to.
+    """
+
+    def __init__(self, total: int, folder: Path, name: str) -> None:
+        super().__init__(total)
+        self.answers: dict[str, CommandResult] = {}
+        self._folder, self._name = folder, name
+        self._files: dict[str, ArrivingFile] = {}
+
+    def on_output(self, node: str) -> OnOutput:
+        file = self._files[node] = ArrivingFile(self._folder / node / self._name)
+        return lambda data, is_stderr: self._guarded(lambda: file.take(data, is_stderr))
+
+    def on_answer(self, answer: CommandResult) -> None:
+        super().on_answer(answer)
+        file = self._files.pop(answer.node, None)
+        if file is not None:
+            self._guarded(lambda: self.answers.update({answer.node: file.end(answer)}))
+
+    def close(self) -> None:
+        """Leave nothing that is not whole."""
+        for file in self._files.values():
+            file.give_up()
+
+    def _guarded(self, write: Callable[[], object]) -> None:
+        """An error of our disk ends the command; the transport would take it for the node's."""
+        if self.broken is not None:
+            return
+        try:
+            write()
+        except OSError as error:
+            self.broken = error
+            self.stop()

@@ -3,12 +3,14 @@
 import asyncio
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,11 @@ from brctl.cli.invocation import read_common
 from brctl.cli.main import run as main
 from brctl.cli.on_nodes import hold_where_needed
 from brctl.engine.controller import command_input, copying
+from brctl.engine.controller.arriving import ArrivingFile
 from brctl.engine.controller.copying import AT_ONCE_BYTES, open_payload
 from brctl.engine.controller.reach import choose
 from brctl.fanout import streaming
+from brctl.model.command import CommandResult, Outcome
 from brctl.model.errors import GuardError, UsageError
 from tests.timeouts import TIMEOUT_S
 
@@ -186,6 +190,42 @@ def test_a_file_comes_back_from_each_node(config: Path, tmp_path: Path) -> None:
         "n1": b"\x00\xff",
         "n2": b"\x00\xff",
     }
+
+
+def test_a_large_file_comes_back_in_pieces_and_a_small_one_whole(
+    config: Path, tmp_path: Path
+) -> None:
+    """Nothing is held in memory, and nothing beside the files is left in the folder."""
+    large = os.urandom(3 * AT_ONCE_BYTES + 5)
+    (tmp_path / "large").write_bytes(large)
+    back = tmp_path / "back"
+    code, text = call(
+        cp_module, config, "-w", "n[1-2]", "--get", str(tmp_path / "large"), str(back)
+    )
+    assert code == 0
+    assert f"{back}/n1/large" in text
+    found = {path: path.read_bytes() for path in back.rglob("*") if path.is_file()}
+    assert found == {back / "n1" / "large": large, back / "n2" / "large": large}
+
+
+def test_a_place_that_is_no_folder_is_said_before_any_node_is_asked(
+    config: Path, tmp_path: Path
+) -> None:
+    """It was an unexpected error, after the files had come."""
+    (tmp_path / "taken").write_bytes(b"")
+    with pytest.raises(UsageError, match="cannot be a folder"):
+        call(cp_module, config, "-w", "n1", "--get", "/etc/hostname", str(tmp_path / "taken"))
+
+
+def test_a_file_that_does_not_come_whole_is_not_left_behind(tmp_path: Path) -> None:
+    """A cut connection and a command that fails leave no beginning of a file."""
+    cut = CommandResult("n1", Outcome.DIED, None, b"", b"", 1.0, "cut")
+    for answer in (cut, replace(cut, outcome=Outcome.ANSWERED, exit_status=1)):
+        file = ArrivingFile(tmp_path / "n1" / "core")
+        file.take(b"half", False)
+        file.take(b"cat: I/O error", True)
+        assert file.end(answer).stderr == b"cat: I/O error"
+        assert list((tmp_path / "n1").iterdir()) == []
 
 
 def test_a_missing_file_is_an_error_before_any_node_is_asked(config: Path) -> None:

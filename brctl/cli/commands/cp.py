@@ -2,6 +2,7 @@
 
 import asyncio
 import posixpath
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -17,6 +18,7 @@ from brctl.model.errors import UsageError
 if TYPE_CHECKING:
     from brctl.engine.controller.reach import Chosen, CommandResults
     from brctl.library.config import Settings
+    from brctl.model.command import Command, CommandResult
 
 app = new_app()
 
@@ -61,18 +63,59 @@ def _put(invocation: Invocation, source: Path, destination: str, deadline_s: flo
 
 
 def _get(invocation: Invocation, source: str, folder: Path, deadline_s: float) -> NoReturn:
-    from brctl.engine.controller.copying import bounded_fanout, get_command, save_answer
+    """Small files whole, which is fastest; where one is large, it comes again in pieces."""
+    from brctl.engine.controller import copying
+    from brctl.fanout.choose import takes_input_whole
 
     settings, chosen = _chosen(invocation)
-    command = get_command(source, deadline_s)
-    fanout = bounded_fanout(command.output_limit_bytes, settings.ssh.fanout)
-    gathered, ended = run_on_chosen(at_once(settings, fanout), chosen, command)
+    _make(folder)
     name = posixpath.basename(source) or "file"
+    only_whole = takes_input_whole(settings.ssh, chosen.nodes)
+    limit_bytes = copying.GET_LIMIT_BYTES if only_whole else copying.AT_ONCE_BYTES
+    command = copying.get_command(source, deadline_s, limit_bytes)
+    fanout = copying.bounded_fanout(limit_bytes, settings.ssh.fanout)
+    gathered, ended = run_on_chosen(at_once(settings, fanout), chosen, command)
+    large = _saved(gathered, name, folder)
+    if large and ended is None and not only_whole:
+        for node in large:
+            del gathered.answers[node]
+        some = replace(chosen, nodes=tuple(node for node in chosen.nodes if node.name in large))
+        more, ended = _get_large(settings, some, command, folder, name)
+        gathered.answers.update(more)
+    _finish(invocation, settings, gathered, ended)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError) as exc:
+        raise UsageError(f"{folder}: cannot be a folder: {exc.strerror}") from exc
+
+
+def _saved(gathered: "CommandResults", name: str, folder: Path) -> list[str]:
+    """Save what came whole, with its path as the answer; the nodes whose file was too large."""
+    from brctl.engine.controller.copying import save_answer
+    from brctl.model.command import Outcome
+
     for node, answer in gathered.answers.items():
         saved = save_answer(answer, name, folder)
         if saved:
             gathered.answers[node] = replace(answer, stdout=f"{saved}\n".encode())
-    _finish(invocation, settings, gathered, ended)
+    limit = Outcome.OUTPUT_OVER_LIMIT
+    return [node for node, answer in gathered.answers.items() if answer.outcome is limit]
+
+
+def _get_large(
+    settings: "Settings", chosen: "Chosen", command: "Command", folder: Path, name: str
+) -> tuple["dict[str, CommandResult]", Ended]:
+    from brctl.cli.live_output import Fetched
+    from brctl.engine.controller.arriving import share_of_disk
+    from brctl.engine.controller.command_input import NoInput
+
+    bounded = replace(command, output_limit_bytes=share_of_disk(folder, len(chosen.nodes)))
+    with closing(Fetched(len(chosen.nodes), folder, name)) as fetched:
+        gathered, ended = run_on_chosen(settings, chosen, bounded, NoInput(), fetched)
+        return {n: fetched.answers.get(n, a) for n, a in gathered.answers.items()}, ended
 
 
 def _chosen(invocation: Invocation) -> tuple["Settings", "Chosen"]:

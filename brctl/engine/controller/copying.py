@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from brctl.model.command import Command, CommandResult, Outcome
+from brctl.engine.controller.arriving import is_whole
+from brctl.model.command import Command, CommandResult
 from brctl.model.errors import UsageError
 
 GET_LIMIT_BYTES = 64 << 20
-"""A file that comes back is held in memory until it is whole."""
+"""What a transport without streams holds in memory of a file that comes back."""
 
 FOLDER_LIMIT_BYTES = 1 << 30
 """A folder is packed into a file without a name, which must not fill the disk."""
@@ -111,14 +112,14 @@ def _pack_tree(folder: Path, into: BinaryIO) -> None:
                 archive.add(path, str(path.relative_to(folder)), recursive=False)
 
 
-def get_command(path: str, deadline_s: float) -> Command:
+def get_command(path: str, deadline_s: float, limit_bytes: int) -> Command:
     """The command that sends one file of a node back."""
-    return Command(("cat", "--", path), b"", deadline_s, output_limit_bytes=GET_LIMIT_BYTES)
+    return Command(("cat", "--", path), b"", deadline_s, output_limit_bytes=limit_bytes)
 
 
 def save_answer(answer: CommandResult, name: str, folder: Path) -> Path | None:
     """Write what `get_command` gave to `folder/NODE/name`; None for no whole file."""
-    if answer.outcome is not Outcome.ANSWERED or answer.exit_status != 0:
+    if not is_whole(answer):
         return None
     target = folder / answer.node / name
     target.parent.mkdir(parents=True, exist_ok=True)
