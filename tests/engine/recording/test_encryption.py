@@ -3,6 +3,9 @@
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,25 +56,31 @@ def test_what_was_encrypted_is_checked_as_any_other_file(tmp_path: Path) -> None
         read_any(tmp_path / "x.age", tmp_path / "key")
 
 
+@contextmanager
+def keyring() -> Iterator[str]:
+    """A folder for gpg with a short name, as its sockets need; its agent ends with it."""
+    with tempfile.TemporaryDirectory(prefix="g", ignore_cleanup_errors=True) as home:
+        try:
+            yield home
+        finally:
+            environ = {**os.environ, "GNUPGHOME": home}
+            subprocess.run(["gpgconf", "--kill", "all"], check=False, env=environ)
+
+
 @needs_gpg
 def test_gpg_encrypts_what_only_its_key_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = tmp_path / "gnupg"
-    home.mkdir(mode=0o700)
-    monkeypatch.setenv("GNUPGHOME", str(home))
     words = ("--batch", "--passphrase", "", "--quick-gen-key", "vendor@example.invalid")
-    try:
+    path = tmp_path / "x.gpg"
+    with keyring() as vendor, keyring() as somebody:
+        monkeypatch.setenv("GNUPGHOME", vendor)
         subprocess.run(["gpg", *words], check=True, capture_output=True)
-        (tmp_path / "x.gpg").write_bytes(encrypted(EMPTY, "gpg:vendor@example.invalid"))
-        assert read_any(tmp_path / "x.gpg").members == {"x": b"1"}
-        monkeypatch.setenv("GNUPGHOME", str(tmp_path))
+        path.write_bytes(encrypted(EMPTY, "gpg:vendor@example.invalid"))
+        assert read_any(path).members == {"x": b"1"}
+        monkeypatch.setenv("GNUPGHOME", somebody)
         with pytest.raises(ConfigError, match="gpg does not open it"):
-            read_any(tmp_path / "x.gpg")
-    finally:
-        subprocess.run(
-            ["gpgconf", "--kill", "all"], check=False, env={**os.environ, "GNUPGHOME": str(home)}
-        )
+            read_any(path)
 
 
 @pytest.mark.parametrize("reader", ["age", "zip:me", "age:", "gpg:--output=x", "age:nobody"])

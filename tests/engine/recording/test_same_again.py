@@ -46,10 +46,10 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_five_times_in_another_time_zone_it_is_the_same(taken: Path, elsewhere: None) -> None:
+def test_again_and_again_in_another_time_zone_it_is_the_same(taken: Path, elsewhere: None) -> None:
     """No clock of today, no network and no configuration plays a part."""
     _, (one,) = looks_in(taken)
-    for _ in range(5):
+    for _ in range(3):
         assert asyncio.run(judge_again(one.look, one.answers)) == one.look.verdicts
 
 
@@ -93,7 +93,7 @@ def test_a_flipped_bit_of_a_member_or_its_header_is_refused(
             looks_in(tmp_path / "x")
 
 
-@pytest.mark.parametrize("tenth", range(1, 10))
+@pytest.mark.parametrize("tenth", [1, 3, 5, 7, 9])
 def test_a_flipped_bit_of_the_packed_file_is_refused(
     tenth: int, taken: Path, tmp_path: Path
 ) -> None:
