@@ -5,6 +5,7 @@
         ...
         progress.finish_step(step, ..., batch=loader.ledger_entry())
     torch.save({"loader": loader.state_dict(), ...}, path)
+    loader.save_position(checkpoint, rank, world_size)
 
 A worker that dies or falls silent is replaced by one that goes on from the last snapshot. The new
 one first makes batches anew that the rank already had, and their digests must be the same: with
@@ -16,6 +17,7 @@ already, and gives up when that dies as well; `fail` gives up at once.
 Standard library only, whatever the batches are.
 """
 
+import json
 import multiprocessing
 import pickle
 import sys
@@ -23,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from brctl.training.loader_process import (
     Item,
@@ -269,6 +272,24 @@ class SupervisedLoader:
     def ledger_entry(self) -> dict[str, object]:
         """The last batch, for `Progress.finish_step(batch=...)`."""
         return {"position": self._position, "digest": self._digests.get(self._position)}
+
+    def save_position(self, checkpoint: Path, rank: int, of: int) -> None:
+        """Write this rank's position into a checkpoint, where `brctl ckpt` compares them.
+
+        Args:
+            checkpoint: Its directory.
+            rank: Among the ranks that read data of their own.
+            of: Number of those ranks.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        folder = checkpoint / "loader"
+        folder.mkdir(parents=True, exist_ok=True)
+        row = {"rank": rank, "of": of, **self.ledger_entry()}
+        partial = folder / f"rank-{rank:05d}.new"
+        partial.write_text(json.dumps(row))
+        partial.replace(folder / f"rank-{rank:05d}.json")
 
     def worker_pids(self) -> tuple[int, ...]:
         """The worker, and the shadow where there is one."""

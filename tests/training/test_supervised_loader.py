@@ -4,7 +4,10 @@ import os
 import random
 import signal
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -127,3 +130,25 @@ class _Raises(MixedSource):
 def test_what_the_source_raises_is_told_and_not_tried_again(start: Start) -> None:
     with pytest.raises(LoaderError, match=r"KeyError: 'shard-0007.tar'"):
         list(start(_Raises))
+
+
+def test_checkpoints_say_where_every_loader_was(start: Start, tmp_path: Path) -> None:
+    """A rank's file that is missing, or a position that did not grow, makes it no checkpoint."""
+    problem = import_module("checks._checkpoints.loader_positions").loader_problem
+    saves = [SimpleNamespace(step=n, name=f"step-{n}", path=tmp_path / f"step-{n}") for n in (1, 2)]
+    loaders = [start(short), start(short)]
+    for save in saves:
+        next(loaders[0])
+        for rank, loader in enumerate(loaders):
+            loader.save_position(save.path, rank, of=2)
+    assert problem(saves, saves[0]) == ""
+    assert problem(saves, saves[1]) == (
+        "the loader of rank 1 is at batch 0, and was at 0 in step-1: it did not grow"
+    )
+    next(loaders[1])
+    loaders[1].save_position(saves[1].path, 1, of=2)
+    assert problem(saves, saves[1]) == ""
+    (saves[1].path / "loader" / "rank-00001.json").unlink()
+    assert problem(saves, saves[1]) == ("loader/rank-00001.json is missing (1 of 2 loader states)")
+    (saves[1].path / "loader" / "rank-00001.json").write_text('{"position": true, "of": 2}')
+    assert "position is no count" in problem(saves, saves[1])

@@ -12,6 +12,7 @@ import time
 
 from checks._checkpoints.contents import UnknownError
 from checks._checkpoints.layouts import saves_of
+from checks._checkpoints.loader_positions import loader_problem
 
 
 # Every probe is one file, so this block is the same in all of them; a test compares.
@@ -115,9 +116,10 @@ def measure_one(readings, saves, save, verify):
     if found.is_whole() and found.unknown:
         readings.add("job.checkpoint.problem", subject, ("not known: %s" % found.unknown)[:300])
         return
-    readings.add("job.checkpoint.complete", subject, found.is_whole())
-    if found.problem():
-        readings.add("job.checkpoint.problem", subject, found.problem()[:300])
+    loader = loader_problem(saves.listed, save)
+    readings.add("job.checkpoint.complete", subject, found.is_whole() and not loader)
+    if found.problem() or loader:
+        readings.add("job.checkpoint.problem", subject, (found.problem() or loader)[:300])
     in_writing = not found.is_whole() and not found.bad and saves.may_be_in_writing(save)
     if found.unfinished or in_writing:
         return
