@@ -75,9 +75,9 @@ def shares(case: Case, days: float, seed: int) -> tuple[list[str], bool]:
 def speed(nodes: int, seed: int) -> tuple[list[list[str]], bool]:
     """CPU seconds of one run of 90 days, by policy and size; whether the usual size is in time."""
     rows, in_time = [], True
-    for count in (MEANS.nodes, nodes):
+    for count, names in ((MEANS.nodes, tuple(POLICIES)), (nodes, USUAL)):
         fleet = replace(MEANS, nodes=count)
-        for policy in POLICIES.values():
+        for policy in (POLICIES[name] for name in names):
             task = Task(fleet, (policy,), (seed,), 90.0)
             run_seed(task, seed)
             began = time.process_time()

@@ -121,3 +121,19 @@ def test_a_run_that_restarts_the_job_names_the_order_that_waits_in_its_plan(tmp_
     assert plan.inputs.job["wanted_order"] == "O-1"
     said = [change.what for step in plan.plan.steps for change in step.changes]
     assert any("order O-1 wanted by ann" in what for what in said)
+
+
+def test_the_run_goes_on_where_the_order_that_waited_helps_no_more(tmp_path: Path) -> None:
+    """No label says where the nodes stand, so no order is known to be better; the job restarts."""
+    context = healthy(tmp_path)
+    wish = WantedOrder("O-1", tuple(map(str, NOW)), tuple(map(str, WANTED)), "ann", NOON)
+    context.jobs.wanted_order("demo").write(wish)
+    playbook = load_playbook(shipped_dir("playbooks") / "restart-in-place.yaml")
+    prepared = asyncio.run(prepare(context, playbook, None, {"job": "demo"}))
+    run_dir = create_run(context, prepared, RunRequest(by="oncall"))
+    assert carry(context, run_dir) is ExitCode.WAITING
+    answer(context, run_dir, "oncall", yes=True, typed="y")
+    assert carry(context, run_dir) is ExitCode.OK
+    steps = read_run(run_dir).record.steps
+    assert steps["order"].say == "O-1 splits no fewer groups by now: dropped"
+    assert context.world.read()["nodes"] == NOW
