@@ -28,7 +28,8 @@ async def until(what: Callable[[], object]) -> None:
 
 def held_look(log: Path) -> tuple[HeldLook, Node, Command]:
     """One check, asked whenever the log has grown."""
-    checks = {CHECK: usable_checks()[0][CHECK]}
+    # A busy machine may take long for what takes a moment.
+    checks = {CHECK: replace(usable_checks()[0][CHECK], deadline_s=TIMEOUT_S)}
     look = HeldLook(checks, {0.2: (CHECK,)})
     node = Node("n1", "127.0.0.1", python=sys.executable, labels={"kernel_log": str(log)})
     told = {CHECK: {"kernel_log": str(log), "deadline_s": TIMEOUT_S}}
@@ -51,9 +52,7 @@ def test_a_line_in_the_kernel_log_comes_by_itself_and_the_program_ends_with_us(
         one.fresh.clear()
         with log.open("a") as stream:
             stream.write("6,1,1000,-;BUG: soft lockup - CPU#1 stuck for 22s!\n")
-        await until(lambda: CHECK in one.fresh)
-        text = str(one.fresh[CHECK].measurements)
-        assert "soft lockup" in text
+        await until(lambda: "soft lockup" in str(one.fresh.get(CHECK)))
         await held.close()
         await transport.close()
 
