@@ -258,3 +258,17 @@ def test_a_sites_own_incidents_become_a_trace_and_a_fleet(
     assert (code, json.loads(out)["policies"][0]["per_run"]["stops"]) == (0, 1)
     assert "1 of 1 recorded faults come after" not in said(capsys, *words)[2]
     assert f"--trace {trace}" in said(capsys, *words, "--slurm-array", "2")[1]
+
+
+def test_a_watchers_policy_is_read_for_those_that_watch(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """One that only observes leaves every fault to people; without a watcher it is refused."""
+    policy = tmp_path / "watch.yaml"
+    policy.write_text("apiVersion: brctl.dev/v1\nkind: WatchPolicy\nmode: observe\n")
+    policy.chmod(0o600)
+    words = ("--watch-policy", str(policy), "--runs", "1", "--days", "10", "-o", "json")
+    code, out, _ = said(capsys, "--policy", "watch-act", *words)
+    assert (code, json.loads(out)["policies"][0]["per_run"]["actions"]) == (0, 0)
+    code, _, err = said(capsys, "--policy", "oracle", *words)
+    assert (code, "--watch-policy goes with" in err) == (64, True)

@@ -67,7 +67,7 @@ def fleet(
         Path | None, typer.Option("--trace", help="recorded faults instead of drawn ones")
     ] = None,
     watch: Annotated[
-        Path | None, typer.Option("--watch", help="policy file of the policies watch-MODE")
+        Path | None, typer.Option("--watch-policy", help="of the policies watch-MODE")
     ] = None,
     sweep: Annotated[str | None, typer.Option("--sweep", help="standbys=0..12")] = None,
     shard: Annotated[str | None, typer.Option("--shard", help="only part I of N: 2/8")] = None,
@@ -89,7 +89,9 @@ def fleet(
     policies = choose_policies(policy or USUAL)
     chosen = chosen if days is None else replace(chosen, days=days)
     if watch is not None and not any(row.watches for row in policies):
-        raise UsageError("--watch goes with --policy watch-observe, watch-propose or watch-act")
+        raise UsageError(
+            "--watch-policy goes with --policy watch-observe, watch-propose or watch-act"
+        )
     cores = workers or os.cpu_count() or 1
     rules = _rules(invocation, watch) if any(row.decides for row in policies) else None
     recorded = load_recorded(trace) if trace is not None else None
@@ -172,7 +174,7 @@ def _array_page(
 
     recorded = request.recorded.origin if request.recorded else None
     chosen = (
-        ("--trace", recorded), ("--watch", watch), ("--config", invocation.config),
+        ("--trace", recorded), ("--watch-policy", watch), ("--config", invocation.config),
         ("--context", invocation.context),
     )  # fmt: skip
     text = slurm_array(
