@@ -4,7 +4,7 @@ Loss and gradient norm of a rank are its own, before any exchange with the other
 the reduced gradient has carried the NaN to every rank, and all but the first are victims.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import RANKS_CHECK
@@ -13,19 +13,27 @@ from brctl.model.jobs.job_status import JobStatus, RankView
 
 
 def non_finite(status: JobStatus) -> Iterable[Evidence]:
-    """The first rank with a bad number is named; where several were first together, none is."""
+    """The first rank with a bad number is named, or the ranks of one node that were first together.
+
+    Ranks of one node share tensor groups, which carry a NaN within the step; where ranks of several
+    nodes were first together, nobody is named.
+    """
     bad = [view for view in status.ranks if view.loss_finite is False or view.grad_finite is False]
     steps = {view: step for view in bad if (step := _first_bad(view)) is not None}
     first = min(steps.values(), default=None)
     earliest = [view for view in bad if steps.get(view) == first]
     known = len(steps) == len(bad)
-    if len(bad) > 1 and not (known and len(earliest) == 1):
+    if len(bad) > 1 and not (known and _at_one_place(earliest, bad)):
         yield _together(status, len(bad), first)
         earliest = []
     for view in bad:
         yield _bad_number(view, status, first=view in earliest)
     if not bad and status.history.last is not None and status.history.last.nonfinite:
         yield _together(status, 0, None)
+
+
+def _at_one_place(earliest: Sequence[RankView], bad: Sequence[RankView]) -> bool:
+    return len(earliest) < len(bad) and len({view.node for view in earliest}) == 1
 
 
 def _first_bad(view: RankView) -> int | None:
