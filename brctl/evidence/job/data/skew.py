@@ -26,7 +26,7 @@ RESIDUAL_SHARE = 0.03
 LOAD_SHARE, LEAST_LOAD_S = 0.1, 0.1
 """A rank waits for its batch for a part of every step that counts, and is no noise (own)."""
 
-LEAST_COST_S = 0.05
+LEAST_COST_S = 0.1
 """What the slowest rank costs the others in a step, below which it is unrest of a host (own)."""
 
 RECENT_STEPS = 20
