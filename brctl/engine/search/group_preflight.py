@@ -15,12 +15,22 @@ T = TypeVar("T")
 
 
 async def preflight(runner: TorchRunner, nodes: Sequence[str], order: RoundOrder) -> Preflight:
-    """Say hello to every node, then test each alone; faults found here need no group."""
+    """Say hello to every node, then test each alone; faults found here need no group.
+
+    A node whose test does not end is at fault where the same test ended on half of the nodes.
+    """
     replies = await _each(nodes, runner.limit, lambda n: runner.hello(n, order.deadline_s))
     findings, ready, notes = _silent(dict(zip(nodes, replies, strict=True)))
     results = await _each(ready, runner.limit, lambda n: runner.alone(n, order))
+    ended = sum(result.failed == 0 for result, _ in results)
+    time_suffices = 2 * ended >= len(results)
     fit = []
     for name, (result, why) in zip(ready, results, strict=True):
+        if result.silent and not time_suffices:
+            text = _no_end(order, why)
+            findings.append(Finding(FaultKind.UNDECIDABLE, (name,), 0.0, why=text))
+            notes.append(f"{name}: {text}")
+            continue
         if result.failed:
             how = "hangs" if result.silent else f"{result.failed} of {result.reps} wrong"
             text = f"a collective inside the node fails: {how}{f' ({why})' if why else ''}"
@@ -31,6 +41,15 @@ async def preflight(runner: TorchRunner, nodes: Sequence[str], order: RoundOrder
             notes.append(f"{name}: not tested alone: {why}")
     notes.insert(0, f"preflight: {len(ready)} of {len(nodes)} nodes answer, {len(fit)} fit")
     return Preflight(tuple(fit), tuple(findings), tuple(notes))
+
+
+def _no_end(order: RoundOrder, why: str) -> str:
+    """A hang and a test too large for a slow node look alike; only nodes that ended it tell."""
+    reason = f" ({why})" if why else ""
+    return (
+        f"a collective inside the node did not end in {order.deadline_s:g} s{reason};"
+        " hung or slow, no other nodes tell: ask again with a smaller --size"
+    )
 
 
 def _silent(replies: dict[str, NodeReply]) -> tuple[list[Finding], list[str], list[str]]:
