@@ -2,12 +2,18 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.typed import typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from brctl.model.jobs.job_time import EttrReport
+    from brctl.view.notices.page import Page
 
 app = new_app()
 
@@ -98,17 +104,32 @@ def ettr(
     since: Annotated[str, typer.Option("--since", help="7d")] = "30d",
 ) -> None:
     """Account a job's time to the last second: productive, lost to what, and what would help."""
-    asyncio.run(_ettr(ctx.obj, job, since))
+    from brctl.view.job.ettr import ettr_page
+
+    asyncio.run(_of_time(ctx.obj, job, since, ettr_page))
 
 
-async def _ettr(invocation: Invocation, name: str | None, since: str) -> None:
+@app.command()
+def incidents(
+    ctx: typer.Context,
+    job: Annotated[str | None, typer.Option("--job", help="default the only one")] = None,
+    since: Annotated[str, typer.Option("--since", help="7d")] = "30d",
+) -> None:
+    """List what stopped a job: seconds to detect, locate, fail over, and of steps redone."""
+    from brctl.view.job.incidents import incidents_page
+
+    asyncio.run(_of_time(ctx.obj, job, since, incidents_page))
+
+
+async def _of_time(
+    invocation: Invocation, name: str | None, since: str, page: "Callable[[EttrReport], Page]"
+) -> None:
     from brctl.engine.application.job_time import ettr_report
     from brctl.engine.controller.wiring import open_controller
     from brctl.model.units import parse_duration_s
-    from brctl.view.job.ettr import ettr_page
 
     back = timedelta(seconds=typed("--since", since, parse_duration_s))
     settings = invocation.settings()
     async with open_controller(settings) as controller:
         report = await ettr_report(controller, controller.job(name), back)
-    invocation.finish(ettr_page(report), settings.context)
+    invocation.finish(page(report), settings.context)

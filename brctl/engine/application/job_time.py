@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.job.time_records import TimeRecords, gather_records
-from brctl.evidence.job.expected_ettr import expected, levers
+from brctl.evidence.job.expected_ettr import expected, expected_mttf_us, levers
 from brctl.evidence.job.time_books import account, booked, costs, usual_step_us
 from brctl.model.errors import UnavailableError
 from brctl.model.jobs.job import Job
@@ -28,10 +28,11 @@ async def ettr_report(controller: Controller, job: Job, back: timedelta) -> Ettr
             f"no step of {job.name} is known: {why}",
             hint="jobs write steps.ndjson with brctl.training.progress",
         )
-    return report_of(job.name, records, round(controller.now().timestamp() * US))
+    until_us = round(controller.now().timestamp() * US)
+    return report_of(job.name, records, until_us, len(job.nodes))
 
 
-def report_of(job: str, records: TimeRecords, until_us: int) -> EttrReport:
+def report_of(job: str, records: TimeRecords, until_us: int, nodes: int = 0) -> EttrReport:
     """The report of what was recorded."""
     spans = booked(records.began_us, until_us, records.steps, records.incidents)
     whole = account(spans, records.began_us, until_us)
@@ -52,5 +53,7 @@ def report_of(job: str, records: TimeRecords, until_us: int) -> EttrReport:
         expected(whole, found),
         levers(whole, found),
         whole.wall_us // len(found) if found else None,
+        expected_mttf_us(nodes),
+        nodes,
         records.notes,
     )

@@ -1,6 +1,7 @@
 """What a job's time is accounted from: its steps, its verdicts, its runs, a watcher's record."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,7 +27,8 @@ TAIL_BYTES = 16 << 20
 STEPS_KEPT = 500_000
 RECORDS_READ = 20_000
 LONGEST_STEP_S = 86_400.0
-STARTS, STOPS = frozenset({"job.restart", "job.start"}), frozenset({"job.stop", "job.restart"})
+STARTS, STOPS = frozenset({"job.restart", "job.start"}), frozenset({"job.stop"})
+_SINCE_STEP = re.compile(r"since step (\d{1,15})")
 _NAMELESS = (FaultClass.NO_FAULT, FaultClass.UNKNOWN)
 
 
@@ -140,7 +142,20 @@ def _incident(verdict: Verdict, run: Run | None, suspected_us: int | None) -> Jo
         asked_us=_first(events, EventType.APPROVAL_ASKED),
         agreed_us=_first(events, EventType.APPROVAL_GIVEN),
         started_us=_started_us(run) if run else None,
+        stopped_us=_done_us(run, STOPS) if run else None,
+        spoilt_step=_spoilt_step(verdict),
+        nodes=verdict.nodes,
+        run=run.name if run else "",
     )
+
+
+def _spoilt_step(verdict: Verdict) -> int | None:
+    """The first step without numbers, where the evidence says it; else where the job stood."""
+    if verdict.fault is not FaultClass.NUMERIC_NAN:
+        return None
+    texts = (item.text for item in verdict.evidence if item.fault is FaultClass.NUMERIC_NAN)
+    steps = [int(step) for text in texts for step in _SINCE_STEP.findall(text)]
+    return min(steps, default=verdict.job_step)
 
 
 def _suspected(verdict: Verdict, records: Sequence[WatchRecord]) -> int | None:
@@ -159,13 +174,18 @@ def _suspected(verdict: Verdict, records: Sequence[WatchRecord]) -> int | None:
 
 def _started_us(run: Run) -> int | None:
     """When a run had started the ranks; None for one that starts none."""
-    starts = {step.name for step in run.playbook.steps if step.uses in STARTS}
+    return _done_us(run, STARTS)
+
+
+def _done_us(run: Run, verbs: frozenset[str]) -> int | None:
+    """When a run had done the last step that uses one of these verbs."""
+    steps = {step.name for step in run.playbook.steps if step.uses in verbs}
     done = [
         event.at
         for event in run.events
         if event.type is EventType.STEP_RESULT
         and event.fields.get("ok") is True
-        and event.fields.get("step") in starts
+        and event.fields.get("step") in steps
     ]
     return _us(done[-1]) if done else None
 

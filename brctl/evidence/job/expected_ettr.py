@@ -6,6 +6,22 @@ from statistics import fmean
 from brctl.model.jobs.job_time import US, IncidentCost, JobTime
 from brctl.model.simulation import Book
 
+NODE_FAULTS_A_DAY: Mapping[str, float] = {"RSC-1": 6.5e-3, "Llama 3": 3.8e-3, "RSC-2": 2.34e-3}
+"""Published faults of a node and day (arXiv 2410.21680; 2407.21783, of its 54 days)."""
+
+DAY_S = 86_400
+
+
+def expected_mttf_us(nodes: int) -> Mapping[str, int]:
+    """Time between two interruptions of a job on so many nodes, by whose rate.
+
+    Examples:
+        >>> expected_mttf_us(1024)["RSC-1"] // US // 60
+        216
+    """
+    rates = NODE_FAULTS_A_DAY.items() if nodes else ()
+    return {fleet: round(DAY_S / (nodes * rate) * US) for fleet, rate in rates}
+
 
 def closed_form(stops: float, start_s: float, interval_s: float, write_s: float = 0.0) -> float:
     """The share of time that is productive by Meta's closed form (arXiv 2410.21680).

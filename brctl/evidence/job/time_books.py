@@ -21,8 +21,11 @@ SLOW_RATIO = 1.2
 LONGEST_SAVE_US = 600 * US
 """Between two steps a job saves or evaluates; what takes longer nobody accounted for (own)."""
 
-MOMENTS = ("fault_us", "suspected_us", "verdict_us", "asked_us", "agreed_us", "started_us")
-LOST = (Book.REDO, Book.DETECT, Book.LOCATE, Book.WAIT_HUMAN, Book.START, Book.LOAD, Book.UNKNOWN)
+MOMENTS = (
+    "fault_us", "suspected_us", "verdict_us", "asked_us", "agreed_us", "stopped_us", "started_us",
+)  # fmt: skip
+LOST = (Book.REDO, Book.DETECT, Book.LOCATE, Book.WAIT_HUMAN, Book.START, Book.LOAD)
+"""What an incident costs; time that nobody recorded is charged to none."""
 
 
 def usual_step_us(steps: Sequence[DoneStep]) -> int:
@@ -55,37 +58,43 @@ def booked(
     dated = [_known_by(incident, until_us) for incident in incidents]
     runs = list(_runs(known, dated))
     usual_us = usual_step_us(known)
+    spoils = [(i, _mended_by(i, runs)) for i in dated if i.spoilt_step is not None and _moment(i)]
     spans: list[BookedSpan] = []
     at_us = began_us
     for number, run in enumerate(runs):
-        lost_from = min((later[0].step for later in runs[number + 1 :]), default=None)
+        firsts = [later[0].step for later in runs[number + 1 :]]
+        firsts += [i.spoilt_step or 0 for i, mended in spoils if mended > number]
         at_us, before = run[0].begin_us, at_us
         spans += (
-            _between(before, at_us, usual_us, dated)
+            _between(before, at_us, usual_us, dated, _standing(spoils, number, at_us))
             if number
             else [BookedSpan(Book.FIRST_START, before, at_us)]
         )
-        spans += _of_run(run, lost_from, usual_us)
+        spans += _of_run(run, min(firsts, default=None), usual_us)
         at_us = run[-1].end_us
-    spans += _between(at_us, until_us, usual_us, dated)
+    spans += _between(at_us, until_us, usual_us, dated, _standing(spoils, len(runs), until_us))
     return tuple(span for span in _whose(spans, dated) if span.to_us > span.from_us)
 
 
 def _known_by(incident: JobIncident, until_us: int) -> JobIncident:
     """An incident as it was known at a moment."""
-    later = {
-        name: None
-        for name in (
-            "fault_us",
-            "suspected_us",
-            "verdict_us",
-            "asked_us",
-            "agreed_us",
-            "started_us",
-        )
-        if (getattr(incident, name) or 0) > until_us
-    }
+    later = {name: None for name in MOMENTS if (getattr(incident, name) or 0) > until_us}
     return replace(incident, **later)  # type: ignore[arg-type]  # only moments
+
+
+def _mended_by(incident: JobIncident, runs: Sequence[Sequence[DoneStep]]) -> int:
+    """Number of the start that did the spoilt step anew; behind the last one while it stands."""
+    at_us, step = _moment(incident) or 0, incident.spoilt_step or 0
+    anew = (n for n, run in enumerate(runs) if run[0].begin_us > at_us and run[0].step <= step)
+    return next(anew, len(runs))
+
+
+def _standing(
+    spoils: Sequence[tuple[JobIncident, int]], number: int, to_us: int
+) -> JobIncident | None:
+    """The incident that had spoilt what was done before the start of this number."""
+    found = (i for i, mended in spoils if mended >= number and (_moment(i) or 0) <= to_us)
+    return next(found, None)
 
 
 def _runs(steps: Sequence[DoneStep], incidents: Sequence[JobIncident]) -> Iterator[list[DoneStep]]:
@@ -123,10 +132,14 @@ def _of_run(run: Sequence[DoneStep], lost_from: int | None, usual_us: int) -> It
 
 
 def _between(
-    from_us: int, to_us: int, usual_us: int, incidents: Sequence[JobIncident]
+    from_us: int,
+    to_us: int,
+    usual_us: int,
+    incidents: Sequence[JobIncident],
+    standing: JobIncident | None,
 ) -> Iterator[BookedSpan]:
     """The time between the last step and the first one after it, or now."""
-    found = next((i for i in incidents if _lies_in(i, from_us, to_us)), None)
+    found = next((i for i in incidents if _lies_in(i, from_us, to_us)), standing)
     if found is None:
         yield BookedSpan(Book.UNKNOWN, from_us, to_us)
         return
@@ -152,22 +165,37 @@ def _between(
 
 
 def _lies_in(incident: JobIncident, from_us: int, to_us: int) -> bool:
-    moments = (incident.fault_us, incident.suspected_us, incident.verdict_us, incident.started_us)
-    return any(moment is not None and from_us <= moment <= to_us for moment in moments)
+    return any(from_us <= moment <= to_us for moment in _moments(incident))
+
+
+def _moments(incident: JobIncident) -> list[int]:
+    """Those that tell where the job stood: a person may be asked at any time."""
+    moments = (
+        incident.fault_us, incident.suspected_us, incident.verdict_us, incident.stopped_us,
+        incident.started_us,
+    )  # fmt: skip
+    return [moment for moment in moments if moment is not None]
 
 
 def _whose(spans: Sequence[BookedSpan], incidents: Sequence[JobIncident]) -> Iterator[BookedSpan]:
     """Spans with the incident that cost them: the one that follows a step that is done again."""
-    dated = [(number, _moment(i)) for number, i in enumerate(incidents) if _moment(i) is not None]
+    dated = [number for number, incident in enumerate(incidents) if _moments(incident)]
     for span in spans:
         if span.book not in LOST:
             yield span
             continue
         if span.book is Book.REDO:
-            number = next((n for n, at in dated if at is not None and at >= span.from_us), None)
+            number = _who_undid(span, incidents)
         else:
-            number = next((n for n, _ in reversed(dated) if _within(incidents[n], span)), None)
+            number = next((n for n in reversed(dated) if _within(incidents[n], span)), None)
         yield replace(span, incident=number)
+
+
+def _who_undid(span: BookedSpan, incidents: Sequence[JobIncident]) -> int | None:
+    """The incident that ended after steps that are lost, else the one that spoilt them."""
+    later = (n for n, i in enumerate(incidents) if max(_moments(i), default=-1) >= span.from_us)
+    spoilt = (n for n in reversed(range(len(incidents))) if incidents[n].spoilt_step is not None)
+    return next(later, next(spoilt, None))
 
 
 def _moment(incident: JobIncident) -> int | None:
@@ -184,12 +212,7 @@ def _moment(incident: JobIncident) -> int | None:
 
 def _within(incident: JobIncident, span: BookedSpan) -> bool:
     """The span begins no earlier than the incident, by a step at most."""
-    moments = [
-        at
-        for at in (incident.fault_us, incident.suspected_us, incident.verdict_us,
-                   incident.started_us)
-        if at is not None
-    ]  # fmt: skip
+    moments = _moments(incident)
     return bool(moments) and min(moments) <= span.to_us
 
 
@@ -214,7 +237,8 @@ def costs(
         for span in own:
             books[span.book] = books.get(span.book, 0) + span.to_us - span.from_us
         began_us = _moment(incident) or (own[0].from_us if own else 0)
-        found.append(IncidentCost(incident, began_us, books))
+        stands = bool(own) and own[-1].to_us == spans[-1].to_us
+        found.append(IncidentCost(incident, began_us, books, stands))
     return tuple(found)
 
 

@@ -2,10 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from brctl.model.simulation import Book
 
 US = 1_000_000
+
+
+def moment_of(us: int) -> datetime:
+    """Microseconds since 1970 as a moment."""
+    return datetime.fromtimestamp(us / US, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,10 @@ class JobIncident:
         fault_us: When it stopped, where something told the moment.
         asked_us: When a person was asked, and `agreed_us` when one agreed.
         started_us: When the ranks were started again.
+        stopped_us: When a run stopped the ranks: a job may go on for a while after the verdict.
+        spoilt_step: The first step whose numbers are none: it and all after it must be done again.
+        nodes: Those the verdict names.
+        run: The run that acted on it; "" for none.
     """
 
     name: str
@@ -41,6 +51,10 @@ class JobIncident:
     asked_us: int | None = None
     agreed_us: int | None = None
     started_us: int | None = None
+    stopped_us: int | None = None
+    spoilt_step: int | None = None
+    nodes: tuple[str, ...] = ()
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +91,16 @@ class JobTime:
 
 @dataclass(frozen=True, slots=True)
 class IncidentCost:
-    """What one interruption cost, by phase."""
+    """What one interruption cost, by phase.
+
+    Attributes:
+        stands: No step that survives was done since.
+    """
 
     incident: JobIncident
     began_us: int
     books_us: Mapping[Book, int]
+    stands: bool = False
 
     @property
     def lost_us(self) -> int:
@@ -99,6 +118,8 @@ class EttrReport:
         expected: The share that Meta's closed form gives with the measured rate and times; None
             where nothing failed.
         levers: What halving one of its inputs would give, by name.
+        mttf_us: The wall time for each interruption; None where nothing failed.
+        expected_mttf_us: What published rates give for so many nodes, by fleet.
         notes: What is missing.
     """
 
@@ -110,4 +131,6 @@ class EttrReport:
     expected: float | None = None
     levers: Mapping[str, float] = field(default_factory=dict)
     mttf_us: int | None = None
+    expected_mttf_us: Mapping[str, int] = field(default_factory=dict)
+    nodes: int = 0
     notes: tuple[str, ...] = ()

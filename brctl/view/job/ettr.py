@@ -1,10 +1,9 @@
 """`brctl report ettr`: where the time of a job went, on a terminal and as one HTML file."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from brctl.evidence.job.time_books import lost_by_cause
-from brctl.model.jobs.job_time import US, EttrReport, IncidentCost
+from brctl.model.jobs.job_time import US, EttrReport, IncidentCost, moment_of
 from brctl.model.simulation import Book
 from brctl.model.units import describe_duration, rfc3339, utc_text
 from brctl.view import html_page
@@ -25,8 +24,10 @@ def ettr_page(report: EttrReport) -> Page:
         "ettr": report.now.ettr,
         "expected_ettr": report.expected,
         "levers": dict(report.levers),
+        "levers_node_hours_per_day": {n: _node_hours(report, s) for n, s in report.levers.items()},
         "usual_step_seconds": report.usual_step_us / US,
         "mttf_seconds": None if report.mttf_us is None else report.mttf_us / US,
+        "mttf_expected_seconds": {n: us / US for n, us in report.expected_mttf_us.items()},
         "books_seconds": {book.value: us / US for book, us in report.now.books_us.items()},
         "causes_seconds": {cause: us / US for cause, us in lost_by_cause(report.incidents).items()},
         "sliding_hour": [
@@ -44,6 +45,7 @@ def _incident(cost: IncidentCost) -> dict[str, Json]:
         "verdict": cost.incident.name or None,
         "cause": cost.incident.cause,
         "at": _moment(cost.began_us),
+        "stands": cost.stands,
         "lost_seconds": cost.lost_us / US,
         "books_seconds": {book.value: us / US for book, us in cost.books_us.items()},
     }
@@ -54,8 +56,9 @@ def _lines(report: EttrReport) -> Iterator[str]:
         f"{_duration(report.now.wall_us)} since {_text(report.now.from_us)}"
     )
     if report.expected is not None:
-        parts = [f"{name}: {_percent(share)}" for name, share in report.levers.items()]
+        parts = [f"{name}: {price}" for name, price in _prices(report)]
         yield "; ".join([f"expected by its own rate: {_percent(report.expected)}", *parts])
+    yield _mttf(report)
     rows = [("BOOK", "TIME", "SHARE")]
     rows += [
         (book.value, _duration(us), _percent(us / report.now.wall_us))
@@ -67,6 +70,29 @@ def _lines(report: EttrReport) -> Iterator[str]:
         yield columns([("INCIDENT", "CAUSE", "AT", *(b.value.upper() for b in PHASES)),
                        *map(_row, report.incidents)])  # fmt: skip
     yield from (f"unseen: {printable(note, 200)}" for note in report.notes)
+
+
+def _prices(report: EttrReport) -> Iterator[tuple[str, str]]:
+    """What each lever would give, as a share and as what it is worth a day."""
+    for name, share in report.levers.items():
+        hours = _node_hours(report, share)
+        worth = f" ({hours:+.1f} node hours a day)" if hours is not None else ""
+        yield name, _percent(share) + worth
+
+
+def _node_hours(report: EttrReport, share: float) -> float | None:
+    """Productive hours of all nodes that a lever gives a day; None where nobody counted nodes."""
+    if report.expected is None or not report.nodes:
+        return None
+    return (share - report.expected) * 24 * report.nodes
+
+
+def _mttf(report: EttrReport) -> str:
+    """Measured beside expected: a job that fails oftener than its size explains has a reason."""
+    measured = "none in this time" if report.mttf_us is None else _duration(report.mttf_us)
+    rates = [f"{_duration(us)} by {name}" for name, us in report.expected_mttf_us.items()]
+    beside = f"; {report.nodes} nodes expect {', '.join(rates)}" if rates else ""
+    return f"MTTF {measured}{beside}"
 
 
 def _row(cost: IncidentCost) -> tuple[str, ...]:
@@ -90,8 +116,8 @@ def _html(report: EttrReport) -> str:
                 ("to", _text(report.now.to_us)),
                 ("ETTR", _percent(report.now.ettr)),
                 ("expected from its own rate and times", _percent(report.expected)),
-                *((name, _percent(share)) for name, share in report.levers.items()),
-                ("between two incidents", _duration(report.mttf_us or 0)),
+                *_prices(report),
+                ("mean time between incidents", _mttf(report)),
             )
         ),
         html_page.heading("Sliding hour, as known now and as known then"),
@@ -137,13 +163,9 @@ def _duration(us: int) -> str:
     return describe_duration(us / US)
 
 
-def _at(us: int) -> datetime:
-    return datetime.fromtimestamp(us / US, UTC)
-
-
 def _moment(us: int) -> str:
-    return rfc3339(_at(us))
+    return rfc3339(moment_of(us))
 
 
 def _text(us: int) -> str:
-    return utc_text(_at(us))
+    return utc_text(moment_of(us))

@@ -290,8 +290,38 @@ class IncidentCostDocument(TypedDict):
     verdict: str | None
     cause: str
     at: str
+    stands: bool
     lost_seconds: float
     books_seconds: dict[str, float]
+
+
+class TimedIncidentDocument(TypedDict):
+    """One interruption of a job; null where no record divides a phase from the next."""
+
+    verdict: str | None
+    cause: str
+    nodes: list[str]
+    at: str
+    detect_seconds: float | None
+    locate_seconds: float | None
+    wait_human_seconds: float | None
+    fail_over_seconds: float | None
+    load_seconds: float | None
+    redone_seconds: float | None
+    lost_seconds: float
+    run: str | None
+    stands: bool
+
+
+class IncidentsDocument(Envelope):
+    """`brctl report incidents`."""
+
+    job: str
+    from_at: str
+    to_at: str
+    incidents: list[TimedIncidentDocument]
+    median_seconds: dict[str, float | None]
+    notes: list[str]
 
 
 class EttrDocument(Envelope):
@@ -304,8 +334,10 @@ class EttrDocument(Envelope):
     ettr: float | None
     expected_ettr: float | None
     levers: dict[str, float]
+    levers_node_hours_per_day: dict[str, float | None]
     usual_step_seconds: float
     mttf_seconds: float | None
+    mttf_expected_seconds: dict[str, float]
     books_seconds: dict[str, float]
     causes_seconds: dict[str, float]
     sliding_hour: list[SlidingHourDocument]

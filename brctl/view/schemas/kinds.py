@@ -47,6 +47,7 @@ DOCUMENTS: Mapping[str, type] = {
     "IncidentRedaction": incidents.IncidentRedactionDocument,
     "IncidentReplay": incidents.IncidentReplayDocument,
     "IncidentScores": incidents.IncidentScoresDocument,
+    "Incidents": jobs.IncidentsDocument,
     "Ingested": incidents.IngestedDocument,
     "Inventory": fleet.InventoryDocument,
     "InventoryCheck": fleet.InventoryCheckDocument,

@@ -96,6 +96,45 @@ def test_what_lies_between_two_steps_is_a_save() -> None:
     assert seconds(account(booked(0, 230 * US, saved, []), 0, 230 * US))["checkpoint"] == 30
 
 
+NAN = JobIncident(
+    "V-2", "numeric-nan", suspected_us=503 * US, verdict_us=512 * US, spoilt_step=46
+)
+"""Seen in step 51; the job goes on, with numbers that are none since step 46."""
+
+
+def test_steps_without_numbers_are_lost_while_nobody_did_them_anew() -> None:
+    """The verdict came before the last step, and the incident costs all that followed."""
+    found = booked(0, 1300 * US, steps(1, 0, 1000), [NAN])
+    assert seconds(account(found, 0, 1300 * US)) == {"productive": 450, "redo": 560, "start": 290}
+    (cost,) = costs(found, [NAN])
+    assert (cost.lost_us, cost.stands) == (850 * US, True)
+    then = booked(0, 505 * US, steps(1, 0, 1000), [NAN])
+    assert costs(then, [NAN])[0].lost_us == 55 * US
+
+
+def test_steps_without_numbers_that_were_done_anew_stand_no_more() -> None:
+    """A person went back to step 41 without a run; what follows is as good as any."""
+    again = [*steps(1, 0, 1000), *steps(41, 1100, 2000)]
+    found = booked(0, 2005 * US, again, [NAN])
+    books = seconds(account(found, 0, 2005 * US))
+    assert books == {"productive": 1300, "redo": 610, "start": 90, "unknown": 5}
+    (cost,) = costs(found, [NAN])
+    assert (cost.lost_us, cost.stands) == (700 * US, False)
+
+
+def test_a_run_that_stopped_the_job_later_is_what_the_pause_is_charged_to() -> None:
+    """The job went on for two steps after the verdict, and nothing says when it was started."""
+    slow = JobIncident("V-3", "straggler", verdict_us=80 * US, stopped_us=101 * US)
+    found = booked(0, 400 * US, [*steps(1, 0, 100), *steps(11, 300, 400)], [slow])
+    assert costs(found, [slow])[0].books_us == {Book.REDO: 10 * US, Book.START: 190 * US}
+
+
+def test_the_step_at_work_is_charged_to_no_incident_of_before() -> None:
+    found = booked(0, 7200 * US, example(), [INCIDENT])
+    (cost,) = costs(found, [INCIDENT])
+    assert (cost.lost_us, cost.stands) == (335 * US, False)
+
+
 MOMENTS = st.one_of(st.none(), st.integers(0, 400))
 
 
@@ -103,7 +142,7 @@ MOMENTS = st.one_of(st.none(), st.integers(0, 400))
     runs=st.lists(
         st.tuples(st.integers(1, 30), st.integers(0, 60), st.integers(1, 12)), max_size=4
     ),
-    moments=st.lists(st.tuples(*[MOMENTS] * 6), max_size=3),
+    moments=st.lists(st.tuples(*[MOMENTS] * 8), max_size=3),
     until=st.integers(0, 600),
 )
 def test_the_books_sum_to_the_wall_time_whatever_was_recorded(
