@@ -152,7 +152,7 @@ def _between(
         (Book.START, found.started_us or (to_us if found.verdict_us else None)),
         (Book.LOAD, to_us if found.started_us else None),
     ]
-    latest = max((end for _, end in ends[1:] if end is not None), default=None)
+    latest = max((end for _, end in ends[1:] if end is not None and end > from_us), default=None)
     at_us = from_us
     for book, end in ends:
         if end is None:

@@ -96,9 +96,7 @@ def test_what_lies_between_two_steps_is_a_save() -> None:
     assert seconds(account(booked(0, 230 * US, saved, []), 0, 230 * US))["checkpoint"] == 30
 
 
-NAN = JobIncident(
-    "V-2", "numeric-nan", suspected_us=503 * US, verdict_us=512 * US, spoilt_step=46
-)
+NAN = JobIncident("V-2", "numeric-nan", suspected_us=503 * US, verdict_us=512 * US, spoilt_step=46)
 """Seen in step 51; the job goes on, with numbers that are none since step 46."""
 
 
@@ -155,7 +153,10 @@ def test_the_books_sum_to_the_wall_time_whatever_was_recorded(
         for number in range(count):
             at += 7
             done.append(DoneStep(first + number, at, 7))
-    incidents = [JobIncident(str(n), "", *row) for n, row in enumerate(moments)]
+    incidents = [
+        JobIncident(str(n), "", a, b, c, d, e, f, stopped_us=g, spoilt_step=h)
+        for n, (a, b, c, d, e, f, g, h) in enumerate(moments)
+    ]
     found = booked(0, until, done, incidents)
     time = account(found, 0, until)
     assert sum(time.books_us.values()) == until
