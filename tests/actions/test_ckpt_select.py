@@ -113,6 +113,22 @@ async def test_a_damaged_copy_leaves_the_step_before(tmp_path: Path, memory: Pat
     assert found.out["step"] == 43
 
 
+async def test_a_damaged_newest_step_is_found_behind_higher_steps_of_an_earlier_start(
+    tmp_path: Path, memory: Path
+) -> None:
+    """A start that was thrown away came to 43 and 44; the next one, from a checkpoint, is at 40."""
+    for folder, name in (("n1", "own"), ("n2", "own"), ("n2", "peer"), ("n1", "peer")):
+        directory = SlotDirectory(memory / folder)
+        rank = int((folder == "n2") == (name == "own"))
+        path = directory.own(rank) if name == "own" else directory.peer(rank)
+        file = SlotFile.open(path)
+        fill(file.slots[0], 40, rank=rank, attempt=2)
+        if rank == 0:
+            file.slots[0].payload[7] ^= 1
+    found = await CkptSelect().apply(context_of(tmp_path, memory), {"job": "toy"})
+    assert found.out["step"] == 44
+
+
 async def test_memory_alone_suffices_and_nothing_anywhere_is_said(
     tmp_path: Path, memory: Path
 ) -> None:

@@ -29,7 +29,9 @@ async def newest_sound(
     newest = kept.newest(without)
     if newest is None:
         return None, kept
-    steps = sorted({s.kept.step for s in kept.slots if s.kept <= newest}, reverse=True)[:2]
+    # By attempt first: an attempt that was thrown away may have come further.
+    candidates = sorted({s.kept for s in kept.slots if s.kept <= newest}, reverse=True)[:2]
+    steps = [candidate.step for candidate in candidates]
     sound = await _ask(sweeps, job, without, {"verify": True, "steps": steps})
     return sound.newest(without), sound
 

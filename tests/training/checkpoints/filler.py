@@ -19,15 +19,19 @@ CAPACITY = BLOCK_BYTES + PAGE_BYTES
 PAYLOAD = CAPACITY - 100
 
 
-def header(step: int, rank: int = 0, job: str = "toy", layout: str = "l") -> Header:
-    return Header(job, layout, 1, rank, 2, step, PAYLOAD, PAYLOAD - 10)
+def header(
+    step: int, rank: int = 0, job: str = "toy", layout: str = "l", attempt: int = 1
+) -> Header:
+    return Header(job, layout, attempt, rank, 2, step, PAYLOAD, PAYLOAD - 10)
 
 
-def fill(slot: Slot, step: int, job: str = "toy", layout: str = "l", rank: int = 0) -> None:
+def fill(
+    slot: Slot, step: int, job: str = "toy", layout: str = "l", rank: int = 0, attempt: int = 1
+) -> None:
     """Write a whole and checked copy, in the order a rank and its helper do."""
     slot.state = SlotState.WRITING
     slot.payload[:PAYLOAD] = bytes([step % 251]) * PAYLOAD
-    slot.write_header(header(step, rank, job, layout))
+    slot.write_header(header(step, rank, job, layout, attempt))
     slot.state = SlotState.COPIED
     slot.add_checksums()
 
