@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from brctl.engine.application.incident_files import told_again
-from brctl.engine.recording.archive import pack
+from brctl.engine.recording.archive import pack, packed_again
+from brctl.engine.recording.contents import looks_in
 from brctl.engine.recording.export import Wanted, export
+from brctl.engine.recording.look import encode
+from brctl.engine.recording.look_members import look_name
 from brctl.engine.recording.reopened import reopened
 from brctl.model.errors import ConfigError, UsageError
 from brctl.tui.session.recorded_engine import RecordedEngine
@@ -46,6 +50,29 @@ def test_it_is_told_as_dx_told_it(taken: Path) -> None:
     assert page.exit_code == 2
     assert "gpu-lost  n3" in page.text
     assert page.next[0] == f"brctl tui --replay {taken}"
+
+
+def test_the_persons_own_names_for_tab_stay_as_they_are(
+    taken: Path, clean_environment: Path
+) -> None:
+    with reopened(taken) as incident:
+        print_once(incident.settings, ViewRequest(), incident)
+    assert not list(clean_environment.rglob("completion*.json"))
+
+
+def test_the_newest_look_is_judged_by_the_rules_its_site_had_then(
+    taken: Path, tmp_path: Path
+) -> None:
+    """A rule that was gone before the second look of a file judges the first alone."""
+    file, looks = looks_in(taken)
+    older, newest = sorted((one.look for one in looks), key=lambda look: look.clock[0])
+    older = replace(older, site={"rules.d/x.yaml": "kind: Nonsense"})
+    path = tmp_path / "x.brctl.tar.zst"
+    path.write_bytes(packed_again(file, {look_name(older.id): encode(older)}))
+    with reopened(path) as incident:
+        assert incident.newest.verdicts == newest.verdicts
+        (site,) = incident.settings.library_dirs
+        assert list(site.iterdir()) == []
 
 
 def test_nothing_is_asked_and_nothing_changed() -> None:

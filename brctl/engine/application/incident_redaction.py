@@ -8,10 +8,10 @@ from pathlib import Path
 
 from brctl.engine.recording.archive import SUFFIX, read_from
 from brctl.engine.recording.contents import looks_in
-from brctl.engine.recording.encryption import encrypted
+from brctl.engine.recording.encryption import encrypted, encrypted_suffix
 from brctl.engine.recording.export import secrets_of
 from brctl.engine.recording.judging import judge_looks
-from brctl.engine.recording.names_at_home import keep_names, open_names
+from brctl.engine.recording.names_at_home import keep_names, names_held, open_names
 from brctl.engine.recording.redaction import redact_file
 from brctl.library.durable_files import write_atomic
 from brctl.model.verdict import Verdict
@@ -36,10 +36,13 @@ def redact(
         GuardError: A name would be left in it.
     """
     file, looks = looks_in(path, identity)
-    names = open_names(state_dir, profile)
-    done = redact_file(path, file, looks, names, secrets_of(os.environ))
-    keep_names(state_dir, names)
-    target = out or path.with_name(f"{path.name.partition('.')[0]}-{profile.value}{SUFFIX}")
+    with names_held(state_dir):
+        names = open_names(state_dir, profile)
+        done = redact_file(path, file, looks, names, secrets_of(os.environ))
+        keep_names(state_dir, names)
+    stem = path.name.partition(".")[0]
+    suffix = SUFFIX + encrypted_suffix(reader)
+    target = out or path.with_name(f"{stem}-{profile.value}{suffix}")
     copy = read_from(target, BytesIO(done.raw), len(done.raw))
     verdict = _moved(judge_looks(path, file), judge_looks(target, copy), names)
     raw = encrypted(done.raw, reader) if reader else done.raw

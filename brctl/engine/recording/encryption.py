@@ -2,10 +2,12 @@
 
 import io
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from brctl.engine.recording.archive import UNPACKED_LIMIT, IncidentFile, read, read_from
+from brctl.library.programs.output import ProgramOutput, hear
 from brctl.model.errors import ConfigError, UnavailableError, UsageError
 
 DEADLINE_S = 300.0
@@ -34,9 +36,9 @@ def encrypted(raw: bytes, reader: str) -> bytes:
     program, _, key = reader.partition(":")
     if program not in _ENCRYPT or not key or key.startswith("-"):
         raise UsageError(f"--encrypt {reader}: not a reader", hint="age:age1... or gpg:KEY")
-    done = _run((*_ENCRYPT[program], key), raw)
-    if done.returncode:
-        raise UsageError(f"--encrypt {reader}: {program} refused: {_said(done)}")
+    status, done = _run((*_ENCRYPT[program], key), raw)
+    if status:
+        raise UsageError(f"--encrypt {reader}: {program} refused: {_said(status, done)}")
     return done.stdout
 
 
@@ -54,7 +56,9 @@ def read_any(path: Path, identity: Path | None = None) -> IncidentFile:
             raise UsageError(f"{path} is encrypted with age", hint="name the key: --identity FILE")
         return _decrypted(path, ("age", "--decrypt", "--identity", str(identity.absolute())))
     if path.suffix in (".gpg", ".pgp", ".asc") and not begin.startswith(_ZSTD):
-        return _decrypted(path, ("gpg", "--batch", "--no-tty", "--quiet", "--decrypt"))
+        # gpg unpacks what it decrypts: a few bytes may be a bomb.
+        bound = ("--max-output", str(UNPACKED_LIMIT))
+        return _decrypted(path, ("gpg", "--batch", "--no-tty", "--quiet", *bound, "--decrypt"))
     return read(path)
 
 
@@ -68,23 +72,31 @@ def _begin(path: Path) -> bytes:
 def _decrypted(path: Path, argv: Sequence[str]) -> IncidentFile:
     if path.stat().st_size > UNPACKED_LIMIT:
         raise ConfigError(f"{path}: more than {UNPACKED_LIMIT} bytes")
-    done = _run(argv, path.read_bytes())
-    if done.returncode:
-        raise ConfigError(f"{path}: {argv[0]} does not open it: {_said(done)}")
+    status, done = _run(argv, path.read_bytes())
+    if done.cut:
+        raise ConfigError(f"{path}: it decrypts to more than {UNPACKED_LIMIT} bytes")
+    if status:
+        raise ConfigError(f"{path}: {argv[0]} does not open it: {_said(status, done)}")
     return read_from(path, io.BytesIO(done.stdout), len(done.stdout))
 
 
-def _run(argv: Sequence[str], raw: bytes) -> subprocess.CompletedProcess[bytes]:
+def _run(argv: Sequence[str], raw: bytes) -> tuple[int, ProgramOutput]:
+    """Exit status and output, of which no more than an incident file may have is kept."""
     try:
-        return subprocess.run(  # noqa: S603 - two programs, arguments that begin with no hyphen
-            argv, input=raw, capture_output=True, timeout=DEADLINE_S, check=False
-        )
+        with subprocess.Popen(  # noqa: S603 - two programs, arguments that begin with no hyphen
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            try:
+                said = hear(process, raw, UNPACKED_LIMIT, time.monotonic() + DEADLINE_S)
+            finally:
+                process.kill()
     except FileNotFoundError as exc:
         raise UnavailableError(f"{argv[0]} is not installed", hint=f"install {argv[0]}") from exc
     except subprocess.TimeoutExpired as exc:
         raise UnavailableError(f"{argv[0]} did not end within {DEADLINE_S:.0f} s") from exc
+    return process.returncode, said
 
 
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
+def _said(status: int, done: ProgramOutput) -> str:
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return lines[0][:200] if lines else f"exit {done.returncode}"
+    return lines[0][:200] if lines else f"exit {status}"

@@ -29,8 +29,12 @@ def look_members(
     yield look_name(look.id), msgspec.json.encode(plain)
     lines = [_redacted(answer, redactor) for answer in recorded.answers]
     emptied = sum(map(_emptied, recorded.answers, lines))
-    if emptied:
-        cuts.append(f"look {look.id}: outputs that are no text and hold a secret: {emptied}")
+    damaged = sum(map(_damaged, recorded.answers))
+    if emptied > damaged:
+        held = emptied - damaged
+        cuts.append(f"look {look.id}: outputs that are no text and hold a secret: {held}")
+    if damaged:
+        cuts.append(f"look {look.id}: outputs that say they are base64 and are none: {damaged}")
     yield answers_name(look.id), b"".join(encode(line) + b"\n" for line in lines)
 
 
@@ -63,8 +67,21 @@ def _emptied(answer: RecordedAnswer, redacted: RecordedAnswer) -> int:
 
 def _harmless(packed: str, redactor: Redactor) -> str:
     """Bytes in base64, or nothing: a secret cut out of them would leave something unreadable."""
-    plain = base64.b64decode(packed).decode("latin-1")
-    return packed if redactor.text(plain) == plain else ""
+    plain = _unpacked(packed)
+    return packed if plain is not None and redactor.text(plain) == plain else ""
+
+
+def _damaged(answer: RecordedAnswer) -> int:
+    """How many of its outputs are no base64, though they say so; no replay reads them either."""
+    outputs = (("stdout", answer.stdout), ("stderr", answer.stderr))
+    return sum(name in answer.packed and _unpacked(text) is None for name, text in outputs)
+
+
+def _unpacked(packed: str) -> str | None:
+    try:
+        return base64.b64decode(packed).decode("latin-1")
+    except ValueError:
+        return None
 
 
 def _by_line(text: str, redactor: Redactor) -> str:

@@ -1,10 +1,12 @@
 """The key and the names behind pseudonyms: in the state directory, in no file that leaves it."""
 
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 
+from brctl.journal.locks import exclusive
 from brctl.library.durable_files import private_dir, write_atomic
 from brctl.model.errors import ConfigError
 from brctl.view.recorded.pseudonyms import NameKind, Profile, Pseudonyms
@@ -22,6 +24,17 @@ class NamesAtHome(msgspec.Struct, frozen=True):
 def names_path(state_dir: Path) -> Path:
     """Where they lie."""
     return state_dir / "pseudonyms.json"
+
+
+def names_held(state_dir: Path) -> AbstractContextManager[None]:
+    """One process at a time goes from the names it opens to those it keeps.
+
+    Two at once would give one pseudonym to two nodes.
+
+    Raises:
+        UnavailableError: Another process holds them and does not go on.
+    """
+    return exclusive(names_path(state_dir).with_suffix(".lock"), "another `brctl incident redact`")
 
 
 def open_names(state_dir: Path, profile: Profile) -> Pseudonyms:

@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from brctl.engine.job.diagnose import Diagnosis, keep
+from brctl.engine.incidents.verdict_store import save_new
+from brctl.engine.job.diagnose import Diagnosis
 from brctl.engine.job.looks import keep_fresh_look
 from brctl.engine.recording.contents import looks_in
 from brctl.engine.recording.replay import STATE, look_again
@@ -61,7 +62,9 @@ def reopened(path: Path, identity: Path | None = None) -> Iterator[ReopenedIncid
 
 def _reopened(one: RecordedLook, folder: Path) -> ReopenedIncident:
     controller, found = asyncio.run(look_again(one.look, one.answers, folder))
-    keep(controller, found)
+    # Without `keep`: names for TAB completion are of the person's own site, never of a file.
+    for verdict in found.verdicts:
+        save_new(controller.state_dir, verdict)
     if found.status is not None:
         keep_fresh_look(controller, found.status)
     look = one.look

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 from brctl.backends.static.backend import StaticBackend
 from brctl.engine.controller.wiring import Controller
@@ -60,7 +60,8 @@ async def look_again(
 def _controller(
     look: Look, answers: Iterable[RecordedAnswer], folder: Path, rules: Path | None
 ) -> Controller:
-    site = _unpack_site(look.site, private_dir(folder / "site"))
+    # A folder of its own: what the site no longer had at a later look must not judge that one.
+    site = _unpack_site(look.site, Path(mkdtemp(prefix="site-", dir=private_dir(folder))))
     state = private_dir(folder / STATE)
     baseline = site / BASELINE
     settings = Settings(

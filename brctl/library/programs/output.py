@@ -43,6 +43,7 @@ def hear(
             it ends it.
     """
     stdout, stderr = _Kept(bytearray()), _Kept(bytearray())
+    left = memoryview(text)
     with selectors.DefaultSelector() as selector:
         for stream, kept in ((process.stdout, stdout), (process.stderr, stderr)):
             if stream is not None:
@@ -54,8 +55,8 @@ def hear(
                 if isinstance(ready.data, _Kept):
                     done = not _take(ready.fd, ready.data, limit_bytes)
                 else:
-                    text = _give(ready.fd, text)
-                    done = not text
+                    left = _give(ready.fd, left)
+                    done = not left
                 if done:
                     selector.unregister(ready.fileobj)
                     if ready.data is None and process.stdin is not None:
@@ -72,12 +73,12 @@ def _take(descriptor: int, kept: _Kept, limit_bytes: int) -> bool:
     return bool(data)
 
 
-def _give(descriptor: int, text: bytes) -> bytes:
+def _give(descriptor: int, text: memoryview) -> memoryview:
     """What is left to give; nothing to a program that does not read on."""
     try:
         return text[os.write(descriptor, text[:_PIPE_BYTES]) :]
     except BrokenPipeError:
-        return b""
+        return text[:0]
 
 
 def _left_s(process: "subprocess.Popen[bytes]", deadline: float) -> float:

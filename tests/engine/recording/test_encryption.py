@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from brctl.engine.application.incident_files import record, replay
+from brctl.engine.recording import encryption
 from brctl.engine.recording.archive import pack
 from brctl.engine.recording.encryption import encrypted, read_any
 from brctl.model.errors import ConfigError, UnavailableError, UsageError
@@ -78,6 +79,14 @@ def test_gpg_encrypts_what_only_its_key_opens(
         subprocess.run(["gpg", *words], check=True, capture_output=True)
         path.write_bytes(encrypted(EMPTY, "gpg:vendor@example.invalid"))
         assert read_any(path).members == {"x": b"1"}
+        with monkeypatch.context() as small:
+            small.setattr(encryption, "UNPACKED_LIMIT", 1 << 18)
+            path.write_bytes(encrypted(bytes(1 << 18), "gpg:vendor@example.invalid"))
+            with pytest.raises(ConfigError, match="not an incident that can be read"):
+                read_any(path)
+            path.write_bytes(encrypted(bytes(1 << 20), "gpg:vendor@example.invalid"))
+            with pytest.raises(ConfigError, match="max-output"):
+                read_any(path)
         monkeypatch.setenv("GNUPGHOME", somebody)
         with pytest.raises(ConfigError, match="gpg does not open it"):
             read_any(path)
@@ -89,6 +98,20 @@ def test_a_reader_nobody_knows_is_refused(reader: str) -> None:
         pytest.skip("age is not installed")
     with pytest.raises(UsageError, match="--encrypt"):
         encrypted(EMPTY, reader)
+
+
+def test_of_what_a_program_gives_no_more_is_kept_than_a_file_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is, and however long it goes on."""
+    program = tmp_path / "age"
+    program.write_text("#!/bin/sh\nexec head -c 3000000 /dev/zero\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(encryption, "UNPACKED_LIMIT", 1 << 20)
+    (tmp_path / "x.age").write_bytes(b"age-encryption.org/v1\n")
+    with pytest.raises(ConfigError, match="it decrypts to more than 1048576 bytes"):
+        read_any(tmp_path / "x.age", tmp_path / "key")
 
 
 def test_a_program_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

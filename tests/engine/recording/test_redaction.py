@@ -4,17 +4,22 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from brctl.engine.application import incident_redaction
 from brctl.engine.application.incident_files import replay
 from brctl.engine.application.incident_redaction import originals, redact
-from brctl.engine.recording.archive import pack
+from brctl.engine.recording.archive import pack, packed_again
 from brctl.engine.recording.contents import looks_in
 from brctl.engine.recording.export import Wanted, export
-from brctl.engine.recording.names_at_home import names_path
-from brctl.model.errors import ConfigError, GuardError
+from brctl.engine.recording.look import encode
+from brctl.engine.recording.look_members import answers_name
+from brctl.engine.recording.names_at_home import names_held, names_path
+from brctl.journal import locks
+from brctl.model.errors import ConfigError, GuardError, UnavailableError
 from brctl.model.exit_codes import ExitCode
 from brctl.view.notices.page import Page
 from brctl.view.recorded.pseudonyms import Profile
@@ -115,4 +120,47 @@ def test_damaged_names_are_never_replaced_by_new_ones(
     names_path(tmp_path).write_text("{")
     with pytest.raises(ConfigError, match="names behind pseudonyms"):
         redact(sent[0], tmp_path, Profile.VENDOR, tmp_path / "out")
-    assert os.listdir(tmp_path) == ["pseudonyms.json"]
+    assert sorted(os.listdir(tmp_path)) == ["pseudonyms.json", "pseudonyms.lock"]
+
+
+def test_names_are_opened_and_kept_by_one_process_at_a_time(
+    sent: tuple[Path, Page], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two redactions at once would give one pseudonym to two nodes."""
+    monkeypatch.setattr(locks, "LOCK_TRIES", 1)
+    with (
+        names_held(tmp_path),
+        pytest.raises(UnavailableError, match="another `brctl incident redact`"),
+    ):
+        redact(sent[0], tmp_path, Profile.VENDOR, tmp_path / "out")
+    assert os.listdir(tmp_path) == ["pseudonyms.lock"]
+    redact(sent[0], tmp_path, Profile.VENDOR, tmp_path / "out")
+    assert names_path(tmp_path).is_file()
+
+
+def test_a_file_for_one_reader_is_named_so_that_he_can_open_it(
+    sent: tuple[Path, Page], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of gpg is known by its name alone."""
+    monkeypatch.setattr(incident_redaction, "encrypted", lambda raw, _reader: raw)
+    path = tmp_path / "V.brctl.tar.zst"
+    path.write_bytes(sent[0].read_bytes())
+    page = redact(path, tmp_path, Profile.VENDOR, None, reader="gpg:vendor")
+    assert page.body["file"] == str(tmp_path / "V-vendor.brctl.tar.zst.gpg")
+
+
+def test_outputs_that_are_no_base64_though_they_say_so_are_cut(
+    sent: tuple[Path, Page], tmp_path: Path
+) -> None:
+    file, (one,) = looks_in(sent[0])
+    damaged = replace(one.answers[0], stdout="abc", stderr="\u00e9", packed=("stdout", "stderr"))
+    name = answers_name(one.look.id)
+    lines = [damaged, *one.answers[1:]]
+    path = tmp_path / "x.brctl.tar.zst"
+    path.write_bytes(packed_again(file, {name: b"".join(encode(line) + b"\n" for line in lines)}))
+    out = tmp_path / "out.brctl.tar.zst"
+    redact(path, tmp_path, Profile.VENDOR, out)
+    copy, (again,) = looks_in(out)
+    assert (again.answers[0].stdout, again.answers[0].stderr) == ("", "")
+    (cut,) = copy.manifest.cuts
+    assert cut.endswith("outputs that say they are base64 and are none: 2")
