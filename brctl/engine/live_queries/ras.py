@@ -1,4 +1,7 @@
-"""Ask NCCL's RAS service of a job that stands still: one node, once or twice, never in haste."""
+"""Ask NCCL's RAS service of a job that stands still: one node, once or twice, never in haste.
+
+Of ranks that lag another node is asked once more: what one node says of others convicts nobody.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +10,7 @@ from pathlib import Path
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.job.stacks import Captured
 from brctl.engine.live_queries.program import command_of
-from brctl.evidence.ras.analyse import Places, analyse_ras
+from brctl.evidence.ras.analyse import Places, analyse_ras, confirmed
 from brctl.evidence.ras.answer import NotRasError, RasAnswer, is_cut, lagging_rows
 from brctl.evidence.ras.facts import RankFacts, read_facts, strangers
 from brctl.evidence.ras.permission import why_not
@@ -18,7 +21,7 @@ from brctl.model.command import CommandResult, Outcome
 from brctl.model.foreign_json import ForeignJsonError, read_foreign_json
 from brctl.model.inventory import Node
 from brctl.model.jobs.job_status import JobStatus
-from brctl.model.jobs.ras import RasAnalysis
+from brctl.model.jobs.ras import RasAnalysis, RasReason
 
 ASKS = "nccl-ras"
 TRIES, TRY_S = 4, 1.0
@@ -30,6 +33,8 @@ PAUSE_S = 15.0
 """Between two answers that are compared."""
 NODES_ASKED = 3
 """Where a whole node is silent; its silence is known by then."""
+CONFIRMED_BY = 2
+"""Other nodes that may be asked, until one answers, what it says of those that lag."""
 ASKED_AGAIN = 2
 """Where another job answered."""
 
@@ -80,17 +85,37 @@ async def ask_ras(
     nodes = controller.inventory.pick(status.job.nodes)
     places = Places(facts, {node.address: node.name for node in nodes})
     refusals: list[str] = []
-    for own in _askable(facts):
+    askable = _askable(facts)
+    for number, own in enumerate(askable, 1):
         node = controller.inventory.nodes[own[0].node]
         asking = _Asking(controller, node, own, places)
         answers = await asking.compare(pause_s)
         if answers:
             found = analyse_ras(answers, places, status.job, node.name)
-            return RasFound(found, raw=tuple(asking.raw))
+            raw = tuple(asking.raw)
+            if any(suspect.reason is RasReason.LAGS for suspect in found.suspects):
+                others = [
+                    _Asking(controller, controller.inventory.nodes[o[0].node], o, places)
+                    for o in askable[number:][:CONFIRMED_BY]
+                ]
+                found, more = await _with_another(found, others, asking.form, places)
+                raw = (*raw, *more)
+            return RasFound(found, raw=raw)
         refusals.append(f"{node.name}: {asking.why}")
         if not asking.next_node or len(refusals) == NODES_ASKED:
             break
     return RasFound(why="; ".join(refusals) or _nobody(facts))
+
+
+async def _with_another(
+    found: RasAnalysis, others: Sequence["_Asking"], form: str, places: Places
+) -> tuple[RasAnalysis, tuple[bytes, ...]]:
+    """Ask one more node whether it says the same of those that lag; the first answer decides."""
+    for asking in others:
+        answer = await asking.once(form)
+        if answer is not None:
+            return confirmed(found, answer, places), tuple(asking.raw)
+    return found, ()
 
 
 def keep_raw(folder: Path, found: RasFound) -> None:
@@ -130,6 +155,7 @@ class _Asking:
         self.raw: list[bytes] = []
         self.why = ""
         self.next_node = False
+        self.form = "text"
 
     async def compare(self, pause_s: float) -> list[RasAnswer]:
         """One answer, or two where the first is whole and its counts are unequal; else none.
@@ -137,15 +163,19 @@ class _Asking:
         Text first: it is a few kilobytes for any job. JSON where the text counts ranks that it
         does not name.
         """
-        form, first = "text", await self._ask("text")
+        first = await self._ask("text")
         if first is not None and is_cut(first) and (full := await self._ask("json")) is not None:
-            form, first = "json", full
+            self.form, first = "json", full
         if first is None:
             return []
         if not first.is_whole or not any(lagging_rows(c) for c in first.communicators):
             return [first]
-        second = await self._ask(form, pause_s)
+        second = await self._ask(self.form, pause_s)
         return [first, second] if second is not None else [first]
+
+    async def once(self, form: str) -> RasAnswer | None:
+        """One answer."""
+        return await self._ask(form)
 
     async def _ask(self, form: str, wait_s: float = 0.0) -> RasAnswer | None:
         for _ in range(ASKED_AGAIN):

@@ -16,7 +16,7 @@ Numbers of ranks count inside a communicator: a rank of the job is found by addr
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from brctl.evidence.ras.answer import (
@@ -51,15 +51,15 @@ class Places:
         known: Nodes by address, for those that said nothing of themselves.
 
     Attributes:
-        seen: Nodes that said something.
+        seen: Ranks whose processes it knows, by node.
     """
 
     def __init__(self, facts: Iterable[RankFacts], known: Mapping[str, str]) -> None:
         self._by_process: dict[tuple[str, int], RankFacts] = {}
         self._nodes = dict(known)
-        self.seen: set[str] = set()
+        self.seen: dict[str, set[int]] = {}
         for one in facts:
-            self.seen.add(one.node)
+            self.seen.setdefault(one.node, set()).add(one.rank)
             for address in one.addresses:
                 self._by_process[address, one.pid_inside] = one
                 self._nodes[address] = one.node
@@ -73,6 +73,11 @@ class Places:
     def node_of(self, process: RasProcess) -> str:
         """The node it is, or was, on; "" where nobody knows its address."""
         return self._nodes.get(process.host, "")
+
+    def knows_all(self, node: str, job: Job) -> bool:
+        """Whether all ranks of a node are known, so that a process that is none is not there."""
+        ranks = set(job.ranks_on(node))
+        return bool(ranks) and ranks <= self.seen.get(node, set())
 
     def of_member(self, member: RasMember) -> RankFacts | None:
         """The rank whose process a member of a communicator is."""
@@ -106,7 +111,7 @@ def analyse_ras(answers: Sequence[RasAnswer], places: Places, job: Job, asked: s
         version=last.version,
         communicators=last.total,
         ranks=last.ranks,
-        suspects=(*_gone(last, places), *lagging),
+        suspects=(*_gone(last, places, job), *lagging),
         waiting=len(stuck),
         moved=moved,
         unlisted=unnamed,
@@ -115,21 +120,44 @@ def analyse_ras(answers: Sequence[RasAnswer], places: Places, job: Job, asked: s
     )
 
 
-def _gone(answer: RasAnswer, places: Places) -> Iterator[RasSuspect]:
+def confirmed(analysis: RasAnalysis, answer: RasAnswer, places: Places) -> RasAnalysis:
+    """The same, with the laggards marked that another node's answer names too.
+
+    A node may say anything of others: alone it convicts nobody.
+    """
+    said = {
+        (facts.rank, comm.name)
+        for comm in answer.communicators
+        for row in lagging_rows(comm)
+        for facts in map(places.of_member, row.listed)
+        if facts
+    }
+    return replace(
+        analysis,
+        suspects=tuple(
+            replace(s, is_seen=s.is_seen or (s.rank, s.communicator) in said)
+            for s in analysis.suspects
+        ),
+    )
+
+
+def _gone(answer: RasAnswer, places: Places, job: Job) -> Iterator[RasSuspect]:
     for reason, processes in (
         (RasReason.DEAD, answer.dead),
         (RasReason.SILENT, answer.silent),
     ):
         for process in processes:
             facts = places.of(process)
+            node = facts.node if facts else places.node_of(process)
+            looked = places.knows_all(node, job)
             yield RasSuspect(
                 reason=reason,
-                node=(node := facts.node if facts else places.node_of(process)),
+                node=node,
                 rank=facts.rank if facts else None,
                 communicator="",
                 detail=_GONE[reason].format(_named(process, facts))
-                + _seen(facts, node, looked=node in places.seen),
-                is_seen=facts.state in _AWAY if facts else node in places.seen,
+                + _seen(facts, node, looked=looked),
+                is_seen=facts.state in _AWAY if facts else looked,
             )
 
 
@@ -177,9 +205,12 @@ def _counts(comm: Communicator) -> Mapping[tuple[str, int], int]:
 
 def _leading_rows(comm: Communicator) -> list[Launched]:
     """The rows of ranks that wait for the lagging ones."""
-    lagging = lagging_rows(comm)
-    unequal = {row.operation for row in lagging}
-    return [row for row in comm.launched if row.operation in unequal and row not in lagging]
+    lagging = {(row.operation, row.count) for row in lagging_rows(comm)}
+    unequal = {operation for operation, _ in lagging}
+    return [
+        row for row in comm.launched
+        if row.operation in unequal and (row.operation, row.count) not in lagging
+    ]  # fmt: skip
 
 
 def _disagrees(comm: Communicator) -> bool:
@@ -198,16 +229,21 @@ def _roots(stuck: Sequence[Communicator], places: Places) -> list[_Behind]:
         if facts
     }
     return [
-        _Behind(facts, comm, row, _most(comm, row))
+        _Behind(facts, comm, row, most[row.operation])
         for comm in stuck
+        for most in [_most(comm)]
         for row in lagging_rows(comm)
         for facts in map(places.of_member, row.listed)
         if facts and facts.rank not in ahead
     ]
 
 
-def _most(comm: Communicator, row: Launched) -> int:
-    return max(other.count for other in comm.launched if other.operation == row.operation)
+def _most(comm: Communicator) -> Mapping[str, int]:
+    """The highest count of each operation."""
+    most: dict[str, int] = {}
+    for row in comm.launched:
+        most[row.operation] = max(row.count, most.get(row.operation, 0))
+    return most
 
 
 def _unnamed(stuck: Sequence[Communicator], places: Places) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Container
 from brctl.model.evidence import Evidence, Role, Subject, Weight
 from brctl.model.evidence_kinds import NCCL_RAS
 from brctl.model.fault import FaultClass
-from brctl.model.jobs.ras import RasAnalysis, RasReason, RasSuspect
+from brctl.model.jobs.ras import RasAnalysis, RasSuspect
 
 CERTAIN_NODES = 1
 """One node that all others wait for is convicted; of several, some only queue behind the cause."""
@@ -38,8 +38,8 @@ def assess_ras(analysis: RasAnalysis, excused: Container[int] = ()) -> tuple[Evi
 
 
 def _weight(suspect: RasSuspect, nodes: int) -> Weight:
-    """NCCL's own network may be what fails: a process that only it cannot reach is a hint."""
-    if nodes > CERTAIN_NODES or not (suspect.reason is RasReason.LAGS or suspect.is_seen):
+    """NCCL's own network may be what fails, and one node's word may be a lie: that is a hint."""
+    if nodes > CERTAIN_NODES or not suspect.is_seen:
         return Weight.HINTS
     return Weight.CONVICTS
 

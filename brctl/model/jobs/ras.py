@@ -24,7 +24,8 @@ class RasSuspect:
         rank: In the job; None where its process is not known.
         communicator: Its hash; "" where the whole process is meant.
         detail: One sentence.
-        is_seen: Its node sees the same: the process is stopped, or not there.
+        is_seen: Its node sees the same, that the process is stopped or not there; of one that
+            lags, another node's service says so too.
     """
 
     reason: RasReason

@@ -7,10 +7,10 @@ import pytest
 
 from brctl.engine.recording.replay import judge_again
 from brctl.engine.recording.ring import answers_in, folders, look_in
-from brctl.model.evidence import Gap
+from brctl.model.evidence import Gap, Weight
 from brctl.model.evidence_kinds import NCCL_RAS
 from brctl.model.fault import FaultClass
-from brctl.model.verdict import Verdict
+from brctl.model.verdict import Confidence, Verdict
 from tests.engine.live_queries.site import StalledSite
 from tests.fakes.ras_reports import (
     HEALTHY,
@@ -48,19 +48,29 @@ def gaps(verdicts: tuple[Verdict, ...]) -> list[Gap]:
 def test_the_rank_that_lags_twice_is_evidence_against_its_node(tmp_path: Path) -> None:
     """All stacks are alike: only NCCL tells who never launched what the others wait in."""
     answer = ("answered", one_behind())
-    site = StalledSite(tmp_path, [answer, answer])
+    site = StalledSite(tmp_path, [answer] * 3)
     (verdict, *_) = site.diagnose().verdicts
     assert (verdict.fault, verdict.nodes) == (FaultClass.HANG_MISMATCH, ("n3",))
     assert [e.kind for e in verdict.evidence if e.source == NCCL_RAS] == ["job.ras.lags"]
     asks = [command.asks for _, command in site.transport.commands]
     assert asks.index(("job.stacks",)) < asks.index(("nccl-ras:text",)), "stacks come first"
-    assert site.asked == [("n1", "text")] * 2, "one node is asked, twice"
+    assert site.asked == [("n1", "text"), ("n1", "text"), ("n2", "text")]
+
+
+def test_one_node_alone_convicts_no_other(tmp_path: Path) -> None:
+    """The second node does not say so: what the first says of n3 is a hint, and n3 is not sure."""
+    lie = ("answered", one_behind())
+    site = StalledSite(tmp_path, [lie, lie, SOUND])
+    (verdict, *_) = site.diagnose().verdicts
+    (evidence,) = [e for e in verdict.evidence if e.source == NCCL_RAS]
+    assert evidence.weight is Weight.HINTS
+    assert verdict.confidence is not Confidence.HIGH
 
 
 def test_the_same_verdict_comes_from_the_recording(tmp_path: Path) -> None:
     """What NCCL answered is recorded, and no pause is waited for again."""
     answer = ("answered", one_behind())
-    then = StalledSite(tmp_path, [answer, answer]).diagnose().verdicts
+    then = StalledSite(tmp_path, [answer] * 3).diagnose().verdicts
     newest = folders(tmp_path)[0]
     found = asyncio.run(judge_again(look_in(newest), answers_in(newest)))
     assert found == then
@@ -86,9 +96,9 @@ def test_json_is_asked_for_where_the_text_names_nobody(tmp_path: Path) -> None:
     counts = {0: 64, 1: 64, 2: 60, 3: 64}
     rows = [rank_row(r, 100 + r, {"AllReduce": n}, f"10.0.0.{r + 1}") for r, n in counts.items()]
     full = ("answered", json_report("2.30.7", [communicator("0xabc", rows)]))
-    site = StalledSite(tmp_path, [("answered", one_behind(listed=False)), full, full])
+    site = StalledSite(tmp_path, [("answered", one_behind(listed=False)), full, full, full])
     (verdict, *_) = site.diagnose().verdicts
-    assert site.asked == [("n1", "text"), ("n1", "json"), ("n1", "json")]
+    assert site.asked == [("n1", "text"), ("n1", "json"), ("n1", "json"), ("n2", "json")]
     assert verdict.nodes == ("n3",)
 
 

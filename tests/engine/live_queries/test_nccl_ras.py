@@ -22,12 +22,12 @@ def ask(site: StalledSite, request: RasRequest) -> RasAnalysis:
 def test_a_stalled_job_is_asked_and_the_answers_are_kept(tmp_path: Path) -> None:
     """The page names the rank and its node; raw answers lie beside the stacks."""
     answer = ("answered", one_behind())
-    page = ras_page(ask(StalledSite(tmp_path, [answer, answer]), RasRequest("pretrain")))
+    page = ras_page(ask(StalledSite(tmp_path, [answer] * 3), RasRequest("pretrain")))
     assert (page.exit_code, page.names) == (ExitCode.CRITICAL, ("n3",))
     assert "rank 2 launched 60 of 64 (AllReduce)" in page.text
     assert json.loads(json.dumps(page.body))["standing_unequal"] == 1
     kept = sorted(path.read_bytes() for path in tmp_path.glob("stacks/pretrain/*/nccl-ras/*"))
-    assert kept == [one_behind()] * 2
+    assert kept == [one_behind()] * 3
 
 
 def test_equal_counts_are_no_word_of_health(tmp_path: Path) -> None:
