@@ -14,7 +14,8 @@ from brctl.model.runs.calendar import Calendar
 from brctl.model.units import describe_duration, utc_text
 from brctl.model.verdict import Confidence
 from brctl.model.watch.policy import WatchMode, WatchPolicy, strictest
-from brctl.model.watch.state import GateAnswer, WatchAct, WatchDecision, WatchState
+from brctl.model.watch.state import GateAnswer, Suspicion, WatchAct, WatchDecision, WatchState
+from brctl.watch.suspicions import undiagnosed
 
 DAY = timedelta(days=1)
 UNNAMED = frozenset({FaultClass.UNKNOWN, FaultClass.NO_FAULT})
@@ -234,8 +235,12 @@ def decide(
 
 def closed_breaker(state: WatchState, now: datetime) -> WatchState:
     """The state after a person closed the breaker: what was held is judged anew, never replayed."""
-    undecided = {key: replace(s, diagnosed=False) for key, s in state.suspicions.items()}
-    return replace(state, breaker_open="", breaker_since=now, suspicions=undecided)
+    acted = {act.verdict for act in state.acts}
+    anew = {
+        key: s if acted.intersection(s.verdicts) else undiagnosed(s)
+        for key, s in state.suspicions.items()
+    }
+    return replace(state, breaker_open="", breaker_since=now, suspicions=anew)
 
 
 def shifted(state: WatchState, jump: timedelta) -> WatchState:
@@ -246,5 +251,15 @@ def shifted(state: WatchState, jump: timedelta) -> WatchState:
         breaker_since=state.breaker_since and state.breaker_since + jump,
         acts=tuple(replace(act, at=act.at + jump) for act in state.acts),
         quiet={node: until + jump for node, until in state.quiet.items()},
-        suspicions={key: replace(s, since=s.since + jump) for key, s in state.suspicions.items()},
+        suspicions={key: _moved(s, jump) for key, s in state.suspicions.items()},
+        kernel_since={node: at + jump for node, at in state.kernel_since.items()},
+    )
+
+
+def _moved(held: Suspicion, jump: timedelta) -> Suspicion:
+    return replace(
+        held,
+        since=held.since + jump,
+        confirmed_at=held.confirmed_at and held.confirmed_at + jump,
+        named_at=held.named_at and held.named_at + jump,
     )

@@ -46,6 +46,39 @@ def after_look(
     return SuspicionNews(known, tuple(opened), tuple(confirmed), tuple(ended))
 
 
+def undiagnosed(held: Suspicion) -> Suspicion:
+    """The suspicion as if nobody had diagnosed it: what a diagnosis said of it goes as well."""
+    return replace(held, diagnosed=False, verdicts=(), named_at=None)
+
+
+def verdicts_that_cover(
+    suspicion: Suspicion, others: Iterable[Suspicion], subjects: Set[str]
+) -> tuple[str, ...]:
+    """The verdicts that another sign of the same trouble has led to; none when it needs its own.
+
+    Only a diagnosis begun after this sign was confirmed has looked at it, and what named no cause
+    explains no further sign.
+
+    Args:
+        suspicion: Confirmed, and not diagnosed.
+        others: All that stand; itself among them is passed over.
+        subjects: Nodes and jobs whose trouble would be the same.
+    """
+    seen_at = suspicion.confirmed_at
+    return next(
+        (
+            other.verdicts
+            for other in others
+            if other.key != suspicion.key
+            and other.subject in subjects
+            and other.named_at is not None
+            and seen_at is not None
+            and other.named_at >= seen_at
+        ),
+        (),
+    )
+
+
 def only_of(suspicions: Mapping[str, Suspicion], subjects: Set[str]) -> Mapping[str, Suspicion]:
     """Those of nodes and jobs that are still looked at: a node that was swapped out is none."""
     return {key: held for key, held in suspicions.items() if held.subject in subjects}

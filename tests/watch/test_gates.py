@@ -186,3 +186,8 @@ def test_a_clock_that_jumped_an_hour_empties_no_window() -> None:
     facts = replace(FACTS, now=NOW + hour)
     assert made(lost_gpu(4), state=later, facts=facts).opens_breaker
     assert made(lost_gpu(4), state=acted(1, 2, 3), facts=facts).mode == "act"
+
+
+def test_a_clock_that_was_set_back_hides_no_later_kernel_line() -> None:
+    heard = replace(UP_FOR_LONG, kernel_since={"n1": NOW})
+    assert shifted(heard, timedelta(hours=-1)).kernel_since == {"n1": NOW - timedelta(hours=1)}

@@ -46,6 +46,7 @@ class Suspicion:
         looks: How many looks saw it.
         confirmed_at: When it had been seen often enough; None while it was not.
         verdicts: What a diagnosis made of it.
+        named_at: When its own diagnosis began, of one that named a cause; else None.
     """
 
     rule: str
@@ -58,6 +59,7 @@ class Suspicion:
     confirmed_at: datetime | None = None
     diagnosed: bool = False
     verdicts: tuple[str, ...] = ()
+    named_at: datetime | None = None
 
     @property
     def key(self) -> str:

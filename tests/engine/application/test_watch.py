@@ -327,6 +327,102 @@ def test_killed_at_any_write_it_starts_a_fix_at_most_once_a_verdict(
         assert len(started) == len(set(started)) == 1, f"killed before write {point}"
 
 
+def test_a_verdict_without_a_cause_hides_no_later_sign_of_the_job(
+    tmp_path: Path, checks: dict[str, Check]
+) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.hands.heals = True
+        world.nodes.say("n1", LOST)
+        await world.look(3)
+        world.hands.heals = False
+        steps(world, 95, 1.0, job__rank__exit_status=9)
+        await world.look()
+        assert [verdict for verdict, _ in world.hands.fixes] == ["V-2"]
+
+    run(scenario)
+
+
+def test_a_sign_that_comes_after_a_diagnosis_began_is_diagnosed_itself(
+    tmp_path: Path, checks: dict[str, Check]
+) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.nodes.say("n1", LOST)
+        await world.look(3)
+        steps(world, 95, 1.0, job__rank__exit_status=9)
+        await world.look()
+        assert len(world.hands.examined) == 2
+
+    run(scenario)
+
+
+def test_two_signs_confirmed_at_once_are_one_diagnosis(
+    tmp_path: Path, checks: dict[str, Check]
+) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.nodes.say("n1", LOST)
+        await world.look()
+        steps(world, 95, 1.0, job__rank__exit_status=9)
+        await world.look(2)
+        assert len(world.hands.examined) == 1
+        assert {s.verdicts for s in world.watcher.state.suspicions.values()} == {("V-1",)}
+
+    run(scenario)
+
+
+def test_what_the_breaker_held_is_diagnosed_anew_once_a_person_closed_it(
+    tmp_path: Path, checks: dict[str, Check]
+) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.watcher.state = replace(world.watcher.state, breaker_open="4 of 3 nodes")
+        world.nodes.say("n1", LOST)
+        await world.look(3)
+        assert (world.hands.pages, world.hands.fixes) == (["V-1"], [])
+        world.folder.close_breaker("looked at it", world.clock.now)
+        await world.look(2)
+        assert [verdict for verdict, _ in world.hands.fixes] == ["V-2"]
+
+    run(scenario)
+
+
+def test_a_watcher_that_ended_between_verdict_and_decision_leaves_it_to_be_judged_anew(
+    tmp_path: Path, checks: dict[str, Check]
+) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.nodes.say("n1", LOST)
+        await world.look(3)
+        left = replace(world.watcher.state, decided={}, acts=())
+        world.folder.save_state(left)
+        world.clock.go(LEASE_S + 1)
+        world.another()
+        world.nodes.say("n1", LOST)
+        await world.look(3)
+        assert [verdict for verdict, _ in world.hands.fixes] == ["V-1", "V-2"]
+
+    run(scenario)
+
+
+def test_a_fix_that_was_being_started_when_the_watcher_ended_is_told_and_not_started_again(
+    tmp_path: Path, checks: dict[str, Check]
+) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, checks)
+        world.nodes.say("n1", LOST)
+        await world.look(3)
+        world.folder.save_state(replace(world.watcher.state, decided={}))
+        world.clock.go(LEASE_S + 1)
+        world.another()
+        await world.look(3)
+        assert len(world.hands.fixes) == 1
+        assert "ended while it started fix V-1" in " ".join(world.told)
+
+    run(scenario)
+
+
 def test_a_day_of_a_healthy_fleet_suspects_nothing(
     tmp_path: Path, checks: dict[str, Check]
 ) -> None:

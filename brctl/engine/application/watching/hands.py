@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from subprocess import DEVNULL, PIPE
@@ -14,7 +14,7 @@ from brctl.engine.application.watching.watcher import Examined
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.notify_runs import beside_the_work, notify_verdicts
 from brctl.engine.incidents.notify_verdicts import notifier_of
-from brctl.engine.incidents.verdict_store import VerdictState, load, load_all
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState, load, load_all
 from brctl.engine.job.looks import stopped_by
 from brctl.engine.runs.context import run_context
 from brctl.engine.runs.read_run import read_runs
@@ -73,12 +73,8 @@ class WatchHands:
 
     def touched(self, since: datetime) -> Mapping[str, datetime]:
         """Nodes that a person uncordoned since then, or of which one dismissed a verdict."""
-        found: dict[str, datetime] = {}
         state_dir = self.current().state_dir
-        for stored in load_all(state_dir):
-            verdict = stored.verdict
-            if stored.state is VerdictState.DISMISSED and verdict.decided_at >= since:
-                found |= dict.fromkeys(verdict.nodes, verdict.decided_at)
+        found = dismissed_at(load_all(state_dir), since)
         for run in read_runs(state_dir, since):
             if isinstance(run, Run) and run.playbook.name == "uncordon" and run.events:
                 found |= dict.fromkeys(run.nodes, run.events[-1].at)
@@ -122,6 +118,16 @@ class WatchHands:
             return (await plan_fix(run_context(controller), fix)).command
         except BrctlError:
             return plain
+
+
+def dismissed_at(stored: Iterable[StoredVerdict], since: datetime) -> dict[str, datetime]:
+    """Nodes of which a person dismissed a verdict since then, and when the person did so last."""
+    found: dict[str, datetime] = {}
+    for one in stored:
+        at = one.at or one.verdict.decided_at
+        if one.state is VerdictState.DISMISSED and at >= since:
+            found |= {node: max(at, found.get(node, at)) for node in one.verdict.nodes}
+    return found
 
 
 def _watched(verdict: Verdict) -> WatchedVerdict:

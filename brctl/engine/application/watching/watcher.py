@@ -30,10 +30,17 @@ from brctl.model.watch.state import (
 )
 from brctl.view.watch.record import DOES, gate_rows
 from brctl.watch.answers import FleetAnswers
-from brctl.watch.gates import GateFacts, WatchedVerdict, closed_breaker, decide, shifted
+from brctl.watch.gates import (
+    UNNAMED,
+    GateFacts,
+    WatchedVerdict,
+    closed_breaker,
+    decide,
+    shifted,
+)
 from brctl.watch.node_rules import BEFORE_WE_CAME, network_trouble, silence_sightings
 from brctl.watch.rules import RULES
-from brctl.watch.suspicions import after_look, only_of
+from brctl.watch.suspicions import after_look, only_of, undiagnosed, verdicts_that_cover
 
 SILENT_AFTER_S = 30.0
 """Three heartbeats."""
@@ -122,11 +129,14 @@ class Watcher:
     def begin(self, now: datetime, under: str, known: int) -> None:
         """Take up what the watcher before left; a new version or policy begins by observing."""
         before = self._folder.load_state() or WatchState(now, under)
-        unsettled = {
-            key: replace(s, diagnosed=s.diagnosed and _is_settled(s, before))
+        unsure = [act for act in before.acts if act.verdict not in before.decided]
+        decided = {**before.decided, **{act.verdict: WatchMode.ACT.value for act in unsure}}
+        before = replace(before, decided=decided)
+        standing = {
+            key: s if _is_settled(s, before) else undiagnosed(s)
             for key, s in before.suspicions.items()
         }
-        self.state = replace(before, began_at=now, under=under, suspicions=unsettled)
+        self.state = replace(before, began_at=now, under=under, suspicions=standing)
         policy = self._policy
         self._record(
             now, "start", holder=self._leader.holder, token=self._leader.token, nodes=known,
@@ -134,6 +144,10 @@ class Watcher:
         )  # fmt: skip
         if policy.problem:
             self._say(f"warning: only observing: {policy.problem}")
+        for act in unsure:
+            text = f"the watcher before ended while it started fix {act.verdict}: see brctl runs"
+            self._record(now, "error", verdict=act.verdict, text=text)
+            self._say(f"error  {text}")
 
     def tick(
         self, now: datetime, seconds: float, jobs: Sequence[Job], known: frozenset[str]
@@ -274,25 +288,14 @@ class Watcher:
                 continue
             if job is not None and self._hands.busy_with(job.name):
                 continue
-            said = self._said_already(suspicion, job)
-            self._mark(key, diagnosed=True, verdicts=said)
-            if not said:
+            subjects = {suspicion.subject}
+            if job is not None and suspicion.subject == job.name:
+                subjects |= set(job.nodes)
+            covered = verdicts_that_cover(suspicion, self.state.suspicions.values(), subjects)
+            self._mark(key, diagnosed=True, verdicts=covered)
+            if not covered:
                 nodes = job.nodes if job else (suspicion.subject,)
                 self._deep[about] = asyncio.ensure_future(self._conclude(key, job, nodes))
-
-    def _said_already(self, suspicion: Suspicion, job: Job | None) -> tuple[str, ...]:
-        """The verdicts that another sign of the same trouble has led to."""
-        subjects = {suspicion.subject}
-        if job is not None and suspicion.subject == job.name:
-            subjects |= set(job.nodes)
-        return next(
-            (
-                other.verdicts
-                for other in self.state.suspicions.values()
-                if other.verdicts and other.subject in subjects
-            ),
-            (),
-        )
 
     def _mark(self, key: str, **changes: object) -> None:
         held = self.state.suspicions.get(key)
@@ -302,7 +305,7 @@ class Watcher:
 
     async def _conclude(self, key: str, job: Job | None, nodes: Sequence[str]) -> None:
         """From a suspicion to what is done about it."""
-        rule = key.partition("/")[0]
+        rule, began_at = key.partition("/")[0], self._last_at or _NEVER
         try:
             found = await self._hands.examine(job, nodes)
         except BrctlError as error:
@@ -310,7 +313,12 @@ class Watcher:
             self._say(f"error  {key}: {error}")
             return
         now = found.at
-        self._mark(key, verdicts=tuple(verdict.id for verdict in found.verdicts))
+        named = any(verdict.fault not in UNNAMED for verdict in found.verdicts)
+        self._mark(
+            key,
+            verdicts=tuple(verdict.id for verdict in found.verdicts),
+            named_at=began_at if named else None,
+        )
         for verdict, watched in zip(found.verdicts, found.watched, strict=True):
             self._record(
                 now, "verdict", verdict=verdict.id, rule=rule, fault=verdict.fault.value,

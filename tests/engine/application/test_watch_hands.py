@@ -1,0 +1,22 @@
+"""What a watcher takes from the rest of brctl before it decides."""
+
+from datetime import timedelta
+
+from brctl.engine.application.watching.hands import dismissed_at
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState
+from tests.fakes.nodes import NOW
+from tests.fakes.watching import a_verdict
+
+
+def test_a_node_is_left_alone_from_when_a_person_dismissed_an_old_verdict() -> None:
+    """Decided on days ago, dismissed just now: the quiet time begins now."""
+    verdict = a_verdict("V-1", ("n1",), "llm")
+    later = NOW + timedelta(days=3)
+    stored = StoredVerdict(verdict, VerdictState.DISMISSED, by="kim", at=later)
+    assert dismissed_at([stored], later - timedelta(hours=1)) == {"n1": later}
+
+
+def test_verdicts_nobody_dismissed_keep_no_watcher_away() -> None:
+    verdict = a_verdict("V-1", ("n1",), "llm")
+    stored = StoredVerdict(verdict, VerdictState.CONFIRMED, by="kim", at=NOW)
+    assert dismissed_at([stored], NOW - timedelta(hours=1)) == {}
