@@ -1,8 +1,8 @@
 """The newest answers of every node, and what they make a watcher suspect at one moment."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from brctl.evidence.assess import assess
 from brctl.evidence.job.status import read_job
@@ -26,11 +26,13 @@ class NodeAnswers:
     Attributes:
         results: By check.
         evidence: What each says; empty for one that says nothing against the node.
+        arrived: When each came; what it tells of times is reckoned from there, however often read.
         looks: How often each round was done, as its last heartbeat says.
     """
 
     results: dict[str, CheckResult] = field(default_factory=dict)
     evidence: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
+    arrived: dict[str, datetime] = field(default_factory=dict)
     looks: Mapping[float, int] = field(default_factory=dict)
 
 
@@ -59,12 +61,13 @@ class FleetAnswers:
     ) -> None:
         """What a node said since the last tick; an answer that did not change is not sent."""
         held = self._nodes.setdefault(node, NodeAnswers())
+        held.arrived.update(dict.fromkeys(fresh, at))
         asked = {name for name, result in fresh.items() if name in OF_CHECK}
         again = {name for name, found in held.evidence.items() if found} - asked
         for name in (*asked, *(again if looks != held.looks else ())):
             before, now = held.results.get(name), fresh.get(name, held.results.get(name))
             if now is not None:
-                found = self._assessed(node, name, now, before, at)
+                found = self._assessed(node, name, now, before, held.arrived[name])
                 held.evidence[name] = tuple(item for item in found if item.weight in AGAINST)
         held.results.update(fresh)
         held.looks = looks
@@ -75,6 +78,15 @@ class FleetAnswers:
         earlier = NodeReport(node, Outcome.ANSWERED, (before,)) if before else None
         report = NodeReport(node, Outcome.ANSWERED, (now,), received_at=at)
         return assess(report, {name: self._checks[name]}, earlier).evidence
+
+    def shift(self, jump: timedelta) -> None:
+        """The clock jumped: all that came before keeps its distance to now."""
+        for held in self._nodes.values():
+            held.arrived = {name: at + jump for name, at in held.arrived.items()}
+            held.evidence = {
+                name: tuple(replace(item, at=item.at and item.at + jump) for item in items)
+                for name, items in held.evidence.items()
+            }
 
     def keep_only(self, known: Set[str]) -> None:
         """Forget nodes that are looked at no more."""

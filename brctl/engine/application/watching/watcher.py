@@ -186,6 +186,7 @@ class Watcher:
             jump = (now - self._last_at) - timedelta(seconds=seconds - self._last_s)
             if abs(jump) > timedelta(seconds=CLOCK_JUMP_S):
                 self.state = shifted(self.state, jump)
+                self._answers.shift(jump)
                 self._record(now, "clock", jump_s=round(jump.total_seconds(), 1))
         self._last_at, self._last_s = now, seconds
 
