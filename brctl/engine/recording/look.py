@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
@@ -21,6 +22,9 @@ from brctl.model.verdict import Verdict
 from brctl.playbook.tree import IncidentHistory
 
 RANKS_LIMIT, NODES_LIMIT = 1 << 20, 100_000
+_FILE_NAME = re.compile(r"[^./\x00-\x1f\x7f][^/\x00-\x1f\x7f]{0,99}")
+_FILE_NAME_BYTES = 200
+"""A replay keeps its state in files named so; none may lead out of its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,7 @@ def read_look(raw: bytes) -> Look:
         raise ValueError("it is nested too deep") from exc
     if not look.clock:
         raise ValueError("no reading of the clock")
+    _check_names((look.id, look.context, *((look.job.name,) if look.job else ())))
     received = tuple(report.received_at for report in look.before.values())
     _check_moments((look.clock, look.job_look, received, look.verdicts))
     named = {*look.nodes, *(look.job.nodes if look.job else ())}
@@ -191,6 +196,13 @@ def read_answers(raw: bytes) -> Iterable[RecordedAnswer]:
         raise ValueError("it is nested too deep") from exc
     _check_moments(tuple(answer.came_at for answer in answers))
     return answers
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """The look, its context and its job name files of a replay."""
+    for name in names:
+        if not _FILE_NAME.fullmatch(name) or len(name.encode()) > _FILE_NAME_BYTES:
+            raise ValueError(f"{name[:80]!r} cannot name a file")
 
 
 def _check_moments(values: object) -> None:

@@ -86,6 +86,27 @@ def test_a_look_that_does_not_fit_together_is_refused(
         read_look(encode(change(recorded(tmp_path).look)))
 
 
+PATHS = ("", ".", "..", "../up", "/abs", "a/b", "a\0b", "a\n", "x" * 101, "\N{GRINNING FACE}" * 60)
+
+
+def test_a_look_whose_names_would_lead_out_of_its_folder_is_refused(tmp_path: Path) -> None:
+    """A replay names files by the look, its context and its job."""
+    RecordedSite(tmp_path).diagnose()
+    look = recorded(tmp_path).look
+    assert look.job is not None
+    for path in PATHS:
+        for hostile in (
+            replace(look, id=path),
+            replace(look, context=path),
+            replace(look, job=replace(look.job, name=path)),
+        ):
+            with pytest.raises(ValueError, match="cannot name a file"):
+                read_look(encode(hostile))
+    for name in ("lab", "EU west: b\u00fcro 2", "[redacted]", "j" * 63):
+        named = replace(look, context=name, job=replace(look.job, name=name))
+        assert read_look(encode(named)) == named
+
+
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 NO_MOMENTS = ("2026-01-01T00:00:00", "9999-12-31T23:59:59Z")
 
