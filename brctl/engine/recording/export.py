@@ -1,7 +1,7 @@
 """Recorded looks as one file that may leave the house: secrets are taken out of all of it."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from brctl import __version__
+from brctl.engine.incidents import alert_store
 from brctl.engine.incidents.timeline import load_incidents
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState, load_all
 from brctl.engine.recording.archive import pack
@@ -71,7 +72,7 @@ def export(
     looks, members = _looks(state_dir, wanted, redactor, limit_bytes, cuts)
     if not looks:
         raise _nothing(state_dir, wanted, cuts)
-    members["incidents.json"] = _incidents(state_dir, wanted, redactor)
+    members["incidents.json"] = _incidents(state_dir, wanted.verdict, looks, redactor)
     files, chains = journals(state_dir, looks, redactor, cuts)
     around = {"journals": files, "sweeps": dict(sweeps_before(state_dir, looks, redactor))}
     room = limit_bytes - packed_bytes(members)
@@ -178,13 +179,18 @@ def truth_of(stored: StoredVerdict, redactor: Redactor) -> Truth:
     return Truth(named, nodes, redactor.text(stored.note), stored.by, stored.at)
 
 
-def _incidents(state_dir: Path, wanted: Wanted, redactor: Redactor) -> bytes:
-    """Time lines: verdict, runs, approvals, notes, as `incident show` tells them."""
+def _incidents(
+    state_dir: Path, named: str | None, looks: Iterable[Look], redactor: Redactor
+) -> bytes:
+    """Time lines of what these looks told: verdict, runs, approvals, notes; and of its alerts."""
+    told = {verdict.id for look in looks for verdict in look.verdicts}
+    meant = told | {
+        a.id for a in alert_store.load_all(state_dir) if not told.isdisjoint(a.verdicts)
+    }
     found = [
         incident_document(incident)["incident"]
-        for incident in load_incidents(state_dir, wanted.verdict)
-        if wanted.verdict in (None, incident.id)
-        and (wanted.since is None or incident.began_at >= wanted.since)
+        for incident in load_incidents(state_dir, named)
+        if incident.id in meant
     ]
     return msgspec.json.encode(redactor.document(found))
 

@@ -12,15 +12,18 @@ import pytest
 import zstandard
 
 from brctl.engine.application.incident_files import record, replay
+from brctl.engine.incidents import alert_store
 from brctl.engine.recording import export as exporting
 from brctl.engine.recording.archive import MANIFEST, SCHEMA, pack, read
 from brctl.engine.recording.contents import looks_in
 from brctl.engine.recording.export import Wanted, export
 from brctl.engine.recording.look import encode
 from brctl.engine.recording.ring import ANSWERS, LOOK, answers_in, folders
+from brctl.journal.incident_notes import add_note
+from brctl.model.alert import AlertIncident
 from brctl.model.errors import ConfigError, UsageError
 from brctl.model.exit_codes import ExitCode
-from tests.fakes.recorded_site import RecordedSite
+from tests.fakes.recorded_site import BEGAN, RecordedSite
 from tests.view.planted_secrets import PLANTED, opened
 
 ALL = Wanted()
@@ -74,6 +77,25 @@ def test_what_the_controller_knows_to_be_secret_is_taken_out(tmp_path: Path) -> 
     file = read(path)
     assert not any(b"greenparrot42" in raw for raw in file.members.values())
     assert file.manifest.redaction["known"] > 0
+
+
+def test_a_file_holds_no_incident_but_those_its_looks_told(tmp_path: Path) -> None:
+    """Other jobs' names and what people wrote of them stay here; so do alerts of other verdicts."""
+    past = RecordedSite(tmp_path, "disk-full").diagnose()
+    newest = RecordedSite(tmp_path, "gpu-lost").diagnose()
+    (told,), (other,) = (found.verdicts for found in (newest, past))
+    add_note(tmp_path, other.id, (BEGAN, "ann", "greenparrot"))
+    for name, verdict in (("I-AAAAAA", told), ("I-BBBBBB", other)):
+        alert_store.save(
+            tmp_path,
+            AlertIncident(name, "x", "a", "s", name, BEGAN, BEGAN, verdicts=(verdict.id,)),
+        )
+    for wanted in (Wanted(look=newest.sweep.id), Wanted(told.id)):
+        path = tmp_path / "x"
+        path.write_bytes(export(tmp_path, wanted, {}))
+        raw = read(path).members["incidents.json"]
+        assert {found["id"] for found in json.loads(raw)} == {told.id, "I-AAAAAA"}
+        assert b"greenparrot" not in raw
 
 
 def test_what_is_not_recorded_cannot_be_written(tmp_path: Path) -> None:
