@@ -8,7 +8,7 @@ import typer
 
 from brctl.cli.invocation import Invocation
 from brctl.cli.options import Identity
-from brctl.cli.typed import typed
+from brctl.cli.typed import refuse_no_file, typed
 from brctl.library.config import user_state_dir
 from brctl.model.errors import NoConfigError, UsageError, did_you_mean
 from brctl.view.recorded.pseudonyms import Profile
@@ -42,6 +42,7 @@ def record(
     from brctl.model.units import parse_duration_s, parse_size_bytes
 
     invocation: Invocation = ctx.obj
+    refuse_no_file("--out", invocation.out)
     settings = invocation.settings()
     seconds = typed("--last", last, parse_duration_s) if last is not None else None
     limit_bytes = typed("--limit", limit, parse_size_bytes)
@@ -101,6 +102,7 @@ def redact(
     known = [Profile.VENDOR.value, Profile.PUBLIC.value]
     if profile not in known:
         raise UsageError(f"--profile {profile}: unknown; {did_you_mean(profile, known)}")
+    refuse_no_file("--out", invocation.out)
     page = redact_incident(
         file, _state_dir(invocation), Profile(profile), invocation.out, identity, encrypt
     )
@@ -120,6 +122,7 @@ def import_(
     from brctl.engine.application.incident_files import import_files
 
     invocation: Invocation = ctx.obj
+    refuse_no_file("--out", invocation.out)
     page = import_files(source, invocation.out, cause, invocation.nodes)
     replace(invocation, out=None).finish(page)
 

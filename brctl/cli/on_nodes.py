@@ -96,10 +96,7 @@ def finish_ended(
     if isinstance(ended, KeyboardInterrupt):
         page = replace(page, exit_code=ExitCode.INTERRUPTED)
     elif ended is not None:
-        error = _error_of(ended)
-        errors = {**page.body, "errors": output.error_body(error)["errors"]}
-        page = replace(page, exit_code=error.exit_code, body=errors)
-        output.write_error(error, "table")
+        page = output.with_error(page, _error_of(ended))
     if written:
         leave(page.exit_code)
     invocation.finish(page, context)

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -191,6 +192,13 @@ def write_error(error: BrctlError, form: str) -> None:
     if error.hint:
         say(f"try:   {error.hint}")
     say(f"error: {error}")
+
+
+def with_error(page: Page, error: BrctlError) -> Page:
+    """An answer beside what failed: told on stderr, and in `errors` and the exit code of it."""
+    write_error(error, "table")
+    body = {**page.body, "errors": error_body(error)["errors"]}
+    return replace(page, exit_code=error.exit_code, body=body)
 
 
 def error_body(error: BrctlError) -> dict[str, Json]:

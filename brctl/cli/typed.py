@@ -1,7 +1,9 @@
 """What was typed: values of flags, and one sentence for a line that cannot be meant."""
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from brctl.cli.words import WORDS, Word
@@ -44,10 +46,31 @@ def refuse_idle_selection(
         UsageError: -w or -x is given, and this sub-command chooses no nodes by it.
     """
     verb = next((text for text in rest if text in verbs), "")
-    flag = "-w" if given.nodes is not None else "-x" if given.exclude is not None else ""
-    if flag and verb not in entry.selects and "--help" not in rest:
-        command = f"brctl {word} {verb}".rstrip()
-        raise UsageError(f"`{command}` chooses no nodes by {flag}", hint=f"{command} --help")
+    obeyed = (
+        ("-w", given.nodes, (*entry.selects, *entry.only_w)),
+        ("-x", given.exclude, entry.selects),
+    )
+    for flag, names, verbs_of_flag in obeyed:
+        if names is not None and verb not in verbs_of_flag and "--help" not in rest:
+            command = f"brctl {word} {verb}".rstrip()
+            raise UsageError(f"`{command}` chooses no nodes by {flag}", hint=f"{command} --help")
+
+
+def refuse_no_file(flag: str, path: Path | None) -> None:
+    """Refuse a path at which no file can be, before the work whose result it is to hold.
+
+    Raises:
+        UsageError: It is a folder, or its own folder is none or takes no file.
+    """
+    if path is None:
+        return
+    hint = f"{flag} FILE, in a folder that is there"
+    if path.is_dir():
+        raise UsageError(f"{flag} {path}: a folder; name a file in it", hint=hint)
+    if not path.parent.is_dir():
+        raise UsageError(f"{flag} {path}: no folder {path.parent}", hint=f"mkdir -p {path.parent}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{flag} {path}: you may write no file in {path.parent}", hint=hint)
 
 
 def usage_error(error: "typer.TyperException", word: str) -> UsageError:
@@ -73,6 +96,6 @@ def _where_nodes_go(context: "typer.Context", entry: Word) -> str:
     path, verb = context.command_path, context.info_name if context.parent else ""
     if any(getattr(param, "metavar", "") == "NODES" for param in context.command.params):
         return f"several nodes are one word, as in {path} 'n[1-2],n7'; {path} --help"
-    if verb in entry.selects:
+    if verb in (*entry.selects, *entry.only_w):
         return f"nodes stand behind -w, as in {path} -w n7; {path} --help"
     return f"{path} --help"

@@ -22,6 +22,7 @@ class Word:
         watched: Seconds between two looks of `--watch` by sub-command, "" for the word alone;
             empty for a word that is done once.
         selects: Sub-commands that obey -w and -x, "" for the word alone; others refuse them.
+        only_w: Sub-commands that obey -w and have no use for -x.
     """
 
     module: str
@@ -30,6 +31,7 @@ class Word:
     keeps: tuple[str, ...] = ()
     watched: Mapping[str, float] = field(default_factory=dict)
     selects: tuple[str, ...] = ()
+    only_w: tuple[str, ...] = ()
 
     def load(self) -> "typer.Typer":
         """Import the command; Typer comes with it, which completion must not pay for."""
@@ -115,11 +117,11 @@ WORDS: Mapping[str, Word] = {
     "watch": Word("watch", "look all the time, and act as far as a policy allows", selects=_ALONE),
     "lab": Word("lab", "the embedded cluster: up, break, heal, demo", keeps=("--nodes",)),
     "simulate": Word("simulate", "months of faults on a made-up fleet: policies, sweeps, paper"),
-    "tui": Word("tui", "fleet triage in the terminal", selects=_ALONE),
+    "tui": Word("tui", "fleet triage in the terminal", only_w=_ALONE),
     "incident": Word(
         "incident",
         "one time line of a fault, or one file: show, note, record, replay, redact",
-        selects=("record",),
+        only_w=("record", "import"),
     ),
     "ingest": Word("ingest", "take alerts from outside: ingest alertmanager"),
     "notify": Word("notify", "who is told outside: list, render, test"),
@@ -139,7 +141,7 @@ WORDS: Mapping[str, Word] = {
         "schedule", "print systemd or cron units for regular sweeps", selects=("systemd", "cron")
     ),
     "config": Word(
-        "config", "where configuration comes from; sudoers lines for nodes", selects=("init",)
+        "config", "where configuration comes from; sudoers lines for nodes", only_w=("init",)
     ),
     "completions": Word("completions", "completion script for bash, zsh or fish"),
     "help": Word("help", "exit-codes, selectors, output, environment, classes"),

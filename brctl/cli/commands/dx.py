@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from brctl.cli.asking import can_ask, says_yes
+from brctl.cli.disk_trouble import disk_trouble
 from brctl.cli.invocation import Invocation, new_app
 from brctl.cli.options import BesideJob, Identity
-from brctl.cli.output import say
+from brctl.cli.output import say, with_error
 from brctl.cli.the_verdict import look
-from brctl.model.errors import UsageError
+from brctl.cli.typed import refuse_no_file
+from brctl.model.errors import BrctlError, UnavailableError, UsageError
+from brctl.view.notices.page import Page
 
 if TYPE_CHECKING:
     from brctl.engine.application.diagnose import DiagnosisScope
@@ -46,6 +49,7 @@ def diagnose(
     invocation: Invocation = ctx.obj
     if replay is not None:
         _tell_again(invocation, replay, identity, job, record)
+    refuse_no_file("--record", record)
     settings = invocation.settings()
 
     async def run() -> None:
@@ -68,7 +72,7 @@ def diagnose(
             found.verdicts, found.status, scope.nodes, found.sweep.seconds, deeper
         )
         if record is not None:
-            _write_recording(invocation, settings.state_dir, found.sweep.id, record)
+            page = _recorded(invocation, settings.state_dir, found.sweep.id, record, page)
         invocation.finish(page, settings.context)
 
     asyncio.run(run())
@@ -86,12 +90,21 @@ def _tell_again(
     invocation.finish(told_again(file, identity))
 
 
-def _write_recording(invocation: Invocation, state_dir: Path, look: str, file: Path) -> None:
+def _recorded(invocation: Invocation, state_dir: Path, look: str, file: Path, page: Page) -> Page:
+    """The answer, once what it rests on is in the file; it is told where that cannot be written."""
     from brctl.engine.application.incident_files import record_looks
     from brctl.engine.recording.export import Wanted
 
-    page = record_looks(state_dir, Wanted(look=look), file)
-    invocation.note(page.text.splitlines()[0])
+    try:
+        written = record_looks(state_dir, Wanted(look=look), file)
+    except BrctlError as error:
+        return with_error(page, error)
+    except OSError as error:
+        why = UnavailableError(f"{file}: cannot be written: {error.strerror}")
+        return with_error(page, disk_trouble(error) or why)
+    for line in written.text.splitlines():
+        invocation.note(line)
+    return page
 
 
 def _settling(
