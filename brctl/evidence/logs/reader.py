@@ -32,6 +32,9 @@ QUOTED = 1000
 _START = 3
 """Characters of an anchor that are looked up before it is searched for."""
 
+_GUESS_NEAR = 16
+"""Characters before a match in which the word stands that joins it to another guess."""
+
 TRACEBACK_LINES = 400
 """A final line further than this from its `Traceback` head belongs to something else."""
 
@@ -46,6 +49,8 @@ _SYSLOG_HOST = re.compile(
 )
 _TASK_PID = re.compile(r":(?P<pid>\d+) blocked")
 _UPTIME = re.compile(r"^.{0,80}?\[ *(?P<uptime>\d{1,9}\.\d{6})\]")
+_OTHER_GUESS = re.compile(r",? or \w")
+_GUESS_BEFORE = re.compile(r"\bor (?:was |were |got |is |been )?$")
 _JUMP = root(
     FaultClass.NUMERIC_NAN, "progress.jump", "loss", 0.74, "ByteRobust section 4.1: the 5x rule",
     origin=Origin.USER,
@@ -185,7 +190,7 @@ class LineReader:
             if not self._holds(signature):
                 continue
             match = _first_match(signature.compiled, texts)
-            if match is None:
+            if match is None or (signature.part is Part.STOPPED and _is_one_guess(match)):
                 continue
             fields = named_groups(match)
             if signature.sets:
@@ -293,6 +298,13 @@ class LineReader:
 
 def _first_match(pattern: re.Pattern[str], texts: Iterable[str]) -> re.Match[str] | None:
     return next((match for text in texts if (match := pattern.search(text))), None)
+
+
+def _is_one_guess(match: re.Match[str]) -> bool:
+    """Whether the line offers other causes beside the matched one: who wrote it did not know."""
+    start = max(0, match.start() - _GUESS_NEAR)
+    before = _GUESS_BEFORE.search(match.string, start, match.start())
+    return before is not None or _OTHER_GUESS.match(match.string, match.end()) is not None
 
 
 def _uptime_s(text: str) -> float | None:

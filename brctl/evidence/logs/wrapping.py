@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 _MESSAGE = re.compile(
-    r'"(?:log|message|msg|MESSAGE|@message|text|body|line|exc_info|exception|traceback|stack(?:_?trace)?)" ?: ?"(?P<text>(?:[^"\\]|\\.)*)'
+    r'"(?:log|message|msg|MESSAGE|Message|@message|text|body|line|exc_info|exception|traceback|stack(?:_?trace)?)" ?: ?"(?P<text>(?:[^"\\]|\\.)*)'
 )
 _QUOTED_MESSAGE = re.compile(r'\b(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"')
 _WRITTEN = re.compile(
-    r'"(?:time|ts|timestamp|@timestamp|asctime|eventTime)" ?: ?"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^"]{0,16})"'
+    r'"(?:time|ts|timestamp|@timestamp|asctime|eventTime|EventTimestamp|Created)" ?: ?"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^"]{0,16})"'
 )
 _JOURNAL = re.compile(r'"__REALTIME_TIMESTAMP" ?: ?"(?P<micros>\d{16})"')
 _HOST = re.compile(r'"(?:_HOSTNAME|hostname|host)" ?: ?"(?P<host>[\w.-]{1,64})"')

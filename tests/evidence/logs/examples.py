@@ -158,6 +158,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "nccl-config": (
         "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out",
         "g1:2:3 [0] NCCL WARN Bootstrap : no socket interface found",
+        "g1:2:3 [0] NCCL WARN NET/OFI fi_getinfo() failed for provider cxi: No data available",
         "g1:2:3 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-AbCdEf to 9637892 bytes, error: No space left on device (28)",
         "ncclInvalidUsage: This usually reflects invalid usage of NCCL library. Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
         "NCCL WARN NCCL_IB_HCA is set to an invalid value mlx6_0",
@@ -210,6 +211,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "numeric-nan": (
         "step 1200 | loss: nan | grad_norm: 3.1",
+        "Gradient overflow.  Skipping step, loss scaler 2 reducing loss scale to 0.125",
         "{'loss': nan, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.4}",
         "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.",
         "RuntimeError: found NaN in local grad norm for bucket #0 in backward pass before data-parallel communication collective",

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - a log line is quoted whole
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -38,6 +39,8 @@ def classify(*lines: str) -> LogVerdict:
         ("process finished with exit code 0",),
         ("g3 login:",),
         ("         Link 4: CRC Errors: 0",),
+        ("GPU[3]          : Temperature (Sensor junction) (C): 41.0",),
+        (">   4/9  31.2G  0.81  0.44  37  640: 100% ━━━━━━━━━━━━ 205/205 6.4it/s 32.1s",),
     ],
     ids=lambda lines: str(lines[-1])[:40],
 )
@@ -53,6 +56,39 @@ def test_cron_at_work_proves_no_health() -> None:
         classify("Nov 02 04:17:01 g3 CRON[811]: (root) CMD (test -x /x)").fault
         is FaultClass.UNKNOWN
     )
+
+
+def test_a_hot_card_proves_no_health() -> None:
+    """What a card answers is ordinary only within what it is built for."""
+    said = classify("GPU[3]          : Temperature (Sensor junction) (C): 104.0")
+    assert said.fault is FaultClass.UNKNOWN
+
+
+def test_an_event_log_with_the_newest_record_first_is_read_by_its_stamps() -> None:
+    """A management controller lists its newest event first: power that came back stays back."""
+    records = [
+        ("2026-03-04T05:30:09+00:00", "The power supplies are redundant."),
+        ("2026-03-04T05:10:41+00:00", "Power supply redundancy is lost."),
+    ]
+    newest_first = [json.dumps({"Created": at, "Message": text}) for at, text in records]
+    assert classify(*newest_first).fault is FaultClass.NO_FAULT
+    lost_last = [
+        json.dumps({"Created": at, "Message": text})
+        for (at, _), (_, text) in zip(records, reversed(records), strict=True)
+    ]
+    assert classify(*lost_last).fault is FaultClass.THERMAL_POWER
+
+
+@pytest.mark.parametrize(
+    "guess",
+    [
+        "peer 4 is silent: its process has crashed, was preempted, or lost its network",
+        "worker 7 left the group (it was killed or preempted)",
+    ],
+)
+def test_one_of_several_guesses_is_no_cause(guess: str) -> None:
+    """Who waits in vain lists what may have happened; nothing of it is known to have."""
+    assert classify(guess).fault is not FaultClass.PREEMPTION_SIGTERM
 
 
 def test_an_error_that_nobody_knows_is_shown_first() -> None:
