@@ -20,6 +20,7 @@ Lever = Callable[[FaultSite], None]
 BROKEN_LINK = 5
 SHARD = "shard-0007.tar"
 SLOW_RANK_S = 0.6
+BATCHES_BEHIND = 3
 CLOCK_SKEW_S = 30.0
 SLOW_LINK = "tbf rate 20mbit burst 64kb latency 400ms"
 _UNKNOWN = "pid='<unknown>', name=<unknown>"
@@ -185,6 +186,10 @@ def _skew_loader(site: FaultSite) -> None:
     site.trouble_rank(loader_skew=True)
 
 
+def _rewind_loader(site: FaultSite) -> None:
+    site.trouble_rank(loader_rewound=BATCHES_BEHIND)
+
+
 def _rank_slow(site: FaultSite) -> None:
     site.trouble_rank(slow_s=SLOW_RANK_S)
 
@@ -286,6 +291,8 @@ _TABLE = (
           "data-loader", _slow_loader, _nothing, _node),
     Fault("loader-skew", "the batches of a rank on {node} are longer than all others",
           "unknown", _skew_loader, _nothing, _node),
+    Fault("loader-rewound", "checkpoints have an old loader state of a rank on {node}: a restart"
+          " from one repeats batches", "data-loader", _rewind_loader, _nothing, _node),
     Fault("node-dead", "{node} has no power",
           "node-failure", _node_dead, _nothing, _node),
     Fault("node-frozen", "{node} is frozen: it takes connections and never answers",

@@ -29,6 +29,9 @@ NCCL_RAS, WORKER_SERVER = "nccl-ras", "worker-server"
 SLOW_LOADER = "job.data.slow-loader"
 """Ranks wait for their batches in every step: a job with it advances, and is slower."""
 
+REPLAY_DIFFERS = "job.data.replay-differs"
+"""A restart gave other batches than before: the job advances, on samples repeated or skipped."""
+
 LOADER_CHECK = "job.loader"
 """Source: what the processes do that make a rank's batches."""
 

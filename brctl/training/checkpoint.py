@@ -12,9 +12,14 @@ from torch import Tensor
 from torch.distributed import checkpoint
 
 
+def directory_of(directory: Path, step: int) -> Path:
+    """Where the checkpoint of a step lies."""
+    return directory / f"step-{step:08d}"
+
+
 def save(directory: Path, step: int, state: Mapping[str, Tensor]) -> None:
     """Write a checkpoint; every rank must call it with its copy of the same state."""
-    writer = checkpoint.FileSystemWriter(directory / f"step-{step:08d}")
+    writer = checkpoint.FileSystemWriter(directory_of(directory, step))
     checkpoint.save(dict(state), storage_writer=writer)
 
 

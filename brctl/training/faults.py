@@ -11,6 +11,7 @@ The file is one JSON object. `local_rank` says whom it means (default 0); then a
     loader_hung   true: the loader's worker computes for ever on its next sample, once
     loader_slow_s seconds the loader's worker takes longer for every sample
     loader_skew   true: this rank's batches are up to five times as long as the others'
+    loader_rewound batches that this rank's loader state lags behind in checkpoints
     loader_source path the loader's worker reads before its next sample
 
 Outside the lab the variable is not set and nothing here does anything.
@@ -92,6 +93,11 @@ class Faults:
     def batch_length(self, step: int) -> float:
         """How long a batch is, of the usual one: uneven lengths differ from step to step."""
         return 1.0 + step * 3 % 5 if self._value("loader_skew") is True else 1.0
+
+    def batches_behind(self) -> int:
+        """How old the loader state is that this rank saves: a restart repeats so many batches."""
+        behind = self._value("loader_rewound")
+        return behind if isinstance(behind, int) else 0
 
     def poisons_loss(self) -> bool:
         return self._value("nan") is True

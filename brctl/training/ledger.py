@@ -17,17 +17,20 @@ class StepLedger:
 
     def __init__(self, directory: Path, rank: int) -> None:
         self._path = directory / f"ledger-{rank:05d}.ndjson"
+        self._is_new = True
 
     def append(self, row: Mapping[str, object]) -> None:
-        """Add one step.
+        """Add one step; the first of a process is marked, for a restart need not go back a step.
 
         Raises:
             OSError: It cannot be written.
         """
-        line = json.dumps({key: _short(value) for key, value in row.items() if value is not None})
+        marked = {**row, "start": True if self._is_new else None}
+        line = json.dumps({k: _short(value) for k, value in marked.items() if value is not None})
         with self._path.open("a") as stream:
             stream.write(line + "\n")
             full = stream.tell() > LIMIT_BYTES
+        self._is_new = False
         if full:
             os.replace(self._path, self._path.with_suffix(".old.ndjson"))
 

@@ -16,7 +16,7 @@ from brctl.training import checkpoint
 from brctl.training.checkpoints.layout import parse_layout
 from brctl.training.faults import Faults
 from brctl.training.flight import FlightWatch, dump_target, recorder_dump
-from brctl.training.loader import batches
+from brctl.training.loader import batches, digest_of
 from brctl.training.model import BATCH, LENGTH, WIDTH
 from brctl.training.parallel_model import ModelStage, find_place
 from brctl.training.progress import Progress
@@ -74,7 +74,8 @@ class ParallelTrainer:
         time.sleep(max(0.0, left_s))
         self._progress.finish_step(
             step, loss=mean_loss, grad_norm=norm, seconds=time.monotonic() - began,
-            wait_seconds=wait_s,
+            wait_seconds=wait_s, cost=float(tokens.numel()),
+            batch={"position": step, "samples": len(tokens), "digest": digest_of(tokens)},
         )  # fmt: skip
         if step % self._options.checkpoint_every == 0 and mean_loss == mean_loss:
             self._save(step)

@@ -17,7 +17,6 @@ already, and gives up when that dies as well; `fail` gives up at once.
 Standard library only, whatever the batches are.
 """
 
-import json
 import multiprocessing
 import pickle
 import sys
@@ -27,6 +26,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from brctl.training.loader_positions import save_position
 from brctl.training.loader_process import (
     Item,
     NoMore,
@@ -284,12 +284,7 @@ class SupervisedLoader:
         Raises:
             OSError: It cannot be written.
         """
-        folder = checkpoint / "loader"
-        folder.mkdir(parents=True, exist_ok=True)
-        row = {"rank": rank, "of": of, **self.ledger_entry()}
-        partial = folder / f"rank-{rank:05d}.new"
-        partial.write_text(json.dumps(row))
-        partial.replace(folder / f"rank-{rank:05d}.json")
+        save_position(checkpoint, rank, of, self.ledger_entry())
 
     def worker_pids(self) -> tuple[int, ...]:
         """The worker, and the shadow where there is one."""

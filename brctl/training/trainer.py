@@ -26,6 +26,7 @@ from brctl.training import checkpoint
 from brctl.training.faults import Faults
 from brctl.training.flight import FlightWatch, dump_target, recorder_dump
 from brctl.training.loader import batches, digest_of
+from brctl.training.loader_positions import read_position, save_position
 from brctl.training.model import VOCABULARY, build_model
 from brctl.training.progress import Progress
 
@@ -118,6 +119,7 @@ class Trainer:
         self._mean = torch.zeros_like(self._weights)
         self._variance = torch.zeros_like(self._weights)
         self._step = torch.zeros(1, dtype=torch.int64)
+        self._position = 0
         self._batches: Iterator[Tensor] = iter(())
         target = dump_target(environment.rank)
         self._watch = FlightWatch(target, options.dump_after_s, recorder_dump) if target else None
@@ -131,7 +133,9 @@ class Trainer:
             self._show_weights()
             self._say(f"resumed from {self._environment.resume_from.name}")
         steps = range(int(self._step.item()) + 1, self._options.steps + 1)
-        self._batches = batches(self._options.seed, self._environment.rank, steps)
+        self._position = self._start_position(steps.start - 1)
+        given = range(self._position + 1, self._position + len(steps) + 1)
+        self._batches = batches(self._options.seed, self._environment.rank, given)
         if self._watch is not None:
             self._watch.start()
         for step in steps:
@@ -161,13 +165,15 @@ class Trainer:
         self._progress.finish_step(
             step, loss=mean_loss, grad_norm=norm, seconds=time.monotonic() - began,
             wait_seconds=wait_s, cost=length * tokens.numel(),
-            batch={"position": step, "samples": len(tokens), "digest": digest_of(tokens)},
+            batch={"position": self._position, "samples": len(tokens),
+                   "digest": digest_of(tokens)},
         )  # fmt: skip
         if step % self._options.checkpoint_every == 0:
             self._save(step, mean_loss)
 
     def _load_batch(self) -> Tensor:
         tokens = next(self._batches)
+        self._position += 1
         if self._faults.breaks_batch():
             tokens[0, 0] = VOCABULARY
         return tokens
@@ -243,10 +249,24 @@ class Trainer:
             return
         self._progress.enter("checkpoint", step)
         self._stage(step)
+        self._save_position(checkpoint.directory_of(self._environment.checkpoints, step))
         checkpoint.save(self._environment.checkpoints, step, self._state())
         if self._environment.rank == 0:
             checkpoint.remove_old(self._environment.checkpoints, self._options.keep)
             self._say(f"step {step}: loss {loss:.4f}, checkpoint saved")
+
+    def _start_position(self, step: int) -> int:
+        """What the checkpoint says of this rank's loader; without it one batch a step."""
+        start, here = self._environment.resume_from, self._environment
+        saved = read_position(start, here.rank, here.world_size) if start is not None else None
+        return step if saved is None else saved
+
+    def _save_position(self, folder: Path) -> None:
+        """Before the checkpoint is complete, so that none is complete without it."""
+        at = max(0, self._position - self._faults.batches_behind())
+        save_position(
+            folder, self._environment.rank, self._environment.world_size, {"position": at}
+        )
 
     def _stage(self, step: int) -> None:
         """Write this rank's copy to the node's own disk first, as large jobs do."""

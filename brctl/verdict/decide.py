@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from brctl.model.evidence import Evidence, Gap, Role, Weight
-from brctl.model.evidence_kinds import SLOW_LOADER, WAY_TO_NODES
+from brctl.model.evidence_kinds import REPLAY_DIFFERS, SLOW_LOADER, WAY_TO_NODES
 from brctl.model.fault import Branch, FaultClass, Origin
 from brctl.model.fault_catalogue import CATALOGUE
 from brctl.model.sweeps.reach import UnreachedTogether
@@ -97,17 +97,17 @@ def _claimable(
     """Causes that may be named; the others are leads.
 
     What code does wrong ends or stops a job: a job that trains on has no such fault, but for a
-    loader that makes every step wait. And a class that machines have says nothing where it is
-    hinted at and no machine is.
+    loader that makes every step wait or gives other batches than before. And a class that machines
+    have says nothing where it is hinted at and no machine is.
     """
-    slows = {hypothesis_of(item) for item in chain if item.kind == SLOW_LOADER}
+    survived = {hypothesis_of(item) for item in chain if item.kind in (SLOW_LOADER, REPLAY_DIFFERS)}
     return {
         hypothesis: belief
         for hypothesis, belief in causes.items()
         if not (
             context.stalled is False
             and hypothesis.row.branch is Branch.USER
-            and hypothesis not in slows
+            and hypothesis not in survived
         )
         and (hypothesis.node or not hypothesis.row.per_node or belief >= SUSPECT_FLOOR)
     }

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from brctl.engine.job.flight import analyse_folder
+from brctl.evidence.job.data.replays import read_replay
 from brctl.model.jobs.hang import SuspectReason
+from brctl.model.jobs.replay import Replay
+from tests.checks.probes import read
 from tests.training.ranks import Ranks, Starter
 
 pytestmark = pytest.mark.torch
@@ -72,6 +75,26 @@ def test_a_restart_repeats_the_same_losses(starter: Starter, whole: Ranks, tmp_p
     again, before = resumed.steps(), whole.steps()
     assert list(again) == list(range(11, 21))
     assert all(again[step] == before[step] for step in again)
+
+
+def test_an_old_loader_state_shows_in_the_steps_that_are_replayed(
+    starter: Starter, tmp_path: Path
+) -> None:
+    """Rank 1's state lags three batches behind in the checkpoint; rank 0's is right."""
+    (tmp_path / "faults-1.json").write_text('{"loader_rewound": 3}')
+    for step in (0, 4):
+        resume_from = tmp_path / "checkpoints" / f"step-{step:08d}" if step else None
+        ranks = Ranks(starter, tmp_path, 2, resume_from=resume_from, steps=6, checkpoint_every=4)
+        try:
+            assert ranks.wait_all() == {0: 0, 1: 0}, ranks.log(0)
+        finally:
+            ranks.kill()
+    for rank in (0, 1):
+        (tmp_path / f"rank-{rank:05d}.log").write_text("")
+    places = {"log_dir": str(tmp_path), "progress_dir": str(tmp_path / "progress")}
+    found = read("job.ranks", {"ranks": [0, 1], **places}).values
+    replays = [read_replay(str(found["job.rank.replay", f"rank:{rank}"])) for rank in (0, 1)]
+    assert replays == [Replay(5, 2), Replay(5, 1, 5, 3, 3 * 4)]
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from brctl.actions import arguments
 from brctl.actions.context import RunContext
 from brctl.actions.contract import ActionFailed, ActionResult, FailureKind, ReadOnly
+from brctl.evidence.job.data.replays import replay_note
 from brctl.model.jobs.job_status import JobStatus
 from brctl.model.runs.playbook import Arguments
 from brctl.model.units import describe_duration
@@ -71,14 +72,18 @@ class JobWaitProgress(ReadOnly):
                 moved = now if status.step != last else moved
                 last = status.step
                 if last >= goal.step(first):
-                    since = max(first, goal.beyond)
-                    return ActionResult({"first_step": since, "step": last}, changed=False,
-                                say=f"step {since} to {last}{goal.note}")  # fmt: skip
+                    return _proved(status, max(first, goal.beyond), last, goal)
             await stall.refuse(status, now)
             _refuse_late(last, goal, _since(moved, now), within_s)
             if _since(started, now) >= at_most_s:
                 raise ActionFailed(_unproved(last, goal, at_most_s), FailureKind.TIMEOUT)
             await context.clock.pause(POLL_S)
+
+
+def _proved(status: JobStatus, since: int, last: int, goal: Goal) -> ActionResult:
+    replayed = replay_note(status)
+    say = f"step {since} to {last}{goal.note}" + (f"; {replayed}" if replayed else "")
+    return ActionResult({"first_step": since, "step": last}, changed=False, say=say)
 
 
 class _SameStall:

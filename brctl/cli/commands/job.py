@@ -51,8 +51,8 @@ def data(ctx: typer.Context, job: JobArgument = None) -> None:
     invocation: Invocation = ctx.obj
     settings = invocation.settings()
     with progress("asking the ranks", quiet=invocation.quiet) as line:
-        found, status = asyncio.run(job_progress(settings, job, line.say))
-    invocation.finish(job_data_page(found, told_apart(status)), settings.context)
+        _, status = asyncio.run(job_progress(settings, job, line.say))
+    invocation.finish(job_data_page(status, told_apart(status)), settings.context)
 
 
 @app.command()

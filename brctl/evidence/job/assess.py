@@ -10,6 +10,7 @@ from statistics import median
 
 from brctl.evidence.job.absent import absent_ranks, own_code, silent_but_training, silent_nodes
 from brctl.evidence.job.booted import booted_since
+from brctl.evidence.job.data.replays import replays_that_differ
 from brctl.evidence.job.data.slow_ranks import not_told_apart, slow_ranks
 from brctl.evidence.job.ends import exits, first_ends, leaving
 from brctl.evidence.job.history import jumps, slower
@@ -41,6 +42,7 @@ def assess_job(status: JobStatus, reports: Iterable[NodeReport]) -> tuple[Eviden
         *slower(status),
         *_late_ranks(status, _are_busy(outcomes.values())),
         *held_back(status),
+        *replays_that_differ(status),
     ]
     found += scheduler_reasons(status)
     if status.stalled is False and not status.ended:

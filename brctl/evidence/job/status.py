@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from brctl.evidence.job.data.ledger import read_ledger
+from brctl.evidence.job.data.replays import read_replay
 from brctl.evidence.job.pace import patience_s, stands_after_s
 from brctl.evidence.logs.progress.formats import step_of_any_shape
 from brctl.evidence.operators import is_number
@@ -121,6 +122,7 @@ def _rank_view(rank: int, node: str, report: NodeReport | None) -> RankView:
         row_gap_s=_number(values, "row_gap_s"),
         progress_format=_typed(values, "progress_format", str) or "",
         ledger=read_ledger(_typed(values, "ledger", str) or ""),
+        replay=read_replay(_typed(values, "replay", str) or ""),
     )
 
 

@@ -6,6 +6,7 @@ from statistics import median
 from brctl.model.jobs.job import Job
 from brctl.model.jobs.job_run_state import SchedulerReason
 from brctl.model.jobs.rank_history import RankHistory
+from brctl.model.jobs.replay import Replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class RankView:
         progress_format: Whose rows these are.
         stack: Where its main thread stands, innermost frame first; empty when nobody looked.
         ledger: Its newest steps one by one, where it keeps them.
+        replay: What its newest start ran again; None where it was none, or has no digests.
         own_frame: The job's own code it stands in, with no package's code inside of it; "" if none.
     """
 
@@ -55,6 +57,7 @@ class RankView:
     row_gap_s: float | None = None
     progress_format: str = ""
     ledger: RankHistory | None = None
+    replay: Replay | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,11 @@
 """What each rank was given and how long it took, as people read it."""
 
+from brctl.evidence.job.data.replays import differing, replay_note
 from brctl.evidence.job.data.skew import LEAST_STEPS, LoadComparison, RankLoad, SlowCause
 from brctl.model.exit_codes import ExitCode
 from brctl.model.jobs.job import Job
+from brctl.model.jobs.job_status import JobStatus
+from brctl.model.jobs.replay import Replay
 from brctl.view.notices.page import Json, Page
 from brctl.view.text import columns, printable
 
@@ -21,8 +24,12 @@ _SAYS = {
 }
 
 
-def job_data_page(job: Job, found: LoadComparison | None) -> Page:
-    """The answer of `job data`: exit 0 even, 1 late for a known reason, 3 where nobody knows."""
+def job_data_page(status: JobStatus, found: LoadComparison | None) -> Page:
+    """The answer of `job data`: exit 0 even, 1 late for a known reason, 3 where nobody knows.
+
+    Other batches after a restart than before are exit 1 as well.
+    """
+    job = status.job
     body: dict[str, Json] = {
         "job": job.name,
         "steps": found.steps if found else 0,
@@ -32,9 +39,27 @@ def job_data_page(job: Job, found: LoadComparison | None) -> Page:
         "idle_ratio": found.idle if found else None,
         "follows_cost": found.follows_cost if found else None,
         "ranks": [_document(row) for row in found.ranks] if found else [],
+        "replays": [_replay(v.rank, v.replay) for v in status.ranks if v.replay is not None],
     }
-    text = _text(job, found)
-    return Page("JobData", body, text, _exit(found), (job.name,), table=_table(job, found))
+    text = "\n".join(filter(None, (_text(job, found), _replays(status))))
+    code = ExitCode.WARNING if differing(status) else _exit(found)
+    return Page("JobData", body, text, code, (job.name,), table=_table(job, found))
+
+
+def _replays(status: JobStatus) -> str:
+    note = replay_note(status)
+    return f"after the newest restart: {note}" if note else ""
+
+
+def _replay(rank: int, replay: Replay) -> dict[str, Json]:
+    return {
+        "rank": rank,
+        "first_step": replay.first,
+        "steps": replay.steps,
+        "differs_at_step": replay.differs_at,
+        "batches_repeated": replay.off,
+        "samples": replay.samples,
+    }
 
 
 def _exit(found: LoadComparison | None) -> ExitCode:

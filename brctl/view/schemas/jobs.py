@@ -220,8 +220,23 @@ class RankDataDocument(TypedDict):
     source: str | None
 
 
+class ReplayDocument(TypedDict):
+    """What a rank's newest start ran again."""
+
+    rank: int
+    first_step: int
+    steps: int
+    differs_at_step: int | None
+    batches_repeated: int | None
+    samples: int | None
+
+
 class JobDataDocument(Envelope):
-    """`brctl job data`; `cause` is null where the ranks' ledgers have too few steps in common."""
+    """`brctl job data`; `cause` is null where the ranks' ledgers have too few steps in common.
+
+    `replays` compares the batches since the newest restart with those before: `batches_repeated`
+    is below 0 where batches were left out, null where how many is not known.
+    """
 
     job: str
     steps: int
@@ -231,6 +246,7 @@ class JobDataDocument(Envelope):
     idle_ratio: float | None
     follows_cost: float | None
     ranks: list[RankDataDocument]
+    replays: list[ReplayDocument]
 
 
 class PlacementDocument(Envelope):

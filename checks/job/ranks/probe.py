@@ -9,6 +9,7 @@ import time
 from checks._progress.ledger_rows import is_number, newest_steps
 from checks._progress.log_rows import Log, newest_log, with_seconds
 from checks._progress.rank_processes import rank_processes
+from checks._progress.replayed_steps import newest_replay
 
 
 # Every probe is one file, so this block is the same in all of them; a test compares.
@@ -259,6 +260,9 @@ def measure_progress(readings, parameters, rank):
     ledger = newest_steps(path)
     if ledger:
         readings.add("job.rank.ledger", subject, ledger)
+    replay = newest_replay(path)
+    if replay:
+        readings.add("job.rank.replay", subject, replay)
 
 
 def add_age(readings, name, subject, age_s):
