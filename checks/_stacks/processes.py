@@ -7,6 +7,7 @@ import subprocess
 
 DUMP_S = 8
 FRAMES_KEPT = 64
+THREADS_ASKED = 1024
 
 
 def find_py_spy(python):
@@ -57,8 +58,17 @@ def descendants(pid):
 
 
 def children_of(pid):
+    """Those that any of its threads started: a loader made in a thread has its workers there."""
     try:
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as stream:
+        threads = os.listdir("/proc/%d/task" % pid)[:THREADS_ASKED]
+    except OSError:
+        return []
+    return [child for thread in threads for child in children_of_thread(pid, thread)]
+
+
+def children_of_thread(pid, thread):
+    try:
+        with open("/proc/%d/task/%s/children" % (pid, thread)) as stream:
             return [int(word) for word in stream.read().split()]
     except (OSError, ValueError):
         return []

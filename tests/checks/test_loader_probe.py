@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -49,6 +51,8 @@ def test_a_worker_that_waits_for_its_file_is_seen_with_sample_and_file(
     found = read("job.loader", {"ranks": [3], "apart_s": 0.01, **places}).values
     subject = f"rank:3/{worker}"
     assert ("job.loader.state", "rank:3") in found
+    assert found["job.loader.children", "rank:3"] == 1
+    assert found["job.loader.pins_memory", "rank:3"] is False
     assert found["job.loader.state", subject] in ("S", "R")
     frames = json.loads(str(found["job.loader.stack", subject]))
     assert [frame["name"] for frame in frames][:2] == ["read_shard", "fetch"]
@@ -56,6 +60,105 @@ def test_a_worker_that_waits_for_its_file_is_seen_with_sample_and_file(
     assert found["job.loader.sample", subject] == "[5, 6]"
     assert found["job.loader.file", subject] == str(tmp_path / "shard-0007.tar")
     assert ("job.loader.mount", subject) in found
+
+
+THREADED = """
+import os, threading, time
+def start():
+    if os.fork() == 0:
+        os.write(1, b"%d\\n" % os.getpid())
+        time.sleep(3600)
+    os.wait()
+threading.Thread(target=start).start()
+"""
+
+
+@pytest.fixture
+def threaded(tmp_path: Path) -> Iterator[int]:
+    """Process id of a worker of rank 3 that a thread of it started."""
+    command = [sys.executable, "-S", "-c", THREADED]
+    rank = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    assert rank.stdout is not None
+    (tmp_path / "rank-00003.process.json").write_text(json.dumps({"pid": rank.pid}))
+    yield int(rank.stdout.readline())
+    os.killpg(rank.pid, 9)
+    rank.wait()
+    rank.stdout.close()
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The probe on a node without py-spy."""
+    probe = load_probe("job.loader")
+    monkeypatch.setattr(probe, "find_py_spy", lambda python: None)
+    return probe
+
+
+def rows_of(probe: ModuleType, tmp_path: Path) -> dict[tuple[str, str], object]:
+    readings = probe.Readings()
+    with suppress(probe.OutOfTime):
+        probe.measure(readings, {"ranks": [3], "apart_s": 0.01, "log_dir": str(tmp_path)})
+    return {(row["name"], row["subject"]): row["value"] for row in readings.rows}
+
+
+def test_a_worker_that_a_thread_started_is_looked_at(
+    threaded: int, reading: ModuleType, tmp_path: Path
+) -> None:
+    """The kernel lists children by the thread that started them."""
+    found = rows_of(reading, tmp_path)
+    assert ("job.loader.state", f"rank:3/{threaded}") in found
+    assert found["job.loader.children", "rank:3"] == 1
+
+
+def test_a_deadline_in_the_first_look_hides_no_process(
+    threaded: int, reading: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six workers in state D cost py-spy the whole deadline; their states cost nothing."""
+    states = {threaded: "D"}
+    monkeypatch.setattr(reading, "process_state", lambda pid: states.get(pid, "S"))
+
+    def never_ends(readings: object, py_spy: object, pid: int) -> None:
+        raise reading.OutOfTime
+
+    monkeypatch.setattr(reading, "threads_in", never_ends)
+    found = rows_of(reading, tmp_path)
+    assert found["job.loader.state", f"rank:3/{threaded}"] == "D"
+    assert found["job.loader.state", "rank:3"] == "S"
+    assert ("job.loader.stack", "rank:3") not in found
+
+
+def frame(name: str, file: str) -> dict[str, object]:
+    return {"name": name, "short_filename": file, "filename": "/job/" + file, "line": 1}
+
+
+def test_a_deep_stack_keeps_the_frames_of_the_loader_and_the_innermost() -> None:
+    """A forked worker has its rank's frames further out, and a dataset forty of its own."""
+    loop = [frame("fetch", "torch/utils/data/_utils/fetch.py"),
+            frame("_worker_loop", "torch/utils/data/_utils/worker.py")]  # fmt: skip
+    deep = [frame(f"map_{n}", "data.py") for n in range(40)]
+    rank = [frame(f"main_{n}", "train.py") for n in range(40)]
+    text = load_probe("job.loader").bounded([*deep, *loop, *rank])
+    names = [row["name"] for row in json.loads(text)]
+    assert len(names) <= 24
+    assert len(text) <= 4000
+    assert names[:8] == [f"map_{n}" for n in range(8)]
+    assert names[-1] == "main_39"
+    assert names.index("_worker_loop") == names.index("fetch") + 1
+
+
+def test_a_pin_memory_thread_is_said() -> None:
+    probe = load_probe("job.loader")
+    main = {"thread_name": "MainThread", "frames": []}
+    pins = {"thread_name": "Thread-3", "frames": [frame("_pin_memory_loop", "pin_memory.py")]}
+    assert probe.pins_memory([main, pins]) is True
+    assert probe.pins_memory([main]) is False
+
+
+def test_who_sleeps_is_left_out_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that is stuck may be the seventeenth."""
+    probe = load_probe("job.loader")
+    monkeypatch.setattr(probe, "process_state", {1: "S", 2: "S", 3: "D", 4: "R"}.get)
+    assert probe.awake_first([1, 2, 3, 4]) == [3, 4, 1, 2]
 
 
 def test_another_node_times_the_file_and_never_reads_a_pipe(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """RUNS ON THE NODE. Looks at the job's data-loader workers and what they read; changes nothing."""
 
+import functools
 import json
 import os
 import re
@@ -82,6 +83,8 @@ DUMP_S = 4.0
 FRAMES_KEPT = 24
 ANSWER_S = 2.0
 READ_BYTES = 4096
+LOADER_FILES = re.compile(r"^(?:dataloader|fetch(?:er)?s?|worker|queues)\.py$")
+PIN_LOOP = "_pin_memory_loop"
 NO_WORKERS = re.compile(r"resource_tracker|forkserver import main|py-spy")
 PATH_NAMES = ("path", "file", "filename", "fname", "shard", "url", "key")
 SAMPLES = "possibly_batched_index"
@@ -111,32 +114,82 @@ def look_twice(readings, parameters, rank):
     py_spy = find_py_spy(parameters.get("python"))
     if py_spy is None:
         readings.note("rank %d: py-spy is not installed here; stacks are not read" % rank)
-    pids = [pid] + [child for child in descendants(pid) if not NO_WORKERS.search(command_of(child))]
-    pids = pids[: 1 + WORKERS_KEPT]
-    apart_s = float(parameters.get("apart_s") or 10.0)
-    looked_at = time.monotonic()
-    before = {child: frames_of(readings, rank, py_spy, child) for child in pids}
-    time.sleep(max(0.0, apart_s - (time.monotonic() - looked_at)))
-    for child in pids:
-        subject = "rank:%d" % rank if child == pid else "rank:%d/%d" % (rank, child)
-        after = frames_of(readings, rank, py_spy, child)
-        measure_process(readings, subject, child, before[child], after)
-        readings.add("job.loader.apart_s", subject, round(time.monotonic() - looked_at, 3))
+    left = subjects_of(readings, rank, pid)
+    states = {child: process_state(child) for child in left}
+    try:
+        apart_s = float(parameters.get("apart_s") or 10.0)
+        look = functools.partial(threads_in, readings, py_spy)
+        measure_twice(readings, left, states, apart_s, look)
+    finally:
+        # py-spy takes seconds for each process in state D; the deadline must not hide the others.
+        for child, subject in left.items():
+            measure_unread(readings, subject, child, states[child])
 
 
-def frames_of(readings, rank, py_spy, pid):
-    """The main thread's frames with their variables, innermost first; None where not read."""
+def subjects_of(readings, rank, pid):
+    """The processes to look at, and how each is called; all are counted, looked at or not."""
+    children = [child for child in descendants(pid) if not NO_WORKERS.search(command_of(child))]
+    readings.add("job.loader.children", "rank:%d" % rank, len(children))
+    kept = awake_first(children)[:WORKERS_KEPT]
+    return dict([(pid, "rank:%d" % rank)] + [(kid, "rank:%d/%d" % (rank, kid)) for kid in kept])
+
+
+def measure_twice(readings, left, states, apart_s, look):
+    """Two looks at each process; whose are done are taken out of `left`."""
+    began = time.monotonic()
+    before = {pid: look(pid) for pid in left}
+    time.sleep(max(0.0, apart_s - (time.monotonic() - began)))
+    for pid in list(left):
+        stays_unread = before[pid] is None and states[pid] == "D"
+        after = None if stays_unread else look(pid)
+        subject = left.pop(pid)
+        measure_process(readings, subject, pid, before[pid], after)
+        readings.add("job.loader.apart_s", subject, round(time.monotonic() - began, 3))
+
+
+def awake_first(pids):
+    """Who sleeps may be idle: where not all can be looked at, the others tell more."""
+    return sorted(pids, key=lambda pid: process_state(pid) == "S")
+
+
+def measure_unread(readings, subject, pid, before):
+    """A process without a stack: only a state that lasts tells anything."""
+    state = process_state(pid)
+    if state is not None and state == before:
+        readings.add("job.loader.state", subject, state)
+        readings.add("job.loader.kernel_wait", subject, kernel_wait(pid))
+
+
+def threads_in(readings, py_spy, pid):
+    """Its threads with their frames and variables, innermost first; None where not read."""
     if py_spy is None:
         return None
     # Not pausing it first: that fails with a stopped process. A busy one may slip through then.
     for flags in (["--nonblocking", "--locals"], ["--locals"]):
         try:
             threads = threads_of(py_spy, pid, flags, DUMP_S)
-            main = [t for t in threads if t.get("thread_name") == "MainThread"] or threads
-            return [frame for frame in main[0]["frames"] if isinstance(frame, dict)]
+            main_frames(threads)
         except (ValueError, IndexError, KeyError, TypeError, AttributeError) as exc:
-            readings.note("rank %d: process %d: %s" % (rank, pid, exc))
+            readings.note("process %d: %s" % (pid, exc))
+        else:
+            return threads
+        if process_state(pid) == "D":
+            return None
     return None
+
+
+def main_frames(threads):
+    main = [t for t in threads if t.get("thread_name") == "MainThread"] or threads
+    return [frame for frame in main[0]["frames"] if isinstance(frame, dict)]
+
+
+def pins_memory(threads):
+    """Whether a thread copies batches to pinned memory: it stands between workers and rank."""
+    return any(
+        isinstance(frame, dict) and str(frame.get("name")).endswith(PIN_LOOP)
+        for thread in threads
+        for frame in thread.get("frames") or []
+    )
 
 
 def measure_process(readings, subject, pid, before, after):
@@ -146,25 +199,37 @@ def measure_process(readings, subject, pid, before, after):
         return
     readings.add("job.loader.state", subject, state)
     readings.add("job.loader.kernel_wait", subject, kernel_wait(pid))
+    frames = main_frames(after or [{"frames": []}])
     if after is not None:
-        readings.add("job.loader.stack", subject, bounded(after))
+        readings.add("job.loader.stack", subject, bounded(frames))
+        readings.add("job.loader.pins_memory", subject, pins_memory(after))
     if after is not None and before is not None:
-        readings.add("job.loader.moved", subject, where(before) != where(after))
-    sample = samples_in(after or [])
+        readings.add("job.loader.moved", subject, where(main_frames(before)) != where(frames))
+    sample = samples_in(frames)
     if sample:
         readings.add("job.loader.sample", subject, sample)
-    path = path_in(after or []) or newest_file(pid)
+    path = path_in(frames) or newest_file(pid)
     if path:
         readings.add("job.loader.file", subject, path)
         measure_mount(readings, subject, mount_of(path))
 
 
 def bounded(frames):
-    """Frames as JSON within the limit; the outermost say least."""
-    rows = [frame_row(frame) for frame in frames[:FRAMES_KEPT]]
-    while len(json.dumps(rows)) > STACK_LIMIT:
-        rows.pop()
-    return json.dumps(rows)
+    """Frames as JSON within the limit: the loader's own stay, the others go from their middle."""
+    rows = [frame_row(frame) for frame in frames]
+    weakest_last = sorted(
+        range(len(rows)),
+        key=lambda at: (not is_of_loader(rows[at]), min(at, 2 * (len(rows) - 1 - at))),
+    )
+    for kept in range(FRAMES_KEPT, 0, -1):
+        text = json.dumps([rows[at] for at in sorted(weakest_last[:kept])])
+        if len(text) <= STACK_LIMIT:
+            return text
+    return "[]"
+
+
+def is_of_loader(row):
+    return bool(LOADER_FILES.match(str(row["short_filename"]).rsplit("/", 1)[-1]))
 
 
 def where(frames):

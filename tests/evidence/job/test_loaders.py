@@ -17,7 +17,7 @@ from brctl.evidence.job.data.loaders import Doing, assess_loaders, doing, files_
 from brctl.evidence.job.data.waits import waits_for_data
 from brctl.evidence.job.long_phases import excused
 from brctl.model.command import Outcome
-from brctl.model.evidence import Evidence, Weight
+from brctl.model.evidence import Evidence, Subject, Weight
 from brctl.model.evidence_kinds import LOADER_CHECK
 from brctl.model.fault import FaultClass
 from brctl.model.jobs.job import example_job
@@ -61,7 +61,9 @@ def worker(rank: int, stack: Sequence[str] = FETCH, **seen: object) -> LoaderPro
 
 
 def rank_itself(rank: int, stack: Sequence[str] = WAITS) -> LoaderProcess:
-    return worker(rank, stack, pid=None, kernel_wait="poll_schedule_timeout")
+    """With two children, and no pin-memory thread."""
+    process = worker(rank, stack, pid=None, kernel_wait="poll_schedule_timeout")
+    return replace(process, children=2, pins_memory=False)
 
 
 READS = {"kernel_wait": "rpc_wait_bit_killable", "state": "D", "file": SHARD, "mount": MOUNT}
@@ -151,6 +153,32 @@ def test_a_loader_that_could_not_be_looked_into_is_a_gap(processes: list[LoaderP
     assert bool(gaps) is not any(doing(p) is Doing.READS for p in processes)
 
 
+TWO_IDLE = (worker(5, IDLE, pid=7), worker(5, IDLE, pid=8))
+
+
+@pytest.mark.parametrize(
+    ("own", "workers", "why"),
+    [
+        ({}, (), "no look at its loader"),
+        ({"children": 0}, (), "no look at its loader"),
+        ({"children": 8}, TWO_IDLE, "2 of its 8 processes were looked at"),
+        ({"children": None}, TWO_IDLE, "2 of its unknown number of processes were looked at"),
+        ({"pins_memory": True}, TWO_IDLE, "pin-memory thread"),
+        ({"pins_memory": None}, TWO_IDLE, "pin-memory thread"),
+    ],
+)
+def test_a_queue_is_accused_only_where_all_that_could_hold_the_batch_were_seen(
+    own: Mapping[str, object], workers: Sequence[LoaderProcess], why: str
+) -> None:
+    """Six of eight workers in a file server's silence look like two idle ones."""
+    processes = [replace(rank_itself(5), **own), *workers]  # type: ignore[arg-type]  # by name
+    evidence, gaps = assess_loaders(hang([5]), processes)
+    assert evidence == ()
+    assert [gap.subject for gap in gaps] == [Subject("n6", "rank:5")]
+    assert why in gaps[0].why
+    assert assess_loaders(hang([5]), [rank_itself(5), *TWO_IDLE])[0][0].kind == "job.loader.queue"
+
+
 def convicted(evidence: Iterable[Evidence]) -> list[Evidence]:
     return [item for item in evidence if item.weight is Weight.CONVICTS]
 
@@ -190,11 +218,13 @@ def test_what_a_node_answers_is_read_and_junk_costs_itself_alone() -> None:
     )
     found = read_loaders([
         report("n6", ("state", "rank:5/8821", "R"), ("stack", "rank:5/8821", frames),
-               ("moved", "rank:5/8821", False), ("apart_s", "rank:5/8821", 10.0)),
+               ("moved", "rank:5/8821", False), ("apart_s", "rank:5/8821", 10.0),
+               ("state", "rank:5", "S"), ("children", "rank:5", 2), ("pins_memory", "rank:5", 1)),
         report("n7", ("state", "rank:6", "S"), ("stack", "rank:6", "[{"), ("moved", "rank:6", 1),
                ("file", "rank:6", 3), ("state", "rank:x", "T"), ("state", "", "T")),
     ])  # fmt: skip
-    assert [(p.rank, p.pid, p.place, p.moved, p.file) for p in found] == [
+    assert (found[0].children, found[0].pins_memory) == (2, None)
+    assert [(p.rank, p.pid, p.place, p.moved, p.file) for p in found[1:]] == [
         (5, 8821, "read_shard (data.py:91)", False, ""), (6, None, "", None, ""),
     ]  # fmt: skip
     answers = read_path_answers([report("n1", ("path_answers", f"path:{SHARD}", True))])

@@ -28,6 +28,8 @@ class LoaderProcess:
         sample: Indices of the samples it fetches, as PyTorch's fetcher was given them.
         file: What it reads, as far as its variables or open files tell.
         mount: `SOURCE on DIRECTORY` of that file.
+        children: Processes below a rank that may be workers, looked at or not; None if not known.
+        pins_memory: A thread of it stands between the workers and the rank; None if not known.
     """
 
     rank: int
@@ -42,6 +44,8 @@ class LoaderProcess:
     sample: str = ""
     file: str = ""
     mount: str = ""
+    children: int | None = None
+    pins_memory: bool | None = None
 
     @property
     def called(self) -> str:
@@ -99,7 +103,7 @@ def _by_subject(report: NodeReport) -> Mapping[str, Mapping[str, Value]]:
 
 def _process(rank: int, pid: int | None, node: str, values: Mapping[str, Value]) -> LoaderProcess:
     frames = _frames(values.get("stack"))
-    moved = values.get("moved")
+    children = values.get("children")
     return LoaderProcess(
         rank,
         node,
@@ -108,11 +112,13 @@ def _process(rank: int, pid: int | None, node: str, values: Mapping[str, Value])
         kernel_wait=_text(values, "kernel_wait"),
         stack=read_frames(frames),
         place=read_place(_below_worker_loop(frames)),
-        moved=moved if isinstance(moved, bool) else None,
+        moved=_flag(values, "moved"),
         apart_s=_number(values.get("apart_s")),
         sample=_text(values, "sample"),
         file=_text(values, "file"),
         mount=_text(values, "mount"),
+        children=children if type(children) is int else None,
+        pins_memory=_flag(values, "pins_memory"),
     )
 
 
@@ -132,6 +138,11 @@ def _below_worker_loop(frames: Sequence[Mapping[str, object]]) -> Iterable[Mappi
 def _text(values: Mapping[str, Value], name: str) -> str:
     value = values.get(name)
     return value if isinstance(value, str) else ""
+
+
+def _flag(values: Mapping[str, Value], name: str) -> bool | None:
+    value = values.get(name)
+    return value if isinstance(value, bool) else None
 
 
 def _number(value: Value | None) -> float | None:

@@ -96,7 +96,7 @@ def assess_loaders(
     evidence = [_judge(wait, several, status, answers) for wait in known]
     stuck = {w.view.node for w in known if w.what is Doing.READS}
     evidence += [_reads_well(answer) for answer in answers if _clears(answer, stuck)]
-    return tuple(evidence), tuple(_gaps(status, waits))
+    return tuple(evidence), tuple(_gaps(status, processes, waits))
 
 
 def _wait(view: RankView, processes: Iterable[LoaderProcess]) -> _Wait | None:
@@ -108,12 +108,29 @@ def _wait(view: RankView, processes: Iterable[LoaderProcess]) -> _Wait | None:
         return _Wait(view, own, doing(own))
     if own is None or not in_loader(stack):
         return None
-    workers = [p for p in mine if p.pid is not None and (is_worker(p.stack) or not p.stack)]
+    workers = _workers(mine)
     for what in _CULPRITS:
         for worker in workers:
             if doing(worker) is what:
                 return _Wait(view, worker, what)
-    return _Wait(view, None, Doing.IDLE)
+    return None if _why_unseen(mine) else _Wait(view, None, Doing.IDLE)
+
+
+def _workers(mine: Iterable[LoaderProcess]) -> list[LoaderProcess]:
+    return [p for p in mine if p.pid is not None and (is_worker(p.stack) or not p.stack)]
+
+
+def _why_unseen(mine: Sequence[LoaderProcess]) -> str:
+    """What may hold a batch and was not looked into; "" where all workers were, and are idle."""
+    own = next((p for p in mine if p.pid is None), None)
+    if own is None or not _workers(mine):
+        return "no look at its loader told what it does"
+    looked_at = sum(p.pid is not None for p in mine)
+    if own.children is None or looked_at < own.children:
+        return f"{looked_at} of its {own.children or 'unknown number of'} processes were looked at"
+    if own.pins_memory is None or own.pins_memory:
+        return "its pin-memory thread may hold the batch, and was not looked at"
+    return ""
 
 
 def _waited_for_by_several(waits: Iterable[_Wait]) -> Mapping[str, int]:
@@ -246,9 +263,14 @@ def _reads_well(answer: PathAnswer) -> Evidence:
     )
 
 
-def _gaps(status: JobStatus, waits: Sequence[_Wait | None]) -> Iterable[Gap]:
+_UNREAD = "a worker could not be looked into; py-spy cannot read a process in state D"
+
+
+def _gaps(
+    status: JobStatus, processes: Sequence[LoaderProcess], waits: Sequence[_Wait | None]
+) -> Iterable[Gap]:
     """A rank waits for data and nobody could see what its loader does."""
     for view, wait in zip(data_waiters(status), waits, strict=True):
         if wait is None or wait.what is Doing.UNREAD:
-            why = "no look at its loader told what it does; py-spy cannot read a process in state D"
+            why = _why_unseen([p for p in processes if p.rank == view.rank]) or _UNREAD
             yield Gap(Subject(view.node, f"rank:{view.rank}"), LOADER_CHECK, why)
