@@ -17,6 +17,7 @@ from brctl.model.simulation import Book
 from brctl.model.verdict import Verdict
 from brctl.model.watch.policy import WatchMode
 from brctl.playbook.guard_facts import GuardFacts
+from brctl.playbook.taken_nodes import TakenNodes, taken_nodes
 from brctl.playbook.tree import IncidentHistory, Move
 from brctl.simulate import answers
 from brctl.simulate.chance import exponential, unit
@@ -155,11 +156,11 @@ class Deciding:
         if self._breaker_closes_us is not None and world.now_us >= self._breaker_closes_us:
             self._watch.close_breaker(now)
             self._breaker_closes_us = None
-        verdict, nodes = plan.verdict, plan.suspects
+        verdict, nodes, taken = plan.verdict, plan.suspects, taken_nodes(plan.playbook)
         watched = WatchedVerdict(
             f"V-{at.fault.number}-{at.number}", verdict.fault, verdict.confidence, nodes,
-            verdict.job, plan.playbook.name, plan.playbook.name in _EVICTS,
-            world.trained_steps,
+            verdict.job, plan.playbook.name, taken is not TakenNodes.NONE,
+            world.trained_steps, taken is TakenNodes.FOUND,
         )  # fmt: skip
         facts = GateFacts(now, world.fleet.nodes, world.pool.look(world.now_us))
         found = self._watch.decide(at.fault.kind, verdict, watched, facts)

@@ -26,8 +26,9 @@ class WatchedVerdict:
     """What the gates ask of a verdict.
 
     Attributes:
-        takes_nodes: What is done takes its nodes out of the job.
+        takes_nodes: What is done takes nodes out of work.
         playbook: What would be run; "" when a person must act.
+        finds_nodes: Which nodes those are shows only in the run.
     """
 
     id: str
@@ -38,6 +39,7 @@ class WatchedVerdict:
     playbook: str
     takes_nodes: bool
     step: int | None = None
+    finds_nodes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,16 @@ def _sure(asked: Asked) -> tuple[bool, str]:
 
 def _playbook(asked: Asked) -> tuple[bool, str]:
     return bool(asked.verdict.playbook), asked.verdict.playbook or "a person must act"
+
+
+def _nodes(asked: Asked) -> tuple[bool, str]:
+    """What takes nodes that nobody can count beforehand is for a person."""
+    verdict = asked.verdict
+    if not verdict.takes_nodes:
+        return True, "takes no node"
+    if verdict.finds_nodes or not verdict.nodes:
+        return False, f"which nodes {verdict.playbook} takes shows only in its run"
+    return True, fold(verdict.nodes)
 
 
 def _breaker(asked: Asked) -> tuple[bool, str]:
@@ -182,6 +194,7 @@ GATES: Mapping[str, Callable[[Asked], tuple[bool, str]]] = {
     "playbook": _playbook,
     "once": _once,
     "start-up": _start_up,
+    "nodes": _nodes,
     "breaker": _breaker,
     "spares": _spares,
     "attempts": _attempts,

@@ -77,6 +77,7 @@ def _verdict(record: WatchRecord) -> WatchedVerdict | None:
     return WatchedVerdict(
         record.text("verdict"), fault, sure, record.names("nodes"), record.text("job"),
         record.text("playbook"), record.fields.get("takes_nodes") is True, record.count("step"),
+        record.fields.get("finds_nodes") is True,
     )  # fmt: skip
 
 

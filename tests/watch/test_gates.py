@@ -100,6 +100,13 @@ def test_an_open_breaker_holds_what_takes_no_node_too() -> None:
     assert made(restart).mode == "act"
 
 
+def test_what_takes_nodes_that_only_its_run_finds_is_proposed_and_opens_no_breaker() -> None:
+    found = made(replace(lost_gpu(), playbook="replay", finds_nodes=True))
+    assert (found.mode, found.opens_breaker) == ("propose", "")
+    assert found.held == "nodes: which nodes replay takes shows only in its run"
+    assert made(replace(lost_gpu(), nodes=())).held.startswith("nodes:")
+
+
 def test_a_breaker_of_a_fleet_nobody_counted_lets_nothing_through() -> None:
     assert made(facts=replace(FACTS, known=0)).held.startswith("breaker: 1 of")
 

@@ -10,6 +10,7 @@ from subprocess import DEVNULL, PIPE
 from brctl.actions.standby.acquire import find_candidates
 from brctl.engine.application.diagnose import DiagnosisScope, keep_found, look_once
 from brctl.engine.application.fix import choose_fix, plan_fix
+from brctl.engine.application.runs import find_playbook
 from brctl.engine.application.watching.watcher import Examined
 from brctl.engine.controller.wiring import Controller
 from brctl.engine.incidents.notify_runs import beside_the_work, notify_verdicts
@@ -17,18 +18,18 @@ from brctl.engine.incidents.notify_verdicts import notifier_of
 from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState, load, load_all
 from brctl.engine.job.looks import stopped_by
 from brctl.engine.runs.context import run_context
+from brctl.engine.runs.propose import propose
 from brctl.engine.runs.read_run import read_runs
 from brctl.library.own_program import own_program
 from brctl.model.errors import BrctlError
-from brctl.model.fault import Action
 from brctl.model.jobs.job import Job
 from brctl.model.verdict import Verdict
 from brctl.model.watch.policy import WatchPolicy
 from brctl.model.watch.state import WatchDecision
 from brctl.playbook.run import Run
+from brctl.playbook.taken_nodes import TakenNodes, taken_nodes
 from brctl.watch.gates import GateFacts, WatchedVerdict
 
-TAKES_NODES = frozenset({Action.SWAP, Action.CORDON, Action.EVICT_GROUP})
 RUNS_BACK = timedelta(days=7)
 SAID_LIMIT = 400
 FIX_STARTS_S = 120.0
@@ -51,7 +52,7 @@ class WatchHands:
         controller = self.current()
         found = await look_once(controller, DiagnosisScope(job, tuple(nodes)), self.say)
         keep_found(controller, found)
-        watched = tuple(_watched(verdict) for verdict in found.verdicts)
+        watched = tuple(_watched(controller, verdict) for verdict in found.verdicts)
         return Examined(controller.now(), found.verdicts, watched)
 
     def busy_with(self, job: str) -> str:
@@ -130,8 +131,13 @@ def dismissed_at(stored: Iterable[StoredVerdict], since: datetime) -> dict[str, 
     return found
 
 
-def _watched(verdict: Verdict) -> WatchedVerdict:
+def _watched(controller: Controller, verdict: Verdict) -> WatchedVerdict:
+    """With the playbook that `fix` would choose now: after a try it is the tree's next one."""
+    settings = controller.settings
+    now = controller.now()
+    name = propose(settings.state_dir, settings.context, verdict, now).playbook
+    taken = taken_nodes(find_playbook(settings.library_dirs, name)) if name else TakenNodes.NONE
     return WatchedVerdict(
-        verdict.id, verdict.fault, verdict.confidence, verdict.nodes, verdict.job,
-        verdict.playbook, verdict.action in TAKES_NODES, verdict.job_step,
+        verdict.id, verdict.fault, verdict.confidence, verdict.nodes, verdict.job, name,
+        taken is not TakenNodes.NONE, verdict.job_step, taken is TakenNodes.FOUND,
     )  # fmt: skip

@@ -325,7 +325,7 @@ class Watcher:
                 now, "verdict", verdict=verdict.id, rule=rule, fault=verdict.fault.value,
                 confidence=verdict.confidence.value, nodes=list(verdict.nodes), job=verdict.job,
                 title=verdict.title, playbook=watched.playbook, takes_nodes=watched.takes_nodes,
-                step=watched.step,
+                step=watched.step, finds_nodes=watched.finds_nodes,
             )  # fmt: skip
             where = fold(verdict.nodes) or "no node"
             self._say(
