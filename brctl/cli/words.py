@@ -128,7 +128,7 @@ WORDS: Mapping[str, Word] = {
     "report": Word(
         "report",
         "the fleet on one page; what comes and goes; how verdicts held",
-        selects=("flappers", "fleet"),
+        selects=("flappers", "lemons", "fleet"),
     ),
     "doctor": Word(
         "doctor", "is this controller able to work: ssh, tools, permissions", selects=("", "ssh")

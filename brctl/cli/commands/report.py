@@ -51,6 +51,33 @@ async def _flappers(invocation: Invocation, since: str, least: int) -> None:
 
 
 @app.command()
+def lemons(
+    ctx: typer.Context,
+    since: Annotated[str, typer.Option("--since", help="28d")] = "28d",
+) -> None:
+    """Propose nodes that fail again and again, with evidence; exit 3 when nothing was recorded."""
+    asyncio.run(_lemons(ctx.obj, since))
+
+
+async def _lemons(invocation: Invocation, since: str) -> None:
+    from brctl.engine.controller.selection import select_nodes
+    from brctl.engine.controller.wiring import open_controller
+    from brctl.engine.incidents.node_past import lemon_report
+    from brctl.model.units import parse_duration_s
+    from brctl.view.fleet.lemons import lemons_page
+
+    back = timedelta(seconds=typed("--since", since, parse_duration_s))
+    settings = invocation.settings()
+    async with open_controller(settings) as controller:
+        chosen = await select_nodes(controller, invocation.nodes, invocation.exclude)
+        found = lemon_report(controller, chosen, back)
+    looked_through = (found.sweeps, found.verdicts, found.runs)
+    invocation.finish(
+        lemons_page(found.pasts, found.nodes, looked_through, since), settings.context
+    )
+
+
+@app.command()
 def calibration(ctx: typer.Context) -> None:
     """Say how often verdicts people confirmed or dismissed were right; exit 3 when none was."""
     from brctl.engine.incidents.verdict_store import VerdictState, load_all

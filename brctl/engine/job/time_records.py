@@ -129,10 +129,11 @@ def _incidents(
     named = [v for v in verdicts if v.job == job.name and v.fault not in _NAMELESS]
     taken = [v for v in named if v.id in acted] or named
     for verdict in sorted(taken, key=lambda v: v.decided_at):
-        yield _incident(verdict, acted.get(verdict.id), _suspected(verdict, records))
+        yield incident_of(verdict, acted.get(verdict.id), _suspected(verdict, records))
 
 
-def _incident(verdict: Verdict, run: Run | None, suspected_us: int | None) -> JobIncident:
+def incident_of(verdict: Verdict, run: Run | None, suspected_us: int | None) -> JobIncident:
+    """A verdict, and the run that acted on it, as moments."""
     events = run.events if run else ()
     return JobIncident(
         name=verdict.id,
@@ -179,13 +180,13 @@ def _started_us(run: Run) -> int | None:
 
 def _done_us(run: Run, verbs: frozenset[str]) -> int | None:
     """When a run had done the last step that uses one of these verbs."""
-    steps = {step.name for step in run.playbook.steps if step.uses in verbs}
+    steps = {step.id for step in run.playbook.steps if step.uses in verbs}
     done = [
         event.at
         for event in run.events
         if event.type is EventType.STEP_RESULT
         and event.fields.get("ok") is True
-        and event.fields.get("step") in steps
+        and str(event.fields.get("step")).partition("@")[0] in steps
     ]
     return _us(done[-1]) if done else None
 

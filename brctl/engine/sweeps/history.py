@@ -60,6 +60,10 @@ class SweepHistory:
         """What changed on a node, oldest first."""
         return self._transitions("node = ? AND at >= ?", (node, rfc3339(since)))
 
+    def news_since(self, since: datetime) -> tuple[Transition, ...]:
+        """What changed on any node, oldest first."""
+        return self._transitions("at >= ?", (rfc3339(since),))
+
     def flappers(self, since: datetime, least: int = 3) -> tuple[tuple[str, str, int], ...]:
         """Node, check and how often the check began to fail, most often first.
 

@@ -167,6 +167,27 @@ class FlappersDocument(Envelope):
     since: str
 
 
+class NodePastDocument(TypedDict):
+    """What weeks hold against a node; `against` are the signals that few other nodes reach."""
+
+    node: str
+    lemon: bool
+    signals: dict[str, float]
+    against: list[str]
+    evidence: dict[str, list[str]]
+
+
+class LemonsDocument(Envelope):
+    """`brctl report lemons`; signals by Meta's names."""
+
+    lemons: list[NodePastDocument]
+    nodes: int
+    sweeps: int
+    verdicts: int
+    runs: int
+    since: str
+
+
 class GpuMemoryDocument(TypedDict):
     """Memory errors of one GPU; null is not read, never zero."""
 

@@ -61,6 +61,7 @@ DOCUMENTS: Mapping[str, type] = {
     "LabFaults": site.LabFaultsDocument,
     "LabHealed": site.LabHealedDocument,
     "LabStatus": site.LabStatusDocument,
+    "Lemons": fleet.LemonsDocument,
     "LogExplanation": site.LogExplanationDocument,
     "LogLesson": site.LogLessonDocument,
     "LogRuleList": site.LogRuleListDocument,
