@@ -110,9 +110,14 @@ class Fetched(Counted):
 
     def on_answer(self, answer: CommandResult) -> None:
         super().on_answer(answer)
-        file = self._files.pop(answer.node, None)
+        file = self._files.get(answer.node)
         if file is not None:
-            self._guarded(lambda: self.answers.update({answer.node: file.end(answer)}))
+            self._guarded(lambda: self._ended(answer, file))
+
+    def _ended(self, answer: CommandResult, file: ArrivingFile) -> None:
+        """From here on nothing is left of it to take away."""
+        self.answers[answer.node] = file.end(answer)
+        del self._files[answer.node]
 
     def close(self) -> None:
         """Leave nothing that is not whole."""

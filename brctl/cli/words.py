@@ -81,7 +81,9 @@ WORDS: Mapping[str, Word] = {
     "swap": Word(
         "cordon", "replace a node by a standby and resume the job", "swap", selects=_ALONE
     ),
-    "verdict": Word("verdict", "list, show, explain, export, dismiss verdicts"),
+    "verdict": Word(
+        "verdict", "list, show, explain, export, dismiss verdicts", selects=("confirm",)
+    ),
     "run": Word(
         "run", "one command on many nodes, equal answers gathered", keeps=("-h",), selects=_ALONE
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from brctl.cli.main import run
-from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState, save
+from brctl.engine.incidents.verdict_store import StoredVerdict, VerdictState, load, save
 from brctl.library.config import load_settings
 from tests.cli.test_play import CONFIG
 from tests.fakes.run_context import example_verdict
@@ -38,3 +38,16 @@ def test_confirmed_and_dismissed_verdicts_are_counted_by_confidence(
     assert document["calibration"] == [
         {"confidence": "high", "judged": 4, "right": 3, "stated": 0.95}
     ]
+
+
+def test_a_confirmed_cause_keeps_the_nodes_it_was_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`-w` was refused as choosing no nodes, although the help names it."""
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG)
+    settings = load_settings({"HOME": str(tmp_path)}, config=config)
+    save(settings.state_dir, StoredVerdict(example_verdict(), VerdictState.OPEN))
+    words = ["verdict", "confirm", "V-1", "--cause", "gpu-lost", "-w", "n2"]
+    assert run([*words, "--config", str(config)]) == 0, capsys.readouterr().err
+    assert load(settings.state_dir, "V-1").nodes == ("n2",)

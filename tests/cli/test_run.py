@@ -228,6 +228,20 @@ def test_a_file_that_does_not_come_whole_is_not_left_behind(tmp_path: Path) -> N
         assert list((tmp_path / "n1").iterdir()) == []
 
 
+def test_a_full_disk_leaves_no_beginning_either(tmp_path: Path) -> None:
+    """/dev/full takes nothing, the last piece of the buffer neither; the part goes all the same."""
+    file = ArrivingFile(tmp_path / "n1" / "core")
+    file.take(b"half", False)
+    (part,) = (tmp_path / "n1").iterdir()
+    part.unlink()
+    part.symlink_to("/dev/full")
+    again = ArrivingFile(tmp_path / "n1" / "core")
+    again.take(b"half", False)
+    again.give_up()
+    assert list((tmp_path / "n1").iterdir()) == []
+    file.give_up()
+
+
 def test_a_missing_file_is_an_error_before_any_node_is_asked(config: Path) -> None:
     """One usage error, exit 64."""
     with pytest.raises(UsageError, match="No such file"):

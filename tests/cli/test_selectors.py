@@ -159,7 +159,7 @@ EITHER = ["cordon", "uncordon", "swap", "standby add", "standby remove"]
 """NODES is an argument of theirs, and -w may stand in its place."""
 
 MINUS_W = [*EITHER, *(name for name in READ_MINUS_W if name not in PASS_ON)]
-ONLY_W = ["tui", "config init", "incident record", "incident import"]
+ONLY_W = ["tui", "config init", "incident record", "incident import", "verdict confirm"]
 """They have no use for -x."""
 
 

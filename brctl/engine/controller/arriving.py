@@ -1,6 +1,7 @@
 """Files that come from nodes piece by piece, each put in place once it is whole."""
 
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -49,8 +50,10 @@ class ArrivingFile:
 
     def give_up(self) -> None:
         """Leave nothing of a file that did not come whole."""
-        if self._stream is not None:
-            self._stream.close()
+        # A full disk refuses the last piece again; what it holds already has to go all the same.
+        with suppress(OSError):
+            if self._stream is not None:
+                self._stream.close()
         self._part.unlink(missing_ok=True)
 
     def _opened(self) -> BinaryIO:

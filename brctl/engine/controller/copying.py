@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from brctl.engine.controller.arriving import is_whole
+from brctl.library.durable_files import write_atomic
 from brctl.model.command import Command, CommandResult
 from brctl.model.errors import UsageError
 
@@ -123,7 +124,7 @@ def save_answer(answer: CommandResult, name: str, folder: Path) -> Path | None:
         return None
     target = folder / answer.node / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(answer.stdout)
+    write_atomic(target, answer.stdout)
     return target
 
 
