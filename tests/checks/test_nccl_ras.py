@@ -173,5 +173,5 @@ def test_a_stopped_process_on_the_port_is_passed_over() -> None:
     """It takes the connection and says nothing: another try reaches another process."""
     with RasListener(OF_OURS) as listener, listening_process(listener.port) as process:
         process.send_signal(signal.SIGSTOP)
-        told, raw = ask(listener.port, tries=40, try_s=0.2, answer_s=TIMEOUT_S)
+        told, raw = ask(listener.port, tries=40, try_s=2.0, answer_s=TIMEOUT_S)
     assert (told["outcome"], raw) == ("answered", OF_OURS.text)

@@ -89,13 +89,24 @@ def test_a_deadline_counts_against_the_node_while_its_beats_come(
 def test_a_command_that_is_wrapped_keeps_its_words_its_input_and_its_status() -> None:
     """Whatever beats come in between, and none after its end, which waits for nothing."""
     argv = ["/bin/sh", "-c", MARK_AND_RUN, "mark", "0.05"]
-    script = "printf err >&2; cat; sleep 0.3; exit 7"
-    done = subprocess.run(
-        [*argv, "sh", "-c", script], input=b"in", capture_output=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (7, b"in")
-    assert b"mark ." in done.stderr
-    assert split_stderr(done.stderr, b"mark")[:2] == (b"err", 7)
+    script = "printf err >&2; cat; exit 7"
+    with subprocess.Popen(
+        [*argv, "sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as wrapped:
+        assert wrapped.stdin is not None
+        assert wrapped.stderr is not None
+        said = b""
+        while b"mark ." not in said and (piece := wrapped.stderr.read1()):
+            said += piece
+        # It reads its input only now, and so was still there when the beat came.
+        wrapped.stdin.write(b"in")
+        output, rest = wrapped.communicate(timeout=TIMEOUT_S)
+    assert (wrapped.returncode, output) == (7, b"in")
+    assert b"mark ." in said
+    assert split_stderr(said + rest, b"mark")[:2] == (b"err", 7)
 
 
 def test_the_end_of_a_wrapped_command_waits_for_no_beat() -> None:
