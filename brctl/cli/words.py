@@ -82,7 +82,7 @@ WORDS: Mapping[str, Word] = {
         "cordon", "replace a node by a standby and resume the job", "swap", selects=_ALONE
     ),
     "verdict": Word(
-        "verdict", "list, show, explain, export, dismiss verdicts", selects=("confirm",)
+        "verdict", "list, show, explain, export, dismiss verdicts", only_w=("confirm",)
     ),
     "run": Word(
         "run", "one command on many nodes, equal answers gathered", keeps=("-h",), selects=_ALONE

@@ -99,7 +99,7 @@ def test_a_command_that_is_wrapped_keeps_its_words_its_input_and_its_status() ->
         assert wrapped.stdin is not None
         assert wrapped.stderr is not None
         said = b""
-        while b"mark ." not in said and (piece := wrapped.stderr.read1()):
+        while b"mark ." not in said and (piece := os.read(wrapped.stderr.fileno(), 4096)):
             said += piece
         # It reads its input only now, and so was still there when the beat came.
         wrapped.stdin.write(b"in")

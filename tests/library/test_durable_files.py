@@ -197,7 +197,10 @@ def test_a_line_that_does_not_fit_leaves_nothing_of_itself(
     assert target.read_text() == "first\n"
 
 
-OF_PEOPLE = {"library/new_check.py", "library/foreign.py", "engine/controller/copying.py"}
+OF_PEOPLE = {
+    "library/new_check.py", "library/foreign.py", "engine/controller/copying.py",
+    "engine/controller/arriving.py", "cli/commands/cp.py",
+}  # fmt: skip
 """They write below a folder that a person names on the command line."""
 
 
